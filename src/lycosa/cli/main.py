@@ -1,0 +1,63 @@
+"""Joins the commands and turns every error a user can cause into one sentence and an exit code.
+
+Command modules import what they need inside their functions, so that `lycosa --help` and the first
+request of a crawl do not wait for libraries they do not use.
+"""
+
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from lycosa import __version__
+from lycosa.cli import lab, simweb
+from lycosa.errors import LycosaError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="lycosa",
+    help="A polite, fast web crawler that loses nothing, and the simulated web it is proved on.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(simweb.app, name="simweb")
+app.command(name="lab")(lab.lab)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"lycosa {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    pass
+
+
+def main() -> NoReturn:
+    """The entry point: run the command line, say what went wrong in a sentence, exit with its code."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.TyperException as error:
+        sentence = error.format_message().strip()
+        code = _complain(sentence or "see lycosa --help", error.exit_code)
+    except LycosaError as error:
+        code = _complain(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except BrokenPipeError:  # `lycosa … | head`: the reader has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(sentence: str, code: int) -> int:
+    print(f"lycosa: {' '.join(sentence.split())}", file=sys.stderr)
+    return code
