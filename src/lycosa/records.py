@@ -1,0 +1,67 @@
+"""The records that pass between rooms: frozen data, no behaviour beyond reading itself.
+
+A failed request is data (a `Response` with a `failure`), never an exception. All records survive pickling.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Failure(StrEnum):
+    """Why a request gave no whole response. One table in the frontier says what each one means for a retry."""
+
+    NO_SUCH_HOST = "no-such-host"
+    DNS = "dns"
+    ADDRESS_REFUSED = "address-refused"
+    CONNECT = "connect"
+    CONNECT_TIMEOUT = "connect-timeout"
+    TLS = "tls"
+    FIRST_BYTE_TIMEOUT = "first-byte-timeout"
+    IDLE_TIMEOUT = "idle-timeout"
+    TOTAL_TIMEOUT = "total-timeout"
+    RESET = "reset"
+    PROTOCOL = "protocol"
+    HEADERS_TOO_LARGE = "headers-too-large"
+    CANCELLED = "cancelled"
+
+
+class Truncation(StrEnum):
+    """Why a body is shorter than the server meant it; the words are those of WARC-Truncated."""
+
+    LENGTH = "length"
+    TIME = "time"
+    DISCONNECT = "disconnect"
+    UNWANTED = "unspecified"
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One request to one checked address. `headers` are sent exactly as given, in this order."""
+
+    url: str
+    host: str
+    port: int
+    address: str
+    headers: tuple[tuple[str, str], ...] = ()
+    method: str = "GET"
+
+
+class Response(msgspec.Struct, frozen=True):
+    """What came back, or why nothing did. Times are of the monotonic clock, in seconds.
+
+    `header_block` is the last response's status line and headers as received; `headers` the same with lower-case
+    names, repeated ones joined by ", ". `body` is what HTTP transferred: transfer coding undone, content coding not.
+    """
+
+    url: str
+    status: int = 0
+    header_block: bytes = b""
+    headers: dict[str, str] = {}
+    body: bytes = b""
+    address: str = ""
+    started_s: float = 0.0
+    first_byte_s: float = 0.0
+    ended_s: float = 0.0
+    failure: Failure | None = None
+    truncated: Truncation | None = None
+    detail: str = ""
