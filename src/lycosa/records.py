@@ -65,3 +65,13 @@ class Response(msgspec.Struct, frozen=True):
     failure: Failure | None = None
     truncated: Truncation | None = None
     detail: str = ""
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """What a resolver said of a name: its addresses for `ttl_s` seconds, or why there are none."""
+
+    name: str
+    addresses: tuple[str, ...] = ()
+    ttl_s: float = 0.0
+    failure: Failure | None = None
+    detail: str = ""

@@ -1,0 +1,280 @@
+"""`lycosa simweb`: runs the simulated web, shows its pages, tells its truth, audits its log.
+
+The options that shape the web stand before the subcommand, so that all of them speak of the same web:
+`lycosa simweb --seed 3 --hosts 10 truth http://h0.sim:8800/`.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lycosa.errors import SettingsError
+
+if TYPE_CHECKING:
+    from lycosa.simweb.audit import Audit, Finding
+    from lycosa.simweb.serve import Running
+    from lycosa.simweb.settings import SimSettings
+
+ROWS_SHOWN = 20  # hosts or addresses in an audit before only the broken ones are shown
+
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+
+
+def _shares(option: str, values: list[str]) -> dict[str, float]:
+    """`name=share`, repeated or separated by commas, as a mapping."""
+    shares = {}
+    for item in ",".join(values).split(","):
+        if not item:
+            continue
+        name, equals, share = item.partition("=")
+        try:
+            shares[name.strip()] = float(share) if equals else 1.0
+        except ValueError as error:
+            raise SettingsError(f"{option} {item!r}: write NAME=SHARE with a share between 0 and 1") from error
+    return shares
+
+
+@app.callback(help="Run the simulated web: many hosts, names, change and trouble from one seed, on loopback only.")
+def simweb(
+    context: typer.Context,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes, everywhere.")] = 1,
+    hosts: Annotated[int, typer.Option(help="Number of hosts: h0.sim, h1.sim, …")] = 50,
+    pages: Annotated[int, typer.Option(help="Number of pages in all.")] = 20_000,
+    addresses: Annotated[int, typer.Option(help="Number of addresses the hosts share; 0: a quarter of the hosts.")] = 0,
+    sizes: Annotated[str, typer.Option(help="Pages a host: heavy (few large, many small) or uniform.")] = "heavy",
+    port: Annotated[int, typer.Option(help="HTTP port on every loopback address; 0: a free one.")] = 8800,
+    dns_port: Annotated[int, typer.Option(help="UDP port of the name server on 127.0.0.1; 0: a free one.")] = 8853,
+    log: Annotated[Path | None, typer.Option(help="Write every request to this file, one JSON line each.")] = None,
+    time_scale: Annotated[float, typer.Option(help="Simulated seconds a real second; 0: time stands still.")] = 0.0,
+    mirrors: Annotated[float, typer.Option(help="Share of articles that are copies of another page.")] = 0.03,
+    near_duplicates: Annotated[float, typer.Option(help="Share of articles that are nearly copies.")] = 0.03,
+    tables: Annotated[float, typer.Option(help="Share of hosts with .tol and .tvi beside their documents.")] = 0.25,
+    trouble: Annotated[
+        list[str], typer.Option(metavar="NAME=SHARE", help="Trouble; see `simweb troubles`. Repeatable.")
+    ] = [],  # noqa: B006
+    robots: Annotated[list[str], typer.Option(metavar="NAME=SHARE", help="Kinds of robots.txt. Repeatable.")] = [],  # noqa: B006
+    dns: Annotated[list[str], typer.Option(metavar="NAME=SHARE", help="Trouble with names. Repeatable.")] = [],  # noqa: B006
+    dns_ttl: Annotated[int, typer.Option(help="Time to live of a name's address, in seconds.")] = 300,
+    rtt: Annotated[float, typer.Option(metavar="MS", help="Median round-trip time to a host.")] = 0.0,
+    rtt_spread: Annotated[float, typer.Option(metavar="SIGMA", help="Log-normal spread of it over hosts.")] = 0.0,
+    bandwidth: Annotated[
+        float, typer.Option(metavar="BYTES/S", help="Median bandwidth of a transfer; 0: no limit.")
+    ] = 0.0,
+    bandwidth_spread: Annotated[float, typer.Option(metavar="SIGMA", help="Log-normal spread of it over hosts.")] = 0.0,
+    gzip: Annotated[bool, typer.Option(help="Compress for clients that accept it.")] = True,
+    tls: Annotated[bool, typer.Option(help="Speak HTTPS with certificates of an authority made for this run.")] = False,
+    ca_file: Annotated[Path, typer.Option(help="Where --tls writes the authority's certificate.")] = Path(
+        "simweb-ca.pem"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="When ready, print one JSON object with the ports.")] = False,
+) -> None:
+    if context.invoked_subcommand in ("audit", "troubles"):
+        return
+    from lycosa.simweb.settings import SimSettings
+
+    settings = SimSettings(
+        seed=seed,
+        hosts=hosts,
+        pages=pages,
+        addresses=addresses,
+        sizes=sizes,
+        scheme="https" if tls else "http",
+        port=port,
+        mirrors=mirrors,
+        near_duplicates=near_duplicates,
+        tables=tables,
+        trouble=_shares("--trouble", trouble),
+        robots=_shares("--robots", robots),
+        dns=_shares("--dns", dns),
+        dns_ttl_s=dns_ttl,
+        rtt_ms=rtt,
+        rtt_spread=rtt_spread,
+        bandwidth_bytes_s=bandwidth,
+        bandwidth_spread=bandwidth_spread,
+    )
+    if time_scale < 0:
+        raise SettingsError(f"--time-scale is {time_scale:g}, it must not be negative")
+    context.obj = settings
+    if context.invoked_subcommand is None:
+        _serve(
+            settings,
+            dns_port=dns_port,
+            log=log,
+            time_scale=time_scale,
+            gzip=gzip,
+            ca_file=ca_file if tls else None,
+            json=json,
+        )
+
+
+def _serve(
+    settings: "SimSettings",
+    *,
+    dns_port: int,
+    log: Path | None,
+    time_scale: float,
+    gzip: bool,
+    ca_file: Path | None,
+    json: bool,
+) -> None:
+    import asyncio
+    import signal
+
+    import uvloop
+
+    from lycosa.simweb.certificates import tls_context
+    from lycosa.simweb.serve import running
+
+    async def main() -> None:
+        stop = asyncio.Event()
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+        tls = tls_context(ca_file) if ca_file else None
+        async with running(settings, dns_port=dns_port, log=log, time_scale=time_scale, gzip=gzip, tls=tls) as web:
+            _announce(web, log, json)
+            await stop.wait()
+            print(f"served {web.server.log.requests:,} requests", file=sys.stderr)
+
+    uvloop.run(main())
+
+
+def _announce(web: "Running", log: Path | None, json: bool) -> None:
+    import msgspec
+
+    s = web.web.settings
+    if json:
+        ready = {
+            "port": web.port,
+            "dns_port": web.dns_port,
+            "front_page": web.front_page,
+            "hosts": s.hosts,
+            "pages": s.pages,
+        }
+        print(msgspec.json.encode(ready).decode(), flush=True)
+    print(
+        f"simulated web, seed {s.seed}: {s.hosts:,} hosts, {s.pages:,} pages, {s.address_count:,} addresses\n"
+        f"  pages   {web.front_page}  (that is {web.web.linker.origin(0)}/)\n"
+        f"  names   127.0.0.1:{web.dns_port}  (h0.sim … h{s.hosts - 1}.sim)\n"
+        f"  log     {log or 'none, --log FILE writes one'}\n"
+        "  Ctrl-C ends it",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    urls: Annotated[list[str] | None, typer.Argument(help="Pages to show; default: a few.")] = None,
+    body: Annotated[bool, typer.Option("--body", help="Print the whole document instead of a summary.")] = False,
+) -> None:
+    """Show pages of the web without running it: status, size, title, links."""
+    from lycosa.simweb.show import few_pages, summary
+    from lycosa.simweb.web import SimWeb
+
+    web = SimWeb(context.obj)
+    for url in urls or few_pages(web):
+        if body:
+            sys.stdout.buffer.write(summary(web, url).body)
+        else:
+            print(summary(web, url))
+
+
+@app.command()
+def truth(
+    context: typer.Context,
+    seeds: Annotated[list[str], typer.Argument(help="Where the perfect crawler starts.")],
+    scope: Annotated[str, typer.Option(help="host, domain, prefix or any.")] = "host",
+    robots: Annotated[bool, typer.Option(help="Obey robots.txt.")] = True,
+    sitemaps: Annotated[bool, typer.Option(help="Read sitemaps.")] = True,
+    mine: Annotated[str, typer.Option(help="Guess URLs: off, ancestors or all.")] = "off",
+    at: Annotated[float, typer.Option(metavar="SECONDS", help="Simulated time.")] = 0.0,
+) -> None:
+    """Print the pages that a perfect crawler would fetch, one URL a line."""
+    from lycosa.simweb.truth import truth as find_truth
+    from lycosa.simweb.web import SimWeb
+
+    found = find_truth(SimWeb(context.obj), seeds, scope=scope, robots=robots, sitemaps=sitemaps, mine=mine, time_s=at)
+    for url in sorted(found.pages):
+        print(url)
+    print(
+        f"{len(found.pages):,} pages, {len(found.redirects):,} redirects, {len(found.troubled):,} in trouble",
+        file=sys.stderr,
+    )
+
+
+@app.command()
+def troubles() -> None:
+    """List the knobs of --trouble, --robots and --dns."""
+    from lycosa.simweb.settings import DNS, DOCUMENT_TROUBLE, HOST_TROUBLE, ROBOTS, ROBOTS_DEFAULTS
+
+    groups = {
+        "--trouble, shares of documents": DOCUMENT_TROUBLE,
+        "--trouble, shares of hosts": HOST_TROUBLE,
+        "--robots, shares of hosts": {
+            k: v + (f" (default {ROBOTS_DEFAULTS[k]:g})" if k in ROBOTS_DEFAULTS else "") for k, v in ROBOTS.items()
+        },
+        "--dns, shares of hosts": DNS,
+    }
+    for title, knobs in groups.items():
+        print(title)
+        for name, meaning in knobs.items():
+            print(f"  {name:<14} {meaning}")
+
+
+@app.command()
+def audit(
+    log: Annotated[Path, typer.Argument(help="A log written by `lycosa simweb --log`.")],
+    delay: Annotated[float, typer.Option(metavar="S", help="Least pause between two requests to a host.")] = 1.0,
+    per_host: Annotated[int, typer.Option(metavar="N", help="Most requests at a time to a host.")] = 1,
+    ip_delay: Annotated[float, typer.Option(metavar="S", help="Least pause between two requests to an address.")] = 0.0,
+    per_ip: Annotated[
+        int, typer.Option(metavar="N", help="Most requests at a time to an address, at least --per-host.")
+    ] = 4,
+    all_rows: Annotated[bool, typer.Option("--all", help="Show every host and address.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON object.")] = False,
+) -> None:
+    """Check a log for politeness; exits 1 if a rule was broken. Crawl-delay and Retry-After count as rules too."""
+    from lycosa.simweb.audit import Rules, audit_log
+
+    findings = audit_log(log, Rules(delay_s=delay, per_host=per_host, ip_delay_s=ip_delay, per_ip=per_ip))
+    if json:
+        import msgspec
+
+        print(
+            msgspec.json.encode(
+                {"clean": findings.is_clean, "broken": findings.broken()} | msgspec.to_builtins(findings)
+            ).decode()
+        )
+    else:
+        _print_audit(findings, all_rows)
+    if not findings.is_clean:
+        raise typer.Exit(1)
+
+
+def _print_audit(findings: "Audit", all_rows: bool) -> None:
+    for title, rows in (("host", findings.hosts), ("address", findings.addresses)):
+        shown = rows if all_rows or len(rows) <= ROWS_SHOWN else [row for row in rows if row.is_broken]
+        if shown:
+            print(f"{title:<18}{'requests':>9}{'overlap':>9}{'gap s':>10}{'early':>7}{'robots':>8}")
+            print("".join(f"{_row(row)}\n" for row in shown), end="")
+        if len(shown) < len(rows):
+            print(
+                f"{len(rows) - len(shown):,} more {title}es keep the rules; --all shows them".replace("hostes", "hosts")
+            )
+    for sentence in findings.broken():
+        print(sentence)
+    verdict = "clean" if findings.is_clean else "BROKEN"
+    print(
+        f"{findings.requests:,} requests, {len(findings.hosts):,} hosts, {len(findings.addresses):,} addresses: {verdict}"
+    )
+
+
+def _row(finding: "Finding") -> str:
+    gap = "–" if finding.smallest_gap_s is None else f"{finding.smallest_gap_s:.3f}"
+    against = len(finding.robots) + finding.before_robots + finding.before_retry_after
+    return (
+        f"{finding.name:<18}{finding.requests:>9,}{finding.largest_overlap:>9}{gap:>10}{finding.early:>7,}{against:>8,}"
+    )

@@ -1,0 +1,10 @@
+"""The simulated web: hosts, names, pages, change and trouble, all from one seed.
+
+The way through the room: `settings` → `web` (pure: what is there) → `protocol` (HTTP around it) → `server`, `nameserver`
+(over sockets) or `memory` (without) → `log` → `audit`; `truth` says what a perfect crawler would find.
+"""
+
+from lycosa.simweb.settings import SimSettings
+from lycosa.simweb.web import Answer, SimWeb
+
+__all__ = ["Answer", "SimSettings", "SimWeb"]

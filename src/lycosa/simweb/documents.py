@@ -1,0 +1,151 @@
+"""Everything on a host that is not a page: sitemaps, feeds, images, and the tables beside documents.
+
+Pure and made on request, one sitemap file of at most a thousand URLs at a time. Sitemaps name only what is linked as
+well; a third of the hosts lie about lastmod (always now), as the real web does.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import formatdate
+from functools import lru_cache
+
+from isal import igzip
+
+from lycosa.simweb.change import Changes, State
+from lycosa.simweb.draws import Draws, unit
+from lycosa.simweb.layout import Layout, Place
+from lycosa.simweb.links import Linker
+from lycosa.simweb.page import Pages
+
+EPOCH_S = datetime(2026, 1, 1, tzinfo=UTC).timestamp()  # the wall clock of the simulated web at time 0
+OLDEST_DAYS = 1000  # pages were made up to this long before time 0
+FOLDERS_PER_SITEMAP = 31  # at most 992 pages
+HONEST_LASTMOD = 0.67
+FEED_ITEMS = 20
+IMAGE_SIDE = 64
+LASTMOD_PURPOSE, IMAGE_PURPOSE = 40, 41
+
+
+@lru_cache(4096)
+def http_date(second: int) -> str:
+    return formatdate(second, usegmt=True)
+
+
+class Documents:
+    """The documents beside the pages of one web."""
+
+    def __init__(self, draws: Draws, layout: Layout, linker: Linker, pages: Pages, changes: Changes) -> None:
+        self._draws, self._layout, self._linker = draws, layout, linker
+        self._pages, self._changes = pages, changes
+
+    def modified_s(self, place: Place, state: State) -> int:
+        """When the page last changed, as wall-clock seconds."""
+        if state.changed_s:
+            return int(EPOCH_S + state.changed_s)
+        return int(EPOCH_S) - 86_400 * (self._pages.key(place) % OLDEST_DAYS)
+
+    # sitemaps and feeds
+
+    def sitemap(self, host: int, name: str, time_s: float) -> bytes | None:
+        """`sitemap.xml`, or its part `sitemap-3.xml.gz` on hosts that need several."""
+        files = -(-self._layout.folder_count(host) // FOLDERS_PER_SITEMAP)
+        if name == "sitemap.xml":
+            return self._urlset(host, 0, time_s) if files == 1 else self._index(host, files)
+        number = name.removeprefix("sitemap-").removesuffix(".xml.gz")
+        if files == 1 or not number.isdigit() or int(number) >= files or name != f"sitemap-{int(number)}.xml.gz":
+            return None
+        return igzip.compress(self._urlset(host, int(number), time_s), compresslevel=1, mtime=0)
+
+    def _index(self, host: int, files: int) -> bytes:
+        origin = self._linker.origin(host)
+        entries = "".join(f"<sitemap><loc>{origin}/sitemap-{i}.xml.gz</loc></sitemap>\n" for i in range(files))
+        return (
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{entries}</sitemapindex>\n'
+        ).encode()
+
+    def _urlset(self, host: int, number: int, time_s: float) -> bytes:
+        is_honest = unit(self._draws.mix(host, 0, LASTMOD_PURPOSE)) < HONEST_LASTMOD
+        origin, entries = self._linker.origin(host), []
+        for place in self.linked_pages(host, number):
+            modified = self.modified_s(place, self._changes.state(self._pages.key(place), time_s))
+            stamp = datetime.fromtimestamp(modified if is_honest else EPOCH_S + time_s, UTC)
+            lastmod = stamp.strftime("%Y-%m-%dT%H:%M:%SZ")
+            entries.append(f"<url><loc>{origin}{self._layout.path_of(place)}</loc><lastmod>{lastmod}</lastmod></url>\n")
+        return (
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{"".join(entries)}</urlset>\n'
+        ).encode()
+
+    def linked_pages(self, host: int, number: int) -> Iterator[Place]:
+        """The pages in sitemap file `number`: those that somebody links to."""
+        first = number * FOLDERS_PER_SITEMAP
+        for index in range(first, min(first + FOLDERS_PER_SITEMAP, self._layout.folder_count(host))):
+            folder = self._layout.folder(host, index)
+            for page in range(1 + folder.articles + folder.series):
+                place = Place(host, index, page)
+                if self._layout.is_linked(place):
+                    yield place
+
+    def feed(self, host: int, time_s: float) -> bytes:
+        """RSS with the first articles of the host."""
+        folder, origin = self._layout.folder(host, 0), self._linker.origin(host)
+        items = []
+        for page in range(1, min(folder.articles, FEED_ITEMS) + 1):
+            place = Place(host, 0, page)
+            date = http_date(self.modified_s(place, self._changes.state(self._pages.key(place), time_s)))
+            link = origin + self._layout.path_of(place)
+            title = self._pages.title(place)
+            items.append(f"<item><title>{title}</title><link>{link}</link><pubDate>{date}</pubDate></item>\n")
+        return (
+            f'<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"><channel><title>h{host}</title>'
+            f"<link>{origin}/</link><description>What is new</description>\n{''.join(items)}</channel></rss>\n"
+        ).encode()
+
+    # images
+
+    def image_place(self, host: int, path: str) -> Place | None:
+        """The page that an image path belongs to."""
+        head, _, name = path.rpartition("/")
+        place = self._layout.locate(host, head + "/")
+        word, _, number = name.removesuffix(".png").rpartition("-")
+        if place is None or place.page or not number.isdigit() or len(number) > 3:
+            return None
+        folder = self._layout.folder(host, place.folder)
+        is_there = int(number) <= folder.articles + folder.series and word == folder.words[folder.offset]
+        return Place(host, place.folder, int(number)) if is_there and name.endswith(".png") else None
+
+    def image(self, place: Place, state: State) -> bytes:
+        """A real PNG, 64 × 64 in two tones, another one after every change of kind image."""
+        bits = self._draws.words(b"image %d %d" % (self._pages.key(place), state.image), IMAGE_SIDE // 8)
+        blocks = [struct.pack(">2I", word, word ^ 0xFFFF0000) for word in bits]
+        rows = b"".join(b"\0" + blocks[row // 8] for row in range(IMAGE_SIDE))
+        header = struct.pack(">IIBBBBB", IMAGE_SIDE, IMAGE_SIDE, 1, 0, 0, 0, 0)
+        chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b""))
+        return b"\x89PNG\r\n\x1a\n" + b"".join(
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+            for kind, data in chunks
+        )
+
+    # tables
+
+    def table_place(self, host: int, path: str) -> Place | None:
+        """The page that a `.tol` or `.tvi` path stands beside: same name, other extension, `index` for a folder."""
+        stem = path.rpartition(".")[0]
+        place = self._layout.locate(host, stem.removesuffix("index")) if stem.endswith("/index") else None
+        return place or self._layout.locate(host, stem + ".html")
+
+    def table_of_links(self, place: Place) -> bytes:
+        """A link a line: kind, href, anchor, separated by tabs; the internal ones first."""
+        lines = {
+            f"{'external' if '://' in href else 'internal'}\t{href}\t{anchor}"
+            for href, anchor in self._pages.all_links(place)
+        }
+        return ("# tol 1\n" + "\n".join(sorted(lines, reverse=True)) + "\n").encode()
+
+    def table_of_volatile(self, place: Place, state: State) -> bytes:
+        """The marked volatile part by its id."""
+        part = f"1\t{self._pages.volatile_text(place, state)}\n" if self._pages.has_marked_volatile(place) else ""
+        return ("# tvi 1\n" + part).encode()

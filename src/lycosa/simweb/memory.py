@@ -1,0 +1,175 @@
+"""The same web without sockets: a downloader and a resolver for tests that crawl ten thousand pages in seconds.
+
+`MemoryWeb.start` and `MemoryWeb.resolve` have the shape of the crawler's downloader and resolver. Answers, HTTP,
+network model and log are the server's; only the wire is missing. Time is the running loop's, virtual with `run_virtual`.
+What goes wrong on a wire comes back as the failure that a careful client would report.
+"""
+
+import asyncio
+from collections.abc import Callable
+from email.parser import BytesParser
+from urllib.parse import urlsplit
+
+import msgspec
+
+from lycosa.records import Failure, Request, Resolved, Response, Truncation
+from lycosa.simweb.clock import SimClock
+from lycosa.simweb.log import Entry
+from lycosa.simweb.nameserver import NameServer, has_dns_trouble
+from lycosa.simweb.network import Network
+from lycosa.simweb.protocol import Asked, Wire, wire
+from lycosa.simweb.web import Answer, SimWeb
+
+FAILED_LOOKUP_S = 5.0
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of the client that the in-memory web stands in for."""
+
+    first_byte_s: float = 30.0
+    total_s: float = 300.0
+    body_bytes: int = 10_000_000
+
+
+class MemoryWeb:
+    """The simulated web as a downloader and a resolver. `entries` is the log, for the audit."""
+
+    def __init__(self, web: SimWeb, *, limits: Limits = Limits(), gzip: bool = False, time_scale: float = 0.0) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.web, self.limits, self._gzip = web, limits, gzip
+        self.clock = SimClock(self._loop.time, scale=time_scale)
+        self.network = Network(web.settings, web.draws)
+        self.entries: list[Entry] = []
+        self._names = NameServer(web, self.clock)
+        self._open: dict[int, tuple[asyncio.TimerHandle, Request, Callable[[Response], None], float]] = {}
+        self._count = 0
+
+    def __repr__(self) -> str:
+        return f"<MemoryWeb {self.web!r} open={len(self._open)} requests={len(self.entries)}>"
+
+    def stats(self) -> dict[str, int]:
+        return {"open": len(self._open), "requests": len(self.entries)}
+
+    # the resolver
+
+    async def resolve(self, name: str) -> Resolved:
+        host = self.web.layout.host_number(name) if name.endswith(".sim") else None
+        if host is None:
+            return Resolved(name, failure=Failure.NO_SUCH_HOST, detail="the simulated web has no such host")
+        for trouble, wait_s in (("servfail", 0.0), ("timeout", FAILED_LOOKUP_S)):
+            if has_dns_trouble(self.web, host, trouble):
+                await asyncio.sleep(wait_s)
+                return Resolved(name, failure=Failure.DNS, detail=trouble)
+        await asyncio.sleep(1.0 if has_dns_trouble(self.web, host, "slow") else 0)
+        return Resolved(name, addresses=(self._names.address(host),), ttl_s=self.web.settings.dns_ttl_s)
+
+    # the downloader
+
+    def start(self, request: Request, done: Callable[[Response], None]) -> None:
+        """Fetches; `done` is called once, later, with the outcome."""
+        parts = urlsplit(request.url)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        host = self.web.layout.host_number(parts.hostname or "")
+        answer = (
+            Answer(421, b"No such host.\n", "text/plain")
+            if host is None
+            else self.web.answer(host, target, self.clock.time_s(), self.clock.elapsed_s())
+        )
+        message = wire(answer, _asked(request), time_s=self.clock.time_s(), gzip=self._gzip)
+        response = self._response(request, answer, message)
+        line = self.network.line(host or 0)
+        wait = line.rtt_s + answer.delay_s
+        if response.failure is Failure.FIRST_BYTE_TIMEOUT or wait > self.limits.first_byte_s:
+            wait = self.limits.first_byte_s
+        elif response.failure is Failure.TOTAL_TIMEOUT:
+            wait = self.limits.total_s
+        elif line.bandwidth_bytes_s:
+            wait += (len(message.head) + len(response.body)) / line.bandwidth_bytes_s
+        self._count += 1
+        ticket, began = self._count, self._loop.time()
+        timer = self._loop.call_later(wait, self._finish, ticket, response, answer)
+        self._open[ticket] = (timer, request, done, began)
+
+    def _finish(self, ticket: int, response: Response, answer: Answer) -> None:
+        _, request, done, began = self._open.pop(ticket)
+        now = self._loop.time()
+        self._log(request, began, response, answer)
+        done(msgspec.structs.replace(response, started_s=began, first_byte_s=now, ended_s=now))
+
+    def _log(self, request: Request, began: float, response: Response, answer: Answer) -> None:
+        parts = urlsplit(request.url)
+        headers = {name.lower(): value for name, value in request.headers}
+        host = self.web.layout.host_number(parts.hostname or "")
+        self.entries.append(
+            Entry(
+                start=began,
+                end=self._loop.time(),
+                host=self.web.layout.host_name(host) if host is not None else parts.hostname or "",
+                address=request.address,
+                path=(parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
+                status=response.status,
+                bytes=len(response.body),
+                agent=headers.get("user-agent", ""),
+                method=request.method,
+                retry_after_s=float(dict(answer.headers).get("Retry-After", 0)),
+            )
+        )
+
+    def _response(self, request: Request, answer: Answer, message: Wire) -> Response:
+        """The outcome, with trouble on the wire told as a client would tell it."""
+        half, cap = len(message.body) // 2, self.limits.body_bytes
+        failure: Failure | None = None
+        body, truncated = message.body, None
+        match answer.trouble:
+            case "hang":
+                failure, body = Failure.FIRST_BYTE_TIMEOUT, b""
+            case "drip":
+                failure, body = Failure.TOTAL_TIMEOUT, message.body[: int(self.limits.total_s)]
+            case "header-flood":
+                failure, body = Failure.HEADERS_TOO_LARGE, b""
+            case "reset":
+                failure, body = Failure.RESET, message.body[:half]
+            case "truncated":
+                body, truncated = message.body[:half], Truncation.DISCONNECT
+            case "wrong-length":
+                body = message.body[:half]
+            case "endless":
+                body, truncated = b"<p>without end</p>".ljust(cap), Truncation.LENGTH
+        if len(body) > cap:
+            body, truncated = body[:cap], Truncation.LENGTH
+        if failure in (Failure.FIRST_BYTE_TIMEOUT, Failure.HEADERS_TOO_LARGE):
+            return Response(request.url, address=request.address, failure=failure)
+        headers = {k.lower(): v for k, v in BytesParser().parsebytes(message.head.partition(b"\r\n")[2]).items()}
+        return Response(
+            url=request.url,
+            status=message.status,
+            header_block=message.head,
+            headers=headers,
+            body=body,
+            address=request.address,
+            failure=failure,
+            truncated=truncated,
+        )
+
+    def cancel_all(self) -> None:
+        """Ends every open request now, as cancelled."""
+        while self._open:
+            _, (timer, request, done, began) = self._open.popitem()
+            timer.cancel()
+            response = Response(request.url, address=request.address, failure=Failure.CANCELLED)
+            self._log(request, began, response, Answer(0))
+            done(response)
+
+    async def close(self) -> None:
+        self.cancel_all()
+
+
+def _asked(request: Request) -> Asked:
+    headers = {name.lower(): value for name, value in request.headers}
+    return Asked(
+        method=request.method,
+        accept_encoding=headers.get("accept-encoding", ""),
+        if_none_match=headers.get("if-none-match", ""),
+        if_modified_since=headers.get("if-modified-since", ""),
+        range=headers.get("range", ""),
+    )

@@ -1,0 +1,181 @@
+"""A page as HTML: navigation, prose from the topic's pool, links between them, images, volatile parts.
+
+Pure: bytes follow from (seed, place, state). One call of SHAKE-128 gives all of a page's chance; its text is a join of
+pool passages. About half of the pages carry a volatile part, half of those without any mark that gives it away.
+"""
+
+from collections.abc import Sequence
+
+from lycosa.simweb.change import State
+from lycosa.simweb.draws import Draws, lognormal_table, unit
+from lycosa.simweb.layout import SECTION_FOLDERS, Layout, Place
+from lycosa.simweb.links import WORDS_PER_LINK, Linker, is_mirror_source, link_count
+from lycosa.simweb.settings import SimSettings
+from lycosa.simweb.vocabulary import PASSAGES, Vocabulary
+
+MEDIAN_BYTES = 16_500
+BYTES_SIGMA = 0.6
+BYTES_PER_LINK = 95  # with its mark-up
+FRAME_BYTES = 1_900
+FEWEST_PASSAGES = 4
+MOST_PASSAGES = 2_000
+PARAGRAPH = 3  # passages
+MARKED_VOLATILE, UNMARKED_VOLATILE = 0.25, 0.5  # below the first: marked; below the second: not; above: none
+CANONICAL_SHARE = 0.6
+PAGE, COPY = 20, 21
+
+_BYTES = lognormal_table(MEDIAN_BYTES, BYTES_SIGMA)
+_TAGLINES = (
+    "Notes and news",
+    "Über uns · Café zum Hafen",
+    "Notas de campo — año tras año",
+    "資料と記録",
+    "Carnets d’été",
+)
+
+
+class Pages:
+    """Renders every page of one web."""
+
+    def __init__(
+        self, settings: SimSettings, draws: Draws, vocabulary: Vocabulary, layout: Layout, linker: Linker
+    ) -> None:
+        self._draws, self._layout, self._linker = draws, layout, linker
+        self._passages, self._mean_passage = vocabulary.passages, vocabulary.mean_passage
+        self._mirrors = settings.mirrors
+        self._copies = settings.mirrors + settings.near_duplicates
+
+    def key(self, place: Place) -> int:
+        """A number for the page, to draw by."""
+        return self._draws.mix(place.host, place.folder << 8 | place.page, PAGE)
+
+    def source(self, place: Place) -> Place:
+        """The page whose document is served here: itself, or for a mirror the page it copies."""
+        chance = self._copy_chance(place)
+        return self._copied(place) if chance < self._mirrors else place
+
+    def prose_source(self, place: Place) -> Place:
+        """The page whose prose this one has: itself, or for a near-duplicate another one's."""
+        return self._copied(place) if self._mirrors <= self._copy_chance(place) < self._copies else place
+
+    def _copy_chance(self, place: Place) -> float:
+        folder = self._layout.folder(place.host, place.folder)
+        if not 2 <= place.page <= folder.articles or folder.hidden:
+            return 1.0
+        return unit(self._draws.mix(self.key(place), 0, COPY))
+
+    def _copied(self, place: Place) -> Place:
+        """The first article of some section, or the page itself where that section has none."""
+        layout = self._layout
+        section = self._draws.mix(self.key(place), 1, COPY) % layout.section_total
+        host = layout.host_of_section(section)
+        index = (section - layout.section_start[host]) * SECTION_FOLDERS
+        return Place(host, index, 1) if layout.folder(host, index).articles else place
+
+    def plan(self, place: Place) -> tuple[int, int, Sequence[int]]:
+        """(links, passages, chances): the size of a page and all its chance in one draw."""
+        key = self.key(place)
+        links = link_count(key)
+        room = _BYTES[key >> 10 & 1023] - FRAME_BYTES - links * BYTES_PER_LINK
+        passages = min(MOST_PASSAGES, max(FEWEST_PASSAGES, int(room / self._mean_passage)))
+        return links, passages, self._draws.words(b"page %d" % key, WORDS_PER_LINK * links + passages + 16)
+
+    def main_links(self, place: Place) -> list[tuple[str, str]]:
+        """The links of the page's main part, as `html` writes them."""
+        links, _, chances = self.plan(place)
+        return self._linker.links(place, links - 12, chances)
+
+    def all_links(self, place: Place) -> list[tuple[str, str]]:
+        """Every followed link of the page: navigation, breadcrumbs, main part."""
+        base = self._linker.base(place)
+        navigation = [(base + path, name) for path, name in self._linker.navigation(place.host)]
+        return navigation + self._linker.breadcrumbs(place) + self.main_links(place)
+
+    def title(self, place: Place) -> str:
+        folder = self._layout.folder(place.host, place.folder)
+        if place.page == 0:
+            name = folder.path.strip("/").replace("/", " · ") or f"Host {place.host}"
+        elif place.page <= folder.articles:
+            name = folder.article(place.page).replace("-", " ")
+        else:
+            name = f"{folder.words[0]} {place.page - folder.articles}"
+        return f"{name.capitalize()} – {folder.words[0]}"
+
+    def html(self, place: Place, state: State) -> bytes:
+        links, count, chances = self.plan(place)
+        key, base = self.key(place), self._linker.base(place)
+        folder = self._layout.folder(place.host, place.folder)
+        origin = self._linker.origin(place.host)
+        title = self.title(place)
+        passages = self._prose(place, folder.topic, chances[-count:], state)
+        anchors = [f'<a href="{href}">{anchor}</a>' for href, anchor in self._linker.links(place, links - 12, chances)]
+        nav = "".join([f'<li><a href="{base}{p}">{a}</a></li>' for p, a in self._linker.navigation(place.host)])
+        crumbs = " / ".join([f'<a href="{href}">{anchor}</a>' for href, anchor in self._linker.breadcrumbs(place)])
+        canonical = ""
+        if unit(key) < CANONICAL_SHARE:
+            canonical = f'<link rel="canonical" href="{origin}{folder.path}{folder.name(place.page)}">\n'
+        image = f"{origin if base else ''}{folder.path}{folder.words[folder.offset]}-{place.page}.png"
+        return (
+            f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+            f'<meta name="description" content="{passages[0]}">\n{canonical}'
+            f'<link rel="alternate" type="application/rss+xml" href="{base}/feed.xml">\n'
+            f'<meta name="viewport" content="width=device-width">\n</head>\n<body>\n'
+            f'<header><nav class="top"><ul>{nav}</ul></nav><div class="crumbs">{crumbs}</div></header>\n'
+            f"<main>\n<h1>{title}</h1>\n"
+            f"{_body(passages, anchors)}"
+            f'<figure><img src="{image}" alt="{folder.words[0]}" width="64" height="64"></figure>\n'
+            f"{_structure(state.structure)}{self.volatile(place, state)}"
+            f"</main>\n<footer><p>{_TAGLINES[place.host % len(_TAGLINES)]}</p></footer>\n</body>\n</html>\n"
+        ).encode()
+
+    def volatile(self, place: Place, state: State) -> str:
+        """The volatile part as mark-up: a marked span, an ordinary paragraph, or nothing."""
+        kind = (self.key(place) >> 32 & 0xFF) / 256
+        if kind >= UNMARKED_VOLATILE or is_mirror_source(place):
+            return ""
+        text = self.volatile_text(place, state)
+        return f'<p><span data-vol="1">{text}</span></p>\n' if kind < MARKED_VOLATILE else f"<p>{text}</p>\n"
+
+    def has_marked_volatile(self, place: Place) -> bool:
+        return "data-vol" in self.volatile(place, State())
+
+    def volatile_text(self, place: Place, state: State) -> str:
+        x = self._draws.mix(self.key(place), state.volatile, COPY)
+        return f"Read {state.volatile * 1000 + x % 997} times, last from {x >> 40:06x}."
+
+    def _prose(self, place: Place, topic: int, chances: Sequence[int], state: State) -> list[str]:
+        source = self.prose_source(place)
+        if source != place:
+            _, count, words = self.plan(source)
+            topic, chances = self._layout.folder(source.host, source.folder).topic, words[-count:]
+        pool = self._passages[topic]
+        prose = [pool[chance & (PASSAGES - 1)] for chance in chances]
+        if source != place:
+            prose[len(prose) // 2] = pool[self.key(place) & (PASSAGES - 1)]
+        if state.text:
+            at = state.text * 7 % len(prose)
+            prose[at] = (
+                f"{pool[self._draws.mix(self.key(place), state.text, COPY) & (PASSAGES - 1)]} Edit {state.text}."
+            )
+        return prose
+
+
+def _body(passages: list[str], anchors: list[str]) -> str:
+    """Paragraphs of passages with the links spread between them, under a heading every four paragraphs."""
+    paragraphs = -(-len(passages) // PARAGRAPH)
+    per_paragraph = -(-len(anchors) // paragraphs)
+    parts = []
+    for i in range(paragraphs):
+        if i % 4 == 0:
+            parts.append(f"<h2>{passages[i * PARAGRAPH][:32]}</h2>\n")
+        prose = " ".join(passages[i * PARAGRAPH : (i + 1) * PARAGRAPH])
+        links = " ".join(anchors[i * per_paragraph : (i + 1) * per_paragraph])
+        parts.append(f'<p class="body">{prose}</p>\n<ul><li>{links}</li></ul>\n' if links else f"<p>{prose}</p>\n")
+    return "".join(parts)
+
+
+def _structure(ordinal: int) -> str:
+    """A row of empty elements that spells the ordinal in binary: no two structures are alike."""
+    if not ordinal:
+        return ""
+    return "<div>" + "".join("<b></b>" if bit == "1" else "<i></i>" for bit in f"{ordinal:b}") + "</div>\n"

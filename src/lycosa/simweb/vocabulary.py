@@ -1,0 +1,112 @@
+"""Words and sentences: a Zipf vocabulary in sixteen topics, the same words for every seed.
+
+General words are English function words followed by made-up ones; each topic has a few real key words and made-up
+ones of its own. Made-up words have a fixed length a class (four letters general, six by topic), so that no two are
+equal and a word tells its topic: `places` maps a topic word back to (topic, index).
+Passages of two sentences are drawn once a seed into a pool that pages pick from; the pool is what bounds memory.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from lycosa.simweb.draws import Draws
+
+TOPICS: tuple[tuple[str, ...], ...] = (
+    ("energy", "solar", "turbine", "battery", "storage", "voltage", "photovoltaic", "grid"),
+    ("medicine", "vaccine", "surgery", "diagnosis", "antibody", "clinic", "cardiology", "dosage"),
+    ("astronomy", "galaxy", "telescope", "comet", "nebula", "orbit", "parallax", "quasar"),
+    ("cooking", "recipe", "simmer", "pastry", "garlic", "oven", "marinade", "dough"),
+    ("sailing", "rudder", "keel", "harbour", "spinnaker", "mooring", "regatta", "knots"),
+    ("law", "statute", "plaintiff", "appeal", "tribunal", "contract", "liability", "verdict"),
+    ("music", "sonata", "chord", "rhythm", "orchestra", "violin", "counterpoint", "tempo"),
+    ("geology", "basalt", "sediment", "fault", "magma", "strata", "erosion", "quartz"),
+    ("football", "striker", "penalty", "midfield", "offside", "league", "goalkeeper", "referee"),
+    ("gardening", "compost", "perennial", "pruning", "seedling", "mulch", "orchard", "trellis"),
+    ("railways", "locomotive", "signal", "gauge", "timetable", "junction", "freight", "platform"),
+    ("chess", "gambit", "endgame", "castling", "zugzwang", "opening", "rook", "tactics"),
+    ("birds", "plumage", "nesting", "migration", "raptor", "songbird", "wetland", "wingspan"),
+    ("finance", "dividend", "equity", "hedge", "inflation", "ledger", "liquidity", "yield"),
+    ("textiles", "loom", "weaving", "cotton", "dye", "spindle", "embroidery", "fabric"),
+    ("robotics", "actuator", "gripper", "servo", "kinematics", "sensor", "autonomy", "torque"),
+)
+TOPIC_COUNT = len(TOPICS)
+TOPIC_WORDS = 512
+GENERAL_WORDS = 2048
+PASSAGES = 2048  # a topic; 16 topics of 2,048 passages of two sentences are about 6 MB
+TOPIC_SHARE = 0.4  # of a sentence's words
+
+FUNCTION_WORDS = (
+    "the of and to in is that for it as was with be by on not he his but at are this have from or had an they which "
+    "one you were all her she there would their we him been has when who will no more if out so up said what its about"
+).split()
+
+# Folder names inside a section: real words, so that URLs read like URLs.
+FOLDERS = (
+    "about archive articles basics blog books brief cases classes clubs columns courses data diary digest docs essays "
+    "events examples facts features field forum gallery glossary guides history howto ideas imprint interviews "
+    "journal lab lectures lessons letters library lists maps media members methods models news notes opinion papers "
+    "people photos pictures places plans posts practice press primer profiles projects quotes reports research "
+    "resources reviews"
+).split()
+
+
+def _made_up(index: int, syllables: int) -> str:
+    consonants, vowels = "bdfgklmnprstvzjh", "aeiou"
+    scrambled = (index * 2654435761 + 12345) % 80**syllables  # odd multiplier not divisible by 5: a bijection
+    letters = []
+    for _ in range(syllables):
+        scrambled, syllable = divmod(scrambled, 80)
+        letters.append(consonants[syllable // 5] + vowels[syllable % 5])
+    return "".join(letters)
+
+
+def _topic_words(topic: int) -> list[str]:
+    start = topic * TOPIC_WORDS
+    made_up = [_made_up(start + i, 3) for i in range(TOPIC_WORDS)]
+    return [*TOPICS[topic], *made_up[len(TOPICS[topic]) :]]
+
+
+def _zipf_cumulative(count: int) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    weights = 1.0 / (np.arange(count) + 2.7)  # Mandelbrot's shift: the first word has about 6 %
+    return np.cumsum(weights / weights.sum())
+
+
+class Vocabulary:
+    """The words of the simulated web and, for one seed, its prose."""
+
+    general: tuple[str, ...] = (*FUNCTION_WORDS, *(_made_up(i, 2) for i in range(GENERAL_WORDS - len(FUNCTION_WORDS))))
+    topics: tuple[list[str], ...] = tuple(_topic_words(topic) for topic in range(TOPIC_COUNT))
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+        self.passages = tuple(self._topic_passages(topic) for topic in range(TOPIC_COUNT))
+        self.mean_passage = sum(map(len, self.passages[0])) / PASSAGES
+
+    @classmethod
+    @cache
+    def places(cls) -> dict[str, tuple[int, int]]:
+        """Topic word → (topic, index in the topic)."""
+        return {word: (t, i) for t, words in enumerate(cls.topics) for i, word in enumerate(words)}
+
+    def _topic_passages(self, topic: int) -> list[str]:
+        """Passages of two sentences."""
+        sentences = self._topic_sentences(topic, 2 * PASSAGES)
+        return [f"{one} {other}" for one, other in zip(sentences[::2], sentences[1::2], strict=True)]
+
+    def _topic_sentences(self, topic: int, count: int) -> list[str]:
+        """Sentences of a topic in a handful of array calls: word choices by inverse distribution."""
+        longest = 22
+        raw = self._draws.words(b"sentences %d" % topic, count * (2 * longest + 1))
+        chance = np.array(raw, dtype=np.uint32).reshape(count, 2 * longest + 1) / 2**32
+        lengths = 6 + (chance[:, -1] * (longest - 6)).astype(int)
+        is_topic = chance[:, :longest] < TOPIC_SHARE
+        pick = chance[:, longest:-1]
+        by_topic = np.searchsorted(_zipf_cumulative(TOPIC_WORDS), pick).clip(0, TOPIC_WORDS - 1)
+        by_general = np.searchsorted(_zipf_cumulative(GENERAL_WORDS), pick).clip(0, GENERAL_WORDS - 1)
+        words = np.where(
+            is_topic,
+            np.array(self.topics[topic], dtype=object)[by_topic],
+            np.array(self.general, dtype=object)[by_general],
+        ).tolist()
+        return [" ".join(row[:n]).capitalize() + "." for row, n in zip(words, lengths.tolist(), strict=True)]

@@ -1,0 +1,228 @@
+"""The simulated web itself: what any host answers for any path at any time.
+
+`SimWeb.answer` is pure in (settings, host, target, time): the same bytes in any process and any order. The server and
+the in-memory web both put this one answer on their wire; what only a wire can do wrong (hang, drip, reset …) travels
+with the answer as its `trouble`.
+"""
+
+import zlib
+from functools import cached_property
+
+import msgspec
+
+from lycosa.simweb.change import Changes, State
+from lycosa.simweb.documents import EPOCH_S, Documents, http_date
+from lycosa.simweb.draws import Draws, unit
+from lycosa.simweb.layout import Layout, Place
+from lycosa.simweb.links import Linker
+from lycosa.simweb.page import Pages
+from lycosa.simweb.robots import SLOW_S, Robots
+from lycosa.simweb.settings import DOCUMENT_TROUBLE, SimSettings
+from lycosa.simweb.traps import Traps, without_session
+from lycosa.simweb.vocabulary import Vocabulary
+
+TROUBLE_PURPOSE, VALIDATOR_PURPOSE, TABLE_PURPOSE, GONE_PURPOSE = 60, 61, 62, 63
+BUSY_S, BUSY_EVERY_S = 3.0, 20.0  # a host with `unavailable` or `too-many` is busy this long, this often
+HAS_ETAG, HAS_LAST_MODIFIED = 0.8, 0.8  # shares of hosts
+BOMB_BYTES = 100_000_000
+HUGE_BYTES = 30_000_000
+DEEP_ELEMENTS = 20_000
+HTML = "text/html; charset=utf-8"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A response before it meets the request's conditions and the wire."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = HTML
+    etag: str = ""
+    modified_s: int = 0
+    headers: tuple[tuple[str, str], ...] = ()
+    trouble: str = ""
+    delay_s: float = 0.0
+
+
+NOT_FOUND = Answer(404, b"<!DOCTYPE html><title>Not found</title><h1>Not found</h1>\n")
+
+
+class SimWeb:
+    """One simulated web. Memory: a few numbers a host, the passages, bounded caches."""
+
+    def __init__(self, settings: SimSettings) -> None:
+        self.settings = settings
+        self.draws = Draws(settings.seed)
+        self.vocabulary = Vocabulary(self.draws)
+        self.layout = Layout(settings, self.draws, self.vocabulary)
+        self.linker = Linker(self.layout)
+        self.pages = Pages(settings, self.draws, self.vocabulary, self.layout, self.linker)
+        self.changes = Changes(self.draws)
+        self.robots = Robots(self.layout, self.linker)
+        self.documents = Documents(self.draws, self.layout, self.linker, self.pages, self.changes)
+        self.traps = Traps(settings, self.draws)
+        self._troubles = [(name, settings.trouble[name]) for name in DOCUMENT_TROUBLE if settings.trouble_share(name)]
+        self._host_troubles = {name for name in settings.trouble if name not in DOCUMENT_TROUBLE}
+
+    def __repr__(self) -> str:
+        s = self.settings
+        return f"<SimWeb seed={s.seed} hosts={s.hosts} pages={s.pages} addresses={s.address_count}>"
+
+    def url(self, place: Place) -> str:
+        return self.linker.origin(place.host) + self.layout.path_of(place)
+
+    def state(self, place: Place, time_s: float) -> State:
+        return self.changes.state(self.pages.key(place), time_s)
+
+    def answer(self, host: int, target: str, time_s: float = 0.0, elapsed_s: float = 0.0) -> Answer:
+        """What `host` says to a GET of `target`; `elapsed_s` is the time since the server began, for passing trouble."""
+        if target == "/robots.txt":
+            return self._robots(host)
+        if self._host_troubles:
+            busy = self._busy(host, elapsed_s)
+            if busy is not None:
+                return busy
+            target, asked = without_session(target), target
+        else:
+            asked = target
+        path = target.partition("?")[0]
+        place = self.layout.locate(host, path)
+        if place is None:
+            return self._other(host, path, time_s)
+        if "?" in target:
+            return NOT_FOUND
+        return self._page(place, path, asked, time_s)
+
+    # pages
+
+    def _page(self, place: Place, path: str, asked: str, time_s: float) -> Answer:
+        state = self.state(place, time_s)
+        if state.gone:
+            return self.not_there(place)
+        trouble = self.trouble_of(place.host, path) if self._troubles else ""
+        if trouble in ("not-found", "error"):
+            return Answer({"not-found": 404, "error": 500}[trouble], NOT_FOUND.body)
+        if trouble == "redirect-loop":
+            return self._redirect(path)
+        source = self.pages.source(place)
+        if source != place:
+            state = self.state(source, time_s)
+        body = self.pages.html(source, state)
+        if self._host_troubles and source == place:
+            footer = self.traps.footer(place.host, path)
+            body = body.replace(b"<footer>", b"<footer>" + footer.encode(), 1) if footer else body
+            body = self.traps.add_sessions(place.host, asked, body)
+        etag, modified_s = self._validators(place, source, state)
+        answer = Answer(200, body, etag=etag, modified_s=modified_s, trouble=trouble)
+        return self._spoiled(answer) if trouble else answer
+
+    def not_there(self, place: Place) -> Answer:
+        """The answer for a page that is gone: 410 on one host in four, else 404."""
+        is_explicit = self.draws.mix(place.host, 0, GONE_PURPOSE) % 4 == 0
+        return Answer(410, b"<!DOCTYPE html><title>Gone</title>\n") if is_explicit else NOT_FOUND
+
+    def _validators(self, place: Place, source: Place, state: State) -> tuple[str, int]:
+        x = self.draws.mix(place.host, 0, VALIDATOR_PURPOSE)
+        etag = ""
+        if (x & 0xFF) < HAS_ETAG * 256:
+            etag = f'"{self.pages.key(source):x}-{state.text:x}-{state.structure:x}-{state.volatile:x}"'
+        has_modified = (x >> 8 & 0xFF) < HAS_LAST_MODIFIED * 256
+        return etag, self.documents.modified_s(source, state) if has_modified else 0
+
+    def trouble_of(self, host: int, path: str) -> str:
+        """The trouble of one document; front pages have none, so that every host has a way in."""
+        if path == "/" or not self._troubles:
+            return ""
+        chance = unit(self.draws.text_hash(f"{host}{path}", TROUBLE_PURPOSE))
+        for name, share in self._troubles:
+            if chance < share:
+                return name
+            chance -= share
+        return ""
+
+    def _spoiled(self, answer: Answer) -> Answer:
+        """Troubles that are in the bytes, not on the wire."""
+        trouble, body = answer.trouble, answer.body
+        if trouble == "wrong-charset":
+            body = body.decode().replace("Home", "Übersicht").encode("latin-1", "replace")
+        elif trouble == "huge":
+            filler = self.vocabulary.passages[0][0].encode() + b"\n"
+            body = body.replace(b"</main>", b"<p>" + filler * (HUGE_BYTES // len(filler)) + b"</p></main>", 1)
+        elif trouble == "deep":
+            body = body.replace(
+                b"</main>", b"<div>" * DEEP_ELEMENTS + b"deep" + b"</div>" * DEEP_ELEMENTS + b"</main>", 1
+            )
+        elif trouble == "bomb":
+            return msgspec.structs.replace(answer, body=self._bomb, headers=(("Content-Encoding", "gzip"),))
+        return msgspec.structs.replace(answer, body=body)
+
+    @cached_property
+    def _bomb(self) -> bytes:
+        packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+        block = b"<p>" + b" " * 999_997
+        return b"".join(packer.compress(block) for _ in range(BOMB_BYTES // len(block))) + packer.flush()
+
+    # everything else
+
+    def _robots(self, host: int) -> Answer:
+        robots = self.robots.of(host)
+        delay_s = SLOW_S if robots.slow else 0.0
+        if robots.status != 200:
+            return Answer(robots.status, NOT_FOUND.body, delay_s=delay_s)
+        return Answer(200, robots.text().encode(), "text/plain; charset=utf-8", delay_s=delay_s)
+
+    def _busy(self, host: int, elapsed_s: float) -> Answer | None:
+        phase = (elapsed_s + 7 * host) % BUSY_EVERY_S
+        if phase >= BUSY_S:
+            return None
+        for name, status in (("unavailable", 503), ("too-many", 429)):
+            if name in self._host_troubles and self.traps.host_has(host, name):
+                wait = ("Retry-After", str(int(BUSY_S - phase) + 1))
+                return Answer(status, b"<!DOCTYPE html><title>Busy</title>\n", headers=(wait,))
+        return None
+
+    def _other(self, host: int, path: str, time_s: float) -> Answer:
+        ending = path.rpartition("/")[2].rpartition(".")[2]
+        found: Answer | None = None
+        if ending in ("xml", "gz"):
+            found = self._xml(host, path, time_s)
+        elif ending == "png":
+            place = self.documents.image_place(host, path)
+            if place:
+                found = Answer(200, self.documents.image(place, self.state(place, time_s)), "image/png")
+        elif ending in ("tol", "tvi"):
+            found = self._table(host, path, ending, time_s)
+        elif self._is_short_form(host, path):
+            return self._redirect(path + ("/" if self.layout.locate(host, path + "/") else ".html"))
+        trap = self.traps.page(host, path) or (self.traps.soft_404(host, path) if found is None else None)
+        return found or (Answer(200, trap) if trap else NOT_FOUND)
+
+    def _is_short_form(self, host: int, path: str) -> bool:
+        return any(self.layout.locate(host, path + end) for end in (".html", "/")) and not path.endswith("/")
+
+    def _redirect(self, path: str) -> Answer:
+        return Answer(301, b"<!DOCTYPE html><title>Moved</title>\n", headers=(("Location", path),))
+
+    def _xml(self, host: int, path: str, time_s: float) -> Answer | None:
+        if path == "/feed.xml":
+            return Answer(200, self.documents.feed(host, time_s), "application/rss+xml; charset=utf-8")
+        if not self.robots.of(host).sitemap:
+            return None
+        body = self.documents.sitemap(host, path[1:], time_s)
+        kind = "application/gzip" if path.endswith(".gz") else "application/xml"
+        return None if body is None else Answer(200, body, kind)
+
+    def _table(self, host: int, path: str, ending: str, time_s: float) -> Answer | None:
+        place = self.documents.table_place(host, path)
+        if place is None or not self.has_tables(host) or self.state(place, time_s).gone:
+            return None
+        if ending == "tol":
+            return Answer(200, self.documents.table_of_links(self.pages.source(place)), "text/plain; charset=utf-8")
+        source = self.pages.source(place)
+        body = self.documents.table_of_volatile(source, self.state(source, time_s))
+        return Answer(200, body, "text/plain; charset=utf-8")
+
+    def has_tables(self, host: int) -> bool:
+        return unit(self.draws.mix(host, 0, TABLE_PURPOSE)) < self.settings.tables
+
+
+__all__ = ["EPOCH_S", "NOT_FOUND", "Answer", "SimWeb", "http_date"]
