@@ -13,7 +13,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "records": set(),
     "simweb": {"errors", "records"},
-    "lab": {"errors", "records", "simweb"},
+    "lab": {"__init__", "errors", "records", "simweb"},
     "cli": {"__init__", "errors", "records", "simweb", "lab"},
     "__main__": {"cli"},
 }

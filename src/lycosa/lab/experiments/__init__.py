@@ -1,0 +1,7 @@
+"""The experiments that come with Lycosa: one module each, named here and nowhere else.
+
+Name → "module:attribute", as in a package's entry points, so that looking one up imports only that one.
+Read by `lycosa.lab.registry`.
+"""
+
+BUILT_IN: dict[str, str] = {}
