@@ -261,15 +261,11 @@ def _print_audit(findings: "Audit", all_rows: bool) -> None:
             print(f"{title:<18}{'requests':>9}{'overlap':>9}{'gap s':>10}{'early':>7}{'robots':>8}")
             print("".join(f"{_row(row)}\n" for row in shown), end="")
         if len(shown) < len(rows):
-            print(
-                f"{len(rows) - len(shown):,} more {title}es keep the rules; --all shows them".replace("hostes", "hosts")
-            )
+            print(f"{len(rows) - len(shown):,} others keep the rules; --all shows them")
     for sentence in findings.broken():
         print(sentence)
-    verdict = "clean" if findings.is_clean else "BROKEN"
-    print(
-        f"{findings.requests:,} requests, {len(findings.hosts):,} hosts, {len(findings.addresses):,} addresses: {verdict}"
-    )
+    counts = f"{len(findings.hosts):,} hosts, {len(findings.addresses):,} addresses"
+    print(f"{findings.requests:,} requests, {counts}: {'clean' if findings.is_clean else 'BROKEN'}")
 
 
 def _row(finding: "Finding") -> str:

@@ -1,9 +1,9 @@
 """Was the crawler polite? Read from the server's log, not from what the crawler says of itself.
 
-For every host and every address: the largest overlap of requests, the smallest gap from the end of one to the start of
-the next in the same slot, and for hosts the requests that robots.txt forbids, that came before robots.txt was known, and
-those that came before a Retry-After had passed. With a parallelism of n there are n slots; a request takes the slot that
-has been free the longest, so a log breaks the rule only if no assignment to n slots could keep it.
+For every host and every address: the largest overlap of requests and the smallest gap from the end of one to the start
+of the next in the same slot; for hosts also the requests that robots.txt forbids, that came before it was known, or
+before a Retry-After had passed. With a parallelism of n there are n slots; a request takes the slot that has been free
+the longest, so a log breaks the rule only if no assignment to n slots could keep it.
 """
 
 import heapq

@@ -1,4 +1,4 @@
-"""TLS for the simulated hosts: a certificate authority of its own, and a certificate for whatever name a client asks for.
+"""TLS for the simulated hosts: an authority of its own, and a certificate for whatever name a client asks for.
 
 Certificates are made when a name is first asked for and kept in a bounded cache. Needs the extra `tls`.
 """
@@ -35,5 +35,5 @@ def tls_context(ca_file: Path) -> ssl.SSLContext:
 
     default = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost", "127.0.0.1", "h0.sim").configure_cert(default)
-    default.sni_callback = choose  # type: ignore[assignment]
+    default.sni_callback = choose
     return default

@@ -264,4 +264,5 @@ def _host_sizes(settings: SimSettings, draws: Draws) -> "np.ndarray[tuple[int], 
     sizes = 1 + np.floor(weights * (pages - count)).astype(np.int64)
     sizes[np.arange(pages - int(sizes.sum())) % count] += 1
     order = np.array(draws.words(b"host order", count), dtype=np.uint32)
-    return sizes[np.argsort(order, kind="stable")]
+    shuffled: np.ndarray[tuple[int], np.dtype[np.int64]] = sizes[np.argsort(order, kind="stable")]
+    return shuffled

@@ -3,7 +3,7 @@
 The skeleton guarantees that every page somebody is meant to find can be found from the host's root: an index lists its
 articles, its linked series members, its child folders (or, for a hidden child, that child's articles) and its
 sub-sections. Around it stand navigation, neighbours and, up to a log-normal count, links drawn over host and web:
-with 0.6 on the page's own topic, outwards with preference for hubs.
+with 0.6 on its own topic, outwards with preference for hubs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from lycosa.simweb.vocabulary import TOPIC_COUNT
 MEDIAN_LINKS = 62
 LINKS_SIGMA = 0.5
 MOST_LINKS = 600
-OWN_TOPIC = 0.6
+OWN_TOPIC = 0.56  # of drawn links; with the neighbours 0.6 of all
 EXTERNAL = 0.25
 TO_FRONT_PAGE = 0.2  # of external links
 REDIRECTED = 0.02  # of drawn links: written in a form that the server redirects
@@ -65,7 +65,7 @@ class Linker:
         return found + self._drawn(folder, chances, max(4, count - len(found)), base)
 
     def base(self, place: Place) -> str:
-        """What stands before a path of the page's own host: nothing, but the origin on pages that are copied elsewhere."""
+        """What stands before a path of the page's own host: nothing, or the origin on pages that are copied."""
         return self.origin(place.host) if is_mirror_source(place) else ""
 
     def breadcrumbs(self, place: Place) -> list[tuple[str, str]]:
@@ -128,19 +128,22 @@ class Linker:
         found = []
         words = iter(chances[: count * WORDS_PER_LINK])
         for where, what, which in zip(words, words, words, strict=True):
-            if where < EXTERNAL_32 and hosts > 1:
-                target = int(hosts ** (where / EXTERNAL_32)) - 1  # log-uniform: low numbers are hubs
-                if which < FRONT_PAGE_32:
+            is_on_topic = what < OWN_TOPIC_32
+            if hosts > 1 and (where < EXTERNAL_32 or (own_count == 1 and not is_on_topic)):
+                target = int(hosts ** (where % EXTERNAL_32 / EXTERNAL_32)) - 1  # log-uniform: low numbers are hubs
+                if which < FRONT_PAGE_32 and not is_on_topic:
                     found.append((f"{self._prefix}{target}{self._suffix}/", f"h{target} home"))
                     continue
-                target, section = self._outside(target, which, folder.topic if what < OWN_TOPIC_32 else -1)
+                target, section = self._outside(target, which, folder.topic, is_on_topic=is_on_topic)
                 prefix = base if target == host else f"{self._prefix}{target}{self._suffix}"
             else:
                 target, prefix, section = host, base, which % own_count
-                if what < OWN_TOPIC_32:
+                if is_on_topic:
                     section += (own_shift - section) % TOPIC_COUNT
                     if section >= own_count:
                         section = own_section
+                elif (own_shift - section) % TOPIC_COUNT == 0:
+                    section = (section + 1) % own_count
             index = section * SECTION_FOLDERS + ((what >> 8) * (which >> 8) >> 45)  # of two draws: more to the first
             if index * FOLDER_PAGES >= sizes[target]:
                 index = section * SECTION_FOLDERS
@@ -153,12 +156,13 @@ class Linker:
                 found.append((f"{prefix}{'/' if other.hidden else other.path}", other.words[0]))
         return found
 
-    def _outside(self, host: int, chance: int, topic: int) -> tuple[int, int]:
-        """(host, section) of a link that leaves the host: a section near the hub `host`, on `topic` unless that is −1."""
+    def _outside(self, host: int, chance: int, topic: int, *, is_on_topic: bool) -> tuple[int, int]:
+        """(host, section) of a link outwards: a section on or off the topic, near the hub `host`."""
         layout = self.layout
         section = layout.section_start[host] + chance % layout.section_count(host)
-        if topic >= 0:
-            section += (topic - section) % TOPIC_COUNT
+        shift = (topic - section) % TOPIC_COUNT if is_on_topic else (topic - section) % TOPIC_COUNT == 0
+        if shift:
+            section += shift
             if section >= layout.section_total:
                 section = max(0, section - TOPIC_COUNT)
             host = layout.host_of_section(section)

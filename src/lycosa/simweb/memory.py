@@ -1,8 +1,8 @@
 """The same web without sockets: a downloader and a resolver for tests that crawl ten thousand pages in seconds.
 
 `MemoryWeb.start` and `MemoryWeb.resolve` have the shape of the crawler's downloader and resolver. Answers, HTTP,
-network model and log are the server's; only the wire is missing. Time is the running loop's, virtual with `run_virtual`.
-What goes wrong on a wire comes back as the failure that a careful client would report.
+network model and log are the server's; only the wire is missing. Time is the running loop's: virtual under
+`run_virtual`. What goes wrong on a wire comes back as the failure that a careful client would report.
 """
 
 import asyncio
@@ -31,10 +31,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: int = 10_000_000
 
 
+DEFAULT_LIMITS = Limits()
+
+
 class MemoryWeb:
     """The simulated web as a downloader and a resolver. `entries` is the log, for the audit."""
 
-    def __init__(self, web: SimWeb, *, limits: Limits = Limits(), gzip: bool = False, time_scale: float = 0.0) -> None:
+    def __init__(
+        self, web: SimWeb, *, limits: Limits = DEFAULT_LIMITS, gzip: bool = False, time_scale: float = 0.0
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self.web, self.limits, self._gzip = web, limits, gzip
         self.clock = SimClock(self._loop.time, scale=time_scale)

@@ -63,9 +63,8 @@ def wire(answer: Answer, asked: Asked, *, time_s: float, gzip: bool, keep_alive:
             body = igzip.compress(body, compresslevel=1, mtime=0)
             headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
     length = len(body) // 2 if answer.trouble == "wrong-length" else len(body)
-    head = [
-        f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}\r\nServer: simweb\r\nDate: {http_date(int(EPOCH_S + time_s))}\r\n"
-    ]
+    date = http_date(int(EPOCH_S + time_s))
+    head = [f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}\r\nServer: simweb\r\nDate: {date}\r\n"]
     if answer.etag:
         head.append(f"ETag: {answer.etag}\r\n")
     if answer.modified_s:

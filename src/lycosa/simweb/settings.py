@@ -37,7 +37,7 @@ HOST_TROUBLE = {
     "soft-404": "unknown paths answer 200 with links to more of them",
 }
 TROUBLE = DOCUMENT_TROUBLE | HOST_TROUBLE
-# What robots.txt is like: shares of hosts. `rules`, `sitemap` and `missing` are ordinary, the others are off by default.
+# What robots.txt is like: shares of hosts. `rules`, `sitemap` and `missing` are ordinary, the others off by default.
 ROBOTS = {
     "rules": "Disallow and Allow lines, some with wildcards",
     "sitemap": "a Sitemap line, and the sitemap",

@@ -13,7 +13,7 @@ T = TypeVar("T")
 STUCK_S = 10.0  # real seconds without a timer and without an event: nothing will ever happen
 
 
-class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class _Selector(selectors.DefaultSelector):
     """Looks at real events without waiting, and lets the time jump instead."""
 
     now = 0.0

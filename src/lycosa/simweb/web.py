@@ -5,6 +5,7 @@ the in-memory web both put this one answer on their wire; what only a wire can d
 with the answer as its `trouble`.
 """
 
+import math
 import zlib
 from functools import cached_property
 
@@ -74,7 +75,7 @@ class SimWeb:
         return self.changes.state(self.pages.key(place), time_s)
 
     def answer(self, host: int, target: str, time_s: float = 0.0, elapsed_s: float = 0.0) -> Answer:
-        """What `host` says to a GET of `target`; `elapsed_s` is the time since the server began, for passing trouble."""
+        """What `host` says to a GET of `target`; `elapsed_s` is real time since the start, for passing trouble."""
         if target == "/robots.txt":
             return self._robots(host)
         if self._host_troubles:
@@ -176,7 +177,7 @@ class SimWeb:
             return None
         for name, status in (("unavailable", 503), ("too-many", 429)):
             if name in self._host_troubles and self.traps.host_has(host, name):
-                wait = ("Retry-After", str(int(BUSY_S - phase) + 1))
+                wait = ("Retry-After", str(math.ceil(BUSY_S - phase)))
                 return Answer(status, b"<!DOCTYPE html><title>Busy</title>\n", headers=(wait,))
         return None
 

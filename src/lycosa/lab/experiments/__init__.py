@@ -4,4 +4,6 @@ Name → "module:attribute", as in a package's entry points, so that looking one
 Read by `lycosa.lab.registry`.
 """
 
-BUILT_IN: dict[str, str] = {}
+BUILT_IN: dict[str, str] = {
+    "simweb": "lycosa.lab.experiments.simweb:EXPERIMENT",
+}

@@ -1,0 +1,79 @@
+"""The truth is what a correct crawler finds, no more and no less."""
+
+import pytest
+
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.change import DAY_S
+from lycosa.simweb.layout import Place
+from lycosa.simweb.truth import truth
+from tests.simweb.conftest import running_simweb
+from tests.simweb.naive_crawler import crawl
+
+SHAPE = ("--hosts", "6", "--pages", "1200", "--seed", "5")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scope", ["host", "any"])
+def test_naive_crawler_over_sockets_reaches_exactly_the_truth(scope: str) -> None:
+    with running_simweb(*SHAPE) as (ready, _):
+        web = SimWeb(SimSettings(hosts=6, pages=1200, seed=5, port=ready.port))
+        seeds = [f"http://h1.sim:{ready.port}/"]
+        found = crawl(seeds, ready.port, scope=scope)
+    expected = truth(web, seeds, scope=scope, sitemaps=False).pages
+    assert found == expected
+    assert len(found) > (100 if scope == "host" else 600)
+
+
+def test_everything_linked_is_reachable_without_robots() -> None:
+    web = SimWeb(SimSettings(hosts=6, pages=3000))
+    found = truth(web, [f"{web.linker.origin(h)}/" for h in range(6)], robots=False, sitemaps=False).pages
+    linked = set()
+    for host in range(6):
+        for index in range(web.layout.folder_count(host)):
+            folder = web.layout.folder(host, index)
+            places = [Place(host, index, page) for page in range(1 + folder.articles + folder.series)]
+            linked |= {web.url(place) for place in places if web.layout.is_linked(place)}
+    assert found == linked
+
+
+def test_mining_adds_hidden_folders_then_whole_series() -> None:
+    web = SimWeb(SimSettings(hosts=6, pages=3000))
+    seeds = [f"{web.linker.origin(h)}/" for h in range(6)]
+    sizes = {level: len(truth(web, seeds, robots=False, mine=level).pages) for level in ("off", "ancestors", "all")}
+    assert sizes["off"] < sizes["ancestors"] < sizes["all"] == 3000
+
+
+def test_robots_and_prefix_narrow_the_truth() -> None:
+    web = SimWeb(SimSettings(hosts=4, pages=4000, robots={"rules": 1, "missing": 0}))
+    seeds = [f"{web.linker.origin(0)}/"]
+    everything, allowed = truth(web, seeds, robots=False).pages, truth(web, seeds).pages
+    assert allowed < everything
+    folder = web.layout.folder(0, 1).path
+    prefix = truth(web, [web.linker.origin(0) + folder], scope="prefix", robots=False).pages
+    assert prefix
+    assert all(url.startswith(web.linker.origin(0) + folder) for url in prefix)
+
+
+def test_hosts_that_forbid_everything_or_have_no_name_are_out() -> None:
+    for knob in ({"robots": {"error": 1.0}}, {"dns": {"servfail": 1.0}}):
+        web = SimWeb(SimSettings(hosts=2, pages=100, **knob))  # type: ignore[arg-type]
+        assert not truth(web, ["http://h0.sim:8800/"], scope="any").pages
+
+
+def test_trouble_and_disappearance_leave_the_truth() -> None:
+    web = SimWeb(SimSettings(hosts=4, pages=2000, trouble={"hang": 0.1, "wrong-charset": 0.1}))
+    found = truth(web, ["http://h0.sim:8800/"], scope="any")
+    assert found.troubled
+    assert set(found.troubled.values()) == {"hang"}
+    assert not found.pages & found.troubled.keys()
+    later = truth(web, ["http://h0.sim:8800/"], scope="any", time_s=300 * DAY_S)
+    assert found.pages - later.pages
+
+
+def test_redirects_are_told_apart_from_pages(web: SimWeb) -> None:
+    found = truth(web, ["http://h0.sim:8800/"], scope="any")
+    assert found.redirects
+    for url in found.redirects:
+        path = url.partition(".sim:8800")[2]
+        host = int(url.partition("://h")[2].partition(".")[0])
+        assert web.answer(host, path).status == 301
