@@ -87,6 +87,7 @@ class Scope:
 
     def __init__(self, kind: ScopeKind, seeds: Iterable[Url]) -> None:
         self.kind = kind
+        self._is_any, self._is_domain = kind is ScopeKind.ANY, kind is ScopeKind.DOMAIN
         self._domains: set[str] = set()
         self._folders: dict[tuple[str, int], tuple[str, ...]] = {}
         for seed in seeds:
@@ -97,13 +98,13 @@ class Scope:
                 self._folders[seed.host, port] = tuple(sorted({*known, folder}))
 
     def __repr__(self) -> str:
-        reach = self._domains if self.kind is ScopeKind.DOMAIN else self._folders
+        reach = self._domains if self._is_domain else self._folders
         return f"<Scope {self.kind} of {len(reach)}>"
 
     def reason(self, url: Url) -> DropReason | None:
-        if self.kind is ScopeKind.ANY:
+        if self._is_any:
             return None
-        if self.kind is ScopeKind.DOMAIN:
+        if self._is_domain:
             return None if domain_of(url.host) in self._domains else DropReason.OUT_OF_SCOPE
         folders = self._folders.get((url.host, url.port))
         return None if folders and url.path.startswith(folders) else DropReason.OUT_OF_SCOPE

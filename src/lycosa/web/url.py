@@ -3,7 +3,7 @@
 A *normalised* URL is http or https, as the standard serialises it (dot segments and default port gone, host in lower
 case and punycode, everything outside ASCII escaped), without fragment and credentials, escapes in upper case. It asks
 the server for the same thing as the URL it was made from: www, slashes and queries stay. Normalising twice changes
-nothing. Nothing here raises on any string.
+nothing. Parsing and joining raise on no string; what takes a normalised URL or a key takes nothing else.
 
 Links go through `join_all` and `join_map`, which call ada's C functions directly (a third less time a link than its
 Python classes); text that a person or a header gave goes through `parse`.
