@@ -89,7 +89,7 @@ class Sitemap(msgspec.Struct, frozen=True):
 def read(body: bytes, base: str, *, skip_dtd: bool = False) -> Sitemap:
     """The sitemap in `body`, which came from `base` (a normalised URL).
 
-    What it is decides its content, not its name or media type. `skip_dtd` reads on past a document type definition
+    Its content decides what it is, not its name or media type. `skip_dtd` reads on past a document type definition
     instead of refusing the file; what it declares stays unknown all the same.
     """
     body, problem = _unpacked(body)
