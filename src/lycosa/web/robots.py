@@ -1,0 +1,238 @@
+"""What a site allows a robot: robots.txt by RFC 9309, and the directives in headers and meta tags.
+
+`Robots` is the record a host keeps: the rules of the one group that concerns us, with crawl delay and sitemaps. It is
+plain data (msgspec, pickle); what makes matching fast is built from it on first use. The fetch room makes it from a
+response with `from_response` and asks `allows` before every request. Any bytes give a record; nothing here raises.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from math import isfinite
+
+import msgspec
+
+from lycosa.web.wildcard import matches, pieces_of
+
+# RFC 9309 §2.5: at least this much of a robots.txt is read. More is cut at a line's end.
+MAX_ROBOTS_BYTES = 500 * 1024
+# A longer Crawl-delay counts as this: at one request an hour a host is as good as left alone, yet not forgotten.
+MAX_CRAWL_DELAY_S = 3_600.0
+# What is kept of the Sitemap lines: an index names the rest, and the record is written with every host.
+MAX_SITEMAPS = 1_000
+
+_LINE_TOKEN = re.compile(r"[A-Za-z_-]*")  # RFC 9309 §2.2.1: all a product token may hold
+_OWN_TOKEN = re.compile(r"[^/\s]*")
+_KEYS = frozenset((b"user-agent", b"allow", b"disallow", b"crawl-delay", b"sitemap"))
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_ESCAPE_OR_ODD = re.compile(r"%[0-9A-Fa-f]{2}|[^\w\-.~:/?#\[\]@!$&()*+,;=%]", re.ASCII)
+_PATH_NEEDS_WORK = re.compile(r"[^\w\-.~:/?#\[\]@!&()+,;=]", re.ASCII)
+# In a query ":" and "/" mean nothing of their own, and RFC 9309 §2.2.2 takes them for equal to their escapes.
+_QUERY_ESCAPE = re.compile(r"%(?:3A|2F)")
+
+
+class Robots(msgspec.Struct, frozen=True, dict=True):
+    """The rules of one site for one product token. Patterns are in the form they are compared in."""
+
+    agent: str
+    allow: tuple[str, ...] = ()
+    disallow: tuple[str, ...] = ()
+    crawl_delay_s: float | None = None
+    sitemaps: tuple[str, ...] = ()
+    is_unreachable: bool = False
+
+    def allows(self, path: str) -> bool:
+        """Whether `path` (with query, as in `Url.path`) may be asked for: the longest rule that matches decides, of
+        two equally long ones the one that allows; without a rule it is allowed. (robots.txt itself is fetched
+        without asking.)"""
+        return self._matcher.allows(path)
+
+    @cached_property
+    def _matcher(self) -> "_Matcher":
+        return _Matcher(self.allow, self.disallow)
+
+
+def from_response(status: int, body: bytes, *, agent: str) -> Robots:
+    """What the answer to a request for robots.txt means; `status` 0 stands for no whole answer.
+
+    2xx is parsed. Any 4xx, and a redirect that led nowhere, means there are no rules. Everything else means the rules
+    are there and cannot be read: nothing is allowed and `is_unreachable` asks the caller to try again.
+    """
+    if 200 <= status < 300:
+        return parse(body, agent=agent)
+    if 300 <= status < 500:
+        return Robots(product_token(agent))
+    return Robots(product_token(agent), disallow=("/",), is_unreachable=True)
+
+
+def parse(body: bytes, *, agent: str) -> Robots:
+    """The rules in a robots.txt for `agent`: those of every group that names its product token, or else those of
+    every group for `*`."""
+    token = product_token(agent)
+    ours, others, sitemaps = _Group(), _Group(), list[str]()
+    current: set[_Group] = set()  # whom the rules that follow are for
+    in_rules = False
+    for key, value in _lines(body):
+        if key == b"user-agent":
+            if in_rules:
+                current, in_rules = set(), False
+            if value == "*" or value.startswith(("* ", "*\t")):
+                current.add(others)
+            elif token and _prefix(_LINE_TOKEN, value).lower() == token.lower():
+                ours.is_named = True
+                current.add(ours)
+        elif key == b"sitemap":
+            sitemaps.append(value)
+        else:
+            in_rules = in_rules or key != b"crawl-delay"
+            for group in current:
+                group.add(key, value)
+    chosen = ours if ours.is_named else others
+    distinct = tuple(dict.fromkeys(filter(None, sitemaps)))[:MAX_SITEMAPS]
+    return Robots(token, tuple(chosen.allow), tuple(chosen.disallow), chosen.crawl_delay_s, distinct)
+
+
+def product_token(agent: str) -> str:
+    """`Lycosa/1.0 (+https://…)` → `Lycosa`: what user-agent lines are compared with. A name with anything but letters,
+    `-` and `_` is no product token: no line can name it, and the rules for `*` hold."""
+    return _prefix(_OWN_TOKEN, agent)
+
+
+class RobotsDirectives(msgspec.Struct, frozen=True):
+    """What a page itself says to robots. Nothing said means yes."""
+
+    noindex: bool = False
+    nofollow: bool = False
+    noarchive: bool = False
+
+
+def directives(values: Iterable[str], agent: str) -> RobotsDirectives:
+    """The directives for `agent` in the values of X-Robots-Tag headers, or in the contents of meta tags named
+    `robots` or after the agent. All that concern us add up; `name:` before a directive aims it and those after it at
+    that robot alone."""
+    token = product_token(agent).lower()
+    said: set[str] = set()
+    for value in values:
+        concerns_us = True
+        for part in value.lower().split(","):
+            name, colon, directive = part.partition(":")
+            if colon and name.strip() not in _DIRECTIVES_WITH_VALUE:
+                concerns_us = name.strip() in (token, "*", "robots")
+            else:
+                directive = name
+            if concerns_us:
+                said.add(directive.strip())
+    none = "none" in said
+    return RobotsDirectives(none or "noindex" in said, none or "nofollow" in said, "noarchive" in said)
+
+
+# Directives written with a colon of their own, which is then not the end of a robot's name.
+_DIRECTIVES_WITH_VALUE = frozenset(("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"))
+
+
+class _Group:
+    """The rules gathered for one kind of robot, from all groups that name it."""
+
+    def __init__(self) -> None:
+        self.is_named = False
+        self.allow: dict[str, None] = {}
+        self.disallow: dict[str, None] = {}
+        self.crawl_delay_s: float | None = None
+
+    def add(self, key: bytes, value: str) -> None:
+        if key == b"crawl-delay":
+            self.crawl_delay_s = max(filter(None, (self.crawl_delay_s, _delay(value))), default=None)
+        elif value:
+            (self.allow if key == b"allow" else self.disallow)[_comparable(value)] = None
+
+
+class _Matcher:
+    """Finds the longest matching rule: plain prefixes by look-up, patterns one after the other, longest first.
+
+    A rule's weight is twice its length, plus one if it allows: the heaviest match decides, and the last bit says what.
+    """
+
+    def __init__(self, allow: Iterable[str], disallow: Iterable[str]) -> None:
+        self._prefixes: dict[str, int] = {}
+        self._patterns: list[tuple[int, tuple[str, ...], bool]] = []
+        for rule in disallow:
+            self._add(rule, 2 * len(rule))
+        for rule in allow:
+            self._add(rule, 2 * len(rule) + 1)
+        self._patterns.sort(key=lambda pattern: -pattern[0])
+        heaviest: dict[int, int] = {}
+        for prefix, weight in self._prefixes.items():
+            heaviest[len(prefix)] = max(weight, heaviest.get(len(prefix), 0))
+        self._lengths = sorted(heaviest.items(), key=lambda item: -item[1])
+
+    def _add(self, rule: str, weight: int) -> None:
+        to_end = rule.endswith("$")
+        pieces = pieces_of(rule.removesuffix("$").replace("$", "%24"))
+        if to_end or pieces[1:] not in ((), ("",)):
+            self._patterns.append((weight, pieces, to_end))
+        else:  # one star at the end changes a rule's length, not what it matches
+            self._prefixes[pieces[0]] = max(weight, self._prefixes.get(pieces[0], 0))
+
+    def allows(self, path: str) -> bool:
+        if _PATH_NEEDS_WORK.search(path):
+            path = _comparable(path).replace("*", "%2A").replace("$", "%24")
+        found = -1
+        for length, weight in self._lengths:
+            if weight <= found:
+                break
+            found = max(found, self._prefixes.get(path[:length], -1))
+        for weight, pieces, to_end in self._patterns:
+            if weight <= found:
+                break
+            if matches(pieces, path, to_end=to_end):
+                found = weight
+        return found < 0 or found % 2 == 1
+
+
+def _lines(body: bytes) -> Iterable[tuple[bytes, str]]:
+    """The lines we know, as key in lower case and value. A missing colon is forgiven where one word follows."""
+    if len(body) > MAX_ROBOTS_BYTES:
+        body = body[:MAX_ROBOTS_BYTES]
+        body = body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
+    for mark in (b"\xef", b"\xbb", b"\xbf"):  # a byte order mark, or the beginning of one
+        if not body.startswith(mark):
+            break
+        body = body[1:]
+    for whole_line in body.splitlines():
+        line = whole_line.partition(b"#")[0]
+        key, colon, value = line.partition(b":")
+        if not colon:
+            words = line.split()
+            key, value = words if len(words) == 2 else (b"", b"")
+        key = key.strip().lower()
+        if key in _KEYS:
+            yield key, value.strip().decode("utf-8", "surrogateescape")
+
+
+def _prefix(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.match(text)
+    return found[0] if found else ""
+
+
+def _comparable(path: str) -> str:
+    """RFC 9309 §2.2.2: escapes of unreserved characters undone, all others in upper case, and everything that a URL
+    writes as an escape written so here too."""
+    path = _ESCAPE_OR_ODD.sub(_one_spelling, path)
+    before, mark, query = path.partition("?")
+    return before + mark + _QUERY_ESCAPE.sub(lambda escape: ":" if escape[0] == "%3A" else "/", query)
+
+
+def _one_spelling(found: re.Match[str]) -> str:
+    text = found[0]
+    if len(text) == 3:
+        character = chr(int(text[1:], 16))
+        return character if character in _UNRESERVED else text.upper()
+    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogateescape"))
+
+
+def _delay(value: str) -> float | None:
+    try:
+        seconds = float(value)
+    except ValueError:
+        return None
+    return min(seconds, MAX_CRAWL_DELAY_S) if isfinite(seconds) and seconds > 0 else None

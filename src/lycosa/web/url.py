@@ -1,0 +1,212 @@
+"""URLs by the WHATWG standard: parse, join and normalise them, and the keys they are stored under.
+
+A *normalised* URL is http or https, as the standard serialises it (dot segments and default port gone, host in lower
+case and punycode, everything outside ASCII escaped), without fragment and credentials, escapes in upper case. It asks
+the server for the same thing as the URL it was made from: www, slashes and queries stay. Normalising twice changes
+nothing. Parsing and joining raise on no string; what takes a normalised URL or a key takes nothing else.
+
+Links go through `join_all` and `join_map`, which call ada's C functions directly (a third less time a link than its
+Python classes); text that a person or a header gave goes through `parse`.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from hashlib import blake2b
+
+import msgspec
+from ada_url._ada_wrapper import ffi, lib
+
+from lycosa.web.domain import CACHED_HOSTS, domain_of, is_address
+
+# Longest URL kept, in bytes. Servers commonly refuse more than 8 KB, and what is longer than 2 KB is mostly a trap.
+MAX_URL_BYTES = 2_048
+# Longer text is not parsed at all: inline data is no link, and nothing this long normalises to a URL worth keeping.
+MAX_INPUT_BYTES = 16_384
+# 65,536 buckets: enough to spread over any cluster, and two bytes of a key.
+BUCKET_BYTES = 2
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_LOWER_ESCAPE = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
+# Where the path of a normalised URL can begin at the earliest: after "http://" and one character.
+_HOST_END = 8
+_KEY_END = b"\0"  # never in a URL: ada escapes it
+_FETCHABLE = ("http://", "https://")
+# The parser strips these from both ends of its input: a fragment may be cut off beforehand only behind something else.
+_STRIPPED = frozenset(map(chr, range(0x21)))
+
+
+class Url(msgspec.Struct, frozen=True, gc=False):
+    """A normalised URL in its parts. `host` is as in the URL (IPv6 in brackets), `path` is what goes on the wire:
+    path and query. `port` is filled in where the URL leaves it out."""
+
+    href: str
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+def parse(text: str, base: str | None = None) -> Url | None:
+    """The URL that `text` means, seen from `base`; None if that is nothing one can fetch over http or https."""
+    href = None if len(text) > MAX_INPUT_BYTES else serialise(text, base)
+    href = href and normalise(href)
+    return split(href) if href else None
+
+
+def split(href: str) -> Url:
+    """The parts of a URL that is normalised already."""
+    path_start = href.index("/", _HOST_END)
+    scheme, host, port = _authority(href[:path_start])
+    return Url(href, scheme, host, port, href[path_start:])
+
+
+def serialise(text: str, base: str | None = None) -> str | None:
+    """The href the WHATWG URL standard gives, of any scheme, or None where it says failure."""
+    raw = _utf8(text)
+    if base is None:
+        found = lib.ada_parse(raw, len(raw))
+    else:
+        raw_base = _utf8(base)
+        found = lib.ada_parse_with_base(raw, len(raw), raw_base, len(raw_base))
+    try:
+        href = lib.ada_get_href(found)  # empty when not valid
+        return str(ffi.unpack(href.data, href.length), "utf-8") if href.length else None
+    finally:
+        lib.ada_free(found)
+
+
+def normalise(href: str) -> str | None:
+    """What `serialise` gave in the form that is stored and fetched; None if the scheme is not http or https."""
+    if not href.startswith(_FETCHABLE):
+        return None
+    if "#" in href:
+        href = href[: href.index("#")]
+    if "@" in href:
+        href = _without_credentials(href)
+    if "%" in href:
+        href = _LOWER_ESCAPE.sub(_upper, href)
+    return href
+
+
+def join_all(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES) -> list[str]:
+    """The distinct normalised URLs that a page's hrefs lead to, in the order they first appear.
+
+    What is not http(s), does not parse or is longer than `max_bytes` is left out. `base` is the page's URL or its
+    `<base>`, already absolute.
+    """
+    stems = [href if (stem := href.partition("#")[0])[-1:] in _STRIPPED else stem for href in dict.fromkeys(hrefs)]
+    return list(dict.fromkeys(_join(base, dict.fromkeys(stems), max_bytes).values()))
+
+
+def join_map(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES) -> dict[str, str]:
+    """As `join_all`, but says which href led where: href → URL; hrefs that lead nowhere are absent."""
+    stem_of = {href: href if (stem := href.partition("#")[0])[-1:] in _STRIPPED else stem for href in hrefs}
+    urls = _join(base, dict.fromkeys(stem_of.values()), max_bytes)
+    return {href: urls[stem] for href, stem in stem_of.items() if stem in urls}
+
+
+def bucket_of(host: str) -> int:
+    """The part of the web a host belongs to, 0–65,535: the same for all hosts of a registrable domain, for ever."""
+    return int.from_bytes(_bucket_bytes(host))
+
+
+def host_key(href: str) -> bytes:
+    """Host, port and scheme of a normalised URL as a sort key: `org.example.www.:443:https`.
+
+    Every label ends with a dot, so all of example.org starts with `org.example.` and nothing else does, and all of one
+    host with its labels and a colon. Addresses stay as they are; a host's final dot is written as a slash.
+    """
+    return _key_start(href[: href.index("/", _HOST_END)])[BUCKET_BYTES:]
+
+
+def url_key(href: str) -> bytes:
+    """The key of a normalised URL: bucket, host key, NUL, path. Domains, hosts and path prefixes are ranges of keys."""
+    path_start = href.index("/", _HOST_END)
+    return _key_start(href[:path_start]) + _KEY_END + href[path_start:].encode()
+
+
+def from_key(key: bytes) -> str:
+    """The URL that `url_key` made this key of."""
+    site, _, path = str(key[BUCKET_BYTES:], "ascii").partition("\0")
+    name, port, scheme = site.rsplit(":", 2)
+    port = "" if int(port) == DEFAULT_PORTS[scheme] else f":{port}"
+    return f"{scheme}://{_host_of_key(name)}{port}{path}"
+
+
+def _join(base: str, stems: Iterable[str], max_bytes: int) -> dict[str, str]:
+    """stem → normalised URL. The inner loop of a crawl: four C calls a link, and no Python call for a plain one."""
+    parse_with_base, get_href, free, unpack = lib.ada_parse_with_base, lib.ada_get_href, lib.ada_free, ffi.unpack
+    raw_base = _utf8(base)
+    base_size = len(raw_base)
+    urls: dict[str, str] = {}
+    for stem in stems:
+        raw = stem.encode() if stem.isascii() else _utf8(stem)
+        size = len(raw)
+        if size > MAX_INPUT_BYTES:
+            continue
+        found = parse_with_base(raw, size, raw_base, base_size)
+        try:
+            href = get_href(found)
+            length = href.length
+            url = unpack(href.data, length).decode() if length else ""
+        finally:
+            free(found)
+        if "%" in url or "@" in url or "#" in url or not url.startswith(_FETCHABLE):
+            url = normalise(url) or ""
+        if url and len(url) <= max_bytes:
+            urls[stem] = url
+    return urls
+
+
+def _without_credentials(href: str) -> str:
+    host_start = href.index("//") + 2
+    credentials_end = href.rfind("@", host_start, href.index("/", host_start))
+    return href if credentials_end < 0 else href[:host_start] + href[credentials_end + 1 :]
+
+
+def _upper(escape: re.Match[str]) -> str:
+    return escape[0].upper()
+
+
+def _utf8(text: str) -> bytes:
+    """Lone surrogates become U+FFFD and pairs of them one character, as the standard has it."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+@lru_cache(CACHED_HOSTS)
+def _authority(origin: str) -> tuple[str, str, int]:
+    """`https://example.org:8443` → scheme, host, port."""
+    scheme, _, authority = origin.partition("://")
+    host, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        return scheme, authority, DEFAULT_PORTS[scheme]
+    return scheme, host, int(port)
+
+
+@lru_cache(CACHED_HOSTS)
+def _key_start(origin: str) -> bytes:
+    scheme, host, port = _authority(origin)
+    return _bucket_bytes(host) + f"{_host_in_key(host)}:{port}:{scheme}".encode()
+
+
+def _bucket_bytes(host: str) -> bytes:
+    return blake2b(domain_of(host).encode(), digest_size=BUCKET_BYTES).digest()
+
+
+def _host_in_key(host: str) -> str:
+    if is_address(host):
+        return host
+    labels = host.removesuffix(".").split(".")
+    return ".".join(reversed(labels)) + ("./" if host.endswith(".") else ".")
+
+
+def _host_of_key(name: str) -> str:
+    if not name.endswith((".", "/")):
+        return name
+    labels = name.removesuffix("/").removesuffix(".").split(".")
+    return ".".join(reversed(labels)) + ("." if name.endswith("/") else "")
