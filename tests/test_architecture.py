@@ -12,6 +12,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
     "errors": set(),
     "records": set(),
+    "mapping": {"errors", "records"},
+    "fetch": {"errors", "records", "mapping"},
     "simweb": {"errors", "records"},
     "lab": {"errors", "records", "simweb"},
     "cli": {"__init__", "errors", "records", "simweb", "lab"},
