@@ -19,8 +19,9 @@ from lycosa.fetch.multi import MultiDriver
 from lycosa.fetch.transfer import Shared, Transfer
 from lycosa.records import Failure, Request, Response
 
-# The clocks are looked at this often, all transfers in one go: 0.1 µs each. A heap of deadlines would cost 2 µs a
-# request and hold the deadlines of the finished ones.
+# The clocks are looked at this often, all transfers in one go: 0.15 µs each, 0.7 % of a core with 5,000 under way. A
+# heap of deadlines costs 0.5 µs a request for push and pop alone, which is as much at 10,000 requests/s, and keeps the
+# deadlines of finished ones until they are due.
 TICK_S = 0.1
 # Handles kept for further requests, about 6 KB each.
 SPARE_HANDLES = 1024
