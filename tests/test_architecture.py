@@ -13,6 +13,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "records": set(),
     "web": {"records"},
+    "mapping": {"errors", "records"},
+    "fetch": {"errors", "records", "mapping"},
     "simweb": {"errors", "records"},
     "lab": {"__init__", "errors", "records", "simweb"},
     "cli": {"__init__", "errors", "records", "simweb", "lab"},

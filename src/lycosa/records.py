@@ -36,7 +36,11 @@ class Truncation(StrEnum):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One request to one checked address. `headers` are sent exactly as given, in this order."""
+    """One request to one checked address. `headers` are sent exactly as given, in this order.
+
+    `body_limit_bytes` replaces the downloader's usual limit (0: the usual one). `takes_any_type`: the body is wanted
+    whatever its media type, as for robots.txt and sitemaps.
+    """
 
     url: str
     host: str
@@ -44,6 +48,8 @@ class Request(msgspec.Struct, frozen=True):
     address: str
     headers: tuple[tuple[str, str], ...] = ()
     method: str = "GET"
+    body_limit_bytes: int = 0
+    takes_any_type: bool = False
 
 
 class Response(msgspec.Struct, frozen=True):

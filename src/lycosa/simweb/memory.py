@@ -68,6 +68,9 @@ class MemoryWeb:
         await asyncio.sleep(1.0 if has_dns_trouble(self.web, host, "slow") else 0)
         return Resolved(name, addresses=(self._names.address(host),), ttl_s=self.web.settings.dns_ttl_s)
 
+    def flush(self) -> None:
+        """Nothing is kept here that could be forgotten."""
+
     # the downloader
 
     def start(self, request: Request, done: Callable[[Response], None]) -> None:

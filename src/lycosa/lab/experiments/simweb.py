@@ -16,8 +16,8 @@ _LINK = re.compile(rb'<a href="([^"]*)"')
 
 def measure(run: Run) -> None:
     hosts, pages, sampled = (50, 20_000, 500) if run.quick else (200, 200_000, 5_000)
-    for name, value in (("hosts", hosts), ("pages", pages), ("pages sampled", sampled)):
-        run.setting(name, value)
+    for setting, count in (("hosts", hosts), ("pages", pages), ("pages sampled", sampled)):
+        run.setting(setting, count)
     web = SimWeb(SimSettings(seed=run.seed, hosts=hosts, pages=pages))
     places = [_place(web, i) for i in range(sampled)]
     sizes, links, targets = [], [], Counter[int]()

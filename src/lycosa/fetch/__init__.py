@@ -1,0 +1,1 @@
+"""Getting bytes: one request to one checked address, with hard limits on time and size."""

@@ -1,0 +1,239 @@
+"""The HTTP downloader: libcurl's multi interface on the running event loop, for http and https.
+
+Invariants: a request goes to the address it names and to no other; nothing is followed, no cookies or credentials are
+sent, no proxy is used that was not set; every transfer ends, by one of four clocks at the latest; an error in libcurl
+is a `Response`, never an exception. `start`, `cancel_all` and `close` are called by the engine.
+"""
+
+import asyncio
+import resource
+import ssl
+from time import monotonic
+
+import pycurl
+
+from lycosa.errors import SettingsError
+from lycosa.fetch.downloader import Accepts, Done, DownloaderStats, Limits, refused
+from lycosa.fetch.flow import Flow
+from lycosa.fetch.multi import MultiDriver
+from lycosa.fetch.transfer import Shared, Transfer
+from lycosa.records import Failure, Request, Response
+
+# The clocks are looked at this often, all transfers in one go: 0.15 µs each, 0.7 % of a core with 5,000 under way. A
+# heap of deadlines costs 0.5 µs a request for push and pop alone, which is as much at 10,000 requests/s, and keeps the
+# deadlines of finished ones until they are due.
+TICK_S = 0.1
+# Handles kept for further requests, about 6 KB each.
+SPARE_HANDLES = 1024
+# Descriptors left for the state, the archive, DNS and the dashboard.
+OTHER_DESCRIPTORS = 512
+# Larger pieces than libcurl's usual 16 KB mean fewer callbacks for large bodies. Where bandwidth is shared out, a piece
+# is what one transfer gets before the others: there, what comes in this time, but not less than a packet or two.
+PIECE_BYTES = 64 * 1024
+PIECE_S = 0.02
+SMALLEST_PIECE_BYTES = 2048
+
+
+class CurlDownloader:
+    """See the module. `accepts(status, headers)` is asked at the end of the headers; False ends the transfer there."""
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        accepts: Accepts | None = None,
+        proxy: str = "",
+        verify_tls: bool = True,
+        ca_file: str = "",
+        use_http2: bool = True,
+        idle_connections: int = 4096,
+    ) -> None:
+        limits = limits or Limits()
+        self._loop = asyncio.get_running_loop()
+        self._flow = Flow(
+            in_flight_bytes=limits.in_flight_bytes,
+            body_bytes=limits.body_bytes,
+            bandwidth_bytes_s=limits.bandwidth_bytes_s,
+            now_s=monotonic(),
+            plan_turn=self._plan_turn,
+        )
+        self._shared = Shared(
+            limits=limits,
+            flow=self._flow,
+            accepts=accepts,
+            options=(
+                *_options(proxy=proxy, verify_tls=verify_tls, ca_file=ca_file, use_http2=use_http2),
+                (pycurl.BUFFERSIZE, _piece_bytes(limits.bandwidth_bytes_s)),
+            ),
+            is_proxied=bool(proxy),
+            on_broken=self._on_broken,
+        )
+        connections = max(raise_descriptor_limit() - OTHER_DESCRIPTORS, 64)
+        self._driver = MultiDriver(
+            self._on_ended, connections=connections, idle=min(idle_connections, connections // 2)
+        )
+        self._active: dict[pycurl.Curl, Transfer] = {}
+        self._spare: list[Transfer] = []
+        self._tick: asyncio.TimerHandle | None = None
+        self._has_turn_due = False
+        self._is_closed = False
+        self._started = self._ended = self._failed = self._received_bytes = self._connections_opened = 0
+
+    def __repr__(self) -> str:
+        return f"CurlDownloader({self.stats()})"
+
+    def start(self, request: Request, done: Done) -> None:
+        self._started += 1
+        if self._is_closed:
+            self._refuse(request, done, Failure.CANCELLED, "the downloader is closed")
+            return
+        transfer = self._spare.pop() if self._spare else Transfer(self._shared)
+        try:
+            transfer.begin(request, done)
+            self._driver.add(transfer.curl)
+        except (ValueError, pycurl.error) as error:
+            # the handle may be half set up: it is not used again
+            self._refuse(request, done, Failure.PROTOCOL, str(error))
+            return
+        self._active[transfer.curl] = transfer
+        if self._tick is None:
+            self._tick = self._loop.call_later(TICK_S, self._on_tick)
+
+    def cancel_all(self) -> None:
+        for transfer in list(self._active.values()):
+            self._end(transfer, transfer.response(0, "", Failure.CANCELLED))
+
+    async def close(self) -> None:
+        """End what is under way and give everything back. A `start` after this hears CANCELLED."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.cancel_all()
+        if self._tick is not None:
+            self._tick.cancel()
+        self._driver.close()
+        for transfer in self._spare:
+            transfer.curl.close()
+        self._spare.clear()
+
+    def stats(self) -> DownloaderStats:
+        return DownloaderStats(
+            active=len(self._active),
+            paused=self._flow.held,
+            in_flight_bytes=self._flow.in_flight_bytes,
+            started=self._started,
+            ended=self._ended,
+            failed=self._failed,
+            received_bytes=self._received_bytes,
+            connections_opened=self._connections_opened,
+        )
+
+    def _on_ended(self, curl: pycurl.Curl, code: int, text: str) -> None:
+        transfer = self._active.get(curl)
+        if transfer is not None:
+            self._end(transfer, transfer.response(code, text))
+
+    def _on_broken(self, transfer: Transfer, code: int, text: str) -> None:
+        """A held transfer could not go on; libcurl reports that to us and not with the ended ones."""
+        if transfer.curl in self._active:
+            self._end(transfer, transfer.response(code, text))
+
+    def _end(self, transfer: Transfer, response: Response) -> None:
+        del self._active[transfer.curl]
+        self._driver.remove(transfer.curl)
+        self._flow.leave(transfer, transfer.body_bytes)
+        self._received_bytes += transfer.body_bytes
+        self._connections_opened += transfer.curl.getinfo(pycurl.NUM_CONNECTS)
+        done = transfer.done
+        if len(self._spare) < SPARE_HANDLES:
+            self._spare.append(transfer)
+        else:
+            transfer.curl.close()
+        if self._flow.held:
+            self._plan_turn()
+        self._tell(done, response)
+
+    def _tell(self, done: Done, response: Response) -> None:
+        self._ended += 1
+        self._failed += response.failure is not None
+        try:
+            done(response)
+        except Exception as error:  # the others that have ended must still be told
+            self._loop.call_exception_handler({"message": f"done failed for {response.url}", "exception": error})
+
+    def _refuse(self, request: Request, done: Done, failure: Failure, detail: str) -> None:
+        self._loop.call_soon(self._tell, done, refused(request, failure, detail))
+
+    def _plan_turn(self) -> None:
+        if not self._has_turn_due:
+            self._has_turn_due = True
+            self._loop.call_soon(self._on_turn)
+
+    def _on_turn(self) -> None:
+        self._has_turn_due = False
+        if not self._is_closed:
+            self._flow.turn(monotonic())
+
+    def _on_tick(self) -> None:
+        now_s = monotonic()
+        self._tick = None
+        late = [(transfer, late) for transfer in self._active.values() if (late := transfer.overdue(now_s))]
+        for transfer, failure in late:
+            if transfer.curl in self._active:  # telling one may have ended another
+                self._end(transfer, transfer.response(0, "", failure))
+        if self._flow.held:
+            self._flow.turn(now_s)
+        if self._active and self._tick is None:
+            self._tick = self._loop.call_later(TICK_S, self._on_tick)
+
+
+def raise_descriptor_limit() -> int:
+    """Raise this process's limit of open files to what it may have; returns it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+        except (ValueError, OSError):
+            pass  # some systems name a hard limit they do not grant: the soft one stays
+    return soft if soft != resource.RLIM_INFINITY else 1 << 20
+
+
+def _piece_bytes(bandwidth_bytes_s: float | None) -> int:
+    if bandwidth_bytes_s is None:
+        return PIECE_BYTES
+    return max(SMALLEST_PIECE_BYTES, min(PIECE_BYTES, int(bandwidth_bytes_s * PIECE_S)))
+
+
+def _options(*, proxy: str, verify_tls: bool, ca_file: str, use_http2: bool) -> tuple[tuple[int, object], ...]:
+    """What every handle is told once."""
+    web = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
+    return (
+        (pycurl.NOSIGNAL, True),
+        (pycurl.PROTOCOLS, web),
+        (pycurl.PROXY, proxy),  # empty: not even that of the environment
+        (pycurl.USERAGENT, ""),  # pycurl names itself unless told not to
+        (pycurl.FOLLOWLOCATION, False),
+        (pycurl.NETRC, pycurl.NETRC_IGNORED),
+        (pycurl.HTTP_CONTENT_DECODING, False),
+        (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if use_http2 else pycurl.CURL_HTTP_VERSION_1_1),
+        (pycurl.SSL_VERIFYPEER, verify_tls),
+        (pycurl.SSL_VERIFYHOST, 2 if verify_tls else 0),
+        *(_authorities(ca_file) if verify_tls else ()),
+    )
+
+
+def _authorities(ca_file: str) -> tuple[tuple[int, object], ...]:
+    """Whom to trust. libcurl's own default is a path of the system it was built on: ask this system's."""
+    if ca_file:
+        try:
+            ssl.create_default_context(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise SettingsError(f"CA file {ca_file!r} cannot be used: {error}") from error
+        return ((pycurl.CAINFO, ca_file),)
+    paths = ssl.get_default_verify_paths()
+    found = (
+        (pycurl.CAINFO, paths.cafile or paths.openssl_cafile),
+        (pycurl.CAPATH, paths.capath or paths.openssl_capath),
+    )
+    return tuple((option, path) for option, path in found if path)

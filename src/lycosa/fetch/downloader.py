@@ -1,0 +1,99 @@
+"""Getting one response: the `Downloader` port, its limits, and the choice of a downloader by a URL's scheme.
+
+Contract of a downloader: `start` returns at once and never raises for what the world or a URL is like; `done` is called
+exactly once for each `start`, later, from the event loop, and may call `start` itself. Every outcome is a `Response`.
+Called by the engine only, from one event loop.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import Protocol
+
+import msgspec
+
+from lycosa.records import Failure, Request, Response
+
+Done = Callable[[Response], None]
+Accepts = Callable[[int, dict[str, str]], bool]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one transfer, and all of them together, may take.
+
+    Four clocks, since none alone is a limit: until connected, from there to the first byte, between any two bytes, and
+    for the whole. `in_flight_bytes` is shared by the bodies of all unfinished transfers; beyond it they pause.
+    """
+
+    connect_s: float = 10.0
+    first_byte_s: float = 20.0
+    idle_s: float = 20.0
+    total_s: float = 120.0
+    body_bytes: int = 10_000_000
+    header_bytes: int = 256 * 1024
+    in_flight_bytes: int = 256_000_000
+    bandwidth_bytes_s: float | None = None
+
+
+class DownloaderStats(msgspec.Struct, frozen=True):
+    """What is under way now (the first three), and what was since the start."""
+
+    active: int
+    paused: int
+    in_flight_bytes: int
+    started: int
+    ended: int
+    failed: int
+    received_bytes: int
+    connections_opened: int
+
+
+class Downloader(Protocol):
+    """See the module."""
+
+    def start(self, request: Request, done: Done) -> None: ...
+
+    def cancel_all(self) -> None:
+        """End every transfer now; each `done` hears CANCELLED before this returns."""
+
+    async def close(self) -> None: ...
+
+    def stats(self) -> DownloaderStats: ...
+
+
+class ByScheme:
+    """A downloader made of others, each for the schemes it was named for. One may serve several."""
+
+    def __init__(self, downloaders: Mapping[str, Downloader]) -> None:
+        self._downloaders = dict(downloaders)
+        self._each = list({id(part): part for part in downloaders.values()}.values())
+
+    def __repr__(self) -> str:
+        return f"ByScheme({self._downloaders})"
+
+    def start(self, request: Request, done: Done) -> None:
+        downloader = self._downloaders.get(request.url.partition(":")[0].lower())
+        if downloader is not None:
+            downloader.start(request, done)
+            return
+        asyncio.get_running_loop().call_soon(done, refused(request, Failure.PROTOCOL, "no downloader for this scheme"))
+
+    def cancel_all(self) -> None:
+        for downloader in self._each:
+            downloader.cancel_all()
+
+    async def close(self) -> None:
+        for downloader in self._each:
+            await downloader.close()
+
+    def stats(self) -> DownloaderStats:
+        """The sum over the parts."""
+        fields = DownloaderStats.__struct_fields__
+        each = [downloader.stats() for downloader in self._each]
+        return DownloaderStats(*(sum(getattr(stats, field) for stats in each) for field in fields))
+
+
+def refused(request: Request, failure: Failure, detail: str) -> Response:
+    """The response to a request that was never sent."""
+    now_s = monotonic()
+    return Response(request.url, started_s=now_s, ended_s=now_s, failure=failure, detail=detail)

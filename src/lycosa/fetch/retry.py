@@ -1,0 +1,118 @@
+"""The one table that says what a failed request means: how long to wait, how often to try, whether the host is lost.
+
+Pure: counts, times and the random number are arguments. Invariant: waits never shrink from one try to the next (up to
+their bound), and never fall below what the server asked for (up to a day). Called by the engine for every request that
+did not end well.
+"""
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from lycosa.records import Failure
+
+# A backoff longer than this outlives most reasons for it.
+MAX_WAIT_S = 3_600.0
+# The longest Retry-After that is obeyed; further in the future, the host is asked again after this.
+MAX_RETRY_AFTER_S = 86_400.0
+# Waits are lengthened by up to this share, so that hosts that failed together do not come back together.
+JITTER_SHARE = 0.1
+# A cancelled request says nothing about its URL: it does not count.
+UNCOUNTED = 1_000_000_000
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One line of the table. `tries` counts all requests, the first one too; 1 means final at once.
+
+    `waits_host`: the whole host waits, not only this URL. `gives_up_on_host`: after the last try no other URL of the
+    host is worth a try.
+    """
+
+    first_wait_s: float
+    factor: float
+    tries: int
+    waits_host: bool
+    gives_up_on_host: bool
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What to do after a request: try again after `wait_s`, or not at all (None)."""
+
+    wait_s: float | None
+    waits_host: bool = False
+    gives_up_on_host: bool = False
+
+
+FINAL = Rule(0.0, 1.0, 1, waits_host=False, gives_up_on_host=False)
+FINAL_FOR_HOST = Rule(0.0, 1.0, 1, waits_host=True, gives_up_on_host=True)
+
+BY_FAILURE: dict[Failure, Rule] = {
+    Failure.NO_SUCH_HOST: FINAL_FOR_HOST,
+    Failure.ADDRESS_REFUSED: FINAL_FOR_HOST,
+    Failure.DNS: Rule(10.0, 3.0, 3, waits_host=True, gives_up_on_host=True),
+    Failure.CONNECT: Rule(5.0, 4.0, 3, waits_host=True, gives_up_on_host=True),
+    Failure.CONNECT_TIMEOUT: Rule(10.0, 3.0, 3, waits_host=True, gives_up_on_host=True),
+    Failure.TLS: Rule(30.0, 1.0, 2, waits_host=True, gives_up_on_host=True),
+    Failure.FIRST_BYTE_TIMEOUT: Rule(10.0, 3.0, 3, waits_host=True, gives_up_on_host=False),
+    Failure.IDLE_TIMEOUT: Rule(10.0, 3.0, 2, waits_host=False, gives_up_on_host=False),
+    Failure.TOTAL_TIMEOUT: Rule(30.0, 2.0, 2, waits_host=False, gives_up_on_host=False),
+    Failure.RESET: Rule(5.0, 4.0, 3, waits_host=True, gives_up_on_host=False),
+    Failure.PROTOCOL: Rule(5.0, 1.0, 2, waits_host=False, gives_up_on_host=False),
+    Failure.HEADERS_TOO_LARGE: FINAL,
+    Failure.CANCELLED: Rule(0.0, 1.0, UNCOUNTED, waits_host=False, gives_up_on_host=False),
+}
+
+# "Slow down" and "not now": the host is left alone for longer and longer.
+OVERLOADED = Rule(30.0, 2.0, 6, waits_host=True, gives_up_on_host=False)
+SERVER_ERROR = Rule(10.0, 3.0, 3, waits_host=False, gives_up_on_host=False)
+
+BY_STATUS: dict[int, Rule] = {
+    408: SERVER_ERROR,
+    425: SERVER_ERROR,
+    429: OVERLOADED,
+    503: OVERLOADED,
+    # what the server does not do now it will not do in ten seconds either
+    501: FINAL,
+    505: FINAL,
+}
+
+
+def rule_for(failure: Failure | None, status: int) -> Rule | None:
+    """The line of the table for an outcome; None when it was no failure (2xx and 3xx)."""
+    if failure is not None:
+        return BY_FAILURE[failure]
+    if 200 <= status < 400:
+        return None
+    return BY_STATUS.get(status, SERVER_ERROR if status >= 500 else FINAL)
+
+
+def decide(
+    failure: Failure | None, status: int, *, tried: int, random: float, retry_after_s: float | None = None
+) -> Verdict | None:
+    """What to do after the `tried`-th request for a URL; None when there is nothing to make good.
+
+    `random` is from [0, 1). A Retry-After counts for 429 and 503 and lengthens the wait, it never shortens it.
+    """
+    rule = rule_for(failure, status)
+    if rule is None:
+        return None
+    if tried >= rule.tries:
+        return Verdict(None, rule.waits_host, rule.gives_up_on_host)
+    wait_s = min(rule.first_wait_s * rule.factor ** (tried - 1), MAX_WAIT_S)
+    if rule is OVERLOADED and retry_after_s is not None:
+        wait_s = max(wait_s, min(retry_after_s, MAX_RETRY_AFTER_S))
+    return Verdict(wait_s * (1 + JITTER_SHARE * random), rule.waits_host, False)
+
+
+def parse_retry_after(value: str, *, now_unix_s: float) -> float | None:
+    """The seconds a Retry-After field asks for, from 0 to a day; None when it cannot be read."""
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:12]), MAX_RETRY_AFTER_S)
+    try:
+        date = parsedate_to_datetime(text)
+        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError, OSError):
+        return None
+    return min(max(seconds - now_unix_s, 0.0), MAX_RETRY_AFTER_S)

@@ -1,0 +1,273 @@
+"""One transfer: an easy handle of libcurl, what it has received so far, and what that means as a `Response`.
+
+A handle is used for one request after the other; it is set up once and only told what differs (a reset and a full set
+of options cost 5 to 10 µs more a request). Its callbacks run inside libcurl: they never raise, and stop a transfer by
+their return value, with the reason noted first. Called by `fetch.curl`.
+"""
+
+import re
+from collections.abc import Callable
+from enum import Enum
+from time import monotonic
+
+import msgspec
+import pycurl
+
+from lycosa.fetch.downloader import Accepts, Done, Limits
+from lycosa.fetch.flow import Flow
+from lycosa.fetch.headers import curl_lines, parse_fields, parse_status
+from lycosa.mapping.guard import packed_address
+from lycosa.records import Failure, Request, Response, Truncation
+
+_STOP = 0  # fewer bytes than were offered: libcurl ends the transfer
+
+# libcurl's codes by what they mean here; what is in none of these is PROTOCOL.
+_TLS_CODES = {35, 51, 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 90, 91, 98}
+_FAILURES = {
+    pycurl.E_COULDNT_RESOLVE_PROXY: Failure.CONNECT,
+    pycurl.E_COULDNT_RESOLVE_HOST: Failure.DNS,
+    pycurl.E_COULDNT_CONNECT: Failure.CONNECT,
+    97: Failure.CONNECT,  # a proxy's handshake
+    pycurl.E_PARTIAL_FILE: Failure.RESET,
+    pycurl.E_GOT_NOTHING: Failure.RESET,
+    pycurl.E_SEND_ERROR: Failure.RESET,
+    100: Failure.HEADERS_TOO_LARGE,  # one line above libcurl's own limit of 100 KB
+} | dict.fromkeys(_TLS_CODES, Failure.TLS)
+
+_TIMEOUTS = {
+    Failure.CONNECT_TIMEOUT,
+    Failure.FIRST_BYTE_TIMEOUT,
+    Failure.IDLE_TIMEOUT,
+    Failure.TOTAL_TIMEOUT,
+}
+
+
+_AUTHORITY_AND_TARGET = re.compile(r"[a-zA-Z]+://([^/?#]*)([^#]*)")
+
+
+class Phase(Enum):
+    CONNECTING = "connecting"
+    SENT = "sent"
+    ANSWERING = "answering"
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """What all transfers of one downloader have in common."""
+
+    limits: Limits
+    flow: Flow
+    accepts: Accepts | None
+    options: tuple[tuple[int, object], ...]
+    is_proxied: bool
+    on_broken: Callable[["Transfer", int, str], None]
+
+
+class Transfer:
+    """See the module. Between `begin` and `response` it belongs to one request."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.curl = pycurl.Curl()
+        self._shared = shared
+        self._flow = shared.flow
+        self._header_limit = shared.limits.header_bytes
+        for option, value in shared.options:
+            self.curl.setopt(option, value)
+        self.curl.setopt(pycurl.PREREQFUNCTION, self._on_connected)
+        self.curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
+        self.curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
+        # what the handle was told last
+        self._headers: object = None
+        self._pin = ""
+        self._method = "GET"
+        self._is_tls = False
+        self.is_paused = False
+        self._lines: list[bytes] = []
+        self._chunks: list[bytes] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        self._lines.clear()
+        self._chunks.clear()
+        self._block = b""
+        self._fields: dict[str, str] = {}
+        self._status = 0
+        self._header_bytes = 0
+        self.body_bytes = 0
+        self._phase = Phase.CONNECTING
+        self._first_byte_s = 0.0
+        self._held_s = 0.0
+        self._cause: Failure | Truncation | None = None
+        self._detail = ""
+
+    def begin(self, request: Request, done: Done) -> None:
+        """Take on a request. Raises ValueError or pycurl.error for one that cannot be sent."""
+        self._clear()
+        self.request = request
+        self.done = done
+        pin = pin_of(request.address, request.port)
+        curl = self.curl
+        curl.setopt(pycurl.URL, request.url)
+        curl.setopt(pycurl.REQUEST_TARGET, target_of(request.url))
+        if request.headers is not self._headers:
+            curl.setopt(pycurl.HTTPHEADER, curl_lines(request.headers))
+            self._headers = request.headers
+        if pin != self._pin:
+            curl.setopt(pycurl.CONNECT_TO, [pin])
+            self._pin = pin
+        if request.method != self._method:
+            self._set_method(request.method)
+        is_tls = request.url.startswith("https")
+        if is_tls != self._is_tls:
+            # wait for a connection under way to see whether it can be shared; plain HTTP/1.1 cannot
+            curl.setopt(pycurl.PIPEWAIT, is_tls)
+            self._is_tls = is_tls
+        self._limit = request.body_limit_bytes or self._shared.limits.body_bytes
+        self.started_s = self._heard_s = monotonic()
+
+    def _set_method(self, method: str) -> None:
+        if method not in ("GET", "HEAD"):
+            raise ValueError(f"method {method!r} is not used by a crawler")
+        self.curl.setopt(pycurl.NOBODY if method == "HEAD" else pycurl.HTTPGET, True)
+        self._method = method
+
+    def _on_connected(self, peer: str, _local: str, _peer_port: int, _local_port: int) -> int:
+        """Called before the request goes out, on new and on reused connections."""
+        self._phase = Phase.SENT
+        self._heard_s = monotonic()
+        expected = self.request.address
+        if peer != expected and not self._shared.is_proxied and packed_address(peer) != packed_address(expected):
+            self._cause = Failure.ADDRESS_REFUSED
+            self._detail = f"connected to {peer}, not to {expected}"
+            return int(pycurl.PREREQFUNC_ABORT)
+        return int(pycurl.PREREQFUNC_OK)
+
+    def _on_header(self, line: bytes) -> int | None:
+        if self._block or self._phase is Phase.CONNECTING:
+            return None  # trailers, or a proxy's own answer
+        self._heard_s = monotonic()
+        if not self._lines:
+            self._first_byte_s = self._first_byte_s or self._heard_s
+            self._phase = Phase.ANSWERING
+        self._lines.append(line)
+        self._header_bytes += len(line)
+        if self._header_bytes > self._header_limit:
+            self._cause = Failure.HEADERS_TOO_LARGE
+            return _STOP
+        return self._on_headers_end() if line in (b"\r\n", b"\n") else None
+
+    def _on_headers_end(self) -> int | None:
+        block = b"".join(self._lines)
+        status = parse_status(block)
+        if 100 <= status < 200 and status != 101:
+            self._lines.clear()
+            return None
+        self._block = block
+        self._status = status
+        self._fields = parse_fields(block)
+        accepts = self._shared.accepts
+        if accepts is None or self.request.takes_any_type:
+            return None
+        try:
+            if accepts(status, self._fields):
+                return None
+            self._cause = Truncation.UNWANTED
+        except Exception as error:  # a hook from outside must not raise into libcurl
+            self._cause = Failure.PROTOCOL
+            self._detail = f"accepts failed: {type(error).__name__}: {error}"
+        return _STOP
+
+    def _on_body(self, data: bytes) -> int | None:
+        size = len(data)
+        room = self._limit - self.body_bytes
+        if size > room:
+            data, size = data[:room], room
+            self._cause = Truncation.LENGTH
+        if not self._flow.admit(self, size):
+            self._cause = None
+            self._held_since_s = monotonic()
+            return int(pycurl.WRITEFUNC_PAUSE)
+        self._chunks.append(data)
+        self.body_bytes += size
+        self._heard_s = monotonic()
+        return None if self._cause is None else _STOP
+
+    def go_on(self) -> None:
+        """Take in what was held. libcurl hands it to `_on_body` before this returns."""
+        self._heard_s = monotonic()
+        self._held_s += self._heard_s - self._held_since_s
+        try:
+            self.curl.pause(pycurl.PAUSE_CONT)
+        except pycurl.error as error:
+            self._shared.on_broken(self, *_code_and_text(error))
+
+    def overdue(self, now_s: float) -> Failure | None:
+        """The clock that has run out. Time spent held by us counts for none of them."""
+        if self.is_paused:
+            return None
+        limits = self._shared.limits
+        quiet_s = now_s - self._heard_s
+        if self._phase is Phase.CONNECTING:
+            return Failure.CONNECT_TIMEOUT if quiet_s > limits.connect_s else None
+        if now_s - self.started_s - self._held_s > limits.total_s:
+            return Failure.TOTAL_TIMEOUT
+        if self._phase is Phase.SENT:
+            return Failure.FIRST_BYTE_TIMEOUT if quiet_s > limits.first_byte_s else None
+        return Failure.IDLE_TIMEOUT if quiet_s > limits.idle_s else None
+
+    def response(self, code: int, text: str, failure: Failure | None = None) -> Response:
+        """What has come of the request, by libcurl's code, the reason noted when it was stopped, or the given one."""
+        truncated = self._cause if isinstance(self._cause, Truncation) else None
+        if failure is None and isinstance(self._cause, Failure):
+            failure = self._cause
+        if failure is None and truncated is None and code:
+            failure = self._failure_of(code, text)
+        if failure is None and not self._block:
+            failure, text = Failure.RESET, "the headers ended early"  # libcurl is content with half of them
+        if failure is not None and self._block:
+            truncated = Truncation.TIME if failure in _TIMEOUTS else Truncation.DISCONNECT
+        return Response(
+            url=self.request.url,
+            status=self._status,
+            header_block=self._block,
+            headers=self._fields,
+            body=self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks),
+            address=self.request.address,
+            started_s=self.started_s,
+            first_byte_s=self._first_byte_s,
+            ended_s=monotonic(),
+            failure=failure,
+            truncated=truncated,
+            detail=self._detail or (text if failure else ""),
+        )
+
+    def _failure_of(self, code: int, text: str) -> Failure:
+        if code == pycurl.E_RECV_ERROR:
+            # one code for a broken connection and for a broken chunk or header: only its text tells them apart
+            return Failure.RESET if text.startswith("Recv failure") or "closed" in text else Failure.PROTOCOL
+        if code == pycurl.E_OPERATION_TIMEDOUT:
+            return Failure.CONNECT_TIMEOUT if self._phase is Phase.CONNECTING else Failure.TOTAL_TIMEOUT
+        return _FAILURES.get(code, Failure.PROTOCOL)
+
+
+def pin_of(address: str, port: int) -> str:
+    """What libcurl is told to connect to, whatever host and port it reads in the URL. Raises ValueError."""
+    packed = packed_address(address)
+    if packed is None or not 0 < port < 65_536:
+        raise ValueError(f"{address!r} port {port} is no address to connect to")
+    return f"::{address}:{port}" if len(packed) == 4 else f"::[{address}]:{port}"
+
+
+def target_of(url: str) -> str:
+    """The path and query as they stand in the URL: libcurl would tidy them. Raises ValueError.
+
+    A URL with a user name and password is refused: libcurl would send them, a crawler never does.
+    """
+    match = _AUTHORITY_AND_TARGET.match(url)
+    if match is None or "@" in match[1]:
+        raise ValueError("no URL to ask for" if match is None else "the URL carries credentials")
+    return match[2] if match[2].startswith("/") else f"/{match[2]}"
+
+
+def _code_and_text(error: pycurl.error) -> tuple[int, str]:
+    code, text = error.args if len(error.args) == 2 else (-1, str(error))
+    return int(code), str(text)
