@@ -8,8 +8,7 @@ from rough_server import rough_server
 
 from lycosa.mapping.guard import AddressGuard
 from lycosa.mapping.mapper import Mapped, Mapper
-from lycosa.mapping.resolver import Answer
-from lycosa.records import Failure
+from lycosa.records import Failure, Resolved
 
 
 class FlippingResolver:
@@ -18,9 +17,9 @@ class FlippingResolver:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def resolve(self, name: str) -> Answer:
+    async def resolve(self, name: str) -> Resolved:
         self.asked += 1
-        return Answer(name, ("127.0.0.1",) if self.asked == 1 else ("127.0.0.2",), 0.0)
+        return Resolved(name, ("127.0.0.1",) if self.asked == 1 else ("127.0.0.2",), 0.0)
 
     def flush(self) -> None:
         pass
