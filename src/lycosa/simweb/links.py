@@ -23,11 +23,12 @@ from lycosa.simweb.vocabulary import TOPIC_COUNT
 MEDIAN_LINKS = 62
 LINKS_SIGMA = 0.5
 MOST_LINKS = 600
-OWN_TOPIC = 0.56  # of drawn links; with the neighbours 0.6 of all
+OWN_TOPIC = 0.55  # of drawn links; with the neighbours 0.6 of all
 EXTERNAL = 0.25
 TO_FRONT_PAGE = 0.2  # of external links
 REDIRECTED = 0.02  # of drawn links: written in a form that the server redirects
-NEIGHBOURS = 6
+NEIGHBOURS = 4
+NAVIGATION = 24  # links that every page of a host carries
 WORDS_PER_LINK = 3
 NAVIGATION_CACHE = 512  # hosts
 
@@ -80,11 +81,14 @@ class Linker:
         return crumbs
 
     def _navigation(self, host: int) -> list[tuple[str, str]]:
-        """The same on every page of a host: the front page and its largest sections."""
+        """The same on every page of a host, as on most real sites: front page, sections, the front page's articles."""
         layout = self.layout
         sections = range(1, min(layout.section_count(host), SECTION_BRANCHES + 1))
         paths = [layout.folder(host, section * SECTION_FOLDERS).path for section in sections]
-        return [("/", "Home"), *((path, path.strip("/").title()) for path in paths)]
+        front = layout.folder(host, 0)
+        names = [front.article(page) for page in range(1, front.articles + 1)]
+        found = [("/", "Home"), *((path, path.strip("/").title()) for path in paths)]
+        return [*found, *((f"/{name}.html", name.replace("-", " ")) for name in names[: NAVIGATION - len(found)])]
 
     def _skeleton(self, folder: Folder) -> Iterator[tuple[str, str]]:
         """What a folder's index must list so that nothing linked is out of reach."""

@@ -5,11 +5,12 @@ pool passages. About half of the pages carry a volatile part, half of those with
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from lycosa.simweb.change import State
 from lycosa.simweb.draws import Draws, lognormal_table, unit
 from lycosa.simweb.layout import SECTION_FOLDERS, Layout, Place
-from lycosa.simweb.links import WORDS_PER_LINK, Linker, is_mirror_source, link_count
+from lycosa.simweb.links import NAVIGATION_CACHE, WORDS_PER_LINK, Linker, is_mirror_source, link_count
 from lycosa.simweb.settings import SimSettings
 from lycosa.simweb.vocabulary import PASSAGES, Vocabulary
 
@@ -20,6 +21,7 @@ FRAME_BYTES = 1_900
 FEWEST_PASSAGES = 4
 MOST_PASSAGES = 2_000
 PARAGRAPH = 3  # passages
+ELSEWHERE = 26  # links outside the main part, on most pages
 MARKED_VOLATILE, UNMARKED_VOLATILE = 0.25, 0.5  # below the first: marked; below the second: not; above: none
 CANONICAL_SHARE = 0.6
 PAGE, COPY = 20, 21
@@ -42,8 +44,12 @@ class Pages:
     ) -> None:
         self._draws, self._layout, self._linker = draws, layout, linker
         self._passages, self._mean_passage = vocabulary.passages, vocabulary.mean_passage
+        self._navigation = lru_cache(NAVIGATION_CACHE)(self._navigation_html)
         self._mirrors = settings.mirrors
         self._copies = settings.mirrors + settings.near_duplicates
+
+    def _navigation_html(self, host: int, base: str) -> str:
+        return "".join([f'<li><a href="{base}{path}">{name}</a></li>' for path, name in self._linker.navigation(host)])
 
     def key(self, place: Place) -> int:
         """A number for the page, to draw by."""
@@ -83,7 +89,7 @@ class Pages:
     def main_links(self, place: Place) -> list[tuple[str, str]]:
         """The links of the page's main part, as `html` writes them."""
         links, _, chances = self.plan(place)
-        return self._linker.links(place, links - 12, chances)
+        return self._linker.links(place, links - ELSEWHERE, chances)
 
     def all_links(self, place: Place) -> list[tuple[str, str]]:
         """Every followed link of the page: navigation, breadcrumbs, main part."""
@@ -108,8 +114,9 @@ class Pages:
         origin = self._linker.origin(place.host)
         title = self.title(place)
         passages = self._prose(place, folder.topic, chances[-count:], state)
-        anchors = [f'<a href="{href}">{anchor}</a>' for href, anchor in self._linker.links(place, links - 12, chances)]
-        nav = "".join([f'<li><a href="{base}{p}">{a}</a></li>' for p, a in self._linker.navigation(place.host)])
+        anchors = [
+            f'<a href="{href}">{anchor}</a>' for href, anchor in self._linker.links(place, links - ELSEWHERE, chances)
+        ]
         crumbs = " / ".join([f'<a href="{href}">{anchor}</a>' for href, anchor in self._linker.breadcrumbs(place)])
         canonical = ""
         if unit(key) < CANONICAL_SHARE:
@@ -120,7 +127,7 @@ class Pages:
             f'<meta name="description" content="{passages[0]}">\n{canonical}'
             f'<link rel="alternate" type="application/rss+xml" href="{base}/feed.xml">\n'
             f'<meta name="viewport" content="width=device-width">\n</head>\n<body>\n'
-            f'<header><nav class="top"><ul>{nav}</ul></nav><div class="crumbs">{crumbs}</div></header>\n'
+            f'<header><nav class="top"><ul>{self._navigation(place.host, base)}</ul></nav><div class="crumbs">{crumbs}</div></header>\n'
             f"<main>\n<h1>{title}</h1>\n"
             f"{_body(passages, anchors)}"
             f'<figure><img src="{image}" alt="{folder.words[0]}" width="64" height="64"></figure>\n'
