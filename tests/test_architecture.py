@@ -17,7 +17,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fetch": {"errors", "records", "mapping"},
     "simweb": {"errors", "records"},
     "lab": {"__init__", "errors", "records", "simweb"},
-    "cli": {"__init__", "errors", "records", "simweb", "lab"},
+    "settings": {"errors"},
+    "engine": {"__init__", "errors", "records", "settings", "web", "mapping", "fetch", "store", "frontier"},
+    "cli": {"__init__", "errors", "records", "settings", "engine", "simweb", "lab"},
     "__main__": {"cli"},
 }
 

@@ -1,0 +1,1 @@
+"""One shard's crawl: the loop that joins frontier, mapping, fetch, web and store."""
