@@ -66,7 +66,7 @@ def test_html_language_falls_back_from_markup_to_meta_to_header() -> None:
     meta = b"<meta http-equiv=content-language content='fr, de'>"
 
     assert html(meta).language == "fr"
-    assert analyse(b"<p>", url="u", content_type="text/html", content_language="it").language == "it"
+    assert analyse(b"<p>", url="u", content_type="text/html", content_language="it, en").language == "it"
     assert html(b"<p>").language is None
 
 

@@ -38,6 +38,23 @@ _FLAT_NAMES = (
 _FLAT = frozenset(_FLAT_NAMES) | frozenset(b"/" + name for name in _FLAT_NAMES)
 
 
+def _steps() -> "np.ndarray[tuple[int, int], np.dtype[np.int8]]":
+    """What the two bytes after a `<` do to the number of open elements: a letter opens one, a slash closes one.
+
+    Line breaks and images, of which a page may have thousands, are known by two letters and do nothing.
+    """
+    steps = np.zeros((256, 256), dtype=np.int8)
+    for letter in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz":
+        steps[letter] = 1
+    steps[ord("/")] = -1
+    for first, second in (b"br", b"wb", b"hr", b"im"):
+        steps[first, second] = steps[first - 32, second - 32] = 0
+    return steps
+
+
+_STEPS = _steps()
+
+
 def is_tame(body: bytes) -> bool:
     """Whether the parser's work on `body` (UTF-8) can be expected to be in proportion to its size."""
     codes = np.frombuffer(body, dtype=np.uint8)
@@ -48,9 +65,8 @@ def is_tame(body: bytes) -> bool:
     if np.count_nonzero(codes == ord(">")) * 4 < tags:  # tags that never end become attributes of each other
         return False
     opens = is_open[:-1].nonzero()[0]
-    following = codes[opens + 1] | 0x20
-    steps = ((following >= ord("a")) & (following <= ord("z"))).astype(np.int32) - (following == ord("/"))
-    if int(steps.cumsum().max(initial=0)) > _SURELY_TAME and not _nests_reasonably(body):
+    steps = _STEPS[codes[opens + 1], codes[np.minimum(opens + 2, len(codes) - 1)]]
+    if int(steps.cumsum(dtype=np.int32).max(initial=0)) > _SURELY_TAME and not _nests_reasonably(body):
         return False
     is_long = np.diff(opens, append=len(codes)) > _LONG_TAG_BYTES
     return not any(_is_crowded(body, int(at)) for at in opens[is_long])

@@ -42,6 +42,12 @@ _IS_A = bytes(number == _A for number in range(256))
 _IS_READ = bytes(number in _READ for number in range(256))
 _NOT_READ = bytes(number for number in range(256) if number not in _READ)
 
+# An anchor ends the one before it, unless one of these stands between (0: a tag without a number, maybe in a drawing).
+_PARTING_NAMES = ("applet", "object", "marquee", "caption", "td", "th", "svg", "math")
+_PARTING = frozenset((0, *(TAG_ID[name] for name in _PARTING_NAMES)))
+_CANNOT_PART = bytes(number for number in range(256) if number not in _PARTING)
+_NONE: frozenset[int] = frozenset()
+
 _META_NAMES = frozenset(("description", "robots", "content-language", "refresh"))
 
 # In XML these may be closed by "/>"; an HTML parser would take the rest of the document for their text.
@@ -90,7 +96,7 @@ def analyse_html(document: Document) -> Page:
 def _read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: Collector) -> None:
     """Every `<a href>`: the bulk of a page's links, and so a loop written for speed, in which calls are what costs."""
     anchors = list(compress(nodes, numbers.translate(_IS_A)))
-    holders = _holders(nodes, numbers) if len(anchors) * len(nodes) > _NESTING_WORK else frozenset()
+    holders = _holders(nodes, numbers) if len(anchors) * len(nodes) > _NESTING_WORK else _NONE
     places: dict[str, int] = {}
     texts: list[str] = []
     rels: list[str] = []
@@ -131,6 +137,8 @@ def _unusual_href(attributes: dict[str, str | None]) -> str | None:
 
 def _holders(nodes: Sequence[LexborNode], numbers: bytes) -> frozenset[int]:
     """The anchors that hold another one. All steps from one up to the other lie between them: linear in all."""
+    if not numbers.translate(None, _CANNOT_PART):
+        return _NONE
     places = [place for place, number in enumerate(numbers) if number == _A]
     found = set()
     for outer, inner in pairwise(places):

@@ -62,4 +62,5 @@ def analyse(
         fingerprint, digest = text.document_fingerprint(body), text.document_digest(body)
         return Page(url=url, media=media, charset=None, fingerprint=fingerprint, digest=digest)
     encoding = charset.detect(body, http_charset=media.charset, form=_FORMS.get(media.kind, "html"))
-    return analyser(Document(body, url, media, encoding, content_language))
+    language = (content_language or "").partition(",")[0].strip() or None
+    return analyser(Document(body, url, media, encoding, language))
