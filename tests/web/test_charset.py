@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -167,3 +168,12 @@ def test_to_utf8_of_valid_utf8_hands_on_the_same_bytes() -> None:
 def test_to_utf8_drops_byte_order_marks() -> None:
     assert to_utf8(b"\xef\xbb\xbfa", "UTF-8") == b"a"
     assert to_utf8(b"\xff\xfea\0", "UTF-16LE") == b"a"
+
+
+@pytest.mark.parametrize("encoding", ["Big5", "EUC-JP", "GBK"])
+def test_decode_megabytes_of_errors_takes_a_moment(encoding: str) -> None:
+    start = time.process_time()
+
+    decode(b"\xff\x81" * 2_500_000, encoding)
+
+    assert time.process_time() - start < 2.0  # one opinion each would take five seconds

@@ -89,6 +89,9 @@ _SINGLE_BYTE_PATCHES = {
     "windows-1255": {0xCA: 0x5BA},
 }
 
+# A second opinion takes a microsecond; a body of nothing but errors would ask for millions.
+_MAX_OPINIONS = 100_000
+
 _BIG5_PATCH = str.maketrans({0x2022: 0x2027, 0xFF64: 0xFE51})
 # Two-byte codes that GB 18030-2005 and -2022 moved out of the private use area.
 _GB_PATCH = str.maketrans(
@@ -121,21 +124,27 @@ def decode(body: bytes, encoding: str) -> str:
         case "UTF-16LE" | "UTF-16BE":
             return body.decode("utf-16-le" if encoding == "UTF-16LE" else "utf-16-be", "replace")
         case "GBK" | "gb18030":
-            return body.decode("gb18030", "lycosa-gb").translate(_GB_PATCH)
+            return _decode_leniently(body, "gb18030", "lycosa-gb").translate(_GB_PATCH)
         case "Big5":
-            return body.decode("big5hkscs", "lycosa-big5").translate(_BIG5_PATCH)
+            return _decode_leniently(body, "big5hkscs", "lycosa-big5").translate(_BIG5_PATCH)
         case "EUC-KR":
             return body.decode("cp949", "replace")
         case "Shift_JIS":
             return body.decode("cp932", "replace").translate(_SHIFT_JIS_PATCH)
         case "EUC-JP":
-            return body.decode("euc_jp", "lycosa-euc-jp").translate(_JIS_PATCH)
+            return _decode_leniently(body, "euc_jp", "lycosa-euc-jp").translate(_JIS_PATCH)
         case "ISO-2022-JP":
             return body.decode("iso2022_jp_ext", "replace").translate(_JIS_PATCH)
         case "replacement":
             return REPLACEMENT if body else ""
         case _:
             return codecs.charmap_decode(body, "replace", _table_of(encoding))[0]
+
+
+def _decode_leniently(body: bytes, codec: str, handler: str) -> str:
+    """Decode with a second opinion on what the codec cannot read, unless that is so much that it is no text at all."""
+    text = body.decode(codec, "replace")
+    return body.decode(codec, handler) if 0 < text.count(REPLACEMENT) <= _MAX_OPINIONS else text
 
 
 @cache
