@@ -1,1 +1,1 @@
-"""What a site says: its URLs, its rules for robots, its sitemaps. No I/O and no clock: `now` is an argument."""
+"""What a site says: its addresses, its rules, its pages. Pure: no I/O and no clock; `now` is an argument."""

@@ -1,0 +1,178 @@
+"""Which encoding a document is in: byte order mark, then HTTP, then what it says of itself, then windows-1252.
+
+Follows the HTML standard's encoding sniffing, with one step of our own: a document that declares nothing and is valid
+UTF-8 with at least one character beyond ASCII is taken as UTF-8. (A browser must show the first bytes before it has the
+last, and so cannot look; we can, and text in another encoding is practically never valid UTF-8 by chance.)
+A declaration after the first 1,024 bytes comes too late for the sniffing; a browser that meets one starts over in the
+encoding it names, so we look for it a little further on.
+Invariant: never raises; reads no more than 16 KiB in search of a declaration. Called once a document.
+"""
+
+import codecs
+import re
+from typing import Literal
+
+from lycosa.web.encodings import decode, encoding_of
+
+# How a document may declare its encoding: in a `<meta>`, in an XML declaration, or not at all.
+Form = Literal["html", "xml", "text"]
+
+DEFAULT = "windows-1252"
+# The HTML standard stops looking for a declaration here.
+PRESCAN_BYTES = 1024
+# How far a late declaration is looked for: a head longer than this is rare, and each byte here costs Python time.
+LATE_BYTES = 16 * 1024
+
+_BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xfe\xff", "UTF-16BE"), (b"\xff\xfe", "UTF-16LE"))
+_COMMENT_END = re.compile(rb"-->")
+_META = re.compile(rb"<meta(?=[\t\n\f\r /])", re.IGNORECASE)
+_TAG = re.compile(rb"</?[a-zA-Z][^\t\n\f\r >]*")
+_ATTRIBUTE = re.compile(
+    rb"[\t\n\f\r /]*([^\t\n\f\r />=][^\t\n\f\r />=]*|=[^\t\n\f\r />=]*)"
+    rb"(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\"'\t\n\f\r >][^\t\n\f\r >]*)))?"
+)
+_UNCLOSED_VALUE = re.compile(rb"[\t\n\f\r ]*=[\t\n\f\r ]*[\"']")
+_CONTENT_CHARSET = re.compile(
+    rb"charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*))", re.IGNORECASE
+)
+_PLAIN_META = re.compile(
+    rb"<meta[\t\n\f\r ]+(?:charset=(?:\"([\w.:-]+)\"|'([\w.:-]+)'|([\w.:-]+)(?=[\t\n\f\r >]))"
+    rb"|http-equiv=(?:\"content-type\"|'content-type'|content-type)[\t\n\f\r ]+"
+    rb"content=\"[\w/+;\t\n\f\r .-]*?charset=([\w.:-]+)\")[\t\n\f\r ]*/?>",
+    re.IGNORECASE,
+)
+_XML_DECLARATION = re.compile(rb"<\?xml[^>]*?encoding[\t\n\r ]*=[\t\n\r ]*(?:\"([^\">]*)\"|'([^'>]*)')")
+
+
+def detect(body: bytes, *, http_charset: str | None = None, form: Form = "html") -> str:
+    """The encoding of `body`. `http_charset` is Content-Type's parameter as sent; an unknown one counts for nothing."""
+    for mark, encoding in _BOMS:
+        if body.startswith(mark):
+            return encoding
+    if http_charset is not None and (declared := encoding_of(http_charset)) is not None:
+        return declared
+    if form == "xml":
+        return xml_declared(body) or "UTF-8"
+    if form == "text":
+        return _by_validity(body)
+    return prescan(body) or xml_declared(body) or prescan(body, within=LATE_BYTES) or _by_validity(body)
+
+
+def to_utf8(body: bytes, encoding: str) -> bytes:
+    """`body` as UTF-8 without a byte order mark. Bytes that are UTF-8 already are handed on unread and unchecked."""
+    if encoding == "UTF-8":
+        return body[3:] if body.startswith(b"\xef\xbb\xbf") else body
+    if encoding == DEFAULT and body.isascii():
+        return body
+    if encoding in ("UTF-16LE", "UTF-16BE") and body[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        body = body[2:]
+    return decode(body, encoding).encode("utf-8", "replace")
+
+
+def prescan(body: bytes, *, within: int = PRESCAN_BYTES) -> str | None:
+    """The encoding a `<meta>` in the first bytes declares, by the standard's prescan algorithm."""
+    head = body[:within]
+    said = head.lower().find(b"charset")
+    if said < 0:
+        return None
+    if (declared := _plainly_declared(head, said)) is not None:
+        return declared
+    at = head.find(b"<")
+    while at >= 0:
+        if head.startswith(b"<!--", at):
+            end = _COMMENT_END.search(head, at + 2)
+            at = len(head) if end is None else end.end()
+        elif meta := _META.match(head, at):
+            declared, at = _read_meta(head, meta.end())
+            if declared is not None:
+                return declared
+        elif tag := _TAG.match(head, at):
+            _, at = _attributes(head, tag.end())
+        elif head[at + 1 : at + 2] in (b"!", b"/", b"?"):
+            end_at = head.find(b">", at + 1)
+            at = len(head) if end_at < 0 else end_at + 1
+        else:
+            at += 1
+        at = head.find(b"<", at)
+    return None
+
+
+def xml_declared(body: bytes) -> str | None:
+    """The encoding in `<?xml … encoding="…"?>`; a document whose declaration can be read as ASCII is not UTF-16."""
+    if body.startswith(b"<\0?\0x\0"):
+        return "UTF-16LE"
+    if body.startswith(b"\0<\0?\0x"):
+        return "UTF-16BE"
+    if not body.startswith(b"<?xml"):
+        return None
+    declaration = _XML_DECLARATION.match(body[:PRESCAN_BYTES])
+    if declaration is None:
+        return None
+    return _as_declared(_encoding_of_bytes(declaration[1] or declaration[2] or b""))
+
+
+def _plainly_declared(head: bytes, said: int) -> str | None:
+    """The way nearly every page has it, read in a few calls: one tidy `<meta>`, and nothing odd before it.
+
+    Nothing odd: no comment or script, as many tags ended as begun, and all quotes in pairs.
+    """
+    start = head.rfind(b"<", 0, said)
+    meta = _PLAIN_META.match(head, start) if start >= 0 else None
+    if meta is None:
+        return None
+    before = head[:start]
+    is_odd = b"<!-" in before or before.count(b"<") != before.count(b">") or before.count(b"'") & 1
+    if is_odd or before.count(b'"') & 1:
+        return None
+    return _as_declared(_encoding_of_bytes(meta[meta.lastindex or 0]))
+
+
+def _read_meta(head: bytes, at: int) -> tuple[str | None, int]:
+    """What the `<meta>` whose attributes begin at `at` declares, and where it ends."""
+    attributes, end = _attributes(head, at)
+    charset = _encoding_of_bytes(attributes[b"charset"]) if b"charset" in attributes else None
+    if b"charset" not in attributes and attributes.get(b"http-equiv", b"").lower() == b"content-type":
+        charset = _content_charset(attributes.get(b"content", b""))
+    return _as_declared(charset), end
+
+
+def _as_declared(encoding: str | None) -> str | None:
+    """What can be read as ASCII is not in UTF-16, whatever it says; and x-user-defined means the default."""
+    if encoding in ("UTF-16LE", "UTF-16BE"):
+        return "UTF-8"
+    return DEFAULT if encoding == "x-user-defined" else encoding
+
+
+def _content_charset(content: bytes) -> str | None:
+    found = _CONTENT_CHARSET.search(content)
+    return None if found is None else _encoding_of_bytes(found[1] or found[2] or found[3] or b"")
+
+
+def _attributes(head: bytes, at: int) -> tuple[dict[bytes, bytes], int]:
+    """The attributes from `at` up to the tag's end (lower-case names, the first of a name counts), and that end.
+
+    A tag that does not end within the prescan has none: what is cut off may have been about to say otherwise.
+    """
+    found: dict[bytes, bytes] = {}
+    while attribute := _ATTRIBUTE.match(head, at):
+        at = attribute.end()
+        if attribute.lastindex == 1 and _UNCLOSED_VALUE.match(head, at):
+            return {}, len(head)
+        value = attribute[2] or attribute[3] or attribute[4] or b""
+        found.setdefault(attribute[1].lower(), value)
+    end = head.find(b">", at)
+    return ({}, len(head)) if end < 0 else (found, end + 1)
+
+
+def _by_validity(body: bytes) -> str:
+    if body.isascii():
+        return DEFAULT
+    try:
+        codecs.utf_8_decode(body, "strict", False)  # a last character cut off by a size limit is no objection
+    except UnicodeDecodeError:
+        return DEFAULT
+    return "UTF-8"
+
+
+def _encoding_of_bytes(label: bytes) -> str | None:
+    return encoding_of(label.decode("latin-1"))

@@ -1,0 +1,59 @@
+"""What goes into an analyser and what comes out: `Document` and `Page`, and the port between them.
+
+Both are frozen and survive pickling. A `Page` says what a document says of itself, nothing resolved: references are as
+written, and it is `web.url` that joins them with `base_href` and the page's address.
+"""
+
+from typing import Protocol
+
+import msgspec
+
+from lycosa.web.links import Links
+from lycosa.web.media import Media
+from lycosa.web.text import TextCodes
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A body on its way to an analyser: content coding undone, encoding known."""
+
+    body: bytes
+    url: str
+    media: Media
+    charset: str
+    content_language: str | None = None
+
+
+class Page(msgspec.Struct, frozen=True):
+    """One document, analysed. Whatever is not there is `None`, empty or zero.
+
+    `fingerprint` and `digest` are of the body's bytes (P6), `text_digest` of the main element's text, or of all text
+    where there is no one main element. `structure_first` and `structure_last` are the structure strings (Y7), `codes`
+    the text codes (Y9, Y10). `robots` are the contents of `<meta name=robots>`, `headings` pairs of level and text.
+    `is_cut` tells that only the first part was analysed, since the whole was built to choke a parser.
+    """
+
+    url: str
+    media: Media
+    charset: str | None
+    fingerprint: int
+    digest: bytes
+    title: str | None = None
+    description: str | None = None
+    canonical: str | None = None
+    language: str | None = None
+    base_href: str | None = None
+    robots: tuple[str, ...] = ()
+    links: Links = Links()
+    text: str = ""
+    headings: tuple[tuple[int, str], ...] = ()
+    structure_first: str = ""
+    structure_last: str = ""
+    codes: TextCodes = TextCodes()
+    text_digest: bytes = b""
+    is_cut: bool = False
+
+
+class Analyser(Protocol):
+    """Reads one kind of document. Contract: any bytes give a page, in time linear in their number; never raises."""
+
+    def __call__(self, document: Document) -> Page: ...

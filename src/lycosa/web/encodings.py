@@ -1,0 +1,207 @@
+"""The character encodings of the web: labels to encodings, bytes to text, as the WHATWG Encoding standard has them.
+
+Python's codecs bear the same names and mean other things: its `gbk` is not the web's, its `latin-1` is the web's
+windows-1252. So every encoding here is Python's nearest codec plus the code points in which it differs.
+Invariant: `decode` never raises, and an ASCII byte is never swallowed by a broken sequence before it.
+Called by `charset` (which encoding?) and by the analysers (what does it say?).
+"""
+
+import codecs
+from functools import cache
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+_LABELS = {
+    "UTF-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8",
+    "IBM866": "866 cp866 csibm866 ibm866",
+    "ISO-8859-2": "csisolatin2 iso-8859-2 iso-ir-101 iso8859-2 iso88592 iso_8859-2 iso_8859-2:1987 l2 latin2",
+    "ISO-8859-3": "csisolatin3 iso-8859-3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3",
+    "ISO-8859-4": "csisolatin4 iso-8859-4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4",
+    "ISO-8859-5": ("csisolatincyrillic cyrillic iso-8859-5 iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988"),
+    "ISO-8859-6": (
+        "arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6 iso-8859-6-e "
+        "iso-8859-6-i iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987"
+    ),
+    "ISO-8859-7": (
+        "csisolatingreek ecma-118 elot_928 greek greek8 iso-8859-7 iso-ir-126 iso8859-7 iso88597 iso_8859-7 "
+        "iso_8859-7:1987 sun_eu_greek"
+    ),
+    "ISO-8859-8": (
+        "csiso88598e csisolatinhebrew hebrew iso-8859-8 iso-8859-8-e iso-ir-138 iso8859-8 iso88598 iso_8859-8 "
+        "iso_8859-8:1988 visual"
+    ),
+    "ISO-8859-8-I": "csiso88598i iso-8859-8-i logical",
+    "ISO-8859-10": "csisolatin6 iso-8859-10 iso-ir-157 iso8859-10 iso885910 l6 latin6",
+    "ISO-8859-13": "iso-8859-13 iso8859-13 iso885913",
+    "ISO-8859-14": "iso-8859-14 iso8859-14 iso885914",
+    "ISO-8859-15": "csisolatin9 iso-8859-15 iso8859-15 iso885915 iso_8859-15 l9",
+    "ISO-8859-16": "iso-8859-16",
+    "KOI8-R": "cskoi8r koi koi8 koi8-r koi8_r",
+    "KOI8-U": "koi8-ru koi8-u",
+    "macintosh": "csmacintosh mac macintosh x-mac-roman",
+    "windows-874": "dos-874 iso-8859-11 iso8859-11 iso885911 tis-620 windows-874",
+    "windows-1250": "cp1250 windows-1250 x-cp1250",
+    "windows-1251": "cp1251 windows-1251 x-cp1251",
+    "windows-1252": (
+        "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 "
+        "iso_8859-1 iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252"
+    ),
+    "windows-1253": "cp1253 windows-1253 x-cp1253",
+    "windows-1254": (
+        "cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5 "
+        "windows-1254 x-cp1254"
+    ),
+    "windows-1255": "cp1255 windows-1255 x-cp1255",
+    "windows-1256": "cp1256 windows-1256 x-cp1256",
+    "windows-1257": "cp1257 windows-1257 x-cp1257",
+    "windows-1258": "cp1258 windows-1258 x-cp1258",
+    "x-mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian",
+    "GBK": "chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 gbk iso-ir-58 x-gbk",
+    "gb18030": "gb18030",
+    "Big5": "big5 big5-hkscs cn-big5 csbig5 x-x-big5",
+    "EUC-JP": "cseucpkdfmtjapanese euc-jp x-euc-jp",
+    "ISO-2022-JP": "csiso2022jp iso-2022-jp",
+    "Shift_JIS": "csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis",
+    "EUC-KR": (
+        "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949"
+    ),
+    "replacement": "csiso2022kr hz-gb-2312 iso-2022-cn iso-2022-cn-ext iso-2022-kr replacement",
+    "UTF-16BE": "unicodefffe utf-16be",
+    "UTF-16LE": "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le",
+    "x-user-defined": "x-user-defined",
+}
+_ENCODING_OF = {label: name for name, labels in _LABELS.items() for label in labels.split()}
+
+# What may stand around a label: ASCII whitespace, nothing else.
+_WHITESPACE = "\t\n\f\r "
+
+# Single-byte encodings whose Python codec goes by another name.
+_CODECS = {
+    "ISO-8859-8-I": "iso8859-8",
+    "macintosh": "mac-roman",
+    "x-mac-cyrillic": "mac-cyrillic",
+    "windows-874": "cp874",
+}
+# Bytes that the web maps and Python's codec does not, or maps elsewhere. A byte below 0xA0 that Python leaves out is
+# the C1 control of the same number in every windows encoding.
+_SINGLE_BYTE_PATCHES = {
+    "KOI8-U": {0xAE: 0x45E, 0xBE: 0x40E},
+    "windows-1255": {0xCA: 0x5BA},
+}
+
+# A second opinion takes a microsecond; a body of nothing but errors would ask for millions.
+_MAX_OPINIONS = 100_000
+
+_BIG5_PATCH = str.maketrans({0x2022: 0x2027, 0xFF64: 0xFE51})
+# Two-byte codes that GB 18030-2005 and -2022 moved out of the private use area.
+_GB_PATCH = str.maketrans(
+    dict(zip(range(0xE78D, 0xE797), (0xFE10, 0xFE12, 0xFE11, *range(0xFE13, 0xFE1A)), strict=True))
+    | dict(
+        zip(
+            (0xE81E, 0xE826, 0xE82B, 0xE82C, 0xE832, 0xE843, 0xE854, 0xE864),
+            range(0x9FB4, 0x9FBC),
+            strict=True,
+        )
+    )
+    | {0xE7C7: 0x1E3F}
+)
+# The web reads JIS X 0208 as Windows did: fullwidth forms where Python's codec has the narrow or mathematical ones.
+_JIS_PATCH = str.maketrans({0x301C: 0xFF5E, 0x2016: 0x2225, 0x2212: 0xFF0D, 0xA2: 0xFFE0, 0xA3: 0xFFE1, 0xAC: 0xFFE2})
+_SHIFT_JIS_PATCH = str.maketrans(dict.fromkeys(range(0xF8F0, 0xF8F4), 0xFFFD))
+_USER_DEFINED = "".join(map(chr, range(0x80))) + "".join(map(chr, range(0xF780, 0xF800)))
+
+
+def encoding_of(label: str) -> str | None:
+    """The encoding a label means, by its name in the standard; `None` for a label nobody knows."""
+    return _ENCODING_OF.get(label.strip(_WHITESPACE).lower())
+
+
+def decode(body: bytes, encoding: str) -> str:
+    """The text of `body` in `encoding` (a name from `encoding_of`). What cannot be read becomes U+FFFD."""
+    match encoding:
+        case "UTF-8":
+            return body.decode("utf-8", "replace")
+        case "UTF-16LE" | "UTF-16BE":
+            return body.decode("utf-16-le" if encoding == "UTF-16LE" else "utf-16-be", "replace")
+        case "GBK" | "gb18030":
+            return _decode_leniently(body, "gb18030", "lycosa-gb").translate(_GB_PATCH)
+        case "Big5":
+            return _decode_leniently(body, "big5hkscs", "lycosa-big5").translate(_BIG5_PATCH)
+        case "EUC-KR":
+            return body.decode("cp949", "replace")
+        case "Shift_JIS":
+            return body.decode("cp932", "replace").translate(_SHIFT_JIS_PATCH)
+        case "EUC-JP":
+            return _decode_leniently(body, "euc_jp", "lycosa-euc-jp").translate(_JIS_PATCH)
+        case "ISO-2022-JP":
+            return body.decode("iso2022_jp_ext", "replace").translate(_JIS_PATCH)
+        case "replacement":
+            return REPLACEMENT if body else ""
+        case _:
+            return codecs.charmap_decode(body, "replace", _table_of(encoding))[0]
+
+
+def _decode_leniently(body: bytes, codec: str, handler: str) -> str:
+    """Decode with a second opinion on what the codec cannot read, unless that is so much that it is no text at all."""
+    text = body.decode(codec, "replace")
+    return body.decode(codec, handler) if 0 < text.count(REPLACEMENT) <= _MAX_OPINIONS else text
+
+
+@cache
+def _table_of(encoding: str) -> str:
+    """The 256 characters of a single-byte encoding; U+FFFE marks a byte that means nothing."""
+    if encoding == "x-user-defined":
+        return _USER_DEFINED
+    codec = _CODECS.get(encoding, encoding)
+    patch = _SINGLE_BYTE_PATCHES.get(encoding, {})
+    return "".join(_character(byte, codec, patch) for byte in range(256))
+
+
+def _character(byte: int, codec: str, patch: dict[int, int]) -> str:
+    if byte in patch:
+        return chr(patch[byte])
+    character = bytes((byte,)).decode(codec, "replace")
+    if character != REPLACEMENT:
+        return character
+    return chr(byte) if 0x80 <= byte < 0xA0 else "\ufffe"
+
+
+def _second_opinion(error: UnicodeError, reading: str | None) -> tuple[str | bytes, int]:
+    """What a decoder goes on with: `reading` for two bytes it could not read, or U+FFFD for one."""
+    assert isinstance(error, UnicodeDecodeError)
+    return (REPLACEMENT, error.start + 1) if reading is None else (reading, error.start + 2)
+
+
+def _gb_error(error: UnicodeError) -> tuple[str | bytes, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    is_euro = error.object[error.start] == 0x80
+    return ("€" if is_euro else REPLACEMENT, error.start + 1)
+
+
+def _big5_error(error: UnicodeError) -> tuple[str | bytes, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    pair = error.object[error.start : error.start + 2]
+    is_complete = len(pair) == 2 and pair[1] >= 0x80  # an ASCII trail byte may be markup: never take it on a guess
+    return _second_opinion(error, _read_pair(pair, "cp950") if is_complete else None)
+
+
+def _euc_jp_error(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Rows 13 and 89–92 of JIS X 0208 are vendors' own; Python knows them in Shift_JIS only."""
+    assert isinstance(error, UnicodeDecodeError)
+    pair = error.object[error.start : error.start + 2]
+    if len(pair) < 2 or not (0xA1 <= pair[0] <= 0xFE and 0xA1 <= pair[1] <= 0xFE):
+        return _second_opinion(error, None)
+    row, cell = pair[0] - 0xA1, pair[1] - 0xA1
+    lead = (row >> 1) + (0x81 if row < 62 else 0xC1)
+    trail = cell + 0x9F if row & 1 else cell + (0x40 if cell < 63 else 0x41)
+    return _second_opinion(error, _read_pair(bytes((lead, trail)), "cp932"))
+
+
+def _read_pair(pair: bytes, codec: str) -> str | None:
+    character = pair.decode(codec, "replace")
+    return character if len(character) == 1 and character != REPLACEMENT else None
+
+
+codecs.register_error("lycosa-gb", _gb_error)
+codecs.register_error("lycosa-big5", _big5_error)
+codecs.register_error("lycosa-euc-jp", _euc_jp_error)

@@ -1,0 +1,101 @@
+"""Documents that would make the HTML parser's work grow with the square of their size, found before it begins.
+
+The parsing rules themselves have such corners, browsers share them: 100,000 nested elements (12 s), 100,000 attributes
+on one tag (17 s), 3,000 unclosed `<b id=n>` across paragraphs (53 KB become 2 GB of tree). A parse cannot be stopped,
+so what looks like one of these is only analysed in its first bytes. The look is an estimate over the bytes, no parse:
+an ordinary page costs it one count, a large one a few array operations. It knows the common forms, not every disguise.
+Called by `html` before it parses.
+"""
+
+import re
+
+import numpy as np
+
+# Up to here nothing can go far wrong (at worst some 30 ms and 30 MB), and four pages in five are smaller.
+SMALL_TAGS = 1_500
+SMALL_BYTES = 64 * 1024
+# Of a document that is not tame, this much is parsed: at worst 30 ms.
+CUT_BYTES = 8 * 1024
+
+# Elements open at once. Real pages stay below 100; browsers cut at 512. 5,000 cost the parser 30 ms.
+_MAX_OPEN = 5_000
+# Unclosed formatting elements: each later paragraph opens them all again.
+_MAX_FORMATTING = 400
+# Below this number of unclosed tags of any kind neither can be reached.
+_SURELY_TAME = _MAX_FORMATTING
+_LONG_TAG_BYTES = 4 * 1024
+_MAX_ATTRIBUTES = 1_000
+
+_TAG = re.compile(rb"<(/?[a-z][^\t\n\f\r />]*)")
+_QUOTED = re.compile(rb"\"[^\"]*+\"|'[^']*+'")
+_SEPARATOR = re.compile(rb"[\t\n\f\r /]+")
+_FORMATTING = frozenset(b"b big code em font i nobr s small strike strong tt u".split())
+# Elements that hold nothing, or that their next of kind closes: however many, they do not nest.
+_FLAT_NAMES = (
+    b"area base br col embed hr img input link meta param source track wbr "
+    b"a p li dt dd td th tr tbody thead tfoot option"
+).split()
+_FLAT = frozenset(_FLAT_NAMES) | frozenset(b"/" + name for name in _FLAT_NAMES)
+
+
+def _steps() -> "np.ndarray[tuple[int, int], np.dtype[np.int8]]":
+    """What the two bytes after a `<` do to the number of open elements: a letter opens one, a slash closes one.
+
+    Line breaks and images, of which a page may have thousands, are known by two letters and do nothing.
+    """
+    steps = np.zeros((256, 256), dtype=np.int8)
+    for letter in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz":
+        steps[letter] = 1
+    steps[ord("/")] = -1
+    for first, second in (b"br", b"wb", b"hr", b"im"):
+        steps[first, second] = steps[first - 32, second - 32] = 0
+    return steps
+
+
+_STEPS = _steps()
+
+
+def is_tame(body: bytes) -> bool:
+    """Whether the parser's work on `body` (UTF-8) can be expected to be in proportion to its size."""
+    codes = np.frombuffer(body, dtype=np.uint8)
+    is_open = codes == ord("<")
+    tags = np.count_nonzero(is_open)
+    if not tags or (tags <= SMALL_TAGS and len(body) <= SMALL_BYTES):
+        return True
+    if np.count_nonzero(codes == ord(">")) * 4 < tags:  # tags that never end become attributes of each other
+        return False
+    opens = is_open[:-1].nonzero()[0]
+    steps = _STEPS[codes[opens + 1], codes[np.minimum(opens + 2, len(codes) - 1)]]
+    if int(steps.cumsum(dtype=np.int32).max(initial=0)) > _SURELY_TAME and not _nests_reasonably(body):
+        return False
+    is_long = np.diff(opens, append=len(codes)) > _LONG_TAG_BYTES
+    return not any(_is_crowded(body, int(at)) for at in opens[is_long])
+
+
+def _nests_reasonably(body: bytes) -> bool:
+    """Count what is open, tag by tag. A closing tag counts only for an open tag of its name."""
+    still_open: dict[bytes, int] = {}
+    depth = formatting = 0
+    for tag in _TAG.findall(body.lower()):
+        if tag in _FLAT:
+            continue
+        is_end = tag[0] == ord("/")
+        name = tag[1:] if is_end else tag
+        if is_end and not still_open.get(name):
+            continue
+        step = -1 if is_end else 1
+        still_open[name] = still_open.get(name, 0) + step
+        depth += step
+        formatting += step if name in _FORMATTING else 0
+        if depth > _MAX_OPEN or formatting > _MAX_FORMATTING:
+            return False
+    return True
+
+
+def _is_crowded(body: bytes, at: int) -> bool:
+    """Whether the tag at `at` has more attributes than any real one."""
+    if body.find(b">", at, at + _LONG_TAG_BYTES) >= 0:
+        return False
+    end = body.find(b"<", at + 1)
+    tag = _QUOTED.sub(b"", body[at : end if end >= 0 else len(body)]).partition(b">")[0]
+    return len(_SEPARATOR.findall(tag)) > _MAX_ATTRIBUTES

@@ -1,0 +1,246 @@
+"""The HTML analyser: one parse, one list of elements, everything read from it.
+
+Parsed as a browser without scripting does, so what stands in `<noscript>` is markup and its links count; its text does
+not, nor that of scripts and styles. Text is that of the body, a space between any two elements (see `text`).
+All elements are fetched by one call and picked by tag number, since each further selector or walk costs a page's worth
+of cache misses. Called by `page` for HTML and XHTML.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import compress, pairwise
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+
+from lycosa.web import hazard, links, structure, text
+from lycosa.web.charset import to_utf8
+from lycosa.web.document import Document, Page
+from lycosa.web.links import SUSPECT, WHITESPACE, Collector, LinkKind
+from lycosa.web.media import Kind
+from lycosa.web.structure import TAG_ID
+
+# Texts of nested elements are read once a level: above this many (elements to read) × (elements there are) it is looked
+# whether they nest. A flat page of this size takes some 20 ms.
+_NESTING_WORK = 20_000_000
+
+_A, _IMG, _LINK, _META = TAG_ID["a"], TAG_ID["img"], TAG_ID["link"], TAG_ID["meta"]
+_HTML, _TITLE, _BASE, _MAIN = TAG_ID["html"], TAG_ID["title"], TAG_ID["base"], TAG_ID["main"]
+_HEADINGS = {TAG_ID[f"h{level}"]: level for level in range(1, 7)}
+# Elements whose text is not for reading.
+_HIDDEN = frozenset(TAG_ID[name] for name in ("script", "style", "noscript", "iframe", "noembed", "noframes"))
+_SOURCES = {
+    _IMG: ("src", LinkKind.IMG),
+    TAG_ID["iframe"]: ("src", LinkKind.IFRAME),
+    TAG_ID["frame"]: ("src", LinkKind.FRAME),
+    TAG_ID["area"]: ("href", LinkKind.AREA),
+}
+# A title with one of these around it names a drawing, not the page.
+_DRAWING = frozenset(("svg", "g", "symbol", "defs", "path", "use", "text", "circle", "rect", "line", "polygon"))
+
+_READ = _HIDDEN | _HEADINGS.keys() | _SOURCES.keys() | {_LINK, _META, _HTML, _TITLE, _BASE, _MAIN}
+_IS_A = bytes(number == _A for number in range(256))
+_IS_READ = bytes(number in _READ for number in range(256))
+_NOT_READ = bytes(number for number in range(256) if number not in _READ)
+
+# An anchor ends the one before it, unless one of these stands between (0: a tag without a number, maybe in a drawing).
+_PARTING_NAMES = ("applet", "object", "marquee", "caption", "td", "th", "svg", "math")
+_PARTING = frozenset((0, *(TAG_ID[name] for name in _PARTING_NAMES)))
+_CANNOT_PART = bytes(number for number in range(256) if number not in _PARTING)
+_NONE: frozenset[int] = frozenset()
+
+_META_NAMES = frozenset(("description", "robots", "content-language", "refresh"))
+
+# In XML these may be closed by "/>"; an HTML parser would take the rest of the document for their text.
+_SELF_CLOSED = re.compile(rb"<(script|style|title|textarea|iframe|noscript|xmp|noembed|noframes)\b([^<>]*)/>")
+
+
+def analyse_html(document: Document) -> Page:
+    """The page of an HTML or XHTML document."""
+    body = to_utf8(document.body, document.charset)
+    if document.media.kind is Kind.XHTML:
+        body = _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
+    is_cut = not hazard.is_tame(body)
+    if is_cut:
+        body = body[: hazard.CUT_BYTES]
+    tree = LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS)
+    nodes = tree.css("*")
+    numbers = structure.tag_numbers(nodes)
+    reading = _Reading()
+    _read_anchors(nodes, numbers, reading.links)
+    reading.read(nodes, numbers)
+    first, last = structure.of_tree(nodes, numbers)
+    visible, main = _text(tree, reading)
+    return Page(
+        url=document.url,
+        media=document.media,
+        charset=document.charset,
+        fingerprint=text.document_fingerprint(document.body),
+        digest=text.document_digest(document.body),
+        title=reading.title,
+        description=reading.description,
+        canonical=reading.canonical,
+        language=reading.language or reading.meta_language or document.content_language,
+        base_href=reading.base_href,
+        robots=tuple(reading.robots),
+        links=reading.links.links(),
+        text=visible.decode("utf-8"),
+        headings=tuple(reading.headings),
+        structure_first=first,
+        structure_last=last,
+        codes=text.codes_of(visible),
+        text_digest=text.text_digest(main),
+        is_cut=is_cut,
+    )
+
+
+def _read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: Collector) -> None:
+    """Every `<a href>`: the bulk of a page's links, and so a loop written for speed, in which calls are what costs."""
+    anchors = list(compress(nodes, numbers.translate(_IS_A)))
+    holders = _holders(nodes, numbers) if len(anchors) * len(nodes) > _NESTING_WORK else _NONE
+    places: dict[str, int] = {}
+    texts: list[str] = []
+    rels: list[str] = []
+    for node in anchors:
+        attributes = node.attributes
+        href = attributes.get("href")
+        if href is None:
+            href = _unusual_href(attributes)
+            if href is None:
+                continue
+        href = href.strip(WHITESPACE)
+        place = places.get(href)
+        if place is None:
+            if href[:1] in SUSPECT and not links.is_address(href):
+                continue
+            places[href] = len(texts)
+            words = node.text(True, " ") if not holders else _anchor(node, holders)
+            texts.append(" ".join(words.split()))
+            rels.append(attributes.get("rel") or "")
+            continue
+        if not texts[place]:
+            words = node.text(True, " ") if not holders else _anchor(node, holders)
+            texts[place] = " ".join(words.split())
+        if rels[place]:
+            rels[place] = links.agreed(rels[place], attributes.get("rel") or "")
+    collector.extend(places, LinkKind.A, anchors=texts, rels=rels)
+
+
+def _anchor(node: LexborNode, holders: frozenset[int]) -> str:
+    """An anchor's text, without that of elements in it if among those is another anchor."""
+    return node.text(node.mem_id not in holders, " ")
+
+
+def _unusual_href(attributes: dict[str, str | None]) -> str | None:
+    """`<a href>` without a value leads to the page itself; in SVG the attribute has a prefix."""
+    return "" if "href" in attributes else attributes.get("xlink:href")
+
+
+def _holders(nodes: Sequence[LexborNode], numbers: bytes) -> frozenset[int]:
+    """The anchors that hold another one. All steps from one up to the other lie between them: linear in all."""
+    if not numbers.translate(None, _CANNOT_PART):
+        return _NONE
+    places = [place for place, number in enumerate(numbers) if number == _A]
+    found = set()
+    for outer, inner in pairwise(places):
+        sought = nodes[outer].mem_id
+        above = nodes[inner].parent
+        for _ in range(inner - outer):
+            if above is None:
+                break
+            if above.mem_id == sought:
+                found.add(sought)
+                break
+            above = above.parent
+    return frozenset(found)
+
+
+def _text(tree: LexborHTMLParser, reading: "_Reading") -> tuple[bytes, bytes]:
+    """The visible text and the main element's part of it. Takes hidden elements out of the tree: so last of all."""
+    if tree.body is None:
+        return b"", b""
+    for node in reading.hidden:
+        node.decompose(recursive=False)
+    if len(reading.mains) == 1:
+        reading.mains[0].insert_before(text.MAIN_START)
+        reading.mains[0].insert_after(text.MAIN_END)
+    return text.collapse(tree.body.text(separator=text.BETWEEN, skip_empty=True))
+
+
+class _Reading:
+    """What is gathered from the elements other than anchors, in one loop over the few that matter."""
+
+    def __init__(self) -> None:
+        self.links = Collector()
+        self.title: str | None = None
+        self.description: str | None = None
+        self.canonical: str | None = None
+        self.language: str | None = None
+        self.meta_language: str | None = None
+        self.base_href: str | None = None
+        self.robots: list[str] = []
+        self.headings: list[tuple[int, str]] = []
+        self.hidden: list[LexborNode] = []
+        self.mains: list[LexborNode] = []
+
+    def read(self, nodes: Sequence[LexborNode], numbers: bytes) -> None:
+        sought = numbers.translate(None, _NOT_READ)
+        is_flat = len(sought) * len(nodes) <= _NESTING_WORK
+        for node, number in zip(compress(nodes, numbers.translate(_IS_READ)), sought, strict=True):
+            if number in _HIDDEN:
+                self.hidden.append(node)
+            if number == _META:
+                self._meta(node.attributes)
+            elif number in _SOURCES:
+                self._source(node.attributes, *_SOURCES[number])
+            elif number in _HEADINGS:
+                self.headings.append((_HEADINGS[number], links.short(node.text(is_flat, " "))))
+            elif number == _LINK:
+                self._link(node.attributes)
+            elif number == _TITLE:
+                self._title(node)
+            elif number == _MAIN:
+                self.mains.append(node)
+            elif number == _BASE and self.base_href is None:
+                self.base_href = _stripped(node.attributes, "href")
+            elif number == _HTML:
+                attributes = node.attributes
+                self.language = _stripped(attributes, "lang") or _stripped(attributes, "xml:lang")
+
+    def _source(self, attributes: dict[str, str | None], attribute: str, kind: LinkKind) -> None:
+        href = attributes.get(attribute)
+        if href is not None:
+            anchor = links.short(attributes.get("alt") or "")
+            self.links.add(href, kind, anchor=anchor, rel=attributes.get("rel") or "")
+
+    def _link(self, attributes: dict[str, str | None]) -> None:
+        href, rel = attributes.get("href"), attributes.get("rel") or ""
+        if href is None:
+            return
+        self.links.add(href, LinkKind.LINK, anchor=links.short(attributes.get("title") or ""), rel=rel)
+        if self.canonical is None and "canonical" in rel.lower().split():
+            self.canonical = href.strip(WHITESPACE) or None
+
+    def _meta(self, attributes: dict[str, str | None]) -> None:
+        content = attributes.get("content")
+        name = attributes.get("name") or attributes.get("http-equiv")
+        if not content or not name or (name := name.strip(WHITESPACE).lower()) not in _META_NAMES:
+            return
+        if name == "description":
+            self.description = self.description or " ".join(content.split()) or None
+        elif name == "robots":
+            self.robots.append(content)
+        elif name == "content-language":
+            self.meta_language = self.meta_language or content.partition(",")[0].strip(WHITESPACE) or None
+        elif "http-equiv" in attributes and (target := links.refresh_target(content)):
+            self.links.add(target, LinkKind.REFRESH)
+
+    def _title(self, node: LexborNode) -> None:
+        if self.title is None:
+            parent = node.parent
+            if parent is None or parent.tag not in _DRAWING:
+                self.title = " ".join(node.text().split()) or None
+
+
+def _stripped(attributes: dict[str, str | None], name: str) -> str | None:
+    value = attributes.get(name)
+    return None if value is None else value.strip(WHITESPACE) or None

@@ -1,0 +1,138 @@
+"""The links of a page: what is written, where, with which words — not yet what it points to.
+
+Columns rather than records: a page has around a hundred links, and four tuples cost a tenth of a hundred objects to
+make, keep and send. Joining a reference with the page's base is `web.url`'s work; each distinct one is here once.
+Called by the analysers; read by the engine, the graph and the frontier.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+import msgspec
+
+WHITESPACE = "\t\n\f\r "
+# Longer anchors are text, not names; the link index keeps what distinguishes.
+ANCHOR_LENGTH = 256
+
+# What a reference that is no address begins with; for those who would rather not ask `is_address` each time.
+SUSPECT = frozenset("dDjJ")
+
+# A refresh as the HTML standard reads it: time, separator, an optional "url=", an optional quote.
+_REFRESH = re.compile(
+    r"[\t\n\f\r ]*+(?:[0-9]++|(?=\.))[0-9.]*+(?:[\t\n\f\r ]*+[;,]|[\t\n\f\r ])[\t\n\f\r ]*+"
+    r"(?:url[\t\n\f\r ]*+=[\t\n\f\r ]*+)?+(?:\"([^\"]*+)|'([^']*+)|(.++))",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class LinkKind(IntEnum):
+    """The element a link is written in. Values are stored: never renumber."""
+
+    A = 1
+    AREA = 2
+    IFRAME = 3
+    FRAME = 4
+    IMG = 5
+    LINK = 6
+    REFRESH = 7
+
+
+class Link(NamedTuple):
+    """One link, for those who prefer rows."""
+
+    href: str
+    kind: LinkKind
+    anchor: str
+    rel: str
+
+    @property
+    def is_nofollow(self) -> bool:
+        return "nofollow" in self.rel.lower().split()
+
+
+class Links(msgspec.Struct, frozen=True):
+    """Links in columns, in document order within a kind, each pair of `href` and kind once.
+
+    `hrefs` are as written, without the white space around them. `anchors` has the first non-empty text. `rels` has the
+    words all occurrences agree on, so that a link is nofollow only if it is so everywhere on the page.
+    """
+
+    hrefs: tuple[str, ...] = ()
+    kinds: bytes = b""
+    anchors: tuple[str, ...] = ()
+    rels: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.hrefs)
+
+    def __iter__(self) -> Iterator[Link]:
+        for href, kind, anchor, rel in zip(self.hrefs, self.kinds, self.anchors, self.rels, strict=True):
+            yield Link(href, LinkKind(kind), anchor, rel)
+
+
+class Collector:
+    """Gathers links into columns; the analysers' only way to make `Links`."""
+
+    __slots__ = ("_anchors", "_hrefs", "_kinds", "_places", "_rels")
+
+    def __init__(self) -> None:
+        self._hrefs: list[str] = []
+        self._kinds = bytearray()
+        self._anchors: list[str] = []
+        self._rels: list[str] = []
+        self._places: dict[tuple[str, int], int] = {}
+
+    def add(self, href: str, kind: LinkKind, *, anchor: str = "", rel: str = "") -> None:
+        """Add one link, unless it is there or is no address (`is_address`)."""
+        href = href.strip(WHITESPACE)
+        place = self._places.get((href, kind))
+        if place is not None:
+            self._anchors[place] = self._anchors[place] or anchor
+            self._rels[place] = agreed(self._rels[place], rel)
+        elif is_address(href):
+            self._places[href, kind] = len(self._hrefs)
+            self._hrefs.append(href)
+            self._kinds.append(kind)
+            self._anchors.append(anchor)
+            self._rels.append(rel)
+
+    def extend(self, hrefs: Collection[str], kind: LinkKind, *, anchors: list[str], rels: list[str]) -> None:
+        """Add links of a kind not added before: stripped, distinct, white space in the anchors collapsed."""
+        self._hrefs += hrefs
+        self._kinds += bytes((kind,)) * len(hrefs)
+        self._anchors += [anchor if len(anchor) <= ANCHOR_LENGTH else short(anchor) for anchor in anchors]
+        self._rels += rels
+
+    def links(self) -> Links:
+        return Links(tuple(self._hrefs), bytes(self._kinds), tuple(self._anchors), tuple(self._rels))
+
+
+def is_address(href: str) -> bool:
+    """False for what stands in an address's place and is content: `data:` (often long) and `javascript:`."""
+    return not href[:11].lower().startswith(("data:", "javascript:"))
+
+
+def agreed(rel: str, other: str) -> str:
+    """The words two `rel` values share, in the first one's order."""
+    if rel == other or not rel:
+        return rel
+    others = other.lower().split()
+    return " ".join(word for word in rel.split() if word.lower() in others)
+
+
+def short(text: str) -> str:
+    """An anchor: white space collapsed, cut to `ANCHOR_LENGTH`."""
+    words = text.split()
+    if len(words) == 1:
+        return words[0][:ANCHOR_LENGTH]
+    return " ".join(words[:ANCHOR_LENGTH])[:ANCHOR_LENGTH].rstrip()
+
+
+def refresh_target(content: str) -> str | None:
+    """Where a `<meta http-equiv=refresh>` leads; `None` for a page that only reloads itself, or nonsense."""
+    found = _REFRESH.match(content)
+    if found is None:
+        return None
+    return (found[1] or found[2] or found[3] or "").strip(WHITESPACE) or None

@@ -1,0 +1,179 @@
+"""Encodings: labels, mappings and detection as the standards have them; any bytes decode."""
+
+import base64
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from page_data import conformance
+
+from lycosa.web.charset import detect, prescan, to_utf8
+from lycosa.web.encodings import decode, encoding_of
+
+MULTI_BYTE = ("UTF-8", "UTF-16LE", "UTF-16BE", "GBK", "gb18030", "Big5", "EUC-KR", "Shift_JIS", "EUC-JP", "ISO-2022-JP")
+ENCODINGS = (*MULTI_BYTE, "replacement", "windows-1252", "x-user-defined")
+
+
+def test_labels_of_the_standard_all_228_give_their_encoding() -> None:
+    rows = [json.loads(line) for line in conformance("encoding/whatwg_labels.jsonl").read_text().splitlines()]
+
+    found = [encoding_of(row["label"]) for row in rows]
+
+    assert len(rows) == 228
+    assert found == [row["name"] for row in rows]
+
+
+@pytest.mark.parametrize("label", [" UTF-8\t", "Utf8", "\nLATIN1 "])
+def test_label_with_case_and_space_around_it_is_known(label: str) -> None:
+    assert encoding_of(label) is not None
+
+
+@pytest.mark.parametrize("label", ["", "utf-9", "\N{NO-BREAK SPACE}utf-8", "utf-7", "base64", "ſhift_jis"])
+def test_label_nobody_defined_is_unknown(label: str) -> None:
+    assert encoding_of(label) is None
+
+
+def test_single_byte_indexes_all_27_match_code_point_by_code_point() -> None:
+    indexes = json.loads(conformance("encoding/whatwg_single_byte_indexes.json").read_text())
+
+    wrong = [
+        (name, hex(place + 0x80))
+        for name, index in indexes.items()
+        for place, code in enumerate(index)
+        if decode(bytes((place + 0x80,)), name) != ("\ufffd" if code is None else chr(code))
+    ]
+
+    assert len(indexes) == 27
+    assert wrong == []
+
+
+def test_meta_prescan_rows_of_html5lib_give_their_encoding() -> None:
+    lines = conformance("encoding/html5lib_meta_prescan.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if not row["needs_script"]]
+
+    wrong = [row["id"] for row in rows if detect(base64.b64decode(row["data_b64"])) != encoding_of(row["encoding"])]
+
+    assert len(rows) == 82
+    assert wrong == []
+
+
+def test_big5_document_decodes_without_a_hole() -> None:
+    text = decode(conformance("encoding/html5lib_test_big5.txt").read_bytes(), "Big5")
+
+    assert "\ufffd" not in text
+    assert text.startswith("老子《道德經》")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "text"),
+    [
+        ("GBK", b"\x80\xa8\xbc\xa6\xd9", "€\u1e3f\ufe10"),
+        ("gb18030", b"\x81\x30\x81\x30", "\x80"),
+        ("Big5", b"\xa1\x45\xa3\xe1\x88\x62", "\u2027€\u00ca\u0304"),
+        ("EUC-KR", b"\x81\x41", "\uac02"),
+        ("Shift_JIS", b"\x80\xa0\x87\x40\x81\x60", "\x80\ufffd①～"),
+        ("EUC-JP", b"\xa1\xc1\xad\xa1\xf9\xa1\x8e\xb1", "～①纊ｱ"),
+        ("ISO-2022-JP", b"\x1b$B\x24\x22\x1b(Bx", "あx"),
+        ("x-user-defined", b"a\x80\xff", "a\uf780\uf7ff"),
+        ("replacement", b"anything", "\ufffd"),
+        ("UTF-16LE", b"a\x00\x3d", "a\ufffd"),
+        ("UTF-8", b"\xf0\x9f\x92x", "\ufffdx"),
+    ],
+)
+def test_decode_follows_the_webs_mapping_where_pythons_differs(encoding: str, body: bytes, text: str) -> None:
+    assert decode(body, encoding) == text
+
+
+@pytest.mark.parametrize("encoding", ["GBK", "Big5", "EUC-KR", "Shift_JIS", "EUC-JP"])
+def test_decode_lead_byte_before_markup_leaves_the_markup(encoding: str) -> None:
+    assert decode(b'\x81"><a', encoding) == '\ufffd"><a'
+
+
+@given(st.binary(max_size=200), st.sampled_from(ENCODINGS))
+def test_decode_any_bytes_gives_text_without_surrogates(body: bytes, encoding: str) -> None:
+    decode(body, encoding).encode("utf-8")
+
+
+@given(st.binary(max_size=200), st.one_of(st.none(), st.text(max_size=12)), st.sampled_from(["html", "xml", "text"]))
+def test_detect_any_bytes_names_an_encoding_that_decodes(body: bytes, http_charset: str | None, form: str) -> None:
+    encoding = detect(body, http_charset=http_charset, form=form)  # type: ignore[arg-type]
+
+    assert encoding_of(encoding) == encoding
+    to_utf8(body, encoding)
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"<meta charset=", b"utf-8", b'"', b"'", b">", b"<!--", b"-->", b" ", b"<x a="]), max_size=30
+    )
+)
+def test_prescan_any_soup_of_markup_ends(parts: list[bytes]) -> None:
+    assert prescan(b"".join(parts)) in (None, "UTF-8")
+
+
+def test_detect_bom_outranks_http() -> None:
+    assert detect(b"\xff\xfea\0", http_charset="utf-8") == "UTF-16LE"
+
+
+def test_detect_http_outranks_meta() -> None:
+    assert detect(b"<meta charset=koi8-r>", http_charset="shift_jis") == "Shift_JIS"
+
+
+def test_detect_unknown_http_charset_counts_for_nothing() -> None:
+    assert detect(b"<meta charset=koi8-r>", http_charset="none-such") == "KOI8-R"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"<!-- <meta charset=koi8-r> --><meta charset=utf-8>",
+        b"<x a='<meta charset=koi8-r>'><meta charset=utf-8>",
+        b'<x a=">" b="<meta charset=koi8-r>"><meta charset=utf-8>',
+        b"<title>It's</title><meta charset='utf-8'>",
+        b"<meta name=x content='charset=koi8-r'><META CONTENT='text/html; charset=utf-8' HTTP-EQUIV=Content-Type>",
+        b"<meta charset=utf-16le>",
+    ],
+)
+def test_prescan_finds_the_declaration_that_counts(head: bytes) -> None:
+    assert prescan(head) == "UTF-8"
+
+
+def test_prescan_declaration_whose_tag_is_cut_off_does_not_count() -> None:
+    assert prescan(b'<meta charset="koi8-r') is None
+
+
+def test_detect_undeclared_utf8_is_utf8_and_undeclared_ascii_the_default() -> None:
+    assert detect("naïve".encode()) == "UTF-8"
+    assert detect(b"naive") == "windows-1252"
+    assert detect("naïve".encode("latin-1")) == "windows-1252"
+
+
+def test_detect_undeclared_utf8_cut_within_a_character_is_still_utf8() -> None:
+    assert detect("naïve €".encode()[:-1]) == "UTF-8"
+
+
+def test_detect_xml_reads_its_declaration_and_else_is_utf8() -> None:
+    assert detect(b"<?xml version='1.0' encoding='koi8-r'?>", form="xml") == "KOI8-R"
+    assert detect(b"<a><meta charset=koi8-r></a>", form="xml") == "UTF-8"
+
+
+def test_to_utf8_of_valid_utf8_hands_on_the_same_bytes() -> None:
+    body = "é".encode() * 10
+
+    assert to_utf8(body, "UTF-8") is body
+
+
+def test_to_utf8_drops_byte_order_marks() -> None:
+    assert to_utf8(b"\xef\xbb\xbfa", "UTF-8") == b"a"
+    assert to_utf8(b"\xff\xfea\0", "UTF-16LE") == b"a"
+
+
+@pytest.mark.parametrize("encoding", ["Big5", "EUC-JP", "GBK"])
+def test_decode_megabytes_of_errors_takes_a_moment(encoding: str) -> None:
+    start = time.process_time()
+
+    decode(b"\xff\x81" * 2_500_000, encoding)
+
+    assert time.process_time() - start < 2.0  # one opinion each would take five seconds

@@ -1,0 +1,143 @@
+"""Links: as written, each once a kind, with the words and the rel that count."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lycosa.web.links import ANCHOR_LENGTH, Link, LinkKind, Links, agreed, refresh_target
+from lycosa.web.page import Page, analyse
+
+
+def html(body: str) -> Page:
+    return analyse(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
+
+
+def links(body: str) -> list[Link]:
+    return list(html(body).links)
+
+
+@pytest.mark.parametrize(
+    ("markup", "kind", "href"),
+    [
+        ("<a href=x>", LinkKind.A, "x"),
+        ("<a href=' \n x?a=1&amp;b=2#f \t'>", LinkKind.A, "x?a=1&b=2#f"),
+        ("<A HREF=X>", LinkKind.A, "X"),
+        ("<a href>", LinkKind.A, ""),
+        ("<a href=''>", LinkKind.A, ""),
+        ("<svg><a xlink:href=x>", LinkKind.A, "x"),
+        ("<map><area href=x>", LinkKind.AREA, "x"),
+        ("<iframe src=x></iframe>", LinkKind.IFRAME, "x"),
+        ("<frameset><frame src=x></frameset>", LinkKind.FRAME, "x"),
+        ("<img src=x>", LinkKind.IMG, "x"),
+        ("<link rel=next href=x>", LinkKind.LINK, "x"),
+        ("<meta http-equiv=Refresh content='5; URL=x'>", LinkKind.REFRESH, "x"),
+        ("<noscript><a href=x></a></noscript>", LinkKind.A, "x"),
+        ("<body><table><a href=x>misplaced", LinkKind.A, "x"),
+    ],
+)
+def test_link_of_each_kind_is_found_as_written(markup: str, kind: LinkKind, href: str) -> None:
+    assert [(link.kind, link.href) for link in links(markup)] == [(kind, href)]
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<a name=x>",
+        "<!-- <a href=x> -->",
+        "<script>'<a href=x>'</script>",
+        "<style><a href=x></style>",
+        "<textarea><a href=x></textarea>",
+        "<template><a href=x></template>",
+        "<p title='<a href=x>'>",
+        "<a href='javascript:void(0)'>",
+        "<img src='DATA:image/png;base64,AAAA'>",
+        "<meta name=refresh content='5; URL=x'>",
+    ],
+)
+def test_link_that_is_none_is_not_given(markup: str) -> None:
+    assert links(markup) == []
+
+
+def test_link_written_often_is_given_once_with_its_first_words() -> None:
+    found = links("<a href=x><img></a><a href=' x '>\n two  <b>words</b>.</a><a href=x>other</a><a href=y>y</a>")
+
+    assert found == [Link("x", LinkKind.A, "two words .", ""), Link("y", LinkKind.A, "y", "")]
+
+
+def test_link_of_two_kinds_is_given_for_each() -> None:
+    assert {link.kind for link in links("<a href=x>a</a><img src=x>")} == {LinkKind.A, LinkKind.IMG}
+
+
+def test_link_is_nofollow_only_if_it_is_so_everywhere() -> None:
+    once = links("<a href=x rel='NoFollow ugc'>a</a><a href=x rel='nofollow'>b</a><a href=y rel=nofollow>y</a>")
+    mixed = links("<a href=x rel=nofollow>a</a><a href=x>b</a>")
+
+    assert [link.is_nofollow for link in once] == [True, True]
+    assert [link.is_nofollow for link in mixed] == [False]
+
+
+def test_anchor_longer_than_the_limit_is_cut() -> None:
+    (link,) = links(f"<a href=x>{'word ' * 200}</a>")
+
+    assert len(link.anchor) <= ANCHOR_LENGTH
+    assert link.anchor.startswith("word word")
+
+
+def test_anchor_of_an_image_is_its_alternative_text() -> None:
+    assert links("<img src=x alt=' a  cat '>")[0].anchor == "a cat"
+
+
+def test_anchors_nested_by_the_thousand_keep_their_own_words_only() -> None:
+    count = 5_000
+    body = "".join(f"<a href={n}>w{n}<object>" for n in range(count // 2)) + "</object></a>" * (count // 2)
+    flat = "".join(f"<a href=f{n}>f<b>{n}</b></a>" for n in range(count))
+
+    found = {link.href: link.anchor for link in links(flat + body)}
+
+    assert found["f17"] == "f 17"
+    assert found["17"] == "w17"
+
+
+@pytest.mark.parametrize(
+    ("content", "target"),
+    [
+        ("0;url=x", "x"),
+        ("0; URL = 'x y' z", "x y"),
+        ('5 , url="x', "x"),
+        ("5 x", "x"),
+        ("5;x", "x"),
+        (" 1.5 ;url=x ", "x"),
+        (".5;url=x", "x"),
+        ("0;urlx", "urlx"),
+        ("0;url x", "url x"),
+        ("0;url==x", "=x"),
+        ("5", None),
+        ("5;", None),
+        ("5;url=", None),
+        ("x;url=y", None),
+        ("5x;url=y", None),
+        ("url=y", None),
+        ("-1;url=y", None),
+        ("", None),
+    ],
+)
+def test_refresh_grammar_of_the_standard(content: str, target: str | None) -> None:
+    assert refresh_target(content) == target
+
+
+def test_refresh_of_a_million_digits_is_read_at_once() -> None:
+    assert refresh_target("1" * 1_000_000 + "x") is None
+
+
+@given(st.text(st.sampled_from("ab c\t"), max_size=20), st.text(st.sampled_from("ab c\t"), max_size=20))
+def test_agreed_rel_has_only_words_of_both(rel: str, other: str) -> None:
+    words = agreed(rel, other).split()
+
+    assert set(words) == set(rel.split()) & set(other.split())
+
+
+def test_links_length_is_that_of_every_column() -> None:
+    columns = html("<a href=x>a</a><img src=y><link href=z rel=icon>").links
+
+    assert isinstance(columns, Links)
+    assert len(columns) == len(columns.kinds) == len(columns.anchors) == len(columns.rels) == 3
