@@ -15,6 +15,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "web": {"records"},
     "mapping": {"errors", "records"},
     "fetch": {"errors", "records", "mapping"},
+    "frontier": {"records", "web"},
     "simweb": {"errors", "records"},
     "lab": {"__init__", "errors", "records", "simweb"},
     "settings": {"errors"},

@@ -81,3 +81,26 @@ class Resolved(msgspec.Struct, frozen=True):
     ttl_s: float = 0.0
     failure: Failure | None = None
     detail: str = ""
+
+
+class Mapped(msgspec.Struct, frozen=True):
+    """Where a host lives until `expires_s` (monotonic), or why it cannot be asked. `address` has passed the guard."""
+
+    host: str
+    address: str
+    expires_s: float
+    failure: Failure | None = None
+    detail: str = ""
+
+
+class Family(StrEnum):
+    """The families of keys that a collection's state has. The order is that of a URL's life."""
+
+    URL = "url"
+    QUEUE = "queue"
+    PAGE = "page"
+    DOC = "doc"
+    HOST = "host"
+    DUE = "due"
+    LINK = "link"
+    META = "meta"

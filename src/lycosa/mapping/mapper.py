@@ -17,7 +17,7 @@ import msgspec
 
 from lycosa.mapping.guard import AddressGuard, literal_address
 from lycosa.mapping.resolver import Resolver
-from lycosa.records import Failure, Resolved
+from lycosa.records import Failure, Mapped, Resolved
 
 # TTLs below this would mean a query for nearly every page of a slow host; the address was checked and is pinned.
 MIN_TTL_S = 30.0
@@ -30,16 +30,6 @@ FAILED_TTL_S = 5.0
 FOREVER_S = float("inf")
 
 V = TypeVar("V")
-
-
-class Mapped(msgspec.Struct, frozen=True):
-    """Where a host lives until `expires_s` (monotonic), or why it cannot be asked. `address` has passed the guard."""
-
-    host: str
-    address: str
-    expires_s: float
-    failure: Failure | None = None
-    detail: str = ""
 
 
 class KnownHost(msgspec.Struct, frozen=True):

@@ -117,6 +117,7 @@ class Pages:
         anchors = [
             f'<a href="{href}">{anchor}</a>' for href, anchor in self._linker.links(place, links - ELSEWHERE, chances)
         ]
+        navigation = self._navigation(place.host, base)
         crumbs = " / ".join([f'<a href="{href}">{anchor}</a>' for href, anchor in self._linker.breadcrumbs(place)])
         canonical = ""
         if unit(key) < CANONICAL_SHARE:
@@ -127,7 +128,7 @@ class Pages:
             f'<meta name="description" content="{passages[0]}">\n{canonical}'
             f'<link rel="alternate" type="application/rss+xml" href="{base}/feed.xml">\n'
             f'<meta name="viewport" content="width=device-width">\n</head>\n<body>\n'
-            f'<header><nav class="top"><ul>{self._navigation(place.host, base)}</ul></nav><div class="crumbs">{crumbs}</div></header>\n'
+            f'<header><nav class="top"><ul>{navigation}</ul></nav><div class="crumbs">{crumbs}</div></header>\n'
             f"<main>\n<h1>{title}</h1>\n"
             f"{_body(passages, anchors)}"
             f'<figure><img src="{image}" alt="{folder.words[0]}" width="64" height="64"></figure>\n'

@@ -1,0 +1,67 @@
+"""What a collection keeps of every URL it has fetched: the `page` row, the `doc` row and the `link` row.
+
+    page  url key                       → PageRow
+    doc   fingerprint (8 bytes)         → digest (16 bytes) · url key of the first page with this document
+    link  url key                       → LinkRow: the hrefs to follow, as written, and the base they were written for
+
+Written by the engine in the commit that settles the URL, read by it and by the views.
+"""
+
+import msgspec
+
+DIGEST_BYTES = 16
+
+
+class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
+    """One fetched URL. `place` is where its response or revisit record stands, `original` the URL of the same document."""
+
+    status: int
+    fetched_s: float
+    depth: int = 0
+    essence: str = ""
+    size_bytes: int = 0
+    place: bytes = b""
+    payload_sha1: bytes = b""
+    fingerprint: int = 0
+    digest: bytes = b""
+    text_digest: bytes = b""
+    etag: str = ""
+    last_modified: str = ""
+    title: str = ""
+    language: str = ""
+    charset: str = ""
+    location: str = ""
+    original: str = ""
+    links: int = 0
+    truncated: str = ""
+    noindex: bool = False
+    structure: tuple[str, str] = ("", "")
+    codes: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+class LinkRow(msgspec.Struct, array_like=True, omit_defaults=True):
+    """The links of a document that are followed, before they are joined."""
+
+    hrefs: tuple[str, ...]
+    base_href: str = ""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_page = msgspec.msgpack.Decoder(PageRow).decode
+_decode_links = msgspec.msgpack.Decoder(LinkRow).decode
+
+
+def pack(row: PageRow | LinkRow) -> bytes:
+    return _encode(row)
+
+
+def unpack_page(row: bytes) -> PageRow:
+    return _decode_page(row)
+
+
+def unpack_links(row: bytes) -> LinkRow:
+    return _decode_links(row)
+
+
+def doc_key(fingerprint: int) -> bytes:
+    return fingerprint.to_bytes(8)

@@ -1,0 +1,102 @@
+"""From a response to what it says: content decoded, document known or new, page analysed, links joined and sifted.
+
+No I/O of its own: the state is read through the engine. One call a page; the dearest part of the crawl.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from lycosa.engine.pages import LinkRow
+from lycosa.fetch.decode import decode
+from lycosa.frontier.recent import Recent
+from lycosa.records import Response
+from lycosa.web.links import LinkKind
+from lycosa.web.page import ANALYSERS, Analyser, Page, analyse
+from lycosa.web.robots import RobotsDirectives, directives
+from lycosa.web.scope import UrlFilter, sift
+from lycosa.web.url import Url, join_all, parse
+
+FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
+FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
+
+
+class Following(msgspec.Struct, frozen=True, kw_only=True):
+    """Which links are followed."""
+
+    agent: str
+    images: bool = False
+    obeys_nofollow: bool = True
+    max_url_bytes: int = 2048
+
+
+def content(response: Response, cap_bytes: int) -> bytes:
+    """The body with its content coding undone."""
+    coding = response.headers.get("content-encoding", "")
+    return decode(response.body, coding, cap_bytes=cap_bytes).body if coding else response.body
+
+
+def read(response: Response, body: bytes, analysers: Mapping[str, Analyser] | None = None) -> Page:
+    """The analysed page."""
+    headers = response.headers
+    return analyse(
+        body,
+        url=response.url,
+        content_type=headers.get("content-type"),
+        content_language=headers.get("content-language"),
+        analysers=ANALYSERS if analysers is None else analysers,  # type: ignore[arg-type]
+    )
+
+
+def page_directives(page: Page, response: Response, agent: str) -> RobotsDirectives:
+    """What the page and its headers say to robots."""
+    tag = response.headers.get("x-robots-tag")
+    values = (*page.robots, tag) if tag else page.robots
+    return directives(values, agent) if values else RobotsDirectives()
+
+
+def followed_hrefs(page: Page, following: Following) -> tuple[str, ...]:
+    """The hrefs of a page that are followed, as written."""
+    links = page.links
+    if not links.hrefs:
+        return ()
+    images = following.images
+    found = []
+    for href, kind, rel in zip(links.hrefs, links.kinds, links.rels, strict=True):
+        if kind in FOLLOWED:
+            if rel and following.obeys_nofollow and "nofollow" in rel.lower().split():
+                continue
+            found.append(href)
+        elif (kind == LinkKind.IMG and images) or (kind == LinkKind.LINK and FOLLOWED_RELS & set(rel.lower().split())):
+            found.append(href)
+    return tuple(found)
+
+
+def base_of(url: str, base_href: str | None) -> str:
+    """What the page's hrefs are joined with."""
+    if not base_href:
+        return url
+    base = parse(base_href, url)
+    return base.href if base else url
+
+
+class Sifter:
+    """Joins hrefs and keeps the URLs that are wanted and were not seen a moment ago; counts what it drops by reason."""
+
+    def __init__(self, filters: Sequence[UrlFilter], max_url_bytes: int) -> None:
+        self.filters = list(filters)
+        self._max_url_bytes = max_url_bytes
+        self._recent = Recent()
+        self.dropped: Counter[str] = Counter()
+
+    def wanted(self, links: LinkRow, url: str) -> list[Url]:
+        """The URLs behind a document's hrefs that may be new."""
+        urls = join_all(base_of(url, links.base_href), links.hrefs, max_bytes=self._max_url_bytes)
+        return self.sift([href for href in urls if self._recent.is_new(href)])
+
+    def sift(self, hrefs: Sequence[str]) -> list[Url]:
+        kept, dropped = sift(hrefs, self.filters)
+        for _, reason in dropped:
+            self.dropped[reason] += 1
+        return kept
