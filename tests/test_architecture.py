@@ -12,6 +12,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
     "errors": set(),
     "records": set(),
+    "store": {"errors", "records"},
     "simweb": {"errors", "records"},
     "lab": {"errors", "records", "simweb"},
     "cli": {"__init__", "errors", "records", "simweb", "lab"},

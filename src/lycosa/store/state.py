@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from rocksdict import (
@@ -53,8 +54,11 @@ class Batch:
         self._changes.append((family, key, None, None))
 
     def delete_range(self, family: Family, start: bytes, end: bytes) -> None:
-        """Delete every key from `start` up to, not including, `end`. For ranges; a tombstone a key is cheaper to read."""
+        """Delete every key from `start` up to, not including, `end`."""
         self._changes.append((family, start, None, end))
+
+    def extend(self, other: "Batch") -> None:
+        self._changes += other._changes
 
     def __len__(self) -> int:
         return len(self._changes)
@@ -162,7 +166,7 @@ class State:
 
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
         try:
-            values: list[bytes | None] = self._families[family].get(list(keys))
+            values = cast(list[bytes | None], self._families[family].get(list(keys)))
         except Exception as error:
             raise self._failed(error, "reading the state") from error
         return values
@@ -182,7 +186,7 @@ class State:
         try:
             # Only `from_key` bounds below: the binding's lower bound sets the upper one.
             pairs = self._families[family].items(from_key=start, read_opt=bounds)
-            return list(islice(pairs, limit))
+            return list(islice(cast(Iterator[tuple[bytes, bytes]], pairs), limit))
         except Exception as error:
             raise self._failed(error, "reading the state") from error
 
