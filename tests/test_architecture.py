@@ -16,6 +16,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "mapping": {"errors", "records"},
     "fetch": {"errors", "records", "mapping"},
     "frontier": {"records", "web"},
+    "store": {"errors", "records"},
     "simweb": {"errors", "records"},
     "lab": {"__init__", "errors", "records", "simweb"},
     "settings": {"errors"},

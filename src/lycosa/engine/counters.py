@@ -1,4 +1,4 @@
-"""The counts of a crawl, over the collection and over this run; kept in the state, in the same commit as what they count."""
+"""The counts of a crawl, over the collection and over this run; written in the same commit as what they count."""
 
 from collections import Counter
 

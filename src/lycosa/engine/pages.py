@@ -13,7 +13,7 @@ DIGEST_BYTES = 16
 
 
 class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
-    """One fetched URL. `place` is where its response or revisit record stands, `original` the URL of the same document."""
+    """One fetched URL. `place` is where its record stands, `original` the URL that had the same document before."""
 
     status: int
     fetched_s: float

@@ -1,0 +1,32 @@
+"""Keeping it: the collection folder with its state (RocksDB) and its archive (WARC), and the commit that joins them.
+
+The order of writes is the guarantee: WARC append, then the state batch that names its length.
+"""
+
+from lycosa.records import Family
+from lycosa.store.collection import Collection, is_collection
+from lycosa.store.place import Place
+from lycosa.store.state import Batch, State
+from lycosa.store.warc_file import Recovery, WarcWriter
+from lycosa.store.warc_parse import WarcRecord
+from lycosa.store.warc_read import WarcReader, read_record
+from lycosa.store.warc_record import Exchange, Original, RevisitProfile, exchange, revisit
+
+__all__ = [
+    "Batch",
+    "Collection",
+    "Exchange",
+    "Family",
+    "Original",
+    "Place",
+    "Recovery",
+    "RevisitProfile",
+    "State",
+    "WarcReader",
+    "WarcRecord",
+    "WarcWriter",
+    "exchange",
+    "is_collection",
+    "read_record",
+    "revisit",
+]

@@ -1,0 +1,272 @@
+"""A collection: the folder a crawl leaves behind, and the one commit that keeps its parts in agreement.
+
+    lycosa.format   which kind of folder this is: written last, so that a folder without it is an unfinished creation
+    lycosa.lock     held by the one process that writes; its number is inside
+    lycosa.toml     the settings in force
+    log.jsonl       events, one a line
+    state/          RocksDB
+    warc/           *.warc.gz
+
+Guarantee: `commit` appends nothing itself but names in the state only WARC bytes that were handed to the disk before,
+so after a crash the archive holds at least what the state speaks of, and opening cuts what it does not speak of.
+Opened by the engine for writing and by every command that only looks, beside it, for reading.
+"""
+
+import contextlib
+import fcntl
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lycosa.errors import SettingsError, StoreError
+from lycosa.records import Family
+from lycosa.store.failures import failure
+from lycosa.store.place import Place
+from lycosa.store.state import Batch, State
+from lycosa.store.warc_file import DEFAULT_FILE_BYTES, Recovery, WarcWriter, warc_path
+from lycosa.store.warc_parse import WarcRecord
+from lycosa.store.warc_read import read_record
+
+# Raised when an older Lycosa could no longer read what this one writes.
+FORMAT = 1
+
+_MARKER, _LOCK, _SETTINGS, _LOG = "lycosa.format", "lycosa.lock", "lycosa.toml", "log.jsonl"
+_NEW_SUFFIX = ".new"
+_STATE, _WARC = "state", "warc"
+# What an unfinished creation can have left; anything else in a folder without a marker is not ours to touch.
+_OURS = {_LOCK, _STATE, _WARC, _SETTINGS, _LOG, _MARKER + _NEW_SUFFIX, _SETTINGS + _NEW_SUFFIX}
+_MARKER_WORDS = "lycosa collection, format "
+
+_FORMAT_KEY = b"format"
+_WARC_KEY = b"warc:"  # + file number (4 bytes) -> committed length (8 bytes)
+_WARC_KEYS_END = b"warc;"
+
+
+class Collection:
+    """An open collection. Made by `create` or `open`; close it, or use it as a context manager."""
+
+    def __init__(
+        self, path: Path, *, state: State, warc: WarcWriter | None, recovery: Recovery, lock: int | None
+    ) -> None:
+        self.path = path
+        self.state = state
+        # What opening found and put right; the engine requeues the pages whose place `recovery.is_lost`.
+        self.recovery = recovery
+        self._warc = warc
+        self._lock = lock
+
+    @classmethod
+    def create(
+        cls, path: Path, *, warc_info: Mapping[str, str] | None = None, warc_bytes: int = DEFAULT_FILE_BYTES
+    ) -> "Collection":
+        """Make a collection at `path`, or finish one whose making was interrupted, or open the one that is there."""
+        if is_collection(path):
+            return cls.open(path, warc_info=warc_info, warc_bytes=warc_bytes)
+        _require_room_for_one(path)
+        with _reported(path, "making the collection"):
+            path.mkdir(parents=True, exist_ok=True)
+            lock = _lock(path)
+            try:
+                (path / _WARC).mkdir(exist_ok=True)
+                if not (path / _MARKER).exists():
+                    _finish_creation(path)
+            except BaseException:
+                os.close(lock)
+                raise
+        return cls._open_locked(path, lock, warc_info or {}, warc_bytes)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        read_only: bool = False,
+        warc_info: Mapping[str, str] | None = None,
+        warc_bytes: int = DEFAULT_FILE_BYTES,
+    ) -> "Collection":
+        """Open the collection at `path`; with `read_only` beside whoever writes it, as it is now."""
+        _require_collection(path)
+        if not read_only:
+            with _reported(path, "opening the collection"):
+                lock = _lock(path)
+            return cls._open_locked(path, lock, warc_info or {}, warc_bytes)
+        state = State.open_reader(path / _STATE)
+        _require_same_format(path, state)
+        return cls(path, state=state, warc=None, recovery=Recovery(), lock=None)
+
+    @classmethod
+    def _open_locked(cls, path: Path, lock: int, warc_info: Mapping[str, str], warc_bytes: int) -> "Collection":
+        with contextlib.ExitStack() as undo:
+            undo.callback(os.close, lock)
+            _require_collection(path)
+            state = undo.enter_context(State.open(path / _STATE))
+            _require_same_format(path, state)
+            warc = WarcWriter(path / _WARC, info=warc_info, max_bytes=warc_bytes)
+            recovery = warc.recover(_committed(state))
+            undo.pop_all()
+        return cls(path, state=state, warc=warc, recovery=recovery, lock=lock)
+
+    @property
+    def warc(self) -> WarcWriter:
+        if self._warc is None:
+            raise StoreError(f"{self.path} was opened for reading only")
+        return self._warc
+
+    @property
+    def settings_path(self) -> Path:
+        return self.path / _SETTINGS
+
+    @property
+    def log_path(self) -> Path:
+        return self.path / _LOG
+
+    def save_settings(self, text: str) -> None:
+        """Replace the settings file; a crash leaves the old one or the new one."""
+        with _reported(self.settings_path, "saving the settings"):
+            _replace(self.settings_path, text)
+
+    def commit(self, batch: Batch, *, sync: bool = False) -> None:
+        """Make `batch` and everything appended to the WARC before it one with the state.
+
+        With `sync` both survive a power loss. When it fails nothing is acknowledged: commit the same batch again,
+        after `state.reopen()`, when the cause is gone.
+        """
+        if sync:
+            self.warc.sync()
+        named = Batch()
+        named.extend(batch)
+        for number, length in self.warc.lengths.items():
+            named.put(Family.META, *_committed_row(number, length))
+        self.state.write(named, sync=sync)
+        self.warc.committed()
+
+    def record(self, place: Place) -> WarcRecord:
+        """The archived record at `place`."""
+        return read_record(warc_path(self.path / _WARC, place.file_number), place)
+
+    def settle(self, batch: Batch) -> None:
+        """Add to `batch` that the losses in `recovery` are dealt with: the one that requeues the last lost page."""
+        for number, kept_bytes in self.recovery.short.items():
+            batch.put(Family.META, *_committed_row(number, kept_bytes))
+
+    def close(self) -> None:
+        if self._warc is not None:
+            self._warc.close()
+        self.state.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> "Collection":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Collection({str(self.path)!r}, {'reader' if self.state.is_reader else 'writer'})"
+
+
+def is_collection(path: Path) -> bool:
+    """True when a collection, of whatever version, was made at `path`."""
+    return (path / _MARKER).is_file()
+
+
+def _committed_row(number: int, length: int) -> tuple[bytes, bytes]:
+    return _WARC_KEY + struct.pack(">I", number), struct.pack(">Q", length)
+
+
+def _committed(state: State) -> dict[int, int]:
+    rows = state.walk(Family.META, _WARC_KEY, _WARC_KEYS_END)
+    return {struct.unpack(">I", key[len(_WARC_KEY) :])[0]: struct.unpack(">Q", value)[0] for key, value in rows}
+
+
+def _finish_creation(path: Path) -> None:
+    """State first, marker last: whoever is killed in between is followed by the next one at the same place."""
+    with State.open(path / _STATE) as state:
+        batch = Batch()
+        batch.put(Family.META, _FORMAT_KEY, b"%d" % FORMAT)
+        state.write(batch, sync=True)
+    _replace(path / _MARKER, f"{_MARKER_WORDS}{FORMAT}\n")
+
+
+def _require_room_for_one(path: Path) -> None:
+    if not path.exists():
+        return
+    _require_folder(path)
+    with _reported(path, "opening the collection"):
+        names = {entry.name for entry in path.iterdir()}
+    if names and _MARKER not in names and not (_LOCK in names and names <= _OURS):
+        raise SettingsError(f"{path} is not a collection and not empty: choose a new or an empty folder")
+
+
+def _require_folder(path: Path) -> None:
+    if not path.is_dir():
+        raise SettingsError(f"{path} is a file: a collection is a folder")
+
+
+def _require_collection(path: Path) -> None:
+    if not path.exists():
+        raise SettingsError(f"there is no collection at {path}")
+    _require_folder(path)
+    if not is_collection(path):
+        raise SettingsError(f"{path} is not a collection")
+    with _reported(path, "opening the collection"):
+        words = (path / _MARKER).read_text(errors="replace").strip()
+    _require_format(path, words.removeprefix(_MARKER_WORDS))
+
+
+def _require_same_format(path: Path, state: State) -> None:
+    try:
+        _require_format(path, (state.get(Family.META, _FORMAT_KEY) or b"none").decode(errors="replace"))
+    except BaseException:
+        state.close()
+        raise
+
+
+def _require_format(path: Path, found: str) -> None:
+    if found != str(FORMAT):
+        raise SettingsError(
+            f"{path} was made by another version of Lycosa (format {found[:20]!r}, this one uses {FORMAT})"
+        )
+
+
+def _lock(path: Path) -> int:
+    """Take the writer's lock, or say who has it. It is gone with the process, however that ends."""
+    lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(lock, 20, 0).decode(errors="replace").strip()
+        os.close(lock)
+        raise SettingsError(
+            f"{path} is in use by {f'process {holder}' if holder.isdigit() else 'another process'}:"
+            " wait for it to end or choose another folder"
+        ) from error
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+    return lock
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a small file so that it is there whole or not at all."""
+    new = path.with_name(path.name + _NEW_SUFFIX)
+    with new.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def _reported(path: Path, doing: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise failure(error, path=path, doing=doing) from error

@@ -1,0 +1,302 @@
+"""The state of a collection: sorted byte keys in eight families, changed by atomic batches.
+
+Guarantees: a batch is applied as a whole or not at all, across families; a batch that `write` returned from survives
+the death of the process, one written with `sync=True` a power loss too. A batch whose write *failed* may be there
+after `reopen`, whole: writing the same batch again is always right.
+
+After a failed write (disk full) RocksDB may refuse every later one even when space is back: reading goes on, writing
+goes on after `reopen`, which needs about as much free space as the write-ahead log holds.
+
+One process writes; others read beside it through `State.open_reader`. Used by `lycosa.store.collection`, and through
+it by the frontier and the engine, which own the meaning of keys and values.
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import cast
+
+import msgspec
+from rocksdict import (
+    AccessType,
+    Cache,
+    Checkpoint,
+    ColumnFamily,
+    DbClosedError,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+    WriteOptions,
+)
+
+from lycosa.errors import StoreError
+from lycosa.records import Family
+from lycosa.store.failures import failure, is_damage
+from lycosa.store.families import CACHE_BYTES, READER_CACHE_BYTES, database_options, family_options
+
+# Keys a `walk` reads at a time: enough to make the seek cheap, little enough to hold.
+_WALK_KEYS = 2000
+
+
+class Batch:
+    """Changes that belong together, in order. Plain data: it can be built without a state and written again."""
+
+    __slots__ = ("_changes",)
+
+    def __init__(self) -> None:
+        self._changes: list[tuple[Family, bytes, bytes | None, bytes | None]] = []
+
+    def put(self, family: Family, key: bytes, value: bytes) -> None:
+        self._changes.append((family, key, value, None))
+
+    def delete(self, family: Family, key: bytes) -> None:
+        self._changes.append((family, key, None, None))
+
+    def delete_range(self, family: Family, start: bytes, end: bytes) -> None:
+        """Delete every key from `start` up to, not including, `end`."""
+        self._changes.append((family, start, None, end))
+
+    def extend(self, other: "Batch") -> None:
+        self._changes += other._changes
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def __iter__(self) -> Iterator[tuple[Family, bytes, bytes | None, bytes | None]]:
+        """Changes as (family, key, value or None, end or None)."""
+        return iter(self._changes)
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self._changes)} changes)"
+
+
+class FamilyStats(msgspec.Struct, frozen=True):
+    keys_estimate: int
+    disk_bytes: int
+    memtable_bytes: int
+
+
+class StateStats(msgspec.Struct, frozen=True):
+    """Sizes as RocksDB knows them; `disk_bytes` is the whole folder, logs included."""
+
+    families: dict[str, FamilyStats]
+    disk_bytes: int
+    cache_bytes: int
+    table_reader_bytes: int
+    background_errors: int
+
+
+class State:
+    """An open state. Made by `State.open` (one per folder) or `State.open_reader` (any number beside it)."""
+
+    def __init__(self, path: Path, *, is_reader: bool) -> None:
+        self.path = path
+        self.is_reader = is_reader
+        # What was left out when the write-ahead log was damaged ("" when it was whole): to be logged by the opener.
+        self.repaired = ""
+        self._cache = Cache(READER_CACHE_BYTES if is_reader else CACHE_BYTES)
+        self._database: Rdict | None = None
+        self._families: dict[Family, Rdict] = {}
+        self._handles: dict[Family, ColumnFamily] = {}
+
+    @classmethod
+    def open(cls, path: Path) -> "State":
+        """Open for writing; makes what is missing, also after a creation that was interrupted."""
+        state = cls(path, is_reader=False)
+        state.reopen()
+        return state
+
+    @classmethod
+    def open_reader(cls, path: Path) -> "State":
+        """Open beside a writer, as it is now; `refresh` sees what was written since. Leaves nothing behind."""
+        if not (path / "CURRENT").is_file():  # the binding would make the folder
+            raise StoreError(f"{path} holds no state")
+        state = cls(path, is_reader=True)
+        state.reopen()
+        return state
+
+    def reopen(self) -> None:
+        """Close if open, and open again. When it fails the state stays closed and may be reopened later."""
+        self.close()
+        self.repaired = ""
+        try:
+            self._database = self._open_reader() if self.is_reader else self._open_writer()
+            self._families = {family: self._database.get_column_family(family) for family in Family}
+            self._handles = {family: self._database.get_column_family_handle(family) for family in Family}
+        except Exception as error:  # the binding raises bare Exceptions
+            self.close()
+            raise failure(error, path=self.path, doing="opening the state") from error
+
+    def _open_writer(self) -> Rdict:
+        try:
+            return self._rocksdb(AccessType.read_write(), accept_torn_log=False)
+        except Exception as error:  # the binding raises bare Exceptions
+            if not is_damage(error):
+                raise
+            # A kill in the middle of a write leaves half a record at the log's end; anything worse is cut off too.
+            database = self._rocksdb(AccessType.read_write(), accept_torn_log=True)
+            self.repaired = " ".join(str(error).split())
+            return database
+
+    def _open_reader(self) -> Rdict:
+        # A secondary instance: unlike a read-only one it is consistent across families while the writer goes on.
+        # Its folder holds nothing but an open log, so it can go at once and no kill can leave it behind.
+        with tempfile.TemporaryDirectory(prefix="lycosa-reader-") as folder:
+            return self._rocksdb(AccessType.secondary(folder), accept_torn_log=True)
+
+    def _rocksdb(self, access: AccessType, *, accept_torn_log: bool) -> Rdict:
+        options = database_options(is_reader=self.is_reader, accept_torn_log=accept_torn_log)
+        families = {str(family): family_options(family, self._cache) for family in Family}
+        return Rdict(str(self.path), options, families, access)
+
+    def refresh(self) -> None:
+        """A reader catches up with its writer."""
+        try:
+            self._opened().try_catch_up_with_primary()
+        except Exception as error:
+            raise self._failed(error, "reading the state") from error
+
+    def get(self, family: Family, key: bytes) -> bytes | None:
+        try:
+            value: bytes | None = self._families[family].get(key)
+        except Exception as error:
+            raise self._failed(error, "reading the state") from error
+        return value
+
+    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        try:
+            values = cast(list[bytes | None], self._families[family].get(list(keys)))
+        except Exception as error:
+            raise self._failed(error, "reading the state") from error
+        return values
+
+    def has_many(self, family: Family, keys: Sequence[bytes]) -> list[bool]:
+        return [value is not None for value in self.get_many(family, keys)]
+
+    def scan(
+        self, family: Family, start: bytes = b"", end: bytes | None = None, *, limit: int
+    ) -> list[tuple[bytes, bytes]]:
+        """The first `limit` pairs from `start` up to, not including, `end`, in key order."""
+        bounds = ReadOptions()
+        if end is not None:
+            if end <= start:
+                return []
+            bounds.set_iterate_upper_bound(end)
+        try:
+            # Only `from_key` bounds below: the binding's lower bound sets the upper one.
+            pairs = self._families[family].items(from_key=start, read_opt=bounds)
+            return list(islice(cast(Iterator[tuple[bytes, bytes]], pairs), limit))
+        except Exception as error:
+            raise self._failed(error, "reading the state") from error
+
+    def walk(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Every pair of a range in key order, read piece by piece; changes made meanwhile may be seen or not."""
+        while pairs := self.scan(family, start, end, limit=_WALK_KEYS):
+            yield from pairs
+            start = pairs[-1][0] + b"\0"
+
+    def write(self, batch: Batch, *, sync: bool = False) -> None:
+        """Apply the whole batch; with `sync` it is on the disk, with everything written before, when this returns."""
+        options = WriteOptions()
+        options.sync = sync
+        try:
+            self._opened().write(self._encode(batch), options)
+        except Exception as error:
+            raise self._failed(error, "writing the state") from error
+
+    def _encode(self, batch: Batch) -> WriteBatch:
+        encoded = WriteBatch(raw_mode=True)
+        handles, put = self._handles, encoded.put
+        for family, key, value, end in batch:
+            if value is not None:
+                put(key, value, handles[family])
+            elif end is not None:
+                encoded.delete_range(key, end, handles[family])
+            else:
+                encoded.delete(key, handles[family])
+        return encoded
+
+    def sync(self) -> None:
+        """Everything written so far is on the disk when this returns."""
+        try:
+            self._opened().flush_wal(sync=True)
+        except Exception as error:
+            raise self._failed(error, "writing the state") from error
+
+    def checkpoint(self, path: Path) -> None:
+        """A copy at `path` as of now, by hard links on the same disk; `path` must not exist."""
+        try:
+            Checkpoint(self._opened()).create_checkpoint(str(path))
+        except Exception as error:
+            raise failure(error, path=path, doing="copying the state") from error
+
+    def compact(self) -> None:
+        """Write every family anew without what was deleted or replaced; takes seconds per million keys."""
+        try:
+            for family in self._families.values():
+                family.flush()
+                family.compact_range(None, None)
+        except Exception as error:
+            raise self._failed(error, "compacting the state") from error
+
+    def stats(self) -> StateStats:
+        database = self._opened()
+        families = {family: self._family_stats(rows) for family, rows in self._families.items()}
+        return StateStats(
+            families={str(family): stats for family, stats in families.items()},
+            disk_bytes=_folder_bytes(self.path),
+            cache_bytes=self._cache.get_usage(),
+            table_reader_bytes=sum(
+                rows.property_int_value("rocksdb.estimate-table-readers-mem") or 0 for rows in self._families.values()
+            ),
+            background_errors=database.property_int_value("rocksdb.background-errors") or 0,
+        )
+
+    @staticmethod
+    def _family_stats(rows: Rdict) -> FamilyStats:
+        return FamilyStats(
+            keys_estimate=rows.property_int_value("rocksdb.estimate-num-keys") or 0,
+            disk_bytes=rows.property_int_value("rocksdb.total-sst-files-size") or 0,
+            memtable_bytes=rows.property_int_value("rocksdb.size-all-mem-tables") or 0,
+        )
+
+    def close(self) -> None:
+        """Close; what was written stays. Closing twice does nothing."""
+        opened = [*self._families.values(), *([self._database] if self._database is not None else [])]
+        # RocksDB gives its lock back only when every handle is gone.
+        self._families, self._handles, self._database = {}, {}, None
+        for part in opened:
+            with contextlib.suppress(Exception):  # after a failed write closing repeats that failure; it closes anyway
+                part.close()
+
+    def _opened(self) -> Rdict:
+        if self._database is None:
+            raise StoreError(f"the state {self.path} is closed")
+        return self._database
+
+    def _failed(self, error: Exception, doing: str) -> StoreError:
+        if self._database is None or isinstance(error, DbClosedError):
+            return StoreError(f"the state {self.path} is closed")
+        if type(error) is not Exception and not isinstance(error, OSError):
+            raise error  # a mistake of the caller, such as a key that is not bytes
+        return failure(error, path=self.path, doing=doing)
+
+    def __enter__(self) -> "State":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        kind = "closed" if self._database is None else "reader" if self.is_reader else "writer"
+        return f"State({str(self.path)!r}, {kind})"
+
+
+def _folder_bytes(path: Path) -> int:
+    total = 0
+    for entry in path.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # compaction deletes files at any moment
+            total += entry.stat().st_size
+    return total

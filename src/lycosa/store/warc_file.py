@@ -1,0 +1,210 @@
+"""Appends records to numbered WARC files, rotates them, and puts them right after a crash.
+
+Invariant: a file holds whole gzip members only, but for what a crash left behind its committed length. `append` hands
+all members to the kernel in one write before it returns, so they survive the death of the process; `sync` makes them
+survive a power loss. An append that fails leaves the file as it was. The order that makes a commit safe is: `append`,
+then (`sync`), then the state batch with `lengths` in it. Used by `lycosa.store.collection`.
+"""
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+
+import msgspec
+
+from lycosa.errors import StoreError
+from lycosa.store.failures import failure
+from lycosa.store.place import MAX_FILE_BYTES, Place
+from lycosa.store.warc_read import whole_length
+from lycosa.store.warc_record import warcinfo
+
+# The size archives rotate at: large enough to be few, small enough to copy.
+DEFAULT_FILE_BYTES = 1 << 30
+DEFAULT_PREFIX = "lycosa"
+_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_GZIP_TRAILER_BYTES = 8
+
+
+class Recovery(msgspec.Struct, frozen=True):
+    """What a start found: bytes cut behind the committed length, and files that hold less than was committed."""
+
+    cut_bytes: dict[int, int] = {}
+    short: dict[int, int] = {}
+
+    def is_lost(self, place: Place) -> bool:
+        """True when the record at `place` is not whole: its page has to be fetched again."""
+        kept = self.short.get(place.file_number)
+        return kept is not None and place.offset + place.length > kept
+
+
+class WarcWriter:
+    """The one writer of a folder of WARC files. `recover` comes before the first `append`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        info: Mapping[str, str],
+        max_bytes: int = DEFAULT_FILE_BYTES,
+        prefix: str = DEFAULT_PREFIX,
+    ) -> None:
+        if not _PREFIX.fullmatch(prefix):
+            raise ValueError(f"a WARC prefix has letters, digits, - and _ only, not {prefix!r}")
+        if not 0 < max_bytes <= MAX_FILE_BYTES:
+            raise ValueError(f"a WARC file is rotated at 1 to {MAX_FILE_BYTES} bytes, not {max_bytes}")
+        self.folder = folder
+        self.max_bytes = max_bytes
+        self.prefix = prefix
+        # Lengths of the files that grew since `committed` was last called: what the next state batch has to name.
+        self.lengths: dict[int, int] = {}
+        self._info = dict(info)
+        self._number = 0
+        self._length = 0
+        self._file = -1
+        self._is_new_name = False
+        self._has_torn_end = False
+        self._is_synced_on_rotation = False
+
+    def path(self, number: int) -> Path:
+        return warc_path(self.folder, number, prefix=self.prefix)
+
+    def recover(self, committed: Mapping[int, int]) -> Recovery:
+        """Make the files agree with the committed lengths, and go on behind the last of them."""
+        self.close()
+        recovery = Recovery()
+        try:
+            for number in sorted(self._numbers() | committed.keys()):
+                self._recover_file(number, committed.get(number, 0), recovery)
+        except OSError as error:
+            raise failure(error, path=self.folder, doing="recovering the archive") from error
+        self._number = max(committed, default=0)
+        if self._number in recovery.short:
+            # Places in the lost part must never come to point into new records.
+            self._number += 1
+        self._length = committed.get(self._number, 0)
+        self.lengths = {}
+        return recovery
+
+    def _numbers(self) -> set[int]:
+        name = re.compile(re.escape(self.prefix) + r"-(\d{6,})\.warc\.gz")
+        found = (name.fullmatch(entry.name) for entry in self.folder.iterdir())
+        return {int(match[1]) for match in found if match}
+
+    def _recover_file(self, number: int, committed_bytes: int, recovery: Recovery) -> None:
+        path = self.path(number)
+        size = path.stat().st_size if path.exists() else 0
+        if size < committed_bytes or not _has_written_end(path, committed_bytes):
+            recovery.short[number] = min(whole_length(path), committed_bytes) if size else 0
+            return
+        if size > committed_bytes:
+            recovery.cut_bytes[number] = size - committed_bytes
+            os.truncate(path, committed_bytes)
+        if not committed_bytes:
+            path.unlink(missing_ok=True)
+
+    def append(self, members: Sequence[bytes]) -> list[Place]:
+        """Write all members behind each other into one file; returns where each one is."""
+        try:
+            self._ready()
+            start = self._length
+            self._write(b"".join(members))
+        except OSError as error:
+            raise failure(error, path=self.path(self._number), doing="writing the archive") from error
+        offsets = accumulate((len(member) for member in members), initial=start)
+        return [Place(self._number, offset, len(member)) for offset, member in zip(offsets, members, strict=False)]
+
+    def _ready(self) -> None:
+        """A file to write to, whole to its end and not yet full."""
+        if self._has_torn_end:
+            os.ftruncate(self._file, self._length)
+            self._has_torn_end = False
+        if self._length >= self.max_bytes:
+            self._rotate()
+        if self._file < 0:
+            self._open(max(self._number, 1))
+        if not self._length:
+            name = self.path(self._number).name
+            self._write(warcinfo(self._info, filename=name, created_s=time.time()))
+
+    def _rotate(self) -> None:
+        if self._file >= 0 and self._is_synced_on_rotation:
+            os.fsync(self._file)
+        self.close()
+        self._number += 1
+        self._length = 0
+
+    def _open(self, number: int) -> None:
+        path = self.path(number)
+        self._is_new_name = not path.exists()
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._number = number
+        size = os.fstat(self._file).st_size
+        if size != self._length:
+            self.close()
+            raise StoreError(f"the archive {path} has {size} bytes where {self._length} were committed")
+
+    def _write(self, data: bytes) -> None:
+        rest, at = memoryview(data), self._length
+        try:
+            while rest:
+                written = os.pwrite(self._file, rest, at)
+                rest, at = rest[written:], at + written
+        except OSError:
+            self._has_torn_end = True
+            with contextlib.suppress(OSError):  # tried again before the next append
+                os.ftruncate(self._file, self._length)
+                self._has_torn_end = False
+            raise
+        self._length = at
+        self.lengths[self._number] = at
+
+    def committed(self) -> None:
+        """The state names `lengths` now."""
+        self.lengths.clear()
+
+    def sync(self) -> None:
+        """Everything appended so far is on the disk when this returns."""
+        self._is_synced_on_rotation = True
+        if self._file < 0:
+            return
+        try:
+            os.fsync(self._file)
+            if self._is_new_name:
+                _sync_folder(self.folder)
+                self._is_new_name = False
+        except OSError as error:
+            raise failure(error, path=self.path(self._number), doing="writing the archive") from error
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __repr__(self) -> str:
+        return f"WarcWriter({str(self.folder)!r}, file {self._number}, {self._length} bytes)"
+
+
+def warc_path(folder: Path, number: int, *, prefix: str = DEFAULT_PREFIX) -> Path:
+    """The name is a number: nothing a page says gets into a file name."""
+    return folder / f"{prefix}-{number:06d}.warc.gz"
+
+
+def _has_written_end(path: Path, end: int) -> bool:
+    """False when the member that ends at `end` was never written: after a power loss its blocks read as zeros."""
+    if not end:
+        return True
+    with path.open("rb") as file:
+        file.seek(max(0, end - _GZIP_TRAILER_BYTES))
+        return any(file.read(_GZIP_TRAILER_BYTES))
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

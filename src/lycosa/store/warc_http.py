@@ -1,0 +1,47 @@
+"""Makes a response's header block agree with the body that is stored beside it.
+
+A body is stored with its transfer coding undone, and sometimes cut short. A header that still says otherwise would
+make readers decode twice or wait for bytes that never come, so it is renamed, not dropped: what the server said
+stays readable. Everything else is kept byte for byte. Pure; called by `lycosa.store.warc_record`.
+"""
+
+import re
+
+# The prefix archives use for headers they had to put aside.
+ASIDE = b"X-Archive-Orig-"
+
+# A status line and headers, no empty line inside, and one at the end: what nearly every server sends.
+_WELL_FORMED = re.compile(rb"HTTP/1\.[01] (?:[^\r\n]+\r\n)+\r\n")
+_HTTP_1 = re.compile(rb"HTTP/1\.[01] ")
+_HTTP_VERSION = re.compile(rb"HTTP/(?!1\.[01] )[0-9.]+ +")
+_FRAMING = re.compile(rb"^(transfer-encoding|content-length)[ \t]*:[ \t]*([^\r\n]*?)[ \t]*\r?$", re.I | re.M)
+_LINE_ENDS = re.compile(rb"[\r\n]+")
+
+
+def well_formed(block: bytes, *, status: int) -> bytes:
+    """The block as readers need it to find the body: HTTP/1 status line, CRLF line ends, one empty line at its end."""
+    if _WELL_FORMED.fullmatch(block):
+        return block
+    lines = [line for line in _LINE_ENDS.split(block) if line.strip()]
+    first = lines[0] if lines else b""
+    if version := _HTTP_VERSION.match(first):
+        # Binary versions have no status line of their own; readers know the two textual ones.
+        lines[0] = b"HTTP/1.1 " + first[version.end() :]
+    elif not _HTTP_1.match(first):
+        lines[:1] = [b"HTTP/1.1 %d " % status, *([ASIDE + b"Status: " + first] if first else [])]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def agreeing(block: bytes, *, status: int, body_bytes: int) -> bytes:
+    """The well-formed block as it has to read in front of `body_bytes` bytes of body without transfer coding."""
+    block = well_formed(block, status=status)
+    framing = _FRAMING.findall(block)
+    length = b"%d" % body_bytes
+    is_wrong = [name.lower() == b"transfer-encoding" or value != length for name, value in framing]
+    if not any(is_wrong):
+        return block
+    verdicts = iter(is_wrong)
+    block = _FRAMING.sub(lambda found: (ASIDE if next(verdicts) else b"") + found[0], block)
+    if all(is_wrong):
+        block = block[:-2] + b"Content-Length: " + length + b"\r\n\r\n"
+    return block

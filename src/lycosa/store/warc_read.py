@@ -1,0 +1,172 @@
+"""Reads WARC files, ours and others', in sequence or one record by its place.
+
+A damaged end is no error: what is whole before it is read, and the damage is told in `problems`. A file that is not a
+WARC, or that is compressed as a whole, is refused with `StoreError`. Reading beside the writer is safe: a record
+that is still being written looks like a damaged end. Called by exports and the index, and by recovery.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import cast
+
+from isal import isal_zlib
+
+from lycosa.errors import StoreError
+from lycosa.store.failures import failure
+from lycosa.store.place import Place
+from lycosa.store.warc_parse import WarcRecord, parse_head
+
+# Read at a time: some records of ours, and few enough bytes that none expands to more than 70 MB at once.
+_WINDOW_BYTES = 64 << 10
+# No record of ours comes near it; a foreign one that large is refused rather than held in memory.
+MAX_RECORD_BYTES = 1 << 30
+_MAX_HEAD_BYTES = 1 << 20
+# Its type stub calls this an instance.
+_GZIP_ERROR: type[Exception] = cast(type[Exception], isal_zlib.error)
+_GZIP_MAGIC = b"\x1f\x8b"
+_NEXT_RECORD = re.compile(rb"\r\n\r\n(?=WARC/\d)")
+
+
+class _Damage(Exception):
+    """What is wrong from here on."""
+
+
+class WarcReader:
+    """The records of one file in order. Iterate once; afterwards `problems` tells what could not be read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problems: list[str] = []
+        self._source = _Source(path)
+
+    def __iter__(self) -> Iterator[WarcRecord]:
+        read = self._compressed if self._source.read(0, 2) == _GZIP_MAGIC else self._plain
+        at = 0
+        while at < self._source.size:
+            try:
+                record, at = read(at)
+            except _Damage as damage:
+                if not at:
+                    raise StoreError(f"{self.path} is not a WARC file that can be read: {damage}") from damage
+                self.problems.append(f"byte {at}: {damage}")
+                return
+            yield record
+
+    def _compressed(self, at: int) -> tuple[WarcRecord, int]:
+        data, end = _member(self._source, at)
+        return _only_record(data, at, end - at, path=self.path), end
+
+    def _plain(self, at: int) -> tuple[WarcRecord, int]:
+        kind, headers, head_bytes, block_bytes = parse_head(self._source.head(at)) or _no_record()
+        end = at + head_bytes + block_bytes
+        if block_bytes > MAX_RECORD_BYTES or end > self._source.size:
+            raise _Damage("the record ends behind the end of the file")
+        block = self._source.read(at + head_bytes, block_bytes)
+        record = WarcRecord(type=kind, headers=headers, block=block, offset=at, length=end - at)
+        if self._source.read(end, 4) == b"\r\n\r\n":
+            return record, end + 4
+        self.problems.append(f"byte {at}: the record is longer than its Content-Length")
+        found = _NEXT_RECORD.search(self._source.read(end, _MAX_HEAD_BYTES))
+        return record, end + found.end() if found else self._source.size
+
+    def __enter__(self) -> "WarcReader":
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self._source.close()
+
+
+def read_record(path: Path, place: Place) -> WarcRecord:
+    """The record at `place` of the file at `path`; `StoreError` when it is not whole."""
+    source = _Source(path)
+    try:
+        data, end = _member(source, place.offset)
+        if end - place.offset != place.length:
+            raise _Damage(f"{end - place.offset} bytes long where {place.length} were written")
+        return _only_record(data, place.offset, place.length, path=path)
+    except _Damage as damage:
+        raise StoreError(f"no whole record at byte {place.offset} of {path}: {damage}") from damage
+    finally:
+        source.close()
+
+
+def whole_length(path: Path) -> int:
+    """Where the last whole gzip member of the file ends."""
+    source, at = _Source(path), 0
+    try:
+        while at < source.size:
+            _, at = _member(source, at)
+    except _Damage:
+        pass
+    finally:
+        source.close()
+    return at
+
+
+class _Source:
+    """Bytes of a file by position, read ahead a little. Not mapped: a file that is cut back would kill the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise failure(error, path=path, doing="reading the archive") from error
+        self.size = os.fstat(self._file).st_size
+        self._window, self._window_at = b"", 0
+
+    def read(self, at: int, size: int) -> bytes:
+        """Up to `size` bytes from `at`; fewer only at the end of the file."""
+        if not self._window_at <= at <= at + size <= self._window_at + len(self._window):
+            try:
+                self._window = os.pread(self._file, max(size, _WINDOW_BYTES), at)
+            except OSError as error:
+                raise failure(error, path=self._path, doing="reading the archive") from error
+            self._window_at = at
+        start = at - self._window_at
+        return self._window[start : start + size]
+
+    def head(self, at: int) -> bytes:
+        """Enough bytes from `at` to hold a record's header."""
+        size = _WINDOW_BYTES
+        while b"\r\n\r\n" not in (data := self.read(at, size)) and len(data) == size and size < _MAX_HEAD_BYTES:
+            size *= 2
+        return data
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def _member(source: _Source, at: int) -> tuple[bytes, int]:
+    """The content of the gzip member that starts at `at`, and where it ends."""
+    stream, parts, size = isal_zlib.decompressobj(31), [], 0
+    while not stream.eof:
+        data = source.read(at, _WINDOW_BYTES)
+        if not data:
+            raise _Damage("the file ends in the middle of a record")
+        try:
+            part = stream.decompress(data)
+        except _GZIP_ERROR as error:
+            raise _Damage("not gzip, or damaged") from error
+        size, at = size + len(part), at + len(data)
+        if size > MAX_RECORD_BYTES:
+            raise _Damage(f"a record of more than {MAX_RECORD_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts), at - len(stream.unused_data)
+
+
+def _only_record(data: bytes, offset: int, length: int, *, path: Path) -> WarcRecord:
+    kind, headers, head_bytes, block_bytes = parse_head(data) or _no_record()
+    if head_bytes + block_bytes > len(data):
+        raise _Damage("the record is shorter than its Content-Length")
+    if data[head_bytes + block_bytes :].strip(b"\r\n"):
+        raise StoreError(f"{path} is compressed as a whole, not record by record: recompress it to read it here")
+    block = data[head_bytes : head_bytes + block_bytes]
+    return WarcRecord(type=kind, headers=headers, block=block, offset=offset, length=length)
+
+
+def _no_record() -> tuple[str, tuple[tuple[str, str], ...], int, int]:
+    raise _Damage("no WARC record begins here")

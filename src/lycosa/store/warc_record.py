@@ -1,0 +1,186 @@
+"""Builds WARC 1.1 records, each as one gzip member ready to append.
+
+Invariants: nothing from outside can add a line to a record's header; block and payload digests are those of the bytes
+stored; a payload is the body with its transfer coding undone and its content coding kept. Pure but for random ids.
+Called by whoever commits pages; the members go to `WarcWriter.append` in the order given.
+"""
+
+import os
+import re
+from base64 import b32encode
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from hashlib import sha1
+from typing import ClassVar
+from urllib.parse import quote
+
+import msgspec
+from isal import isal_zlib
+
+from lycosa.records import Request, Response
+from lycosa.store.warc_http import agreeing, well_formed
+
+# Measured on a 26 KB page: level 1 takes 35 µs (ratio 3.44), 2 38 µs (3.47), 3 72 µs (3.53), zlib 6 244 µs (3.76).
+_GZIP_LEVEL = 2
+_GZIP_MEMBER = 31  # zlib's way to ask for a gzip header and trailer around a 32 KB window
+
+_HEAD = (
+    b"WARC/1.1\r\nWARC-Type: %b\r\nWARC-Record-ID: <urn:uuid:%b>\r\nWARC-Date: %b\r\n%b"
+    b"WARC-Block-Digest: sha1:%b\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
+)
+_HTTP_RESPONSE = b"application/http; msgtype=response"
+_HTTP_REQUEST = b"application/http; msgtype=request"
+_FIELDS = b"application/warc-fields"
+
+# What a URI may show as it is; anything else is percent-encoded, angle brackets too because readers strip them.
+_URI_SAFE = "!\"#$%&'()*+,-./:;=?@[\\]^_`{|}~"
+_UNSAFE_IN_URI = re.compile(r"[^!-;=?-~]")
+
+
+# Its status line is stored as that of HTTP/1.1, so the protocol is named beside it.
+_BINARY_HTTP = re.compile(rb"HTTP/([23])(?:\.0)? ")
+
+
+class RevisitProfile(StrEnum):
+    """Why a body is not stored again."""
+
+    SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+    NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+
+
+class Original(msgspec.Struct, frozen=True):
+    """The record a revisit points to: its URL, its `fetched_s`, and its payload digest."""
+
+    url: str
+    fetched_s: float
+    payload_sha1: bytes
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """The records of one fetch, ready to append: request, then response or revisit, then metadata if there is any."""
+
+    members: list[bytes]
+    payload_sha1: bytes
+
+    # Where the response or revisit stands in `members`, and so in the places that `append` returns.
+    RESPONSE: ClassVar[int] = 1
+
+
+def exchange(
+    request: Request, response: Response, *, fetched_s: float, metadata: Mapping[str, str] | None = None
+) -> Exchange:
+    """Request, response and metadata records of one fetch; `fetched_s` is Unix time."""
+    digest = sha1(response.body, usedforsecurity=False).digest()
+    block = agreeing(response.header_block, status=response.status, body_bytes=len(response.body)) + response.body
+    extra = b"WARC-Payload-Digest: sha1:" + b32encode(digest) + b"\r\n"
+    if response.truncated is not None:
+        extra += b"WARC-Truncated: " + response.truncated.encode() + b"\r\n"
+    members = _linked(request, response, b"response", block, extra, fetched_s=fetched_s, metadata=metadata or {})
+    return Exchange(members=members, payload_sha1=digest)
+
+
+def revisit(
+    request: Request,
+    response: Response,
+    *,
+    fetched_s: float,
+    original: Original,
+    profile: RevisitProfile,
+    metadata: Mapping[str, str] | None = None,
+) -> Exchange:
+    """The same for a body that is already stored: the revisit keeps the headers and points to the original."""
+    if profile is RevisitProfile.SAME_PAYLOAD:
+        block = agreeing(response.header_block, status=response.status, body_bytes=len(response.body))
+    else:
+        block = well_formed(response.header_block, status=response.status)
+    extra = (
+        b"WARC-Profile: %b\r\nWARC-Refers-To-Target-URI: %b\r\nWARC-Refers-To-Date: %b\r\n"
+        b"WARC-Payload-Digest: sha1:%b\r\n"
+    ) % (profile.encode(), _uri(original.url), _date(original.fetched_s), b32encode(original.payload_sha1))
+    members = _linked(request, response, b"revisit", block, extra, fetched_s=fetched_s, metadata=metadata or {})
+    return Exchange(members=members, payload_sha1=original.payload_sha1)
+
+
+def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> bytes:
+    """The record a WARC file opens with: who wrote it, with what settings."""
+    extra = b"WARC-Filename: " + _clean(filename) + b"\r\n"
+    return _member(b"warcinfo", _record_ids(1)[0], _date(created_s), extra, _FIELDS, _fields(fields))
+
+
+def _linked(
+    request: Request,
+    response: Response,
+    kind: bytes,
+    block: bytes,
+    extra: bytes,
+    *,
+    fetched_s: float,
+    metadata: Mapping[str, str],
+) -> list[bytes]:
+    """Request, response (or revisit) and metadata; the first and the last name the response as their fellow."""
+    date = _date(fetched_s)
+    request_id, response_id, metadata_id = _record_ids(3)
+    about = b"WARC-Target-URI: " + _uri(request.url) + b"\r\n"
+    if version := _BINARY_HTTP.match(response.header_block):
+        about += b"WARC-Protocol: h" + version[1] + b"\r\n"
+    if response.address:
+        about += b"WARC-IP-Address: " + _clean(response.address) + b"\r\n"
+    fellow = about + b"WARC-Concurrent-To: <urn:uuid:" + response_id + b">\r\n"
+    members = [
+        _member(b"request", request_id, date, fellow, _HTTP_REQUEST, _request_block(request)),
+        _member(kind, response_id, date, about + extra, _HTTP_RESPONSE, block),
+    ]
+    if metadata:
+        members.append(_member(b"metadata", metadata_id, date, fellow, _FIELDS, _fields(metadata)))
+    return members
+
+
+def _member(kind: bytes, record_id: bytes, date: bytes, extra: bytes, content_type: bytes, block: bytes) -> bytes:
+    digest = b32encode(sha1(block, usedforsecurity=False).digest())
+    head = _HEAD % (kind, record_id, date, extra, digest, content_type, len(block))
+    member: bytes = isal_zlib.compress(b"".join((head, block, b"\r\n\r\n")), _GZIP_LEVEL, _GZIP_MEMBER)
+    return member
+
+
+def _request_block(request: Request) -> bytes:
+    """The request as it was sent, rebuilt from what was set; a normalised URL always has a path."""
+    authority, _, path = request.url.partition("#")[0].partition("://")[2].partition("/")
+    lines = [_clean(request.method) + b" /" + _uri(path) + b" HTTP/1.1"]
+    if not any(name.lower() == "host" for name, _ in request.headers):
+        lines.append(b"Host: " + _clean(authority.rpartition("@")[2]))
+    lines += [_clean(name) + b": " + _clean(value) for name, value in request.headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def _fields(fields: Mapping[str, str]) -> bytes:
+    return b"".join(_clean(name) + b": " + _clean(value) + b"\r\n" for name, value in fields.items())
+
+
+def _clean(value: str) -> bytes:
+    """One line of text whatever came in: control characters, line ends and lone surrogates become spaces."""
+    if not value.isprintable():
+        value = "".join(character if character.isprintable() else " " for character in value)
+    return value.encode()
+
+
+def _uri(url: str) -> bytes:
+    if _UNSAFE_IN_URI.search(url):
+        url = quote(url, safe=_URI_SAFE, errors="replace")
+    return url.encode()
+
+
+def _date(unix_s: float) -> bytes:
+    """UTC with microseconds, as WARC 1.1 allows."""
+    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="microseconds")[:26].encode() + b"Z"
+
+
+def _record_ids(count: int) -> list[bytes]:
+    """Random (version 4) UUIDs; one call to the system for all records of a fetch."""
+    digits = os.urandom(16 * count).hex()
+    return [_as_uuid(digits[at : at + 32]) for at in range(0, 32 * count, 32)]
+
+
+def _as_uuid(digits: str) -> bytes:
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}".encode()

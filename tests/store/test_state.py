@@ -1,0 +1,306 @@
+"""The state: what is written comes back, in order, whole; damage is told; readers see the writer's work."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lycosa.errors import StoreError
+from lycosa.records import Family
+from lycosa.store.state import Batch, State
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[State]:
+    with State.open(tmp_path / "state") as opened:
+        yield opened
+
+
+def written(state: State, rows: dict[bytes, bytes], family: Family = Family.URL) -> None:
+    batch = Batch()
+    for key, value in rows.items():
+        batch.put(family, key, value)
+    state.write(batch)
+
+
+def test_write_then_get_returns_the_value_of_that_family_only(state: State) -> None:
+    batch = Batch()
+    batch.put(Family.URL, b"k", b"url")
+    batch.put(Family.PAGE, b"k", b"page")
+
+    state.write(batch)
+
+    assert state.get(Family.URL, b"k") == b"url"
+    assert state.get(Family.PAGE, b"k") == b"page"
+    assert state.get(Family.QUEUE, b"k") is None
+
+
+def test_get_many_mixed_keys_answers_in_the_order_asked(state: State) -> None:
+    written(state, {b"a": b"1", b"c": b""})
+
+    assert state.get_many(Family.URL, [b"c", b"b", b"a"]) == [b"", None, b"1"]
+    assert state.has_many(Family.URL, (b"c", b"b", b"a")) == [True, False, True]
+    assert state.get_many(Family.URL, []) == []
+
+
+def test_batch_written_twice_has_the_same_effect_as_once(state: State) -> None:
+    batch = Batch()
+    batch.put(Family.URL, b"a", b"1")
+    batch.delete(Family.URL, b"b")
+    written(state, {b"b": b"0"})
+
+    state.write(batch)
+    state.write(batch)
+
+    assert state.scan(Family.URL, limit=10) == [(b"a", b"1")]
+
+
+def test_delete_range_leaves_its_end(state: State) -> None:
+    written(state, {b"a": b"", b"b": b"", b"c": b""})
+    batch = Batch()
+    batch.delete_range(Family.URL, b"a", b"c")
+
+    state.write(batch)
+
+    assert state.scan(Family.URL, limit=10) == [(b"c", b"")]
+
+
+KEYS = st.binary(max_size=3)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.dictionaries(KEYS, st.binary(max_size=2), max_size=30), start=KEYS, end=st.none() | KEYS, data=st.data())
+def test_scan_any_rows_and_bounds_agrees_with_a_sorted_dict(
+    state: State, rows: dict[bytes, bytes], start: bytes, end: bytes | None, data: st.DataObject
+) -> None:
+    clear = Batch()
+    for key, _ in list(state.walk(Family.LINK)):
+        clear.delete(Family.LINK, key)
+    state.write(clear)
+    written(state, rows, Family.LINK)
+    limit = data.draw(st.integers(0, 31))
+
+    expected = [(k, v) for k, v in sorted(rows.items()) if k >= start and (end is None or k < end)]
+
+    assert state.scan(Family.LINK, start, end, limit=limit) == expected[:limit]
+    assert list(state.walk(Family.LINK, start, end)) == expected
+
+
+def test_walk_more_rows_than_one_piece_gives_each_once(state: State) -> None:
+    rows = {b"%06d" % n: b"" for n in range(5001)}
+    written(state, rows)
+
+    assert [key for key, _ in state.walk(Family.URL)] == sorted(rows)
+
+
+def test_reopen_after_close_keeps_everything(tmp_path: Path) -> None:
+    with State.open(tmp_path / "state") as state:
+        written(state, {b"a": b"1"})
+    with State.open(tmp_path / "state") as state:
+        assert state.get(Family.URL, b"a") == b"1"
+        assert state.repaired == ""
+
+
+def test_reopen_in_place_keeps_everything_and_accepts_old_batches(state: State) -> None:
+    batch = Batch()
+    batch.put(Family.URL, b"a", b"1")
+
+    state.reopen()
+    state.write(batch)
+    state.reopen()
+
+    assert state.get(Family.URL, b"a") == b"1"
+
+
+@pytest.mark.parametrize("use", ["get", "scan", "write", "stats", "sync"])
+def test_closed_state_any_use_says_that_it_is_closed(tmp_path: Path, use: str) -> None:
+    state = State.open(tmp_path / "state")
+    state.close()
+    uses = {
+        "get": lambda: state.get(Family.URL, b"a"),
+        "scan": lambda: state.scan(Family.URL, limit=1),
+        "write": lambda: state.write(Batch()),
+        "stats": lambda: state.stats(),
+        "sync": lambda: state.sync(),
+    }
+
+    with pytest.raises(StoreError, match="is closed"):
+        uses[use]()
+
+
+def test_write_key_that_is_not_bytes_is_the_callers_mistake(state: State) -> None:
+    batch = Batch()
+    batch.put(Family.URL, "text", b"")  # type: ignore[arg-type]
+
+    with pytest.raises((TypeError, KeyError)):
+        state.write(batch)
+
+
+def test_second_writer_of_a_folder_is_refused(state: State) -> None:
+    with pytest.raises(StoreError, match="opening the state failed"):
+        State.open(state.path)
+
+
+def test_reader_beside_writer_sees_fresh_rows_after_refresh(state: State) -> None:
+    written(state, {b"a": b"1"})
+    with State.open_reader(state.path) as reader:
+        before = reader.get(Family.URL, b"a")
+        written(state, {b"b": b"2"})
+        state.compact()
+        written(state, {b"c": b"3"})
+        unseen = reader.get(Family.URL, b"b")
+        reader.refresh()
+
+        assert before == b"1"
+        assert unseen is None
+        assert reader.get_many(Family.URL, [b"a", b"b", b"c"]) == [b"1", b"2", b"3"]
+
+
+def test_reader_opened_and_closed_leaves_no_file_behind(
+    state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    written(state, {b"a": b"1"})
+    files = sorted(path.name for path in state.path.iterdir())
+
+    with State.open_reader(state.path) as reader:
+        assert reader.get(Family.URL, b"a") == b"1"
+        assert list(temporary.iterdir()) == []
+
+    assert sorted(path.name for path in state.path.iterdir()) == files
+
+
+def test_reader_write_is_refused(state: State) -> None:
+    batch = Batch()
+    batch.put(Family.URL, b"a", b"1")
+    with State.open_reader(state.path) as reader, pytest.raises(StoreError, match="writing the state failed"):
+        reader.write(batch)
+
+
+def test_reader_where_no_state_is_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="holds no state"):
+        State.open_reader(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """A state whose process died after a hundred batches."""
+    folder = tmp_path / "killed"
+    child = os.fork()
+    if not child:
+        try:
+            state = State.open(folder)
+            for number in range(100):
+                written(state, {b"%03d" % number: os.urandom(200)})
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    return folder
+
+
+def log_of(folder: Path) -> Path:
+    return max(folder.glob("*.log"), key=lambda path: path.stat().st_size)
+
+
+def test_open_after_a_kill_finds_every_batch(killed: Path) -> None:
+    with State.open(killed) as state:
+        assert len(state.scan(Family.URL, limit=200)) == 100
+        assert state.repaired == ""
+
+
+def test_open_log_cut_in_its_last_record_keeps_the_others_and_says_so(killed: Path) -> None:
+    log = log_of(killed)
+    os.truncate(log, log.stat().st_size - 50)
+
+    with State.open(killed) as state:
+        assert len(state.scan(Family.URL, limit=200)) == 99
+        assert "truncated" in state.repaired
+
+
+def test_open_log_damaged_in_the_middle_keeps_what_is_before_and_says_so(killed: Path) -> None:
+    log = log_of(killed)
+    with log.open("r+b") as file:
+        file.seek(log.stat().st_size // 2)
+        file.write(b"\xff" * 100)
+
+    with State.open(killed) as state:
+        keys = [key for key, _ in state.walk(Family.URL)]
+        assert keys == [b"%03d" % number for number in range(len(keys))]
+        assert 30 < len(keys) < 60
+        assert state.repaired
+
+
+def test_open_manifest_damaged_says_in_one_sentence(killed: Path) -> None:
+    manifest = next(killed.glob("MANIFEST-*"))
+    manifest.write_bytes(b"\xff" * manifest.stat().st_size)
+
+    with pytest.raises(StoreError, match=r"opening the state failed: .*is damaged") as caught:
+        State.open(killed)
+    assert "\n" not in str(caught.value)
+
+
+def test_checkpoint_opens_as_a_state_of_that_moment(state: State, tmp_path: Path) -> None:
+    written(state, {b"a": b"1"})
+    state.checkpoint(tmp_path / "copy")
+    written(state, {b"b": b"2"})
+
+    with State.open(tmp_path / "copy") as copy:
+        assert copy.scan(Family.URL, limit=10) == [(b"a", b"1")]
+
+
+def test_checkpoint_where_something_is_says_so(state: State, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="copying the state failed"):
+        state.checkpoint(tmp_path)
+
+
+def test_compact_after_deleting_gives_the_space_back(state: State) -> None:
+    written(state, {b"%04d" % n: os.urandom(500) for n in range(2000)})
+    state.compact()
+    full = state.stats()
+    batch = Batch()
+    batch.delete_range(Family.URL, b"0", b"9")
+    state.write(batch)
+    state.compact()
+
+    assert full.families["url"].disk_bytes > 1_000_000
+    assert full.families["url"].keys_estimate == 2000
+    assert state.stats().families["url"].disk_bytes < 10_000
+    assert full.disk_bytes >= full.families["url"].disk_bytes
+    assert full.background_errors == 0
+
+
+@pytest.mark.slow
+def test_scan_queue_emptied_from_its_front_stays_quick(state: State) -> None:
+    for start in range(0, 300_000, 5000):
+        written(state, {b"host\0%08d" % n: b"/path" for n in range(start, start + 5000)}, Family.QUEUE)
+    for start in range(0, 299_000, 5000):
+        batch = Batch()
+        for n in range(start, min(start + 5000, 299_000)):
+            batch.delete(Family.QUEUE, b"host\0%08d" % n)
+        state.write(batch)
+
+    started_s = time.process_time()
+    rows = state.scan(Family.QUEUE, b"host\0%08d" % 299_000, b"host\1", limit=100)
+    spent_s = time.process_time() - started_s
+
+    assert rows[0][0] == b"host\0%08d" % 299_000
+    assert len(rows) == 100
+    assert spent_s < 0.01
+
+
+def test_copied_folder_opens_elsewhere(state: State, tmp_path: Path) -> None:
+    written(state, {b"a": b"1"})
+    state.close()
+    shutil.copytree(state.path, tmp_path / "elsewhere")
+
+    with State.open(tmp_path / "elsewhere") as copy:
+        assert copy.get(Family.URL, b"a") == b"1"

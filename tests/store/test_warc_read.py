@@ -1,0 +1,160 @@
+"""Reading: agreement with the sample files, random access, damaged ends."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lycosa.errors import StoreError
+from lycosa.store.place import Place
+from lycosa.store.warc_parse import parse_head, unchunk
+from lycosa.store.warc_read import WarcReader, read_record, whole_length
+from lycosa.store.warc_record import warcinfo
+
+SAMPLES = [
+    "warcio-example.warc.gz",
+    "warcio-example.warc",
+    "warcio-example-iana.org-chunked.warc",
+    "warcio-example-trunc.warc",
+    "warcio-example-resource.warc.gz",
+    "warcio-example-bad.warc.gz.bad",
+    "warcio-example-bad-non-chunked.warc.gz",
+    "warcio-example-digest.warc",
+    "warcio-example-wget-bad-target-uri.warc.gz",
+    "warcio-example-space-in-target-uri.warc.gz",
+    "warcio-example.arc",
+    "warcio-example.arc.gz",
+    "warcio-example-space-in-url.arc",
+    "warcio-bad.arc",
+]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_reader_sample_file_agrees_with_what_is_expected(conformance: Path, name: str) -> None:
+    if ".arc" in name:
+        pytest.skip("ARC, the format before WARC, is not read here")
+    expected: dict[str, Any] = json.loads((conformance / "warc" / "expected.json").read_text())[name]
+    with WarcReader(conformance / "warc" / name) as reader:
+        if expected.get("raises"):
+            with pytest.raises(StoreError, match="compressed as a whole"):
+                list(reader)
+            return
+        records = list(reader)
+    verdicts = [(record.block_digest_agrees(), record.payload_digest_agrees()) for record in records]
+    bodies = [record.http()[1] for record in records if record.type == "response"]
+    found = {
+        "types": [record.type for record in records],
+        "offsets": [record.offset for record in records],
+        "errors": len(reader.problems),
+        "records": len(records),
+        "digests": "fail" if any(False in verdict for verdict in verdicts) else "pass",
+        "digest_pass": sum(False not in verdict for verdict in verdicts),
+        "payload_digest_failed": sum(payload is False for _, payload in verdicts),
+        "target_uri": next((record.url for record in records if record.url), None),
+    }
+    for key, value in expected.items():
+        if key in found:
+            assert found[key] == value, key
+        elif key == "first_response_body_startswith":
+            assert bodies[0].startswith(value.encode())
+        elif key == "first_response_body_contains":
+            assert value.encode() in bodies[0]
+        else:
+            assert key == "note"
+    assert len(reader.problems) == expected.get("errors", 0)
+
+
+def test_every_sample_with_an_expectation_is_tried(conformance: Path) -> None:
+    assert set(SAMPLES) == set(json.loads((conformance / "warc" / "expected.json").read_text()))
+
+
+def test_parse_head_examples_of_the_standard_have_their_type(conformance: Path) -> None:
+    rows = [json.loads(line) for line in (conformance / "warc" / "spec_examples_warc11.jsonl").read_text().splitlines()]
+    heads = [parse_head(row["text"].encode()) for row in rows]
+
+    assert [head and head[0] for head in heads] == [row["type"] for row in rows]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "x.warc.gz"
+    path.write_bytes(b"".join(warcinfo({"n": str(n) * 50}, filename="x", created_s=0.0) for n in range(3)))
+    return path
+
+
+def test_read_record_by_its_place_gives_what_the_sequence_gives(file: Path) -> None:
+    with WarcReader(file) as reader:
+        records = list(reader)
+
+    assert len(records) == 3
+    for record in records:
+        assert read_record(file, Place(1, record.offset, record.length)) == record
+    assert records[-1].offset + records[-1].length == file.stat().st_size
+
+
+@pytest.mark.parametrize("place", [Place(1, 1, 50), Place(1, 0, 50), Place(1, 10**6, 50)])
+def test_read_record_where_none_is_says_so(file: Path, place: Place) -> None:
+    with pytest.raises(StoreError, match="no whole record at byte"):
+        read_record(file, place)
+
+
+def test_read_record_no_such_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="reading the archive failed"):
+        read_record(tmp_path / "none", Place(1, 0, 1))
+
+
+def test_reader_cut_anywhere_gives_the_whole_records_before(file: Path) -> None:
+    data = file.read_bytes()
+    with WarcReader(file) as reader:
+        ends = [record.offset + record.length for record in reader]
+    for size in range(ends[0], len(data) + 1):
+        file.write_bytes(data[:size])
+        whole = [end for end in ends if end <= size]
+        with WarcReader(file) as reader:
+            assert len(list(reader)) == len(whole)
+        assert bool(reader.problems) == (size not in ends)
+        assert whole_length(file) == whole[-1]
+
+
+def test_reader_garbage_behind_whole_records_is_a_problem_not_an_error(file: Path) -> None:
+    size = file.stat().st_size
+    with file.open("ab") as end:
+        end.write(b"\0" * 5000)
+
+    with WarcReader(file) as reader:
+        assert len(list(reader)) == 3
+    assert len(reader.problems) == 1
+    assert whole_length(file) == size
+
+
+def test_reader_empty_file_holds_nothing(tmp_path: Path) -> None:
+    (tmp_path / "x.warc.gz").touch()
+
+    with WarcReader(tmp_path / "x.warc.gz") as reader:
+        assert list(reader) == []
+    assert whole_length(tmp_path / "x.warc.gz") == 0
+
+
+@given(data=st.binary(max_size=200))
+def test_parse_head_any_bytes_is_a_head_or_none(data: bytes) -> None:
+    head = parse_head(b"WARC/1.1\r\n" + data)
+
+    assert head is None or head[3] >= 0
+
+
+@given(parts=st.lists(st.binary(min_size=1, max_size=40), max_size=5), upper=st.booleans(), extension=st.booleans())
+def test_unchunk_any_chunks_gives_the_body(parts: list[bytes], upper: bool, extension: bool) -> None:
+    def size(part: bytes) -> bytes:
+        return (b"%X" if upper else b"%x") % len(part) + (b";name=value" if extension else b"")
+
+    body = b"".join(size(part) + b"\r\n" + part + b"\r\n" for part in parts) + b"0\r\n\r\n"
+
+    assert unchunk(body) == b"".join(parts)
+
+
+@given(data=st.binary(max_size=100))
+def test_unchunk_any_bytes_gives_no_more_than_there_were(data: bytes) -> None:
+    assert len(unchunk(data)) <= len(data)

@@ -1,0 +1,225 @@
+"""Records: what they hold, what links them, and that nothing from outside can add a line to a header."""
+
+import hashlib
+import json
+import re
+from base64 import b32encode
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from isal import isal_zlib
+from warcio.checker import Checker
+
+from lycosa.records import Request, Response, Truncation
+from lycosa.store.warc_parse import WarcRecord, parse_head
+from lycosa.store.warc_read import WarcReader
+from lycosa.store.warc_record import Exchange, Original, RevisitProfile, exchange, revisit, warcinfo
+
+FETCHED_S = 1_700_000_000.123456
+METADATA = {"fetchTimeMs": "120", "via": "https://www.example.org/"}
+
+
+def opened(member: bytes) -> WarcRecord:
+    data = isal_zlib.decompress(member, 31)
+    head = parse_head(data)
+    assert head is not None
+    kind, headers, head_bytes, block_bytes = head
+    assert data[head_bytes + block_bytes :] == b"\r\n\r\n"
+    block = data[head_bytes : head_bytes + block_bytes]
+    return WarcRecord(type=kind, headers=headers, block=block, offset=0, length=len(member))
+
+
+def base32(data: bytes) -> str:
+    return "sha1:" + b32encode(hashlib.sha1(data).digest()).decode()
+
+
+def warcio_says(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """What `warcio check` answers: its exit code and its complaints."""
+
+    class Command:
+        inputs = (str(path),)
+        verbose = False
+
+    capsys.readouterr()
+    code = Checker(Command).process_all()
+    return code, capsys.readouterr().out
+
+
+def test_exchange_makes_linked_request_response_and_metadata(request_sent: Request, response_got: Response) -> None:
+    made = exchange(request_sent, response_got, fetched_s=FETCHED_S, metadata=METADATA)
+    request, response, metadata = map(opened, made.members)
+
+    assert [request.type, response.type, metadata.type] == ["request", "response", "metadata"]
+    assert request.header("WARC-Concurrent-To") == response.header("WARC-Record-ID")
+    assert metadata.header("WARC-Concurrent-To") == response.header("WARC-Record-ID")
+    ids = [record.header("WARC-Record-ID") or "" for record in (request, response, metadata)]
+    assert len(set(ids)) == 3
+    shape = re.compile(r"<urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}>")
+    assert all(shape.fullmatch(record_id) for record_id in ids)
+    for record in (request, response, metadata):
+        assert record.header("WARC-Date") == "2023-11-14T22:13:20.123456Z"
+        assert record.header("WARC-Target-URI") == request_sent.url
+        assert record.header("WARC-IP-Address") == "192.0.2.7"
+        assert record.header("WARC-Block-Digest") == base32(record.block)
+    assert metadata.block == b"fetchTimeMs: 120\r\nvia: https://www.example.org/\r\n"
+
+
+def test_exchange_response_holds_the_message_and_the_digest_of_its_body(
+    request_sent: Request, response_got: Response
+) -> None:
+    made = exchange(request_sent, response_got, fetched_s=FETCHED_S)
+    response = opened(made.members[Exchange.RESPONSE])
+
+    assert response.block == response_got.header_block + response_got.body
+    assert response.header("WARC-Payload-Digest") == base32(response_got.body)
+    assert made.payload_sha1 == hashlib.sha1(response_got.body).digest()
+    assert response.header("WARC-Truncated") is None
+
+
+def test_exchange_request_is_rebuilt_as_it_was_sent(request_sent: Request, response_got: Response) -> None:
+    made = exchange(request_sent, response_got, fetched_s=FETCHED_S)
+
+    assert opened(made.members[0]).block == (
+        b"GET /a/b?c=d HTTP/1.1\r\nHost: www.example.org:8443\r\nUser-Agent: lycosa\r\nAccept: */*\r\n\r\n"
+    )
+
+
+def test_exchange_without_metadata_makes_two_records(request_sent: Request, response_got: Response) -> None:
+    assert len(exchange(request_sent, response_got, fetched_s=FETCHED_S).members) == 2
+
+
+def test_exchange_body_cut_short_says_why(request_sent: Request, response_got: Response) -> None:
+    cut = msgspec.structs.replace(response_got, body=b"<html>", truncated=Truncation.DISCONNECT)
+
+    response = opened(exchange(request_sent, cut, fetched_s=FETCHED_S).members[Exchange.RESPONSE])
+
+    assert response.header("WARC-Truncated") == "disconnect"
+    assert b"\r\nX-Archive-Orig-Content-Length: 613\r\nContent-Length: 6\r\n\r\n<html>" in response.block
+
+
+def test_exchange_binary_http_names_its_protocol(request_sent: Request, response_got: Response) -> None:
+    two = msgspec.structs.replace(response_got, header_block=b"HTTP/2 200 \r\nserver: x\r\n\r\n")
+
+    response = opened(exchange(request_sent, two, fetched_s=FETCHED_S).members[Exchange.RESPONSE])
+
+    assert response.header("WARC-Protocol") == "h2"
+    assert response.block.startswith(b"HTTP/1.1 200 \r\n")
+
+
+@pytest.mark.parametrize("profile", list(RevisitProfile))
+def test_revisit_keeps_the_headers_and_points_to_the_original(
+    request_sent: Request, response_got: Response, profile: RevisitProfile
+) -> None:
+    original = Original(url="https://other.example/", fetched_s=1_600_000_000.5, payload_sha1=b"x" * 20)
+
+    made = revisit(request_sent, response_got, fetched_s=FETCHED_S, original=original, profile=profile)
+    record = opened(made.members[Exchange.RESPONSE])
+
+    assert record.type == "revisit"
+    assert record.block == response_got.header_block
+    assert record.header("WARC-Profile") == profile
+    assert record.header("WARC-Refers-To-Target-URI") == "https://other.example/"
+    assert record.header("WARC-Refers-To-Date") == "2020-09-13T12:26:40.500000Z"
+    assert record.header("WARC-Payload-Digest") == "sha1:" + b32encode(b"x" * 20).decode()
+    assert made.payload_sha1 == b"x" * 20
+
+
+def names_of(member: bytes) -> list[str]:
+    return [name for name, _ in opened(member).headers]
+
+
+@given(text=st.text(st.characters(codec=None, exclude_categories=[]), max_size=40))
+def test_records_any_text_in_any_field_gain_no_line(text: str) -> None:
+    plain_request = Request(url="http://a/b", host="a", port=80, address="192.0.2.1", headers=(("A", "b"),))
+    plain_response = Response(url="http://a/b", header_block=b"HTTP/1.1 200 OK\r\n\r\n", address="192.0.2.1")
+    odd_request = Request(
+        url="http://a/b" + text, host=text, port=80, address=text, headers=(("A" + text, text),), method="GET" + text
+    )
+    odd_response = Response(url=text, header_block=b"HTTP/1.1 200 OK\r\n\r\n", address="192.0.2.1" + text)
+
+    plain = exchange(plain_request, plain_response, fetched_s=1.0, metadata={"k": "v"}).members
+    odd = exchange(odd_request, odd_response, fetched_s=1.0, metadata={"k" + text: text}).members
+
+    assert [names_of(member) for member in odd] == [names_of(member) for member in plain]
+    assert opened(odd[0]).block.count(b"\n") == opened(plain[0]).block.count(b"\n")
+    assert opened(odd[2]).block.count(b"\n") == 1
+    assert names_of(warcinfo({"k": text}, filename=text, created_s=1.0)) == names_of(
+        warcinfo({"k": "v"}, filename="f", created_s=1.0)
+    )
+
+
+def hostile_exchanges(strings: list[str]) -> list[bytes]:
+    members = []
+    for number, text in enumerate(strings):
+        raw = text.encode("utf-8", "surrogatepass")
+        request = Request(url=f"http://a/{text}", host="a", port=80, address="", headers=(("X-Odd", text),))
+        block = b"HTTP/1.1 200 OK\r\nX-Odd: " + raw + b"\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+        response = Response(url=request.url, status=200, header_block=block, body=raw, address="::1")
+        members += exchange(request, response, fetched_s=float(number), metadata={"title": text}).members
+    return members
+
+
+def test_written_file_with_hostile_strings_passes_warcio_check(
+    conformance: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strings = json.loads((conformance / "hostile-strings" / "blns.json").read_text())
+    members = [warcinfo({"software": "lycosa"}, filename="x.warc.gz", created_s=0.0), *hostile_exchanges(strings)]
+    path = tmp_path / "x.warc.gz"
+    path.write_bytes(b"".join(members))
+
+    assert warcio_says(path, capsys) == (0, "")
+    with WarcReader(path) as reader:
+        records = list(reader)
+    assert not reader.problems
+    assert len(records) == 1 + 3 * len(strings)
+    bodies = [record.http()[1] for record in records if record.type == "response"]
+    assert bodies == [text.encode("utf-8", "surrogatepass") for text in strings]
+
+
+HTTP_CASES: dict[str, dict[str, Any]] = {
+    "empty body": {"header_block": b"HTTP/1.1 204 No Content\r\n\r\n", "body": b""},
+    "no headers": {"header_block": b"HTTP/1.1 200 OK\r\n\r\n"},
+    "http 2": {"header_block": b"HTTP/2 200 \r\nserver: x\r\n\r\n"},
+    "http 3": {"header_block": b"HTTP/3 200 \r\nserver: x\r\n\r\n"},
+    "line feeds": {"header_block": b"HTTP/1.1 200 OK\nA: b\n\n"},
+    "junk": {"header_block": b"HTTP/1.1 200 OK\r\nno colon here\r\n: no name\r\n\xff\xfe: \x00\r\n\r\n"},
+    "not http": {"header_block": b"ICY 200 OK\r\n\r\n"},
+    "nothing": {"header_block": b""},
+    "chunk-like": {
+        "header_block": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "body": b"5\r\nhello\r\n0\r\n\r\n",
+    },
+    "large": {"header_block": b"HTTP/1.1 200 OK\r\n\r\n", "body": bytes(range(256)) * 4096},
+}
+
+
+@pytest.mark.parametrize("name", HTTP_CASES)
+def test_written_file_with_odd_responses_passes_warcio_check(
+    name: str, request_sent: Request, response_got: Response, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = msgspec.structs.replace(response_got, **HTTP_CASES[name])
+    original = Original(url="http://o/", fetched_s=1.0, payload_sha1=hashlib.sha1(odd.body).digest())
+    members = exchange(request_sent, odd, fetched_s=FETCHED_S, metadata=METADATA).members
+    for profile in RevisitProfile:
+        members += revisit(request_sent, odd, fetched_s=FETCHED_S, original=original, profile=profile).members
+    path = tmp_path / "x.warc.gz"
+    path.write_bytes(b"".join(members))
+
+    assert warcio_says(path, capsys) == (0, "")
+    with WarcReader(path) as reader:
+        records = list(reader)
+    assert [record.type for record in records] == ["request", "response", "metadata"] + ["request", "revisit"] * 2
+    assert records[1].http()[1] == odd.body
+    assert all(record.block_digest_agrees() for record in records)
+
+
+def test_records_survive_pickling(request_sent: Request, response_got: Response) -> None:
+    import pickle
+
+    made = exchange(request_sent, response_got, fetched_s=FETCHED_S)
+
+    assert pickle.loads(pickle.dumps(made)) == made
