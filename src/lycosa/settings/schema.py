@@ -1,0 +1,191 @@
+"""What can be set about a crawl: names, defaults and bounds, in groups that a reader can take in one by one.
+
+Invariant: a `CrawlSettings` is valid, frozen, and holds only values that `to_toml` can write and read back equal.
+Made by `settings.sources.merge` or directly by a program; read by the engine and the command line.
+"""
+
+import difflib
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from lycosa.errors import SettingsError
+from lycosa.settings import values as v
+
+# A value is shown in a message up to here; nobody needs all of a pasted page.
+SHOWN_CHARS = 60
+MB = 1_000_000
+GIB = 2**30
+
+Switch = Annotated[bool, BeforeValidator(v.flag)]
+
+
+def _by(read: Callable[[Any], Any]) -> BeforeValidator:
+    return BeforeValidator(read)
+
+
+def _says(meaning: str) -> Any:
+    return Field(description=meaning)
+
+
+class _Group(BaseModel):
+    """Settings that belong together; `title` stands above them in a settings file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    title: ClassVar[str]
+
+
+class Reach(_Group):
+    title: ClassVar[str] = "What belongs to the crawl"
+
+    seeds: Annotated[tuple[str, ...], _by(v.each(v.seed)), _says("Where it starts.")] = ()
+    scope: Annotated[
+        Literal["host", "domain", "prefix", "any"],
+        _by(v.one_of("host", "domain", "prefix", "any")),
+        _says("How far from a seed it goes: its host, its domain, its folder (prefix), or any."),
+    ] = "host"
+    include: Annotated[
+        tuple[str, ...],
+        _by(v.each(v.pattern)),
+        _says("If there are any, a URL must match one; * is any run of characters, /… is about the path alone."),
+    ] = ()
+    exclude: Annotated[tuple[str, ...], _by(v.each(v.pattern)), _says("A URL must match none of these.")] = ()
+    skip_extensions: Annotated[
+        tuple[str, ...], _by(v.each(v.extension)), _says("Documents that are not asked for, such as zip.")
+    ] = ()
+    images: Annotated[Switch, _says("Ask for the images of pages too.")] = False
+    sitemaps: Annotated[Switch, _says("Read the sitemaps of hosts.")] = True
+    max_url_bytes: Annotated[int, _by(v.whole(16, 16_384)), _says("Longer URLs are dropped.")] = 2_048
+    max_path_segments: Annotated[int, _by(v.whole(1, 16_384)), _says("Deeper paths are dropped.")] = 20
+    max_segment_repeats: Annotated[
+        int, _by(v.whole(1, 16_384)), _says("Paths in which a run of segments follows itself more often are dropped.")
+    ] = 2
+
+
+class Ends(_Group):
+    title: ClassVar[str] = "When it ends; all of it counts over the collection, not over one run"
+
+    pages: Annotated[int | None, _by(v.or_none(v.whole(1))), _says("Most pages kept.")] = None
+    depth: Annotated[
+        int | None, _by(v.or_none(v.whole(0))), _says("Most links followed from a seed; 0 is the seeds alone.")
+    ] = None
+    time_s: Annotated[float | None, _by(v.or_none(v.seconds(0.001))), _says("Longest time.")] = None
+    bytes: Annotated[int | None, _by(v.or_none(v.size(1))), _says("Most bytes received.")] = None
+    pages_per_host: Annotated[int | None, _by(v.or_none(v.whole(1))), _says("Most pages kept of one host.")] = None
+    wait: Annotated[Switch, _says("Keep waiting for hosts that do not answer, instead of giving them up.")] = False
+    fail_on_limit: Annotated[Switch, _says("End with exit code 3 when one of these limits ended it.")] = False
+
+
+class Manners(_Group):
+    title: ClassVar[str] = "How it behaves towards hosts"
+
+    delay_s: Annotated[
+        float, _by(v.seconds(0)), _says("Least pause between the end of a request and the next to the same host.")
+    ] = 1.0
+    per_host: Annotated[
+        int, _by(v.whole(1, 10_000)), _says("Most requests at a time to one host; above 1 only for hosts of your own.")
+    ] = 1
+    ip_delay_s: Annotated[float, _by(v.seconds(0)), _says("The same pause for an address that hosts share.")] = 0.0
+    per_ip: Annotated[
+        int, _by(v.whole(1, 10_000)), _says("Most requests at a time to one address; at least per_host counts.")
+    ] = 4
+    agent: Annotated[str, _by(v.product), _says("The name that robots.txt files know it by.")] = "lycosa"
+    contact: Annotated[
+        str | None, _by(v.or_none(v.contact)), _says("Where site owners reach you, shown to every host: URL or e-mail.")
+    ] = None
+    robots: Annotated[Switch, _says("Obey robots.txt; switch it off only for hosts of your own.")] = True
+    nofollow: Annotated[Switch, _says("Obey rel=nofollow.")] = True
+
+
+class Network(_Group):
+    title: ClassVar[str] = "How it connects"
+
+    transfers: Annotated[int, _by(v.whole(1, 100_000)), _says("Most requests at a time in all.")] = 500
+    bandwidth_bytes_s: Annotated[
+        int | None, _by(v.or_none(v.size(1))), _says("Most bytes a second over all requests.")
+    ] = None
+    connect_s: Annotated[float, _by(v.seconds(0.001)), _says("Longest wait for a connection.")] = 10.0
+    first_byte_s: Annotated[float, _by(v.seconds(0.001)), _says("Longest wait from there to the first byte.")] = 20.0
+    idle_s: Annotated[float, _by(v.seconds(0.001)), _says("Longest pause between two bytes.")] = 20.0
+    total_s: Annotated[float, _by(v.seconds(0.001)), _says("Longest time for one response.")] = 120.0
+    body_bytes: Annotated[int, _by(v.size(1)), _says("Most bytes of one body.")] = 10 * MB
+    http2: Annotated[Switch, _says("Speak HTTP/2 with hosts that do.")] = True
+    proxy: Annotated[str, _by(v.proxy), _says("URL of a proxy; empty: none, whatever the environment says.")] = ""
+    verify_tls: Annotated[Switch, _says("Refuse hosts with a bad certificate.")] = True
+    ca_file: Annotated[str, _by(v.text), _says("Certificates to trust instead of the system's.")] = ""
+    dns: Annotated[
+        tuple[str, ...], _by(v.each(v.name_server)), _says("Name servers, ADDRESS:PORT; none: those of the system.")
+    ] = ()
+    allow_private: Annotated[
+        tuple[str, ...],
+        _by(v.private_networks),
+        _says("Networks with special addresses that may be asked; true or private: all private networks."),
+    ] = ()
+    mapping_workers: Annotated[int, _by(v.whole(1, 1_000)), _says("Tasks that look up addresses.")] = 4
+    mapping_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Names each takes at a time.")] = 64
+
+
+class Keeping(_Group):
+    title: ClassVar[str] = "How it keeps what it finds"
+
+    durability: Annotated[
+        Literal["process", "power"],
+        _by(v.one_of("process", "power")),
+        _says("What the collection survives: the end of the process, or a power failure too."),
+    ] = "process"
+    warc_bytes: Annotated[int, _by(v.size(1)), _says("A new WARC file is begun at this size.")] = GIB
+    store_interval_s: Annotated[float, _by(v.seconds(0, 60)), _says("Longest time between two commits.")] = 0.25
+    store_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Most results in one commit.")] = 300
+
+
+class CrawlSettings(Reach, Ends, Manners, Network, Keeping):
+    """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise SettingsError(sentence(error)) from error
+
+    @property
+    def parallel_per_ip(self) -> int:
+        """Requests at a time that an address gets: a host that may have more brings its address along."""
+        return max(self.per_ip, self.per_host)
+
+    def user_agent(self, version: str) -> str:
+        """The header by which hosts know the crawl: `lycosa/1.0 (+https://example.org/bot)`."""
+        name = f"{self.agent}/{version}" if self.agent == "lycosa" else f"{self.agent} lycosa/{version}"
+        return f"{name} (+{self.contact})" if self.contact else name
+
+
+GROUPS: tuple[type[_Group], ...] = (Reach, Ends, Manners, Network, Keeping)
+
+
+def sentence(error: ValidationError, spelled: Callable[[str], str] = str) -> str:
+    """The first thing wrong, in words; `spelled` is how the user would recognise a setting."""
+    first = error.errors()[0]
+    name, value = str(first["loc"][0]), first["input"]
+    if first["type"] == "extra_forbidden":
+        near = nearest(name)
+        return f"there is no setting {spelled(name)}" + (f"; did you mean {near}?" if near else "")
+    unfit = first.get("ctx", {}).get("error")
+    if not isinstance(unfit, v.Unfit):
+        return f"{spelled(name)} is {_shown(value)}: {first['msg']}"
+    if unfit.item is not None:
+        return f"{spelled(name)} holds {_shown(unfit.item)}, {unfit.phrase}"
+    return f"{spelled(name)} is {_shown(value)}, {unfit.phrase}"
+
+
+def nearest(name: str, *, cutoff: float = 0.6) -> str | None:
+    """The setting that someone who wrote `name` most likely meant; a higher cutoff wants more likeness."""
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), list(CrawlSettings.model_fields), 1, cutoff)
+    return near[0] if near else None
+
+
+def _shown(value: object) -> str:
+    try:
+        whole = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        whole = "a very long number"
+    return whole if len(whole) <= SHOWN_CHARS else f"{whole[:SHOWN_CHARS]}…"

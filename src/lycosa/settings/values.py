@@ -1,0 +1,275 @@
+"""Single values as people write them: counts, seconds, sizes, switches, words, lists, networks, seeds.
+
+Pure functions from what a file, a variable or an option holds to what the schema keeps. Each takes any object and
+gives the value or raises `Unfit`, whose phrase says what is allowed; reading a value that was read already changes
+nothing. Used by `settings.schema` as validators.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from ipaddress import ip_address, ip_network
+from typing import TypeVar
+
+from ada_url import URL
+
+T = TypeVar("T")
+
+# What `allow_private` means without a network: every network people number their own machines from. Link-local is
+# not among them, cloud metadata services live there.
+PRIVATE_NETWORKS = ("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
+PRIVATE = "private"
+NONE = "none"
+
+# Longer text is no URL that anything downstream would take.
+MAX_SEED_BYTES = 16_384
+# Fits the integers of TOML, JSON and the state.
+MOST = 2**63 - 1
+# Ten years; what is longer is a slip of the unit.
+MOST_S = 10 * 365 * 86_400.0
+
+_NUMBER = r"\d{1,18}(?:\.\d{1,18})?"
+_DURATION = re.compile(rf"(?:{_NUMBER}(?:ms|[smhd]))+", re.ASCII)
+_DURATION_PART = re.compile(rf"({_NUMBER})(ms|[smhd])", re.ASCII)
+_SECONDS_IN = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_SIZE = re.compile(rf"({_NUMBER})\s?([kmgt]?)(i?)b?", re.ASCII | re.IGNORECASE)
+_PLAIN = re.compile(r"[+-]?(?:\d{1,18}\.?\d{0,18}|\.\d{1,18})(?:e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
+_PORT = re.compile(r"[0-9]{1,5}")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_PRODUCT = re.compile(r"[A-Za-z_-]{1,64}")
+# Printable ASCII that cannot end the comment of a user agent or begin another header.
+_CONTACT = re.compile(r"https?://[!-'*-\[\]-~]{1,250}|(?:mailto:)?[!-'*-?A-\[\]-~]{1,64}@[A-Za-z0-9.-]{1,190}")
+_EXTENSION = re.compile(r"[a-z0-9_+~-]{1,32}")
+_PROXY_SCHEMES = ("http:", "https:", "socks4:", "socks4a:", "socks5:", "socks5h:")
+_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+class Unfit(ValueError):
+    """A value that cannot be: `phrase` says what is allowed, `item` which one of a list it is about."""
+
+    def __init__(self, phrase: str, item: object = None) -> None:
+        super().__init__(phrase, item)
+        self.phrase = phrase
+        self.item = item
+
+
+def or_none(read: Callable[[object], T]) -> Callable[[object], T | None]:
+    """The same, and `none` for a limit or a name that is not set."""
+
+    def read_or_none(value: object) -> T | None:
+        if value is None or (isinstance(value, str) and value.strip().lower() in ("", NONE)):
+            return None
+        try:
+            return read(value)
+        except Unfit as unfit:
+            raise Unfit(f"{unfit.phrase}, or none", unfit.item) from None
+
+    return read_or_none
+
+
+def whole(least: int, most: int = MOST) -> Callable[[object], int]:
+    """Whole numbers between two bounds: 20000, "20_000", "20,000"."""
+    allowed = f"it must be a whole number {_range(least, most)}"
+
+    def read(value: object) -> int:
+        number = _number(value.replace("_", "").replace(",", "") if isinstance(value, str) else value, allowed)
+        if number != int(number):
+            raise Unfit(allowed)
+        return int(_within(number, least, most, allowed))
+
+    return read
+
+
+def seconds(least: float, most: float = MOST_S) -> Callable[[object], float]:
+    """Lengths of time in seconds: 90, 0.5, "90", "500ms", "10m", "1h30m"."""
+    allowed = f"it must be a time {_range(least, most, 's')}, such as 90, 500ms, 10m or 2h"
+
+    def read(value: object) -> float:
+        text = value.strip().lower() if isinstance(value, str) else ""
+        if _DURATION.fullmatch(text):
+            value = sum(float(number) * _SECONDS_IN[unit] for number, unit in _DURATION_PART.findall(text))
+        return float(_within(_number(value, allowed), least, most, allowed))
+
+    return read
+
+
+def size(least: int, most: int = MOST) -> Callable[[object], int]:
+    """Sizes in bytes: 500000, "500 kB", "2GiB", "1.5MB"."""
+    allowed = f"it must be a size {_range(least, most, 'bytes')}, such as 500000, 500MB or 2GiB"
+
+    def read(value: object) -> int:
+        match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+        if match and (match[2] or not match[3]):
+            number, prefix, binary = match.groups()
+            factor = (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " ")
+            value = int(number) * factor if number.isdigit() else round(float(number) * factor)
+        return round(_within(_number(value, allowed), least, most, allowed))
+
+    return read
+
+
+def flag(value: object) -> bool:
+    """Switches: true, false, and the words for them that an environment uses."""
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if isinstance(value, bool):
+        return value
+    if word in _YES or word in _NO:
+        return word in _YES
+    raise Unfit("it must be true or false")
+
+
+def one_of(*words: str) -> Callable[[object], str]:
+    """One of a few words."""
+
+    def read(value: object) -> str:
+        word = value.strip().lower() if isinstance(value, str) else ""
+        if word not in words:
+            raise Unfit(f"it must be one of {', '.join(words)}")
+        return word
+
+    return read
+
+
+def each(read: Callable[[str], str]) -> Callable[[object], tuple[str, ...]]:
+    """A list, each item read by `read` and kept once; one string is a list of its words."""
+
+    def read_each(value: object) -> tuple[str, ...]:
+        if isinstance(value, str):
+            value = value.split()
+        if not isinstance(value, list | tuple):
+            raise Unfit("it must be a list of texts")
+        found: dict[str, None] = {}
+        for item in value:
+            try:
+                found[read(text(item))] = None
+            except Unfit as unfit:
+                raise Unfit(unfit.phrase, item) from None
+        return tuple(found)
+
+    return read_each
+
+
+def text(value: object) -> str:
+    """Text that can be written to a file and read again."""
+    if not isinstance(value, str) or not value.isprintable():
+        raise Unfit("it must be text without control characters")
+    return value.strip()
+
+
+def pattern(value: str) -> str:
+    """A URL pattern with `*`."""
+    if not value:
+        raise Unfit("it must be a pattern such as /blog/* or *.pdf")
+    return value
+
+
+def extension(value: str) -> str:
+    """`*.PDF`, `.pdf` and `pdf` are the same."""
+    bare = value.lower().removeprefix("*").removeprefix(".")
+    if not _EXTENSION.fullmatch(bare):
+        raise Unfit("it must be an extension such as pdf or zip")
+    return bare
+
+
+def seed(value: str) -> str:
+    """A URL to start from, as the URL standard writes it; without a scheme it is https."""
+    allowed = "it must be a URL such as https://example.org/"
+    if not value or len(value) > MAX_SEED_BYTES:
+        raise Unfit(allowed)
+    try:
+        url = URL(value if _SCHEME.match(value) else f"https://{value}")
+    except ValueError:
+        raise Unfit(allowed) from None
+    if url.protocol not in ("http:", "https:"):
+        raise Unfit("it must begin with http:// or https://")
+    if url.username or url.password:
+        raise Unfit("it must not hold a user name or password, none is ever sent")
+    return url.href
+
+
+def network(value: str) -> str:
+    """A network such as 10.0.0.0/8; a lone address is a network of one."""
+    try:
+        return str(ip_network(value, strict=False))
+    except ValueError:
+        raise Unfit(f"it must be a network such as 192.168.0.0/16, or {PRIVATE} for all private ones") from None
+
+
+def private_networks(value: object) -> tuple[str, ...]:
+    """Networks opened by the user: a list of them, in which `private` (or true) stands for all private ones."""
+    if isinstance(value, bool):
+        value = [PRIVATE] if value else []
+    words = value.split() if isinstance(value, str) else value
+    if isinstance(words, list | tuple):
+        words = [item for word in words for item in (PRIVATE_NETWORKS if word == PRIVATE else (word,))]
+    return each(network)(words)
+
+
+def name_server(value: str) -> str:
+    """ADDRESS:PORT of a name server, 53 where the port is left out; IPv6 in brackets."""
+    allowed = "it must be an address and a port such as 127.0.0.1:53 or [::1]:53"
+    host, port = value, "53"
+    if value.startswith("["):
+        host, _, rest = value[1:].partition("]")
+        port = rest.removeprefix(":") if rest else port
+    elif value.count(":") == 1:
+        host, _, port = value.partition(":")
+    try:
+        address = ip_address(host)
+    except ValueError:
+        raise Unfit(allowed) from None
+    if not _PORT.fullmatch(port) or not 0 < int(port) < 65_536 or "%" in host:
+        raise Unfit(allowed)
+    return f"{address}:{int(port)}" if address.version == 4 else f"[{address}]:{int(port)}"
+
+
+def product(value: object) -> str:
+    """The product token of a user agent, as RFC 9309 wants it."""
+    if not isinstance(value, str) or not _PRODUCT.fullmatch(value):
+        raise Unfit("it must be a name of letters, - and _, at most 64 of them")
+    return value
+
+
+def contact(value: object) -> str:
+    """A web or e-mail address that fits into a header."""
+    if not isinstance(value, str) or not _CONTACT.fullmatch(value):
+        raise Unfit("it must be a URL or an e-mail address such as https://example.org/bot or crawl@example.org")
+    return value
+
+
+def proxy(value: object) -> str:
+    """The URL of a proxy, or nothing."""
+    if value == "":
+        return ""
+    allowed = "it must be empty or a URL such as http://proxy.example:3128 or socks5://127.0.0.1:1080"
+    try:
+        url = URL(text(value))
+    except ValueError:
+        raise Unfit(allowed) from None
+    if url.protocol not in _PROXY_SCHEMES or not url.hostname:
+        raise Unfit(allowed)
+    return text(value)
+
+
+def _number(value: object, allowed: str) -> int | float:
+    """What a plain number is; text is allowed, switches are not."""
+    if isinstance(value, str) and _PLAIN.fullmatch(value.strip()):
+        value = int(value) if value.strip().isdigit() else float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        raise Unfit(allowed)
+    return value
+
+
+def _is_finite(value: int | float) -> bool:
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def _within(value: int | float, least: float, most: float, allowed: str) -> int | float:
+    if not least <= value <= most:
+        raise Unfit(allowed)
+    return value
+
+
+def _range(least: float, most: float, unit: str = "") -> str:
+    lower = f"{least:,} {unit}".rstrip()
+    return f"of at least {lower}" if most in (MOST, MOST_S) else f"between {least:,} and {most:,} {unit}".rstrip()
