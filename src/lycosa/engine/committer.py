@@ -6,15 +6,12 @@ Filled by the engine with every settled request, emptied by `commit`.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
 
 from lycosa.engine.pages import PageRow, pack
 from lycosa.records import Family
-from lycosa.store import Batch, Collection, Place
+from lycosa.store import Batch, Collection
 
 SYNC_EVERY_S = 1.0
-
-T = TypeVar("T")
 
 
 class Committer:
@@ -76,6 +73,3 @@ class Committer:
     def has_failed(self) -> bool:
         """Is a commit half done, to be tried again before anything is added?"""
         return self._is_appended
-
-
-__all__ = ["Committer", "Place"]

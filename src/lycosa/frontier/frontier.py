@@ -432,6 +432,8 @@ class Frontier:
         if entry is None:
             return
         sequence = int(due_unix * 1000) << RETRY_COUNTER_BITS | next(self._retry_counter) % (1 << RETRY_COUNTER_BITS)
+        if len(host.retry_loaded) > len(lane_start(host.key, Lane.RETRY)):  # never behind what was read already
+            sequence = max(sequence, int.from_bytes(host.retry_loaded[-9:-1]) + 1)
         key = queue_key(host.key, Lane.RETRY, sequence)
         again = msgspec.structs.replace(entry, key=key, tries=min(entry.tries + counts, 255))
         self._delete(Family.QUEUE, entry.key)
@@ -466,6 +468,26 @@ class Frontier:
         self._touch(host)
         if host.place is Place.ROBOTS:
             self._settle(host, now)
+
+    def park(self, host: Host, now: float, *, wait_s: float, reason: str) -> None:
+        """The whole host waits, for something that happened elsewhere."""
+        host.slots.not_before(now + wait_s)
+        host.row.wait_reason = reason
+        self._touch(host)
+        if host.place in (Place.READY, Place.WAITING, Place.IDLE):
+            self._settle(host, now)
+
+    def requeue(self, urls: Iterable[tuple[str, int]], now: float) -> None:
+        """Queues URLs again that were done but whose result is lost."""
+        for href, depth in urls:
+            key = url_key(href)
+            host = self._host(key[: key.index(KEY_END, BUCKET_BYTES)], now)
+            entry = Entry(host.next_key(), _path(href), Kind.PAGE, depth)
+            self._put(Family.URL, key, UrlRow(UrlState.QUEUED, depth).pack())
+            self._put(Family.QUEUE, entry.key, entry.pack())
+            host.add(entry, room=self._room())
+            self.queued += 1
+            self._touch(host)
 
     def put_back(self, lease: Lease) -> None:
         """The request was cancelled: the URL is still queued, and goes first."""

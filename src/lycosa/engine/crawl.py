@@ -1,0 +1,177 @@
+"""The library's face: `async with Crawl(url, into=folder) as crawl: async for page in crawl: …`.
+
+Pages come as they are committed, so whatever an iteration saw is on disk. Works in a script, a notebook and any running
+event loop. Leaving the block early stops the crawl, lets what is in flight end, and commits.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from lycosa import __version__
+from lycosa.engine.engine import Engine
+from lycosa.engine.pages import PageRow
+from lycosa.engine.parts import Statistics, usual_parts
+from lycosa.engine.stats import CrawlStats
+from lycosa.errors import SettingsError
+from lycosa.fetch.downloader import Downloader
+from lycosa.mapping.resolver import Resolver
+from lycosa.settings import CrawlSettings, to_toml
+from lycosa.store import Collection
+from lycosa.web.page import Page
+from lycosa.web.scope import UrlFilter
+from lycosa.web.url import parse
+
+PAGES_AHEAD = 1_000  # committed pages that wait for the iterator; beyond it the crawl waits for its reader
+
+
+class CrawledPage(msgspec.Struct, frozen=True):
+    """A committed page. `links` are absolute hrefs as the page wrote them; empty for a copy of a known document."""
+
+    url: str
+    status: int
+    title: str
+    language: str
+    content_type: str
+    size_bytes: int
+    depth: int
+    text: str
+    links: tuple[str, ...]
+    duplicate_of: str
+
+
+class Crawl:
+    """One crawl into one collection. Settings are keyword arguments, as in `lycosa.toml`."""
+
+    def __init__(
+        self,
+        *urls: str,
+        into: str | Path,
+        settings: CrawlSettings | None = None,
+        resolver: Resolver | None = None,
+        downloader: Downloader | None = None,
+        filters: Sequence[UrlFilter] = (),
+        statistics: Sequence[Statistics] = (),
+        now: Callable[[], float] | None = None,
+        **named: Any,
+    ) -> None:
+        self.into = Path(into)
+        base = settings or CrawlSettings()
+        self.settings = base.model_copy(
+            update=CrawlSettings(**named, seeds=[*base.seeds, *urls]).model_dump(exclude_unset=True)
+        )
+        self._make_parts = lambda: usual_parts(
+            self.settings,
+            resolver=resolver,
+            downloader=downloader,
+            filters=filters,
+            statistics=statistics,
+            now=now,
+        )
+        self._pages: deque[CrawledPage] = deque()
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[CrawlStats] | None = None
+        self._engine: Engine | None = None
+        self._collection: Collection | None = None
+        self._is_read = False
+
+    def __repr__(self) -> str:
+        return f"<Crawl into {self.into} {self._engine!r}>"
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            raise SettingsError("the crawl has not begun: use it as `async with Crawl(...) as crawl`")
+        return self._engine
+
+    async def __aenter__(self) -> "Crawl":
+        s = self.settings
+        info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
+        self._collection = Collection.create(self.into, warc_info=info, warc_bytes=s.warc_bytes)
+        try:
+            self._collection.save_settings(to_toml(s))
+            self._engine = Engine(self._collection, s, self._make_parts())
+        except BaseException:
+            self._collection.close()
+            raise
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        return self
+
+    async def _run(self) -> CrawlStats:
+        try:
+            return await self.engine.run()
+        finally:
+            self._news.set()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        assert self._collection is not None
+        try:
+            if not self._task.done():
+                self.stop()
+            await self._task
+        finally:
+            self._collection.close()
+
+    async def finish(self) -> CrawlStats:
+        """Waits for the end of the crawl."""
+        assert self._task is not None
+        return await asyncio.shield(self._task)
+
+    def stop(self, reason: str = "stopped") -> None:
+        """Ends the crawl gently; called a second time, at once."""
+        self.engine.stop(reason)
+
+    def add(self, *urls: str) -> int:
+        """Feeds URLs to the running crawl; returns how many were new."""
+        parsed = [parse(url) for url in urls]
+        if None in parsed:
+            raise SettingsError(f"{urls[parsed.index(None)]!r} is not an http or https URL")
+        return self.engine.add([url for url in parsed if url is not None])
+
+    def stats(self) -> CrawlStats:
+        return self.engine.stats()
+
+    def _hear(self, url: str, row: PageRow, page: Page | None) -> None:
+        self._pages.append(_crawled(url, row, page))
+        self.engine.is_paused = len(self._pages) >= PAGES_AHEAD
+        self._news.set()
+
+    async def __aiter__(self) -> AsyncIterator[CrawledPage]:
+        assert self._task is not None
+        if not self._is_read:
+            self._is_read = True
+            self.engine.outcomes.listeners.append(self._hear)
+        while True:
+            while self._pages:
+                yield self._pages.popleft()
+            self.engine.is_paused = False
+            if self._task.done():
+                if not self._pages:
+                    break
+                continue
+            self._news.clear()
+            await self._news.wait()
+        await self._task
+
+
+def _crawled(url: str, row: PageRow, page: Page | None) -> CrawledPage:
+    return CrawledPage(
+        url=url,
+        status=row.status,
+        title=row.title,
+        language=row.language,
+        content_type=row.essence,
+        size_bytes=row.size_bytes,
+        depth=row.depth,
+        text=page.text if page else "",
+        links=page.links.hrefs if page else (),
+        duplicate_of=row.original,
+    )

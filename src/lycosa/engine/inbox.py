@@ -1,0 +1,47 @@
+"""The inbox of a collection: URLs that others ask for, as files that appear whole and are taken whole.
+
+`lycosa add` writes here whether a crawl runs or not; the engine looks every second and at its start. A file is removed
+only after its URLs are in the frontier's batch; the seen test makes taking one twice harmless.
+"""
+
+import os
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from lycosa.errors import StoreError
+from lycosa.web.url import Url, parse
+
+FOLDER = "inbox"
+MOST_FILES = 100  # taken at a time
+
+
+class Inbox:
+    """The inbox of the collection at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = path / FOLDER
+        self._taken: list[Path] = []
+
+    def put(self, urls: Iterable[str]) -> None:
+        """Leaves URLs for the crawl."""
+        try:
+            self._folder.mkdir(exist_ok=True)
+            name = uuid.uuid4().hex
+            whole = self._folder / f"{name}.part"
+            whole.write_text("".join(f"{url}\n" for url in urls))
+            whole.rename(self._folder / f"{name}.urls")
+        except OSError as error:
+            raise StoreError(f"cannot write to {self._folder}: {error.strerror}") from error
+
+    def take(self) -> list[Url]:
+        """The URLs left here since the last look."""
+        for path in self._taken:
+            path.unlink(missing_ok=True)
+        self._taken = []
+        if not self._folder.is_dir():
+            return []
+        names = sorted(entry.name for entry in os.scandir(self._folder) if entry.name.endswith(".urls"))[:MOST_FILES]
+        self._taken = [self._folder / name for name in names]
+        lines = [line for path in self._taken for line in path.read_text().splitlines()]
+        return [url for line in lines if (url := parse(line))]

@@ -1,0 +1,152 @@
+"""What a collection can be asked from outside, beside a running crawl or without one: counts, hosts, and why.
+
+Reads the committed state only. Every URL has an answer: known or not, where it is, and for what reason.
+"""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from lycosa.engine.counters import KEY as COUNTERS_KEY
+from lycosa.engine.counters import Totals
+from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.frontier.rows import HostRow, UrlRow, UrlState, unpack_host
+from lycosa.records import Family
+from lycosa.settings import CrawlSettings, merge, read_file
+from lycosa.store import Collection
+from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlLimits
+from lycosa.web.url import Url, from_key, parse, url_key
+
+
+class HostView(msgspec.Struct, frozen=True):
+    """One host for the eye."""
+
+    host: str
+    queued: int
+    pages: int
+    requests: int
+    failed: int
+    bytes: int
+    mean_s: float
+    address: str
+    robots: str
+    waits: str
+
+
+def totals(collection: Collection) -> Totals:
+    row = collection.state.get(Family.META, COUNTERS_KEY)
+    return msgspec.json.decode(row, type=Totals) if row else Totals()
+
+
+def hosts(collection: Collection, *, now_unix: float | None = None) -> Iterator[HostView]:
+    """Every host of a collection, in the order of their names from the top-level domain on."""
+    now = time.time() if now_unix is None else now_unix
+    for key, packed in collection.state.walk(Family.HOST):
+        row = unpack_host(packed)
+        yield HostView(
+            host=from_key(key + b"\0"),
+            queued=row.queued,
+            pages=row.pages,
+            requests=row.requests,
+            failed=row.failed,
+            bytes=row.bytes,
+            mean_s=row.seconds / row.requests if row.requests else 0.0,
+            address=row.address,
+            robots=_robots_words(row),
+            waits=_waits(row, now),
+        )
+
+
+def _robots_words(row: HostRow) -> str:
+    if row.robots is None:
+        return "not known yet"
+    rules = len(row.robots.allow) + len(row.robots.disallow)
+    delay = f", Crawl-delay {row.robots.crawl_delay_s:g} s" if row.robots.crawl_delay_s else ""
+    return (f"{rules} rules" if rules else "no rules") + delay
+
+
+def _waits(row: HostRow, now: float) -> str:
+    if row.gave_up:
+        return f"given up: {row.gave_up}"
+    if row.wait_until > now:
+        return f"until {time.strftime('%H:%M:%S', time.localtime(row.wait_until))}: {row.wait_reason}"
+    return ""
+
+
+def settings_of(collection: Collection) -> CrawlSettings:
+    """The settings in force."""
+    return merge(read_file(collection.settings_path))
+
+
+def why(collection: Collection, text: str) -> list[str]:
+    """Sentences that say where a URL is and why."""
+    url = parse(text)
+    if url is None:
+        return [f"{text!r} is not an http or https URL, so it is never asked for"]
+    key = url_key(url.href)
+    lines = [url.href]
+    packed_host = collection.state.get(Family.HOST, key[: key.index(b"\0", 2)])
+    host = unpack_host(packed_host) if packed_host else None
+    packed = collection.state.get(Family.URL, key)
+    if packed is None:
+        lines.append(_unknown(collection, url))
+    else:
+        lines += _known(UrlRow.unpack(packed), host)
+    page = collection.state.get(Family.PAGE, key)
+    if page is not None:
+        lines += _page(unpack_page(page))
+    if host is not None:
+        lines.append(f"host: {host.pages:,} pages, {host.queued:,} queued, robots.txt {_robots_words(host)}")
+        if waits := _waits(host, time.time()):
+            lines.append(f"host waits {waits}")
+    return lines
+
+
+def _unknown(collection: Collection, url: Url) -> str:
+    s = settings_of(collection)
+    seeds = [seed for text in s.seeds if (seed := parse(text))]
+    limits = UrlLimits(
+        include=tuple(s.include),
+        exclude=tuple(s.exclude),
+        skip_extensions=frozenset(s.skip_extensions),
+        max_url_bytes=s.max_url_bytes,
+        max_path_segments=s.max_path_segments,
+        max_segment_repeats=s.max_segment_repeats,
+    )
+    for url_filter in (Scope(ScopeKind(s.scope), seeds), ShapeFilter(limits)):
+        reason = url_filter.reason(url)
+        if reason is not None:
+            return f"dropped: {reason} (scope {s.scope} of {', '.join(s.seeds)})"
+    depth = f", or lies deeper than {s.depth}" if s.depth is not None else ""
+    return f"not known: no page that was read links to it{depth}"
+
+
+def _known(row: UrlRow, host: HostRow | None) -> list[str]:
+    depth = f"depth {row.depth}"
+    if row.state is UrlState.QUEUED:
+        if host is not None and host.gave_up:
+            return [f"dropped: its host was given up ({host.gave_up}); {depth}"]
+        return [f"queued, {depth}"]
+    words = {UrlState.DONE: "done", UrlState.FAILED: "failed", UrlState.DROPPED: "dropped"}[row.state]
+    return [f"{words}{f': {row.reason}' if row.reason else ''}, {depth}"]
+
+
+def _page(row: PageRow) -> list[str]:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.fetched_s))
+    lines = [f"asked {when}: status {row.status or 'none'}, {row.size_bytes:,} bytes {row.essence}".rstrip()]
+    if row.title:
+        lines.append(f"title: {row.title}")
+    if row.location:
+        lines.append(f"redirects to {row.location}")
+    if row.original:
+        lines.append(f"the same document as {row.original}")
+    if row.truncated:
+        lines.append(f"cut off: {row.truncated}")
+    return lines
+
+
+def open_to_read(path: Path) -> Collection:
+    """A collection as it is now, beside whoever writes it."""
+    return Collection.open(path, read_only=True)
