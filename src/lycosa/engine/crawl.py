@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from lycosa import __version__
 from lycosa.engine.engine import Engine
 from lycosa.engine.pages import PageRow
-from lycosa.engine.parts import Statistics, usual_parts
+from lycosa.engine.parts import Parts, Statistics, usual_parts
 from lycosa.engine.stats import CrawlStats
 from lycosa.errors import SettingsError
 from lycosa.fetch.downloader import Downloader
@@ -45,6 +45,19 @@ class CrawledPage(msgspec.Struct, frozen=True):
     duplicate_of: str
 
 
+class _Given(NamedTuple):
+    """The parts that the user brought; the others are made when the event loop runs."""
+
+    resolver: Resolver | None
+    downloader: Downloader | None
+    filters: Sequence[UrlFilter]
+    statistics: Sequence[Statistics]
+    now: Callable[[], float] | None
+
+    def parts(self, settings: CrawlSettings) -> Parts:
+        return usual_parts(settings, **self._asdict())
+
+
 class Crawl:
     """One crawl into one collection. Settings are keyword arguments, as in `lycosa.toml`."""
 
@@ -62,17 +75,9 @@ class Crawl:
     ) -> None:
         self.into = Path(into)
         base = settings or CrawlSettings()
-        self.settings = base.model_copy(
-            update=CrawlSettings(**named, seeds=[*base.seeds, *urls]).model_dump(exclude_unset=True)
-        )
-        self._make_parts = lambda: usual_parts(
-            self.settings,
-            resolver=resolver,
-            downloader=downloader,
-            filters=filters,
-            statistics=statistics,
-            now=now,
-        )
+        wanted = CrawlSettings(**named, seeds=(*base.seeds, *urls))
+        self.settings = base.model_copy(update=wanted.model_dump(exclude_unset=True))
+        self._given = _Given(resolver, downloader, filters, statistics, now)
         self._pages: deque[CrawledPage] = deque()
         self._news = asyncio.Event()
         self._task: asyncio.Task[CrawlStats] | None = None
@@ -95,7 +100,7 @@ class Crawl:
         self._collection = Collection.create(self.into, warc_info=info, warc_bytes=s.warc_bytes)
         try:
             self._collection.save_settings(to_toml(s))
-            self._engine = Engine(self._collection, s, self._make_parts())
+            self._engine = Engine(self._collection, s, self._given.parts(s))
         except BaseException:
             self._collection.close()
             raise

@@ -48,7 +48,7 @@ class Outcomes:
         self._following = Following(
             agent=s.agent, images=s.images, obeys_nofollow=s.nofollow, max_url_bytes=s.max_url_bytes
         )
-        self.sifter = Sifter(filters, s.max_url_bytes)
+        self.sifter = Sifter(filters, s.max_url_bytes, engine.counters.dropped)
         self._decoded_cap = s.body_bytes * DECODED_FACTOR
         self.listeners: list[Listener] = []
 
@@ -193,7 +193,7 @@ class Outcomes:
             self._frontier.set_robots(host, rules, until_unix=engine.now_unix() + ROBOTS_FOR_S, now=now)
             host.row.tries = 0
             if self._settings.sitemaps:
-                self._admit_sitemaps(rules.sitemaps, depth=0)
+                self._admit_sitemaps(rules.sitemaps, host.host, depth=0)
             self._release(lease, response)
             return
         self._robots_unreachable(lease, response)
@@ -227,10 +227,11 @@ class Outcomes:
 
     # sitemaps
 
-    def _admit_sitemaps(self, urls: Sequence[str], *, depth: int) -> None:
-        """Sitemaps are asked for wherever robots.txt names them, as long as their host is within the crawl."""
-        wanted = [url.href for text in urls if (url := parse(text))]
-        kept = self.sifter.sift(wanted)
+    def _admit_sitemaps(self, urls: Sequence[str], host: str, *, depth: int) -> None:
+        """A host's own sitemaps are asked for even where the scope is a folder of it; others must be in scope."""
+        found = [url for text in urls if (url := parse(text))]
+        kept = [url for url in found if url.host == host]
+        kept += self.sifter.sift([url.href for url in found if url.host != host])
         if kept:
             self._frontier.admit(kept, depth=depth, kind=Kind.SITEMAP, now=self._engine.now())
 
@@ -247,7 +248,7 @@ class Outcomes:
         urls = [each.url for each in found.entries]
         if found.is_index:
             if entry.depth < SITEMAP_DEPTH:
-                self._admit_sitemaps(urls, depth=entry.depth + 1)
+                self._admit_sitemaps(urls, lease.host.host, depth=entry.depth + 1)
         elif self._settings.depth is None or self._settings.depth >= 1:
             parsed = [url.href for text in urls if (url := parse(text))]
             self._frontier.admit(self.sifter.sift(parsed), depth=1, now=self._engine.now())

@@ -84,11 +84,11 @@ def base_of(url: str, base_href: str | None) -> str:
 class Sifter:
     """Joins hrefs and keeps the URLs that are wanted and were not seen a moment ago; counts what it drops by reason."""
 
-    def __init__(self, filters: Sequence[UrlFilter], max_url_bytes: int) -> None:
+    def __init__(self, filters: Sequence[UrlFilter], max_url_bytes: int, dropped: "Counter[str]") -> None:
         self.filters = list(filters)
         self._max_url_bytes = max_url_bytes
         self._recent = Recent()
-        self.dropped: Counter[str] = Counter()
+        self.dropped = dropped
 
     def wanted(self, links: LinkRow, url: str) -> list[Url]:
         """The URLs behind a document's hrefs that may be new."""

@@ -12,6 +12,7 @@ import msgspec
 from lycosa.engine.counters import KEY as COUNTERS_KEY
 from lycosa.engine.counters import Totals
 from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.stats import CrawlStats
 from lycosa.frontier.rows import HostRow, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
@@ -150,3 +151,25 @@ def _page(row: PageRow) -> list[str]:
 def open_to_read(path: Path) -> Collection:
     """A collection as it is now, beside whoever writes it."""
     return Collection.open(path, read_only=True)
+
+
+def stats_of(collection: Collection) -> CrawlStats:
+    """The counts of a collection, as far as they are committed."""
+    t = totals(collection)
+    return CrawlStats(
+        pages=t.pages,
+        bytes=t.bytes,
+        requests=t.requests,
+        queued=t.queued,
+        known=t.known,
+        duplicates=t.duplicates,
+        redirects=t.redirects,
+        not_modified=t.not_modified,
+        hosts=t.hosts,
+        failed=t.failed,
+        dropped=t.dropped,
+        types=t.types,
+        languages=t.languages,
+        statuses=t.statuses,
+        seconds=t.seconds,
+    )

@@ -6,6 +6,7 @@ with it. Requests of one connection are answered one after the other.
 """
 
 import asyncio
+import os
 import socket
 import ssl
 import time
@@ -114,7 +115,8 @@ class Connection(asyncio.Protocol):
         self._drained = asyncio.Event()
         self._drained.set()
         self._is_new = True
-        self._received = 0.0
+        self._received = self._left = 0.0
+        self._descriptor: int | None = None
         self._target = b""
         self._headers: dict[bytes, bytes] = {}
 
@@ -127,6 +129,8 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(high=0)  # so that `resume_writing` means: the last byte has left
+        if self.transport.get_extra_info("ssl_object") is None:
+            self._descriptor = self.transport.get_extra_info("socket").fileno()
         self._server.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -143,11 +147,13 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._drained.set()
+        self._left = time.monotonic()
         if self._job is not None and self._task is None:
             self._finish()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._server.connections.discard(self)
+        self._left = time.monotonic()
         self._drained.set()
         if self._task:
             self._task.cancel()
@@ -252,10 +258,23 @@ class Connection(asyncio.Protocol):
                 sent = min(due, len(data))
 
     def write(self, data: bytes) -> None:
+        """Sends; what fits leaves now: the event loop would wait for the end of its turn, and `end` would be wrong."""
         self._sent += len(data)
-        self.transport.write(data)
-        if self._drained.is_set() and self._task is None:  # it left at once
+        self._left = time.monotonic()
+        rest = data[self._send_now(data) :]
+        if rest:
+            self.transport.write(rest)
+        if self._task is None and self._drained.is_set():
             self._finish()
+
+    def _send_now(self, data: bytes) -> int:
+        """How many bytes the network took at once; none where the event loop still has some to send."""
+        if self._descriptor is None or not self._drained.is_set() or self.transport.is_closing():
+            return 0
+        try:
+            return os.write(self._descriptor, data)
+        except OSError:  # full, or gone: the event loop knows what to do
+            return 0
 
     async def drained(self) -> None:
         await self._drained.wait()
@@ -278,7 +297,7 @@ class Connection(asyncio.Protocol):
         self._server.log.add(
             Entry(
                 start=job.start,
-                end=time.monotonic(),
+                end=self._left,
                 host=self._server.canonical_name(job.host_name),
                 address=self.address,
                 path=job.target,

@@ -1,0 +1,102 @@
+"""`lycosa status`, `why`, `hosts` and `add`: what a collection can be asked, and fed, from outside.
+
+They read the committed state beside a running crawl, or without one.
+"""
+
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lycosa.errors import SettingsError
+
+ROWS = 50
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A collection: the folder a crawl went into.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(status)
+    app.command()(why)
+    app.command()(hosts)
+    app.command()(add)
+
+
+def status(into: Folder, json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+    """What a collection holds and what is still queued."""
+    from lycosa.cli.summary import as_json, summary
+    from lycosa.engine.views import open_to_read, stats_of
+
+    with open_to_read(into) as collection:
+        stats = stats_of(collection)
+    if json:
+        sys.stdout.buffer.write(as_json(stats) + b"\n")
+    else:
+        print(summary(stats, into))
+
+
+def why(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Any URL, known or not.")],
+    into: Annotated[Path, typer.Option("--in", metavar="DIR", help="The collection.")],
+) -> None:
+    """Why a URL is where it is: queued, done, failed or dropped, and for what reason."""
+    from lycosa.engine.views import open_to_read
+    from lycosa.engine.views import why as reasons
+
+    with open_to_read(into) as collection:
+        first, *others = reasons(collection, url)
+    print("\n".join([first, *(f"  {line}" for line in others)]))
+
+
+def hosts(
+    into: Folder,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+    all_rows: Annotated[bool, typer.Option("--all", help=f"Show every host, not the first {ROWS}.")] = False,
+) -> None:
+    """The hosts of a collection: pages, queue, pace, and what each waits for."""
+    import msgspec
+
+    from lycosa.cli.wording import printable, size
+    from lycosa.engine.views import hosts as views
+    from lycosa.engine.views import open_to_read
+
+    with open_to_read(into) as collection:
+        rows = views(collection)
+        if json:
+            for row in rows:
+                sys.stdout.buffer.write(msgspec.json.encode(row) + b"\n")
+            return
+        print(f"{'pages':>8}{'queued':>9}{'failed':>8}{'bytes':>10}{'mean s':>8}  host")
+        for row in rows if all_rows else islice(rows, ROWS):
+            line = f"{row.pages:>8,}{row.queued:>9,}{row.failed:>8,}{size(row.bytes):>10}{row.mean_s:>8.2f}  {row.host}"
+            print(printable(line + (f"  ({row.waits})" if row.waits else ""), sys.stdout.encoding))
+        if not all_rows and next(rows, None) is not None:
+            print(f"more than {ROWS} hosts; --all shows them")
+
+
+def add(
+    into: Folder,
+    urls: Annotated[list[str] | None, typer.Argument(metavar="URL", help="URLs to crawl too.")] = None,
+    url_files: Annotated[
+        list[str] | None, typer.Option("-i", metavar="FILE", help="URLs from a file, one a line; - for standard input.")
+    ] = None,
+) -> None:
+    """Feed URLs to a crawl: to a running one at once, to a stopped one when it goes on."""
+    from lycosa.cli.url_list import read_urls
+    from lycosa.engine.inbox import Inbox
+    from lycosa.engine.views import open_to_read
+    from lycosa.web.url import parse
+
+    with open_to_read(into):
+        pass  # says so if this is no collection
+    wanted = [*(urls or []), *(url for file in url_files or [] for url in read_urls(file))]
+    if not wanted:
+        raise SettingsError("there is nothing to add: give a URL, or a file of them with -i FILE")
+    spelled = [url if "://" in url else f"https://{url}" for url in wanted]
+    for url in spelled:
+        if parse(url) is None:
+            raise SettingsError(f"{url!r} is not an http or https URL")
+    Inbox(into).put(spelled)
+    print(f"{len(spelled):,} URLs handed to {into}", file=sys.stderr)

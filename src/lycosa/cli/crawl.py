@@ -1,0 +1,86 @@
+"""`lycosa crawl`: crawls into a collection with a live view, a summary and an exit code; the same command goes on.
+
+First Ctrl-C: what is in flight may end, then commit and exit. Second: stop at once; files stay valid.
+"""
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
+
+if TYPE_CHECKING:
+    from lycosa.engine.crawl import Crawl
+    from lycosa.engine.stats import CrawlStats
+
+VIEW_EVERY_S = 0.25
+NOTHING_FETCHED, LIMIT, INTERRUPTED = 1, 3, 130
+LIMITS = ("pages", "bytes", "time")
+
+
+def register(app: typer.Typer) -> None:
+    command = with_crawl_options(run)
+    app.command(
+        name="crawl",
+        cls=CrawlCommand,
+        help="Crawl from URLs into a folder; the same command on the same folder goes on where it stopped.",
+    )(command)
+
+
+def run(order: CrawlOrder) -> None:
+    """Carries out an order and ends with its exit code."""
+    import uvloop
+
+    from lycosa.cli.summary import as_json, summary
+
+    stats, ended_by = uvloop.run(_crawl(order))
+    if order.json:
+        sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
+    elif not order.quiet:
+        print(summary(stats, order.into))
+    code = _exit_code(stats, ended_by, fail_on_limit=order.settings.fail_on_limit)
+    if code:
+        raise typer.Exit(code)
+
+
+def _exit_code(stats: "CrawlStats", ended_by: str, *, fail_on_limit: bool) -> int:
+    if ended_by == "interrupted":
+        return INTERRUPTED
+    if ended_by in LIMITS:
+        return LIMIT if fail_on_limit else 0
+    if stats.pages == 0:
+        reasons = ", ".join(f"{count} × {name}" for name, count in {**stats.failed, **stats.dropped}.items())
+        print(f"lycosa: nothing could be fetched ({reasons or 'no page was found'})", file=sys.stderr)
+        return NOTHING_FETCHED
+    return 0
+
+
+async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
+    import asyncio
+    import signal
+
+    from lycosa.cli.progress import view_on
+    from lycosa.engine.crawl import Crawl
+
+    view = view_on(sys.stderr, quiet=order.quiet)
+    async with Crawl(into=order.into, settings=order.settings) as crawl:
+        loop = asyncio.get_running_loop()
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signum, crawl.stop, "interrupted")
+        shower = loop.create_task(_show(crawl, view.show))
+        try:
+            stats = await crawl.finish()
+        finally:
+            shower.cancel()
+            view.close()
+    return stats, crawl.engine.stopped_by
+
+
+async def _show(crawl: "Crawl", show: "object") -> None:
+    import asyncio
+
+    assert callable(show)
+    while True:
+        show(crawl.stats())
+        await asyncio.sleep(VIEW_EVERY_S)

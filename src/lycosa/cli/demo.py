@@ -1,0 +1,71 @@
+"""`lycosa demo`: the simulated web, a crawl of it with the live view, the summary, and what to try on what it left."""
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lycosa.cli.crawl_options import CrawlOrder
+from lycosa.errors import LycosaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(demo)
+
+
+def demo(
+    into: Annotated[Path, typer.Option(metavar="DIR", help="Where the collection goes.")] = Path("lycosa-demo"),
+    seconds: Annotated[float, typer.Option(help="How long to crawl.")] = 15.0,
+    hosts: Annotated[int, typer.Option(help="Hosts of the simulated web.")] = 200,
+) -> None:
+    """Crawl a simulated web for some seconds, to see what it looks like."""
+    from lycosa.cli import crawl
+    from lycosa.settings import CrawlSettings
+
+    with _simulated_web(hosts) as (port, dns_port):
+        settings = CrawlSettings(
+            seeds=(f"http://h0.sim:{port}/",),
+            scope="any",
+            delay_s=0.2,
+            time_s=seconds,
+            dns=(f"127.0.0.1:{dns_port}",),
+            allow_private=("127.0.0.0/8",),
+        )
+        crawl.run(CrawlOrder(settings, _fresh(into)))
+
+
+def _fresh(into: Path) -> Path:
+    """`into`, or the next free name beside it: every demo has a web of its own."""
+    number, path = 1, into
+    while path.exists():
+        number += 1
+        path = into.with_name(f"{into.name}-{number}")
+    return path
+
+
+@contextmanager
+def _simulated_web(hosts: int) -> "Iterator[tuple[int, int]]":
+    """The simulated web in a process of its own; (port, DNS port)."""
+    shape = ["--hosts", str(hosts), "--pages", str(hosts * 400), "--rtt", "30", "--rtt-spread", "0.5"]
+    command = [sys.executable, "-m", "lycosa", "simweb", *shape, "--port", "0", "--dns-port", "0", "--json"]
+    process = subprocess.Popen(  # in a session of its own: Ctrl-C is for the crawl
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    try:
+        ready = process.stdout.readline()
+        if not ready:
+            raise LycosaError("the simulated web did not start: try `lycosa simweb` to see why")
+        ports = json.loads(ready)
+        print(f"a simulated web of {hosts:,} hosts and {hosts * 400:,} pages is up", file=sys.stderr)
+        yield ports["port"], ports["dns_port"]
+    finally:
+        process.terminate()
+        process.wait(timeout=10)

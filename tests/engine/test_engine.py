@@ -1,0 +1,190 @@
+"""The whole crawl on the in-memory web: complete, polite, each page once, whatever goes wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from lycosa.engine.views import hosts, open_to_read, stats_of, why
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.truth import truth
+from tests.engine.memory_crawl import crawl, front
+
+WEB = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, robots={"delay": 0.2}))
+
+
+def test_crawl_reaches_exactly_the_truth_each_page_once_and_politely(tmp_path: Path) -> None:
+    result = crawl(WEB, tmp_path / "c", front(WEB))
+    fetched = result.fetched()
+    assert set(fetched) == truth(WEB, [front(WEB)], scope="any").pages
+    assert set(fetched.values()) == {1}
+    assert audit(WEB.settings, result.entries, Rules()).is_clean
+    assert result.stats.queued == 0
+    assert result.ended_by == ""
+
+
+@pytest.mark.parametrize("scope", ["host", "domain", "prefix"])
+def test_scope_limits_the_crawl_to_its_truth(tmp_path: Path, scope: str) -> None:
+    seed = front(WEB) if scope != "prefix" else WEB.linker.origin(0) + WEB.layout.folder(0, 1).path
+    result = crawl(WEB, tmp_path / "c", seed, scope=scope)
+    assert set(result.fetched()) == truth(WEB, [seed], scope=scope).pages
+
+
+def test_several_slots_and_a_delay_stay_within_the_rules(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, rtt_ms=300, rtt_spread=0.5))
+    result = crawl(web, tmp_path / "c", front(web), per_host=3, delay_s=0.5, per_ip=4, ip_delay_s=0.05)
+    found = audit(web.settings, result.entries, Rules(delay_s=0.5, per_host=3, per_ip=4, ip_delay_s=0.05))
+    assert found.is_clean, found.broken()
+    assert max(finding.largest_overlap for finding in found.hosts) == 3
+
+
+def test_same_web_and_settings_give_the_same_pages_and_digests(tmp_path: Path) -> None:
+    digests = []
+    for name in ("one", "two"):
+        crawl(WEB, tmp_path / name, front(WEB))
+        with open_to_read(tmp_path / name) as collection:
+            from lycosa.engine.pages import unpack_page
+            from lycosa.records import Family
+
+            rows = {key: unpack_page(row) for key, row in collection.state.walk(Family.PAGE)}
+            digests.append({key: (row.status, row.payload_sha1) for key, row in rows.items()})
+    assert digests[0] == digests[1]
+    assert len(digests[0]) > 500
+
+
+def test_page_limit_is_exact_and_counts_over_the_collection(tmp_path: Path) -> None:
+    first = crawl(WEB, tmp_path / "c", front(WEB), pages=100)
+    assert first.stats.pages == 100
+    assert first.ended_by == "pages"
+    second = crawl(WEB, tmp_path / "c", front(WEB), pages=150)
+    assert second.stats.pages == 150
+    assert second.stats.run_pages == 50
+
+
+def test_stopped_crawl_goes_on_without_fetching_anything_again(tmp_path: Path) -> None:
+    first = crawl(WEB, tmp_path / "c", front(WEB), act=lambda c: c.stop(), after=200)
+    second = crawl(WEB, tmp_path / "c", front(WEB))
+    both = first.fetched() + second.fetched()
+    assert set(both) == truth(WEB, [front(WEB)], scope="any").pages
+    assert set(both.values()) == {1}
+    assert second.stats.pages == len([e for r in (first, second) for e in r.entries if e.status == 200]) - _special(
+        [*first.entries, *second.entries]
+    )
+
+
+def _special(entries: list) -> int:  # type: ignore[type-arg]
+    return sum(e.status == 200 and e.path.endswith(("robots.txt", "sitemap.xml", ".gz")) for e in entries)
+
+
+def test_restart_waits_a_full_delay_before_a_known_host_is_asked(tmp_path: Path) -> None:
+    crawl(WEB, tmp_path / "c", front(WEB), pages=20)
+    second = crawl(WEB, tmp_path / "c", front(WEB), pages=40, delay_s=3.0)
+    first_start = {e.host: e.start for e in reversed(second.entries)}
+    assert first_start["h0.sim"] >= 3.0
+
+
+def test_depth_limit_stops_at_its_depth(tmp_path: Path) -> None:
+    result = crawl(WEB, tmp_path / "c", front(WEB), depth=1, sitemaps=False)
+    direct = crawl(WEB, tmp_path / "d", front(WEB), depth=0, sitemaps=False)
+    assert len(direct.fetched()) == 1
+    assert 10 < len(result.fetched()) < 200
+    assert result.stats.dropped["depth"] > 0
+
+
+def test_documents_that_are_copies_are_stored_once(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, mirrors=0.2))
+    result = crawl(web, tmp_path / "c", front(web))
+    fetched = set(result.fetched())
+    assert fetched == truth(web, [front(web)], scope="any").pages
+    bodies = {}
+    for url in fetched:
+        host = int(url.partition("://h")[2].partition(".")[0])
+        bodies[url] = web.answer(host, url.partition(":8800")[2]).body
+    assert result.stats.duplicates == len(bodies) - len(set(bodies.values()))
+    assert result.stats.duplicates > 20
+
+
+def test_busy_hosts_are_left_alone_and_complete_in_the_end(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=6, pages=300, seed=3, trouble={"unavailable": 0.5, "too-many": 0.5}))
+    result = crawl(web, tmp_path / "c", front(web))
+    assert set(result.fetched()) == truth(web, [front(web)], scope="any").pages
+    found = audit(web.settings, result.entries, Rules())
+    assert found.is_clean, found.broken()
+    assert result.fetched(503, 429)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        ("hang", "first-byte-timeout"),
+        ("reset", "reset"),
+        ("error", "500"),
+        ("not-found", "404"),
+        ("header-flood", "headers-too-large"),
+        ("drip", "total-timeout"),
+    ],
+)
+def test_trouble_is_tried_as_the_table_says_then_told(tmp_path: Path, trouble: str, reason: str) -> None:
+    web = SimWeb(SimSettings(hosts=4, pages=200, seed=3, trouble={trouble: 0.1}))
+    result = crawl(web, tmp_path / "c", front(web))
+    expected = truth(web, [front(web)], scope="any")
+    assert set(result.fetched()) >= expected.pages
+    assert result.stats.failed == {reason: len(expected.troubled)}
+    assert result.stats.queued == 0
+    assert audit(web.settings, result.entries, Rules()).is_clean
+
+
+def test_pages_that_come_odd_do_not_stop_the_crawl(tmp_path: Path) -> None:
+    odd = dict.fromkeys(("truncated", "wrong-length", "endless", "bomb", "redirect-loop", "huge", "deep"), 0.05)
+    web = SimWeb(SimSettings(hosts=3, pages=150, seed=3, trouble=odd))
+    result = crawl(web, tmp_path / "c", front(web))
+    assert result.stats.queued == 0
+    assert set(result.fetched()) >= truth(web, [front(web)], scope="any").pages
+
+
+def test_hosts_whose_rules_cannot_be_had_are_not_crawled(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=8, pages=400, seed=3, robots={"error": 0.4}))
+    result = crawl(web, tmp_path / "c", *(front(web, host) for host in range(8)))
+    assert set(result.fetched()) == truth(web, [front(web, host) for host in range(8)], scope="any").pages
+    assert audit(web.settings, result.entries, Rules()).is_clean
+    assert result.stats.dropped["robots-unreachable"] > 0
+    assert result.stats.queued == 0
+
+
+def test_names_that_fail_are_told(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=8, pages=400, seed=3, dns={"servfail": 0.4}))
+    result = crawl(web, tmp_path / "c", *(front(web, host) for host in range(8)))
+    assert set(result.fetched()) == truth(web, [front(web, host) for host in range(8)], scope="any").pages
+    assert set(result.stats.failed) == {"dns"}
+
+
+def test_private_addresses_are_refused_without_leave(tmp_path: Path) -> None:
+    result = crawl(WEB, tmp_path / "c", front(WEB), allow_private=[])
+    assert result.entries == []
+    assert result.stats.failed == {"address-refused": 1}
+
+
+def test_urls_fed_to_a_running_crawl_are_crawled(tmp_path: Path) -> None:
+    seed, other = front(WEB), front(WEB, 5)
+    result = crawl(WEB, tmp_path / "c", seed, scope="host", act=lambda c: c.add(other), after=5)
+    assert set(result.fetched()) == truth(WEB, [seed, other], scope="host").pages
+
+
+def test_memory_of_hosts_is_bounded_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lycosa.frontier.frontier.HOSTS_MOST", 5)
+    monkeypatch.setattr("lycosa.frontier.frontier.Frontier.__init__.__kwdefaults__", {"hosts_most": 5})
+    web = SimWeb(SimSettings(hosts=40, pages=800, seed=3))
+    result = crawl(web, tmp_path / "c", front(web), delay_s=0.1)
+    assert set(result.fetched()) == truth(web, [front(web)], scope="any").pages
+    assert set(result.fetched().values()) == {1}
+
+
+def test_views_tell_counts_hosts_and_reasons(tmp_path: Path) -> None:
+    result = crawl(WEB, tmp_path / "c", front(WEB), scope="host")
+    with open_to_read(tmp_path / "c") as collection:
+        assert stats_of(collection).pages == result.stats.pages
+        assert [view.host for view in hosts(collection)] == ["http://h0.sim:8800"]
+        assert any("done" in line for line in why(collection, front(WEB)))
+        assert any("out-of-scope" in line for line in why(collection, front(WEB, 1)))
+        assert any("not known" in line for line in why(collection, front(WEB) + "nowhere.html"))
+        assert "never asked for" in why(collection, "mailto:x@y")[0]
