@@ -1,0 +1,183 @@
+"""The options of `lycosa crawl`, and how they become one order: settings, folder, and how to show it.
+
+Options that set something carry their setting's name as parameter name and pass what the user typed on as text; the
+schema reads it, so that file, environment and command line take the same spellings and give the same sentences.
+`with_crawl_options(run)` is the command; `run` gets the finished `CrawlOrder`.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from ipaddress import ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+from typer.core import TyperCommand
+
+from lycosa.errors import SettingsError
+
+if TYPE_CHECKING:
+    from lycosa.settings import CrawlSettings, Source
+
+SETTINGS_FILE = "lycosa.toml"
+ALLOW_PRIVATE = "--allow-private"
+
+
+class CrawlOrder(NamedTuple):
+    """What the user asked for."""
+
+    settings: "CrawlSettings"
+    into: Path
+    json: bool = False
+    quiet: bool = False
+
+
+class CrawlCommand(TyperCommand):
+    """A command in which `--allow-private` may stand alone or before a network."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        return super().parse_args(ctx, spell_out(args))
+
+
+def spell_out(words: list[str]) -> list[str]:
+    """A bare `--allow-private` gets the word it stands for, unless the next word is a network."""
+    spelled: list[str] = []
+    for at, word in enumerate(words):
+        if word == "--":
+            return spelled + words[at:]
+        is_bare = word == ALLOW_PRIVATE and not _is_network("".join(words[at + 1 : at + 2]))
+        spelled.append(f"{word}=private" if is_bare else word)
+    return spelled
+
+
+def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]:
+    """The command `crawl`; register it with `cls=CrawlCommand`."""
+
+    def crawl(
+        context: typer.Context,
+        seeds: Annotated[
+            list[str] | None, typer.Argument(metavar="URL", help="Where to start; without a scheme it is https.")
+        ] = None,
+        into: Annotated[Path | None, typer.Option(metavar="DIR", help="The collection: made, or gone on with.")] = None,
+        url_files: Annotated[
+            list[str] | None, typer.Option("-i", metavar="FILE", help="URLs from a file, one a line; - reads stdin.")
+        ] = None,
+        scope: Annotated[
+            str | None, typer.Option(metavar="WORD", help="How far: host, domain, prefix or any [host].")
+        ] = None,
+        include: Annotated[
+            list[str] | None, typer.Option(metavar="PATTERN", help="Only URLs like this: '/blog/*'. Repeatable.")
+        ] = None,
+        exclude: Annotated[
+            list[str] | None, typer.Option(metavar="PATTERN", help="No URLs like this: '*.pdf'. Repeatable.")
+        ] = None,
+        images: Annotated[bool | None, typer.Option("--images/--no-images", help="Images of pages too [no].")] = None,
+        sitemaps: Annotated[bool | None, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps [yes].")] = None,
+        pages: Annotated[str | None, typer.Option(metavar="N", help="Stop after N pages; none: no limit.")] = None,
+        depth: Annotated[str | None, typer.Option(metavar="N", help="At most N links from a seed.")] = None,
+        time_s: Annotated[str | None, typer.Option("--time", metavar="TIME", help="Stop after 90, 10m or 2h.")] = None,
+        bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Stop after 500MB or 2GiB.")] = None,
+        pages_per_host: Annotated[str | None, typer.Option(metavar="N", help="At most N pages of a host.")] = None,
+        wait: Annotated[
+            bool | None, typer.Option("--wait/--no-wait", help="Wait for hosts that do not answer [no].")
+        ] = None,
+        fail_on_limit: Annotated[
+            bool | None,
+            typer.Option("--fail-on-limit/--no-fail-on-limit", help="Exit with 3 when a limit ended it [no]."),
+        ] = None,
+        delay_s: Annotated[
+            str | None, typer.Option("--delay", metavar="S", help="Pause between two requests to a host [1].")
+        ] = None,
+        per_host: Annotated[
+            str | None, typer.Option(metavar="N", help="Requests at a time to a host; more on your own only [1].")
+        ] = None,
+        ip_delay_s: Annotated[
+            str | None, typer.Option("--ip-delay", metavar="S", help="Pause between two requests to an address [0].")
+        ] = None,
+        per_ip: Annotated[str | None, typer.Option(metavar="N", help="Requests at a time to an address [4].")] = None,
+        agent: Annotated[str | None, typer.Option(metavar="NAME", help="Name for robots.txt [lycosa].")] = None,
+        contact: Annotated[
+            str | None, typer.Option(metavar="WHERE", help="URL or e-mail where site owners reach you.")
+        ] = None,
+        robots: Annotated[bool | None, typer.Option("--robots/--no-robots", help="Obey robots.txt [yes].")] = None,
+        bandwidth_bytes_s: Annotated[
+            str | None, typer.Option("--bandwidth", metavar="SIZE", help="Most bytes a second in all: 2MB.")
+        ] = None,
+        dns: Annotated[
+            list[str] | None, typer.Option(metavar="HOST:PORT", help="Ask this name server. Repeatable.")
+        ] = None,
+        allow_private: Annotated[
+            list[str] | None,
+            typer.Option(ALLOW_PRIVATE, metavar="[CIDR]", help="Private networks, or this one, may be asked."),
+        ] = None,
+        durability: Annotated[
+            str | None, typer.Option(metavar="WORD", help="Survives: process (its end) or power (loss) [process].")
+        ] = None,
+        config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings as TOML; options win.")] = None,
+        json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output at the end.")] = False,
+        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    ) -> None:
+        """Crawl from URLs into a folder. The same command again goes on where it stopped."""
+        if into is None:
+            raise SettingsError("say where to keep the pages: --into DIR")
+        typed = {name: value for name, value in context.params.items() if value not in (None, [], ())}
+        options = {parameter.name or "": parameter.opts[0] for parameter in context.command.params}
+        settings = gather(typed, into=into, config=config, url_files=url_files or [], options=options)
+        run(CrawlOrder(settings, into, json=json, quiet=quiet))
+
+    return crawl
+
+
+def gather(
+    typed: Mapping[str, object],
+    *,
+    into: Path,
+    config: Path | None = None,
+    url_files: list[str] | None = None,
+    options: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> "CrawlSettings":
+    """Defaults < the collection's settings < `config` < environment < what was typed; URLs add to the collection's.
+
+    `typed` may hold more than settings; `options` says how each is spelled on the command line.
+    """
+    from lycosa.cli.url_list import read_urls
+    from lycosa.settings import CrawlSettings, Source, from_environment, merge, read_file
+
+    spellings = {**(options or {}), "seeds": "the list of URLs"}
+    given = {name: value for name, value in typed.items() if name in CrawlSettings.model_fields}
+    listed = [url for file in url_files or [] for url in read_urls(file)]
+    if listed:
+        given["seeds"] = [*_texts(given.get("seeds")), *listed]
+    kept = _kept(into)
+    sources = [
+        kept or Source({}),
+        read_file(config) if config else Source({}),
+        from_environment(os.environ if environ is None else environ),
+        Source(given, lambda name: spellings.get(name, name)),
+    ]
+    settings = merge(*sources)
+    if kept is None and not settings.seeds:
+        raise SettingsError("there is nothing to start from: give a URL, or a file of them with -i FILE")
+    seeds = (*merge(kept).seeds, *settings.seeds) if kept else settings.seeds
+    return settings.model_copy(update={"seeds": tuple(dict.fromkeys(seeds))})
+
+
+def _kept(into: Path) -> "Source | None":
+    """The settings of a collection that is there already."""
+    from lycosa.settings import read_file
+
+    file = into / SETTINGS_FILE
+    return read_file(file) if os.path.lexists(file) else None
+
+
+def _texts(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _is_network(word: str) -> bool:
+    try:
+        ip_network(word, strict=False)
+    except ValueError:
+        return word == "private"
+    return True

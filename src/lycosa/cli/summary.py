@@ -1,0 +1,93 @@
+"""What a crawl came to: a summary for people, and the same as one JSON object.
+
+Pure. The summary ends with commands to try next; all of them exist. Used by `crawl` at its end.
+"""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from lycosa.cli.wording import count, duration, most_first, rate, reason, size
+from lycosa.engine.stats import CrawlStats
+
+# The five reasons people ask for, and what the filters and the frontier call them; others are shown as they are.
+GROUPS = {
+    "out of scope": ("out-of-scope", "not-included", "excluded", "extension", "filter"),
+    "robots": ("robots", "robots-unreachable"),
+    "limit": ("limit", "depth", "pages-per-host"),
+    "duplicate": ("duplicate",),
+    "trap": ("trap", "too-long", "too-deep", "repeated-segments", "too-many-redirects"),
+}
+_GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
+
+
+def summary(stats: CrawlStats, into: Path) -> str:
+    """Several lines: what there is now, what failed and was skipped and why, what to look at next."""
+    lines = [_headline(stats, into), *_run(stats)]
+    if stats.duplicates:
+        lines.append(f"  {count(stats.duplicates)} duplicates: documents that were there already")
+    if stats.failed:
+        lines += _reasons("failed", {reason(name): many for name, many in stats.failed.items()})
+    if stats.dropped:
+        lines += _reasons("skipped", _grouped(stats.dropped), _details(stats.dropped))
+    if stats.queued:
+        lines.append(f"  {count(stats.queued)} still queued: the same command goes on with them")
+    if stats.standing:
+        lines.append(f"  {stats.standing}")
+    folder = shlex.quote(str(into))
+    return "\n".join([*lines, "next:", *_next_commands(folder)]) + "\n"
+
+
+def as_json(stats: CrawlStats, **more: object) -> bytes:
+    """One JSON object. `failed` and `dropped` are counts, `failed_by` and `dropped_by` say why."""
+    facts = msgspec.to_builtins(stats)
+    for name in ("failed", "dropped"):
+        facts[f"{name}_by"] = facts[name]
+        facts[name] = sum(facts[name].values())
+    return msgspec.json.encode({**facts, **more})
+
+
+def _headline(stats: CrawlStats, into: Path) -> str:
+    pages_per_s = stats.pages / stats.seconds if stats.seconds > 0 else 0.0
+    spent = f"{duration(stats.seconds)} ({rate(pages_per_s)} pages/s)"
+    return f"{count(stats.pages)} pages, {size(stats.bytes)} in {spent}, kept in {into}"
+
+
+def _run(stats: CrawlStats) -> list[str]:
+    """Apart from the whole only if there were earlier runs."""
+    if stats.run_pages == stats.pages and stats.run_bytes == stats.bytes:
+        return []
+    of_run = f"{count(stats.run_pages)} pages, {size(stats.run_bytes)} in {duration(stats.run_seconds)}"
+    return [f"  this run: {of_run}"]
+
+
+def _reasons(title: str, counts: Mapping[str, int], details: Mapping[str, str] | None = None) -> list[str]:
+    """A line for the sum, and one for each reason, the most frequent first."""
+    rows = most_first(counts)
+    width = max((len(count(many)) for _, many in rows), default=0)
+    lines = [f"  {count(sum(counts.values()))} {title}"]
+    return lines + [f"    {count(many):>{width}} {name}{(details or {}).get(name, '')}" for name, many in rows]
+
+
+def _grouped(dropped: Mapping[str, int]) -> dict[str, int]:
+    groups: dict[str, int] = {}
+    for name, many in dropped.items():
+        group = _GROUP_OF.get(name, reason(name))
+        groups[group] = groups.get(group, 0) + many
+    return groups
+
+
+def _details(dropped: Mapping[str, int]) -> dict[str, str]:
+    """` (3 too deep, 1 too long)` for the groups in which there is more to say than their name."""
+    details = {}
+    for group, names in GROUPS.items():
+        found = most_first({name: dropped.get(name, 0) for name in names})
+        if [reason(name) for name, _ in found] != [group] and found:
+            details[group] = " (" + ", ".join(f"{count(many)} {reason(name)}" for name, many in found) + ")"
+    return details
+
+
+def _next_commands(folder: str) -> list[str]:
+    return [f"  lycosa status {folder}", f"  lycosa hosts {folder}", f"  lycosa why URL --in {folder}"]

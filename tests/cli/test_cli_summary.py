@@ -1,0 +1,87 @@
+"""The summary of a crawl, for people and for machines."""
+
+import json
+import shlex
+from pathlib import Path
+
+from lycosa.cli.summary import GROUPS, as_json, summary
+from lycosa.engine.stats import CrawlStats, SlowHost
+from lycosa.web.scope import DropReason
+
+DONE = CrawlStats(
+    pages=1_234,
+    bytes=45_600_000,
+    seconds=192.0,
+    run_pages=1_234,
+    run_bytes=45_600_000,
+    run_seconds=192.0,
+    duplicates=12,
+    queued=45,
+    failed={"no-such-host": 3, "connect-timeout": 10},
+    dropped={"out-of-scope": 3_000, "excluded": 20, "robots": 400, "depth": 50, "too-deep": 6, "host-given-up": 2},
+    slowest=(SlowHost("slow.example", 3.0, 1),),
+)
+
+
+def test_summary_says_what_was_kept_what_failed_and_what_was_skipped() -> None:
+    assert summary(DONE, Path("my crawl")) == (
+        "1,234 pages, 45.6 MB in 3m 12s (6.4 pages/s), kept in my crawl\n"
+        "  12 duplicates: documents that were there already\n"
+        "  13 failed\n"
+        "    10 connect timeout\n"
+        "     3 no such host\n"
+        "  3,478 skipped\n"
+        "    3,020 out of scope (3,000 out of scope, 20 excluded)\n"
+        "      400 robots\n"
+        "       50 limit (50 depth)\n"
+        "        6 trap (6 too deep)\n"
+        "        2 host given up\n"
+        "  45 still queued: the same command goes on with them\n"
+        "next:\n"
+        "  lycosa status 'my crawl'\n"
+        "  lycosa hosts 'my crawl'\n"
+        "  lycosa why URL --in 'my crawl'\n"
+    )
+
+
+def test_summary_of_an_empty_crawl_has_only_what_there_is() -> None:
+    lines = summary(CrawlStats(), Path("d")).splitlines()
+    assert lines[:2] == ["0 pages, 0 B in 0.0 s (0.0 pages/s), kept in d", "next:"]
+
+
+def test_summary_of_a_second_run_tells_it_from_the_whole() -> None:
+    stats = CrawlStats(pages=100, bytes=9_000, seconds=50, run_pages=40, run_bytes=4_000, run_seconds=20)
+    assert "  this run: 40 pages, 4.0 kB in 20 s" in summary(stats, Path("d")).splitlines()
+
+
+def test_summary_says_why_a_crawl_stood_still() -> None:
+    assert "  robots of 1 host unreachable\n" in summary(CrawlStats(standing="robots of 1 host unreachable"), Path("d"))
+
+
+def test_next_commands_name_the_folder_so_that_a_shell_understands_it() -> None:
+    folder = Path("it's; mine")
+    commands = summary(CrawlStats(), folder).split("next:\n")[1].splitlines()
+    assert [shlex.split(command)[-1] for command in commands] == [str(folder)] * 3
+
+
+def test_every_reason_of_the_filters_belongs_to_one_group() -> None:
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert len(grouped) == len(set(grouped))
+    assert set(DropReason) <= set(grouped)
+
+
+def test_json_counts_failures_and_says_their_reasons() -> None:
+    facts = json.loads(as_json(DONE, stopped_by="pages"))
+    assert {name: facts[name] for name in ("pages", "bytes", "failed", "queued", "seconds", "dropped")} == {
+        "pages": 1_234,
+        "bytes": 45_600_000,
+        "failed": 13,
+        "queued": 45,
+        "seconds": 192.0,
+        "dropped": 3_478,
+    }
+    assert facts["failed_by"] == {"no-such-host": 3, "connect-timeout": 10}
+    assert facts["dropped_by"]["too-deep"] == 6
+    assert facts["slowest"] == [{"host": "slow.example", "mean_s": 3.0, "queued": 1}]
+    assert facts["stopped_by"] == "pages"
+    assert set(CrawlStats.__struct_fields__) <= set(facts)

@@ -1,0 +1,69 @@
+"""Numbers for people: short, unambiguous, and never wider than said."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lycosa.cli.wording import duration, fit, most_first, printable, rate, size
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "words"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1.0 MB"),
+        (99_949, "99.9 kB"),
+        (99_950, "100 kB"),
+        (152_400_000, "152 MB"),
+        (2 * 10**15, "2,000 TB"),
+    ],
+)
+def test_size_is_in_the_unit_that_suits_it(size_bytes: int, words: str) -> None:
+    assert size(size_bytes) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0.0 s"),
+        (0.42, "0.4 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1m 00s"),
+        (192, "3m 12s"),
+        (3599.7, "1h 00m"),
+        (7500, "2h 05m"),
+        (86_400, "1d 00h"),
+        (273_600, "3d 04h"),
+    ],
+)
+def test_duration_has_the_two_units_that_matter(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("per_s", "words"), [(0, "0.0"), (0.123, "0.12"), (8.34, "8.3"), (87.31, "87.3"), (1204.4, "1,204")]
+)
+def test_rate_has_as_many_digits_as_say_something(per_s: float, words: str) -> None:
+    assert rate(per_s) == words
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=9), min_size=1, max_size=9), st.integers(1, 60))
+def test_fit_takes_the_first_items_that_fit_and_counts_the_others(items: list[str], width: int) -> None:
+    line = fit(items, width)
+    shown = [item for item in line.split(", ") if not item.startswith("+")]
+    left_out = len(items) - len(shown)
+    assert shown == items[: len(shown)]
+    assert line.endswith(f", +{left_out}") == (left_out > 0)
+    assert len(line) <= width or len(shown) == 1
+
+
+def test_most_first_leaves_out_zeros_and_orders_equals_by_name() -> None:
+    assert most_first({"b": 1, "a": 1, "none": 0, "c": 5}) == [("c", 5), ("a", 1), ("b", 1)]
+
+
+def test_printable_takes_control_characters_and_what_the_terminal_cannot_show() -> None:
+    assert printable("wait\x1b[2Jé\n", "ascii") == "wait [2J? "
