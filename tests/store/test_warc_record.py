@@ -189,7 +189,10 @@ HTTP_CASES: dict[str, dict[str, Any]] = {
     "junk": {"header_block": b"HTTP/1.1 200 OK\r\nno colon here\r\n: no name\r\n\xff\xfe: \x00\r\n\r\n"},
     "not http": {"header_block": b"ICY 200 OK\r\n\r\n"},
     "nothing": {"header_block": b""},
-    "chunk-like": {"header_block": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "body": b"5\r\nhello\r\n0\r\n\r\n"},
+    "chunk-like": {
+        "header_block": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "body": b"5\r\nhello\r\n0\r\n\r\n",
+    },
     "large": {"header_block": b"HTTP/1.1 200 OK\r\n\r\n", "body": bytes(range(256)) * 4096},
 }
 
