@@ -1,5 +1,7 @@
 """A stored header block agrees with the stored body, and keeps what the server said."""
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +43,22 @@ def test_agreeing_two_lengths_keeps_the_right_one() -> None:
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Archive-Orig-Content-Length: 7\r\n"
         b"X-Archive-Orig-Transfer-Encoding: gzip\r\n\r\n"
     )
+
+
+def test_agreeing_header_behind_a_space_is_renamed_too() -> None:
+    block = b"HTTP/1.1 200 OK\r\n Transfer-Encoding: chunked\r\n\r\n"
+
+    assert agreeing(block, status=200, body_bytes=5) == (
+        b"HTTP/1.1 200 OK\r\n X-Archive-Orig-Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n"
+    )
+
+
+def test_agreeing_long_run_of_spaces_takes_linear_time() -> None:
+    block = b"HTTP/1.1 200 OK\r\nContent-Length:" + b" " * 300_000 + b"x\r\n" + b" " * 300_000 + b"\r\n\r\n"
+    started_s = time.process_time()
+
+    assert agreeing(block, status=200, body_bytes=5).endswith(b"Content-Length: 5\r\n\r\n")
+    assert time.process_time() - started_s < 0.5
 
 
 def test_well_formed_binary_http_gets_a_textual_status_line() -> None:

@@ -7,8 +7,8 @@ after `reopen`, whole: writing the same batch again is always right.
 After a failed write (disk full) RocksDB may refuse every later one even when space is back: reading goes on, writing
 goes on after `reopen`, which needs about as much free space as the write-ahead log holds.
 
-One process writes; others read beside it through `State.open_reader`. Used by `lycosa.store.collection`, and through
-it by the frontier and the engine, which own the meaning of keys and values.
+One process writes; others read beside it through `State.open_reader`. An open state does not survive a fork.
+Used by `lycosa.store.collection`, and through it by the frontier and the engine, which own what keys and values mean.
 """
 
 import contextlib
@@ -38,6 +38,8 @@ from lycosa.store.families import CACHE_BYTES, READER_CACHE_BYTES, database_opti
 
 # Keys a `walk` reads at a time: enough to make the seek cheap, little enough to hold.
 _WALK_KEYS = 2000
+# A reader tries again when the writer flushed or compacted meanwhile, which it does every few seconds at most.
+_TRIES = 50
 
 
 class Batch:
@@ -127,6 +129,8 @@ class State:
             self._handles = {family: self._database.get_column_family_handle(family) for family in Family}
         except Exception as error:  # the binding raises bare Exceptions
             self.close()
+            if isinstance(error, StoreError):
+                raise
             raise failure(error, path=self.path, doing="opening the state") from error
 
     def _open_writer(self) -> Rdict:
@@ -141,10 +145,36 @@ class State:
             return database
 
     def _open_reader(self) -> Rdict:
-        # A secondary instance: unlike a read-only one it is consistent across families while the writer goes on.
+        # A secondary instance: unlike a read-only one it can catch up, and is consistent when it has.
         # Its folder holds nothing but an open log, so it can go at once and no kill can leave it behind.
         with tempfile.TemporaryDirectory(prefix="lycosa-reader-") as folder:
-            return self._rocksdb(AccessType.secondary(folder), accept_torn_log=True)
+            for tries_left in reversed(range(_TRIES)):
+                before = self._version()
+                try:
+                    database = self._rocksdb(AccessType.secondary(folder), accept_torn_log=True)
+                    break
+                except Exception:  # the binding raises bare Exceptions
+                    if before == self._version() or not tries_left:  # not for a file that the writer just replaced
+                        raise
+        self._catch_up(database)
+        return database
+
+    def _catch_up(self, database: Rdict) -> None:
+        """Read until nothing moved meanwhile: a log that is flushed and deleted in between would leave a hole."""
+        for _ in range(_TRIES):
+            before = self._version()
+            database.try_catch_up_with_primary()
+            if before == self._version():
+                return
+        raise StoreError(f"the state {self.path} changes faster than it can be read: try again")
+
+    def _version(self) -> tuple[str, int]:
+        """What every flush and compaction changes: the manifest's name and size."""
+        manifest = (self.path / "CURRENT").read_text().strip()
+        try:
+            return manifest, (self.path / manifest).stat().st_size
+        except FileNotFoundError:  # replaced just now
+            return manifest, -1
 
     def _rocksdb(self, access: AccessType, *, accept_torn_log: bool) -> Rdict:
         options = database_options(is_reader=self.is_reader, accept_torn_log=accept_torn_log)
@@ -152,9 +182,9 @@ class State:
         return Rdict(str(self.path), options, families, access)
 
     def refresh(self) -> None:
-        """A reader catches up with its writer."""
+        """A reader catches up with its writer: afterwards it sees all of every batch up to some moment."""
         try:
-            self._opened().try_catch_up_with_primary()
+            self._catch_up(self._opened())
         except Exception as error:
             raise self._failed(error, "reading the state") from error
 

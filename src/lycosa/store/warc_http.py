@@ -14,7 +14,8 @@ ASIDE = b"X-Archive-Orig-"
 _WELL_FORMED = re.compile(rb"HTTP/1\.[01] (?:[^\r\n]+\r\n)+\r\n")
 _HTTP_1 = re.compile(rb"HTTP/1\.[01] ")
 _HTTP_VERSION = re.compile(rb"HTTP/(?!1\.[01] )[0-9.]+ +")
-_FRAMING = re.compile(rb"^(transfer-encoding|content-length)[ \t]*:[ \t]*([^\r\n]*?)[ \t]*\r?$", re.I | re.M)
+# Also where a line begins with a space: some readers take it for a header all the same.
+_FRAMING = re.compile(rb"^([ \t]*)((transfer-encoding|content-length)[ \t]*:([^\r\n]*))", re.I | re.M)
 _LINE_ENDS = re.compile(rb"[\r\n]+")
 
 
@@ -37,11 +38,11 @@ def agreeing(block: bytes, *, status: int, body_bytes: int) -> bytes:
     block = well_formed(block, status=status)
     framing = _FRAMING.findall(block)
     length = b"%d" % body_bytes
-    is_wrong = [name.lower() == b"transfer-encoding" or value != length for name, value in framing]
+    is_wrong = [name.lower() == b"transfer-encoding" or value.strip() != length for _, _, name, value in framing]
     if not any(is_wrong):
         return block
     verdicts = iter(is_wrong)
-    block = _FRAMING.sub(lambda found: (ASIDE if next(verdicts) else b"") + found[0], block)
+    block = _FRAMING.sub(lambda found: found[1] + (ASIDE if next(verdicts) else b"") + found[2], block)
     if all(is_wrong):
         block = block[:-2] + b"Content-Length: " + length + b"\r\n\r\n"
     return block

@@ -105,7 +105,7 @@ def revisit(
 def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> bytes:
     """The record a WARC file opens with: who wrote it, with what settings."""
     extra = b"WARC-Filename: " + _clean(filename) + b"\r\n"
-    return _member(b"warcinfo", _record_ids(1)[0], _date(created_s), extra, _FIELDS, _fields(fields))
+    return _member(b"warcinfo", _record_ids()[0], _date(created_s), extra, _FIELDS, _fields(fields))
 
 
 def _linked(
@@ -120,7 +120,7 @@ def _linked(
 ) -> list[bytes]:
     """Request, response (or revisit) and metadata; the first and the last name the response as their fellow."""
     date = _date(fetched_s)
-    request_id, response_id, metadata_id = _record_ids(3)
+    request_id, response_id, metadata_id = _record_ids()
     about = b"WARC-Target-URI: " + _uri(request.url) + b"\r\n"
     if version := _BINARY_HTTP.match(response.header_block):
         about += b"WARC-Protocol: h" + version[1] + b"\r\n"
@@ -175,12 +175,9 @@ def _date(unix_s: float) -> bytes:
     return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="microseconds")[:26].encode() + b"Z"
 
 
-def _record_ids(count: int) -> list[bytes]:
-    """Random (version 4) UUIDs; one call to the system for all records of a fetch."""
-    digits = os.urandom(16 * count).hex()
-    return [_as_uuid(digits[at : at + 32]) for at in range(0, 32 * count, 32)]
-
-
-def _as_uuid(digits: str) -> bytes:
+def _record_ids() -> tuple[bytes, bytes, bytes]:
+    """Random (version 4) UUIDs for the records of one fetch: 118 random bits that they share, and a last digit each."""
+    digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}".encode()
+    shared = f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:31]}".encode()
+    return shared + b"0", shared + b"1", shared + b"2"
