@@ -8,7 +8,8 @@ A failed page is an outcome, never an exception; a failed disk pauses the crawl 
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from lycosa.engine.committer import Committer
 from lycosa.engine.counters import KEY as COUNTERS_KEY
@@ -85,7 +86,7 @@ class Engine:
         self._pump_handle: asyncio.Handle | None = None
         self._wake_handle: asyncio.TimerHandle | None = None
         self._stopping = ""
-        self._failure: StoreError | None = None
+        self._failure: Exception | None = None
         self._finished = asyncio.Event()
         self._changed = asyncio.Event()
         self._commit_failures = 0
@@ -174,17 +175,17 @@ class Engine:
         next_inbox = self.now()
         while True:
             await asyncio.sleep(self.settings.store_interval_s)
-            if self.now() >= next_inbox:
-                next_inbox = self.now() + INBOX_EVERY_S
-                wishes = self._inbox.take()
-                if wishes:
-                    self.add(wishes)
-            self._commit()
-            limit = self._limit_reached()
-            if limit and not self._stopping:
-                self.stop(limit)
-            self._check_end()
-            self._plan_pump()
+            with self._watched():
+                if self.now() >= next_inbox and not self.committer.has_failed:
+                    next_inbox = self.now() + INBOX_EVERY_S
+                    if wishes := self._inbox.take():
+                        self.add(wishes)
+                self._commit()
+                limit = self._limit_reached()
+                if limit and not self._stopping:
+                    self.stop(limit)
+                self._check_end()
+                self._plan_pump()
 
     def _check_end(self) -> None:
         is_done = self.frontier.queued <= 0 and not self.committer.waiting
@@ -212,8 +213,21 @@ class Engine:
             self._pump_handle = self._loop.call_soon(self._pump)
 
     def _pump(self) -> None:
-        """Starts what may be started, then sleeps until a host may be asked again."""
         self._pump_handle = None
+        with self._watched():
+            self._start_all()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """A mistake in a callback ends the crawl and is raised by `run`: a crawl never hangs in silence."""
+        try:
+            yield
+        except Exception as error:  # the event loop would only log it
+            self._failure = self._failure or error
+            self._finished.set()
+
+    def _start_all(self) -> None:
+        """Starts what may be started, then sleeps until a host may be asked again."""
         if self._stopping or self._failure or self.committer.has_failed or self.is_paused:
             return
         started = 0
@@ -289,6 +303,10 @@ class Engine:
     # settling
 
     def _on_response(self, lease: Lease, request: Request | None, response: Response) -> None:
+        with self._watched():
+            self._settle(lease, request, response)
+
+    def _settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         del self._in_flight[id(lease)]
         if response.failure is Failure.CANCELLED:
             self.frontier.put_back(lease)
@@ -313,6 +331,7 @@ class Engine:
             self.committer.commit(self.now(), self._write_last)
         except StoreError as error:
             self._commit_failures += 1
+            self.collection.state.reopen()
             self.events.write("commit-failed", error=str(error), tries=self._commit_failures)
             if self._commit_failures >= COMMIT_TRIES:
                 self._failure = error

@@ -163,6 +163,10 @@ class Frontier:
             host.add(entry, room=self._room())
             touched[host.key] = host
             new += 1
+            if host.row.gave_up:
+                self.dropped[host.row.gave_up] += 1
+            else:
+                self.queued += 1
         self.known += new
         for host in touched.values():
             self._dirty[host.key] = host
@@ -170,7 +174,6 @@ class Frontier:
                 continue
             if host.place in (Place.IDLE, Place.WAITING, Place.PARKED):
                 self._settle(host, now)
-        self.queued += new
         return new
 
     def is_known(self, href: str) -> bool:
@@ -245,8 +248,8 @@ class Frontier:
             self._move(host, Place.NAME)
             self._named.setdefault(host.host, []).append(host)
             return None
-        address = self._address(mapped.address, now)
-        if mapped.failure is None and address.next_at() > now:
+        address = self._address(mapped.address) if mapped.failure is None else None
+        if address is not None and address.next_at() > now:
             self._wait_for_address(host, mapped.address, address)
             return None
         lease = self._choose(host, mapped, now, now_unix)
@@ -254,7 +257,8 @@ class Frontier:
             self._settle(host, now)
             return None
         host.slots.take()
-        address.take()
+        if address is not None:
+            address.take()
         if lease.entry is not None and lease.entry.lane is Lane.MAIN:
             host.leased.add(lease.entry.sequence)
         host.awaits_robots |= lease.kind is Kind.ROBOTS and lease.job is None
@@ -373,7 +377,7 @@ class Frontier:
             self._read_front(host)
         return bool(host.front)
 
-    def _address(self, address: str, now: float) -> Slots:
+    def _address(self, address: str) -> Slots:
         slots = self._addresses.get(address)
         if slots is None:
             slots = self._addresses[address] = Slots(self.pace.per_ip)
@@ -406,20 +410,24 @@ class Frontier:
             host.slots.not_before(now + wait_s)
         host.row.wait_reason, host.row.wait_until = (reason, now_unix + wait_s) if wait_s else ("", 0.0)
         self._touch(host)
-        slots = self._addresses[lease.address]
-        slots.give_back(ended + self.pace.ip_delay_s)
-        waiters = self._address_waiters.get(lease.address)
-        while waiters:
-            other = waiters.popleft()
-            if other.place is Place.ADDRESS:
-                self._move(other, Place.READY)
-                self._ready.append(other)
-                break
-        else:
-            self._address_waiters.pop(lease.address, None)
-            if slots.in_use == 0 and not self.pace.ip_delay_s:
-                del self._addresses[lease.address]
+        if lease.failure is None:
+            self._release_address(lease.address, ended + self.pace.ip_delay_s)
         self._settle(host, now)
+
+    def _release_address(self, address: str, free_at: float) -> None:
+        """Gives an address's slot back, to the host that has waited for it the longest."""
+        slots = self._addresses[address]
+        slots.give_back(free_at)
+        waiters = self._address_waiters.get(address)
+        while waiters:
+            host = waiters.popleft()
+            if host.place is Place.ADDRESS:
+                self._move(host, Place.READY)
+                self._ready.append(host)
+                return
+        self._address_waiters.pop(address, None)
+        if slots.in_use == 0 and not self.pace.ip_delay_s:
+            del self._addresses[address]
 
     def finish(self, lease: Lease, state: UrlState, reason: Reason = Reason.NONE) -> None:
         """The URL of the lease is settled for good."""
