@@ -5,8 +5,8 @@ READY := .venv/.ready
 
 .PHONY: crawl test lint bench-simweb clean
 
-crawl: $(READY)            ## install, then the main job
-	$(BIN)/lycosa simweb show
+crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
+	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
 
 test: lint                 ## everything CI runs: style, types, fast tests, slow tests
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -20,11 +20,15 @@ lint: $(READY)
 bench-simweb: $(READY)     ## pages a second and memory of the simulated web, driven by wrk
 	$(BIN)/python -m benchmarks.simweb
 
+# A copied or moved folder needs its own environment: the stamp remembers where it was made.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+.PHONY: $(READY)
+endif
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Lycosa needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -c '' 2>/dev/null && test "$$(cat $@ 2>/dev/null)" = "$(CURDIR)" || $(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $@
+	printf %s "$(CURDIR)" > $@
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

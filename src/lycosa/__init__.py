@@ -1,3 +1,25 @@
-"""Lycosa: a polite, fast web crawler that loses nothing, and the simulated web it is proved on."""
+"""Lycosa: a polite, fast web crawler that loses nothing, and the simulated web it is proved on.
+
+    import lycosa
+
+    async with lycosa.Crawl("https://example.org", into="my-crawl", pages=1000) as crawl:
+        async for page in crawl:
+            print(page.url, page.status, page.title)
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lycosa.engine.crawl import Crawl, CrawledPage
 
 __version__ = "0.1.0"
+__all__ = ["Crawl", "CrawledPage", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """The library's face, imported when it is used: `lycosa --help` does not wait for it."""
+    if name in ("Crawl", "CrawledPage"):
+        from lycosa.engine import crawl
+
+        return getattr(crawl, name)
+    raise AttributeError(f"module 'lycosa' has no attribute {name!r}")

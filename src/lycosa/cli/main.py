@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lycosa import __version__
-from lycosa.cli import lab, simweb
+from lycosa.cli import collection, crawl, demo, lab, simweb
 from lycosa.errors import LycosaError
 
 INTERRUPTED = 130
@@ -24,6 +24,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+crawl.register(app)
+collection.register(app)
+demo.register(app)
 app.add_typer(simweb.app, name="simweb")
 app.command(name="lab")(lab.lab)
 
