@@ -22,7 +22,7 @@ from lycosa.errors import SettingsError
 from lycosa.fetch.downloader import Downloader
 from lycosa.mapping.resolver import Resolver
 from lycosa.settings import CrawlSettings, to_toml
-from lycosa.store import Collection
+from lycosa.store import Collection, is_collection
 from lycosa.web.page import Page
 from lycosa.web.scope import UrlFilter
 from lycosa.web.url import parse
@@ -97,10 +97,11 @@ class Crawl:
     async def __aenter__(self) -> "Crawl":
         s = self.settings
         info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
+        is_restart = is_collection(self.into)
         self._collection = Collection.create(self.into, warc_info=info, warc_bytes=s.warc_bytes)
         try:
             self._collection.save_settings(to_toml(s))
-            self._engine = Engine(self._collection, s, self._given.parts(s))
+            self._engine = Engine(self._collection, s, self._given.parts(s), is_restart=is_restart)
         except BaseException:
             self._collection.close()
             raise

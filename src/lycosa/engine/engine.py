@@ -45,7 +45,9 @@ SITEMAP_BYTES = 50 * 1024 * 1024
 class Engine:
     """A crawl of one collection. `run` goes on until nothing is queued, a limit is reached or `stop` is called."""
 
-    def __init__(self, collection: Collection, settings: CrawlSettings, parts: Parts) -> None:
+    def __init__(
+        self, collection: Collection, settings: CrawlSettings, parts: Parts, *, is_restart: bool = False
+    ) -> None:
         self.collection, self.settings = collection, settings
         self._loop = asyncio.get_running_loop()
         self.now = parts.now or time.monotonic
@@ -60,6 +62,7 @@ class Engine:
             locate=self._locate,
             started=self._started,
             started_unix=started_unix,
+            is_restart=is_restart,
         )
         totals = self.counters.totals
         self.frontier.known, self.frontier.queued, self.frontier.host_count = totals.known, totals.queued, totals.hosts

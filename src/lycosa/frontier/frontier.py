@@ -96,10 +96,12 @@ class Frontier:
         locate: Callable[[Host], Mapped | None],
         started: float,
         started_unix: float,
+        is_restart: bool = False,
         hosts_most: int = HOSTS_MOST,
     ) -> None:
         self._rows, self.pace, self._locate = rows, pace, locate
         self._started, self._started_unix, self._hosts_most = started, started_unix, hosts_most
+        self._is_restart = is_restart
         self.batch: Writes | None = None
         self.hosts: dict[bytes, Host] = {}
         self._addresses: dict[str, Slots] = {}
@@ -187,14 +189,16 @@ class Frontier:
             if row is None:
                 self.host_count += 1
             host = self._adopt(key, unpack_host(row) if row is not None else HostRow())
+            self._settle(host, now)  # it may have work from before
         return host
 
     def _adopt(self, key: bytes, row: HostRow) -> Host:
-        """Brings a host into memory. One that was asked before this start waits one full delay from the start on."""
+        """Brings a host into memory. After a restart it waits one full delay from the start on, known or not: whoever
+        was asked in the moment before a crash is not in the state."""
         pace = self.pace
         crawl_delay = row.robots.crawl_delay_s if row.robots and row.robots.crawl_delay_s else 0.0
         delay_s = max(pace.delay_s, crawl_delay)
-        first_at = self._started + delay_s if row.requests else 0.0
+        first_at = self._started + delay_s if self._is_restart or row.requests else 0.0
         if row.wait_until > self._started_unix:
             first_at = max(first_at, self._started + min(row.wait_until - self._started_unix, LONGEST_WAIT_S))
         host = Host(key, row, Slots(pace.per_host, first_at=first_at), delay_s)
