@@ -171,8 +171,7 @@ def test_urls_fed_to_a_running_crawl_are_crawled(tmp_path: Path) -> None:
 
 
 def test_memory_of_hosts_is_bounded_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lycosa.frontier.frontier.HOSTS_MOST", 5)
-    monkeypatch.setattr("lycosa.frontier.frontier.Frontier.__init__.__kwdefaults__", {"hosts_most": 5})
+    monkeypatch.setattr("lycosa.frontier.shelf.Shelf.__init__.__kwdefaults__", {"most": 5})
     web = SimWeb(SimSettings(hosts=40, pages=800, seed=3))
     result = crawl(web, tmp_path / "c", front(web), delay_s=0.1)
     assert set(result.fetched()) == truth(web, [front(web)], scope="any").pages

@@ -26,6 +26,7 @@ from lycosa.fetch.headers import request_fields, user_agent
 from lycosa.frontier.frontier import Frontier, Lease, Pace
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.rows import Kind
+from lycosa.frontier.shelf import Start
 from lycosa.mapping.mapper import KnownHost, Mapper
 from lycosa.records import Failure, Family, Mapped, Request, Response
 from lycosa.settings import CrawlSettings
@@ -56,16 +57,10 @@ class Engine:
         self.counters = Counters.load(collection.state.get(Family.META, COUNTERS_KEY))
         self._seconds_before = self.counters.totals.seconds
         self.committer = Committer(collection, syncs=settings.durability == "power")
-        self.frontier = Frontier(
-            collection.state,
-            _pace(settings),
-            locate=self._locate,
-            started=self._started,
-            started_unix=started_unix,
-            is_restart=is_restart,
-        )
+        start = Start(self._started, started_unix, is_restart=is_restart)
+        self.frontier = Frontier(collection.state, _pace(settings), start, locate=self._locate)
         totals = self.counters.totals
-        self.frontier.known, self.frontier.queued, self.frontier.host_count = totals.known, totals.queued, totals.hosts
+        self.frontier.known, self.frontier.queued, self.frontier.shelf.count = totals.known, totals.queued, totals.hosts
         self.frontier.dropped = self.counters.dropped
         self.frontier.batch = self.committer.batch
         self.guard = parts.guard
@@ -256,7 +251,7 @@ class Engine:
         if self._wake_handle is not None:
             self._wake_handle.cancel()
             self._wake_handle = None
-        at = self.frontier.next_wake()
+        at = self.frontier.turns.next_wake()
         if at is not None:
             self._wake_handle = self._loop.call_later(max(0.0, at - self.now()), self._plan_pump)
 
@@ -354,7 +349,7 @@ class Engine:
         frontier = self.frontier
         batch.put(
             *self.counters.row(
-                known=frontier.known, queued=frontier.queued, hosts=frontier.host_count, seconds=self.seconds()
+                known=frontier.known, queued=frontier.queued, hosts=frontier.shelf.count, seconds=self.seconds()
             )
         )
 
@@ -403,7 +398,7 @@ class Engine:
         )
 
     def _slowest(self) -> tuple[SlowHost, ...]:
-        asked = [host for host in self.frontier.hosts.values() if host.row.requests and host.row.queued]
+        asked = [host for host in self.frontier.shelf.hosts.values() if host.row.requests and host.row.queued]
         asked.sort(key=lambda host: host.row.seconds / host.row.requests, reverse=True)
         return tuple(
             SlowHost(host.host, host.row.seconds / host.row.requests, host.row.queued) for host in asked[:SLOWEST_SHOWN]

@@ -176,7 +176,7 @@ class Outcomes:
         self._archive(lease, request, response)
         wanted_by = lease.job.wanted_by if lease.job else lease.host.key
         hops = lease.job.hops if lease.job else 0
-        host = self._frontier.hosts.get(wanted_by)
+        host = self._frontier.shelf.hosts.get(wanted_by)
         if host is None:
             self._release(lease, response)
             return
@@ -202,7 +202,7 @@ class Outcomes:
         """P3: nothing is asked of the host, its address is forgotten, and robots.txt is tried again later."""
         engine = self._engine
         wanted_by = lease.job.wanted_by if lease.job else lease.host.key
-        host = self._frontier.hosts[wanted_by]
+        host = self._frontier.shelf.hosts[wanted_by]
         engine.mapper.forget(lease.host.host)
         host.row.address_until = 0.0
         self._frontier.robots_failed(host, engine.now())
@@ -223,7 +223,9 @@ class Outcomes:
             self._release(lease, response, wait_s=wait_s, reason=f"robots.txt: {name}")
         else:
             self._release(lease, response)
-            self._frontier.park(host, engine.now(), wait_s=wait_s, reason=f"robots.txt: {name}")
+            self._frontier.park(
+                host, engine.now(), wait_s=wait_s, reason=f"robots.txt: {name}", now_unix=engine.now_unix()
+            )
 
     # sitemaps
 

@@ -13,8 +13,8 @@ def standing(frontier: Frontier, now: float, now_unix: float, *, in_flight: int)
     """Empty while requests are under way or nothing is left to wait for."""
     if in_flight or frontier.queued <= 0:
         return ""
-    at = frontier.next_wake()
-    hosts = list(frontier.hosts.values())[:HOSTS_LOOKED_AT]
+    at = frontier.turns.next_wake()
+    hosts = list(frontier.shelf.hosts.values())[:HOSTS_LOOKED_AT]
     parked = Counter(host.row.wait_reason for host in hosts if host.place is Place.PARKED)
     waiting = sum(host.place is Place.WAITING for host in hosts)
     names = sum(host.place is Place.NAME for host in hosts)

@@ -1,0 +1,124 @@
+"""The hosts in memory and the rows of the others on disk: who comes in, who goes out.
+
+Invariants: at most `HOSTS_MOST` hosts with work are in memory once a commit is over, the others rotate in as there is
+room; a host goes out only when its row is written, nothing of it is under way, and its last delay has passed.
+"""
+
+from collections.abc import Callable
+
+from lycosa.frontier.hosts import Host, Place
+from lycosa.frontier.politeness import Slots
+from lycosa.frontier.rows import HostRow, Rows, Writes, pack_host, unpack_host
+from lycosa.frontier.turns import Turns
+from lycosa.records import Family
+
+HOSTS_MOST = 50_000
+IDLE_HOSTS_MOST = 10_000  # hosts without work that are remembered, so that their row is not read again
+HOSTS_READ = 1_000  # host rows read at a time
+LONGEST_WAIT_S = 86_400.0  # a wait from disk is believed up to here: the wall clock may have been wrong
+
+
+class Start:
+    """When this process began, by both clocks, and whether another one may have asked hosts just before."""
+
+    def __init__(self, now: float, now_unix: float, *, is_restart: bool) -> None:
+        self.now, self.now_unix, self.is_restart = now, now_unix, is_restart
+
+    def first_at(self, row: HostRow, delay_s: float) -> float:
+        """When a host may be asked first. After a restart it waits one full delay, known or not: whoever was asked in
+        the moment before a crash is not in the state. A wait from disk may lengthen that."""
+        at = self.now + delay_s if self.is_restart or row.requests else 0.0
+        if row.wait_until > self.now_unix:
+            at = max(at, self.now + min(row.wait_until - self.now_unix, LONGEST_WAIT_S))
+        return at
+
+
+class Shelf:
+    """The hosts of a frontier."""
+
+    def __init__(
+        self, rows: Rows, turns: Turns, start: Start, *, delay_s: float, per_host: int, most: int = HOSTS_MOST
+    ) -> None:
+        self._rows, self._turns, self._start = rows, turns, start
+        self._delay_s, self._per_host, self._most = delay_s, per_host, most
+        self.hosts: dict[bytes, Host] = {}
+        self.count = 0  # hosts of the collection
+        self._dirty: dict[bytes, Host] = {}
+        self._writing: list[tuple[Host, int]] = []
+        self._cursor = b""
+        self._has_surplus = True
+
+    def __len__(self) -> int:
+        return len(self.hosts)
+
+    def get(self, key: bytes) -> tuple[Host, bool]:
+        """The host, and whether it has just come into memory."""
+        host = self.hosts.get(key)
+        if host is not None:
+            return host, False
+        row = self._rows.get(Family.HOST, key)
+        if row is None:
+            self.count += 1
+        return self._adopt(key, unpack_host(row) if row is not None else HostRow()), True
+
+    def _adopt(self, key: bytes, row: HostRow) -> Host:
+        delay_s = self.delay_of(row)
+        host = Host(key, row, Slots(self._per_host, first_at=self._start.first_at(row, delay_s)), delay_s)
+        self.hosts[key] = host
+        self._turns.enter(host)
+        return host
+
+    def delay_of(self, row: HostRow) -> float:
+        """The pause that a host gets: the setting's, or its Crawl-delay if that is longer."""
+        return max(self._delay_s, (row.robots and row.robots.crawl_delay_s) or 0.0)
+
+    def touch(self, host: Host) -> None:
+        """The host's row has changed: the next commit writes it."""
+        self._dirty[host.key] = host
+
+    def write(self, batch: Writes) -> None:
+        """Puts the rows of all hosts that changed into the batch."""
+        for host in self._dirty.values():
+            host.settle_head()
+            batch.put(Family.HOST, host.key, pack_host(host.row))
+        self._writing = [(host, host.row.tail) for host in self._dirty.values()]
+        self._dirty.clear()
+
+    def committed(self, now: float) -> list[Host]:
+        """The batch is on disk. Puts surplus hosts out; returns hosts that came in in exchange."""
+        for host, tail in self._writing:
+            host.committed_tail = tail
+        self._writing = []
+        if self._turns.places[Place.IDLE] > IDLE_HOSTS_MOST:
+            self._put_out(now, lambda host: host.place is Place.IDLE, IDLE_HOSTS_MOST // 2)
+        surplus = len(self.hosts) - self._turns.places[Place.IDLE] - self._most
+        if surplus > 0:
+            self._has_surplus = True
+            self._put_out(now, lambda host: host.place is Place.READY, surplus)
+            return []
+        return self.rotate()
+
+    def rotate(self) -> list[Host]:
+        """Reads host rows on from where the last look ended, and takes in those with work while there is room."""
+        taken: list[Host] = []
+        room = self._most - (len(self.hosts) - self._turns.places[Place.IDLE])
+        while room > 0 and self._has_surplus:
+            rows = self._rows.scan(Family.HOST, self._cursor, limit=HOSTS_READ)
+            for key, packed in rows:
+                row = unpack_host(packed)
+                if key not in self.hosts and row.queued and not row.gave_up:
+                    taken.append(self._adopt(key, row))
+                    room -= 1
+            self._has_surplus = len(rows) == HOSTS_READ
+            self._cursor = rows[-1][0] + b"\0" if self._has_surplus else b""
+        return taken
+
+    def _put_out(self, now: float, wanted: Callable[[Host], bool], most: int) -> None:
+        resting = [host for host in self.hosts.values() if wanted(host) and self._is_resting(host, now)]
+        for host in resting[:most]:
+            self._turns.leave(host)
+            del self.hosts[host.key]
+
+    def _is_resting(self, host: Host, now: float) -> bool:
+        is_busy = host.slots.in_use or host.jobs or host.awaits_robots or host.key in self._dirty
+        return not is_busy and max(host.slots.free_at) <= now
