@@ -6,7 +6,6 @@ A failed page is an outcome, never an exception; a failed disk pauses the crawl 
 """
 
 import asyncio
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,11 +13,13 @@ from contextlib import contextmanager
 from lycosa.engine.committer import Committer
 from lycosa.engine.counters import KEY as COUNTERS_KEY
 from lycosa.engine.counters import Counters
-from lycosa.engine.documents import DocumentStore
 from lycosa.engine.events import EventLog
+from lycosa.engine.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.outcomes import Outcomes
 from lycosa.engine.parts import Parts
+from lycosa.engine.reading import Sifter
+from lycosa.engine.shard import Shard
 from lycosa.engine.standing import standing
 from lycosa.engine.stats import CrawlStats, SlowHost
 from lycosa.errors import StoreError
@@ -39,8 +40,6 @@ INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 4.0  # what is in flight when the user stops may end in this time
 STARTS_A_TURN = 64  # requests started before the loop gets a turn
 SLOWEST_SHOWN = 3
-ROBOTS_BYTES = 512 * 1024
-SITEMAP_BYTES = 50 * 1024 * 1024
 
 
 class Engine:
@@ -78,7 +77,21 @@ class Engine:
         self.agent = user_agent(settings.agent, contact=settings.contact or "")
         self._fields = request_fields(self.agent)
         self.seeds = [url for seed in settings.seeds if (url := parse(seed))]
-        self.outcomes = Outcomes(self, DocumentStore(collection.state), parts, self._filters(parts))
+        sifter = Sifter(self._filters(parts), settings.max_url_bytes, self.counters.dropped)
+        shard = Shard(
+            collection,
+            settings,
+            self.frontier,
+            self.counters,
+            self.committer,
+            self.mapper,
+            self.events,
+            sifter,
+            list(self.seeds),
+            self.now,
+            self.now_unix,
+        )
+        self.outcomes = Outcomes(shard, parts)
         self._in_flight: dict[int, Lease] = {}
         self._unresolved: list[str] = []  # names that found the mapping queue full
         self._pump_handle: asyncio.Handle | None = None
@@ -107,8 +120,7 @@ class Engine:
             max_path_segments=s.max_path_segments,
             max_segment_repeats=s.max_segment_repeats,
         )
-        self.scope_seeds = list(self.seeds)
-        return [Scope(ScopeKind(s.scope), self.scope_seeds), ShapeFilter(limits), *parts.filters]
+        return [Scope(ScopeKind(s.scope), self.seeds), ShapeFilter(limits), *parts.filters]
 
     # the life of a crawl
 
@@ -315,10 +327,6 @@ class Engine:
         if self.committer.waiting >= self.settings.store_batch:
             self._commit()
         self._plan_pump()
-
-    def roll(self) -> float:
-        """A random number for jitter."""
-        return random.random()
 
     # keeping
 

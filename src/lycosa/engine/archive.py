@@ -1,0 +1,47 @@
+"""From a request and its response to WARC members and rows in the open batch."""
+
+from lycosa.engine.pages import PageRow
+from lycosa.engine.shard import Shard
+from lycosa.frontier.frontier import Lease
+from lycosa.records import Request, Response
+from lycosa.store import Exchange, Original, RevisitProfile, exchange, revisit
+from lycosa.web.url import url_key
+
+
+class Archive:
+    """Keeps what came back."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard, self._committer = shard, shard.committer
+
+    def exchange(self, lease: Lease, request: Request, response: Response) -> Exchange:
+        return exchange(request, response, fetched_s=self._shard.now_unix(), metadata=_metadata(lease))
+
+    def revisit(self, lease: Lease, request: Request, response: Response, original: Original) -> Exchange:
+        """The records of a body that is stored already."""
+        return revisit(
+            request,
+            response,
+            fetched_s=self._shard.now_unix(),
+            original=original,
+            profile=RevisitProfile.SAME_PAYLOAD,
+            metadata=_metadata(lease),
+        )
+
+    def keep(self, made: Exchange) -> int | None:
+        """Hands the records over; returns a ticket for the response's place."""
+        return self._committer.archive(made.members, made.RESPONSE)
+
+    def keep_answer(self, lease: Lease, request: Request | None, response: Response) -> int | None:
+        """Keeps an answer that is no page; nothing where there was no answer."""
+        if request is None or not response.header_block:
+            self._committer.waiting += 1
+            return None
+        return self.keep(self.exchange(lease, request, response))
+
+    def put(self, lease: Lease, row: PageRow, ticket: int | None) -> None:
+        self._committer.page(url_key(lease.url), row, ticket)
+
+
+def _metadata(lease: Lease) -> dict[str, str]:
+    return {"depth": str(lease.depth)}

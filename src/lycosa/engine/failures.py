@@ -1,0 +1,72 @@
+"""What a failed request means for its URL and its host, by the retry table; pure but for the rows it writes.
+
+Failures that concern a whole host are counted with the host: a host of a thousand URLs that refuses connections is
+tried three times, not three thousand. The others are counted with the URL. `--wait` never gives a host up.
+"""
+
+from lycosa.engine.archive import Archive
+from lycosa.engine.pages import PageRow
+from lycosa.engine.shard import Shard
+from lycosa.fetch.retry import Rule, decide, parse_retry_after, rule_for
+from lycosa.frontier.frontier import Lease
+from lycosa.frontier.hosts import Host
+from lycosa.frontier.rows import Entry, Reason, UrlState
+from lycosa.records import Failure, Request, Response
+
+# With --wait a host that the table would give up is asked again after this.
+PATIENT_WAIT_S = 300.0
+FORGETS_ADDRESS = frozenset({Failure.CONNECT, Failure.CONNECT_TIMEOUT})
+
+
+class Failures:
+    """Settles requests that did not end well."""
+
+    def __init__(self, shard: Shard, archive: Archive) -> None:
+        self._shard, self._archive = shard, archive
+
+    def settle(self, lease: Lease, request: Request | None, response: Response, rule: Rule) -> None:
+        shard, host, entry = self._shard, lease.host, lease.entry
+        assert entry is not None
+        name = str(response.failure or response.status)
+        host.row.tries += rule.waits_host
+        if response.failure in FORGETS_ADDRESS:
+            shard.mapper.forget(host.host)
+            host.row.address_until = 0.0
+        self._archive.keep_answer(lease, request, response)
+        wait_s = self._wait(host, entry, response, rule)
+        if wait_s is None:
+            self._give_up(lease, entry, response, rule, name)
+            return
+        due_in = 0.0 if rule.waits_host else wait_s
+        shard.frontier.retry(
+            lease, due_unix=shard.now_unix() + due_in, due=shard.now() + due_in, counts=not rule.gives_up_on_host
+        )
+        shard.release(lease, response, wait_s=wait_s if rule.waits_host else 0.0, reason=name)
+
+    def _wait(self, host: Host, entry: Entry, response: Response, rule: Rule) -> float | None:
+        """How long to wait before the next try; None when there is none."""
+        shard = self._shard
+        tried = host.row.tries if rule.gives_up_on_host else entry.tries + 1
+        asked_for = parse_retry_after(response.headers.get("retry-after", ""), now_unix_s=shard.now_unix())
+        if tried >= rule.tries:
+            return PATIENT_WAIT_S if shard.settings.wait and rule.waits_host else None
+        if rule.waits_host:  # the longer the host has failed, the longer it is left alone
+            tried = min(max(tried, host.row.tries), rule.tries - 1)
+        verdict = decide(response.failure, response.status, tried=tried, random=shard.roll(), retry_after_s=asked_for)
+        return verdict.wait_s if verdict else None
+
+    def _give_up(self, lease: Lease, entry: Entry, response: Response, rule: Rule, name: str) -> None:
+        shard, host = self._shard, lease.host
+        shard.counters.failed[name] += 1
+        host.row.failed += 1
+        shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
+        self._archive.put(lease, PageRow(response.status, shard.now_unix(), entry.depth), None)
+        shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
+        if rule.gives_up_on_host:
+            shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)
+            shard.frontier.give_up(host, name)
+        shard.release(lease, response)
+
+
+def rule_of(response: Response) -> Rule | None:
+    return rule_for(response.failure, response.status)

@@ -1,0 +1,106 @@
+"""What a host says before its pages: robots.txt (P3) and the sitemaps that it names.
+
+Nothing of a host is asked for before its robots.txt is known. Where it cannot be had, the host's address is forgotten
+and it is tried again as the retry table says; then the host is given up.
+"""
+
+from collections.abc import Sequence
+
+from lycosa.engine.archive import Archive
+from lycosa.engine.failures import PATIENT_WAIT_S
+from lycosa.engine.pages import PageRow
+from lycosa.engine.reading import content
+from lycosa.engine.shard import Shard
+from lycosa.fetch.retry import decide
+from lycosa.frontier.frontier import Lease
+from lycosa.frontier.hosts import Host
+from lycosa.frontier.rows import Kind, Reason, UrlState
+from lycosa.records import Request, Response
+from lycosa.web import robots, sitemap
+from lycosa.web.url import parse
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+MOST_ROBOTS_HOPS = 5
+ROBOTS_FOR_S = 24 * 3600.0
+ROBOTS_BYTES = 512 * 1024  # the standard asks for 500 KiB at least
+SITEMAP_BYTES = 50 * 1024 * 1024
+SITEMAP_DEPTH = 3  # an index of indexes of sitemaps
+
+
+class HostRules:
+    """Settles answers to robots.txt and to sitemaps."""
+
+    def __init__(self, shard: Shard, archive: Archive) -> None:
+        self._shard, self._archive = shard, archive
+
+    def robots(self, lease: Lease, request: Request | None, response: Response) -> None:
+        shard = self._shard
+        self._archive.keep_answer(lease, request, response)
+        wanted_by, hops = (lease.job.wanted_by, lease.job.hops) if lease.job else (lease.host.key, 0)
+        host = shard.frontier.shelf.hosts.get(wanted_by)
+        if host is None:  # nobody waits for it any more
+            shard.release(lease, response)
+            return
+        if response.status in REDIRECTS and response.failure is None and hops < MOST_ROBOTS_HOPS:
+            target = parse(response.headers.get("location", ""), lease.url)
+            if target is not None:
+                shard.release(lease, response)
+                shard.frontier.want_robots(wanted_by, target, hops + 1, shard.now())
+                return
+        status = 0 if response.failure is not None else response.status
+        rules = robots.from_response(status, content(response, ROBOTS_BYTES), agent=shard.settings.agent)
+        if rules.is_unreachable:
+            self._unreachable(host, lease, response)
+            return
+        host.row.tries = 0
+        shard.frontier.set_robots(host, rules, until_unix=shard.now_unix() + ROBOTS_FOR_S, now=shard.now())
+        if shard.settings.sitemaps:
+            self._admit_sitemaps(rules.sitemaps, host.host, depth=0)
+        shard.release(lease, response)
+
+    def _unreachable(self, host: Host, lease: Lease, response: Response) -> None:
+        shard = self._shard
+        shard.mapper.forget(lease.host.host)
+        lease.host.row.address_until = 0.0
+        shard.frontier.robots_failed(host, shard.now())
+        name = str(response.failure or response.status)
+        verdict = decide(response.failure, response.status, tried=host.row.robots_tries, random=shard.roll())
+        wait_s = verdict.wait_s if verdict else None
+        if wait_s is None and not shard.settings.wait:
+            reason = name if response.failure else Reason.ROBOTS_UNREACHABLE
+            shard.events.write("host-given-up", host=host.origin, reason=reason, detail=response.detail)
+            shard.counters.failed[reason] += 1
+            host.row.failed += 1
+            shard.frontier.give_up(host, reason)
+            shard.release(lease, response)
+            return
+        wait_s, why = PATIENT_WAIT_S if wait_s is None else wait_s, f"robots.txt: {name}"
+        if lease.host is host:
+            shard.release(lease, response, wait_s=wait_s, reason=why)
+        else:
+            shard.release(lease, response)
+            shard.frontier.park(host, shard.now(), wait_s=wait_s, reason=why, now_unix=shard.now_unix())
+
+    def _admit_sitemaps(self, urls: Sequence[str], host: str, *, depth: int) -> None:
+        """A host's own sitemaps are read even where the scope is a folder of it; others must be in scope."""
+        shard = self._shard
+        found = [url for text in urls if (url := parse(text))]
+        kept = [url for url in found if url.host == host]
+        kept += shard.sifter.sift([url.href for url in found if url.host != host])
+        shard.frontier.admit(kept, depth=depth, kind=Kind.SITEMAP, now=shard.now())
+
+    def sitemap(self, lease: Lease, request: Request | None, response: Response) -> None:
+        """Takes in what a sitemap lists; the pages count as one link away from a seed."""
+        shard, depth = self._shard, lease.depth
+        ticket = self._archive.keep_answer(lease, request, response)
+        self._archive.put(lease, PageRow(response.status, shard.now_unix(), depth, essence="sitemap"), ticket)
+        found = sitemap.read(content(response, SITEMAP_BYTES), lease.url)
+        urls = [entry.url for entry in found.entries]
+        most = shard.settings.depth
+        if found.is_index:
+            if depth < SITEMAP_DEPTH:
+                self._admit_sitemaps(urls, lease.host.host, depth=depth + 1)
+        elif most is None or most >= 1:
+            parsed = [url.href for text in urls if (url := parse(text))]
+            shard.frontier.admit(shard.sifter.sift(parsed), depth=1, now=shard.now())
+        shard.frontier.finish(lease, UrlState.DONE)
