@@ -71,6 +71,10 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         exclude: Annotated[
             list[str] | None, typer.Option(metavar="PATTERN", help="No URLs like this: '*.pdf'. Repeatable.")
         ] = None,
+        types: Annotated[
+            list[str] | None,
+            typer.Option("--type", metavar="PATTERN", help="Only this media type: 'text/*'. Repeatable."),
+        ] = None,
         images: Annotated[bool | None, typer.Option("--images/--no-images", help="Images of pages too [no].")] = None,
         sitemaps: Annotated[bool | None, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps [yes].")] = None,
         pages: Annotated[str | None, typer.Option(metavar="N", help="Stop after N pages; none: no limit.")] = None,

@@ -14,7 +14,7 @@ from lycosa.engine.stats import CrawlStats
 
 # The five reasons people ask for, and what the filters and the frontier call them; others are shown as they are.
 GROUPS = {
-    "out of scope": ("out-of-scope", "not-included", "excluded", "extension", "filter"),
+    "out of scope": ("out-of-scope", "not-included", "excluded", "extension", "media-type", "filter"),
     "robots": ("robots", "robots-unreachable"),
     "limit": ("limit", "depth", "pages-per-host"),
     "duplicate": ("duplicate",),

@@ -17,7 +17,7 @@ from lycosa.engine.reading import Following, content, followed_hrefs, page_direc
 from lycosa.engine.shard import Shard
 from lycosa.frontier.frontier import Lease
 from lycosa.frontier.rows import Kind, Reason, UrlState
-from lycosa.records import Family, Request, Response
+from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Exchange, Original, Place, Recovery
 from lycosa.web.page import Page
 from lycosa.web.scope import DropReason, Scope
@@ -61,7 +61,9 @@ class Outcomes:
             self._failures.settle(lease, request, response, rule)
             return
         row.tries = 0
-        if response.status in REDIRECTS:
+        if response.truncated is Truncation.UNWANTED:
+            self._frontier.finish(lease, UrlState.DROPPED, Reason.MEDIA_TYPE)
+        elif response.status in REDIRECTS:
             self._redirected(lease, request, response)
         elif lease.kind is Kind.SITEMAP:
             self._rules.sitemap(lease, request, response)

@@ -11,13 +11,15 @@ from typing import Protocol
 import msgspec
 
 from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
-from lycosa.fetch.downloader import ByScheme, Downloader, Limits
+from lycosa.fetch.downloader import Accepts, ByScheme, Downloader, Limits
+from lycosa.fetch.headers import media_type
 from lycosa.mapping.guard import AddressGuard
 from lycosa.mapping.resolver import CaresResolver, Resolver
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings
 from lycosa.web.page import Analyser, Page
 from lycosa.web.scope import UrlFilter
+from lycosa.web.wildcard import matches, pieces_of
 
 
 class Statistics(Protocol):
@@ -53,6 +55,7 @@ def usual_parts(
         raise_descriptor_limit()
         curl = CurlDownloader(
             _limits(settings),
+            accepts=accepts(settings.types),
             proxy=settings.proxy,
             verify_tls=settings.verify_tls,
             ca_file=settings.ca_file,
@@ -67,6 +70,19 @@ def usual_parts(
         statistics=statistics,
         now=now,
     )
+
+
+def accepts(types: Sequence[str]) -> Accepts | None:
+    """Which bodies are read, judged by their headers: all, or those whose media type matches one of the patterns."""
+    if not types:
+        return None
+    patterns = [pieces_of(pattern.lower()) for pattern in types]
+
+    def wants(status: int, headers: dict[str, str]) -> bool:
+        essence = media_type(headers)
+        return not 200 <= status < 300 or not essence or any(matches(p, essence, to_end=True) for p in patterns)
+
+    return wants
 
 
 def _limits(s: CrawlSettings) -> Limits:

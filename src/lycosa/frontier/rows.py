@@ -51,7 +51,7 @@ class UrlState(IntEnum):
 
 
 class Reason(StrEnum):
-    """Why a URL was not asked for, or given up: shown by `why`, counted in the summary."""
+    """Why a URL was not asked for, or given up: shown by `why`, counted in the summary. Their order is stored."""
 
     NONE = ""
     ROBOTS = "robots"
@@ -62,6 +62,7 @@ class Reason(StrEnum):
     HOST_GIVEN_UP = "host-given-up"
     STATUS = "status"
     FAILURE = "failure"
+    MEDIA_TYPE = "media-type"
 
 
 _REASONS = list(Reason)

@@ -54,6 +54,11 @@ class Reach(_Group):
     skip_extensions: Annotated[
         tuple[str, ...], _by(v.each(v.extension)), _says("Documents that are not asked for, such as zip.")
     ] = ()
+    types: Annotated[
+        tuple[str, ...],
+        _by(v.each(v.pattern)),
+        _says("If there are any, bodies of other media types are not read, such as text/* or image/png."),
+    ] = ()
     images: Annotated[Switch, _says("Ask for the images of pages too.")] = False
     sitemaps: Annotated[Switch, _says("Read the sitemaps of hosts.")] = True
     max_url_bytes: Annotated[int, _by(v.whole(16, 16_384)), _says("Longer URLs are dropped.")] = 2_048
