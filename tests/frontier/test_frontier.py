@@ -224,3 +224,16 @@ def test_front_in_memory_is_bounded_and_the_rest_read_from_disk() -> None:
         order.append(world.leases[0].url)
         world.end(0, "done")
     assert order == [url.href for url in urls if url]
+
+
+def test_host_of_a_known_seed_goes_on_after_a_restart() -> None:
+    world = World(Pace(delay_s=0.0, robots=False))
+    world.admit([URLS[0], URLS[4]])  # type: ignore[list-item]
+    world.commit()
+    frontier = Frontier(world.disk, world.pace, Start(world.now, world.now, is_restart=True), locate=world.locate)
+    frontier.batch = world.disk
+    frontier.admit([URLS[0]], depth=0, now=world.now, is_wish=True)  # type: ignore[list-item]
+    frontier.load(world.now)
+    lease = frontier.next(world.now, world.now)
+    assert lease is not None
+    assert lease.url == "http://h0.example/0"
