@@ -17,11 +17,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fetch": {"errors", "records", "mapping"},
     "frontier": {"records", "web"},
     "store": {"errors", "records"},
+    "testing": {"records", "web", "mapping", "fetch"},
     "simweb": {"errors", "records"},
     "lab": {"__init__", "errors", "records", "simweb"},
     "settings": {"errors"},
     "engine": {"__init__", "errors", "records", "settings", "web", "mapping", "fetch", "store", "frontier"},
-    "cli": {"__init__", "errors", "records", "settings", "engine", "simweb", "lab"},
+    "cli": {"__init__", "errors", "records", "settings", "web", "engine", "simweb", "lab"},
     "__main__": {"cli"},
 }
 

@@ -3,6 +3,7 @@
     LycosaError
     ├── SettingsError    a setting is wrong: says which, its value, and what is allowed
     ├── MissingExtra     an optional dependency is not installed: says how to install it
+    ├── PartError        a part that the settings name cannot be had: names it, chained from the original
     └── StoreError       a file of ours cannot be read or written
 
 Every message is one sentence a user can act on; the command line prints it and nothing else.
@@ -30,6 +31,12 @@ class MissingExtra(LycosaError):
     @classmethod
     def of(cls, extra: str, *, what: str) -> "MissingExtra":
         return cls(f"{what} needs an optional package: pip install 'lycosa[{extra}]'")
+
+
+class PartError(LycosaError):
+    """A part named in the settings cannot be found or made."""
+
+    exit_code = 2
 
 
 class StoreError(LycosaError):

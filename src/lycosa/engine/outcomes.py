@@ -37,7 +37,7 @@ class Outcomes:
         self._documents = DocumentStore(shard.collection.state)
         self._archive = Archive(shard)
         self._failures, self._rules = Failures(shard, self._archive), HostRules(shard, self._archive)
-        self._statistics, self._analysers = parts.statistics, parts.analysers
+        self.statistics, self._analysers = parts.statistics, parts.analysers
         self._settings = s = shard.settings
         self._following = Following(
             agent=s.agent, images=s.images, obeys_nofollow=s.nofollow, max_url_bytes=s.max_url_bytes
@@ -127,7 +127,7 @@ class Outcomes:
             self._shard.committer.batch.put(Family.LINK, key, pack(links))
         self._follow(links, lease.url, lease.depth)
         self._count_page(lease, row)
-        for part in self._statistics:
+        for part in self.statistics:
             part.page(page, response)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, page)

@@ -1,15 +1,19 @@
 """The exchangeable parts of a crawl, and how they are made from the settings when none are given.
 
-Each part is a small Protocol: `Resolver`, `Downloader`, `UrlFilter`, `Analyser`, `Statistics`. Built-in parts come
-through the same door as a user's.
+Each part is a small Protocol: `Resolver`, `Downloader`, `UrlFilter`, `Analyser`, `Statistics`. They are passed as
+objects, or named in the settings: by the name of an entry point of the group `lycosa.parts`, or as `module:attribute`.
+What is named is called with the settings and gives the part. Built-in parts come through the same door.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import entry_points
 from ipaddress import ip_network
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
+from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
 from lycosa.fetch.downloader import Accepts, ByScheme, Downloader, Limits
 from lycosa.fetch.headers import media_type
@@ -21,11 +25,53 @@ from lycosa.web.page import Analyser, Page
 from lycosa.web.scope import UrlFilter
 from lycosa.web.wildcard import matches, pieces_of
 
+GROUP = "lycosa.parts"
+
 
 class Statistics(Protocol):
     """Sees every analysed page, in the order of the commits (T7)."""
 
     def page(self, page: Page, response: Response) -> None: ...
+
+
+def named_part(kind: str, name: str, settings: CrawlSettings) -> Any:
+    """The part that the settings name; raises PartError with what went wrong."""
+    try:
+        return _maker(kind, name)(settings)
+    except PartError:
+        raise
+    except Exception as error:  # whatever a user's part raises is the part's
+        raise PartError(f"the {kind} {name!r} cannot be made: {error!r}") from error
+
+
+def _maker(kind: str, name: str) -> Callable[[CrawlSettings], Any]:
+    module, colon, attribute = name.partition(":")
+    if colon:
+        return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
+    known = {entry.name: entry for entry in entry_points(group=GROUP) if entry.name.startswith(f"{kind}.")}
+    if f"{kind}.{name}" not in known:
+        names = ", ".join(sorted(entry.partition(".")[2] for entry in known)) or "none"
+        raise PartError(f"there is no {kind} called {name!r}; there is {names}, or write module:attribute")
+    return known[f"{kind}.{name}"].load()  # type: ignore[no-any-return]
+
+
+def cares_resolver(settings: CrawlSettings) -> Resolver:
+    """The resolver `cares`."""
+    return CaresResolver(settings.dns)
+
+
+def curl_downloader(settings: CrawlSettings) -> Downloader:
+    """The downloader `curl`, for http and https."""
+    raise_descriptor_limit()
+    curl = CurlDownloader(
+        _limits(settings),
+        accepts=accepts(settings.types),
+        proxy=settings.proxy,
+        verify_tls=settings.verify_tls,
+        ca_file=settings.ca_file,
+        use_http2=settings.http2,
+    )
+    return ByScheme({"http": curl, "https": curl})
 
 
 class Parts(msgspec.Struct, kw_only=True):
@@ -50,24 +96,12 @@ def usual_parts(
     now: Callable[[], float] | None = None,
 ) -> Parts:
     """The parts that the settings ask for, with those given in their place. Needs the running event loop."""
-    guard = AddressGuard(ip_network(network) for network in settings.allow_private)
-    if downloader is None:
-        raise_descriptor_limit()
-        curl = CurlDownloader(
-            _limits(settings),
-            accepts=accepts(settings.types),
-            proxy=settings.proxy,
-            verify_tls=settings.verify_tls,
-            ca_file=settings.ca_file,
-            use_http2=settings.http2,
-        )
-        downloader = ByScheme({"http": curl, "https": curl})
     return Parts(
-        resolver=resolver or CaresResolver(settings.dns),
-        downloader=downloader,
-        guard=guard,
-        filters=filters,
-        statistics=statistics,
+        resolver=resolver or named_part("resolver", settings.resolver, settings),
+        downloader=downloader or named_part("downloader", settings.downloader, settings),
+        guard=AddressGuard(ip_network(network) for network in settings.allow_private),
+        filters=[*filters, *(named_part("filter", name, settings) for name in settings.filters)],
+        statistics=[*statistics, *(named_part("statistics", name, settings) for name in settings.statistics)],
         now=now,
     )
 

@@ -131,6 +131,15 @@ class Network(_Group):
     mapping_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Names each takes at a time.")] = 64
 
 
+class Named(_Group):
+    title: ClassVar[str] = "Parts, each the name of an entry point of the group lycosa.parts, or module:attribute"
+
+    resolver: Annotated[str, _by(v.text), _says("How names become addresses.")] = "cares"
+    downloader: Annotated[str, _by(v.text), _says("How URLs are fetched.")] = "curl"
+    filters: Annotated[tuple[str, ...], _by(v.each(v.text)), _says("Filters for URLs, beside the settings.")] = ()
+    statistics: Annotated[tuple[str, ...], _by(v.each(v.text)), _says("What sees every page.")] = ()
+
+
 class Keeping(_Group):
     title: ClassVar[str] = "How it keeps what it finds"
 
@@ -144,7 +153,7 @@ class Keeping(_Group):
     store_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Most results in one commit.")] = 300
 
 
-class CrawlSettings(Reach, Ends, Manners, Network, Keeping):
+class CrawlSettings(Reach, Ends, Manners, Network, Keeping, Named):
     """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
 
     def __init__(self, **values: Any) -> None:
@@ -164,7 +173,7 @@ class CrawlSettings(Reach, Ends, Manners, Network, Keeping):
         return f"{name} (+{self.contact})" if self.contact else name
 
 
-GROUPS: tuple[type[_Group], ...] = (Reach, Ends, Manners, Network, Keeping)
+GROUPS: tuple[type[_Group], ...] = (Reach, Ends, Manners, Network, Keeping, Named)
 
 
 def sentence(error: ValidationError, spelled: Callable[[str], str] = str) -> str:
