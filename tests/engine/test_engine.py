@@ -21,6 +21,8 @@ def test_crawl_reaches_exactly_the_truth_each_page_once_and_politely(tmp_path: P
     assert audit(WEB.settings, result.entries, Rules()).is_clean
     assert result.stats.queued == 0
     assert result.ended_by == ""
+    assert result.stats.types["text/html"] == len(fetched) - result.stats.duplicates
+    assert sum(result.stats.sizes.values()) == sum(result.stats.links.values()) == sum(result.stats.types.values())
 
 
 @pytest.mark.parametrize("scope", ["host", "domain", "prefix"])

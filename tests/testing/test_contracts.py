@@ -99,7 +99,7 @@ def test_part_named_in_the_settings_is_used(tmp_path: Path) -> None:
     async def main() -> None:
         settings = CrawlSettings(statistics=("tests.testing.test_contracts:CountsTitles",))
         async with Crawl(into=tmp_path / "c", settings=settings) as crawl:
-            assert isinstance(crawl.engine.outcomes.statistics[0], CountsTitles)
+            assert isinstance(crawl.engine.outcomes.statistics[-1], CountsTitles)
             crawl.stop()
 
     asyncio.run(main())

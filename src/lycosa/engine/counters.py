@@ -27,6 +27,8 @@ class Totals(msgspec.Struct, omit_defaults=True):
     types: dict[str, int] = {}
     languages: dict[str, int] = {}
     statuses: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    links: dict[str, int] = {}
 
 
 class Counters:
@@ -40,6 +42,8 @@ class Counters:
         self.types = Counter(totals.types)
         self.languages = Counter(totals.languages)
         self.statuses = Counter(totals.statuses)
+        self.sizes = Counter(totals.sizes)
+        self.links = Counter(totals.links)
 
     @classmethod
     def load(cls, packed: bytes | None) -> "Counters":
@@ -51,17 +55,14 @@ class Counters:
         self.run_requests += 1
         self.run_bytes += size_bytes
 
-    def page(self, essence: str, language: str) -> None:
+    def page(self) -> None:
         self.totals.pages += 1
         self.run_pages += 1
-        self.types[essence or "unknown"] += 1
-        if language:
-            self.languages[language.partition("-")[0].lower()] += 1
 
     def row(self, *, known: int, queued: int, hosts: int, seconds: float) -> tuple[Family, bytes, bytes]:
         """What a commit writes."""
         t = self.totals
         t.known, t.queued, t.hosts, t.seconds = known, queued, hosts, seconds
-        for name in ("failed", "dropped", "types", "languages", "statuses"):
+        for name in ("failed", "dropped", "types", "languages", "statuses", "sizes", "links"):
             setattr(t, name, {key: count for key, count in getattr(self, name).items() if count})
         return Family.META, KEY, msgspec.json.encode(t)

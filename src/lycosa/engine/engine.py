@@ -393,6 +393,8 @@ class Engine:
             types=dict(c.types),
             languages=dict(c.languages),
             statuses=dict(c.statuses),
+            sizes=dict(c.sizes),
+            links=dict(c.links),
             seconds=self.seconds(),
             run_seconds=run_s,
             run_pages=c.run_pages,

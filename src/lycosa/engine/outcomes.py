@@ -15,6 +15,7 @@ from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Following, content, followed_hrefs, page_directives, read
 from lycosa.engine.shard import Shard
+from lycosa.engine.statistics import PageStatistics
 from lycosa.frontier.frontier import Lease
 from lycosa.frontier.rows import Kind, Reason, UrlState
 from lycosa.records import Family, Request, Response, Truncation
@@ -37,7 +38,7 @@ class Outcomes:
         self._documents = DocumentStore(shard.collection.state)
         self._archive = Archive(shard)
         self._failures, self._rules = Failures(shard, self._archive), HostRules(shard, self._archive)
-        self.statistics, self._analysers = parts.statistics, parts.analysers
+        self.statistics, self._analysers = [PageStatistics(shard.counters), *parts.statistics], parts.analysers
         self._settings = s = shard.settings
         self._following = Following(
             agent=s.agent, images=s.images, obeys_nofollow=s.nofollow, max_url_bytes=s.max_url_bytes
@@ -126,7 +127,7 @@ class Outcomes:
         if hrefs:
             self._shard.committer.batch.put(Family.LINK, key, pack(links))
         self._follow(links, lease.url, lease.depth)
-        self._count_page(lease, row)
+        self._count_page(lease)
         for part in self.statistics:
             part.page(page, response)
         self._frontier.finish(lease, UrlState.DONE)
@@ -160,7 +161,7 @@ class Outcomes:
         links = self._documents.links(original_key)
         if links is not None:
             self._follow(links, lease.url, lease.depth)
-        self._count_page(lease, row)
+        self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
 
@@ -173,9 +174,9 @@ class Outcomes:
         if wanted:
             self._frontier.admit(wanted, depth=depth + 1, now=self._shard.now())
 
-    def _count_page(self, lease: Lease, row: PageRow) -> None:
+    def _count_page(self, lease: Lease) -> None:
         lease.host.row.pages += 1
-        self._counters.page(row.essence, row.language)
+        self._counters.page()
 
     def _page_row(self, lease: Lease, response: Response, page: Page, made: Exchange, *, noindex: bool) -> PageRow:
         codes = page.codes

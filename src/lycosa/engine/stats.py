@@ -39,6 +39,8 @@ class CrawlStats(msgspec.Struct, frozen=True, kw_only=True):
     types: dict[str, int] = {}
     languages: dict[str, int] = {}
     statuses: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    links: dict[str, int] = {}
     seconds: float = 0.0
     run_seconds: float = 0.0
     run_pages: int = 0

@@ -171,5 +171,7 @@ def stats_of(collection: Collection) -> CrawlStats:
         types=t.types,
         languages=t.languages,
         statuses=t.statuses,
+        sizes=t.sizes,
+        links=t.links,
         seconds=t.seconds,
     )
