@@ -1,10 +1,10 @@
 """Lycosa: a polite, fast web crawler that loses nothing, and the simulated web it is proved on.
 
-    import lycosa
+import lycosa
 
-    async with lycosa.Crawl("https://example.org", into="my-crawl", pages=1000) as crawl:
-        async for page in crawl:
-            print(page.url, page.status, page.title)
+async with lycosa.Crawl("https://example.org", into="my-crawl", pages=1000) as crawl:
+    async for page in crawl:
+        print(page.url, page.status, page.title)
 """
 
 from typing import TYPE_CHECKING, Any

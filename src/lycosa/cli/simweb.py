@@ -124,18 +124,24 @@ def _serve(
 
     import uvloop
 
-    from lycosa.simweb.certificates import tls_context
     from lycosa.simweb.serve import running
 
     async def main() -> None:
         stop = asyncio.Event()
         for signum in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(signum, stop.set)
-        tls = tls_context(ca_file) if ca_file else None
-        async with running(settings, dns_port=dns_port, log=log, time_scale=time_scale, gzip=gzip, tls=tls) as web:
+        async with running(
+            settings,
+            dns_port=dns_port,
+            log=log,
+            time_scale=time_scale,
+            gzip=gzip,
+            ca_file=ca_file,
+            on_failure=stop.set,
+        ) as web:
             _announce(web, log, json)
             await stop.wait()
-            print(f"served {web.server.log.requests:,} requests", file=sys.stderr)
+        print(f"served {web.server.log.requests:,} requests", file=sys.stderr)
 
     uvloop.run(main())
 

@@ -32,7 +32,7 @@ HTML = "text/html; charset=utf-8"
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A response before it meets the request's conditions and the wire."""
+    """A response before it meets the request's conditions and the wire. `tail` follows the body, shared by many."""
 
     status: int
     body: bytes = b""
@@ -42,6 +42,7 @@ class Answer(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
     trouble: str = ""
     delay_s: float = 0.0
+    tail: bytes = b""
 
 
 NOT_FOUND = Answer(404, b"<!DOCTYPE html><title>Not found</title><h1>Not found</h1>\n")
@@ -146,8 +147,7 @@ class SimWeb:
         if trouble == "wrong-charset":
             body = body.decode().replace("Home", "Übersicht").encode("latin-1", "replace")
         elif trouble == "huge":
-            filler = self.vocabulary.passages[0][0].encode() + b"\n"
-            body = body.replace(b"</main>", b"<p>" + filler * (HUGE_BYTES // len(filler)) + b"</p></main>", 1)
+            return msgspec.structs.replace(answer, tail=self._filler)
         elif trouble == "deep":
             body = body.replace(
                 b"</main>", b"<div>" * DEEP_ELEMENTS + b"deep" + b"</div>" * DEEP_ELEMENTS + b"</main>", 1
@@ -155,6 +155,18 @@ class SimWeb:
         elif trouble == "bomb":
             return msgspec.structs.replace(answer, body=self._bomb, headers=(("Content-Encoding", "gzip"),))
         return msgspec.structs.replace(answer, body=body)
+
+    def prepare(self) -> None:
+        """Makes now what would keep the first who asks for it waiting."""
+        if self.settings.trouble_share("bomb"):
+            _ = self._bomb
+        if self.settings.trouble_share("huge"):
+            _ = self._filler
+
+    @cached_property
+    def _filler(self) -> bytes:
+        line = self.vocabulary.passages[0][0].encode() + b"\n"
+        return b"<p>" + line * (HUGE_BYTES // len(line)) + b"</p>\n"
 
     @cached_property
     def _bomb(self) -> bytes:
