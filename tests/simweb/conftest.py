@@ -5,9 +5,10 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import msgspec
 import pytest
@@ -32,15 +33,16 @@ class Ready(msgspec.Struct):
     pages: int
 
 
-def lycosa(*arguments: str, **options: object) -> "subprocess.Popen[str]":
-    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+def lycosa(
+    *arguments: str, env: Mapping[str, str] = {}, script: str = "", stdout: IO[str] | int = subprocess.PIPE
+) -> "subprocess.Popen[str]":
+    """The command as a process; `script` is what to run instead of its usual beginning."""
     return subprocess.Popen(
-        [sys.executable, "-m", "lycosa", *arguments],
-        env=env,
+        [sys.executable, *(["-c", script] if script else ["-m", "lycosa"]), *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")} | dict(env),
         text=True,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
-        **options,  # type: ignore[call-overload]
     )
 
 

@@ -105,10 +105,8 @@ class MemoryWeb:
     def _timed(self, response: Response, host: int, delay_s: float) -> Response:
         """The response with its times, and as a failure where the client's limits were passed."""
         began, limits = self._loop.time(), self.limits
-        first, deadline = (
-            began + delay_s + self._trips(response) * self.network.line(host).rtt_s,
-            began + limits.total_s,
-        )
+        first = began + delay_s + self._trips(response) * self.network.line(host).rtt_s
+        deadline = began + limits.total_s
         if response.failure is Failure.FIRST_BYTE_TIMEOUT or first > began + limits.first_byte_s:
             response = Response(response.url, address=response.address, failure=Failure.FIRST_BYTE_TIMEOUT)
             first = ended = began + limits.first_byte_s

@@ -7,7 +7,7 @@ an abort mean the same with TLS as without; an event loop's own TLS layer hides 
 import ssl
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 READ_BYTES = 1 << 16
 
@@ -47,10 +47,8 @@ class TlsStream:
 
     def close(self) -> bytes:
         """The good-bye to send. Nothing can be sent after it."""
-        try:
+        with suppress(ssl.SSLError):  # the client has not said good-bye yet, or has never been met
             self._tls.unwrap()
-        except ssl.SSLError:  # the client has not said good-bye yet, or has never been met
-            pass
         return self._outgoing.read()
 
 
