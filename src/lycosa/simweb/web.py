@@ -56,7 +56,7 @@ class SimWeb:
     def __init__(self, settings: SimSettings) -> None:
         self.settings = settings
         self.draws = Draws(settings.seed)
-        self.vocabulary = Vocabulary(self.draws)
+        self.vocabulary = Vocabulary.of(settings.seed)
         self.layout = Layout(settings, self.draws, self.vocabulary)
         self.linker = Linker(self.layout)
         self.pages = Pages(settings, self.draws, self.vocabulary, self.layout, self.linker)
