@@ -1,11 +1,14 @@
 """How fast the simulated web is, and whether its memory stays flat: `make bench-simweb`.
 
 One server process with its log on and gzip off; wrk asks for distinct URLs in random order over 32 connections.
-Memory is the server's resident set after its 1,000th request and after its last.
+Memory is the server's resident set right after its 1,000th request and after its last; CPU is the server's own, user
+and system, over the timed runs.
 """
 
 import argparse
+import http.client
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -21,6 +24,7 @@ from lycosa.simweb.draws import mix
 PAGES_S_BAR = 4_000
 GROWTH_BAR = 0.10
 CONNECTIONS = 32
+EARLY_REQUESTS = 1_000
 # wrk picks a line of the file for each request: the host's name and the path.
 LUA = """
 local targets = {}
@@ -65,6 +69,20 @@ def resident_mb(pid: int) -> float:
     return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
 
 
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def ask_for_first(folder: Path, port: int, count: int) -> None:
+    """The first pages one by one, without wrk: it cannot be told to stop after so many."""
+    line = http.client.HTTPConnection("127.0.0.1", port)
+    for target in (folder / "targets").read_text().splitlines()[:count]:
+        host, path = target.split()
+        line.request("GET", path, headers={"Host": host})
+        line.getresponse().read()
+
+
 def requests_served(port: int) -> int:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/.simweb/stats") as answer:
         return int(json.load(answer)["requests"])
@@ -103,9 +121,11 @@ def main() -> None:
         try:
             port = int(json.loads(server.stdout.readline())["port"])  # type: ignore[union-attr]
             write_targets(folder / "targets", SimSettings(hosts=50, pages=options.urls, port=port), options.urls)
-            run_wrk(folder, port, 1)
+            ask_for_first(folder, port, EARLY_REQUESTS)
             early_mb, early = resident_mb(server.pid), requests_served(port)
+            busy_s, asked = cpu_s(server.pid), requests_served(port)
             rates = [run_wrk(folder, port, 10) for _ in range(options.runs)]
+            cpu_us = (cpu_s(server.pid) - busy_s) / (requests_served(port) - asked) * 1e6
             while requests_served(port) < options.requests:
                 left = options.requests - requests_served(port)
                 print(f"  {left:,} requests to go for the memory figure", file=sys.stderr)
@@ -119,6 +139,7 @@ def main() -> None:
     fast, flat = max(rates) >= PAGES_S_BAR, growth <= GROWTH_BAR
     each = ", ".join(f"{rate:,.0f}" for rate in rates)
     print(f"pages/s over {options.urls:,} distinct URLs: {each}; best {max(rates):,.0f}")
+    print(f"  {cpu_us:.0f} µs of the server's CPU a page")
     print(f"  at least {PAGES_S_BAR:,}: {'yes' if fast else 'NO'}")
     print(f"memory: {early_mb:.0f} MB after {early:,} requests, {late_mb:.0f} MB after {late:,} ({growth:+.1%})")
     print(f"  flat within {GROWTH_BAR:.0%}: {'yes' if flat else 'NO'}")

@@ -1,11 +1,14 @@
 """A small simulated web shared by the tests, and a way to run the command for real."""
 
 import os
+import socket
+import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import msgspec
 import pytest
@@ -30,16 +33,31 @@ class Ready(msgspec.Struct):
     pages: int
 
 
-def lycosa(*arguments: str, **options: object) -> "subprocess.Popen[str]":
-    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+def lycosa(
+    *arguments: str, env: Mapping[str, str] = {}, script: str = "", stdout: IO[str] | int = subprocess.PIPE
+) -> "subprocess.Popen[str]":
+    """The command as a process; `script` is what to run instead of its usual beginning."""
     return subprocess.Popen(
-        [sys.executable, "-m", "lycosa", *arguments],
-        env=env,
+        [sys.executable, *(["-c", script] if script else ["-m", "lycosa"]), *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")} | dict(env),
         text=True,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
-        **options,  # type: ignore[call-overload]
     )
+
+
+def connect(port: int, *, ca: Path | None = None, name: str = "h0.sim") -> socket.socket:
+    """A connection to the web; with `ca` over TLS, asking for `name`."""
+    plain = socket.create_connection(("127.0.0.1", port), timeout=10)
+    if ca is None:
+        return plain
+    context = ssl.create_default_context(cafile=str(ca))
+    return context.wrap_socket(plain, server_hostname=name, suppress_ragged_eofs=False)
+
+
+def first_article(**shape: object) -> str:
+    """The path of an article near the root of `h0.sim`."""
+    return "/" + SimWeb(SimSettings(**shape)).layout.folder(0, 0).name(1)  # type: ignore[arg-type]
 
 
 @contextmanager

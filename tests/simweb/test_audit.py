@@ -1,5 +1,6 @@
 """The audit finds what was planted, and nothing else."""
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -69,6 +70,22 @@ def test_request_before_retry_after_is_found() -> None:
     assert judged([*polite(), busy, request(25, 25.1)]).hosts[0].before_retry_after == 1
 
 
+def test_retry_after_is_swept_once_over_many_requests() -> None:
+    busy = [request(i * 10.0, i * 10.0 + 0.1, retry_after_s=5.0) for i in range(1, 20_000)]
+    early = [request(i * 10.0 + 3, i * 10.0 + 3.1) for i in range(1, 20_000, 2)]
+    began = time.process_time()
+    findings = judged([request(0.0, 0.1, "/robots.txt"), *busy, *early])
+    assert findings.hosts[0].before_retry_after == len(early)
+    assert time.process_time() - began < 5
+
+
+def test_odd_host_names_in_a_log_do_not_stop_the_audit() -> None:
+    odd = [request(i * 2.0, i * 2.0 + 0.1, "/", name) for i, name in enumerate(("h\xb2", "", "h" + "9" * 5000, "٣.٤"))]
+    findings = judged([*polite(), *odd])
+    assert findings.is_clean
+    assert len(findings.hosts) == 5
+
+
 def test_crawl_delay_counts_as_a_rule() -> None:
     slow = msgspec.structs.replace(SETTINGS, robots={"delay": 1, "missing": 0})
     assert not audit(slow, polite(), Rules()).is_clean
@@ -113,7 +130,10 @@ def test_file_that_is_no_log_is_refused_with_a_sentence(tmp_path: Path, content:
 
 
 def test_rules_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(SettingsError, match="negative"):
-        Rules(delay_s=-1)
+    for delay_s in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(SettingsError, match="negative"):
+            Rules(delay_s=delay_s)
+        with pytest.raises(SettingsError, match="negative"):
+            Rules(ip_delay_s=delay_s)
     with pytest.raises(SettingsError, match="at least 1"):
         Rules(per_host=0)

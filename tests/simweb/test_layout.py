@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lycosa.errors import SettingsError
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import Place
 
@@ -37,16 +38,26 @@ def test_any_path_gives_a_page_with_that_path_or_nothing(path: str) -> None:
 SMALL = SimWeb(SimSettings(hosts=1, pages=40))
 
 
-@pytest.mark.parametrize(("hosts", "pages"), [(50, 20_000), (1000, 1000), (13, 13_000), (3, 100), (1, 1)])
+@pytest.mark.parametrize(
+    ("hosts", "pages"), [(50, 20_000), (1000, 1000), (13, 13_000), (11, 110), (12, 3000), (3, 100), (1, 1)]
+)
 @pytest.mark.parametrize("sizes", ["heavy", "uniform"])
 def test_sizes_add_up_and_no_host_is_too_large(hosts: int, pages: int, sizes: str) -> None:
     found = SimWeb(SimSettings(hosts=hosts, pages=pages, sizes=sizes)).layout.sizes
     assert sum(found) == pages
     assert min(found) >= 1
-    if hosts >= 13:
+    if hosts > 10:
         assert max(found) <= 0.1 * pages
     if sizes == "uniform":
         assert max(found) - min(found) <= 1
+
+
+def test_host_with_more_pages_than_names_is_refused() -> None:
+    with pytest.raises(SettingsError, match="a host has at most 1073741824"):
+        SimWeb(SimSettings(hosts=1, pages=2_000_000_000))
+    web = SimWeb(SimSettings(hosts=1, pages=1_073_741_824))
+    last = Place(0, web.layout.folder_count(0) - 1, 1)
+    assert web.layout.locate(0, web.layout.path_of(last)) == last
 
 
 def test_heavy_sizes_are_uneven() -> None:
@@ -54,10 +65,14 @@ def test_heavy_sizes_are_uneven() -> None:
     assert sum(sizes[-20:]) > 3 * sum(sizes[:20])
 
 
-def test_topics_have_no_more_than_a_tenth_each() -> None:
-    web = SimWeb(SimSettings())
+@pytest.mark.parametrize(
+    ("hosts", "pages", "sizes"),
+    [(50, 20_000, "heavy"), (12, 3000, "heavy"), (160, 42_240, "uniform"), (11, 2816, "heavy"), (90, 6746, "heavy")],
+)
+def test_topics_have_no_more_than_a_tenth_each(hosts: int, pages: int, sizes: str) -> None:
+    web = SimWeb(SimSettings(hosts=hosts, pages=pages, sizes=sizes))
     topics = Counter(web.layout.folder(p.host, p.folder).topic for p in all_places(web))
-    assert len(topics) >= 12
+    assert len(topics) >= min(12, hosts)
     assert max(topics.values()) <= 0.1 * sum(topics.values())
 
 

@@ -8,7 +8,8 @@ import pytest
 from lycosa.records import Failure, Request, Response, Truncation
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.memory import MemoryWeb
+from lycosa.simweb.layout import Place
+from lycosa.simweb.memory import Limits, MemoryWeb
 from lycosa.simweb.virtual import run_virtual
 
 
@@ -42,14 +43,53 @@ def test_an_hour_of_waiting_takes_no_time() -> None:
     assert time.monotonic() - began < 1
 
 
-def test_network_model_takes_virtual_time() -> None:
+def test_network_model_takes_virtual_time_and_more_on_a_new_connection() -> None:
     web = SimWeb(SimSettings(hosts=1, pages=40, rtt_ms=200, bandwidth_bytes_s=10_000))
 
+    async def main() -> list[Response]:
+        memory = MemoryWeb(web)
+        return [await fetch(memory, "http://h0.sim:8800/") for _ in range(2)]
+
+    cold, warm = run_virtual(main())
+    transfer = (len(cold.header_block) + len(cold.body)) / 10_000
+    assert cold.first_byte_s - cold.started_s == pytest.approx(0.4)
+    assert warm.first_byte_s - warm.started_s == pytest.approx(0.2)
+    assert cold.ended_s - cold.first_byte_s == pytest.approx(transfer)
+    assert warm.ended_s - warm.first_byte_s == pytest.approx(transfer)
+
+
+def test_transfers_of_a_host_share_its_bandwidth_and_hosts_do_not() -> None:
+    web = SimWeb(SimSettings(hosts=2, pages=80, bandwidth_bytes_s=10_000))
+
+    async def main(hosts: tuple[int, int]) -> tuple[float, float]:
+        memory = MemoryWeb(web)
+        one, other = await asyncio.gather(*(fetch(memory, f"http://h{host}.sim:8800/") for host in hosts))
+        return max(one.ended_s, other.ended_s), (len(one.header_block + one.body)) / 10_000
+
+    ended, transfer = run_virtual(main((0, 0)))
+    assert ended == pytest.approx(2 * transfer)
+    assert run_virtual(main((0, 1)))[0] < 2 * transfer
+
+
+def test_slow_transfer_is_cut_at_the_clients_limit() -> None:
+    web = SimWeb(SimSettings(hosts=1, pages=40, bandwidth_bytes_s=100))
+
     async def main() -> Response:
-        return await fetch(MemoryWeb(web), "http://h0.sim:8800/")
+        return await fetch(MemoryWeb(web, limits=Limits(total_s=20)), "http://h0.sim:8800/")
 
     response = run_virtual(main())
-    assert response.ended_s - response.started_s == pytest.approx(0.2 + len(response.body) / 10_000, rel=0.1)
+    assert response.failure is Failure.TOTAL_TIMEOUT
+    assert response.ended_s == pytest.approx(20)
+    assert 1500 < len(response.body) < 2000
+
+
+def test_bytes_in_the_log_are_those_of_head_and_body(web: SimWeb) -> None:
+    async def main() -> tuple[Response, MemoryWeb]:
+        memory = MemoryWeb(web)
+        return await fetch(memory, "http://h0.sim:8800/"), memory
+
+    response, memory = run_virtual(main())
+    assert memory.entries[0].bytes == len(response.header_block) + len(response.body)
 
 
 @pytest.mark.parametrize(
@@ -92,13 +132,14 @@ def test_names_resolve_and_fail_as_over_dns() -> None:
     assert 3 < sum(f is Failure.DNS for f in failures) < 25
 
 
+@pytest.mark.slow
 def test_ten_thousand_pages_are_fetched_in_seconds_and_audited() -> None:
     web = SimWeb(SimSettings(hosts=100, pages=10_000, addresses=100, sizes="uniform", robots={"rules": 0}))
 
     async def one_host(memory: MemoryWeb, host: int) -> None:
         origin, address = web.linker.origin(host), web.layout.address_of(host)
-        paths = ["/robots.txt", *(f"/x{i}" for i in range(99))]
-        for path in paths:
+        places = [Place(host, index, page) for index in range(4) for page in range(32)][:99]
+        for path in ["/robots.txt", *map(web.layout.path_of, places)]:
             future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
             memory.start(Request(origin + path, f"h{host}.sim", 8800, address), future.set_result)
             await future
@@ -112,6 +153,7 @@ def test_ten_thousand_pages_are_fetched_in_seconds_and_audited() -> None:
     memory = run_virtual(main())
     findings = audit(web.settings, memory.entries, Rules(delay_s=1.0))
     assert findings.requests == 10_000
+    assert sum(entry.status == 200 for entry in memory.entries) >= 9_900
     assert findings.is_clean
 
 

@@ -20,6 +20,8 @@ from lycosa.simweb import SimSettings
         ({"robots": {"fire": 0.1}}, "--robots knows no 'fire'"),
         ({"dns": {"fire": 0.1}}, "--dns knows no 'fire'"),
         ({"rtt_ms": -1.0}, "rtt_ms is -1.0"),
+        ({"rtt_ms": float("nan")}, "rtt_ms is nan"),
+        ({"port": -5}, "--port is -5"),
     ],
 )
 def test_bad_setting_is_refused_with_a_sentence(change: dict[str, object], words: str) -> None:

@@ -1,11 +1,14 @@
 """The truth is what a correct crawler finds, no more and no less."""
 
+from itertools import pairwise
+from urllib.parse import urljoin
+
 import pytest
 
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.change import DAY_S
 from lycosa.simweb.layout import Place
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import CrawlLimits, truth
 from tests.simweb.conftest import running_simweb
 from tests.simweb.naive_crawler import crawl
 
@@ -77,3 +80,55 @@ def test_redirects_are_told_apart_from_pages(web: SimWeb) -> None:
         path = url.partition(".sim:8800")[2]
         host = int(url.partition("://h")[2].partition(".")[0])
         assert web.answer(host, path).status == 301
+
+
+def test_depth_counts_links_from_the_seed() -> None:
+    web = SimWeb(SimSettings(hosts=3, pages=3000, robots={"sitemap": 0.0}))
+    seeds = [f"{web.linker.origin(0)}/"]
+    by_depth = [
+        truth(web, seeds, robots=False, limits=CrawlLimits(max_depth=depth)).pages for depth in (0, 1, 2, 3, None)
+    ]
+    assert by_depth[0] == set(seeds)
+    linked = {urljoin(seeds[0], href) for href, _ in web.pages.all_links(Place(0, 0, 0))}
+    own = {url for url in linked if url.startswith(seeds[0])}
+    pages = {url if url.endswith((".html", "/")) else f"{url}.html" for url in own}  # the others are redirected
+    assert by_depth[1] == set(seeds) | pages
+    assert all(fewer < more for fewer, more in pairwise(by_depth[:3]))
+    assert by_depth[3] <= by_depth[4]
+
+
+def test_sitemap_pages_are_one_link_away() -> None:
+    web = SimWeb(SimSettings(hosts=1, pages=3000, robots={"sitemap": 1.0, "missing": 0.0}))
+    near = truth(web, ["http://h0.sim:8800/"], robots=False, limits=CrawlLimits(max_depth=1)).pages
+    everything = truth(web, ["http://h0.sim:8800/"], robots=False).pages
+    assert near == everything
+    assert truth(web, ["http://h0.sim:8800/"], limits=CrawlLimits(max_depth=0)).pages == {"http://h0.sim:8800/"}
+
+
+@pytest.mark.parametrize(
+    ("path", "is_allowed"),
+    [
+        ("/a/a/x", True),
+        ("/a/a/a/x", False),
+        ("/a/b/a/b/x", True),
+        ("/a/b/a/b/a/b/x", False),
+        ("/a/b/a/c/a/d/x", True),
+        ("/" + "/".join(f"{n}" for n in range(20)), True),
+        ("/" + "/".join(f"{n}" for n in range(20)) + "/", True),
+        ("/" + "/".join(f"{n}" for n in range(21)), False),
+        ("/x?" + "/a" * 30, True),
+        ("/" + "x" * 2029, True),
+        ("/" + "x" * 2030, False),
+    ],
+)
+def test_limits_are_those_of_a_crawler(path: str, is_allowed: bool) -> None:
+    url = "http://h0.sim:8800" + path
+    assert CrawlLimits().allow(url, path) == is_allowed
+
+
+def test_seed_with_a_query_is_no_page_but_a_session_id_is_none() -> None:
+    web = SimWeb(SimSettings(hosts=1, pages=40, trouble={"session-ids": 1.0}))
+    assert not truth(web, ["http://h0.sim:8800/?q=1"]).pages
+    session = "http://h0.sim:8800/?sid=0123456789abcdef"
+    assert truth(web, [session]).pages == truth(web, ["http://h0.sim:8800/"]).pages
+    assert web.answer(0, "/?sid=0123456789abcdef").status == 200

@@ -249,6 +249,9 @@ def test_matching_validators_give_304_and_others_do_not(web: SimWeb) -> None:
         ("bytes=5-", 206, slice(5, None)),
         ("bytes=-7", 206, slice(-7, None)),
         ("bytes=99999999-", 416, slice(0, 0)),
+        ("bytes=5-2", 200, slice(None)),
+        ("bytes=٣-", 200, slice(None)),
+        (f"bytes={'9' * 5000}-", 200, slice(None)),
         ("bytes=-", 200, slice(None)),
         ("lines=1-2", 200, slice(None)),
     ],
@@ -263,7 +266,10 @@ def test_gzip_is_sent_only_to_those_who_accept_it(web: SimWeb) -> None:
     answer = web.answer(0, "/")
     packed = wire(answer, Asked(accept_encoding="gzip, br"), time_s=0, gzip=True)
     assert zlib.decompress(packed.body, 31) == answer.body
-    assert wire(answer, Asked(), time_s=0, gzip=True).body == answer.body
+    for coding, is_packed in (("gzip;q=0", 0), ("br, gzip; q=0.0", 0), ("gzip;q=0.5", 1), ("br;q=1, gzip", 1), ("", 0)):
+        body = wire(answer, Asked(accept_encoding=coding), time_s=0, gzip=True).body
+        assert (body == packed.body) == bool(is_packed), coding
+        assert (body == answer.body) != bool(is_packed), coding
 
 
 # trouble

@@ -4,15 +4,17 @@ Command modules import what they need inside their functions, so that `lycosa --
 request of a crawl do not wait for libraries they do not use.
 """
 
+import errno
 import os
 import sys
+from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
 import typer
 
 from lycosa import __version__
 from lycosa.cli import collection, crawl, demo, lab, simweb
-from lycosa.errors import LycosaError
+from lycosa.errors import LycosaError, StoreError
 
 INTERRUPTED = 130
 
@@ -48,8 +50,12 @@ def _root(
 
 def main() -> NoReturn:
     """The entry point: run the command line, say what went wrong in a sentence, exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal without the letter gets its number
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except typer.TyperException as error:
         sentence = error.format_message().strip()
         code = _complain(sentence or "see lycosa --help", error.exit_code)
@@ -57,10 +63,23 @@ def main() -> NoReturn:
         code = _complain(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except BrokenPipeError:  # `lycosa … | head`: the reader has what it wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+    except SystemExit as leave:
+        if not isinstance(leave.__context__, BrokenPipeError):
+            raise
+        code = _without_output(0)  # `lycosa … | head`: the reader has what it wanted; typer would exit with 1
+    except BrokenPipeError:
+        code = _without_output(0)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        code = _without_output(_complain("cannot write the output: no space left", StoreError.exit_code))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _without_output(code: int) -> int:
+    """What is still in the buffer goes nowhere, so that leaving does not fail on it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    return code
 
 
 def _complain(sentence: str, code: int) -> int:

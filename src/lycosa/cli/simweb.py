@@ -46,7 +46,7 @@ def simweb(
     sizes: Annotated[str, typer.Option(help="Pages a host: heavy (few large, many small) or uniform.")] = "heavy",
     port: Annotated[int, typer.Option(help="HTTP port on every loopback address; 0: a free one.")] = 8800,
     dns_port: Annotated[int, typer.Option(help="UDP port of the name server on 127.0.0.1; 0: a free one.")] = 8853,
-    log: Annotated[Path | None, typer.Option(help="Write every request to this file, one JSON line each.")] = None,
+    log: Annotated[Path | None, typer.Option(help="Write every request to this new file, one JSON line each.")] = None,
     time_scale: Annotated[float, typer.Option(help="Simulated seconds a real second; 0: time stands still.")] = 0.0,
     mirrors: Annotated[float, typer.Option(help="Share of articles that are copies of another page.")] = 0.03,
     near_duplicates: Annotated[float, typer.Option(help="Share of articles that are nearly copies.")] = 0.03,
@@ -60,7 +60,8 @@ def simweb(
     rtt: Annotated[float, typer.Option(metavar="MS", help="Median round-trip time to a host.")] = 0.0,
     rtt_spread: Annotated[float, typer.Option(metavar="SIGMA", help="Log-normal spread of it over hosts.")] = 0.0,
     bandwidth: Annotated[
-        float, typer.Option(metavar="BYTES/S", help="Median bandwidth of a transfer; 0: no limit.")
+        float,
+        typer.Option(metavar="BYTES/S", help="Median bandwidth of a host, shared by its transfers; 0: no limit."),
     ] = 0.0,
     bandwidth_spread: Annotated[float, typer.Option(metavar="SIGMA", help="Log-normal spread of it over hosts.")] = 0.0,
     gzip: Annotated[bool, typer.Option(help="Compress for clients that accept it.")] = True,
@@ -72,6 +73,7 @@ def simweb(
 ) -> None:
     if context.invoked_subcommand in ("audit", "troubles"):
         return
+    from lycosa.simweb.clock import check_time
     from lycosa.simweb.settings import SimSettings
 
     settings = SimSettings(
@@ -94,8 +96,9 @@ def simweb(
         bandwidth_bytes_s=bandwidth,
         bandwidth_spread=bandwidth_spread,
     )
-    if time_scale < 0:
-        raise SettingsError(f"--time-scale is {time_scale:g}, it must not be negative")
+    check_time("--time-scale", time_scale)
+    if port == 0 and context.invoked_subcommand:
+        raise SettingsError("--port is 0: a free port is only known to a web that runs, name the one to write in URLs")
     context.obj = settings
     if context.invoked_subcommand is None:
         _serve(
@@ -124,18 +127,24 @@ def _serve(
 
     import uvloop
 
-    from lycosa.simweb.certificates import tls_context
     from lycosa.simweb.serve import running
 
     async def main() -> None:
         stop = asyncio.Event()
         for signum in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(signum, stop.set)
-        tls = tls_context(ca_file) if ca_file else None
-        async with running(settings, dns_port=dns_port, log=log, time_scale=time_scale, gzip=gzip, tls=tls) as web:
+        async with running(
+            settings,
+            dns_port=dns_port,
+            log=log,
+            time_scale=time_scale,
+            gzip=gzip,
+            ca_file=ca_file,
+            on_failure=stop.set,
+        ) as web:
             _announce(web, log, json)
             await stop.wait()
-            print(f"served {web.server.log.requests:,} requests", file=sys.stderr)
+        print(f"served {web.server.log.requests:,} requests", file=sys.stderr)
 
     uvloop.run(main())
 
@@ -190,13 +199,24 @@ def truth(
     robots: Annotated[bool, typer.Option(help="Obey robots.txt.")] = True,
     sitemaps: Annotated[bool, typer.Option(help="Read sitemaps.")] = True,
     mine: Annotated[str, typer.Option(help="Guess URLs: off, ancestors or all.")] = "off",
+    depth: Annotated[int | None, typer.Option(metavar="N", help="Most links from a seed; default: any number.")] = None,
     at: Annotated[float, typer.Option(metavar="SECONDS", help="Simulated time.")] = 0.0,
 ) -> None:
     """Print the pages that a perfect crawler would fetch, one URL a line."""
+    from lycosa.simweb.truth import CrawlLimits
     from lycosa.simweb.truth import truth as find_truth
     from lycosa.simweb.web import SimWeb
 
-    found = find_truth(SimWeb(context.obj), seeds, scope=scope, robots=robots, sitemaps=sitemaps, mine=mine, time_s=at)
+    found = find_truth(
+        SimWeb(context.obj),
+        seeds,
+        scope=scope,
+        robots=robots,
+        sitemaps=sitemaps,
+        mine=mine,
+        limits=CrawlLimits(max_depth=depth),
+        time_s=at,
+    )
     for url in sorted(found.pages):
         print(url)
     print(

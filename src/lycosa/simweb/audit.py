@@ -7,6 +7,8 @@ the longest, so a log breaks the rule only if no assignment to n slots could kee
 """
 
 import heapq
+import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,10 +17,10 @@ import msgspec
 
 from lycosa.errors import SettingsError
 from lycosa.simweb.log import Entry, read_log
-from lycosa.simweb.robots import HostRobots
 from lycosa.simweb.settings import SimSettings
 from lycosa.simweb.web import SimWeb
 
+_DIGITS = re.compile(r"[0-9]{1,9}\Z")
 TOLERANCE_S = 0.002  # the server takes a byte's time after it has left: a moment late on a busy machine
 
 
@@ -31,8 +33,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     per_ip: int = 4
 
     def __post_init__(self) -> None:
-        if self.delay_s < 0 or self.ip_delay_s < 0:
-            raise SettingsError("a delay must not be negative")
+        if not (0 <= self.delay_s < math.inf and 0 <= self.ip_delay_s < math.inf):
+            raise SettingsError("a delay is a number of seconds and must not be negative")
         if self.per_host < 1 or self.per_ip < 1:
             raise SettingsError("a parallelism must be at least 1")
 
@@ -95,12 +97,15 @@ def audit(settings: SimSettings, entries: Iterable[Entry], rules: Rules) -> Audi
 
 
 def _number(name: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in name.removeprefix("h").split(".") if part.isdigit())
+    """For the order of names; whatever a client has sent as one."""
+    return tuple(int(part) for part in name.removeprefix("h").split(".") if _DIGITS.match(part))
 
 
 def _host_finding(web: SimWeb, name: str, entries: list[Entry], rules: Rules) -> Finding:
     number = web.layout.host_number(name)
-    robots = web.robots.of(number) if number is not None else HostRobots()
+    if number is None:  # no host of this web: it has no rules of its own
+        return _finding(name, entries, rules.per_host, rules.delay_s)
+    robots = web.robots.of(number)
     finding = _finding(name, entries, rules.per_host, max(rules.delay_s, robots.crawl_delay_s))
     return msgspec.structs.replace(
         finding,
@@ -138,8 +143,13 @@ def _before_robots(entries: list[Entry]) -> int:
 
 def _before_retry_after(entries: list[Entry]) -> int:
     """Requests that started in the time for which the host had asked to be left alone."""
-    closed = [(e.end, e.end + e.retry_after_s) for e in entries if e.retry_after_s]
-    return sum(any(begin < e.start < until - TOLERANCE_S for begin, until in closed) for e in entries) if closed else 0
+    closed = sorted((e.end, e.end + e.retry_after_s) for e in entries if e.retry_after_s)
+    early, told, until = 0, 0, 0.0
+    for entry in sorted(entries, key=lambda entry: entry.start) if closed else ():
+        while told < len(closed) and closed[told][0] < entry.start:
+            until, told = max(until, closed[told][1]), told + 1
+        early += entry.start < until - TOLERANCE_S
+    return early
 
 
 def _sentences(finding: Finding) -> Iterable[str]:

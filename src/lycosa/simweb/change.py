@@ -60,12 +60,14 @@ class Changes:
         """Events a second of the page's own process."""
         return _RATES[self._draws.mix(key, 0, RATE_PURPOSE) & 1023]
 
-    def state(self, key: int, time_s: float) -> State:
+    def state(self, key: int, time_s: float, *, has_volatile: bool = True, can_go: bool = True) -> State:
+        """The page at a time; a page without a volatile part has no volatile events, some pages never disappear."""
         if time_s <= 0:
             return UNCHANGED
         rate = self.rate(key)
         text, structure, image, volatile, gone = (
-            self._last_event(key * 8 + kind, rate * factor, time_s) for kind, factor in enumerate(RATE_OF_KIND)
+            self._last_event(key * 8 + kind, rate * factor, time_s) if happens else NEVER
+            for (kind, factor), happens in zip(enumerate(RATE_OF_KIND), (1, 1, 1, has_volatile, can_go), strict=True)
         )
         return State(
             text=text.ordinal,

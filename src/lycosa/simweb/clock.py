@@ -1,10 +1,21 @@
 """The time of the simulated web: frozen, real, scaled, or set by hand.
 
 Counted in seconds since the web began. It stands still by default, so that two crawls see the same web; `scale` 1 lets
-it run with the real clock, 86,400 makes a day of every second. The caller gives the monotonic time.
+it run with the real clock, 86,400 makes a day of every second. It stops for good after a century, so that every date
+can be written. The caller gives the monotonic time.
 """
 
 from collections.abc import Callable
+
+from lycosa.errors import SettingsError
+
+LATEST_S = 100 * 365 * 86_400.0
+
+
+def check_time(option: str, value: float) -> None:
+    """Refuses a simulated time, or a pace of it, that no clock here can have."""
+    if not 0 <= value <= LATEST_S:
+        raise SettingsError(f"{option} is {value:g}, it must be between 0 and {LATEST_S:.0f}")
 
 
 class SimClock:
@@ -17,7 +28,7 @@ class SimClock:
 
     def time_s(self) -> float:
         """Simulated seconds since the web began."""
-        return self._base_s + (self._monotonic() - self._since) * self.scale
+        return min(LATEST_S, self._base_s + (self._monotonic() - self._since) * self.scale)
 
     def elapsed_s(self) -> float:
         """Real seconds since the clock was made."""

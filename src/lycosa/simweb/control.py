@@ -9,12 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from lycosa.simweb.clock import SimClock
+from lycosa.simweb.clock import LATEST_S, SimClock
 from lycosa.simweb.web import Answer
 
 PREFIX = "/.simweb/"
 JSON = "application/json"
-LATEST_S = 100 * 365 * 86_400.0
 
 
 class HasStats(Protocol):

@@ -4,6 +4,7 @@ Pure and made on request, one sitemap file of at most a thousand URLs at a time.
 well; a third of the hosts lie about lastmod (always now), as the real web does.
 """
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from functools import lru_cache
 
 from isal import igzip
 
-from lycosa.simweb.change import Changes, State
+from lycosa.simweb.change import UNCHANGED, Changes, State
 from lycosa.simweb.draws import Draws, unit
 from lycosa.simweb.layout import Layout, Place
 from lycosa.simweb.links import Linker
@@ -25,7 +26,9 @@ FOLDERS_PER_SITEMAP = 31  # at most 992 pages
 HONEST_LASTMOD = 0.67
 FEED_ITEMS = 20
 IMAGE_SIDE = 64
-LASTMOD_PURPOSE, IMAGE_PURPOSE = 40, 41
+LASTMOD_PURPOSE = 40
+_SITEMAP = re.compile(r"sitemap-(0|[1-9][0-9]{0,8})\.xml\.gz\Z")
+_IMAGE = re.compile(r"([a-z]+)-(0|[1-9][0-9]{0,2})\.png\Z")
 
 
 @lru_cache(4096)
@@ -40,11 +43,27 @@ class Documents:
         self._draws, self._layout, self._linker = draws, layout, linker
         self._pages, self._changes = pages, changes
 
+    def state(self, place: Place, time_s: float) -> State:
+        """The page at a time. Front pages never disappear, so that every host has a way in."""
+        if time_s <= 0:
+            return UNCHANGED
+        return self._changes.state(
+            self._pages.key(place),
+            time_s,
+            has_volatile=self._pages.has_volatile(place),
+            can_go=bool(place.folder or place.page),
+        )
+
     def modified_s(self, place: Place, state: State) -> int:
         """When the page last changed, as wall-clock seconds."""
         if state.changed_s:
             return int(EPOCH_S + state.changed_s)
         return int(EPOCH_S) - 86_400 * (self._pages.key(place) % OLDEST_DAYS)
+
+    def _served_s(self, place: Place, time_s: float) -> int:
+        """When the document served at `place` last changed: for a mirror, its source's."""
+        source = self._pages.source(place)
+        return self.modified_s(source, self.state(source, time_s))
 
     # sitemaps and feeds
 
@@ -53,10 +72,10 @@ class Documents:
         files = -(-self._layout.folder_count(host) // FOLDERS_PER_SITEMAP)
         if name == "sitemap.xml":
             return self._urlset(host, 0, time_s) if files == 1 else self._index(host, files)
-        number = name.removeprefix("sitemap-").removesuffix(".xml.gz")
-        if files == 1 or not number.isdigit() or int(number) >= files or name != f"sitemap-{int(number)}.xml.gz":
+        part = _SITEMAP.match(name)
+        if files == 1 or part is None or int(part[1]) >= files:
             return None
-        return igzip.compress(self._urlset(host, int(number), time_s), compresslevel=1, mtime=0)
+        return igzip.compress(self._urlset(host, int(part[1]), time_s), compresslevel=1, mtime=0)
 
     def _index(self, host: int, files: int) -> bytes:
         origin = self._linker.origin(host)
@@ -70,7 +89,7 @@ class Documents:
         is_honest = unit(self._draws.mix(host, 0, LASTMOD_PURPOSE)) < HONEST_LASTMOD
         origin, entries = self._linker.origin(host), []
         for place in self.linked_pages(host, number):
-            modified = self.modified_s(place, self._changes.state(self._pages.key(place), time_s))
+            modified = self._served_s(place, time_s)
             stamp = datetime.fromtimestamp(modified if is_honest else EPOCH_S + time_s, UTC)
             lastmod = stamp.strftime("%Y-%m-%dT%H:%M:%SZ")
             entries.append(f"<url><loc>{origin}{self._layout.path_of(place)}</loc><lastmod>{lastmod}</lastmod></url>\n")
@@ -95,7 +114,7 @@ class Documents:
         items = []
         for page in range(1, min(folder.articles, FEED_ITEMS) + 1):
             place = Place(host, 0, page)
-            date = http_date(self.modified_s(place, self._changes.state(self._pages.key(place), time_s)))
+            date = http_date(self._served_s(place, time_s))
             link = origin + self._layout.path_of(place)
             title = self._pages.title(place)
             items.append(f"<item><title>{title}</title><link>{link}</link><pubDate>{date}</pubDate></item>\n")
@@ -110,12 +129,12 @@ class Documents:
         """The page that an image path belongs to."""
         head, _, name = path.rpartition("/")
         place = self._layout.locate(host, head + "/")
-        word, _, number = name.removesuffix(".png").rpartition("-")
-        if place is None or place.page or not number.isdigit() or len(number) > 3:
+        image = _IMAGE.match(name)
+        if place is None or place.page or image is None:
             return None
-        folder = self._layout.folder(host, place.folder)
-        is_there = int(number) <= folder.articles + folder.series and word == folder.words[folder.offset]
-        return Place(host, place.folder, int(number)) if is_there and name.endswith(".png") else None
+        folder, number = self._layout.folder(host, place.folder), int(image[2])
+        is_there = number <= folder.articles + folder.series and image[1] == folder.words[folder.offset]
+        return Place(host, place.folder, number) if is_there else None
 
     def image(self, place: Place, state: State) -> bytes:
         """A real PNG, 64 × 64 in two tones, another one after every change of kind image."""
@@ -137,10 +156,11 @@ class Documents:
         place = self._layout.locate(host, stem.removesuffix("index")) if stem.endswith("/index") else None
         return place or self._layout.locate(host, stem + ".html")
 
-    def table_of_links(self, place: Place) -> bytes:
-        """A link a line: kind, href, anchor, separated by tabs; the internal ones first."""
+    def table_of_links(self, place: Place, host: int) -> bytes:
+        """A link a line: kind, href, anchor, separated by tabs; the internal ones, to `host`, first."""
+        own = f"{self._linker.origin(host)}/"
         lines = {
-            f"{'external' if '://' in href else 'internal'}\t{href}\t{anchor}"
+            f"{'external' if '://' in href and not href.startswith(own) else 'internal'}\t{href}\t{anchor}"
             for href, anchor in self._pages.all_links(place)
         }
         return ("# tol 1\n" + "\n".join(sorted(lines, reverse=True)) + "\n").encode()

@@ -11,8 +11,6 @@ import struct
 from statistics import NormalDist
 
 MASK = 0xFFFFFFFFFFFFFFFF
-TWO_32 = 4294967296.0
-TWO_64 = 18446744073709551616.0
 
 
 def mix(a: int, b: int, salt: int) -> int:

@@ -1,9 +1,9 @@
 """Where everything stands: hosts, their sizes and addresses, folders, and the name of every page.
 
-The whole web is numbered. A host has pages 0 … n−1; 32 pages make a folder, 8 folders a section, and the sections of
-all hosts, counted through, take the sixteen topics in turn: no topic has more than its share, and a page on a given
-topic can be drawn without looking for one. Names follow from numbers and numbers from names (`path_of`, `locate` are
-inverse), so nothing is stored but three numbers a host.
+The whole web is numbered. A host has pages 0 … n−1; 32 pages make a folder, 8 folders a section, and a host's sections
+take the sixteen topics in turn, from a first one that evens out the pages of all topics; so a page on a given topic can
+be drawn without looking for one. Names follow from numbers and numbers from names (`path_of`, `locate` are inverse),
+so nothing is stored but three numbers a host.
 
 In a folder: page 0 is its index, 1 … a are articles, the rest is a numbered series. Some leaf folders are *hidden*:
 nobody links to their index, the parent folder lists their articles instead. Of a series only some members are linked.
@@ -16,6 +16,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
+from lycosa.errors import SettingsError
 from lycosa.simweb.draws import Draws, unit
 from lycosa.simweb.settings import SimSettings
 from lycosa.simweb.vocabulary import FOLDERS, TOPIC_COUNT, TOPIC_WORDS, Vocabulary
@@ -24,7 +25,9 @@ FOLDER_PAGES = 32
 SECTION_FOLDERS = 8
 SECTION_PAGES = FOLDER_PAGES * SECTION_FOLDERS
 SECTION_BRANCHES = 8  # sub-sections that a section's index links to
-LARGEST_SHARE = 0.1  # of all pages on one host
+MOST_SECTIONS = TOPIC_COUNT * TOPIC_WORDS * TOPIC_WORDS  # of a host: a section is named by two words of its topic
+SHARES = 10  # no host has more than one of so many shares, where there are hosts enough
+WEIGHED_HOSTS = 1024  # the largest hosts, whose first topic is chosen by weight; the others are too small to matter
 HIDDEN_SHARE = 0.4  # of leaf folders
 SERIES_SHARE = 0.5  # of full folders
 SERIES_LENGTHS = (8, 24)  # mean 16
@@ -35,8 +38,9 @@ FOLDER_CACHE = 16_384  # folders with their names worked out; about 7 MB
 HOST, SECTION, FOLDER, SERIES = 1, 2, 3, 4
 
 SERIES_STYLES = ("page{}.html", "photo-{:02d}.html", "part_{:03d}.html", "vol{}/", "2025-06-{:02d}.html")
-_NUMBERED = re.compile(r"[a-z0-9_-]*?(\d{1,4})(?:\.html|/)\Z")
-_HOST_NAME = re.compile(r"h(0|[1-9]\d{0,7})\.sim\Z")
+_NUMBERED = re.compile(r"[a-z0-9_-]*?([0-9]{1,4})(?:\.html|/)\Z")
+_HOST_NAME = re.compile(r"h(0|[1-9][0-9]{0,7})\.sim\.?\Z")
+_LITERAL = re.compile(r"localhost\.?\Z|\[|[0-9.]+\Z")
 _FOLDER_NUMBER = {name: i for i, name in enumerate(FOLDERS)}
 
 
@@ -124,8 +128,14 @@ class Layout:
         self.settings, self.draws, self.vocabulary = settings, draws, vocabulary
         self.sizes: list[int] = _host_sizes(settings, draws).tolist()
         sections = [-(-size // SECTION_PAGES) for size in self.sizes]
+        if max(sections) > MOST_SECTIONS:
+            raise SettingsError(
+                f"--pages is {settings.pages}: the largest host would have {max(self.sizes)} of them, "
+                f"a host has at most {MOST_SECTIONS * SECTION_PAGES}; ask for more hosts with --hosts"
+            )
         self.section_start: list[int] = [0, *np.cumsum(sections).tolist()]
         self.section_total = self.section_start[-1]
+        self.first_topic = _first_topics(self.sizes)
         self.folder = lru_cache(FOLDER_CACHE)(self._folder)
 
     def _folder(self, host: int, index: int) -> Folder:
@@ -142,8 +152,7 @@ class Layout:
         if match:
             number = int(match[1])
             return number if number < len(self.sizes) else None
-        is_literal = name == "localhost" or name.startswith("[") or name.replace(".", "").isdigit()
-        return 0 if is_literal else None
+        return 0 if _LITERAL.match(name) else None
 
     def address_of(self, host: int, *, turn: int = 0) -> str:
         """The host's address; `turn` counts the changes of a host whose answers change."""
@@ -159,7 +168,7 @@ class Layout:
         return self.section_start[host + 1] - self.section_start[host]
 
     def topic_of(self, host: int, section: int) -> int:
-        return (self.section_start[host] + section) % TOPIC_COUNT
+        return (self.first_topic[host] + section) % TOPIC_COUNT
 
     def host_of_section(self, number: int) -> int:
         """The host of a section counted over the whole web."""
@@ -242,27 +251,48 @@ class Layout:
         topic, index = low_place
         low = (index - self.draws.mix(host, 0, HOST)) % TOPIC_WORDS
         high = high_place[1] if high_place else 0
-        section = (high * TOPIC_WORDS + low) * TOPIC_COUNT + (topic - self.section_start[host]) % TOPIC_COUNT
+        section = (high * TOPIC_WORDS + low) * TOPIC_COUNT + (topic - self.first_topic[host]) % TOPIC_COUNT
         is_there = 0 < section < self.section_count(host)
         return section if is_there and self._section_name(host, section) == name else None
 
 
 def _host_sizes(settings: SimSettings, draws: Draws) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Pages a host: equal, or falling as a power of the host's rank with no host over a tenth of all pages."""
+    """Pages a host: equal, or falling as a power of the host's rank with no host over a tenth of all pages.
+
+    With ten hosts or fewer a tenth is too little; then no host has over 1.2 times its equal share.
+    """
     count, pages = settings.hosts, settings.pages
     if settings.sizes == "uniform":
         sizes = np.full(count, pages // count, dtype=np.int64)
         sizes[: pages % count] += 1
         return sizes
+    cap = max(pages // SHARES, -(-pages // count)) if count > SHARES else -(-pages * 6 // (count * 5))
     weights = 1.0 / (np.arange(count) + 3.0) ** 0.9
-    cap = max(LARGEST_SHARE, 1.2 / count)
-    for _ in range(64):  # what is cut from the largest is spread over the others
+    for _ in range(64):  # what is cut from the largest is spread over the others in proportion
         weights /= weights.sum()
-        if weights.max() <= cap:
+        if weights.max() <= cap / pages:
             break
-        weights = np.minimum(weights, cap * 0.999)
-    sizes = 1 + np.floor(weights * (pages - count)).astype(np.int64)
-    sizes[np.arange(pages - int(sizes.sum())) % count] += 1
+        weights = np.minimum(weights, cap / pages * 0.999)
+    sizes = np.minimum(cap, 1 + np.floor(weights * (pages - count)).astype(np.int64))
+    while (left := pages - int(sizes.sum())) > 0:  # and the last few evenly
+        has_room = np.flatnonzero(sizes < cap)[:left]
+        sizes[has_room] += np.minimum(cap - sizes[has_room], left // len(has_room))
     order = np.array(draws.words(b"host order", count), dtype=np.uint32)
     shuffled: np.ndarray[tuple[int], np.dtype[np.int64]] = sizes[np.argsort(order, kind="stable")]
     return shuffled
+
+
+def _first_topics(sizes: list[int]) -> bytes:
+    """The topic of each host's first section: the large hosts where it weighs least, the others in turn by size."""
+    pages = np.array(sizes, dtype=np.int64)
+    by_size = np.argsort(-pages, kind="stable")
+    first = np.empty(len(sizes), dtype=np.uint8)
+    first[by_size] = np.arange(len(sizes)) % TOPIC_COUNT
+    turns = (np.arange(TOPIC_COUNT)[None, :] - np.arange(TOPIC_COUNT)[:, None]) % TOPIC_COUNT
+    load = np.zeros(TOPIC_COUNT, dtype=np.int64)
+    for host in by_size[:WEIGHED_HOSTS]:
+        rest = sizes[host] % (TOPIC_COUNT * SECTION_PAGES)  # full rounds are the same for every topic
+        own = np.clip(rest - SECTION_PAGES * np.arange(TOPIC_COUNT), 0, SECTION_PAGES)
+        first[host] = turn = int(np.argmin(own[turns] @ load))
+        load += own[turns[turn]]
+    return first.tobytes()

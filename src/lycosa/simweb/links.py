@@ -20,6 +20,7 @@ from lycosa.simweb.layout import (
 )
 from lycosa.simweb.vocabulary import TOPIC_COUNT
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
 MEDIAN_LINKS = 62
 LINKS_SIGMA = 0.5
 MOST_LINKS = 600
@@ -31,6 +32,8 @@ NEIGHBOURS = 4
 NAVIGATION = 24  # links that every page of a host carries
 WORDS_PER_LINK = 3
 NAVIGATION_CACHE = 512  # hosts
+NEAR_CACHE = 16_384  # (host, topic); links go to hubs, so most are found here
+MOST_STEPS = 64  # hosts looked at for a topic
 
 EXTERNAL_32, OWN_TOPIC_32 = int(EXTERNAL * 2**32), int(OWN_TOPIC * 2**32)
 FRONT_PAGE_32, REDIRECTED_16 = int(TO_FRONT_PAGE * 2**32), int(REDIRECTED * 2**16)
@@ -49,9 +52,9 @@ class Linker:
         self.layout = layout
         self.draws = layout.draws
         port = layout.settings.port
-        default = {"http": 80, "https": 443}[layout.settings.scheme]
-        self._suffix = ".sim" if port == default else f".sim:{port}"
+        self._suffix = ".sim" if port == DEFAULT_PORTS[layout.settings.scheme] else f".sim:{port}"
         self._prefix = f"{layout.settings.scheme}://h"
+        self._near = lru_cache(NEAR_CACHE)(self._host_with_topic)
         self.navigation = lru_cache(NAVIGATION_CACHE)(self._navigation)
 
     def origin(self, host: int) -> str:
@@ -127,7 +130,7 @@ class Linker:
         """The drawn links: three words of chance each. This loop is the dearest part of a page."""
         layout, host, get_folder = self.layout, folder.host, self.layout.folder
         own_section, own_count = folder.index // SECTION_FOLDERS, layout.section_count(host)
-        own_shift = (folder.topic - layout.section_start[host]) % TOPIC_COUNT
+        own_shift = (folder.topic - layout.first_topic[host]) % TOPIC_COUNT
         sizes, hosts = layout.sizes, len(layout.sizes)
         found = []
         words = iter(chances[: count * WORDS_PER_LINK])
@@ -163,14 +166,27 @@ class Linker:
     def _outside(self, host: int, chance: int, topic: int, *, is_on_topic: bool) -> tuple[int, int]:
         """(host, section) of a link outwards: a section on or off the topic, near the hub `host`."""
         layout = self.layout
-        section = layout.section_start[host] + chance % layout.section_count(host)
-        shift = (topic - section) % TOPIC_COUNT if is_on_topic else (topic - section) % TOPIC_COUNT == 0
-        if shift:
-            section += shift
-            if section >= layout.section_total:
-                section = max(0, section - TOPIC_COUNT)
-            host = layout.host_of_section(section)
-        return host, section - layout.section_start[host]
+        if is_on_topic:
+            host = self._near(host, topic)
+            first, count = (topic - layout.first_topic[host]) % TOPIC_COUNT, layout.section_count(host)
+            if first >= count:  # nobody near is on the topic
+                return host, chance % count
+            return host, first + TOPIC_COUNT * (chance % -((first - count) // TOPIC_COUNT))
+        section = chance % layout.section_count(host)
+        if layout.topic_of(host, section) == topic:
+            section += 1
+            if section >= layout.section_count(host):
+                host, section = (host + 1) % len(layout.sizes), 0
+        return host, section
+
+    def _host_with_topic(self, host: int, topic: int) -> int:
+        """The first host from `host` on that has a section on the topic; itself if none is near."""
+        layout, hosts = self.layout, len(self.layout.sizes)
+        for other in range(host, host + min(hosts, MOST_STEPS)):
+            number = other % hosts
+            if (topic - layout.first_topic[number]) % TOPIC_COUNT < layout.section_count(number):
+                return number
+        return host
 
 
 def is_mirror_source(place: Place) -> bool:

@@ -1,10 +1,13 @@
 """The request log: one JSON line a request, opened by a line that says which web it was.
 
 Written by the server and the in-memory web, read by the audit. Times are of the monotonic clock; `end` is when the last
-byte was handed to the network or the connection was closed. Lines are buffered and written a few times a second.
+byte was handed to the network or the connection was closed; `bytes` are those of head and body. Lines are buffered and
+written when `flush` is called; there are only whole ones, also where the disk is full.
 """
 
+import contextlib
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -13,8 +16,6 @@ import msgspec
 
 from lycosa.errors import SettingsError, StoreError
 from lycosa.simweb.settings import SimSettings
-
-FLUSH_BYTES = 1 << 16
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -43,48 +44,66 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RequestLog:
-    """Appends entries to a file. `path` None keeps nothing."""
+    """Writes entries to a new file. `path` None keeps nothing. After a failure every flush raises it again."""
 
     def __init__(self, path: Path | None, settings: SimSettings) -> None:
-        self._buffer: list[bytes] = []
-        self._size = 0
+        self._lines: list[bytes] = []
         self._file: BinaryIO | None = None
+        self._failure: StoreError | None = None
+        self._size = 0
         self.path, self.requests = path, 0
         if path is not None:
+            self._file = _new_file(path)
+            self._lines.append(_encode(Header(settings)))
             try:
-                self._file = path.open("wb", buffering=0)
-            except OSError as error:
-                raise SettingsError(f"cannot write the log {path}: {error.strerror}") from error
-            self._put(_encode(Header(settings)))
+                self.flush()
+            except StoreError:
+                self._file.close()
+                raise
 
     def add(self, entry: Entry) -> None:
         self.requests += 1
-        if self._file is not None:
-            self._put(_encode(entry))
-
-    def _put(self, line: bytes) -> None:
-        self._buffer.append(line)
-        self._size += len(line)
-        if self._size > FLUSH_BYTES:
-            self.flush()
+        if self._file is not None and self._failure is None:
+            self._lines.append(_encode(entry))
 
     def flush(self) -> None:
-        if self._file is None or not self._buffer:
+        if self._failure is not None:
+            raise self._failure
+        if self._file is None or not self._lines:
             return
-        data = b"\n".join(self._buffer) + b"\n"
-        self._buffer, self._size = [], 0
+        data = b"\n".join(self._lines) + b"\n"
+        self._lines, written = [], 0
         try:
-            while data:
-                data = data[self._file.write(data) or 0 :]
+            while written < len(data):
+                written += self._file.write(data[written:]) or 0
         except OSError as error:
+            with contextlib.suppress(OSError):  # not every file can be cut
+                os.ftruncate(self._file.fileno(), self._size + data.rfind(b"\n", 0, written) + 1)
             reason = "no space left" if error.errno == errno.ENOSPC else error.strerror
-            raise StoreError(f"cannot write the log {self.path}: {reason}") from error
+            self._failure = StoreError(f"cannot write the log {self.path}: {reason}")
+            raise self._failure from error
+        self._size += written
 
     def close(self) -> None:
-        self.flush()
-        if self._file is not None:
+        if self._file is None:
+            return
+        try:
+            self.flush()
+        finally:
             self._file.close()
             self._file = None
+
+
+def _new_file(path: Path) -> BinaryIO:
+    """The file to log to; one that has something in it is somebody's evidence."""
+    try:
+        file = path.open("ab", buffering=0)
+    except OSError as error:
+        raise SettingsError(f"cannot write the log {path}: {error.strerror}") from error
+    if os.fstat(file.fileno()).st_size:
+        file.close()
+        raise SettingsError(f"the log {path} is there already: remove it, or choose another name with --log")
+    return file
 
 
 def read_log(path: Path) -> tuple[SimSettings, Iterator[Entry]]:

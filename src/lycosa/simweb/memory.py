@@ -21,6 +21,7 @@ from lycosa.simweb.protocol import Asked, Wire, wire
 from lycosa.simweb.web import Answer, SimWeb
 
 FAILED_LOOKUP_S = 5.0
+WARM_HOSTS = 1024  # hosts to which a connection is held open, as a client with a bounded pool would
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +33,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_LIMITS = Limits()
+
+
+class _Transfer(msgspec.Struct, frozen=True):
+    """A request under way and what will come of it."""
+
+    timer: asyncio.TimerHandle
+    done: Callable[[Response], None]
+    request: Request
+    response: Response
+    retry_after_s: float
 
 
 class MemoryWeb:
@@ -46,8 +57,9 @@ class MemoryWeb:
         self.network = Network(web.settings, web.draws)
         self.entries: list[Entry] = []
         self._names = NameServer(web, self.clock)
-        self._open: dict[int, tuple[asyncio.TimerHandle, Request, Callable[[Response], None], float]] = {}
+        self._open: dict[int, _Transfer] = {}
         self._count = 0
+        self._warm: dict[tuple[str, str], None] = {}
 
     def __repr__(self) -> str:
         return f"<MemoryWeb {self.web!r} open={len(self._open)} requests={len(self.entries)}>"
@@ -84,51 +96,72 @@ class MemoryWeb:
             else self.web.answer(host, target, self.clock.time_s(), self.clock.elapsed_s())
         )
         message = wire(answer, _asked(request), time_s=self.clock.time_s(), gzip=self._gzip)
-        response = self._response(request, answer, message)
-        line = self.network.line(host or 0)
-        wait = line.rtt_s + answer.delay_s
-        if response.failure is Failure.FIRST_BYTE_TIMEOUT or wait > self.limits.first_byte_s:
-            wait = self.limits.first_byte_s
-        elif response.failure is Failure.TOTAL_TIMEOUT:
-            wait = self.limits.total_s
-        elif line.bandwidth_bytes_s:
-            wait += (len(message.head) + len(response.body)) / line.bandwidth_bytes_s
+        response = self._timed(self._response(request, message), host or 0, answer.delay_s)
         self._count += 1
-        ticket, began = self._count, self._loop.time()
-        timer = self._loop.call_later(wait, self._finish, ticket, response, answer)
-        self._open[ticket] = (timer, request, done, began)
+        timer = self._loop.call_at(response.ended_s, self._finish, self._count)
+        wait = float(dict(answer.headers).get("Retry-After", 0))
+        self._open[self._count] = _Transfer(timer, done, request, response, wait)
 
-    def _finish(self, ticket: int, response: Response, answer: Answer) -> None:
-        _, request, done, began = self._open.pop(ticket)
-        now = self._loop.time()
-        self._log(request, began, response, answer)
-        done(msgspec.structs.replace(response, started_s=began, first_byte_s=now, ended_s=now))
+    def _timed(self, response: Response, host: int, delay_s: float) -> Response:
+        """The response with its times, and as a failure where the client's limits were passed."""
+        began, limits = self._loop.time(), self.limits
+        first = began + delay_s + self._trips(response) * self.network.line(host).rtt_s
+        deadline = began + limits.total_s
+        if response.failure is Failure.FIRST_BYTE_TIMEOUT or first > began + limits.first_byte_s:
+            response = Response(response.url, address=response.address, failure=Failure.FIRST_BYTE_TIMEOUT)
+            first = ended = began + limits.first_byte_s
+        else:
+            ended = self.network.reserve(host, len(response.header_block) + len(response.body), first)
+        if ended > deadline:
+            arrived = int(len(response.body) * max(0.0, deadline - first) / (ended - first))
+            response = msgspec.structs.replace(
+                response, failure=Failure.TOTAL_TIMEOUT, body=response.body[:arrived], truncated=None
+            )
+        if response.failure is Failure.TOTAL_TIMEOUT:
+            ended = deadline
+        return msgspec.structs.replace(response, started_s=began, first_byte_s=first, ended_s=ended)
 
-    def _log(self, request: Request, began: float, response: Response, answer: Answer) -> None:
+    def _trips(self, response: Response) -> int:
+        """Round trips before the first byte: one more on a new connection."""
+        line = (urlsplit(response.url).netloc, response.address)
+        trips = 1 if line in self._warm else 2
+        self._warm.pop(line, None)
+        self._warm[line] = None
+        if len(self._warm) > WARM_HOSTS:
+            del self._warm[next(iter(self._warm))]
+        return trips
+
+    def _finish(self, ticket: int) -> None:
+        transfer = self._open.pop(ticket)
+        self._log(transfer, transfer.response)
+        transfer.done(transfer.response)
+
+    def _log(self, transfer: _Transfer, response: Response) -> None:
+        request = transfer.request
         parts = urlsplit(request.url)
         headers = {name.lower(): value for name, value in request.headers}
         host = self.web.layout.host_number(parts.hostname or "")
         self.entries.append(
             Entry(
-                start=began,
+                start=transfer.response.started_s,
                 end=self._loop.time(),
                 host=self.web.layout.host_name(host) if host is not None else parts.hostname or "",
                 address=request.address,
                 path=(parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
                 status=response.status,
-                bytes=len(response.body),
+                bytes=len(response.header_block) + len(response.body),
                 agent=headers.get("user-agent", ""),
                 method=request.method,
-                retry_after_s=float(dict(answer.headers).get("Retry-After", 0)),
+                retry_after_s=transfer.retry_after_s if response.status else 0.0,
             )
         )
 
-    def _response(self, request: Request, answer: Answer, message: Wire) -> Response:
+    def _response(self, request: Request, message: Wire) -> Response:
         """The outcome, with trouble on the wire told as a client would tell it."""
         half, cap = len(message.body) // 2, self.limits.body_bytes
         failure: Failure | None = None
-        body, truncated = message.body, None
-        match answer.trouble:
+        body, truncated = message.body + message.tail[:cap], None
+        match message.trouble:
             case "hang":
                 failure, body = Failure.FIRST_BYTE_TIMEOUT, b""
             case "drip":
@@ -162,11 +195,12 @@ class MemoryWeb:
     def cancel_all(self) -> None:
         """Ends every open request now, as cancelled."""
         while self._open:
-            _, (timer, request, done, began) = self._open.popitem()
-            timer.cancel()
+            _, transfer = self._open.popitem()
+            transfer.timer.cancel()
+            request = transfer.request
             response = Response(request.url, address=request.address, failure=Failure.CANCELLED)
-            self._log(request, began, response, Answer(0))
-            done(response)
+            self._log(transfer, response)
+            transfer.done(response)
 
     async def close(self) -> None:
         self.cancel_all()

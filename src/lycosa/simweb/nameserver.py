@@ -17,6 +17,7 @@ import dns.rrset
 
 from lycosa.simweb.clock import SimClock
 from lycosa.simweb.draws import unit
+from lycosa.simweb.settings import DNS_NUMBER
 from lycosa.simweb.web import SimWeb
 
 SLOW_S = 1.0
@@ -26,17 +27,15 @@ NEGATIVE_TTL_S = 30
 
 
 class NameServer(asyncio.DatagramProtocol):
-    """Answers queries for one web. Filled and emptied by the socket; keeps nothing but counts."""
+    """Answers queries for one web. Filled and emptied by the socket; keeps nothing."""
 
     def __init__(self, web: SimWeb, clock: SimClock) -> None:
         self._web, self._clock = web, clock
-        self.queries = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.DatagramTransport = transport  # type: ignore[assignment]
 
     def datagram_received(self, data: bytes, peer: tuple[str, int]) -> None:
-        self.queries += 1
         try:
             query = dns.message.from_wire(data)
         except dns.exception.DNSException:
@@ -93,4 +92,4 @@ class NameServer(asyncio.DatagramProtocol):
 def has_dns_trouble(web: SimWeb, host: int, name: str) -> bool:
     """Is `host` one of those whose names fail in the way `name`?"""
     share = web.settings.dns.get(name, 0.0)
-    return share > 0 and unit(web.draws.mix(host, sorted(web.settings.dns).index(name), DNS_PURPOSE)) < share
+    return share > 0 and unit(web.draws.mix(host, DNS_NUMBER[name], DNS_PURPOSE)) < share

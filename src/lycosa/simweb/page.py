@@ -138,14 +138,19 @@ class Pages:
 
     def volatile(self, place: Place, state: State) -> str:
         """The volatile part as mark-up: a marked span, an ordinary paragraph, or nothing."""
-        kind = (self.key(place) >> 32 & 0xFF) / 256
-        if kind >= UNMARKED_VOLATILE or is_mirror_source(place):
+        if not self.has_volatile(place):
             return ""
         text = self.volatile_text(place, state)
-        return f'<p><span data-vol="1">{text}</span></p>\n' if kind < MARKED_VOLATILE else f"<p>{text}</p>\n"
+        return f'<p><span data-vol="1">{text}</span></p>\n' if self.has_marked_volatile(place) else f"<p>{text}</p>\n"
+
+    def has_volatile(self, place: Place) -> bool:
+        return self._volatile_chance(place) < UNMARKED_VOLATILE and not is_mirror_source(place)
 
     def has_marked_volatile(self, place: Place) -> bool:
-        return "data-vol" in self.volatile(place, State())
+        return self._volatile_chance(place) < MARKED_VOLATILE and not is_mirror_source(place)
+
+    def _volatile_chance(self, place: Place) -> float:
+        return (self.key(place) >> 32 & 0xFF) / 256
 
     def volatile_text(self, place: Place, state: State) -> str:
         x = self._draws.mix(self.key(place), state.volatile, COPY)

@@ -13,7 +13,9 @@ from lycosa.simweb.documents import EPOCH_S, http_date
 from lycosa.simweb.web import Answer
 
 GZIP_LEAST = 256  # smaller bodies are not worth a header
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)\Z")
+# What goes wrong after the headers: an answer to HEAD is over by then.
+BODY_TROUBLE = frozenset({"drip", "reset", "truncated", "wrong-length", "endless"})
+_RANGE = re.compile(r"bytes=([0-9]{0,15})-([0-9]{0,15})\Z")  # more digits than any file has bytes
 REASONS = {
     200: "OK",
     206: "Partial Content",
@@ -42,11 +44,17 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Wire(msgspec.Struct, frozen=True):
-    """A response as bytes."""
+    """A response as bytes; `tail` follows the body and is shared by many. `trouble` is what to do instead."""
 
     status: int
     head: bytes
     body: bytes
+    tail: bytes = b""
+    trouble: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.head) + len(self.body) + len(self.tail)
 
 
 def wire(answer: Answer, asked: Asked, *, time_s: float, gzip: bool, keep_alive: bool = True) -> Wire:
@@ -56,13 +64,13 @@ def wire(answer: Answer, asked: Asked, *, time_s: float, gzip: bool, keep_alive:
     if status == 200 and not is_spoiled:
         if _is_unchanged(answer, asked):
             status, body = 304, b""
-        elif asked.range:
+        elif asked.range and asked.method == "GET":
             status, body, extra = _ranged(body, asked.range)
             headers += extra
-        elif gzip and len(body) >= GZIP_LEAST and "gzip" in asked.accept_encoding and _is_text(answer.content_type):
+        elif gzip and len(body) >= GZIP_LEAST and accepts_gzip(asked.accept_encoding) and _is_text(answer.content_type):
             body = igzip.compress(body, compresslevel=1, mtime=0)
             headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
-    length = len(body) // 2 if answer.trouble == "wrong-length" else len(body)
+    length = len(body) // 2 if answer.trouble == "wrong-length" else len(body) + len(answer.tail)
     date = http_date(int(EPOCH_S + time_s))
     head = [f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}\r\nServer: simweb\r\nDate: {date}\r\n"]
     if answer.etag:
@@ -73,7 +81,18 @@ def wire(answer: Answer, asked: Asked, *, time_s: float, gzip: bool, keep_alive:
         head.append(f"Content-Type: {answer.content_type}\r\nContent-Length: {length}\r\n")
     head += [f"{name}: {value}\r\n" for name, value in headers]
     head.append("\r\n" if keep_alive else "Connection: close\r\n\r\n")
-    return Wire(status, "".join(head).encode("latin-1"), b"" if asked.method == "HEAD" else body)
+    block = "".join(head).encode("latin-1")
+    if asked.method == "HEAD":
+        return Wire(status, block, b"", trouble="" if answer.trouble in BODY_TROUBLE else answer.trouble)
+    return Wire(status, block, body, answer.tail, answer.trouble)
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """`gzip` is named, and not with a weight of nothing."""
+    if ";" not in accept_encoding:
+        return "gzip" in accept_encoding
+    codings = [coding.replace(" ", "") for coding in accept_encoding.lower().split(",")]
+    return any(re.match(r"gzip(?:;q=(?!0(?:\.0*)?\Z)|\Z)", coding) for coding in codings)
 
 
 def _is_text(content_type: str) -> bool:
@@ -95,9 +114,9 @@ def _is_unchanged(answer: Answer, asked: Asked) -> bool:
 def _ranged(body: bytes, asked: str) -> tuple[int, bytes, list[tuple[str, str]]]:
     """One byte range; anything else is answered whole."""
     match = _RANGE.match(asked.strip())
-    if not match or not any(match.groups()):
+    first, last = match.groups() if match else ("", "")
+    if not (first or last) or (first and last and int(first) > int(last)):
         return 200, body, []
-    first, last = match.groups()
     start = int(first) if first else max(0, len(body) - int(last))
     end = min(int(last), len(body) - 1) if first and last else len(body) - 1
     if start > end:

@@ -12,6 +12,7 @@ import msgspec
 from lycosa.simweb.draws import unit
 from lycosa.simweb.layout import Layout
 from lycosa.simweb.links import Linker
+from lycosa.simweb.settings import ROBOTS_NUMBER
 from lycosa.simweb.vocabulary import FOLDERS
 
 CRAWL_DELAY_S = 2.0
@@ -68,7 +69,7 @@ class Robots:
         self.of = lru_cache(RULES_CACHE)(self._of)
 
     def _of(self, host: int) -> HostRobots:
-        has = {name: self._has(host, i, share) for i, (name, share) in enumerate(sorted(self._shares.items()))}
+        has = {name: self._has(host, ROBOTS_NUMBER[name], share) for name, share in self._shares.items()}
         if has.get("error"):
             return HostRobots(status=500)
         sitemap = f"{self._linker.origin(host)}/sitemap.xml" if has.get("sitemap") else ""

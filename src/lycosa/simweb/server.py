@@ -1,20 +1,22 @@
 """The simulated web over sockets: HTTP/1.1 on every loopback address.
 
 One process, one event loop, one `Connection` per client. The plain path is synchronous: parse, answer, write, log when
-the bytes have left. Waiting (round trips, bandwidth) and wire trouble run as a task of the connection, which ends
-with it. Requests of one connection are answered one after the other.
+the bytes have left. Waiting (round trips, bandwidth), long bodies and wire trouble run as a task of the connection,
+which ends with it. Requests of one connection are answered one after the other; all are logged, answered or not.
 """
 
 import asyncio
 import os
 import socket
-import ssl
 import time
 from collections import deque
+from collections.abc import Callable
 
 import httptools
 import msgspec
 
+from lycosa.errors import StoreError
+from lycosa.simweb.certificates import Certificates
 from lycosa.simweb.clock import SimClock
 from lycosa.simweb.control import PREFIX as CONTROL
 from lycosa.simweb.control import Control
@@ -22,11 +24,12 @@ from lycosa.simweb.log import Entry, RequestLog
 from lycosa.simweb.network import Network
 from lycosa.simweb.protocol import Asked, Wire, wire
 from lycosa.simweb.sockets import BACKLOG, is_loopback
+from lycosa.simweb.tls_stream import TlsStream
 from lycosa.simweb.trouble import WIRE_TROUBLE, misbehave
 from lycosa.simweb.web import Answer, SimWeb
 
 MOST_WAITING = 64  # pipelined requests a connection; more and it is closed
-PACE_S = 0.02  # bandwidth is spent in steps of this length
+PIECE_BYTES = 1 << 18  # a longer body is sent in pieces, so that it needs no copy and other clients have their turn
 FLUSH_S = 0.25
 MISDIRECTED = Answer(421, b"No such host in the simulated web.\n", "text/plain")
 NOT_ALLOWED = Answer(405, b"GET and HEAD only.\n", "text/plain", headers=(("Allow", "GET, HEAD"),))
@@ -43,13 +46,24 @@ class Job(msgspec.Struct):
     agent: str
     asked: Asked
     keep_alive: bool
+    is_http: bool = True
 
 
 class Server:
-    """The simulated web on a listening socket."""
+    """The simulated web on a listening socket. `on_failure` is called when the log cannot be written any more."""
 
-    def __init__(self, web: SimWeb, clock: SimClock, log: RequestLog, *, gzip: bool = True) -> None:
-        self.web, self.clock, self.log, self.gzip = web, clock, log, gzip
+    def __init__(
+        self,
+        web: SimWeb,
+        clock: SimClock,
+        log: RequestLog,
+        *,
+        gzip: bool = True,
+        certificates: Certificates | None = None,
+        on_failure: Callable[[], None] | None = None,
+    ) -> None:
+        self.web, self.clock, self.log, self.gzip, self.certificates = web, clock, log, gzip, certificates
+        self._on_failure = on_failure or (lambda: None)
         self.network = Network(web.settings, web.draws)
         self.control = Control(clock, self)
         self.connections: set[Connection] = set()
@@ -59,30 +73,33 @@ class Server:
     def stats(self) -> dict[str, float]:
         return {"requests": self.log.requests, "connections": len(self.connections), "time_s": self.clock.time_s()}
 
-    async def start(self, listener: socket.socket, ssl_context: ssl.SSLContext | None = None) -> None:
+    async def start(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: Connection(self, loop), sock=listener, ssl=ssl_context, backlog=BACKLOG
-        )
+        self._server = await loop.create_server(lambda: Connection(self, loop), sock=listener, backlog=BACKLOG)
         self._flush()
 
     def _flush(self) -> None:
-        self.log.flush()
+        try:
+            self.log.flush()
+        except StoreError:  # the log keeps it and raises it again when it is closed
+            self._on_failure()
+            return
         self._flusher = asyncio.get_running_loop().call_later(FLUSH_S, self._flush)
 
     async def close(self) -> None:
-        """Stop listening, drop every connection, write the log's last line."""
+        """Stop listening, drop every connection, write the log's last lines."""
         if self._flusher:
             self._flusher.cancel()
         if self._server:
             self._server.close()
         for connection in list(self.connections):
             connection.abort()
-        await asyncio.sleep(0)  # lets the connections log what they were doing
         self.log.close()
 
     def answer(self, job: Job) -> tuple[Answer, int]:
         """The answer to a request, and the number of the host that gives it."""
+        if not job.is_http:
+            return BAD_REQUEST, 0
         host = self.web.layout.host_number(_without_port(job.host_name))
         if host is None:
             return MISDIRECTED, 0
@@ -114,9 +131,9 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._drained = asyncio.Event()
         self._drained.set()
-        self._is_new = True
-        self._received = self._left = 0.0
-        self._descriptor: int | None = None
+        self._is_new, self._is_deaf = True, False
+        self._received = self._began = self._left = 0.0
+        self._tls: TlsStream | None = None
         self._target = b""
         self._headers: dict[bytes, bytes] = {}
 
@@ -129,18 +146,25 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
             return
         self.transport.set_write_buffer_limits(high=0)  # so that `resume_writing` means: the last byte has left
-        if self.transport.get_extra_info("ssl_object") is None:
-            self._descriptor = self.transport.get_extra_info("socket").fileno()
+        self._descriptor: int = self.transport.get_extra_info("socket").fileno()
+        if self._server.certificates is not None:
+            self._tls = TlsStream(self._server.certificates.context(self.address))
         self._server.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         self._received = time.monotonic()
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            pass
-        except httptools.HttpParserError:
-            self._reject()
+        if self._tls is not None:
+            data, reply = self._tls.receive(data)
+            self._put(reply)
+        if data and not self._is_deaf:
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserUpgrade:
+                pass
+            except httptools.HttpParserError:
+                self._reject()
+        if self._tls is not None and self._tls.is_closed:
+            self.transport.close()
 
     def pause_writing(self) -> None:
         self._drained.clear()
@@ -153,20 +177,27 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._server.connections.discard(self)
-        self._left = time.monotonic()
         self._drained.set()
         if self._task:
             self._task.cancel()
-        if self._job is not None:
-            self._log()
-        self._waiting.clear()
+        self._log_unfinished()
 
     def abort(self) -> None:
+        """Ends the connection now; what it was doing is in the log when this returns."""
+        self._log_unfinished()
         self.transport.abort()
+
+    def _log_unfinished(self) -> None:
+        self._left = time.monotonic()
+        self._log()
+        while self._waiting:
+            self._job, self._status, self._sent = self._waiting.popleft(), 0, 0
+            self._log()
 
     # what the parser calls
 
     def on_message_begin(self) -> None:
+        self._began = self._received
         self._target, self._headers = b"", {}
 
     def on_url(self, url: bytes) -> None:
@@ -178,9 +209,11 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         h = self._headers
         target = self._target.decode("latin-1")
-        if target.startswith("http"):  # the form that proxies use
+        host_name = h.get(b"host", b"").decode("latin-1")
+        if target.startswith(("http://", "https://")):  # the form that proxies use; its host counts
             url = httptools.parse_url(self._target)
             target = (url.path or b"/").decode("latin-1") + (f"?{url.query.decode('latin-1')}" if url.query else "")
+            host_name = url.host.decode("latin-1")
         method = self._parser.get_method().decode("latin-1")
         asked = Asked(
             method=method,
@@ -191,9 +224,9 @@ class Connection(asyncio.Protocol):
         )
         self._waiting.append(
             Job(
-                start=self._received,
+                start=self._began,
                 method=method,
-                host_name=h.get(b"host", b"").decode("latin-1").lower(),
+                host_name=host_name.lower(),
                 target=target,
                 agent=h.get(b"user-agent", b"").decode("latin-1"),
                 asked=asked,
@@ -221,60 +254,70 @@ class Connection(asyncio.Protocol):
         message = wire(
             answer, job.asked, time_s=self._server.clock.time_s(), gzip=self._server.gzip, keep_alive=job.keep_alive
         )
-        if answer.trouble in WIRE_TROUBLE or answer.delay_s or not self._server.network.is_ideal:
-            self._task = self._loop.create_task(self._slowly(message, answer, host))
-        else:
+        is_short = message.size_bytes <= PIECE_BYTES and not answer.delay_s and message.trouble not in WIRE_TROUBLE
+        if is_short and self._server.network.is_ideal:
             self._status = message.status
             self.write(message.head + message.body)
+        else:
+            self._task = self._loop.create_task(self._slowly(message, host, answer.delay_s))
 
-    async def _slowly(self, message: Wire, answer: Answer, host: int) -> None:
+    async def _slowly(self, message: Wire, host: int, delay_s: float) -> None:
         """Waits as the line to the host does, then sends, or misbehaves."""
-        line = self._server.network.line(host)
         trips = 2 if self._is_new else 1  # the first request on a connection pays for the handshake as well
         self._is_new = False
-        await asyncio.sleep(answer.delay_s + trips * line.rtt_s)
+        await asyncio.sleep(delay_s + trips * self._server.network.line(host).rtt_s)
         self._status = message.status
-        if answer.trouble in WIRE_TROUBLE:
-            await misbehave(self, message, answer.trouble)
-            self.transport.close()
-        elif line.bandwidth_bytes_s:
-            await self._paced(message.head + message.body, line.bandwidth_bytes_s)
+        if message.trouble in WIRE_TROUBLE:
+            await misbehave(self, message)
+            self._close()
         else:
-            self.write(message.head + message.body)
+            await self._stream(message, host)
         await self._drained.wait()
         self._task = None
         if self._job is not None and not self.transport.is_closing():
             self._finish()
 
-    async def _paced(self, data: bytes, bytes_s: float) -> None:
-        began, sent = self._loop.time(), 0
-        while sent < len(data):
-            await asyncio.sleep(
-                max(0.0, min(began + sent / bytes_s - self._loop.time() + PACE_S, (len(data) - sent) / bytes_s))
-            )
-            due = int((self._loop.time() - began) * bytes_s)
-            if due > sent:
-                self.write(data[sent:due])
-                sent = min(due, len(data))
+    async def _stream(self, message: Wire, host: int) -> None:
+        """Sends piece by piece, each when the line to the host has room for it and the client has the last one."""
+        network = self._server.network
+        size = min(PIECE_BYTES, network.piece_bytes(host))
+        for part in (memoryview(message.head + message.body), memoryview(message.tail)):
+            for at in range(0, len(part), size):
+                piece = part[at : at + size]
+                await asyncio.sleep(network.reserve(host, len(piece), self._loop.time()) - self._loop.time())
+                self.write(piece)
+                await self._drained.wait()
 
-    def write(self, data: bytes) -> None:
-        """Sends; what fits leaves now: the event loop would wait for the end of its turn, and `end` would be wrong."""
+    def write(self, data: bytes | memoryview) -> None:
+        """Sends; when nobody else will, notes that the answer is complete."""
+        if self.transport.is_closing():
+            return
         self._sent += len(data)
+        self._put(data if self._tls is None else self._tls.send(data))
+        if self._task is None and self._drained.is_set():
+            self._finish()
+
+    def _put(self, data: bytes | memoryview) -> None:
+        """What fits leaves now: the event loop would wait for the end of its turn, and `end` would be wrong."""
         self._left = time.monotonic()
         rest = data[self._send_now(data) :]
         if rest:
             self.transport.write(rest)
-        if self._task is None and self._drained.is_set():
-            self._finish()
 
-    def _send_now(self, data: bytes) -> int:
+    def _send_now(self, data: bytes | memoryview) -> int:
         """How many bytes the network took at once; none where the event loop still has some to send."""
-        if self._descriptor is None or not self._drained.is_set() or self.transport.is_closing():
+        if not data or not self._drained.is_set() or self.transport.is_closing():
             return 0
         try:
             return os.write(self._descriptor, data)
         except OSError:  # full, or gone: the event loop knows what to do
             return 0
+
+    def _close(self) -> None:
+        """Ends the connection after what has been written."""
+        if self._tls is not None:
+            self._put(self._tls.close())
+        self.transport.close()
 
     async def drained(self) -> None:
         await self._drained.wait()
@@ -286,7 +329,7 @@ class Connection(asyncio.Protocol):
         job = self._job
         self._log()
         if job is not None and not job.keep_alive:
-            self.transport.close()
+            self._close()
         else:
             self._next()
 
@@ -311,6 +354,19 @@ class Connection(asyncio.Protocol):
         self._retry_after_s = 0.0
 
     def _reject(self) -> None:
-        message = wire(BAD_REQUEST, Asked(), time_s=self._server.clock.time_s(), gzip=False, keep_alive=False)
-        self.transport.write(message.head + message.body)
-        self.transport.close()
+        """Answers 400 after the requests before it, and listens no more."""
+        self._is_deaf = True
+        self._waiting.append(
+            Job(
+                start=self._began,
+                method="",
+                host_name=self._headers.get(b"host", b"").decode("latin-1").lower(),
+                target=self._target.decode("latin-1"),
+                agent=self._headers.get(b"user-agent", b"").decode("latin-1"),
+                asked=Asked(),
+                keep_alive=False,
+                is_http=False,
+            )
+        )
+        if self._job is None:
+            self._next()

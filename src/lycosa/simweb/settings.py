@@ -52,6 +52,10 @@ DNS = {
     "slow": "an answer after a second",
     "changing": "another address every TTL",
 }
+# The number by which a knob draws its hosts: its place in its list, whatever else is turned.
+TROUBLE_NUMBER, ROBOTS_NUMBER, DNS_NUMBER = (
+    {name: number for number, name in enumerate(knobs)} for knobs in (TROUBLE, ROBOTS, DNS)
+)
 ROBOTS_DEFAULTS = {"rules": 0.5, "sitemap": 0.5, "missing": 0.2}
 SIZES = ("heavy", "uniform")
 MAX_ADDRESSES = 16_000_000  # 127.1.0.0 to 127.255.255.255
@@ -83,6 +87,7 @@ class SimSettings(msgspec.Struct, frozen=True, kw_only=True):
         _check_count("--hosts", self.hosts, least=1, most=10_000_000)
         _check_count("--pages", self.pages, least=self.hosts, most=10**12)
         _check_count("--addresses", self.addresses, least=0, most=MAX_ADDRESSES)
+        _check_count("--port", self.port, least=0, most=65_535)
         _check_count("--dns-ttl", self.dns_ttl_s, least=0, most=604_800)
         if self.sizes not in SIZES:
             raise SettingsError(f"--sizes is {self.sizes!r}, it must be one of {', '.join(SIZES)}")

@@ -1,11 +1,9 @@
 """A page of the simulated web for the eye: one summary, without running a server."""
 
 import re
-from urllib.parse import urlsplit
 
 import msgspec
 
-from lycosa.errors import SettingsError
 from lycosa.simweb.layout import Place
 from lycosa.simweb.web import SimWeb
 
@@ -35,11 +33,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 def summary(web: SimWeb, url: str) -> Summary:
     """What the web answers for a URL at time 0."""
-    parts = urlsplit(url)
-    host = web.layout.host_number(parts.hostname or "")
-    if host is None:
-        raise SettingsError(f"{url!r} is not on this web: its hosts are h0.sim to h{web.settings.hosts - 1}.sim")
-    answer = web.answer(host, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
+    answer = web.answer(*web.address_of(url))
     return Summary(url, answer.status, answer.content_type, answer.body)
 
 

@@ -1,16 +1,16 @@
 """Pages without end: calendar, path loop, soft 404s, session ids.
 
 Each is a pure function of the path, so a trap needs no more memory than its honest neighbours.
-`is_trap` tells trap URLs from real ones; the truth has no trap page in it.
+The truth has no trap page in it.
 """
 
 import re
 
 from lycosa.simweb.draws import Draws, unit
-from lycosa.simweb.settings import SimSettings
+from lycosa.simweb.settings import TROUBLE_NUMBER, SimSettings
 
 HOST_TROUBLE_PURPOSE, SESSION_PURPOSE, SOFT_PURPOSE = 50, 51, 52
-_CALENDAR = re.compile(r"/calendar/(\d{4})/(\d{2})/(?:(\d{2})/)?\Z")
+_CALENDAR = re.compile(r"/calendar/([0-9]{4})/([0-9]{2})/(?:([0-9]{2})/)?\Z")
 _LOOP = re.compile(r"/loop/(?:[ab]/)*\Z")
 _SESSION = re.compile(r"(?:\?|&)sid=[0-9a-f]{16}\Z")
 _OWN_HREF = re.compile(rb'href="((?!https?:|#)[^"]*)"')
@@ -22,12 +22,11 @@ class Traps:
 
     def __init__(self, settings: SimSettings, draws: Draws) -> None:
         self._settings, self._draws = settings, draws
-        self._names = sorted(settings.trouble)
 
     def host_has(self, host: int, name: str) -> bool:
         """Has this host the trouble `name`?"""
         share = self._settings.trouble_share(name)
-        return share > 0 and unit(self._draws.mix(host, self._names.index(name), HOST_TROUBLE_PURPOSE)) < share
+        return share > 0 and unit(self._draws.mix(host, TROUBLE_NUMBER[name], HOST_TROUBLE_PURPOSE)) < share
 
     def footer(self, host: int, path: str) -> str:
         """Links that an honest page of this host carries into its traps."""
@@ -69,11 +68,6 @@ class Traps:
 def without_session(target: str) -> str:
     """The target without its session id."""
     return _SESSION.sub("", target)
-
-
-def is_trap(target: str) -> bool:
-    """Is this path (with query) a trap page, or a real page under a session id?"""
-    return bool(target.startswith(("/calendar/", "/loop/", "/lost/")) or _SESSION.search(target))
 
 
 def _calendar_page(year: int, month: int, day: str | None) -> bytes:

@@ -22,11 +22,11 @@ FLOOD = b"".join(b"X-Flood-%d: %s\r\n" % (i, b"x" * 200) for i in range(64))
 WIRE_TROUBLE = frozenset({"hang", "drip", "reset", "truncated", "wrong-length", "endless", "header-flood"})
 
 
-async def misbehave(connection: "Connection", message: "Wire", trouble: str) -> None:
-    """Plays the trouble to its end, LONGEST_S at most."""
+async def misbehave(connection: "Connection", message: "Wire") -> None:
+    """Plays the message's trouble to its end, LONGEST_S at most."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LONGEST_S):
-            await _SCRIPTS[trouble](connection, message)
+            await _SCRIPTS[message.trouble](connection, message)
 
 
 async def _hang(connection: "Connection", message: "Wire") -> None:

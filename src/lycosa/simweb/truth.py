@@ -1,24 +1,53 @@
 """What a perfect crawler would find: the pages reachable from given seeds, under the rules it was given.
 
 Walks the layout's own link lists, not the HTML, and matches robots rules with a matcher of its own, so that a crawler
-that reaches exactly this set has parsed, joined, filtered and obeyed correctly. Traps are not part of the truth.
+that reaches exactly this set has parsed, joined, filtered and obeyed correctly. Traps are not part of the truth, and on
+hosts that put session ids into links each page is in it once, without one.
 """
 
-from collections import deque
+import heapq
 from collections.abc import Iterable, Iterator
-from urllib.parse import urlsplit
 
 import msgspec
 
 from lycosa.errors import SettingsError
+from lycosa.simweb.clock import check_time
 from lycosa.simweb.documents import FOLDERS_PER_SITEMAP
 from lycosa.simweb.layout import Place
 from lycosa.simweb.nameserver import has_dns_trouble
+from lycosa.simweb.traps import without_session
 from lycosa.simweb.web import SimWeb
 
 SCOPES = ("host", "domain", "prefix", "any")
 MINING = ("off", "ancestors", "all")
 HARMLESS = ("", "wrong-charset", "huge", "deep")  # trouble behind which the page's links are still whole
+
+
+class CrawlLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a crawler asks for at all; the defaults are Lycosa's.
+
+    Segments are those of the path; a run of them may follow upon itself `max_segment_repeats` times. Depth counts links
+    from a seed: a redirect adds nothing, a page named by a sitemap has depth 1.
+    """
+
+    max_url_bytes: int = 2_048
+    max_path_segments: int = 20
+    max_segment_repeats: int = 2
+    max_depth: int | None = None
+
+    def allow(self, url: str, path: str) -> bool:
+        path = path.partition("?")[0]
+        segments, times = path.split("/")[1:-1], self.max_segment_repeats + 1
+        is_repeated = any(
+            segments[at : at + run] * times == segments[at : at + run * times]
+            for run in range(1, len(segments) // times + 1)
+            for at in range(len(segments) - run * times + 1)
+        )
+        count = len(segments) + (not path.endswith("/"))
+        return len(url) <= self.max_url_bytes and count <= self.max_path_segments and not is_repeated
+
+
+DEFAULT_LIMITS = CrawlLimits()
 
 
 class Truth(msgspec.Struct, frozen=True):
@@ -37,6 +66,7 @@ def truth(
     robots: bool = True,
     sitemaps: bool = True,
     mine: str = "off",
+    limits: CrawlLimits = DEFAULT_LIMITS,
     time_s: float = 0.0,
 ) -> Truth:
     """Everything reachable from `seeds` at simulated time `time_s`."""
@@ -44,66 +74,64 @@ def truth(
         raise SettingsError(f"--scope is {scope!r}, it must be one of {', '.join(SCOPES)}")
     if mine not in MINING:
         raise SettingsError(f"--mine is {mine!r}, it must be one of {', '.join(MINING)}")
-    walk = _Walk(web, list(seeds), scope=scope, robots=robots, sitemaps=sitemaps, mine=mine, time_s=time_s)
-    walk.run()
+    check_time("--at", time_s)
+    walk = _Walk(web, scope=scope, robots=robots, sitemaps=sitemaps, mine=mine, limits=limits, time_s=time_s)
+    walk.run(list(seeds))
     return Truth(frozenset(walk.pages), frozenset(walk.redirects), walk.troubled)
 
 
 class _Walk:
-    """A breadth-first walk over (host, path)."""
+    """A walk over (host, path), the fewest links from a seed first."""
 
     def __init__(
-        self, web: SimWeb, seeds: list[str], *, scope: str, robots: bool, sitemaps: bool, mine: str, time_s: float
+        self, web: SimWeb, *, scope: str, robots: bool, sitemaps: bool, mine: str, limits: CrawlLimits, time_s: float
     ) -> None:
-        self.web, self.scope, self.robots, self.sitemaps, self.mine, self.time_s = (
-            web,
-            scope,
-            robots,
-            sitemaps,
-            mine,
-            time_s,
-        )
+        self.web, self.scope, self.robots, self.sitemaps = web, scope, robots, sitemaps
+        self.mine, self.limits, self.time_s = mine, limits, time_s
         self.pages: set[str] = set()
         self.redirects: set[str] = set()
         self.troubled: dict[str, str] = {}
-        self._seeds = [self._seed(url) for url in seeds]
-        self._seen: set[tuple[int, str]] = set()
-        self._queue: deque[tuple[int, str]] = deque()
+        self._seeds: list[tuple[int, str]] = []
+        self._depth: dict[tuple[int, str], int] = {}
+        self._queue: list[tuple[int, int, str]] = []
         self._known_hosts: set[int] = set()
 
     def _seed(self, url: str) -> tuple[int, str]:
-        parts = urlsplit(url)
-        host = self.web.layout.host_number(parts.hostname or "")
-        if host is None:
-            raise SettingsError(
-                f"{url!r} is not a page of this web: its hosts are h0.sim to h{self.web.settings.hosts - 1}.sim"
-            )
-        return host, parts.path or "/"
+        host, target = self.web.address_of(url)
+        return host, without_session(target) if self.web.traps.host_has(host, "session-ids") else target
 
-    def run(self) -> None:
+    def run(self, seeds: list[str]) -> None:
+        self._seeds = [self._seed(url) for url in seeds]
         for host, path in self._seeds:
-            self._admit(host, path)
+            self._admit(0, host, path)
         while self._queue:
-            self._visit(*self._queue.popleft())
+            depth, host, path = heapq.heappop(self._queue)
+            if depth == self._depth[host, path]:
+                self._visit(depth, host, path)
 
-    def _admit(self, host: int, path: str) -> None:
-        if (host, path) in self._seen or not self._in_scope(host, path):
+    def _admit(self, depth: int, host: int, path: str) -> None:
+        known, most = self._depth.get((host, path)), self.limits.max_depth
+        if known is not None and (most is None or known <= depth):  # only with a limit is a shorter way news
             return
-        self._seen.add((host, path))
+        if (most is not None and depth > most) or not self._in_scope(host, path):
+            return
+        self._depth[host, path] = depth
         if has_dns_trouble(self.web, host, "servfail") or has_dns_trouble(self.web, host, "timeout"):
             return
         if self.sitemaps and host not in self._known_hosts:
             self._known_hosts.add(host)
             for place in self._sitemap_pages(host):
-                self._admit(host, self.web.layout.path_of(place))
-        if not self.robots or self.web.robots.of(host).allows(path):
-            self._queue.append((host, path))
+                self._admit(1, host, self.web.layout.path_of(place))
+        is_allowed = not self.robots or self.web.robots.of(host).allows(path)
+        if is_allowed and self.limits.allow(self.web.linker.origin(host) + path, path):
+            heapq.heappush(self._queue, (depth, host, path))
 
     def _in_scope(self, host: int, path: str) -> bool:
         if self.scope == "any":
             return True
         if self.scope == "prefix":
-            return any(host == h and path.startswith(seed.rpartition("/")[0] + "/") for h, seed in self._seeds)
+            folders = [(h, seed.partition("?")[0].rpartition("/")[0] + "/") for h, seed in self._seeds]
+            return any(host == h and path.startswith(folder) for h, folder in folders)
         return any(host == h for h, _ in self._seeds)  # every simulated host is a domain of its own
 
     def _sitemap_pages(self, host: int) -> Iterator[Place]:
@@ -111,14 +139,16 @@ class _Walk:
             for number in range(-(-self.web.layout.folder_count(host) // FOLDERS_PER_SITEMAP)):
                 yield from self.web.documents.linked_pages(host, number)
 
-    def _visit(self, host: int, path: str) -> None:
+    def _visit(self, depth: int, host: int, path: str) -> None:
         web, url = self.web, self.web.linker.origin(host) + path
+        if "?" in path:  # no page has a query
+            return
         place = web.layout.locate(host, path)
         if place is None:
             for ending in (".html", "/"):
                 if web.layout.locate(host, path + ending) and not path.endswith("/"):
                     self.redirects.add(url)
-                    self._admit(host, path + ending)
+                    self._admit(depth, host, path + ending)
             return
         trouble = web.trouble_of(host, path)
         if web.state(place, self.time_s).gone:
@@ -128,9 +158,9 @@ class _Walk:
             return
         self.pages.add(url)
         for href, _ in web.pages.all_links(web.pages.source(place)):
-            self._admit(*self._resolve(host, path, href))
+            self._admit(depth + 1, *self._resolve(host, path, href))
         for guess in self._mined(place, path):
-            self._admit(host, guess)
+            self._admit(depth + 1, host, guess)
 
     def _resolve(self, host: int, path: str, href: str) -> tuple[int, str]:
         """Joins the few forms in which the generator writes hrefs."""

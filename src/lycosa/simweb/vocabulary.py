@@ -6,7 +6,7 @@ equal and a word tells its topic: `places` maps a topic word back to (topic, ind
 Passages of two sentences are drawn once a seed into a pool that pages pick from; the pool is what bounds memory.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -34,6 +34,7 @@ TOPIC_COUNT = len(TOPICS)
 TOPIC_WORDS = 512
 GENERAL_WORDS = 2048
 PASSAGES = 2048  # a topic; 16 topics of 2,048 passages of two sentences are about 6 MB
+KEPT_SEEDS = 2
 TOPIC_SHARE = 0.4  # of a sentence's words
 
 FUNCTION_WORDS = (
@@ -82,6 +83,12 @@ class Vocabulary:
         self._draws = draws
         self.passages = tuple(self._topic_passages(topic) for topic in range(TOPIC_COUNT))
         self.mean_passage = sum(map(len, self.passages[0])) / PASSAGES
+
+    @classmethod
+    @lru_cache(KEPT_SEEDS)
+    def of(cls, seed: int) -> "Vocabulary":
+        """The vocabulary of a seed; the last few are kept, for processes that build the same web again."""
+        return cls(Draws(seed))
 
     @classmethod
     @cache

@@ -1,21 +1,23 @@
 """The simulated web itself: what any host answers for any path at any time.
 
-`SimWeb.answer` is pure in (settings, host, target, time): the same bytes in any process and any order. The server and
-the in-memory web both put this one answer on their wire; what only a wire can do wrong (hang, drip, reset …) travels
-with the answer as its `trouble`.
+`SimWeb.answer` is pure in (settings, host, target, simulated time, and for hosts that are busy now and then the real
+time since the start): the same bytes in any process and any order. The server and the in-memory web both put this one
+answer on their wire; what only a wire can do wrong (hang, drip, reset …) travels with the answer as its `trouble`.
 """
 
 import math
 import zlib
 from functools import cached_property
+from urllib.parse import urlsplit
 
 import msgspec
 
+from lycosa.errors import SettingsError
 from lycosa.simweb.change import Changes, State
 from lycosa.simweb.documents import EPOCH_S, Documents, http_date
 from lycosa.simweb.draws import Draws, unit
 from lycosa.simweb.layout import Layout, Place
-from lycosa.simweb.links import Linker
+from lycosa.simweb.links import DEFAULT_PORTS, Linker, is_mirror_source
 from lycosa.simweb.page import Pages
 from lycosa.simweb.robots import SLOW_S, Robots
 from lycosa.simweb.settings import DOCUMENT_TROUBLE, SimSettings
@@ -32,7 +34,7 @@ HTML = "text/html; charset=utf-8"
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A response before it meets the request's conditions and the wire."""
+    """A response before it meets the request's conditions and the wire. `tail` follows the body, shared by many."""
 
     status: int
     body: bytes = b""
@@ -42,6 +44,7 @@ class Answer(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
     trouble: str = ""
     delay_s: float = 0.0
+    tail: bytes = b""
 
 
 NOT_FOUND = Answer(404, b"<!DOCTYPE html><title>Not found</title><h1>Not found</h1>\n")
@@ -53,7 +56,7 @@ class SimWeb:
     def __init__(self, settings: SimSettings) -> None:
         self.settings = settings
         self.draws = Draws(settings.seed)
-        self.vocabulary = Vocabulary(self.draws)
+        self.vocabulary = Vocabulary.of(settings.seed)
         self.layout = Layout(settings, self.draws, self.vocabulary)
         self.linker = Linker(self.layout)
         self.pages = Pages(settings, self.draws, self.vocabulary, self.layout, self.linker)
@@ -71,8 +74,22 @@ class SimWeb:
     def url(self, place: Place) -> str:
         return self.linker.origin(place.host) + self.layout.path_of(place)
 
+    def address_of(self, url: str) -> tuple[int, str]:
+        """(host, target) of a URL that somebody gives; refused with a sentence where it is not on this web."""
+        s = self.settings
+        try:
+            parts = urlsplit(url)
+            host, port = self.layout.host_number(parts.hostname or ""), parts.port
+        except ValueError as error:
+            raise SettingsError(f"{url!r} is not a URL") from error
+        if host is None:
+            raise SettingsError(f"{url!r} is not a page of this web: its hosts are h0.sim to h{s.hosts - 1}.sim")
+        if parts.scheme != s.scheme or (port or DEFAULT_PORTS[s.scheme]) != s.port:
+            raise SettingsError(f"{url!r} is not a page of this web: its URLs begin with {self.linker.origin(host)}/")
+        return host, (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
     def state(self, place: Place, time_s: float) -> State:
-        return self.changes.state(self.pages.key(place), time_s)
+        return self.documents.state(place, time_s)
 
     def answer(self, host: int, target: str, time_s: float = 0.0, elapsed_s: float = 0.0) -> Answer:
         """What `host` says to a GET of `target`; `elapsed_s` is real time since the start, for passing trouble."""
@@ -82,9 +99,10 @@ class SimWeb:
             busy = self._busy(host, elapsed_s)
             if busy is not None:
                 return busy
-            target, asked = without_session(target), target
-        else:
-            asked = target
+        asked = target
+        if self._host_troubles and self.traps.host_has(host, "session-ids"):
+            target = without_session(target)
+        target = target.removesuffix("?")  # an empty query is no query
         path = target.partition("?")[0]
         place = self.layout.locate(host, path)
         if place is None:
@@ -108,7 +126,7 @@ class SimWeb:
         if source != place:
             state = self.state(source, time_s)
         body = self.pages.html(source, state)
-        if self._host_troubles and source == place:
+        if self._host_troubles and source == place and not is_mirror_source(place):  # copies stay copies
             footer = self.traps.footer(place.host, path)
             body = body.replace(b"<footer>", b"<footer>" + footer.encode(), 1) if footer else body
             body = self.traps.add_sessions(place.host, asked, body)
@@ -122,12 +140,14 @@ class SimWeb:
         return Answer(410, b"<!DOCTYPE html><title>Gone</title>\n") if is_explicit else NOT_FOUND
 
     def _validators(self, place: Place, source: Place, state: State) -> tuple[str, int]:
-        x = self.draws.mix(place.host, 0, VALIDATOR_PURPOSE)
-        etag = ""
-        if (x & 0xFF) < HAS_ETAG * 256:
-            etag = f'"{self.pages.key(source):x}-{state.text:x}-{state.structure:x}-{state.volatile:x}"'
-        has_modified = (x >> 8 & 0xFF) < HAS_LAST_MODIFIED * 256
-        return etag, self.documents.modified_s(source, state) if has_modified else 0
+        has_etag, has_modified = self._validator_kinds(place.host)
+        tag = f'"{self.pages.key(source):x}-{state.text:x}-{state.structure:x}-{state.volatile:x}"'
+        return tag if has_etag else "", self.documents.modified_s(source, state) if has_modified else 0
+
+    def _validator_kinds(self, host: int) -> tuple[bool, bool]:
+        """(has entity tags, has Last-Modified)."""
+        x = self.draws.mix(host, 0, VALIDATOR_PURPOSE)
+        return (x & 0xFF) < HAS_ETAG * 256, (x >> 8 & 0xFF) < HAS_LAST_MODIFIED * 256
 
     def trouble_of(self, host: int, path: str) -> str:
         """The trouble of one document; front pages have none, so that every host has a way in."""
@@ -146,8 +166,7 @@ class SimWeb:
         if trouble == "wrong-charset":
             body = body.decode().replace("Home", "Übersicht").encode("latin-1", "replace")
         elif trouble == "huge":
-            filler = self.vocabulary.passages[0][0].encode() + b"\n"
-            body = body.replace(b"</main>", b"<p>" + filler * (HUGE_BYTES // len(filler)) + b"</p></main>", 1)
+            return msgspec.structs.replace(answer, tail=self._filler)
         elif trouble == "deep":
             body = body.replace(
                 b"</main>", b"<div>" * DEEP_ELEMENTS + b"deep" + b"</div>" * DEEP_ELEMENTS + b"</main>", 1
@@ -155,6 +174,18 @@ class SimWeb:
         elif trouble == "bomb":
             return msgspec.structs.replace(answer, body=self._bomb, headers=(("Content-Encoding", "gzip"),))
         return msgspec.structs.replace(answer, body=body)
+
+    def prepare(self) -> None:
+        """Makes now what would keep the first who asks for it waiting."""
+        if self.settings.trouble_share("bomb"):
+            _ = self._bomb
+        if self.settings.trouble_share("huge"):
+            _ = self._filler
+
+    @cached_property
+    def _filler(self) -> bytes:
+        line = self.vocabulary.passages[0][0].encode() + b"\n"
+        return b"<p>" + line * (HUGE_BYTES // len(line)) + b"</p>\n"
 
     @cached_property
     def _bomb(self) -> bytes:
@@ -194,8 +225,15 @@ class SimWeb:
             found = self._table(host, path, ending, time_s)
         elif self._is_short_form(host, path):
             return self._redirect(path + ("/" if self.layout.locate(host, path + "/") else ".html"))
-        trap = self.traps.page(host, path) or (self.traps.soft_404(host, path) if found is None else None)
-        return found or (Answer(200, trap) if trap else NOT_FOUND)
+        if found is not None:
+            return self._tagged(host, found)
+        trap = self.traps.page(host, path) or self.traps.soft_404(host, path)
+        return Answer(200, trap) if trap else NOT_FOUND
+
+    def _tagged(self, host: int, answer: Answer) -> Answer:
+        """With an entity tag, on hosts that have them."""
+        has_etag, _ = self._validator_kinds(host)
+        return msgspec.structs.replace(answer, etag=f'"{zlib.crc32(answer.body):08x}"') if has_etag else answer
 
     def _is_short_form(self, host: int, path: str) -> bool:
         return any(self.layout.locate(host, path + end) for end in (".html", "/")) and not path.endswith("/")
@@ -217,7 +255,8 @@ class SimWeb:
         if place is None or not self.has_tables(host) or self.state(place, time_s).gone:
             return None
         if ending == "tol":
-            return Answer(200, self.documents.table_of_links(self.pages.source(place)), "text/plain; charset=utf-8")
+            table = self.documents.table_of_links(self.pages.source(place), host)
+            return Answer(200, table, "text/plain; charset=utf-8")
         source = self.pages.source(place)
         body = self.documents.table_of_volatile(source, self.state(source, time_s))
         return Answer(200, body, "text/plain; charset=utf-8")
