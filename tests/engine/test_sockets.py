@@ -39,7 +39,8 @@ def test_crawl_over_sockets_reaches_the_truth_politely(tmp_path: Path) -> None:
     assert len(pages) == len({page.url for page in pages})
     assert audit_log(log, Rules(delay_s=0.01)).is_clean
     front = next(page for page in pages if page.url == seed)
-    assert (front.status, front.depth, front.title) == (200, 0, "Host 0 – energy")
+    assert (front.status, front.depth) == (200, 0)
+    assert front.title.startswith("Host 0 – ")
     assert front.links
 
 
