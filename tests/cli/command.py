@@ -74,7 +74,8 @@ class Web(NamedTuple):
         return ["crawl", self.url(), "--into", into, "--delay", delay, *reach, *words]
 
     def requests(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        entries = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [entry for entry in entries if "path" in entry]
 
 
 @contextmanager
