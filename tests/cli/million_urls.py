@@ -3,38 +3,45 @@
 python -m tests.cli.million_urls DIR
 """
 
+import asyncio
 import os
 import sys
-from pathlib import Path
 
-from lycosa.engine.counters import Counters
-from lycosa.frontier.frontier import Frontier, Pace
-from lycosa.store import Batch, Collection
-from lycosa.web.url import Url, parse
+from lycosa.engine.crawl import Crawl
+from lycosa.records import Resolved
 
-URLS, HOSTS, A_COMMIT = 1_000_000, 1_000, 1_000
+URLS, HOSTS, AT_A_TIME = 1_000_000, 1_000, 1_000
 
 
-def url(number: int) -> Url:
-    found = parse(f"http://h{number % HOSTS}.sim/section/{number // HOSTS // 100}/page-{number}.html")
-    assert found is not None
-    return found
+class Silence:
+    """A resolver that never answers: nothing is asked for, so everything stays queued."""
+
+    async def resolve(self, name: str) -> Resolved:
+        await asyncio.Event().wait()
+        raise AssertionError("never reached")
+
+    def flush(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
 
 
-def main() -> None:
-    collection = Collection.create(Path(sys.argv[1]))
-    frontier = Frontier(collection.state, Pace(), locate=lambda host: None, started=0.0, started_unix=0.0)
-    counters = Counters.load(None)
-    for first in range(0, URLS, A_COMMIT):
-        batch = frontier.batch = Batch()
-        frontier.admit([url(number) for number in range(first, first + A_COMMIT)], depth=1, now=0.0)
-        frontier.write_hosts()
-        totals = {"known": frontier.known, "queued": frontier.queued, "hosts": frontier.host_count}
-        batch.put(*counters.row(**totals, seconds=1.0))
-        collection.commit(batch)
-        frontier.committed(0.0)
-    os._exit(0)  # as `kill -9` would: nothing is closed
+def url(number: int) -> str:
+    return f"http://h{number % HOSTS}.sim/section/{number // HOSTS // 100}/page-{number}.html"
+
+
+async def main() -> None:
+    async with Crawl(url(0), into=sys.argv[1], scope="any", store_interval_s=0.01, resolver=Silence()) as crawl:
+        committed = asyncio.Event()
+        crawl.engine.on_commit = committed.set
+        for first in range(0, URLS, AT_A_TIME):
+            crawl.add(*(url(number) for number in range(first, first + AT_A_TIME)))
+            committed.clear()
+            await committed.wait()
+        assert crawl.stats().queued == URLS
+        os._exit(0)  # as `kill -9` would: nothing is closed
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(main())

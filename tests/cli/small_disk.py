@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.cli.command import Said, lycosa
 
-SMALL, LARGE = "size=2500k", "remount,size=200m"
+SMALL, LARGE = "size=5m", "remount,size=200m"
 
 
 def check(warcs: Path) -> Said:

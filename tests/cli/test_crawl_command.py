@@ -32,7 +32,7 @@ def is_one_sentence(said: Said, code: int, *parts: str) -> bool:
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    with simulated_web(tmp_path_factory.mktemp("web"), "--hosts", "3", "--pages", "600") as running:
+    with simulated_web(tmp_path_factory.mktemp("web"), "--hosts", "3", "--pages", "1500") as running:
         yield running
 
 

@@ -46,7 +46,7 @@ def first_request_s(listener: socket.socket, into: Path) -> float:
     """From the start of the command to its first connection, less the time it stood in line for a processor that
     other processes had; the command does not survive it."""
     begun = time.monotonic()
-    process = started("crawl", url_of(listener), "--into", into, "-q", "--dns", "127.0.0.1:9")
+    process = started("crawl", url_of(listener), "--into", into, "-q", "--delay", "0", "--dns", "127.0.0.1:9")
     try:
         caller, _ = listener.accept()
         took_s = time.monotonic() - begun
