@@ -50,10 +50,19 @@ def _exit_code(stats: "CrawlStats", ended_by: str, *, fail_on_limit: bool) -> in
     if ended_by in LIMITS:
         return LIMIT if fail_on_limit else 0
     if stats.pages == 0:
-        reasons = ", ".join(f"{count} × {name}" for name, count in {**stats.failed, **stats.dropped}.items())
-        print(f"lycosa: nothing could be fetched ({reasons or 'no page was found'})", file=sys.stderr)
+        print(f"lycosa: nothing could be fetched: {_reasons(stats)}", file=sys.stderr)
         return NOTHING_FETCHED
     return 0
+
+
+def _reasons(stats: "CrawlStats") -> str:
+    """`no such host (2), connect (1)`, and what helps where an option does."""
+    from lycosa.cli.wording import count, most_first, reason
+
+    why = most_first({**stats.failed, **stats.dropped})
+    words = ", ".join(f"{reason(name)} ({count(many)})" for name, many in why) or "no page was found"
+    is_private = any(name == "address-refused" for name, _ in why)
+    return f"{words}; --allow-private opens private networks" if is_private else words
 
 
 async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:

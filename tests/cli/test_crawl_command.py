@@ -1,0 +1,243 @@
+"""`lycosa crawl` and the commands on a collection given what cannot be: one sentence, the documented code, no harm."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import REPOSITORY, Said, Web, ended, lycosa, simulated_web, started
+
+DONE, NOTHING, USAGE, STORAGE = 0, 1, 2, 4
+NOWHERE = "http://127.0.0.1:9/"  # typed as a literal, so it is asked; nobody listens on the port of `discard`
+
+pytestmark = pytest.mark.slow
+
+
+def is_one_sentence(said: Said, code: int, *parts: str) -> bool:
+    """Ended with the code, and said one thing that holds all the parts."""
+    assert said.code == code, said
+    assert len(said.complaints) == 1, said
+    sentence = said.complaints[0]
+    assert sentence.startswith("lycosa: "), said
+    return all(part in sentence for part in parts)
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    with simulated_web(tmp_path_factory.mktemp("web"), "--hosts", "3", "--pages", "1500") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def garbage() -> Iterator[int]:
+    """A server that greets like one for mail; its port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def greet() -> None:
+        while True:
+            try:
+                caller, _ = listener.accept()
+            except OSError:
+                return
+            with caller:
+                caller.recv(1000)
+                caller.sendall(b"220 mail.example ready\r\n500 what?\r\n")
+
+    thread = threading.Thread(target=greet, daemon=True)
+    thread.start()
+    yield listener.getsockname()[1]
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join()
+
+
+@pytest.fixture
+def collection(web: Web, tmp_path: Path) -> Path:
+    """A finished crawl of one page."""
+    assert lycosa(*web.crawl(tmp_path / "c", "--pages", "1")).code == DONE
+    return tmp_path / "c"
+
+
+# hosts that cannot be had
+
+
+def test_crawl_no_such_host_ends_with_1_and_says_so(web: Web, tmp_path: Path) -> None:
+    words = web.crawl(tmp_path / "c")
+    words[1] = f"http://nobody.sim:{web.port}/"
+    assert is_one_sentence(lycosa(*words), NOTHING, "nothing could be fetched", "no such host")
+
+
+def test_crawl_name_with_a_private_address_ends_with_1_and_names_the_option(web: Web, tmp_path: Path) -> None:
+    words = ["crawl", web.url(), "--into", tmp_path / "c", "--dns", f"127.0.0.1:{web.dns_port}"]
+    assert is_one_sentence(lycosa(*words), NOTHING, "address refused", "--allow-private")
+
+
+def test_crawl_that_reaches_nobody_ends_with_1_and_says_why(garbage: int, tmp_path: Path) -> None:
+    refused = started("crawl", NOWHERE, "--into", tmp_path / "refused", "--json")
+    not_http = started("crawl", f"http://127.0.0.1:{garbage}/", "--into", tmp_path / "garbage", "--json")
+
+    ends = [ended(refused), ended(not_http)]
+
+    assert is_one_sentence(ends[0], NOTHING, "nothing could be fetched", "connect")
+    assert is_one_sentence(ends[1], NOTHING, "nothing could be fetched", "protocol")
+    assert [said.facts["pages"] for said in ends] == [0, 0]
+
+
+# what the user wrote
+
+
+@pytest.mark.parametrize("url", ["http://[bad", "http://", "ftp://example.org/", "http://user:secret@127.0.0.1:9/"])
+def test_crawl_bad_url_is_refused_before_anything_is_made(tmp_path: Path, url: str) -> None:
+    assert is_one_sentence(lycosa("crawl", url, "--into", tmp_path / "c"), USAGE, url)
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"delay_s = [", "line 1"),
+        (b"\xff\xfe", "UTF-8"),
+        (b'delay_s = "soon"', "delay_s"),
+        (b"speed = 3", "speed"),
+        (None, "No such file"),
+    ],
+)
+def test_crawl_unreadable_config_names_the_file(tmp_path: Path, content: bytes | None, words: str) -> None:
+    config = tmp_path / "my.toml"
+    if content is not None:
+        config.write_bytes(content)
+    said = lycosa("crawl", NOWHERE, "--into", tmp_path / "c", "--config", config)
+    assert is_one_sentence(said, USAGE, "my.toml", words)
+    assert not (tmp_path / "c").exists()
+
+
+def test_crawl_config_that_is_a_folder_is_named(tmp_path: Path) -> None:
+    said = lycosa("crawl", NOWHERE, "--into", tmp_path / "c", "--config", tmp_path)
+    assert is_one_sentence(said, USAGE, str(tmp_path), "directory")
+
+
+def test_crawl_empty_list_of_urls_says_what_to_give(tmp_path: Path) -> None:
+    (tmp_path / "urls.txt").write_text("# none yet\n\n")
+    said = lycosa("crawl", "-i", tmp_path / "urls.txt", "--into", tmp_path / "c")
+    assert is_one_sentence(said, USAGE, "-i FILE")
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["crawl", NOWHERE, "--into", "c", "--sped", "3"], "--sped"),
+        (["crawl", NOWHERE, "--into", "c", "--pages", "many"], "--pages"),
+        (["crawl", NOWHERE, "--into", "c", "-i", "missing.txt"], "missing.txt"),
+        (["crawl", NOWHERE], "--into DIR"),
+        (["crawl", NOWHERE, "--into"], "--into"),
+        (["crwal", NOWHERE], "crwal"),
+        (["why", NOWHERE], "--in"),
+        (["status"], "DIR"),
+    ],
+)
+def test_command_wrong_words_end_with_2(words: list[str], part: str) -> None:
+    assert is_one_sentence(lycosa(*words), USAGE, part)
+
+
+# folders that are no collection, or not ours to use
+
+
+@pytest.mark.parametrize("command", ["crawl", "status", "hosts", "why", "add"])
+def test_command_on_a_file_says_that_it_is_one(tmp_path: Path, command: str) -> None:
+    (tmp_path / "c").write_text("dear diary")
+    assert is_one_sentence(lycosa(*on(command, tmp_path / "c")), USAGE, "is a file")
+    assert (tmp_path / "c").read_text() == "dear diary"
+
+
+@pytest.mark.parametrize("command", ["status", "hosts", "why", "add"])
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_command_on_no_collection_says_so_and_makes_nothing(tmp_path: Path, command: str, is_folder: bool) -> None:
+    folder = tmp_path / "c"
+    if is_folder:
+        folder.mkdir()
+    assert is_one_sentence(lycosa(*on(command, folder)), USAGE, str(folder), "collection")
+    assert folder.exists() is is_folder
+    assert not is_folder or list(folder.iterdir()) == []
+
+
+def test_crawl_into_a_folder_of_something_else_leaves_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("chapter one")
+    assert is_one_sentence(lycosa("crawl", NOWHERE, "--into", tmp_path), USAGE, "not a collection")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("command", ["crawl", "status", "hosts", "why", "add"])
+def test_command_on_a_collection_of_another_version_says_so(collection: Path, command: str) -> None:
+    (collection / "lycosa.format").write_text("lycosa collection, format 99\n")
+    before = snapshot(collection)
+    assert is_one_sentence(lycosa(*on(command, collection)), USAGE, "another version", "99")
+    assert snapshot(collection) == before
+
+
+def test_crawl_collection_in_use_names_the_process_and_leaves_it_alone(web: Web, tmp_path: Path) -> None:
+    running = started(*web.crawl(tmp_path / "c", "--json", delay="0.05"))
+    try:
+        wait_until_locked(tmp_path / "c", running)
+        second = lycosa(*web.crawl(tmp_path / "c"))
+        assert is_one_sentence(second, USAGE, f"process {running.pid}")
+    finally:
+        running.send_signal(signal.SIGINT)
+        first = ended(running)
+    assert first.code == 130
+    assert first.facts["pages"] > 0
+
+
+def on(command: str, folder: Path) -> list[str | Path]:
+    """A command about a folder."""
+    return {
+        "crawl": ["crawl", NOWHERE, "--into", folder],
+        "why": ["why", NOWHERE, "--in", folder],
+        "add": ["add", folder, NOWHERE],
+    }.get(command, [command, folder])
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """The files of a collection, without what RocksDB notes for itself when it opens."""
+    files = (path for path in folder.rglob("*") if path.is_file() and "state" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def wait_until_locked(folder: Path, process: subprocess.Popen[str]) -> None:
+    lock = folder / "lycosa.lock"
+    while process.poll() is None:
+        if lock.exists() and lock.read_text().strip() == str(process.pid):
+            return
+    raise AssertionError(ended(process))
+
+
+# no space
+
+
+def test_crawl_without_space_ends_with_4_and_goes_on_when_there_is_some(web: Web, tmp_path: Path) -> None:
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("needs to mount a small disk")
+    probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)]
+    if subprocess.run(probe, check=False, capture_output=True).returncode:
+        pytest.skip("mounting is not permitted here")
+    words = json.dumps([str(word) for word in web.crawl(tmp_path / "c", "--scope", "any", "--json", "-q")])
+    script = [sys.executable, "-m", "tests.cli.small_disk", str(tmp_path), words]
+    done = subprocess.run(
+        ["unshare", "--mount", *script], cwd=REPOSITORY, capture_output=True, text=True, timeout=100, check=True
+    )
+    full, status, archive, again, archive_again = (Said(*each) for each in json.loads(done.stdout))
+
+    assert is_one_sentence(full, STORAGE, "no space left")
+    assert archive.code == archive_again.code == 0, (archive, archive_again)
+    assert again.code == DONE, again
+    assert 0 < status.facts["pages"] < again.facts["pages"]
+    assert again.facts["pages"] == status.facts["pages"] + again.facts["run_pages"]
+    assert again.facts["queued"] == 0

@@ -1,0 +1,168 @@
+"""A crawl starts at once, stops when told, and goes on from there without asking twice."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import REPOSITORY, Web, ended, lycosa, simulated_web, started
+from tests.cli.small_disk import check
+
+FIRST_REQUEST_S = 1.0
+STOP_S = 5.0
+RECOVERY_S = 3.0
+INTERRUPTED = 130
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """A server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+        yield listener
+
+
+@pytest.fixture
+def slow_web(tmp_path: Path) -> Iterator[Web]:
+    with simulated_web(tmp_path, "--hosts", "4", "--pages", "600", "--rtt", "100") as web:
+        yield web
+
+
+def url_of(listener: socket.socket) -> str:
+    return f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+
+def first_request_s(listener: socket.socket, into: Path) -> float:
+    """From the start of the command to its first connection, less the time it stood in line for a processor that
+    other processes had; the command does not survive it."""
+    begun = time.monotonic()
+    process = started("crawl", url_of(listener), "--into", into, "-q", "--delay", "0", "--dns", "127.0.0.1:9")
+    try:
+        caller, _ = listener.accept()
+        took_s = time.monotonic() - begun
+        caller.close()
+        return took_s - in_line_s(process.pid)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def in_line_s(pid: int) -> float:
+    """How long a process was ready to run and not let."""
+    waited = Path(f"/proc/{pid}/schedstat")
+    return int(waited.read_text().split()[1]) / 1e9 if waited.exists() else 0.0
+
+
+def wait_for(what: Callable[[], bool], *, within_s: float = 20.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def test_crawl_first_request_comes_within_a_second(silent: socket.socket, tmp_path: Path) -> None:
+    best_s = min(first_request_s(silent, tmp_path / str(number)) for number in range(3))
+    assert best_s <= FIRST_REQUEST_S
+
+
+def test_crawl_of_a_collection_with_a_million_urls_goes_on_within_three_seconds(
+    silent: socket.socket, tmp_path: Path
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
+    build = [sys.executable, "-m", "tests.cli.million_urls", str(tmp_path / "c")]
+    subprocess.run(build, check=True, cwd=REPOSITORY, env=environment, timeout=90)
+    copies = [
+        shutil.copytree(tmp_path / "c", tmp_path / str(number)) for number in range(3)
+    ]  # recovered, it is not new
+
+    assert min(first_request_s(silent, copy) for copy in copies) <= RECOVERY_S
+
+
+def test_crawl_interrupted_ends_soon_and_asks_for_nothing_twice(slow_web: Web, tmp_path: Path) -> None:
+    words = slow_web.crawl(tmp_path / "c", "--scope", "any", "--per-host", "4", "--json", "-q")
+    running = started(*words)
+    wait_for(lambda: len(slow_web.requests()) >= 100)
+    running.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    first = ended(running)
+    took_s = time.monotonic() - begun
+    second = lycosa(*words)
+
+    assert (first.code, second.code) == (INTERRUPTED, 0)
+    assert (first.complaints, second.complaints) == ([], [])
+    assert took_s <= STOP_S
+    asked = Counter((entry["host"], entry["path"]) for entry in slow_web.requests())
+    assert [request for request, times in asked.items() if times > 1] == []
+    assert 0 < first.facts["pages"] < second.facts["pages"]
+    assert second.facts["queued"] == 0
+    assert check(tmp_path / "c" / "warc").code == 0
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_crawl_interrupted_does_not_wait_for_a_host_that_is_silent(
+    silent: socket.socket, tmp_path: Path, signum: signal.Signals
+) -> None:
+    running = started("crawl", url_of(silent), "--into", tmp_path / "c", "-q")
+    with silent.accept()[0]:
+        running.send_signal(signum)
+        begun = time.monotonic()
+        said = ended(running)
+        took_s = time.monotonic() - begun
+
+    assert (said.code, said.complaints) == (INTERRUPTED, [])
+    assert took_s <= STOP_S
+    assert "1 still queued" in lycosa("status", tmp_path / "c").out
+
+
+def test_crawl_interrupted_twice_ends_at_once(silent: socket.socket, tmp_path: Path) -> None:
+    running = started("crawl", url_of(silent), "--into", tmp_path / "c", "-q")
+    with silent.accept()[0]:
+        running.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        running.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        said = ended(running)
+        took_s = time.monotonic() - begun
+
+    assert (said.code, said.complaints) == (INTERRUPTED, [])
+    assert took_s <= 1.0
+    assert "1 still queued" in lycosa("status", tmp_path / "c").out
+
+
+# beside a running crawl
+
+
+def test_commands_beside_a_running_crawl_tell_and_feed_it(slow_web: Web, tmp_path: Path) -> None:
+    into = tmp_path / "c"
+    running = started(*slow_web.crawl(into, "--per-host", "2", "--json", "-q"))  # scope: the first host alone
+    try:
+        wait_for(lambda: len(slow_web.requests()) >= 20)
+        wait_for(lambda: lycosa("status", into, "--json").facts["pages"] > 0)
+        before = lycosa("status", into, "--json")
+        rows = lycosa("hosts", into, "--json")
+        done, unknown = lycosa("why", slow_web.url(), "--in", into), lycosa("why", slow_web.url(host=2), "--in", into)
+        added = lycosa("add", into, slow_web.url(host=2))
+        wait_for(lambda: any(entry["host"] == "h2.sim" for entry in slow_web.requests()))
+        wait_for(lambda: "done" in lycosa("why", slow_web.url(host=2), "--in", into).out)
+        after = lycosa("status", into, "--json")
+    finally:
+        running.send_signal(signal.SIGINT)
+        crawl = ended(running)
+
+    assert [said.complaints for said in (before, rows, done, unknown, after, crawl)] == [[]] * 6
+    assert '"host":"http://h0.sim' in rows.out
+    assert "done" in done.out
+    assert "out-of-scope" in unknown.out
+    assert added.code == 0
+    assert 0 < before.facts["pages"] < after.facts["pages"] <= crawl.facts["pages"]
+    assert after.facts["hosts"] == before.facts["hosts"] + 1

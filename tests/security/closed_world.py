@@ -1,0 +1,286 @@
+"""A world of its own for crawls: a network namespace in which only `lo` is up, and every address there is, is here.
+
+    unshare --net python -m tests.security.closed_world CONFORMANCE FOLDER
+
+All of IPv4 and IPv6 is routed to `lo`, where one listener takes connections to any address and notes which: a guard
+that fails is heard, and reaches nobody. A name server and the sites below live on addresses of their own. Each way a
+URL can come in is one crawl by the real command; FOLDER/report.json says for each what was started, heard and refused.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tests.mapping.name_server import NameServer, Zone
+from tests.security.targets import Target, literals, open_forms, spellings
+
+SITE = "127.0.0.9"  # the only address that the crawls are allowed to ask
+NAMES = ("127.0.0.53", 5300)
+PORTS = (80, 443, 8080, 8081)
+GOOD4, GOOD6 = "1.0.0.1", "2606:4700::1"  # addresses anyone may ask; they lead to `lo` here as well
+EVERYTHING = ("0.0.0.0/0", "::/0")
+TIMEOUT_S = 60
+
+
+@dataclass
+class Way:
+    """What came of one crawl. `expected` are the origins that had to be refused, as `lycosa hosts` spells them."""
+
+    expected: list[str]
+    code: int = -1
+    said: str = ""
+    started: list[list[str | int]] = field(default_factory=list)
+    heard: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+class World:
+    """The servers, and what they heard since the last look."""
+
+    def __init__(self, conformance: Path, folder: Path) -> None:
+        self.folder = folder
+        self.literals, self.spellings = literals(conformance), spellings(conformance)
+        self.targets = [*self.literals, *self.spellings]
+        self.open_forms = open_forms(conformance)
+        self.heard: list[str] = []
+        self.zone: Zone = {}
+        self.pages: dict[tuple[str, str], tuple[str, bytes]] = {}  # (site, path) → (extra header line, body)
+        self.named = [self.name(f"a{n}.bad.test", [target.address]) for n, target in enumerate(self.literals)]
+
+    def name(self, name: str, addresses: list[str]) -> Target:
+        self.zone[name, "AAAA" if ":" in addresses[0] else "A"] = (60, addresses)
+        return Target(name, f"http://{name}", addresses[-1])
+
+    def site(self, name: str) -> str:
+        """A site that may be asked."""
+        self.name(name, [SITE])
+        self.page(name, "/robots.txt", "User-agent: *\nAllow: /\n")
+        return f"http://{name}/"
+
+    def page(self, site: str, path: str, body: str, *, header: str = "Content-Type: text/html") -> None:
+        self.pages[site, path] = (header, body.encode())
+
+    # the servers
+
+    async def begin(self) -> None:
+        """Serve until the process ends."""
+        for port in PORTS:
+            await asyncio.start_server(self._serve, "::", port, backlog=1000)
+            await asyncio.start_server(self._serve, "0.0.0.0", port, backlog=1000)
+        loop = asyncio.get_running_loop()
+        await loop.create_datagram_endpoint(lambda: NameServer(self.zone), local_addr=NAMES)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        address, port = writer.get_extra_info("sockname")[:2]
+        self.heard.append(f"{address} {port}")
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                writer.write(self._answer(head.decode()))
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, UnicodeDecodeError, IndexError, OSError):
+            pass
+        finally:
+            writer.close()
+
+    def _answer(self, head: str) -> bytes:
+        """The page asked for; where there is none, an empty one, so that a crawl that got here goes on."""
+        path, host = head.split(" ")[1], head.lower().partition("\r\nhost: ")[2].split("\r\n")[0]
+        header, body = self.pages.get((host, path), ("Content-Type: text/plain", b""))
+        status = "302 Found" if header.startswith("Location") else "200 OK"
+        return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{header}\r\n\r\n".encode() + body
+
+    # the crawls
+
+    async def crawl(self, name: str, expected: list[Target], *words: str, private: tuple[str, ...] = (SITE,)) -> Way:
+        """`lycosa crawl WORDS` into a collection called `name`, heard from start to end."""
+        leave = [word for network in private for word in ("--allow-private", network)]
+        dns = "{}:{}".format(*NAMES)
+        options = ["--into", str(self.folder / name), "--scope", "any", "--delay", "0", "--per-host", "8", "--dns", dns]
+        way = Way([target.origin for target in expected])
+        self.heard.clear()
+        way.code, way.said = await self.lycosa(name, "crawl", *words, *options, *leave, "--images", "-q")
+        way.heard = sorted(set(self.heard))
+        started = self.folder / f"{name}.started"
+        way.started = [json.loads(line) for line in started.read_text().splitlines()] if started.exists() else []
+        _, rows = await self.lycosa(name, "hosts", str(self.folder / name), "--json", "--all")
+        hosts = [json.loads(row) for row in rows.splitlines() if row.startswith("{")]
+        way.refused = [host["host"] for host in hosts if host["waits"] == "given up: address-refused"]
+        return way
+
+    async def lycosa(self, name: str, *words: str) -> tuple[int, str]:
+        environment = {**os.environ, "STARTED": str(self.folder / f"{name}.started")}
+        command = [sys.executable, "-m", "tests.security.recorded_lycosa", *words]
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+        )
+        try:
+            said, _ = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
+        except TimeoutError:
+            process.kill()
+            said, _ = await process.communicate()
+        return process.returncode or 0, said.decode()
+
+
+# the ways a URL can come in
+
+
+async def seed_by_name(world: World) -> Way:
+    return await world.crawl("seed_by_name", world.named, *(target.url for target in world.named))
+
+
+async def link_on_a_page(world: World) -> Way:
+    site = world.site("links.test")
+    targets = [*world.targets, *world.named]
+    tags = ('<a href="{}">x</a>', '<iframe src="{}"></iframe>', '<area href="{}">', '<img src="{}">')
+    body = "".join(tags[n % len(tags)].format(target.url) for n, target in enumerate(targets))
+    world.page("links.test", "/", f"<!doctype html><title>x</title>{body}")
+    return await world.crawl("link_on_a_page", targets, site)
+
+
+async def redirect_of_a_page(world: World) -> Way:
+    site = world.site("redirect.test")
+    targets = [*world.targets, *world.named]
+    for n, target in enumerate(targets):
+        world.page("redirect.test", f"/r{n}", "", header=f"Location: {target.url}")
+    world.page("redirect.test", "/", "".join(f'<a href="/r{n}">x</a>' for n in range(len(targets))))
+    return await world.crawl("redirect_of_a_page", targets, site)
+
+
+async def redirect_of_a_seed(world: World) -> Way:
+    world.site("seeds.test")
+    for n, target in enumerate(world.literals):
+        world.page("seeds.test", f"/r{n}", "", header=f"Location: {target.url}")
+    seeds = [f"http://seeds.test/r{n}" for n in range(len(world.literals))]
+    return await world.crawl("redirect_of_a_seed", world.literals, *seeds)
+
+
+async def redirect_of_robots(world: World) -> Way:
+    """The host whose robots.txt leads astray is given up; nothing is asked of where it leads."""
+    targets = [*world.targets, *world.named]
+    seeds = []
+    for n, target in enumerate(targets):
+        seeds.append(world.site(f"r{n}.robots.test"))
+        world.page(f"r{n}.robots.test", "/robots.txt", "", header=f"Location: {target.url}robots.txt")
+    givers = [Target("", url.rstrip("/"), SITE) for url in seeds]
+    return await world.crawl("redirect_of_robots", givers, *seeds)
+
+
+async def sitemap_named_by_robots(world: World) -> Way:
+    targets = [*world.targets, *world.named]
+    seeds = []
+    for first in range(0, len(targets), 50):
+        seeds.append(world.site(f"m{first}.robots.test"))
+        lines = "".join(f"Sitemap: {target.url}map.xml\n" for target in targets[first : first + 50])
+        world.page(f"m{first}.robots.test", "/robots.txt", lines)
+    return await world.crawl("sitemap_named_by_robots", targets, *seeds)
+
+
+async def url_in_a_sitemap(world: World) -> Way:
+    return await _by_sitemap(world, "url_in_a_sitemap", "urlset", "url")
+
+
+async def sitemap_in_an_index(world: World) -> Way:
+    return await _by_sitemap(world, "sitemap_in_an_index", "sitemapindex", "sitemap")
+
+
+async def _by_sitemap(world: World, name: str, root: str, item: str) -> Way:
+    host = f"{name.replace('_', '-')}.test"
+    site = world.site(host)
+    targets = [*world.targets, *world.named]
+    world.page(host, "/robots.txt", f"Sitemap: {site}map.xml\n")
+    body = f"<{root}>" + "".join(f"<{item}><loc>{target.url}</loc></{item}>" for target in targets) + f"</{root}>"
+    world.page(host, "/map.xml", body, header="Content-Type: application/xml")
+    return await world.crawl(name, targets, site)
+
+
+async def answer_with_one_good_address(world: World) -> Way:
+    targets = []
+    for n, target in enumerate(world.literals):
+        good = GOOD6 if ":" in target.address else GOOD4
+        targets.append(world.name(f"first{n}.mixed.test", [target.address, good]))
+        targets.append(world.name(f"last{n}.mixed.test", [good, target.address]))
+    return await world.crawl("answer_with_one_good_address", targets, *(target.url for target in targets))
+
+
+async def answer_by_another_name(world: World) -> Way:
+    targets = []
+    for n, target in enumerate(world.named):
+        kind = "AAAA" if ":" in target.address else "A"
+        world.zone[f"c{n}.alias.test", kind] = (60, [f"cname {target.written}"])
+        targets.append(Target(f"c{n}.alias.test", f"http://c{n}.alias.test", target.address))
+    return await world.crawl("answer_by_another_name", targets, *(target.url for target in targets))
+
+
+# what may be asked
+
+
+async def typed_literal(world: World) -> Way:
+    """Four literals typed as seeds are open, each on its port; what they lead to is not."""
+    typed = ["http://10.1.2.3/", "http://[fc00::5]/", "http://localhost:8081/", "http://2130706439:8080/"]
+    world.name("alias.typed.test", ["10.1.2.3"])
+    refused = ["http://10.1.2.3:8081", "http://10.1.2.4", "http://127.0.0.1:8081", "http://localhost"]
+    refused.append("http://alias.typed.test")  # a name is not the address that was typed
+    links = "".join(f'<a href="{url}/">x</a>' for url in refused)
+    world.page("10.1.2.3", "/", links)
+    world.page("localhost:8081", "/", "", header="Location: http://localhost:8080/")
+    expected = [Target("", url, "") for url in (*refused, "http://localhost:8080")]
+    return await world.crawl("typed_literal", expected, *typed, private=())
+
+
+async def odd_form_of_an_open_address(world: World) -> Way:
+    """An odd spelling is no crime: where it leads decides."""
+    return await world.crawl("odd_form_of_an_open_address", [], *(f"http://{form}/" for form in world.open_forms))
+
+
+async def everything_allowed(world: World) -> Way:
+    """The control: with the guard wide open the same seeds do lead to connections, and those are heard."""
+    seeds = [target.url for target in world.named if target.address not in ("127.255.255.255", "255.255.255.255")]
+    return await world.crawl("everything_allowed", [], *seeds, "--time", "5", private=EVERYTHING)
+
+
+WAYS: tuple[Callable[[World], Awaitable[Way]], ...] = (
+    seed_by_name,
+    link_on_a_page,
+    redirect_of_a_page,
+    redirect_of_a_seed,
+    redirect_of_robots,
+    sitemap_named_by_robots,
+    url_in_a_sitemap,
+    sitemap_in_an_index,
+    answer_with_one_good_address,
+    answer_by_another_name,
+)
+OPEN_WAYS: tuple[Callable[[World], Awaitable[Way]], ...] = (
+    typed_literal,
+    odd_form_of_an_open_address,
+    everything_allowed,
+)
+
+
+def close_the_world() -> None:
+    """Bring `lo` up in this namespace and make all addresses local to it; refuse to go on if there is a way out."""
+    up = subprocess.run(["ip", "-o", "link", "show", "up"], check=True, capture_output=True, text=True).stdout
+    if any(": lo:" not in line for line in up.splitlines()):
+        raise SystemExit("more than lo is up here: run this under unshare --net")
+    for words in ("link set lo up", "route add local 0.0.0.0/0 dev lo", "-6 route add local ::/0 dev lo"):
+        subprocess.run(["ip", *words.split()], check=True)
+
+
+async def main() -> None:
+    conformance, folder, wanted = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+    close_the_world()
+    report = {}
+    world = World(conformance, folder)
+    await world.begin()
+    for way in (*WAYS, *OPEN_WAYS):
+        if not wanted or way.__name__ in wanted:
+            report[way.__name__] = asdict(await way(world))
+    (folder / "report.json").write_text(json.dumps(report))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
