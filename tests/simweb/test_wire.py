@@ -114,6 +114,24 @@ def test_log_ends_when_a_slow_reader_has_the_last_byte(tls: bool, tmp_path: Path
 
 
 @over_both
+def test_log_of_short_answers_waits_for_a_reader_who_does_not_read(tls: bool, tmp_path: Path) -> None:
+    more, ca = options(tmp_path, tls=tls)
+    with (
+        running_simweb(*SHAPE, *more, "--trouble", "deep=1", "--no-gzip") as (ready, _),
+        connect(ready.port, ca=ca) as client,
+    ):
+        for _ in range(40):  # 9 MB, more than the buffers between the two hold
+            ask(client, ARTICLE)
+        time.sleep(0.5)
+        reading = time.monotonic()
+        listen(client, 1.0, most=20_000_000)
+    found = entries(tmp_path)
+    assert len(found) == 40
+    assert found[0].end < reading < found[-1].end
+    assert [entry.end for entry in found] == sorted(entry.end for entry in found)
+
+
+@over_both
 def test_head_of_a_page_in_trouble_has_no_body(tls: bool, tmp_path: Path) -> None:
     more, ca = options(tmp_path, tls=tls)
     with (
@@ -158,7 +176,7 @@ def test_start_is_the_first_byte_of_a_request_that_comes_in_pieces(tmp_path: Pat
         client.sendall(b"h0.sim\r\nConnection: close\r\n\r\n")
         listen(client, 5)
     (entry,) = entries(tmp_path)
-    assert entry.end - entry.start >= 0.29
+    assert 0.29 <= entry.end - entry.start < 2
 
 
 def test_request_that_the_client_gives_up_ends_when_it_hangs_up(tmp_path: Path) -> None:
