@@ -99,7 +99,17 @@ def main() -> None:
             ran = run(crawl_command(server, site, folder / f"plain-{n}"))
             cpu_s += ran.cpu_s
             pages += json.loads(ran.out)["pages"]
-            record = [spy, "record", "--format", "raw", "--rate", str(RATE), "--output", folder / "stacks", "--"]
+            record: list[str | Path] = [
+                spy,
+                "record",
+                "--format",
+                "raw",
+                "--rate",
+                str(RATE),
+                "--output",
+                folder / "stacks",
+                "--",
+            ]
             run([*record, *crawl_command(server, site, folder / f"spied-{n}")])
             for line in (folder / "stacks").read_text().splitlines():
                 stack, _, count = line.rpartition(" ")

@@ -31,7 +31,7 @@ EVERY_HOST_OPEN = ("--robots", "rules=0,sitemap=0,missing=0")
 def crawl(web: Simulated, folder: Path, time_s: float) -> Ran:
     """The command, whole; the limit of time counts over both crawls."""
     manners = ["--scope", "host", "--delay", str(DELAY_S), "--time", f"{time_s:.0f}"]
-    seeds = ["-i", folder / "seeds", "--into", folder / "crawl"]
+    seeds: list[str | Path] = ["-i", folder / "seeds", "--into", folder / "crawl"]
     return run(lycosa("crawl", *seeds, *manners, *web.options(), "--json", "--quiet"))
 
 
