@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: crawl test lint bench-simweb clean
+.PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-profile bench-simweb clean
 
 crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -16,6 +16,24 @@ lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
+
+bench:                     ## every scenario in turn, to the last even if one falls short; half an hour
+	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-simweb
+
+bench-site: $(READY)       ## one site as fast as it goes, beside Scrapy and the floor; ARGS=--quick for a small one
+	$(BIN)/python -m benchmarks.site $(ARGS)
+
+bench-wide: $(READY)       ## 1,000 slow hosts at their politest: how near to the rate that politeness allows
+	$(BIN)/python -m benchmarks.wide $(ARGS)
+
+bench-documents: $(READY)  ## real files with copies among them: is each document kept once, and no other
+	$(BIN)/python -m benchmarks.documents $(ARGS)
+
+bench-memory: $(READY)     ## 200,000 pages: does memory stay where it was at 20,000
+	$(BIN)/python -m benchmarks.memory $(ARGS)
+
+bench-profile: $(READY)    ## where the time of bench-site goes, function by function
+	$(BIN)/python -m benchmarks.site_profile $(ARGS)
 
 bench-simweb: $(READY)     ## pages a second and memory of the simulated web, driven by wrk
 	$(BIN)/python -m benchmarks.simweb
