@@ -124,12 +124,34 @@ class World:
             said, _ = await process.communicate()
         return process.returncode or 0, said.decode()
 
+    def listed(self, name: str, targets: list[Target]) -> str:
+        path = self.folder / f"{name}.txt"
+        path.write_text("".join(f"{target.url}\n" for target in targets))
+        return str(path)
+
 
 # the ways a URL can come in
 
 
 async def seed_by_name(world: World) -> Way:
     return await world.crawl("seed_by_name", world.named, *(target.url for target in world.named))
+
+
+async def seed_from_file(world: World) -> Way:
+    targets = [*world.targets, *world.named]
+    return await world.crawl("seed_from_file", targets, "-i", world.listed("seed_from_file", targets))
+
+
+async def add_to_stopped_crawl(world: World) -> Way:
+    site = world.site("add.test")
+    await world.crawl("add_to_stopped_crawl", [], site)
+    targets = [*world.targets, *world.named]
+    half = len(targets) // 2
+    urls = world.listed("add", targets[:half])
+    await world.lycosa("add_to_stopped_crawl", "add", str(world.folder / "add_to_stopped_crawl"), "-i", urls)
+    typed = [target.url for target in targets[half:]]
+    await world.lycosa("add_to_stopped_crawl", "add", str(world.folder / "add_to_stopped_crawl"), *typed)
+    return await world.crawl("add_to_stopped_crawl", targets, site)
 
 
 async def link_on_a_page(world: World) -> Way:
@@ -244,6 +266,8 @@ async def everything_allowed(world: World) -> Way:
 
 WAYS: tuple[Callable[[World], Awaitable[Way]], ...] = (
     seed_by_name,
+    seed_from_file,
+    add_to_stopped_crawl,
     link_on_a_page,
     redirect_of_a_page,
     redirect_of_a_seed,

@@ -146,6 +146,7 @@ def gather(
     `typed` may hold more than settings; `options` says how each is spelled on the command line.
     """
     from lycosa.cli.url_list import read_urls
+    from lycosa.engine.inbox import literal_hosts
     from lycosa.settings import CrawlSettings, Source, from_environment, merge, read_file
 
     spellings = {**(options or {}), "seeds": "the list of URLs"}
@@ -164,7 +165,10 @@ def gather(
     if kept is None and not settings.seeds:
         raise SettingsError("there is nothing to start from: give a URL, or a file of them with -i FILE")
     seeds = (*merge(kept).seeds, *settings.seeds) if kept else settings.seeds
-    return settings.model_copy(update={"seeds": tuple(dict.fromkeys(seeds))})
+    on_the_line = merge(Source({"seeds": _texts(typed.get("seeds"))})).seeds  # not those of a file or the environment
+    opened = (*settings.typed_hosts, *literal_hosts(on_the_line))
+    update = {"seeds": tuple(dict.fromkeys(seeds)), "typed_hosts": tuple(dict.fromkeys(opened))}
+    return settings.model_copy(update=update)
 
 
 def _kept(into: Path) -> "Source | None":

@@ -24,6 +24,7 @@ class Committer:
         self._pages: list[tuple[bytes, PageRow, int | None]] = []
         self._announcements: list[Callable[[], None]] = []
         self._is_appended = False
+        self.has_failed = False  # a commit is half done: nothing may be added until it has succeeded
         self._synced_at = float("-inf")
         self.waiting = 0
         self.commits = 0
@@ -48,6 +49,7 @@ class Committer:
 
     def commit(self, now: float, write_last: Callable[[Batch], None]) -> None:
         """One commit; raises StoreError with everything kept. `write_last` puts the rows that change until the end."""
+        self.has_failed = True  # until it is over
         if not self._is_appended:
             places = self._collection.warc.append(self._members) if self._members else []
             for key, row, ticket in self._pages:
@@ -60,7 +62,7 @@ class Committer:
         self._collection.commit(self.batch, sync=sync)
         if sync:
             self._synced_at = now
-        self.batch, self._is_appended, self.waiting = Batch(), False, 0
+        self.batch, self._is_appended, self.waiting, self.has_failed = Batch(), False, 0, False
         self.commits += 1
 
     def announce_all(self) -> None:
@@ -68,8 +70,3 @@ class Committer:
         told, self._announcements = self._announcements, []
         for tell in told:
             tell()
-
-    @property
-    def has_failed(self) -> bool:
-        """Is a commit half done, to be tried again before anything is added?"""
-        return self._is_appended

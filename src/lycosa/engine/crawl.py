@@ -15,6 +15,7 @@ import msgspec
 
 from lycosa import __version__
 from lycosa.engine.engine import Engine
+from lycosa.engine.inbox import literal_hosts
 from lycosa.engine.pages import PageRow
 from lycosa.engine.parts import Parts, Statistics, usual_parts
 from lycosa.engine.stats import CrawlStats
@@ -76,7 +77,8 @@ class Crawl:
         self.into = Path(into)
         base = settings or CrawlSettings()
         wanted = CrawlSettings(**named, seeds=(*base.seeds, *urls))
-        self.settings = base.model_copy(update=wanted.model_dump(exclude_unset=True))
+        opened = tuple(dict.fromkeys((*base.typed_hosts, *literal_hosts(urls))))
+        self.settings = base.model_copy(update={**wanted.model_dump(exclude_unset=True), "typed_hosts": opened})
         self._given = _Given(resolver, downloader, filters, statistics, now)
         self._pages: deque[CrawledPage] = deque()
         self._news = asyncio.Event()

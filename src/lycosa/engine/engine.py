@@ -37,6 +37,7 @@ from lycosa.store import Batch, Collection
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits
 from lycosa.web.url import Url, parse
 
+COMMIT_AGAIN_S = 1.0
 COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 4.0  # what is in flight when the user stops may end in this time
@@ -66,6 +67,9 @@ class Engine:
         self.frontier.dropped = self.counters.dropped
         self.frontier.batch = self.committer.batch
         self.guard = parts.guard
+        for typed in settings.typed_hosts:
+            host, _, port = typed.rpartition(":")
+            self.guard.allow_literal(host, int(port))
         self.mapper = Mapper(
             parts.resolver,
             parts.guard,
@@ -104,6 +108,8 @@ class Engine:
         self._finished = asyncio.Event()
         self._changed = asyncio.Event()
         self._commit_failures = 0
+        self._next_commit = 0.0
+        self._deferred: list[tuple[Lease, Request | None, Response]] = []
         self.is_paused = False  # whoever reads the pages as they come cannot follow
         self.on_commit: Callable[[], None] | None = None
 
@@ -133,6 +139,7 @@ class Engine:
         try:
             self._take_in_losses()
             self.add(self.seeds)
+            self.add(self._inbox.take())
             self.frontier.load(self.now())
             ticker = self._loop.create_task(self._tick())
             self._plan_pump()
@@ -142,7 +149,8 @@ class Engine:
                 ticker.cancel()
             await self._wind_down()
         finally:
-            self.events.write("stop", reason=self._stopping or "nothing queued", pages=self.counters.totals.pages)
+            reason = str(self._failure) if self._failure else self._stopping or "nothing queued"
+            self.events.write("stop", reason=reason, pages=self.counters.totals.pages)
             self.events.close()
             await self.mapper.close()
             await self.downloader.close()
@@ -164,9 +172,12 @@ class Engine:
 
     def add(self, urls: Sequence[Url]) -> int:
         """Takes in URLs that the user asks for, whatever the scope; their hosts become part of it."""
+        if not urls:
+            return 0
+        if self.committer.has_failed:  # the batch is half written: they are taken in after it
+            self._inbox.put(url.href for url in urls)
+            return 0
         self.outcomes.widen(urls)
-        for url in urls:
-            self.guard.allow_literal(url.host, url.port)
         new = self.frontier.admit(urls, depth=0, now=self.now(), is_wish=True)
         self._plan_pump()
         return new
@@ -180,7 +191,9 @@ class Engine:
             except TimeoutError:
                 break
         self.downloader.cancel_all()
-        if self._failure is None:
+        self._commit()
+        while self.committer.has_failed and self._failure is None:
+            await asyncio.sleep(COMMIT_AGAIN_S)
             self._commit()
 
     async def _tick(self) -> None:
@@ -191,8 +204,7 @@ class Engine:
             with self._watched():
                 if self.now() >= next_inbox and not self.committer.has_failed:
                     next_inbox = self.now() + INBOX_EVERY_S
-                    if wishes := self._inbox.take():
-                        self.add(wishes)
+                    self.add(self._inbox.take())
                 self._commit()
                 limit = self._limit_reached()
                 if limit and not self._stopping:
@@ -316,8 +328,12 @@ class Engine:
     # settling
 
     def _on_response(self, lease: Lease, request: Request | None, response: Response) -> None:
+        if self.committer.has_failed:
+            self._deferred.append((lease, request, response))  # it must not slip into the batch that is half written
+            return
         with self._watched():
             self._settle(lease, request, response)
+        self._changed.set()
 
     def _settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         del self._in_flight[id(lease)]
@@ -326,7 +342,6 @@ class Engine:
             self.frontier.release(lease, response.ended_s, self.now())
         else:
             self.outcomes.settle(lease, request, response)
-        self._changed.set()
         if self.committer.waiting >= self.settings.store_batch:
             self._commit()
         self._plan_pump()
@@ -334,26 +349,32 @@ class Engine:
     # keeping
 
     def _commit(self) -> None:
-        if self._failure is not None:
+        if self._failure is not None or self.now() < self._next_commit:
             return
         try:
+            if self._commit_failures:
+                self.collection.state.reopen()
             self.committer.commit(self.now(), self._write_last)
         except StoreError as error:
             self._commit_failures += 1
-            self.collection.state.reopen()
+            self._next_commit = self.now() + COMMIT_AGAIN_S
             self.events.write("commit-failed", error=str(error), tries=self._commit_failures)
             if self._commit_failures >= COMMIT_TRIES:
                 self._failure = error
                 self._finished.set()
             return
-        self._commit_failures = 0
+        self._commit_failures, self._next_commit = 0, 0.0
         self.frontier.batch = self.committer.batch
         self.frontier.committed(self.now())
         self.outcomes.committed()
+        self._inbox.settle()
         self.committer.announce_all()
         self.events.flush()
         if self.on_commit is not None:
             self.on_commit()
+        deferred, self._deferred = self._deferred, []
+        for lease, request, response in deferred:
+            self._on_response(lease, request, response)
 
     def _write_last(self, batch: Batch) -> None:
         self.frontier.write_hosts()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from lycosa.engine.archive import Archive
 from lycosa.engine.failures import PATIENT_WAIT_S
 from lycosa.engine.pages import PageRow
-from lycosa.engine.reading import content
+from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
 from lycosa.fetch.retry import decide
 from lycosa.frontier.frontier import Lease
@@ -42,7 +42,7 @@ class HostRules:
             shard.release(lease, response)
             return
         if response.status in REDIRECTS and response.failure is None and hops < MOST_ROBOTS_HOPS:
-            target = parse(response.headers.get("location", ""), lease.url)
+            target = parse(location(response), lease.url)
             if target is not None:
                 shard.release(lease, response)
                 shard.frontier.want_robots(wanted_by, target, hops + 1, shard.now())

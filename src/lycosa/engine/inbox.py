@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lycosa.errors import StoreError
+from lycosa.mapping.guard import is_literal
 from lycosa.web.url import Url, parse
 
 FOLDER = "inbox"
@@ -34,14 +35,24 @@ class Inbox:
         except OSError as error:
             raise StoreError(f"cannot write to {self._folder}: {error.strerror}") from error
 
-    def take(self) -> list[Url]:
-        """The URLs left here since the last look."""
+    def settle(self) -> None:
+        """What was taken is committed."""
         for path in self._taken:
             path.unlink(missing_ok=True)
         self._taken = []
+
+    def take(self) -> list[Url]:
+        """The URLs left here since the last look; the files go with the commit that holds them (`settle`)."""
         if not self._folder.is_dir():
             return []
         names = sorted(entry.name for entry in os.scandir(self._folder) if entry.name.endswith(".urls"))[:MOST_FILES]
-        self._taken = [self._folder / name for name in names]
-        lines = [line for path in self._taken for line in path.read_text().splitlines()]
+        taken = [path for name in names if (path := self._folder / name) not in self._taken]
+        self._taken += taken
+        lines = [line for path in taken for line in path.read_text().splitlines()]
         return [url for line in lines if (url := parse(line))]
+
+
+def literal_hosts(seeds: Iterable[str]) -> tuple[str, ...]:
+    """HOST:PORT of those seeds that are addresses or `localhost`."""
+    urls = [url for seed in seeds if (url := parse(seed))]
+    return tuple(f"{url.host}:{url.port}" for url in urls if is_literal(url.host))

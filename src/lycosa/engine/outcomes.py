@@ -13,7 +13,7 @@ from lycosa.engine.failures import Failures, rule_of
 from lycosa.engine.host_rules import REDIRECTS, HostRules
 from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
 from lycosa.engine.parts import Parts
-from lycosa.engine.reading import Following, content, followed_hrefs, page_directives, read
+from lycosa.engine.reading import Following, content, followed_hrefs, location, page_directives, read
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import PageStatistics
 from lycosa.frontier.frontier import Lease
@@ -80,9 +80,9 @@ class Outcomes:
         entry, shard = lease.entry, self._shard
         assert entry is not None
         self._counters.totals.redirects += 1
-        location = response.headers.get("location", "")
-        target = parse(location, lease.url)
-        row = PageRow(response.status, shard.now_unix(), entry.depth, location=target.href if target else location)
+        written = location(response)
+        target = parse(written, lease.url)
+        row = PageRow(response.status, shard.now_unix(), entry.depth, location=target.href if target else written)
         self._archive.put(lease, row, self._archive.keep_answer(lease, request, response))
         if target is None or entry.hops >= MOST_HOPS:
             reason = Reason.REDIRECTS if target else Reason.STATUS

@@ -31,6 +31,15 @@ class Following(msgspec.Struct, frozen=True, kw_only=True):
     max_url_bytes: int = 2048
 
 
+def location(response: Response) -> str:
+    """Where a redirect leads, as written: header bytes are UTF-8 if they can be, Latin-1 else."""
+    text = response.headers.get("location", "")
+    try:
+        return text.encode("latin-1").decode()
+    except UnicodeError:
+        return text
+
+
 def content(response: Response, cap_bytes: int) -> bytes:
     """The body with its content coding undone."""
     coding = response.headers.get("content-encoding", "")

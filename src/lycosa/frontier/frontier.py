@@ -240,11 +240,9 @@ class Frontier:
         if not is_wanted and not host.jobs:
             turns.move(host, Place.IDLE)
             return
-        if host.has_unread and not (host.front or host.due or host.jobs):
-            self._queues.read_front(host, room=self._room())
-            if not host.front and host.has_unread:
-                turns.wait_for_commit(host)
-                return
+        if host.has_unread and not (host.front or host.due or host.jobs) and host.loaded >= host.committed_tail:
+            turns.wait_for_commit(host)
+            return
         if not host.has_work:
             at = max(at, host.retry_at)
         if at == NEVER:  # nothing left, or its retries are all under way

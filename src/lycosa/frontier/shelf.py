@@ -5,6 +5,7 @@ room; a host goes out only when its row is written, nothing of it is under way, 
 """
 
 from collections.abc import Callable
+from itertools import islice
 
 from lycosa.frontier.hosts import Host, Place
 from lycosa.frontier.politeness import Slots
@@ -114,8 +115,8 @@ class Shelf:
         return taken
 
     def _put_out(self, now: float, wanted: Callable[[Host], bool], most: int) -> None:
-        resting = [host for host in self.hosts.values() if wanted(host) and self._is_resting(host, now)]
-        for host in resting[:most]:
+        resting = (host for host in self.hosts.values() if wanted(host) and self._is_resting(host, now))
+        for host in list(islice(resting, most)):
             self._turns.leave(host)
             del self.hosts[host.key]
 

@@ -127,6 +127,11 @@ class Network(_Group):
         _by(v.private_networks),
         _says("Networks with special addresses that may be asked; true or private: all private networks."),
     ] = ()
+    typed_hosts: Annotated[
+        tuple[str, ...],
+        _by(v.each(v.text)),
+        _says("Addresses that were typed as seeds, HOST:PORT; they may be asked even if they are private."),
+    ] = ()
     mapping_workers: Annotated[int, _by(v.whole(1, 1_000)), _says("Tasks that look up addresses.")] = 4
     mapping_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Names each takes at a time.")] = 64
 
