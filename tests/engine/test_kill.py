@@ -53,7 +53,7 @@ def kill_often(command: list[str], chance: random.Random) -> list[float]:
     began = time.monotonic()
     while len(kills) < KILLS:
         assert time.monotonic() - began < LONGEST_S
-        process = lycosa(*command, start_new_session=True)
+        process = lycosa(*command)
         try:
             process.wait(timeout=0.6 + 1.2 * chance.random())
         except subprocess.TimeoutExpired:
