@@ -23,8 +23,8 @@ Read = Callable[[str], bytes]
 
 
 @pytest.fixture
-def hostile(conformance: Callable[[str], Path]) -> Read:
-    return lambda name: conformance(f"hostile-compressed/{name}").read_bytes()
+def hostile(conformance: Path) -> Read:
+    return lambda name: (conformance / "hostile-compressed" / name).read_bytes()
 
 
 def raw_deflate(data: bytes) -> bytes:

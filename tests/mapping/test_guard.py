@@ -3,7 +3,6 @@
 import ipaddress
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import ada_url
@@ -16,12 +15,12 @@ from lycosa.mapping.guard import PRIVATE_NETWORKS, AddressGuard, is_literal, lit
 GUARD = AddressGuard()
 
 
-def registry(conformance: Callable[[str], Path]) -> list[dict[str, object]]:
-    lines = conformance("ssrf/iana_special_purpose.jsonl").read_text().splitlines()
+def registry(conformance: Path) -> list[dict[str, object]]:
+    lines = (conformance / "ssrf/iana_special_purpose.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
-def test_guard_every_unreachable_prefix_is_refused_at_both_ends(conformance: Callable[[str], Path]) -> None:
+def test_guard_every_unreachable_prefix_is_refused_at_both_ends(conformance: Path) -> None:
     rows = [row for row in registry(conformance) if not row["globally_reachable"]]
 
     open_ends = [end for row in rows for end in (str(row["first"]), str(row["last"])) if GUARD.refusal(end) is None]
@@ -30,7 +29,7 @@ def test_guard_every_unreachable_prefix_is_refused_at_both_ends(conformance: Cal
     assert open_ends == []
 
 
-def test_guard_reachable_exceptions_inside_refused_prefixes_are_open(conformance: Callable[[str], Path]) -> None:
+def test_guard_reachable_exceptions_inside_refused_prefixes_are_open(conformance: Path) -> None:
     rows = [row for row in registry(conformance) if row["globally_reachable"] and row["prefix"] != "64:ff9b::/96"]
 
     closed = [end for row in rows for end in (str(row["first"]), str(row["last"])) if GUARD.refusal(end) is not None]
@@ -38,7 +37,7 @@ def test_guard_reachable_exceptions_inside_refused_prefixes_are_open(conformance
     assert closed == []
 
 
-def test_guard_ipv4_inside_ipv6_is_refused_for_every_unreachable_prefix(conformance: Callable[[str], Path]) -> None:
+def test_guard_ipv4_inside_ipv6_is_refused_for_every_unreachable_prefix(conformance: Path) -> None:
     rows = [row for row in registry(conformance) if row["family"] == 4 and not row["globally_reachable"]]
     packed = [int(ipaddress.IPv4Address(str(row[end]))) for row in rows for end in ("first", "last")]
 
@@ -49,8 +48,8 @@ def test_guard_ipv4_inside_ipv6_is_refused_for_every_unreachable_prefix(conforma
     assert [address for address in spelled if GUARD.refusal(address) is None] == []
 
 
-def test_guard_funky_ipv4_spellings_are_seen_as_the_address(conformance: Callable[[str], Path]) -> None:
-    forms: dict[str, str | None] = json.loads(conformance("ssrf/funky_ipv4.json").read_text())
+def test_guard_funky_ipv4_spellings_are_seen_as_the_address(conformance: Path) -> None:
+    forms: dict[str, str | None] = json.loads((conformance / "ssrf/funky_ipv4.json").read_text())
     refused = []
 
     for form, address in forms.items():

@@ -1,22 +1,8 @@
-"""What the store's tests share: conformance data, a fetched page, and a small disk that can fill up."""
-
-import os
-from pathlib import Path
+"""What the store's tests share: a fetched page."""
 
 import pytest
 
 from lycosa.records import Request, Response
-
-BESIDE = Path(__file__).parents[3] / "shared" / "conformance"
-
-
-@pytest.fixture(scope="session")
-def conformance() -> Path:
-    """The conformance data beside the repository, or where LYCOSA_CONFORMANCE says."""
-    folder = BESIDE if BESIDE.is_dir() else Path(os.environ.get("LYCOSA_CONFORMANCE", "missing"))
-    if not folder.is_dir():
-        pytest.skip("no conformance data: set LYCOSA_CONFORMANCE to its folder")
-    return folder
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from lycosa.engine.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.outcomes import Outcomes
 from lycosa.engine.parts import Parts
-from lycosa.engine.reading import Sifter
+from lycosa.engine.reading import Sifter, filters_of
 from lycosa.engine.shard import Shard
 from lycosa.engine.standing import standing
 from lycosa.engine.stats import CrawlStats, SlowHost
@@ -34,7 +34,6 @@ from lycosa.mapping.mapper import KnownHost, Mapper
 from lycosa.records import Failure, Family, Mapped, Request, Response
 from lycosa.settings import CrawlSettings
 from lycosa.store import Batch, Collection
-from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits
 from lycosa.web.url import Url, parse
 
 COMMIT_AGAIN_S = 1.0
@@ -84,7 +83,9 @@ class Engine:
         self.agent = user_agent(settings.agent, contact=settings.contact or "")
         self._fields = request_fields(self.agent)
         self.seeds = [url for seed in settings.seeds if (url := parse(seed))]
-        sifter = Sifter(self._filters(parts), settings.max_url_bytes, self.counters.dropped)
+        sifter = Sifter(
+            [*filters_of(settings, self.seeds), *parts.filters], settings.max_url_bytes, self.counters.dropped
+        )
         shard = Shard(
             collection,
             settings,
@@ -118,18 +119,6 @@ class Engine:
 
     def now_unix(self) -> float:
         return self.now() + self._unix_offset
-
-    def _filters(self, parts: Parts) -> list[UrlFilter]:
-        s = self.settings
-        limits = UrlLimits(
-            include=tuple(s.include),
-            exclude=tuple(s.exclude),
-            skip_extensions=frozenset(s.skip_extensions),
-            max_url_bytes=s.max_url_bytes,
-            max_path_segments=s.max_path_segments,
-            max_segment_repeats=s.max_segment_repeats,
-        )
-        return [Scope(ScopeKind(s.scope), self.seeds), ShapeFilter(limits), *parts.filters]
 
     # the life of a crawl
 

@@ -12,14 +12,28 @@ from lycosa.engine.pages import LinkRow
 from lycosa.fetch.decode import decode
 from lycosa.frontier.recent import Recent
 from lycosa.records import Response
+from lycosa.settings import CrawlSettings
 from lycosa.web.links import LinkKind
 from lycosa.web.page import ANALYSERS, Analyser, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
-from lycosa.web.scope import UrlFilter, sift
+from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
 from lycosa.web.url import Url, join_all, parse
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
+
+
+def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
+    """The filters that the settings ask for: scope first, then shape."""
+    limits = UrlLimits(
+        include=tuple(s.include),
+        exclude=tuple(s.exclude),
+        skip_extensions=frozenset(s.skip_extensions),
+        max_url_bytes=s.max_url_bytes,
+        max_path_segments=s.max_path_segments,
+        max_segment_repeats=s.max_segment_repeats,
+    )
+    return [Scope(ScopeKind(s.scope), seeds), ShapeFilter(limits)]
 
 
 class Following(msgspec.Struct, frozen=True, kw_only=True):

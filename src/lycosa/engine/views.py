@@ -12,12 +12,12 @@ import msgspec
 from lycosa.engine.counters import KEY as COUNTERS_KEY
 from lycosa.engine.counters import Totals
 from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.reading import filters_of
 from lycosa.engine.stats import CrawlStats
 from lycosa.frontier.rows import HostRow, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import Collection
-from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlLimits
 from lycosa.web.url import Url, from_key, parse, url_key
 
 
@@ -108,15 +108,7 @@ def why(collection: Collection, text: str) -> list[str]:
 def _unknown(collection: Collection, url: Url) -> str:
     s = settings_of(collection)
     seeds = [seed for text in s.seeds if (seed := parse(text))]
-    limits = UrlLimits(
-        include=tuple(s.include),
-        exclude=tuple(s.exclude),
-        skip_extensions=frozenset(s.skip_extensions),
-        max_url_bytes=s.max_url_bytes,
-        max_path_segments=s.max_path_segments,
-        max_segment_repeats=s.max_segment_repeats,
-    )
-    for url_filter in (Scope(ScopeKind(s.scope), seeds), ShapeFilter(limits)):
+    for url_filter in filters_of(s, seeds):
         reason = url_filter.reason(url)
         if reason is not None:
             return f"dropped: {reason} (scope {s.scope} of {', '.join(s.seeds)})"
