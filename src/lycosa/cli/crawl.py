@@ -88,7 +88,7 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
 
 
 def _calm_collector() -> None:
-    """Nothing here makes cycles in numbers; looking for them at the usual pace costs a page about 100 µs."""
+    """Looking for cycles at the usual pace costs about a tenth of a page's time (docs/benchmarks.md)."""
     import gc
 
     gc.collect()
