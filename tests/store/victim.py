@@ -63,6 +63,7 @@ def churn(folder: Path) -> None:
             number += 50
             if not number % 1000:
                 collection.state.compact()
+                time.sleep(0.05)  # a reader gets its turn on one processor too; a crawl flushes every few seconds
 
 
 WORKS: dict[str, Callable[[Path, int], None]] = {

@@ -12,7 +12,9 @@ Used by `lycosa.store.collection`, and through it by the frontier and the engine
 """
 
 import contextlib
+import random
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -38,8 +40,10 @@ from lycosa.store.families import CACHE_BYTES, READER_CACHE_BYTES, database_opti
 
 # Keys a `walk` reads at a time: enough to make the seek cheap, little enough to hold.
 _WALK_KEYS = 2000
-# A reader tries again when the writer flushed or compacted meanwhile, which it does every few seconds at most.
-_TRIES = 50
+# A reader tries again when the writer flushed or compacted meanwhile, which it does every few seconds at most: so long
+# it tries, with pauses in which a writer that keeps a processor busy gets on.
+_PATIENCE_S = 30.0
+_PAUSE_S = 0.002
 
 
 class Batch:
@@ -148,20 +152,20 @@ class State:
         # A secondary instance: unlike a read-only one it can catch up, and is consistent when it has.
         # Its folder holds nothing but an open log, so it can go at once and no kill can leave it behind.
         with tempfile.TemporaryDirectory(prefix="lycosa-reader-") as folder:
-            for tries_left in reversed(range(_TRIES)):
+            for is_last in _tries():
                 before = self._version()
                 try:
                     database = self._rocksdb(AccessType.secondary(folder), accept_torn_log=True)
                     break
                 except Exception:  # the binding raises bare Exceptions
-                    if before == self._version() or not tries_left:  # not for a file that the writer just replaced
+                    if before == self._version() or is_last:  # not for a file that the writer just replaced
                         raise
         self._catch_up(database)
         return database
 
     def _catch_up(self, database: Rdict) -> None:
         """Read until nothing moved meanwhile: a log that is flushed and deleted in between would leave a hole."""
-        for _ in range(_TRIES):
+        for _ in _tries():
             before = self._version()
             database.try_catch_up_with_primary()
             if before == self._version():
@@ -185,6 +189,8 @@ class State:
         """A reader catches up with its writer: afterwards it sees all of every batch up to some moment."""
         try:
             self._catch_up(self._opened())
+        except StoreError:
+            raise
         except Exception as error:
             raise self._failed(error, "reading the state") from error
 
@@ -322,6 +328,16 @@ class State:
     def __repr__(self) -> str:
         kind = "closed" if self._database is None else "reader" if self.is_reader else "writer"
         return f"State({str(self.path)!r}, {kind})"
+
+
+def _tries() -> Iterator[bool]:
+    """Yield until patience is over, with short pauses between, each time whether it is the last."""
+    end_s = time.monotonic() + _PATIENCE_S
+    yield False
+    while time.monotonic() < end_s:
+        time.sleep(_PAUSE_S * random.random())
+        yield False
+    yield True
 
 
 def _folder_bytes(path: Path) -> int:
