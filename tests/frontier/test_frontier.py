@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa.frontier.frontier import Frontier, Lease, Pace
-from lycosa.frontier.rows import Kind, Reason, UrlRow, UrlState
+from lycosa.frontier.policies import policy_of
+from lycosa.frontier.rows import Kind, Origin, Reason, UrlRow, UrlState
 from lycosa.frontier.shelf import Start
 from lycosa.records import Failure, Family, Mapped
 from lycosa.web.robots import Robots
@@ -51,12 +52,16 @@ class Disk:
         found = keys[bisect_left(keys, start) :]
         return [(key, self.rows[family][key]) for key in found if end is None or key < end][:limit]
 
+    def scan_back(self, family: Family, start: bytes, end: bytes, *, limit: int) -> list[tuple[bytes, bytes]]:
+        return self.scan(family, start, end, limit=len(self.rows[family]) + 1)[::-1][:limit]
+
 
 class World:
     """A frontier, its disk, a clock, and what was asked of whom."""
 
-    def __init__(self, pace: Pace) -> None:
-        self.pace, self.disk, self.now = pace, Disk(), 100.0
+    def __init__(self, pace: Pace, policy: str = "breadth", *, room: int = 512) -> None:
+        self.room = room
+        self.pace, self.disk, self.now, self.policy = pace, Disk(), 100.0, policy
         self.known: set[str] = set()
         self.committed: set[str] = set()
         self.done: Counter[str] = Counter()
@@ -67,9 +72,13 @@ class World:
 
     def begin(self, *, is_restart: bool) -> None:
         start = Start(self.now, self.now, is_restart=is_restart)
-        self.frontier = Frontier(self.disk, self.pace, start, locate=self.locate)
+        self.frontier = Frontier(
+            self.disk, self.pace, start, locate=self.locate, policy=policy_of(self.policy), room=self.room
+        )
         self.frontier.batch = self.disk
-        self.frontier.queued = sum(row[0] == UrlState.QUEUED for row in self.disk.rows[Family.URL].values())
+        self.frontier.queued = sum(
+            UrlRow.unpack(row).state is UrlState.QUEUED for row in self.disk.rows[Family.URL].values()
+        )
         self.frontier.load(self.now)
 
     def locate(self, host: object) -> Mapped:
@@ -149,13 +158,27 @@ STEPS = st.one_of(
     st.tuples(st.just("commit"), st.none()),
     st.tuples(st.just("pass"), st.sampled_from([0.1, 0.6, 1.0, 3.0, 10.0])),
     st.tuples(st.just("crash"), st.none()),
+    st.tuples(st.just("vouch"), st.dictionaries(st.sampled_from(URLS), st.floats(-30, 30), max_size=8)),
 )
+POLICIES = ["breadth", "top-window", "leaf-window", "pvalue", "pvalue+leaf-window", "pvalue+top-window"]
 
 
-@settings(max_examples=300, deadline=None)
-@given(steps=st.lists(STEPS, max_size=60), per_host=st.integers(1, 3), delay_s=st.sampled_from([0.0, 1.0]))
-def test_no_url_is_lost_or_done_twice_or_asked_too_early(steps: list, per_host: int, delay_s: float) -> None:  # type: ignore[type-arg]
-    world = World(Pace(delay_s=delay_s, per_host=per_host, per_ip=2))
+@settings(max_examples=600, deadline=None)
+@given(
+    steps=st.lists(STEPS, max_size=60),
+    per_host=st.integers(1, 3),
+    delay_s=st.sampled_from([0.0, 1.0]),
+    policy=st.sampled_from(POLICIES),
+    room=st.sampled_from([1, 2, 5, 512]),
+)
+def test_no_url_is_lost_or_done_twice_or_asked_too_early(
+    steps: list,  # type: ignore[type-arg]
+    per_host: int,
+    delay_s: float,
+    policy: str,
+    room: int,
+) -> None:
+    world = World(Pace(delay_s=delay_s, per_host=per_host, per_ip=2), policy, room=room)
     for name, argument in steps:
         if name == "admit":
             world.admit(argument)
@@ -163,6 +186,8 @@ def test_no_url_is_lost_or_done_twice_or_asked_too_early(steps: list, per_host: 
             world.end(*argument)
         elif name == "pass":
             world.now += argument
+        elif name == "vouch":
+            world.frontier.vouch({url.href: more for url, more in argument.items()}, world.now)
         else:
             getattr(world, name)()
     world.finish_all()
@@ -204,7 +229,7 @@ def test_host_given_up_keeps_its_queue_and_comes_back_when_wanted() -> None:
     world.crash()
     world.frontier.queued, world.frontier.dropped = 0, Counter({"connect": 2})
     assert world.frontier.next(world.now + 100, world.now + 100) is None
-    world.frontier.admit([URLS[0]], depth=0, now=world.now, is_wish=True)  # type: ignore[list-item]
+    world.frontier.admit([URLS[0]], depth=0, now=world.now, origin=Origin.WISH)  # type: ignore[list-item]
     assert world.frontier.queued == 2
     world.now += 100
     world.finish_all()
@@ -217,7 +242,7 @@ def test_front_in_memory_is_bounded_and_the_rest_read_from_disk() -> None:
     world.admit(urls)  # type: ignore[arg-type]
     world.commit()
     (host,) = world.frontier.shelf.hosts.values()
-    assert len(host.front) <= 512
+    assert len(host.windows[1].entries) <= 512
     order = []
     for _ in range(3000):
         world.lease()
@@ -232,7 +257,7 @@ def test_host_of_a_known_seed_goes_on_after_a_restart() -> None:
     world.commit()
     frontier = Frontier(world.disk, world.pace, Start(world.now, world.now, is_restart=True), locate=world.locate)
     frontier.batch = world.disk
-    frontier.admit([URLS[0]], depth=0, now=world.now, is_wish=True)  # type: ignore[list-item]
+    frontier.admit([URLS[0]], depth=0, now=world.now, origin=Origin.WISH)  # type: ignore[list-item]
     frontier.load(world.now)
     lease = frontier.next(world.now, world.now)
     assert lease is not None

@@ -77,6 +77,10 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         ] = None,
         images: Annotated[bool | None, typer.Option("--images/--no-images", help="Images of pages too [no].")] = None,
         sitemaps: Annotated[bool | None, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps [yes].")] = None,
+        policy: Annotated[
+            str | None,
+            typer.Option(metavar="NAME", help="What goes first: breadth, pvalue, top-window, leaf-window [breadth]."),
+        ] = None,
         pages: Annotated[str | None, typer.Option(metavar="N", help="Stop after N pages; none: no limit.")] = None,
         depth: Annotated[str | None, typer.Option(metavar="N", help="At most N links from a seed.")] = None,
         time_s: Annotated[str | None, typer.Option("--time", metavar="TIME", help="Stop after 90, 10m or 2h.")] = None,
@@ -99,6 +103,14 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
             str | None, typer.Option("--ip-delay", metavar="S", help="Pause between two requests to an address [0].")
         ] = None,
         per_ip: Annotated[str | None, typer.Option(metavar="N", help="Requests at a time to an address [4].")] = None,
+        groups: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--group",
+                metavar="PATTERN=N/S",
+                help="Ask hosts like this as one: '*.example.org=2/1s', 'domain=1'. Repeatable.",
+            ),
+        ] = None,
         agent: Annotated[str | None, typer.Option(metavar="NAME", help="Name for robots.txt [lycosa].")] = None,
         contact: Annotated[
             str | None, typer.Option(metavar="WHERE", help="URL or e-mail where site owners reach you.")

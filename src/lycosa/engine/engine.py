@@ -28,11 +28,13 @@ from lycosa.errors import StoreError
 from lycosa.fetch.headers import request_fields, user_agent
 from lycosa.frontier.frontier import Frontier, Lease, Pace
 from lycosa.frontier.hosts import Host
-from lycosa.frontier.rows import Kind
+from lycosa.frontier.politeness import Group
+from lycosa.frontier.rows import Kind, Origin
 from lycosa.frontier.shelf import Start
 from lycosa.mapping.mapper import KnownHost, Mapper
 from lycosa.records import Failure, Family, Mapped, Request, Response
 from lycosa.settings import CrawlSettings
+from lycosa.settings.values import read_group
 from lycosa.store import Batch, Collection
 from lycosa.web.url import Url, parse
 
@@ -60,7 +62,7 @@ class Engine:
         self._seconds_before = self.counters.totals.seconds
         self.committer = Committer(collection, syncs=settings.durability == "power")
         start = Start(self._started, started_unix, is_restart=is_restart)
-        self.frontier = Frontier(collection.state, _pace(settings), start, locate=self._locate)
+        self.frontier = Frontier(collection.state, _pace(settings), start, locate=self._locate, policy=parts.policy)
         totals = self.counters.totals
         self.frontier.known, self.frontier.queued, self.frontier.shelf.count = totals.known, totals.queued, totals.hosts
         self.frontier.dropped = self.counters.dropped
@@ -167,7 +169,7 @@ class Engine:
             self._inbox.put(url.href for url in urls)
             return 0
         self.outcomes.widen(urls)
-        new = self.frontier.admit(urls, depth=0, now=self.now(), is_wish=True)
+        new = self.frontier.admit(urls, depth=0, now=self.now(), origin=Origin.WISH)
         self._plan_pump()
         return new
 
@@ -366,6 +368,7 @@ class Engine:
             self._on_response(lease, request, response)
 
     def _write_last(self, batch: Batch) -> None:
+        self.outcomes.admission.before_commit(batch)
         self.frontier.write_hosts()
         frontier = self.frontier
         batch.put(
@@ -444,6 +447,7 @@ def _pace(settings: CrawlSettings) -> Pace:
         per_host=settings.per_host,
         ip_delay_s=settings.ip_delay_s,
         per_ip=max(settings.per_ip, settings.per_host),
+        groups=tuple(Group(*read_group(text)) for text in settings.groups),
         pages_per_host=settings.pages_per_host,
         robots=settings.robots,
     )

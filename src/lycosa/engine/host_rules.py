@@ -14,7 +14,7 @@ from lycosa.engine.shard import Shard
 from lycosa.fetch.retry import decide
 from lycosa.frontier.frontier import Lease
 from lycosa.frontier.hosts import Host
-from lycosa.frontier.rows import Kind, Reason, UrlState
+from lycosa.frontier.rows import Kind, Origin, Reason, UrlState
 from lycosa.records import Request, Response
 from lycosa.web import robots, sitemap
 from lycosa.web.url import parse
@@ -87,7 +87,7 @@ class HostRules:
         found = [url for text in urls if (url := parse(text))]
         kept = [url for url in found if url.host == host]
         kept += shard.sifter.sift([url.href for url in found if url.host != host])
-        shard.frontier.admit(kept, depth=depth, kind=Kind.SITEMAP, now=shard.now())
+        shard.frontier.admit(kept, depth=depth, kind=Kind.SITEMAP, now=shard.now(), origin=Origin.SITEMAP)
 
     def sitemap(self, lease: Lease, request: Request | None, response: Response) -> None:
         """Takes in what a sitemap lists; the pages count as one link away from a seed."""
@@ -102,5 +102,5 @@ class HostRules:
                 self._admit_sitemaps(urls, lease.host.host, depth=depth + 1)
         elif most is None or most >= 1:
             parsed = [url.href for text in urls if (url := parse(text))]
-            shard.frontier.admit(shard.sifter.sift(parsed), depth=1, now=shard.now())
+            shard.frontier.admit(shard.sifter.sift(parsed), depth=1, now=shard.now(), origin=Origin.SITEMAP)
         shard.frontier.finish(lease, UrlState.DONE)

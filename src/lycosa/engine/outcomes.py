@@ -7,6 +7,7 @@ Each ends with exactly one release (the slots are free again) and, for a queued 
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from lycosa.engine.admission import Admission
 from lycosa.engine.archive import Archive
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.failures import Failures, rule_of
@@ -17,7 +18,7 @@ from lycosa.engine.reading import Following, content, followed_hrefs, location, 
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import PageStatistics
 from lycosa.frontier.frontier import Lease
-from lycosa.frontier.rows import Kind, Reason, UrlState
+from lycosa.frontier.rows import Kind, Origin, Reason, UrlState
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Exchange, Original, Place, Recovery
 from lycosa.web.page import Page
@@ -36,7 +37,7 @@ class Outcomes:
     def __init__(self, shard: Shard, parts: Parts) -> None:
         self._shard, self._frontier, self._counters = shard, shard.frontier, shard.counters
         self._documents = DocumentStore(shard.collection.state)
-        self._archive = Archive(shard)
+        self._archive, self.admission = Archive(shard), Admission(shard)
         self._failures, self._rules = Failures(shard, self._archive), HostRules(shard, self._archive)
         self.statistics, self._analysers = [PageStatistics(shard.counters), *parts.statistics], parts.analysers
         self._settings = s = shard.settings
@@ -92,7 +93,15 @@ class Outcomes:
         if entry.depth == 0 and lease.kind is Kind.PAGE:
             self.widen([target])  # where a seed leads is part of the crawl
         kept = shard.sifter.sift([target.href])
-        self._frontier.admit(kept, depth=entry.depth, kind=entry.kind, hops=entry.hops + 1, now=shard.now())
+        self._frontier.admit(
+            kept,
+            depth=entry.depth,
+            kind=entry.kind,
+            hops=entry.hops + 1,
+            now=shard.now(),
+            origin=Origin.REDIRECT,
+            credits=[self._frontier.credit(lease.url)],
+        )
         self._frontier.finish(lease, UrlState.DONE)
 
     def widen(self, urls: Sequence[Url]) -> None:
@@ -126,7 +135,8 @@ class Outcomes:
             self._documents.note(self._shard.committer.batch, key, row, links)
         if hrefs:
             self._shard.committer.batch.put(Family.LINK, key, pack(links))
-        self._follow(links, lease.url, lease.depth)
+        lease.host.row.links += len(links.hrefs)
+        self.admission.follow(lease, links, page)
         self._count_page(lease)
         for part in self.statistics:
             part.page(page, response)
@@ -160,19 +170,10 @@ class Outcomes:
         self._counters.totals.duplicates += 1
         links = self._documents.links(original_key)
         if links is not None:
-            self._follow(links, lease.url, lease.depth)
+            self.admission.follow(lease, links, None)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
-
-    def _follow(self, links: LinkRow, url: str, depth: int) -> None:
-        limit = self._settings.depth
-        if limit is not None and depth >= limit:
-            self._counters.dropped[Reason.DEPTH] += len(links.hrefs)
-            return
-        wanted = self._shard.sifter.wanted(links, url)
-        if wanted:
-            self._frontier.admit(wanted, depth=depth + 1, now=self._shard.now())
 
     def _count_page(self, lease: Lease) -> None:
         lease.host.row.pages += 1

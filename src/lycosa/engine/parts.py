@@ -17,6 +17,8 @@ from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
 from lycosa.fetch.downloader import Accepts, ByScheme, Downloader, Limits
 from lycosa.fetch.headers import media_type
+from lycosa.frontier.policies import BREADTH, PLAIN, WALKS, PValue
+from lycosa.frontier.policy import Policy, Ranking
 from lycosa.mapping.guard import AddressGuard
 from lycosa.mapping.resolver import CaresResolver, Resolver
 from lycosa.records import Response
@@ -83,6 +85,7 @@ class Parts(msgspec.Struct, kw_only=True):
     filters: Sequence[UrlFilter] = ()
     analysers: Mapping[str, Analyser] | None = None
     statistics: Sequence[Statistics] = ()
+    policy: Policy = BREADTH
     now: Callable[[], float] | None = None
 
 
@@ -93,6 +96,7 @@ def usual_parts(
     downloader: Downloader | None = None,
     filters: Sequence[UrlFilter] = (),
     statistics: Sequence[Statistics] = (),
+    policy: Policy | None = None,
     now: Callable[[], float] | None = None,
 ) -> Parts:
     """The parts that the settings ask for, with those given in their place. Needs the running event loop."""
@@ -102,8 +106,26 @@ def usual_parts(
         guard=AddressGuard(ip_network(network) for network in settings.allow_private),
         filters=[*filters, *(named_part("filter", name, settings) for name in settings.filters)],
         statistics=[*statistics, *(named_part("statistics", name, settings) for name in settings.statistics)],
+        policy=policy or named_policy(settings),
         now=now,
     )
+
+
+def named_policy(settings: CrawlSettings) -> Policy:
+    """The policy that the settings name: a ranking, a walk, or both as `ranking+walk`."""
+    first, _, second = settings.policy.partition("+")
+    if first in WALKS:
+        if second:
+            raise PartError(f"{first!r} does not rank, so it cannot be combined with {second!r}; write RANKING+WALK")
+        return Policy(None, WALKS[first])
+    if second and second not in WALKS:
+        raise PartError(f"there is no walk called {second!r}; there is {', '.join(WALKS)}")
+    return Policy(named_part("policy", first, settings), WALKS[second] if second else PLAIN)
+
+
+def pvalue_policy(_: CrawlSettings) -> Ranking:
+    """The ranking `pvalue`."""
+    return PValue()
 
 
 def accepts(types: Sequence[str]) -> Accepts | None:

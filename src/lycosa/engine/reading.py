@@ -17,7 +17,7 @@ from lycosa.web.links import LinkKind
 from lycosa.web.page import ANALYSERS, Analyser, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
-from lycosa.web.url import Url, join_all, parse
+from lycosa.web.url import Url, join_all, join_map, parse
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
@@ -117,6 +117,14 @@ class Sifter:
         """The URLs behind a document's hrefs that may be new."""
         urls = join_all(base_of(url, links.base_href), links.hrefs, max_bytes=self._max_url_bytes)
         return self.sift([href for href in urls if self._recent.is_new(href)])
+
+    def joined(self, links: LinkRow, url: str) -> dict[str, str]:
+        """href → URL, for all of a document's hrefs that lead somewhere."""
+        return join_map(base_of(url, links.base_href), links.hrefs, max_bytes=self._max_url_bytes)
+
+    def unseen(self, urls: Sequence[str]) -> list[str]:
+        """Those that were not seen a moment ago; they are noted."""
+        return [url for url in urls if self._recent.is_new(url)]
 
     def sift(self, hrefs: Sequence[str]) -> list[Url]:
         kept, dropped = sift(hrefs, self.filters)

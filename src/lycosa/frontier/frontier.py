@@ -8,23 +8,29 @@ Time is an argument: `now` is monotonic, `now_unix` the wall clock.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from itertools import count
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count, repeat
 
 import msgspec
 
 from lycosa.frontier.hosts import Host, Place, RobotsJob
-from lycosa.frontier.queues import Queues, retry_key
+from lycosa.frontier.policies import BREADTH
+from lycosa.frontier.policy import Policy
+from lycosa.frontier.politeness import Group, Groups, Share
+from lycosa.frontier.queues import Queues, due_key
 from lycosa.frontier.rows import (
+    DUE_LANE,
     KEY_END,
     Entry,
     Kind,
-    Lane,
+    Origin,
     Reason,
     Rows,
+    Standing,
     UrlRow,
     UrlState,
     Writes,
+    lane_start,
 )
 from lycosa.frontier.shelf import Shelf, Start
 from lycosa.frontier.turns import NEVER, Turns
@@ -47,6 +53,7 @@ class Lease(msgspec.Struct, frozen=True):
     job: RobotsJob | None = None
     failure: Failure | None = None
     detail: str = ""
+    shares: tuple[Share, ...] = ()
 
     @property
     def depth(self) -> int:
@@ -60,6 +67,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     per_host: int = 1
     ip_delay_s: float = 0.0
     per_ip: int = 4
+    groups: tuple[Group, ...] = ()
     pages_per_host: int | None = None
     robots: bool = True
 
@@ -76,19 +84,30 @@ class FrontierStats(msgspec.Struct, frozen=True):
 class Frontier:
     """See the module. `locate` says where a host lives, or None when it has to be resolved first."""
 
-    def __init__(self, rows: Rows, pace: Pace, start: Start, *, locate: Callable[[Host], Mapped | None]) -> None:
-        self._rows, self.pace, self._locate = rows, pace, locate
-        self.turns = Turns(per_ip=pace.per_ip, ip_delay_s=pace.ip_delay_s)
+    def __init__(
+        self,
+        rows: Rows,
+        pace: Pace,
+        start: Start,
+        *,
+        locate: Callable[[Host], Mapped | None],
+        policy: Policy = BREADTH,
+        room: int = FRONT_MOST,
+    ) -> None:
+        self._most_room = room
+        self._rows, self.pace, self._locate, self.policy = rows, pace, locate, policy
+        self.turns = Turns(step_hosts=policy.walk.steps, slack=policy.slack)
         self.shelf = Shelf(rows, self.turns, start, delay_s=pace.delay_s, per_host=pace.per_host)
-        self._queues = Queues(rows)
+        self._queues = Queues(rows, policy)
+        self._groups = Groups(pace.groups)
         self.batch: Writes | None = None
-        self._pending: set[bytes] = set()  # url keys put into the batch that is not committed yet
-        self._retry_counter = count()
+        self._pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
+        self._due_counter = count()
         self.known = self.queued = 0
         self.dropped: Counter[str] = Counter()
 
     def __repr__(self) -> str:
-        return f"<Frontier known={self.known} queued={self.queued} {self.turns!r}>"
+        return f"<Frontier {self.policy.name} known={self.known} queued={self.queued} {self.turns!r}>"
 
     def stats(self) -> FrontierStats:
         places = self.turns.places
@@ -107,15 +126,23 @@ class Frontier:
         kind: Kind = Kind.PAGE,
         hops: int = 0,
         now: float,
-        is_wish: bool = False,
+        origin: Origin = Origin.LINK,
+        credits: Iterable[float] | None = None,
     ) -> int:
-        """Takes in those of the URLs that are not known yet; returns how many. `is_wish` revives a host given up."""
-        pending = self._pending
-        asked = [(url, key) for url in urls if (key := url_key(url.href)) not in pending]
-        found = self._rows.get_many(Family.URL, [key for _, key in asked]) if asked else []
+        """Takes in those of the URLs that are not known yet; returns how many. A wish revives a host given up.
+
+        `credits`: what speaks for each of them, where the policy ranks.
+        """
+        pending, is_wish = self._pending, origin is Origin.WISH
+        asked = [
+            (url, key, credit)
+            for url, credit in zip(urls, credits or repeat(0.0), strict=False)
+            if (key := url_key(url.href)) not in pending or is_wish
+        ]
+        found = self._rows.get_many(Family.URL, [key for _, key, _ in asked]) if asked else []
         touched: dict[bytes, Host] = {}
         new = 0
-        for (url, key), known in zip(asked, found, strict=True):
+        for (url, key, credit), known in zip(asked, found, strict=True):
             if known is not None and not is_wish:
                 continue
             host = self._host(key, now)
@@ -124,18 +151,23 @@ class Frontier:
                 touched[host.key] = host
             if known is not None or key in pending:
                 continue
-            pending.add(key)
-            self._enqueue(host, key, Entry(host.next_key(), url.path, kind, depth, 0, hops))
+            self._enqueue(host, key, Entry(b"", url.path, kind, depth, 0, hops, origin), credit)
             touched[host.key] = host
             new += 1
         self.known += new
         for host in touched.values():
-            if host.place in (Place.IDLE, Place.WAITING, Place.PARKED):
-                self._settle(host, now)
+            self._changed(host, now)
         return new
 
-    def _enqueue(self, host: Host, key: bytes, entry: Entry) -> None:
-        self._put(Family.URL, key, UrlRow(UrlState.QUEUED, entry.depth).pack())
+    def _enqueue(self, host: Host, key: bytes, entry: Entry, credit: float) -> None:
+        """Puts an entry that has no key yet into the band where it belongs."""
+        ranking = self.policy.ranking
+        band = ranking.band(credit, host.row) if ranking else 1
+        order = entry.path.encode() if self.policy.walk.by_path else host.next_sequence()
+        entry = msgspec.structs.replace(entry, key=lane_start(host.key, band) + order)
+        standing = Standing(band, order, credit) if ranking else None
+        row = UrlRow(UrlState.QUEUED, entry.depth, origin=entry.origin, standing=standing)
+        self._put_url(key, row)
         self._put(Family.QUEUE, entry.key, entry.pack())
         host.add(entry, room=self._room())
         self.shelf.touch(host)
@@ -144,12 +176,68 @@ class Frontier:
         else:
             self.queued += 1
 
+    def _changed(self, host: Host, now: float) -> None:
+        """A host has more to give than before: it may go on, or go before others."""
+        if host.place in (Place.IDLE, Place.WAITING, Place.PARKED) or (
+            host.place is Place.READY and self.policy.offer(host) != host.offered
+        ):
+            self._settle(host, now)
+
     def requeue(self, urls: Iterable[tuple[str, int]], now: float) -> None:
         """Queues URLs again that were done but whose result is lost."""
         for href, depth in urls:
             key = url_key(href)
             host = self._host(key, now)
-            self._enqueue(host, key, Entry(host.next_key(), _path(href), Kind.PAGE, depth))
+            self._enqueue(host, key, Entry(b"", _path(href), Kind.PAGE, depth), 0.0)
+
+    def credit(self, href: str) -> float:
+        """What spoke for a URL that is queued, where the policy ranks."""
+        key = url_key(href)
+        row = self._pending.get(key)
+        if row is None:
+            packed = self._rows.get(Family.URL, key)
+            row = UrlRow.unpack(packed) if packed else None
+        return row.standing.credit if row and row.standing else 0.0
+
+    def vouch(self, evidence: Mapping[str, float], now: float) -> None:
+        """More speaks for URLs than before: those that are queued may rise, or fall, to another band."""
+        ranking = self.policy.ranking
+        if ranking is None:
+            return
+        keys = [url_key(href) for href in evidence]
+        touched: dict[bytes, Host] = {}
+        for key, more, packed in zip(keys, evidence.values(), self._rows.get_many(Family.URL, keys), strict=True):
+            row = self._pending.get(key) or (UrlRow.unpack(packed) if packed else None)
+            if row is None or row.state is not UrlState.QUEUED or row.standing is None:
+                continue
+            host = self._host(key, now)
+            credit = ranking.combine(row.standing.credit, more)
+            standing = self._move(host, key, row.standing, ranking.band(credit, host.row), credit)
+            if standing is not row.standing:
+                self._put_url(key, msgspec.structs.replace(row, standing=standing))
+                touched[host.key] = host
+        for host in touched.values():
+            self._changed(host, now)
+
+    def _move(self, host: Host, key: bytes, old: Standing, band: int, credit: float) -> Standing:
+        """Where a queued URL stands now; one that is under way keeps its place."""
+        queue_key = lane_start(host.key, old.band) + old.order
+        if band == old.band or queue_key in host.leased or queue_key in host.out:
+            return old if credit == old.credit else Standing(old.band, old.order, credit)
+        entry = host.pending.get(queue_key) or self._entry_at(queue_key)
+        if entry is None:  # it waits for its time, in the due lane
+            return old
+        host.remove(queue_key, old.band)
+        self._delete(Family.QUEUE, queue_key)
+        new_key = lane_start(host.key, band) + old.order
+        self._put(Family.QUEUE, new_key, row := entry.pack())
+        host.add(Entry.unpack(new_key, row), room=self._room())
+        self.shelf.touch(host)
+        return Standing(band, old.order, credit)
+
+    def _entry_at(self, queue_key: bytes) -> Entry | None:
+        row = self._rows.get(Family.QUEUE, queue_key)
+        return Entry.unpack(queue_key, row) if row else None
 
     def _host(self, url_key: bytes, now: float) -> Host:
         """The host of a URL, in memory from now on."""
@@ -166,7 +254,7 @@ class Frontier:
         self.shelf.touch(host)
 
     def _room(self) -> int:
-        return max(FRONT_LEAST, min(FRONT_MOST, FRONTS_URLS // max(1, len(self.shelf))))
+        return min(self._most_room, max(FRONT_LEAST, FRONTS_URLS // max(1, len(self.shelf))))
 
     # giving URLs out
 
@@ -187,40 +275,50 @@ class Frontier:
         if mapped is None:
             self.turns.wait_for_name(host)
             return None
-        address = None
-        if mapped.failure is None:
-            address = self.turns.claim(host, mapped.address, now)
-            if address is None:
-                return None
-        lease = self._choose(host, mapped, now, now_unix)
+        shares = self._shares(host, mapped)
+        if not self.turns.claim(host, shares, now):
+            self.turns.pass_on(shares, now)
+            return None
+        lease = self._choose(host, mapped, shares, now, now_unix)
         if lease is not None:
             host.slots.take()
-            if address is not None:
-                address.take()
-            if lease.entry is not None and lease.entry.lane is Lane.MAIN:
-                host.leased.add(lease.entry.sequence)
+            self.turns.take(shares)
+            self.turns.gave(host)
+            if lease.entry is not None:
+                host.leased.add(lease.entry.key)
             host.awaits_robots |= lease.kind is Kind.ROBOTS and lease.job is None
         self._settle(host, now)
+        if lease is None:
+            self.turns.pass_on(shares, now)
         return lease
 
-    def _choose(self, host: Host, mapped: Mapped, now: float, now_unix: float) -> Lease | None:
+    def _shares(self, host: Host, mapped: Mapped) -> tuple[Share, ...]:
+        """The slots that a request to the host takes, beside the host's own."""
+        if mapped.failure is not None:  # nobody will be asked
+            return ()
+        address = Share(mapped.address, self.pace.per_ip, self.pace.ip_delay_s)
+        group = self._groups.of(host.host)
+        return (address,) if group is None else (address, group)
+
+    def _choose(
+        self, host: Host, mapped: Mapped, shares: tuple[Share, ...], now: float, now_unix: float
+    ) -> Lease | None:
         """What a host is asked for next: robots.txt for another host, its own, or the next entry that is allowed."""
-        where = (mapped.address, mapped.failure, mapped.detail)
         if host.jobs:
             job = host.jobs.popleft()
-            return _lease_of(host, Kind.ROBOTS, _path(job.url), where, job=job)
-        if host.awaits_robots or not (host.has_work or host.retry_at <= now):
+            return _lease_of(host, Kind.ROBOTS, _path(job.url), mapped, shares, job=job)
+        if host.awaits_robots or not (host.has_work or host.due_at <= now):
             return None
         rules = host.row.robots
         if self.pace.robots and (rules is None or host.row.robots_until < now_unix):
-            return _lease_of(host, Kind.ROBOTS, "/robots.txt", where)
+            return _lease_of(host, Kind.ROBOTS, "/robots.txt", mapped, shares)
         while entry := self._queues.next_entry(host, now, now_unix, room=self._room()):
             if self.pace.robots and rules is not None and not rules.allows(entry.path):
                 self._close(host, entry, UrlState.DROPPED, Reason.ROBOTS)
             elif self._is_full(host):
                 self._close(host, entry, UrlState.DROPPED, Reason.PAGES_PER_HOST)
             else:
-                return _lease_of(host, entry.kind, entry.path, where, entry=entry)
+                return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry)
         return None
 
     def _is_full(self, host: Host) -> bool:
@@ -230,22 +328,20 @@ class Frontier:
     def _settle(self, host: Host, now: float) -> None:
         """Puts a host where it belongs now."""
         turns, at = self.turns, host.slots.next_at()
+        host.offer = self.policy.offer(host)
         if host.awaits_robots and not host.jobs:
             turns.move(host, Place.ROBOTS)
             return
         if at == NEVER:
             turns.move(host, Place.BUSY)
             return
-        is_wanted = not host.row.gave_up and (host.has_work or host.row.retries)
+        is_wanted = not host.row.gave_up and (host.has_work or host.row.waits)
         if not is_wanted and not host.jobs:
             turns.move(host, Place.IDLE)
             return
-        if host.has_unread and not (host.front or host.due or host.jobs) and host.loaded >= host.committed_tail:
-            turns.wait_for_commit(host)
-            return
         if not host.has_work:
-            at = max(at, host.retry_at)
-        if at == NEVER:  # nothing left, or its retries are all under way
+            at = max(at, host.due_at)
+        if at == NEVER:  # nothing left, or what waits for its time is under way
             turns.move(host, Place.IDLE)
         elif at <= now:
             turns.ready(host)
@@ -266,8 +362,7 @@ class Frontier:
         host = lease.host
         host.slots.give_back(ended + host.delay_s)
         host.row.wait_reason, host.row.wait_until = "", 0.0
-        if lease.failure is None:
-            self.turns.give_back(lease.address, ended)
+        self.turns.give_back(lease.shares, ended)
         if wait_s:
             self._hold(host, now, wait_s=wait_s, reason=reason, now_unix=now_unix)
         self.shelf.touch(host)
@@ -294,15 +389,26 @@ class Frontier:
         host, entry = lease.host, lease.entry
         if entry is None:
             return
-        key = retry_key(host, due_unix, next(self._retry_counter))
-        again = msgspec.structs.replace(entry, key=key, tries=min(entry.tries + counts, 255))
-        self._delete(Family.QUEUE, entry.key)
-        self._put(Family.QUEUE, key, again.pack())
-        if entry.lane is Lane.MAIN:
-            host.leased.discard(entry.sequence)
-            host.row.retries += 1
-        host.retry_at = min(host.retry_at, due)
+        self._put_off(host, entry, due_unix=due_unix, due=due, tries=min(entry.tries + counts, 255))
+
+    def _put_off(self, host: Host, entry: Entry, *, due_unix: float, due: float, tries: int) -> None:
+        """Moves an entry that is in no window to the due lane."""
+        key = due_key(host, due_unix, next(self._due_counter))
+        later = msgspec.structs.replace(entry, key=key, tries=tries)
+        self._take_out(host, entry)
+        self._put(Family.QUEUE, key, later.pack())
+        host.row.waits += 1
+        host.due_at = min(host.due_at, due)
         self.shelf.touch(host)
+
+    def _take_out(self, host: Host, entry: Entry) -> None:
+        """An entry that is in no window leaves its lane."""
+        self._delete(Family.QUEUE, entry.key)
+        host.leased.discard(entry.key)
+        host.pending.pop(entry.key, None)
+        host.out.add(entry.key)
+        if entry.lane == DUE_LANE:
+            host.row.waits -= 1
 
     def put_back(self, lease: Lease) -> None:
         """The request was cancelled: the URL is still queued, and goes first."""
@@ -310,11 +416,12 @@ class Frontier:
         host.awaits_robots = False
         if entry is None:
             return
-        if entry.lane is Lane.MAIN:
-            host.leased.discard(entry.sequence)
-            host.front.appendleft(entry)
-        else:
+        host.leased.discard(entry.key)
+        if entry.lane == DUE_LANE:
             host.due.appendleft(entry)
+        else:
+            host.window(entry.lane).give_back(entry)
+            host.available += 1
 
     # robots.txt
 
@@ -349,19 +456,17 @@ class Frontier:
         host.row.gave_up = reason
         self.queued -= host.row.queued
         self.dropped[reason] += host.row.queued
-        host.front.clear()
+        for window in host.windows.values():
+            window.forget()
         host.due.clear()
-        host.loaded = host.row.head
+        host.due_at, host.due_loaded = 0.0 if host.row.waits else NEVER, lane_start(host.key, DUE_LANE)
         self.shelf.touch(host)
         self.turns.move(host, Place.IDLE)
 
     def _close(self, host: Host, entry: Entry, state: UrlState, reason: Reason) -> None:
-        self._delete(Family.QUEUE, entry.key)
-        self._put(Family.URL, host.key + KEY_END + entry.path.encode(), UrlRow(state, entry.depth, reason).pack())
-        if entry.lane is Lane.MAIN:
-            host.leased.discard(entry.sequence)
-        else:
-            host.row.retries -= 1
+        self._take_out(host, entry)
+        row = UrlRow(state, entry.depth, reason, entry.origin)
+        self._put_url(host.key + KEY_END + entry.path.encode(), row)
         host.row.queued -= 1
         if host.row.gave_up:  # counted as dropped when the host was given up
             self.dropped[host.row.gave_up] -= 1
@@ -386,8 +491,12 @@ class Frontier:
     def committed(self, now: float) -> None:
         """The batch is on disk: what was in it can be read now."""
         self._pending.clear()
-        for host in [*self.shelf.committed(now), *self.turns.committed()]:
+        for host in self.shelf.committed(now):
             self._settle(host, now)
+
+    def _put_url(self, key: bytes, row: UrlRow) -> None:
+        self._pending[key] = row
+        self._put(Family.URL, key, row.pack())
 
     def _put(self, family: Family, key: bytes, value: bytes) -> None:
         assert self.batch is not None
@@ -402,13 +511,13 @@ def _lease_of(
     host: Host,
     kind: Kind,
     path: str,
-    where: tuple[str, Failure | None, str],
+    mapped: Mapped,
+    shares: tuple[Share, ...],
     *,
     entry: Entry | None = None,
     job: RobotsJob | None = None,
 ) -> Lease:
-    address, failure, detail = where
-    return Lease(host, kind, host.origin + path, address, entry, job, failure, detail)
+    return Lease(host, kind, host.origin + path, mapped.address, entry, job, mapped.failure, mapped.detail, shares)
 
 
 def _path(url: str) -> str:

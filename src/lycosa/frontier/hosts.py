@@ -1,7 +1,7 @@
-"""A host in memory: its row, its slots, the front of its queue.
+"""A host in memory: its row, its slots, a window over each of its lanes.
 
 A host is in exactly one `Place`. In memory are the hosts that have work or were asked a moment ago; the rest is a row
-on disk. The front holds the next entries of the main lane; what lies behind is read in one range when it runs low.
+on disk. A window holds the next entries of a lane; what lies outside is read in one range when it is empty.
 """
 
 from collections import deque
@@ -10,7 +10,8 @@ from enum import Enum
 import msgspec
 
 from lycosa.frontier.politeness import Slots
-from lycosa.frontier.rows import Entry, HostRow, Lane, lane_start, queue_key
+from lycosa.frontier.rows import DUE_LANE, KEY_END, MOST_BANDS, Entry, HostRow, lane_start
+from lycosa.frontier.window import Window
 from lycosa.web.url import from_key
 
 
@@ -22,10 +23,9 @@ class Place(Enum):
     WAITING = "waiting"  # may be asked at a known time
     BUSY = "busy"  # all its slots are in use
     PARKED = "parked"  # waits after a failure
-    ADDRESS = "address"  # its address has no free slot
+    SHARED = "shared"  # its address or its group has no free slot
     NAME = "name"  # its name is being resolved
     ROBOTS = "robots"  # its robots.txt is being fetched
-    COMMIT = "commit"  # its next entries are in the batch that is not committed yet
 
 
 class RobotsJob(msgspec.Struct, frozen=True):
@@ -36,78 +36,115 @@ class RobotsJob(msgspec.Struct, frozen=True):
     hops: int
 
 
+NO_OFFER = MOST_BANDS + 1
+
+
 class Host:
-    """One host with work. `loaded` is the sequence up to which the main lane has been read into the front or leased."""
+    """One host with work. `windows` are its lanes by band, `available` counts what is in them and not leased."""
 
     __slots__ = (
+        "available",
         "awaits_robots",
-        "committed_tail",
         "delay_s",
         "due",
-        "front",
+        "due_at",
+        "due_loaded",
+        "group",
         "host",
-        "is_dirty",
         "jobs",
         "key",
         "leased",
-        "loaded",
+        "offer",
+        "offered",
         "origin",
+        "out",
+        "pending",
         "place",
         "port",
-        "retry_at",
-        "retry_loaded",
         "row",
         "slots",
+        "spin",
+        "step",
         "turn",
+        "windows",
     )
 
     def __init__(self, key: bytes, row: HostRow, slots: Slots, delay_s: float) -> None:
         self.key, self.row, self.slots, self.delay_s = key, row, slots, delay_s
-        self.origin = from_key(key + b"\0")
+        self.origin = from_key(key + KEY_END)
         authority = self.origin.partition("://")[2]
         name, colon, port = authority.rpartition(":")
         has_port = bool(colon) and not port.endswith("]")
         self.host = name if has_port else authority
         self.port = int(port) if has_port else (443 if self.origin.startswith("https") else 80)
-        self.front: deque[Entry] = deque()
-        self.due: deque[Entry] = deque()  # of the retry lane, their time has come
+        self.group = ""  # whose slots it shares, beside those of its address
+        self.windows = {
+            band: Window(start := lane_start(key, band), start + order, entries)
+            for band, (order, entries) in row.lanes.items()
+        }
+        self.available = sum(map(len, self.windows.values()))
+        self.due: deque[Entry] = deque()  # of the due lane, their time has come
         self.jobs: deque[RobotsJob] = deque()
-        self.leased: set[int] = set()
-        self.loaded = row.head
-        self.committed_tail = row.tail
+        self.leased: set[bytes] = set()
+        self.out: set[bytes] = set()  # settled, but on disk until the next commit
+        self.pending: dict[bytes, Entry] = {}  # queued, but not on disk before the next commit
         self.awaits_robots = False
-        self.retry_at = 0.0 if row.retries else float("inf")
-        self.retry_loaded = lane_start(key, Lane.RETRY)
+        self.due_at = 0.0 if row.waits else float("inf")
+        self.due_loaded = lane_start(key, DUE_LANE)
         self.place = Place.IDLE
-        self.turn = 0
-        self.is_dirty = False
+        self.turn = self.spin = 0
+        self.step = -1
+        self.offer = self.offered = 0
 
     def __repr__(self) -> str:
-        return f"<Host {self.origin} {self.place.value} queued={self.row.queued} front={len(self.front)}>"
+        return f"<Host {self.origin} {self.place.value} queued={self.row.queued} available={self.available}>"
 
-    @property
-    def has_unread(self) -> bool:
-        """Are there entries of the main lane behind the front?"""
-        return self.loaded < self.row.tail
+    def window(self, band: int) -> Window:
+        window = self.windows.get(band)
+        if window is None:
+            start = lane_start(self.key, band)
+            window = self.windows[band] = Window(start, start, 0)
+        return window
 
     def add(self, entry: Entry, *, room: int) -> None:
-        """Count a new entry, and take it into the front if nothing lies between and there is room."""
+        """Count a new entry of a band."""
         self.row.queued += 1
-        if not self.has_unread and len(self.front) < room:
-            self.front.append(entry)
-            self.loaded += 1
+        self.available += 1
+        self.pending[entry.key] = entry
+        self.window(entry.lane).add(entry, room)
+
+    def remove(self, entry_key: bytes, band: int) -> None:
+        """An entry that is not leased leaves its band."""
+        self.row.queued -= 1
+        self.available -= 1
+        self.out.add(entry_key)
+        self.pending.pop(entry_key, None)
+        self.window(band).remove(entry_key)
+
+    def next_sequence(self) -> bytes:
         self.row.tail += 1
-        self.is_dirty = True
+        return (self.row.tail - 1).to_bytes(8)
 
-    def next_key(self) -> bytes:
-        return queue_key(self.key, Lane.MAIN, self.row.tail)
+    def note_lanes(self) -> None:
+        """Writes into the row how many entries every lane has, and where its first one is."""
+        leased: dict[int, list[bytes]] = {}
+        start = len(self.key) + 1
+        for key in self.leased:
+            leased.setdefault(key[start], []).append(key)
+        lanes = {}
+        for band, window in self.windows.items():
+            out = leased.get(band, [])
+            if entries := len(window) + len(out):
+                first = min((window.first, *out))
+                lanes[band] = (first[start + 1 :] if first < window.end else b"", entries)
+        self.row.lanes = lanes
 
-    def settle_head(self) -> None:
-        """Moves the head to the oldest entry that is not done."""
-        oldest = self.front[0].sequence if self.front else self.loaded
-        self.row.head = min(oldest, *self.leased) if self.leased else oldest
+    def committed(self) -> None:
+        """What was pending is on disk, what was settled is gone."""
+        self.pending = {}
+        self.out = set()
 
     @property
     def has_work(self) -> bool:
         """Is there anything that could be asked for now, politeness aside?"""
-        return bool(self.front or self.due or self.jobs or self.has_unread)
+        return bool(self.available or self.due or self.jobs)

@@ -2,10 +2,49 @@
 
 Pure: takes `now`, never reads a clock. A `Slots` stands for a host or an address. Invariant: never more than `limit`
 requests at a time, and a slot is not used again sooner than `delay_s` after its last request's *end*.
-Used by `frontier.hosts` for hosts and by `frontier.frontier` for addresses.
+A host has slots of its own, and shares those of its address and of its group, if it has one: hosts of one registrable
+domain, or of a pattern that the user gave, behind which stands one infrastructure.
 """
 
 import heapq
+from functools import lru_cache
+
+import msgspec
+
+from lycosa.web.domain import CACHED_HOSTS, domain_of
+from lycosa.web.wildcard import matches, pieces_of
+
+
+class Share(msgspec.Struct, frozen=True):
+    """Slots that several hosts share: of an address, or of a group."""
+
+    name: str
+    limit: int
+    delay_s: float = 0.0
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Hosts whose names match `pattern` share slots; the pattern `domain` makes a group of every registrable domain."""
+
+    pattern: str
+    limit: int = 1
+    delay_s: float = 0.0
+
+
+class Groups:
+    """Which group a host belongs to: the first whose pattern it matches."""
+
+    def __init__(self, groups: tuple[Group, ...]) -> None:
+        self._groups = groups
+        self.of = lru_cache(CACHED_HOSTS)(self._of)
+
+    def _of(self, host: str) -> Share | None:
+        for group in self._groups:
+            if group.pattern == "domain":
+                return Share(f"domain {domain_of(host)}", group.limit, group.delay_s)
+            if matches(pieces_of(group.pattern), host, to_end=True):
+                return Share(f"group {group.pattern}", group.limit, group.delay_s)
+        return None
 
 
 class Slots:

@@ -1,65 +1,89 @@
-"""Reading hosts' queues from disk: the next entries of the main lane in one range read, retries when they are due.
+"""Reading hosts' queues from disk: the next entries of a lane in one range read, those of the due lane in their time.
 
-Only committed rows can be read, and commits are in order: what is visible of a lane is always its beginning.
-A seek starts at the remembered place, never at the lane's start, where the tombstones of what is done lie.
+A window is filled from the committed rows and from what is pending in the batch, and leaves out what is leased or
+settled. A seek starts at the window's edge, never at the lane's start, where the tombstones of what is done lie.
 """
 
 from lycosa.frontier.hosts import Host
-from lycosa.frontier.rows import KEY_END, Entry, Lane, Rows, lane_start, queue_key
+from lycosa.frontier.policy import Policy
+from lycosa.frontier.rows import DUE_LANE, KEY_END, Entry, Rows, lane_start
+from lycosa.frontier.window import Window
 from lycosa.records import Family
 
-DUE_READ = 64  # retries read at a time
-RETRY_COUNTER_BITS = 20  # a retry's sequence is its time in milliseconds and a counter
-LOOK_AGAIN_S = 1.0  # for retries that are under way or not committed yet
+DUE_READ = 64  # entries of the due lane read at a time
+DUE_COUNTER_BITS = 20  # the order in the due lane is the time in milliseconds and a counter
+LOOK_AGAIN_S = 1.0  # for entries that are under way or not committed yet
 
 
 class Queues:
     """The queues of all hosts, on disk."""
 
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
+    def __init__(self, rows: Rows, policy: Policy) -> None:
+        self._rows, self._policy = rows, policy
 
     def next_entry(self, host: Host, now: float, now_unix: float, *, room: int) -> Entry | None:
-        """The next entry of a host: a retry whose time has come, or the first of the front."""
-        if not host.due and host.retry_at <= now:
+        """The next entry of a host: one whose time has come, or the first of the band whose turn it is."""
+        if not host.due and host.due_at <= now:
             self._read_due(host, now, now_unix)
         if host.due:
             return host.due.popleft()
-        if not host.front and host.has_unread:
-            self.read_front(host, room=room)
-        return host.front.popleft() if host.front else None
+        band = self._policy.next_band(host)
+        if band is None:
+            return None
+        window = host.windows[band]
+        if not window.entries:
+            self._fill(host, window, room)
+        entry = window.take()
+        host.available -= entry is not None
+        return entry
 
-    def read_front(self, host: Host, *, room: int) -> None:
-        """Fills the front from where it ends, `room` entries at most."""
-        start, end = queue_key(host.key, Lane.MAIN, host.loaded), lane_start(host.key, Lane.RETRY)
-        rows = self._rows.scan(Family.QUEUE, start, end, limit=room)
-        entries = [Entry.unpack(key, row) for key, row in rows]
-        host.front.extend(entry for entry in entries if entry.sequence not in host.leased)
-        if len(rows) < room:  # that was all there is on disk
-            host.loaded = max(host.loaded, host.committed_tail)
-        if entries:
-            host.loaded = max(host.loaded, entries[-1].sequence + 1)
+    def _fill(self, host: Host, window: Window, room: int) -> None:
+        """Reads on in the way that the window moves, and turns round at the lane's end where the policy swings."""
+        swings = self._policy.walk.swings
+        for _ in range(2 if swings else 1):
+            if swings:
+                window.leave()
+            self._read(host, window, room)
+            if window.entries:
+                return
+            window.forwards = not window.forwards if swings else True
+
+    def _read(self, host: Host, window: Window, room: int) -> None:
+        if window.forwards:
+            rows = self._rows.scan(Family.QUEUE, window.hi, window.end, limit=room)
+            upto = rows[-1][0] + b"\0" if len(rows) == room else window.end
+            lo, hi = window.hi, upto
+        else:
+            rows = self._rows.scan_back(Family.QUEUE, window.start, window.lo, limit=room)
+            upto = rows[-1][0] if len(rows) == room else window.start
+            lo, hi = upto, window.lo
+        found = {key: Entry.unpack(key, row) for key, row in rows if key not in host.out}
+        found |= {key: entry for key, entry in host.pending.items() if lo <= key < hi}
+        window.extend((entry for key, entry in found.items() if key not in host.leased), upto, room)
 
     def _read_due(self, host: Host, now: float, now_unix: float) -> None:
-        """Takes the retries whose time has come, and notes when the next one is due."""
-        end = host.key + KEY_END + bytes((Lane.RETRY + 1,))
-        for key, row in self._rows.scan(Family.QUEUE, host.retry_loaded, end, limit=DUE_READ):
+        """Takes the entries whose time has come, and notes when the next one is due."""
+        end = host.key + KEY_END + bytes((DUE_LANE + 1,))
+        for key, row in self._rows.scan(Family.QUEUE, host.due_loaded, end, limit=DUE_READ):
+            if key in host.leased or key in host.out:
+                continue
             entry = Entry.unpack(key, row)
-            due_in = (entry.sequence >> RETRY_COUNTER_BITS) / 1000 - now_unix
+            due_in = (int.from_bytes(entry.order) >> DUE_COUNTER_BITS) / 1000 - now_unix
             if due_in > 0:
-                host.retry_at = now + due_in
+                host.due_at = now + due_in
                 return
             host.due.append(entry)
-            host.retry_loaded = key + b"\0"
+            host.due_loaded = key + b"\0"
         if host.due:
-            host.retry_at = now
+            host.due_at = now
         else:
-            host.retry_at = now + LOOK_AGAIN_S if host.row.retries > 0 else float("inf")
+            host.due_at = now + LOOK_AGAIN_S if host.row.waits > 0 else float("inf")
 
 
-def retry_key(host: Host, due_unix: float, counter: int) -> bytes:
-    """The key under which a URL waits for its retry; never before what was read already."""
-    sequence = int(due_unix * 1000) << RETRY_COUNTER_BITS | counter % (1 << RETRY_COUNTER_BITS)
-    if len(host.retry_loaded) > len(lane_start(host.key, Lane.RETRY)):
-        sequence = max(sequence, int.from_bytes(host.retry_loaded[-9:-1]) + 1)
-    return queue_key(host.key, Lane.RETRY, sequence)
+def due_key(host: Host, due_unix: float, counter: int) -> bytes:
+    """The key under which a URL waits for its time; never before what was read already."""
+    start = lane_start(host.key, DUE_LANE)
+    order = int(due_unix * 1000) << DUE_COUNTER_BITS | counter % (1 << DUE_COUNTER_BITS)
+    if len(host.due_loaded) > len(start):
+        order = max(order, int.from_bytes(host.due_loaded[-9:-1]) + 1)
+    return start + order.to_bytes(8)

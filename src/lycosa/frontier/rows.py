@@ -1,11 +1,12 @@
 """How URLs, queue entries and hosts are written down, and the two ports through which the frontier reads and writes.
 
-    url     bucket·host·NUL·path                     → state (1 byte), reason (1 byte), depth
-    queue   bucket·host·NUL·lane·sequence (8 bytes)  → kind, depth, tries, hops, path
-    host    bucket·host                              → HostRow
+    url     bucket·host·NUL·path        → state and origin, reason, depth, standing (of a queued URL that is ranked)
+    queue   bucket·host·NUL·lane·order  → kind and origin, depth, tries, hops, path (unless the order is the path)
+    host    bucket·host                 → HostRow
 
-A URL given out stays in `queue`; only the outcome's commit removes it, so a crash loses nothing. The sequence grows
-by one with every URL of a host; in the retry lane it is the time the URL is due (milliseconds) and a counter.
+A URL given out stays in `queue`; only the outcome's commit removes it, so a crash loses nothing. The order is what the
+policy sorts a lane by: a sequence (8 bytes) that grows with every URL of a host, or the path. In the due lane it is the
+time the URL is due (milliseconds) and a counter.
 """
 
 import struct
@@ -17,6 +18,7 @@ import msgspec
 
 from lycosa.records import Family
 from lycosa.web.robots import Robots
+from lycosa.web.url import BUCKET_BYTES
 
 KEY_END = b"\0"
 
@@ -31,6 +33,8 @@ class Rows(Protocol):
     def scan(
         self, family: Family, start: bytes = b"", end: bytes | None = None, *, limit: int
     ) -> list[tuple[bytes, bytes]]: ...
+
+    def scan_back(self, family: Family, start: bytes, end: bytes, *, limit: int) -> list[tuple[bytes, bytes]]: ...
 
 
 class Writes(Protocol):
@@ -63,6 +67,9 @@ class Reason(StrEnum):
     STATUS = "status"
     FAILURE = "failure"
     MEDIA_TYPE = "media-type"
+    GUESS = "guess-missed"
+    PATTERN = "path-pattern"
+    DOMAIN = "domain-budget"
 
 
 _REASONS = list(Reason)
@@ -76,26 +83,64 @@ class Kind(IntEnum):
     ROBOTS = 2  # never queued: robots.txt is asked for when a host needs it
 
 
-class Lane(IntEnum):
-    """The queues of a host. Values are stored: never renumber."""
+class Origin(IntEnum):
+    """How a URL became known. Values are stored: never renumber."""
 
-    MAIN = 1
-    RETRY = 2
+    LINK = 0
+    WISH = 1  # a seed, or added by the user
+    REDIRECT = 2
+    SITEMAP = 3
+    ANCESTOR = 4  # guessed: a folder above a known URL
+    SERIES = 5  # guessed: a neighbour in a numbered series
+
+    @property
+    def is_guess(self) -> bool:
+        return self >= Origin.ANCESTOR
+
+
+# Lanes 1 (the best) to MOST_BANDS are the bands of the policy; in the due lane URLs wait for a time.
+MOST_BANDS = 16
+DUE_LANE = 0x80
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Where a queued URL stands: its band, its order there, and what the policy has gathered in its favour."""
+
+    band: int
+    order: bytes
+    credit: float = 0.0
 
 
 class UrlRow(msgspec.Struct, frozen=True):
-    """The `url` row: three bytes, or four where the depth is over 255."""
+    """The `url` row: three bytes, two more where the depth is over 254, and the standing where a policy ranks."""
 
     state: UrlState
     depth: int = 0
     reason: Reason = Reason.NONE
+    origin: Origin = Origin.LINK
+    standing: Standing | None = None
 
     def pack(self) -> bytes:
-        return bytes((self.state, _REASONS.index(self.reason))) + _small(self.depth)
+        depth, standing = self.depth, self.standing
+        start = bytes((self.state | self.origin << 4, _REASONS.index(self.reason), min(depth, 255)))
+        if depth >= 255:
+            start += min(depth, 65_535).to_bytes(2)
+        return start if standing is None else start + _STANDING.pack(standing.band, standing.credit) + standing.order
 
     @classmethod
     def unpack(cls, row: bytes) -> "UrlRow":
-        return cls(UrlState(row[0]), int.from_bytes(row[2:]), _REASONS[row[1]])
+        depth, rest = row[2], row[3:]
+        if depth == 255:
+            depth, rest = int.from_bytes(row[3:5]), row[5:]
+        standing = None
+        if rest:
+            band, credit = _STANDING.unpack_from(rest)
+            standing = Standing(band, rest[_STANDING.size :], credit)
+        return cls(UrlState(row[0] & 15), depth, _REASONS[row[1]], Origin(row[0] >> 4), standing)
+
+
+_STANDING = struct.Struct(">Bf")
+_ENTRY = struct.Struct(">BHBB")
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -107,29 +152,33 @@ class Entry(msgspec.Struct, frozen=True):
     depth: int = 0
     tries: int = 0
     hops: int = 0
+    origin: Origin = Origin.LINK
 
     def pack(self) -> bytes:
-        return struct.pack(">BHBB", self.kind, min(self.depth, 65_535), self.tries, self.hops) + self.path.encode()
+        row = _ENTRY.pack(self.kind | self.origin << 4, min(self.depth, 65_535), self.tries, self.hops)
+        path = self.path.encode()
+        return row if self.order == path else row + path
 
     @classmethod
     def unpack(cls, key: bytes, row: bytes) -> "Entry":
-        kind, depth, tries, hops = struct.unpack_from(">BHBB", row)
-        return cls(key, str(row[5:], "utf-8"), Kind(kind), depth, tries, hops)
+        kind, depth, tries, hops = _ENTRY.unpack_from(row)
+        path = row[_ENTRY.size :] or order_of(key)
+        return cls(key, path.decode(), Kind(kind & 15), depth, tries, hops, Origin(kind >> 4))
 
     @property
-    def sequence(self) -> int:
-        return int.from_bytes(self.key[-8:])
+    def order(self) -> bytes:
+        return order_of(self.key)
 
     @property
-    def lane(self) -> Lane:
-        return Lane(self.key[-9])
+    def lane(self) -> int:
+        return self.key[self.key.index(KEY_END, BUCKET_BYTES) + 1]
 
 
 class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """What a collection knows of a host. Times are of the wall clock: they may lengthen a wait, never shorten it."""
 
     tail: int = 0  # the next sequence
-    head: int = 0  # no entry of the main lane lies before it
+    lanes: dict[int, tuple[bytes, int]] = {}  # band → (order before which nothing lies, entries)
     queued: int = 0
     pages: int = 0
     requests: int = 0
@@ -145,7 +194,8 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     gave_up: str = ""
     address: str = ""
     address_until: float = 0.0
-    retries: int = 0  # entries in the retry lane
+    waits: int = 0  # entries in the due lane
+    links: int = 0  # found on its pages
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -160,13 +210,9 @@ def unpack_host(row: bytes) -> HostRow:
     return _decode(row)
 
 
-def lane_start(host_key: bytes, lane: Lane) -> bytes:
+def lane_start(host_key: bytes, lane: int) -> bytes:
     return host_key + KEY_END + bytes((lane,))
 
 
-def queue_key(host_key: bytes, lane: Lane, sequence: int) -> bytes:
-    return lane_start(host_key, lane) + sequence.to_bytes(8)
-
-
-def _small(number: int) -> bytes:
-    return number.to_bytes(1 if number < 256 else 2)
+def order_of(queue_key: bytes) -> bytes:
+    return queue_key[queue_key.index(KEY_END, BUCKET_BYTES) + 2 :]

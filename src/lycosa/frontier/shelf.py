@@ -45,7 +45,7 @@ class Shelf:
         self.hosts: dict[bytes, Host] = {}
         self.count = 0  # hosts of the collection
         self._dirty: dict[bytes, Host] = {}
-        self._writing: list[tuple[Host, int]] = []
+        self._writing: list[Host] = []
         self._cursor = b""
         self._has_surplus = True
 
@@ -80,15 +80,15 @@ class Shelf:
     def write(self, batch: Writes) -> None:
         """Puts the rows of all hosts that changed into the batch."""
         for host in self._dirty.values():
-            host.settle_head()
+            host.note_lanes()
             batch.put(Family.HOST, host.key, pack_host(host.row))
-        self._writing = [(host, host.row.tail) for host in self._dirty.values()]
+        self._writing += self._dirty.values()
         self._dirty.clear()
 
     def committed(self, now: float) -> list[Host]:
         """The batch is on disk. Puts surplus hosts out; returns hosts that came in in exchange."""
-        for host, tail in self._writing:
-            host.committed_tail = tail
+        for host in self._writing:
+            host.committed()
         self._writing = []
         if self._turns.places[Place.IDLE] > IDLE_HOSTS_MOST:
             self._put_out(now, lambda host: host.place is Place.IDLE, IDLE_HOSTS_MOST // 2)

@@ -1,7 +1,7 @@
 """Whose turn it is: where every host waits, and for what.
 
-A host is in one `Place`. Ready hosts stand in a queue, waiting ones in a heap by time, hosts whose address is taken
-with that address, hosts whose name is unknown with that name, and hosts whose next URLs are not committed yet apart.
+A host is in one `Place`. Ready hosts stand in queues, one for each band they have to offer; waiting ones in a heap by
+time; hosts whose address or group is taken with that; hosts whose name is unknown with that name.
 Pure bookkeeping: who moves where is decided by `frontier.frontier`; politeness is in the slots.
 """
 
@@ -9,32 +9,40 @@ import heapq
 from collections import Counter, deque
 from itertools import count
 
-from lycosa.frontier.hosts import Host, Place
-from lycosa.frontier.politeness import Slots
+from lycosa.frontier.hosts import NO_OFFER, Host, Place
+from lycosa.frontier.politeness import Share, Slots
 
 NEVER = float("inf")
+# Hosts in these places will be asked soon: they hold back whoever has less to offer.
+LIVE = frozenset({Place.READY, Place.WAITING, Place.BUSY, Place.SHARED, Place.NAME, Place.ROBOTS})
 
 
 class Turns:
-    """The places of all hosts in memory. `per_ip` slots and `ip_delay_s` hold for every address."""
+    """The places of all hosts in memory. `step_hosts`: in a step this many hosts give one URL each; 0: no steps.
 
-    def __init__(self, *, per_ip: int, ip_delay_s: float) -> None:
-        self._per_ip, self._ip_delay_s = per_ip, ip_delay_s
+    `slack`: a host is held back while another one, soon to be asked, has something to offer that is more than so many
+    bands better.
+    """
+
+    def __init__(self, *, step_hosts: int = 0, slack: int = 0) -> None:
+        self._slack = slack
         self.places: Counter[Place] = Counter()
-        self._ready: deque[Host] = deque()
+        self._ready: list[deque[tuple[Host, int]]] = [deque() for _ in range(NO_OFFER + 1)]
+        self._live = [0] * (NO_OFFER + 1)
         self._waiting: list[tuple[float, int, int, Host]] = []
-        self._addresses: dict[str, Slots] = {}
-        self._address_waiters: dict[str, deque[Host]] = {}
+        self._shares: dict[str, Slots] = {}
+        self._share_waiters: dict[str, deque[Host]] = {}
         self._names: dict[str, list[Host]] = {}
-        self._starved: list[Host] = []
         self._ticket = count()
+        self._step_hosts, self.step, self._step_given = step_hosts, 0, 0
+        self._next_step: list[Host] = []
 
     def __repr__(self) -> str:
         return f"<Turns {', '.join(f'{place.value} {n}' for place, n in self.places.items() if n)}>"
 
     @property
     def in_use(self) -> int:
-        return sum(slots.in_use for slots in self._addresses.values())
+        return sum(slots.in_use for slots in self._shares.values())
 
     def enter(self, host: Host) -> None:
         """A host comes into memory, idle."""
@@ -46,6 +54,11 @@ class Turns:
         self.places[Place.IDLE] -= 1
 
     def move(self, host: Host, place: Place) -> None:
+        if host.place in LIVE:
+            self._live[host.offered] -= 1
+        if place in LIVE:
+            host.offered = host.offer
+            self._live[host.offered] += 1
         self.places[host.place] -= 1
         self.places[place] += 1
         host.place = place
@@ -55,7 +68,7 @@ class Turns:
 
     def ready(self, host: Host) -> None:
         self.move(host, Place.READY)
-        self._ready.append(host)
+        self._ready[host.offered].append((host, host.turn))
 
     def wait(self, host: Host, until: float, place: Place = Place.WAITING) -> None:
         self.move(host, place)
@@ -63,16 +76,52 @@ class Turns:
 
     def next_ready(self, now: float) -> Host | None:
         """The host whose turn it is; it is out of the queue then and has to be put somewhere."""
-        waiting, ready = self._waiting, self._ready
+        waiting = self._waiting
         while waiting and waiting[0][0] <= now:
             _, turn, _, host = heapq.heappop(waiting)
             if turn == host.turn:
                 self.ready(host)
-        while ready:
-            host = ready.popleft()
-            if host.place is Place.READY:
-                return host
+        while True:
+            step = self.step
+            first = self._first_ready()
+            if first is not None or step == self.step:
+                return first
+
+    def _first_ready(self) -> Host | None:
+        worst = NO_OFFER
+        for offer, queue in enumerate(self._ready):
+            while queue:
+                host, turn = queue.popleft()
+                if turn != host.turn:
+                    continue
+                if not self._step_hosts or host.step != self.step:
+                    return host
+                self._next_step.append(host)
+            if self._next_step:
+                self._end_step()
+                return None
+            if self._live[offer] and worst == NO_OFFER:  # somebody has this to offer, soon
+                worst = offer + self._slack
+            if offer >= worst:
+                return None
         return None
+
+    def gave(self, host: Host) -> None:
+        """The host has given a URL in this step."""
+        if self._step_hosts:
+            host.step = self.step
+            self._step_given += 1
+            if self._step_given >= self._step_hosts:
+                self._end_step()
+
+    def _end_step(self) -> None:
+        """The window moves on: those who gave in this step may give again."""
+        self.step += 1
+        self._step_given = 0
+        late, self._next_step = self._next_step, []
+        for host in late:
+            if host.place is Place.READY:
+                self._ready[host.offered].append((host, host.turn))
 
     def next_wake(self) -> float | None:
         """When the next waiting host may be asked; None if none waits for a time."""
@@ -81,38 +130,52 @@ class Turns:
             heapq.heappop(waiting)
         return waiting[0][0] if waiting else None
 
-    # addresses
+    # what hosts share
 
-    def claim(self, host: Host, address: str, now: float) -> Slots | None:
-        """The slots of an address with one free now; None: the host waits for one."""
-        slots = self._addresses.get(address)
-        if slots is None:
-            slots = self._addresses[address] = Slots(self._per_ip)
-        at = slots.next_at()
-        if at <= now:
-            return slots
-        if at == NEVER:
-            self.move(host, Place.ADDRESS)
-            self._address_waiters.setdefault(address, deque()).append(host)
-        else:
-            self.wait(host, at)
-        return None
+    def claim(self, host: Host, shares: tuple[Share, ...], now: float) -> bool:
+        """Is a slot of each share free now? If not, the host waits for one."""
+        for share in shares:
+            slots = self._shares.get(share.name)
+            if slots is None:
+                slots = self._shares[share.name] = Slots(share.limit)
+            at = slots.next_at()
+            if at > now:
+                if at == NEVER:
+                    self.move(host, Place.SHARED)
+                    self._share_waiters.setdefault(share.name, deque()).append(host)
+                else:
+                    self.wait(host, at)
+                return False
+        return True
 
-    def give_back(self, address: str, ended: float) -> None:
-        """A request to the address has ended: the host that has waited for it the longest is next."""
-        slots = self._addresses[address]
-        slots.give_back(ended + self._ip_delay_s)
-        waiters = self._address_waiters.get(address)
-        while waiters:
-            host = waiters.popleft()
-            if host.place is Place.ADDRESS:
-                self.ready(host)
-                return
-        self._address_waiters.pop(address, None)
-        if slots.in_use == 0 and not self._ip_delay_s:
-            del self._addresses[address]
+    def take(self, shares: tuple[Share, ...]) -> None:
+        for share in shares:
+            self._shares[share.name].take()
 
-    # names and commits
+    def give_back(self, shares: tuple[Share, ...], ended: float) -> None:
+        """A request has ended: whoever has waited for its slots the longest is next."""
+        for share in shares:
+            self._shares[share.name].give_back(ended + share.delay_s)
+        self.pass_on(shares, NEVER)
+
+    def pass_on(self, shares: tuple[Share, ...], now: float) -> None:
+        """Slots are free, and nobody has taken them: the next who waits for one is ready."""
+        for share in shares:
+            slots = self._shares.get(share.name)
+            if slots is None or not slots.free_at or slots.next_at() > now:
+                continue
+            waiters = self._share_waiters.get(share.name, deque())
+            while waiters:
+                host = waiters.popleft()
+                if host.place is Place.SHARED:
+                    self.ready(host)
+                    break
+            if not waiters:
+                self._share_waiters.pop(share.name, None)
+                if not slots.in_use and not share.delay_s:
+                    del self._shares[share.name]
+
+    # names
 
     def wait_for_name(self, host: Host) -> None:
         self.move(host, Place.NAME)
@@ -121,12 +184,3 @@ class Turns:
     def named(self, name: str) -> list[Host]:
         """The hosts that waited for a name which is resolved now."""
         return [host for host in self._names.pop(name, []) if host.place is Place.NAME]
-
-    def wait_for_commit(self, host: Host) -> None:
-        self.move(host, Place.COMMIT)
-        self._starved.append(host)
-
-    def committed(self) -> list[Host]:
-        """The hosts whose next URLs can be read now."""
-        starved, self._starved = self._starved, []
-        return [host for host in starved if host.place is Place.COMMIT]

@@ -95,6 +95,11 @@ class Manners(_Group):
     per_ip: Annotated[
         int, _by(v.whole(1, 10_000)), _says("Most requests at a time to one address; at least per_host counts.")
     ] = 4
+    groups: Annotated[
+        tuple[str, ...],
+        _by(v.each(v.group)),
+        _says("Hosts asked as one, such as *.example.org=2/1s; domain=1/0: all of a registrable domain."),
+    ] = ()
     agent: Annotated[str, _by(v.product), _says("The name that robots.txt files know it by.")] = "lycosa"
     contact: Annotated[
         str | None, _by(v.or_none(v.contact)), _says("Where site owners reach you, shown to every host: URL or e-mail.")
@@ -136,6 +141,16 @@ class Network(_Group):
     mapping_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Names each takes at a time.")] = 64
 
 
+class Order(_Group):
+    title: ClassVar[str] = "What goes first"
+
+    policy: Annotated[
+        str,
+        _by(v.text),
+        _says("A walk (breadth, top-window, leaf-window), a ranking (pvalue), or RANKING+WALK."),
+    ] = "breadth"
+
+
 class Named(_Group):
     title: ClassVar[str] = "Parts, each the name of an entry point of the group lycosa.parts, or module:attribute"
 
@@ -158,7 +173,7 @@ class Keeping(_Group):
     store_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Most results in one commit.")] = 300
 
 
-class CrawlSettings(Reach, Ends, Manners, Network, Keeping, Named):
+class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Named):
     """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
 
     def __init__(self, **values: Any) -> None:
@@ -178,7 +193,7 @@ class CrawlSettings(Reach, Ends, Manners, Network, Keeping, Named):
         return f"{name} (+{self.contact})" if self.contact else name
 
 
-GROUPS: tuple[type[_Group], ...] = (Reach, Ends, Manners, Network, Keeping, Named)
+GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Manners, Network, Keeping, Named)
 
 
 def sentence(error: ValidationError, spelled: Callable[[str], str] = str) -> str:

@@ -163,6 +163,26 @@ def pattern(value: str) -> str:
     return value
 
 
+def group(value: str) -> str:
+    """Hosts that share their slots: PATTERN=REQUESTS or PATTERN=REQUESTS/DELAY."""
+    name, requests, delay_s = read_group(value)
+    return f"{name}={requests}/{delay_s:g}"
+
+
+def read_group(value: str) -> tuple[str, int, float]:
+    """Pattern, requests at a time, and pause of a group."""
+    allowed = "it must be a pattern, requests at a time and a pause, such as *.example.org=2/1s or domain=1/500ms"
+    name, equals, numbers = value.rpartition("=")
+    requests, _, delay = numbers.partition("/")
+    try:
+        found = name.strip().lower(), whole(1, 10_000)(requests), seconds(0)(delay or 0)
+    except Unfit:
+        raise Unfit(allowed) from None
+    if not equals or not found[0]:
+        raise Unfit(allowed)
+    return found
+
+
 def extension(value: str) -> str:
     """`*.PDF`, `.pdf` and `pdf` are the same."""
     bare = value.lower().removeprefix("*").removeprefix(".")

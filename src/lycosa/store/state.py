@@ -227,6 +227,21 @@ class State:
         except Exception as error:
             raise self._failed(error, "reading the state") from error
 
+    def scan_back(self, family: Family, start: bytes, end: bytes, *, limit: int) -> list[tuple[bytes, bytes]]:
+        """The last `limit` pairs from `start` up to, not including, `end`, the last one first."""
+        found: list[tuple[bytes, bytes]] = []
+        try:
+            # A key that is not there seeks to the one before it; a bound below is not to be had from the binding.
+            for pair in self._families[family].items(backwards=True, from_key=end):
+                key, value = cast(tuple[bytes, bytes], pair)
+                if key < start or len(found) == limit:
+                    break
+                if key < end:
+                    found.append((key, value))
+        except Exception as error:
+            raise self._failed(error, "reading the state") from error
+        return found
+
     def walk(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Every pair of a range in key order, read piece by piece; changes made meanwhile may be seen or not."""
         while pairs := self.scan(family, start, end, limit=_WALK_KEYS):

@@ -1,0 +1,104 @@
+"""From a page's links to the frontier: new URLs with what speaks for them, and evidence for those that are known.
+
+Without a ranking only URLs that were not seen a moment ago are joined to the frontier. With one, every link counts:
+the evidence for known URLs gathers here and goes to the frontier in batches, so that a link that stands on every page
+of a site costs one addition a page.
+"""
+
+from collections.abc import Mapping
+
+from lycosa.engine.pages import LinkRow
+from lycosa.engine.shard import Shard
+from lycosa.frontier.frontier import Lease
+from lycosa.frontier.policy import Ranking, Source
+from lycosa.frontier.rows import Reason
+from lycosa.records import Family
+from lycosa.store import Batch
+from lycosa.web.page import Page
+
+EVIDENCE_MOST = 4_000  # URLs whose evidence is gathered before it goes to the frontier
+EVIDENCE_EVERY_S = 2.0
+LEARNED_EVERY_S = 10.0
+
+
+class Admission:
+    """Follows the links of pages. Holds the evidence that the frontier has not heard of yet."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard, self._frontier = shard, shard.frontier
+        self._ranking = shard.frontier.policy.ranking
+        self._evidence: dict[str, float] = {}
+        self._told_at = self._learned_at = shard.now()
+        if self._ranking is not None:
+            self._key = f"policy:{self._ranking.name}".encode()
+            if learned := shard.collection.state.get(Family.META, self._key):
+                self._ranking.load(learned)
+
+    def __repr__(self) -> str:
+        return f"<Admission {self._frontier.policy.name} evidence={len(self._evidence)}>"
+
+    def follow(self, lease: Lease, links: LinkRow, page: Page | None) -> None:
+        """A page was fetched: its links are taken in, one step deeper."""
+        limit, depth = self._shard.settings.depth, lease.depth
+        if limit is not None and depth >= limit:
+            self._shard.counters.dropped[Reason.DEPTH] += len(links.hrefs)
+        elif self._ranking is not None:
+            self._follow_ranked(self._ranking, lease, links, page)
+        elif wanted := self._shard.sifter.wanted(links, lease.url):
+            self._frontier.admit(wanted, depth=depth + 1, now=self._shard.now())
+
+    def _follow_ranked(self, ranking: Ranking, lease: Lease, links: LinkRow, page: Page | None) -> None:
+        sifter = self._shard.sifter
+        written = sifter.joined(links, lease.url)
+        words = dict(zip(page.links.hrefs, page.links.anchors, strict=True)) if page else {}
+        anchors = _anchors(written, words)
+        source = Source(
+            lease.url,
+            lease.depth,
+            self._frontier.credit(lease.url),
+            (page and page.title) or "",
+            page.text if page else "",
+        )
+        urls = list(anchors)
+        credits = dict(zip(urls, ranking.fetched(source, urls, list(anchors.values())), strict=True))
+        fresh = sifter.unseen(urls)
+        if kept := sifter.sift(fresh):
+            self._frontier.admit(
+                kept, depth=lease.depth + 1, now=self._shard.now(), credits=[credits[url.href] for url in kept]
+            )
+        if ranking.sees_all:
+            self._gather(ranking, credits, set(fresh))
+
+    def _gather(self, ranking: Ranking, credits: Mapping[str, float], fresh: set[str]) -> None:
+        evidence, combine = self._evidence, ranking.combine
+        for url, credit in credits.items():
+            if url not in fresh:
+                before = evidence.get(url)
+                evidence[url] = credit if before is None else combine(before, credit)
+        if len(evidence) >= EVIDENCE_MOST:
+            self._tell()
+
+    def _tell(self) -> None:
+        evidence, self._evidence = self._evidence, {}
+        self._told_at = self._shard.now()
+        self._frontier.vouch(evidence, self._told_at)
+
+    def before_commit(self, batch: Batch) -> None:
+        """What has gathered goes to the frontier, and what the ranking has learned into the batch, now and then."""
+        if self._ranking is None:
+            return
+        now, totals = self._shard.now(), self._shard.counters.totals
+        self._ranking.matured(totals.pages, self._frontier.known)
+        if self._evidence and now - self._told_at >= EVIDENCE_EVERY_S:
+            self._tell()
+        if now - self._learned_at >= LEARNED_EVERY_S:
+            self._learned_at = now
+            batch.put(Family.META, self._key, self._ranking.dump())
+
+
+def _anchors(written: Mapping[str, str], words: Mapping[str, str]) -> dict[str, str]:
+    """URL → the first words that a page links to it with."""
+    anchors: dict[str, str] = {}
+    for href, url in written.items():
+        anchors[url] = anchors.get(url) or words.get(href, "")
+    return anchors

@@ -1,0 +1,113 @@
+"""What goes first: the two small parts that a policy is made of, and how the frontier asks them.
+
+A `Ranking` sorts the URLs of a host into bands, by what speaks for each of them; a `Walk` says in which order a band is
+gone through, and whether hosts go in steps. Any ranking goes with any walk. Both are plain objects over the same
+frontier: they never see a clock, a slot or a delay, so that none of them can break politeness.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from lycosa.frontier.hosts import NO_OFFER, Host
+from lycosa.frontier.rows import HostRow
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What a ranking hears of a fetched page."""
+
+    url: str
+    depth: int
+    credit: float = 0.0  # what spoke for the page when it was asked for
+    title: str = ""
+    text: str = ""
+
+
+class Ranking(Protocol):
+    """Sorts URLs into bands, 1 (the best) to `bands`.
+
+    `takes` are the bands that a host's turns go to, again and again; without any the best one always goes first.
+    `slack`: a URL waits while any host that can be asked soon has one that is more than so many bands better; None:
+    nobody is held back.
+    `sees_all`: it wants to hear of links to URLs that are known already, too.
+    """
+
+    name: str
+    bands: int
+    takes: tuple[int, ...]
+    slack: int | None
+    sees_all: bool
+
+    def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+        """A page was fetched: what it says in favour of each URL that it links to."""
+        ...
+
+    def combine(self, credit: float, more: float) -> float:
+        """What speaks for a URL after one more link to it."""
+        ...
+
+    def band(self, credit: float, host: HostRow) -> int:
+        """Where a URL of a host belongs."""
+        ...
+
+    def matured(self, done: int, known: int) -> None:
+        """How far the crawl is, told at every commit."""
+        ...
+
+    def dump(self) -> bytes:
+        """What it has learned, to go on from after a restart."""
+        ...
+
+    def load(self, learned: bytes) -> None: ...
+
+
+class Walk(msgspec.Struct, frozen=True):
+    """How a band is gone through: in the order of discovery, or `by_path`, leftmost leaf first or to and fro
+    (`swings`). `steps`: no host gives a second URL before all that can have given one, or this many have; 0: no steps.
+    """
+
+    name: str
+    by_path: bool = False
+    swings: bool = False
+    steps: int = 0
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """A ranking (None: everything is in one band) and a walk."""
+
+    ranking: Ranking | None
+    walk: Walk
+
+    @property
+    def name(self) -> str:
+        return "+".join(part.name for part in (self.ranking, self.walk) if part and part.name)
+
+    @property
+    def slack(self) -> int:
+        return (self.ranking.slack or 0) if self.ranking else 0
+
+    def next_band(self, host: Host) -> int | None:
+        """The band of a host that the next entry is taken from."""
+        if not host.available:
+            return None
+        takes = self.ranking.takes if self.ranking else ()
+        for _ in takes:
+            band = takes[host.spin % len(takes)]
+            if host.windows.get(band):  # there is one, and it is not empty
+                host.spin += 1
+                return band
+            host.spin += 1
+        return best_band(host)
+
+    def offer(self, host: Host) -> int:
+        """How good the best is that a host has to give: its band where URLs are held back for better ones, else 0."""
+        if self.ranking is None or self.ranking.slack is None:
+            return 0
+        if host.due or host.jobs or host.awaits_robots:
+            return 0
+        return best_band(host) if host.available else NO_OFFER
+
+
+def best_band(host: Host) -> int:
+    return min(band for band, window in host.windows.items() if len(window))
