@@ -97,7 +97,9 @@ class Frontier:
         self._most_room = room
         self._rows, self.pace, self._locate, self.policy = rows, pace, locate, policy
         self.turns = Turns(step_hosts=policy.walk.steps, slack=policy.slack)
-        self.shelf = Shelf(rows, self.turns, start, delay_s=pace.delay_s, per_host=pace.per_host)
+        self.shelf = Shelf(
+            rows, self.turns, start, delay_s=pace.delay_s, per_host=pace.per_host, swings=policy.walk.swings
+        )
         self._queues = Queues(rows, policy)
         self._groups = Groups(pace.groups)
         self.batch: Writes | None = None

@@ -43,6 +43,7 @@ class Host:
     """One host with work. `windows` are its lanes by band, `available` counts what is in them and not leased."""
 
     __slots__ = (
+        "_swings",
         "available",
         "awaits_robots",
         "delay_s",
@@ -69,7 +70,8 @@ class Host:
         "windows",
     )
 
-    def __init__(self, key: bytes, row: HostRow, slots: Slots, delay_s: float) -> None:
+    def __init__(self, key: bytes, row: HostRow, slots: Slots, delay_s: float, *, swings: bool = False) -> None:
+        self._swings = swings
         self.key, self.row, self.slots, self.delay_s = key, row, slots, delay_s
         self.origin = from_key(key + KEY_END)
         authority = self.origin.partition("://")[2]
@@ -79,7 +81,7 @@ class Host:
         self.port = int(port) if has_port else (443 if self.origin.startswith("https") else 80)
         self.group = ""  # whose slots it shares, beside those of its address
         self.windows = {
-            band: Window(start := lane_start(key, band), start + order, entries)
+            band: Window(start := lane_start(key, band), start + order, entries, swings=swings)
             for band, (order, entries) in row.lanes.items()
         }
         self.available = sum(map(len, self.windows.values()))
@@ -103,7 +105,7 @@ class Host:
         window = self.windows.get(band)
         if window is None:
             start = lane_start(self.key, band)
-            window = self.windows[band] = Window(start, start, 0)
+            window = self.windows[band] = Window(start, start, 0, swings=self._swings)
         return window
 
     def add(self, entry: Entry, *, room: int) -> None:

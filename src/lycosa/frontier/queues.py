@@ -38,15 +38,16 @@ class Queues:
         return entry
 
     def _fill(self, host: Host, window: Window, room: int) -> None:
-        """Reads on in the way that the window moves, and turns round at the lane's end where the policy swings."""
-        swings = self._policy.walk.swings
-        for _ in range(2 if swings else 1):
-            if swings:
-                window.leave()
+        """Reads on in the way that the window moves; one that swings turns round at the lane's ends."""
+        if not window.swings:
+            self._read(host, window, room)
+            return
+        for _ in range(2):
+            window.leave()
             self._read(host, window, room)
             if window.entries:
                 return
-            window.forwards = not window.forwards if swings else True
+            window.forwards = not window.forwards
 
     def _read(self, host: Host, window: Window, room: int) -> None:
         if window.forwards:

@@ -38,8 +38,17 @@ class Shelf:
     """The hosts of a frontier."""
 
     def __init__(
-        self, rows: Rows, turns: Turns, start: Start, *, delay_s: float, per_host: int, most: int = HOSTS_MOST
+        self,
+        rows: Rows,
+        turns: Turns,
+        start: Start,
+        *,
+        delay_s: float,
+        per_host: int,
+        swings: bool = False,
+        most: int = HOSTS_MOST,
     ) -> None:
+        self._swings = swings
         self._rows, self._turns, self._start = rows, turns, start
         self._delay_s, self._per_host, self._most = delay_s, per_host, most
         self.hosts: dict[bytes, Host] = {}
@@ -64,7 +73,8 @@ class Shelf:
 
     def _adopt(self, key: bytes, row: HostRow) -> Host:
         delay_s = self.delay_of(row)
-        host = Host(key, row, Slots(self._per_host, first_at=self._start.first_at(row, delay_s)), delay_s)
+        slots = Slots(self._per_host, first_at=self._start.first_at(row, delay_s))
+        host = Host(key, row, slots, delay_s, swings=self._swings)
         self.hosts[key] = host
         self._turns.enter(host)
         return host

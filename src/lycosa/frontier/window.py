@@ -15,11 +15,12 @@ _key = attrgetter("key")
 
 
 class Window:
-    """One lane of one host, in memory. `forwards` is the way it moves."""
+    """One lane of one host, in memory. `forwards` is the way it moves; one that swings turns round at the ends."""
 
-    __slots__ = ("end", "entries", "forwards", "hi", "lo", "start", "unread")
+    __slots__ = ("end", "entries", "forwards", "hi", "lo", "start", "swings", "unread")
 
-    def __init__(self, start: bytes, head: bytes, unread: int) -> None:
+    def __init__(self, start: bytes, head: bytes, unread: int, *, swings: bool = False) -> None:
+        self.swings = swings
         self.start, self.end = start, start[:-1] + bytes((start[-1] + 1,))
         self.lo, self.hi = start, head if unread else self.end
         self.entries: list[Entry] = []
@@ -42,7 +43,7 @@ class Window:
     def add(self, entry: Entry, room: int) -> None:
         """Counts a new entry, and takes it in if it lies in the window."""
         key, entries = entry.key, self.entries
-        if not self.unread:  # nothing lies outside
+        if not self.unread and not self.swings:  # nothing lies outside
             self.lo, self.hi = self.start, self.end
         if not self.lo <= key < self.hi:
             self.unread += 1

@@ -1,0 +1,180 @@
+"""The policies over a real frontier: the papers' examples, steps of different hosts, windows to and fro, bands."""
+
+from collections import Counter, defaultdict
+
+import pytest
+from frontier_world import World
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lycosa.frontier.frontier import Lease, Pace
+from lycosa.frontier.policies import PLAIN, PValue, policy_of, pvalue, three_lists
+from lycosa.frontier.policy import Policy
+from lycosa.frontier.politeness import Group
+from lycosa.frontier.rows import HostRow, UrlState
+from lycosa.web.url import Url, parse
+
+EXAMPLE = {"A": (13, 8), "B": (22, 10), "C": (17, 9), "D": (10, 11), "E": (5, 3)}
+POLICIES = ["breadth", "top-window", "leaf-window", "pvalue", "pvalue+top-window", "pvalue+leaf-window"]
+
+
+def urls_of(*paths: str) -> list[Url]:
+    return [url for path in paths if (url := parse(f"http://{path}"))]
+
+
+def drained(world: World) -> list[Lease]:
+    """Every URL that may be asked for now in the order it is given out, each done before the next."""
+    given = []
+    while lease := world.frontier.next(world.now, world.now):
+        world.frontier.finish(lease, UrlState.DONE)
+        world.frontier.release(lease, world.now, world.now)
+        given.append(lease)
+    return given
+
+
+def test_pvalues_and_lists_are_those_of_the_paper() -> None:
+    values = {name: pvalue(forward, back, 1.0) for name, (forward, back) in EXAMPLE.items()}
+    assert values == {"A": 5, "B": 12, "C": 8, "D": -1, "E": 2}
+    assert three_lists(values) == (["B", "C"], ["A"], ["E", "D"])
+
+
+def test_pvalue_serves_its_lists_four_two_one() -> None:
+    ranking = PValue()
+    ranking.load(b"\x93" + b"\x10\x0a\x05")  # cuts at 10 and 5
+    ranking.matured(1, 1)
+    world = World(Pace(delay_s=0.0, robots=False), Policy(ranking, PLAIN))
+    urls = urls_of(*(f"one.example/{i}" for i in range(30)))
+    # The mean of a host of which nothing is known is 20: 10, 13 and 18 links leave 10, 7 and 2.
+    world.frontier.admit(urls, depth=0, now=world.now, credits=[10.0] * 10 + [13.0] * 10 + [18.0] * 10)
+    order = [int(lease.url.rpartition("/")[2]) // 10 for lease in drained(world)]
+    assert order[:14] == [0, 0, 0, 0, 1, 1, 2] * 2
+    assert Counter(order) == {0: 10, 1: 10, 2: 10}
+
+
+def test_more_links_move_a_queued_url_to_another_list() -> None:
+    world = World(Pace(delay_s=0.0, robots=False), "pvalue")
+    ranking = world.frontier.policy.ranking
+    assert ranking is not None
+    ranking.load(b"\x93" + b"\x14\x14\x0a")
+    ranking.matured(1, 1)
+    assert (ranking.band(0.0, HostRow()), ranking.band(5.0, HostRow()), ranking.band(15.0, HostRow())) == (1, 2, 3)
+    first, second = urls_of("one.example/a", "one.example/b")
+    world.admit([first, second])
+    world.frontier.vouch({first.href: 15.0}, world.now)
+    world.commit()
+    assert [lease.url for lease in drained(world)] == [second.href, first.href]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=12),
+    per_host=st.integers(1, 3),
+    ends=st.lists(st.integers(0, 5), min_size=1, max_size=10),
+    policy=st.sampled_from(["top-window", "leaf-window"]),
+)
+def test_urls_of_a_step_are_all_of_different_hosts(
+    sizes: list[int], per_host: int, ends: list[int], policy: str
+) -> None:
+    world = World(Pace(delay_s=0.5, per_host=per_host, per_ip=100, robots=False), policy, room=3)
+    for host, size in enumerate(sizes):
+        world.admit(urls_of(*(f"h{host}.example/{i}" for i in range(size))))
+    steps: dict[int, list[str]] = defaultdict(list)
+    for turn in range(2000):
+        while True:
+            step, before = world.frontier.turns.step, len(world.leases)
+            world.lease()
+            if len(world.leases) == before:
+                break
+            host = world.leases[-1].host
+            steps[max(step, host.step)].append(host.origin)
+        for _ in range(ends[turn % len(ends)] + 1):
+            world.end(0, "done")
+        world.commit()
+        world.now += 0.3
+        if world.frontier.queued <= 0:
+            break
+    assert sum(map(len, steps.values())) == sum(sizes)
+    assert all(len(set(hosts)) == len(hosts) for hosts in steps.values())
+
+
+def test_top_window_takes_the_leftmost_leaf_of_every_host() -> None:
+    world = World(Pace(delay_s=0.0, robots=False), "top-window")
+    world.admit(urls_of("a.example/m", "a.example/c", "b.example/z", "a.example/b/x", "b.example/"))
+    order = [lease.url.removeprefix("http://") for lease in drained(world)]
+    assert [url for url in order if url.startswith("a")] == ["a.example/b/x", "a.example/c", "a.example/m"]
+    assert {url[0] for url in order[:2]} == {url[0] for url in order[2:4]} == {"a", "b"}
+
+
+def test_leaf_window_goes_to_and_fro() -> None:
+    world = World(Pace(delay_s=0.0, robots=False), "leaf-window", room=3)
+    names = "abcdefghi"
+    world.admit(urls_of(*(f"one.example/{name}" for name in names)))
+    world.commit()
+    taken = []
+    for _ in range(7):
+        (lease,) = [world.frontier.next(world.now, world.now)]
+        assert lease is not None
+        taken.append(lease.url[-1])
+        world.frontier.finish(lease, UrlState.DONE)
+        world.frontier.release(lease, world.now, world.now)
+    world.admit(urls_of("one.example/aa", "one.example/ab"))
+    world.commit()
+    rest = [lease.url.rpartition("/")[2] for lease in drained(world)]
+    assert taken == list(names[:7])
+    assert rest == ["h", "i", "ab", "aa"]
+
+
+class Ladder(PValue):
+    """A ranking whose credit is the band."""
+
+    name = "ladder"
+    bands = 4
+    takes: tuple[int, ...] = ()
+
+    def __init__(self, slack: int | None) -> None:
+        super().__init__()
+        self.slack = slack
+
+    def band(self, credit: float, host: HostRow) -> int:
+        return int(credit)
+
+
+@pytest.mark.parametrize(("slack", "expected"), [(0, "abbcd"), (1, "abcbd"), (2, "abcdb"), (None, "abcdb")])
+def test_hosts_with_less_to_offer_are_held_back_while_better_is_soon_to_be_had(
+    slack: int | None, expected: str
+) -> None:
+    world = World(Pace(delay_s=1.0, per_ip=100, robots=False), Policy(Ladder(slack), PLAIN))
+    urls = urls_of("a.example/1", "b.example/1", "b.example/2", "c.example/1", "d.example/1")
+    world.frontier.admit(urls, depth=0, now=world.now, credits=[1.0, 2.0, 2.0, 3.0, 4.0])
+    order = ""
+    for _ in range(3):
+        order += "".join(lease.host.host[0] for lease in drained(world))
+        world.now += 1.0
+    assert order == expected
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_hosts_of_a_group_are_asked_as_one(policy: str) -> None:
+    pace = Pace(
+        delay_s=0.0, per_ip=100, robots=False, groups=(Group("*.shop.example", 1, 2.0), Group("domain", 2, 0.0))
+    )
+    world = World(pace, policy)
+    world.admit(urls_of(*(f"h{i}.shop.example/{j}" for i in range(4) for j in range(3)), "a.other.example/1"))
+    running: list[Lease] = []
+    last_end = float("-inf")
+    done = 0
+    for _ in range(300):
+        while lease := world.frontier.next(world.now, world.now):
+            if "shop" in lease.url:
+                assert not any("shop" in other.url for other in running)
+                assert world.now >= last_end + 2.0
+            running.append(lease)
+        if running:
+            lease = running.pop(0)
+            world.frontier.finish(lease, UrlState.DONE)
+            world.frontier.release(lease, world.now, world.now)
+            last_end = world.now if "shop" in lease.url else last_end
+            done += 1
+        world.now += 0.5
+    assert done == 13
+    assert policy_of(policy).name == policy
