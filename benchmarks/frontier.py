@@ -15,6 +15,8 @@ from pathlib import Path
 
 from lycosa.frontier.frontier import Frontier, Lease, Pace
 from lycosa.frontier.hosts import Host
+from lycosa.frontier.policies import BREADTH
+from lycosa.frontier.policy import Policy
 from lycosa.frontier.rows import UrlState
 from lycosa.frontier.shelf import Start
 from lycosa.records import Family, Mapped
@@ -47,10 +49,10 @@ def locate(host: Host) -> Mapped:
 class Feed:
     """A frontier on a collection, with its commits."""
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(self, collection: Collection, policy: Policy = BREADTH) -> None:
         self.collection, self.now = collection, 0.0
         pace = Pace(delay_s=0.0, per_host=8, per_ip=8, robots=False)
-        self.frontier = Frontier(collection.state, pace, Start(0.0, 0.0, is_restart=False), locate=locate)
+        self.frontier = Frontier(collection.state, pace, Start(0.0, 0.0, is_restart=False), locate=locate, policy=policy)
         self._begin()
 
     def _begin(self) -> None:
