@@ -17,7 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fetch": {"errors", "records", "mapping"},
     "frontier": {"records", "web"},
     "store": {"errors", "records"},
-    "testing": {"records", "web", "mapping", "fetch"},
+    "testing": {"records", "web", "mapping", "fetch", "frontier"},
     "simweb": {"errors", "records"},
     "lab": {"__init__", "errors", "records", "simweb"},
     "settings": {"errors"},

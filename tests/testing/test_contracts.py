@@ -10,6 +10,7 @@ from lycosa.engine.crawl import Crawl
 from lycosa.engine.parts import named_part
 from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader
+from lycosa.frontier.policies import PValue
 from lycosa.mapping.resolver import CaresResolver
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
@@ -17,6 +18,7 @@ from lycosa.simweb.memory import MemoryWeb
 from lycosa.testing import (
     AnalyserContract,
     DownloaderContract,
+    RankingContract,
     ResolverContract,
     StatisticsContract,
     UrlFilterContract,
@@ -44,6 +46,11 @@ class TestMemoryWebAsResolver(ResolverContract):
 class TestMemoryWebAsDownloader(DownloaderContract):
     def make(self) -> MemoryWeb:  # type: ignore[override]
         return MemoryWeb(WEB)
+
+
+class TestPValue(RankingContract):
+    def make(self) -> PValue:
+        return PValue()
 
 
 class TestCares(ResolverContract):

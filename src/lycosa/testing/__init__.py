@@ -9,6 +9,7 @@ Built-in parts pass the same suites. The in-memory simulated web (`lycosa.simweb
 from lycosa.testing.contracts import (
     AnalyserContract,
     DownloaderContract,
+    RankingContract,
     ResolverContract,
     StatisticsContract,
     UrlFilterContract,
@@ -17,6 +18,7 @@ from lycosa.testing.contracts import (
 __all__ = [
     "AnalyserContract",
     "DownloaderContract",
+    "RankingContract",
     "ResolverContract",
     "StatisticsContract",
     "UrlFilterContract",

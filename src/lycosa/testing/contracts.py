@@ -5,9 +5,12 @@ than the part's own world: no sockets, no clock.
 """
 
 import asyncio
+import math
 from typing import Any
 
 from lycosa.fetch.downloader import Downloader
+from lycosa.frontier.policy import Ranking, Source
+from lycosa.frontier.rows import MOST_BANDS, HostRow
 from lycosa.mapping.resolver import Resolver
 from lycosa.records import Failure, Request, Response
 from lycosa.web.document import Analyser, Document, Page
@@ -178,3 +181,45 @@ class StatisticsContract:
         for kind in Kind:
             page = Page(url="http://a.example/", media=Media(kind, "x/y"), charset=None, fingerprint=0, digest=b"")
             assert part.page(page, Response("http://a.example/", 200)) is None
+
+
+class RankingContract:
+    """A ranking gives every URL a credit and a band, whatever a page says, and goes on from what it has learned."""
+
+    def make(self) -> Ranking:
+        raise AssertionError("say how the ranking is made")
+
+    def _sources(self) -> list[Source]:
+        return [
+            Source("http://a.example/", 0),
+            Source("http://a.example/b?c", 7, 1e9, "A title", "Some text. " * 200),
+            Source("http://ä.example/", 65_535, -1.0, "\0", "\ud83d\ude00" * 50),
+        ]
+
+    def test_every_link_gets_a_finite_credit(self) -> None:
+        ranking = self.make()
+        for source in self._sources():
+            for urls in ([], list(ODD_URLS), [f"http://b.example/{i}" for i in range(300)]):
+                credits = ranking.fetched(source, urls, ["some words", ""] * (len(urls) // 2) + [""] * (len(urls) % 2))
+                assert len(credits) == len(urls)
+                assert all(math.isfinite(credit) for credit in credits)
+
+    def test_bands_are_between_one_and_the_last(self) -> None:
+        ranking = self.make()
+        assert 1 <= ranking.bands <= MOST_BANDS
+        assert set(ranking.takes) <= set(range(1, ranking.bands + 1))
+        for step in range(50):
+            for credit in (0.0, 1e-30, 0.5, 1.0, 1e6, -1e6, ranking.combine(0.3, 0.3)):
+                assert 1 <= ranking.band(credit, HostRow(pages=step, links=step * 7)) <= ranking.bands
+            ranking.matured(step, step * 3)
+
+    def test_what_was_learned_survives(self) -> None:
+        first, second = self.make(), self.make()
+        for source in self._sources():
+            first.fetched(source, list(ODD_URLS), [""] * len(ODD_URLS))
+        first.matured(3, 10)
+        second.load(first.dump())
+        second.matured(3, 10)
+        rows = [HostRow(pages=3, links=60), HostRow()]
+        for credit in (0.0, 0.1, 1.0, 10.0):
+            assert [first.band(credit, row) for row in rows] == [second.band(credit, row) for row in rows]
