@@ -81,6 +81,10 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
             str | None,
             typer.Option(metavar="NAME", help="What goes first: breadth, pvalue, top-window, leaf-window [breadth]."),
         ] = None,
+        mine: Annotated[
+            str | None,
+            typer.Option(metavar="WORD", help="Guess URLs: off, ancestors (folders) or all (series too) [ancestors]."),
+        ] = None,
         pages: Annotated[str | None, typer.Option(metavar="N", help="Stop after N pages; none: no limit.")] = None,
         depth: Annotated[str | None, typer.Option(metavar="N", help="At most N links from a seed.")] = None,
         time_s: Annotated[str | None, typer.Option("--time", metavar="TIME", help="Stop after 90, 10m or 2h.")] = None,

@@ -169,7 +169,7 @@ class Engine:
             self._inbox.put(url.href for url in urls)
             return 0
         self.outcomes.widen(urls)
-        new = self.frontier.admit(urls, depth=0, now=self.now(), origin=Origin.WISH)
+        new = len(self.frontier.admit(urls, depth=0, now=self.now(), origin=Origin.WISH))
         self._plan_pump()
         return new
 
@@ -368,7 +368,7 @@ class Engine:
             self._on_response(lease, request, response)
 
     def _write_last(self, batch: Batch) -> None:
-        self.outcomes.admission.before_commit(batch)
+        self.outcomes.before_commit(batch)
         self.frontier.write_hosts()
         frontier = self.frontier
         batch.put(

@@ -5,6 +5,7 @@ tried three times, not three thousand. The others are counted with the URL. `--w
 """
 
 from lycosa.engine.archive import Archive
+from lycosa.engine.mining import Mining
 from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
 from lycosa.fetch.retry import Rule, decide, parse_retry_after, rule_for
@@ -21,8 +22,8 @@ FORGETS_ADDRESS = frozenset({Failure.CONNECT, Failure.CONNECT_TIMEOUT})
 class Failures:
     """Settles requests that did not end well."""
 
-    def __init__(self, shard: Shard, archive: Archive) -> None:
-        self._shard, self._archive = shard, archive
+    def __init__(self, shard: Shard, archive: Archive, mining: Mining) -> None:
+        self._shard, self._archive, self._mining = shard, archive, mining
 
     def settle(self, lease: Lease, request: Request | None, response: Response, rule: Rule) -> None:
         shard, host, entry = self._shard, lease.host, lease.entry
@@ -57,6 +58,11 @@ class Failures:
 
     def _give_up(self, lease: Lease, entry: Entry, response: Response, rule: Rule, name: str) -> None:
         shard, host = self._shard, lease.host
+        self._mining.settled(lease, is_hit=False)
+        if entry.origin.is_guess and not rule.gives_up_on_host:
+            shard.frontier.finish(lease, UrlState.DROPPED, Reason.GUESS)
+            shard.release(lease, response)
+            return
         shard.counters.failed[name] += 1
         host.row.failed += 1
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)

@@ -12,6 +12,7 @@ from lycosa.engine.archive import Archive
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.failures import Failures, rule_of
 from lycosa.engine.host_rules import REDIRECTS, HostRules
+from lycosa.engine.mining import Mining
 from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Following, content, followed_hrefs, location, page_directives, read
@@ -20,7 +21,7 @@ from lycosa.engine.statistics import PageStatistics
 from lycosa.frontier.frontier import Lease
 from lycosa.frontier.rows import Kind, Origin, Reason, UrlState
 from lycosa.records import Family, Request, Response, Truncation
-from lycosa.store import Exchange, Original, Place, Recovery
+from lycosa.store import Batch, Exchange, Original, Place, Recovery
 from lycosa.web.page import Page
 from lycosa.web.scope import DropReason, Scope
 from lycosa.web.text import document_digest, document_fingerprint
@@ -38,7 +39,8 @@ class Outcomes:
         self._shard, self._frontier, self._counters = shard, shard.frontier, shard.counters
         self._documents = DocumentStore(shard.collection.state)
         self._archive, self.admission = Archive(shard), Admission(shard)
-        self._failures, self._rules = Failures(shard, self._archive), HostRules(shard, self._archive)
+        self.mining = Mining(shard)
+        self._failures, self._rules = Failures(shard, self._archive, self.mining), HostRules(shard, self._archive)
         self.statistics, self._analysers = [PageStatistics(shard.counters), *parts.statistics], parts.analysers
         self._settings = s = shard.settings
         self._following = Following(
@@ -90,7 +92,8 @@ class Outcomes:
             self._counters.failed["bad-redirect" if target is None else reason] += 1
             self._frontier.finish(lease, UrlState.FAILED, reason)
             return
-        if entry.depth == 0 and lease.kind is Kind.PAGE:
+        self.mining.settled(lease, is_hit=False)
+        if entry.depth == 0 and entry.origin is Origin.WISH and lease.kind is Kind.PAGE:
             self.widen([target])  # where a seed leads is part of the crawl
         kept = shard.sifter.sift([target.href])
         self._frontier.admit(
@@ -140,6 +143,7 @@ class Outcomes:
         self._count_page(lease)
         for part in self.statistics:
             part.page(page, response)
+        self.mining.settled(lease, is_hit=200 <= response.status < 300 and first is None)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, page)
 
@@ -168,6 +172,7 @@ class Outcomes:
         )
         self._archive.put(lease, row, self._archive.keep(made))
         self._counters.totals.duplicates += 1
+        self.mining.settled(lease, is_hit=False)
         links = self._documents.links(original_key)
         if links is not None:
             self.admission.follow(lease, links, None)
@@ -206,6 +211,10 @@ class Outcomes:
     def _tell(self, row: PageRow, url: str, page: Page | None) -> None:
         for listener in self.listeners:
             self._shard.committer.announce(partial(listener, url, row, page))
+
+    def before_commit(self, batch: Batch) -> None:
+        self.mining.before_commit(batch)
+        self.admission.before_commit(batch)
 
     def committed(self) -> None:
         self._documents.committed()

@@ -10,6 +10,7 @@ Time is an argument: `now` is monotonic, `now_unix` the wall clock.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count, repeat
+from typing import Protocol
 
 import msgspec
 
@@ -81,6 +82,14 @@ class FrontierStats(msgspec.Struct, frozen=True):
     parked: int
 
 
+class Watcher(Protocol):
+    """Whoever wants to hear of URLs that are new, and of those that are not asked for."""
+
+    def queued(self, host: Host, entry: Entry) -> None: ...
+
+    def dropped(self, host: Host, entry: Entry, reason: Reason) -> None: ...
+
+
 class Frontier:
     """See the module. `locate` says where a host lives, or None when it has to be resolved first."""
 
@@ -105,6 +114,7 @@ class Frontier:
         self.batch: Writes | None = None
         self._pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
         self._due_counter = count()
+        self.watchers: list[Watcher] = []
         self.known = self.queued = 0
         self.dropped: Counter[str] = Counter()
 
@@ -130,8 +140,8 @@ class Frontier:
         now: float,
         origin: Origin = Origin.LINK,
         credits: Iterable[float] | None = None,
-    ) -> int:
-        """Takes in those of the URLs that are not known yet; returns how many. A wish revives a host given up.
+    ) -> list[Url]:
+        """Takes in those of the URLs that are not known yet, and returns them. A wish revives a host given up.
 
         `credits`: what speaks for each of them, where the policy ranks.
         """
@@ -143,7 +153,7 @@ class Frontier:
         ]
         found = self._rows.get_many(Family.URL, [key for _, key, _ in asked]) if asked else []
         touched: dict[bytes, Host] = {}
-        new = 0
+        new: list[Url] = []
         for (url, key, credit), known in zip(asked, found, strict=True):
             if known is not None and not is_wish:
                 continue
@@ -155,8 +165,8 @@ class Frontier:
                 continue
             self._enqueue(host, key, Entry(b"", url.path, kind, depth, 0, hops, origin), credit)
             touched[host.key] = host
-            new += 1
-        self.known += new
+            new.append(url)
+        self.known += len(new)
         for host in touched.values():
             self._changed(host, now)
         return new
@@ -177,6 +187,8 @@ class Frontier:
             self.dropped[host.row.gave_up] += 1
         else:
             self.queued += 1
+        for watcher in self.watchers:
+            watcher.queued(host, entry)
 
     def _changed(self, host: Host, now: float) -> None:
         """A host has more to give than before: it may go on, or go before others."""
@@ -476,6 +488,8 @@ class Frontier:
             self.queued -= 1
         if state is UrlState.DROPPED:
             self.dropped[reason] += 1
+            for watcher in self.watchers:
+                watcher.dropped(host, entry, reason)
         self.shelf.touch(host)
 
     # commits

@@ -149,6 +149,11 @@ class Order(_Group):
         _by(v.text),
         _says("A walk (breadth, top-window, leaf-window), a ranking (pvalue), or RANKING+WALK."),
     ] = "breadth"
+    mine: Annotated[
+        Literal["off", "ancestors", "all"],
+        _by(v.one_of("off", "ancestors", "all")),
+        _says("Guess URLs that nobody links to: the folders above known ones, or numbered series too (all)."),
+    ] = "ancestors"
 
 
 class Named(_Group):
