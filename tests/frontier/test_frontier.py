@@ -2,10 +2,12 @@
 
 from collections import Counter
 
+import pytest
 from frontier_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lycosa.frontier import shelf
 from lycosa.frontier.frontier import Frontier, Pace
 from lycosa.frontier.rows import Origin, Reason, UrlRow, UrlState
 from lycosa.frontier.shelf import Start
@@ -112,6 +114,41 @@ def test_front_in_memory_is_bounded_and_the_rest_read_from_disk() -> None:
         order.append(world.leases[0].url)
         world.end(0, "done")
     assert order == [url.href for url in urls if url]
+
+
+def test_hosts_put_out_of_memory_come_in_again_wherever_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelf, "HOSTS_READ", 2)
+    world = World(Pace(delay_s=0.0, robots=False))
+    world.frontier.shelf.most = 3
+    for round_of_urls in range(3):  # new URLs bring hosts in, each commit puts the surplus out
+        world.admit([parse(f"http://h{i}.example/{round_of_urls}") for i in range(20)])  # type: ignore[misc]
+        world.commit()
+        assert len(world.frontier.shelf) <= 3
+        for _ in range(4):
+            world.lease()
+            world.end(0, "done")
+            world.commit()
+
+    world.finish_all()
+
+    assert set(world.done.values()) == {1}
+    assert len(world.done) == 60
+
+
+def test_hosts_on_disk_come_in_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelf, "HOSTS_READ", 5)
+    monkeypatch.setattr(shelf, "ROWS_A_LOOK", 10)
+    world = World(Pace(delay_s=0.0, robots=False))
+    world.admit([parse(f"http://h{i}.example/") for i in range(25)])  # type: ignore[misc]
+    world.commit()
+    world.crash()
+
+    counts = [len(world.frontier.shelf)]
+    for _ in range(2):
+        world.commit()
+        counts.append(len(world.frontier.shelf))
+
+    assert counts == [10, 20, 25]
 
 
 def test_host_of_a_known_seed_goes_on_after_a_restart() -> None:

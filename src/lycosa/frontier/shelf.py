@@ -16,6 +16,8 @@ from lycosa.records import Family
 HOSTS_MOST = 50_000
 IDLE_HOSTS_MOST = 10_000  # hosts without work that are remembered, so that their row is not read again
 HOSTS_READ = 1_000  # host rows read at a time
+# A look at the disk ends after so many rows or hosts taken in, a tenth of a second: the next commit looks further.
+ROWS_A_LOOK, HOSTS_A_LOOK = 20_000, 5_000
 LONGEST_WAIT_S = 86_400.0  # a wait from disk is believed up to here: the wall clock may have been wrong
 
 
@@ -50,13 +52,13 @@ class Shelf:
     ) -> None:
         self._swings = swings
         self._rows, self._turns, self._start = rows, turns, start
-        self._delay_s, self._per_host, self._most = delay_s, per_host, most
+        self._delay_s, self._per_host, self.most = delay_s, per_host, most
         self.hosts: dict[bytes, Host] = {}
         self.count = 0  # hosts of the collection
         self._dirty: dict[bytes, Host] = {}
         self._writing: list[Host] = []
         self._cursor = b""
-        self._has_surplus = True
+        self._rounds = 1  # ends of the family to be reached before every host put out has been looked at again
 
     def __len__(self) -> int:
         return len(self.hosts)
@@ -102,9 +104,9 @@ class Shelf:
         self._writing = []
         if self._turns.places[Place.IDLE] > IDLE_HOSTS_MOST:
             self._put_out(now, lambda host: host.place is Place.IDLE, IDLE_HOSTS_MOST // 2)
-        surplus = len(self.hosts) - self._turns.places[Place.IDLE] - self._most
+        surplus = len(self.hosts) - self._turns.places[Place.IDLE] - self.most
         if surplus > 0:
-            self._has_surplus = True
+            self._rounds = 2  # the rest of this round, and a whole one for those that lie before the cursor
             self._put_out(now, lambda host: host.place is Place.READY, surplus)
             return []
         return self.rotate()
@@ -112,17 +114,27 @@ class Shelf:
     def rotate(self) -> list[Host]:
         """Reads host rows on from where the last look ended, and takes in those with work while there is room."""
         taken: list[Host] = []
-        room = self._most - (len(self.hosts) - self._turns.places[Place.IDLE])
-        while room > 0 and self._has_surplus:
+        room = min(HOSTS_A_LOOK, self.most - (len(self.hosts) - self._turns.places[Place.IDLE]))
+        for _ in range(ROWS_A_LOOK // HOSTS_READ):
+            if not self._rounds or len(taken) >= room:
+                break
             rows = self._rows.scan(Family.HOST, self._cursor, limit=HOSTS_READ)
-            for key, packed in rows:
-                row = unpack_host(packed)
-                if key not in self.hosts and row.queued and not row.gave_up:
-                    taken.append(self._adopt(key, row))
-                    room -= 1
-            self._has_surplus = len(rows) == HOSTS_READ
-            self._cursor = rows[-1][0] + b"\0" if self._has_surplus else b""
+            is_whole = self._take_in(rows, taken, room)
+            if is_whole and len(rows) < HOSTS_READ:
+                self._cursor = b""
+                self._rounds -= 1
         return taken
+
+    def _take_in(self, rows: list[tuple[bytes, bytes]], taken: list[Host], room: int) -> bool:
+        """Takes in hosts with work until there are `room` of them; False if that left rows over."""
+        for key, packed in rows:
+            if len(taken) >= room:
+                return False
+            self._cursor = key + b"\0"
+            row = unpack_host(packed)
+            if key not in self.hosts and row.queued and not row.gave_up:
+                taken.append(self._adopt(key, row))
+        return True
 
     def _put_out(self, now: float, wanted: Callable[[Host], bool], most: int) -> None:
         resting = (host for host in self.hosts.values() if wanted(host) and self._is_resting(host, now))
