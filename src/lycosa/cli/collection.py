@@ -87,16 +87,13 @@ def add(
     from lycosa.cli.url_list import read_urls
     from lycosa.engine.inbox import Inbox
     from lycosa.engine.views import open_to_read
-    from lycosa.web.url import parse
+    from lycosa.settings import Source, merge
 
     with open_to_read(into):
         pass  # says so if this is no collection
     wanted = [*(urls or []), *(url for file in url_files or [] for url in read_urls(file))]
     if not wanted:
         raise SettingsError("there is nothing to add: give a URL, or a file of them with -i FILE")
-    spelled = [url if "://" in url else f"https://{url}" for url in wanted]
-    for url in spelled:
-        if parse(url) is None:
-            raise SettingsError(f"{url!r} is not an http or https URL")
-    Inbox(into).put(spelled)
-    print(f"{len(spelled):,} URLs handed to {into}", file=sys.stderr)
+    seeds = merge(Source({"seeds": wanted}, lambda _: "the list of URLs")).seeds
+    Inbox(into).put(seeds)
+    print(f"{len(seeds):,} {'URL' if len(seeds) == 1 else 'URLs'} handed to {into}", file=sys.stderr)
