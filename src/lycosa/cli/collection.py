@@ -58,7 +58,7 @@ def hosts(
     """The hosts of a collection: pages, queue, pace, and what each waits for."""
     import msgspec
 
-    from lycosa.cli.wording import printable, size
+    from lycosa.cli.wording import printable, reason, size
     from lycosa.engine.views import hosts as views
     from lycosa.engine.views import open_to_read
 
@@ -71,7 +71,8 @@ def hosts(
         print(f"{'pages':>8}{'queued':>9}{'failed':>8}{'bytes':>10}{'mean s':>8}  host")
         for row in rows if all_rows else islice(rows, ROWS):
             line = f"{row.pages:>8,}{row.queued:>9,}{row.failed:>8,}{size(row.bytes):>10}{row.mean_s:>8.2f}  {row.host}"
-            print(printable(line + (f"  ({row.waits})" if row.waits else ""), sys.stdout.encoding))
+            state = f"given up: {reason(row.gave_up)}" if row.gave_up else row.waits
+            print(printable(line + (f"  ({state})" if state else ""), sys.stdout.encoding))
         if not all_rows and next(rows, None) is not None:
             print(f"more than {ROWS} hosts; --all shows them")
 

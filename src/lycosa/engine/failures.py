@@ -57,7 +57,7 @@ class Failures:
 
     def _give_up(self, lease: Lease, entry: Entry, response: Response, rule: Rule, name: str) -> None:
         shard, host = self._shard, lease.host
-        shard.counters.failed[name] += 1
+        shard.counters.totals.failed[name] += 1
         host.row.failed += 1
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
         self._archive.put(lease, PageRow(response.status, shard.now_unix(), entry.depth), None)

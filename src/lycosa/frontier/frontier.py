@@ -85,6 +85,7 @@ class Frontier:
         self._pending: set[bytes] = set()  # url keys put into the batch that is not committed yet
         self._retry_counter = count()
         self.known = self.queued = 0
+        self.failed: Counter[str] = Counter()  # URLs of hosts given up, by the host's reason
         self.dropped: Counter[str] = Counter()
 
     def __repr__(self) -> str:
@@ -140,16 +141,18 @@ class Frontier:
         host.add(entry, room=self._room())
         self.shelf.touch(host)
         if host.row.gave_up:
-            self.dropped[host.row.gave_up] += 1
+            self.failed[host.row.gave_up] += 1
         else:
             self.queued += 1
 
-    def requeue(self, urls: Iterable[tuple[str, int]], now: float) -> None:
-        """Queues URLs again that were done but whose result is lost."""
-        for href, depth in urls:
-            key = url_key(href)
-            host = self._host(key, now)
-            self._enqueue(host, key, Entry(host.next_key(), _path(href), Kind.PAGE, depth))
+    def requeue(self, href: str, depth: int, *, kind: Kind, pages: int, now: float) -> None:
+        """Queues a URL again that was done but whose result is lost, and with it `pages` pages of its host."""
+        key = url_key(href)
+        host = self._host(key, now)
+        host.row.pages -= pages
+        self._enqueue(host, key, Entry(host.next_key(), _path(href), kind, depth))
+        if host.place is Place.IDLE:
+            self._settle(host, now)
 
     def _host(self, url_key: bytes, now: float) -> Host:
         """The host of a URL, in memory from now on."""
@@ -161,7 +164,7 @@ class Frontier:
     def _revive(self, host: Host) -> None:
         row = host.row
         self.queued += row.queued
-        self.dropped[row.gave_up] -= row.queued
+        self.failed[row.gave_up] -= row.queued
         row.gave_up, row.tries, row.robots_tries, row.wait_until = "", 0, 0, 0.0
         self.shelf.touch(host)
 
@@ -348,7 +351,7 @@ class Frontier:
             return
         host.row.gave_up = reason
         self.queued -= host.row.queued
-        self.dropped[reason] += host.row.queued
+        self.failed[reason] += host.row.queued
         host.front.clear()
         host.due.clear()
         host.loaded = host.row.head
@@ -363,8 +366,8 @@ class Frontier:
         else:
             host.row.retries -= 1
         host.row.queued -= 1
-        if host.row.gave_up:  # counted as dropped when the host was given up
-            self.dropped[host.row.gave_up] -= 1
+        if host.row.gave_up:  # counted as failed when the host was given up
+            self.failed[host.row.gave_up] -= 1
         else:
             self.queued -= 1
         if state is UrlState.DROPPED:
