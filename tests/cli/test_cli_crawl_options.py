@@ -188,7 +188,7 @@ def test_urls_that_are_not_text_say_file_and_line(tmp_path: Path) -> None:
         ("a.org --into d --time x", "--time is 'x', it must be a time"),
         ("a.org --into d --scope x", "--scope is 'x', it must be one of host, domain, prefix, any"),
         ("a.org --into d --bandwidth x", "--bandwidth is 'x', it must be a size"),
-        ("a.org ftp://b.org --into d", "holds 'ftp://b.org', it must begin with http:// or https://"),
+        ("a.org ftp://b.org --into d", "holds 'ftp://b.org', only http and https URLs can be seeds"),
         ("a.org --into d --config missing.toml", "cannot read the settings missing.toml: No such file"),
         ("-i missing --into d", "-i: cannot read missing: No such file"),
         ("-i . --into d", "-i: cannot read .: Is a directory"),

@@ -18,7 +18,8 @@ DONE = CrawlStats(
     duplicates=12,
     queued=45,
     failed={"no-such-host": 3, "connect-timeout": 10},
-    dropped={"out-of-scope": 3_000, "excluded": 20, "robots": 400, "depth": 50, "too-deep": 6, "host-given-up": 2},
+    dropped={"robots": 400, "media-type": 20, "pages-per-host": 5},
+    ignored={"out-of-scope": 3_000, "excluded": 20, "depth": 50, "too-deep": 6, "my-filter": 2},
     slowest=(SlowHost("slow.example", 3.0, 1),),
 )
 
@@ -30,12 +31,15 @@ def test_summary_says_what_was_kept_what_failed_and_what_was_skipped() -> None:
         "  13 failed\n"
         "    10 connect timeout\n"
         "     3 no such host\n"
-        "  3,478 skipped\n"
+        "  425 skipped\n"
+        "    400 robots\n"
+        "     20 out of scope (20 media type)\n"
+        "      5 limit (5 pages per host)\n"
+        "  3,078 links not followed\n"
         "    3,020 out of scope (3,000 out of scope, 20 excluded)\n"
-        "      400 robots\n"
         "       50 limit (50 depth)\n"
         "        6 trap (6 too deep)\n"
-        "        2 host given up\n"
+        "        2 my filter\n"
         "  45 still queued: the same command goes on with them\n"
         "next:\n"
         "  lycosa status 'my crawl'\n"
@@ -72,16 +76,18 @@ def test_every_reason_of_the_filters_belongs_to_one_group() -> None:
 
 def test_json_counts_failures_and_says_their_reasons() -> None:
     facts = json.loads(as_json(DONE, stopped_by="pages"))
-    assert {name: facts[name] for name in ("pages", "bytes", "failed", "queued", "seconds", "dropped")} == {
+    assert {name: facts[name] for name in ("pages", "bytes", "failed", "queued", "seconds", "dropped", "ignored")} == {
         "pages": 1_234,
         "bytes": 45_600_000,
         "failed": 13,
         "queued": 45,
         "seconds": 192.0,
-        "dropped": 3_478,
+        "dropped": 425,
+        "ignored": 3_078,
     }
     assert facts["failed_by"] == {"no-such-host": 3, "connect-timeout": 10}
-    assert facts["dropped_by"]["too-deep"] == 6
+    assert facts["dropped_by"]["robots"] == 400
+    assert facts["ignored_by"]["too-deep"] == 6
     assert facts["slowest"] == [{"host": "slow.example", "mean_s": 3.0, "queued": 1}]
     assert facts["stopped_by"] == "pages"
     assert set(CrawlStats.__struct_fields__) <= set(facts)

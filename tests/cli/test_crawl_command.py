@@ -100,6 +100,13 @@ def test_crawl_bad_url_is_refused_before_anything_is_made(tmp_path: Path, url: s
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.parametrize("command", ["crawl", "add"])
+def test_command_url_of_another_kind_says_which_can_be_seeds(collection: Path, command: str) -> None:
+    words = on(command, collection)
+    words[words.index(NOWHERE)] = "mailto:me@example.org"
+    assert is_one_sentence(lycosa(*words), USAGE, "mailto:me@example.org", "only http and https URLs can be seeds")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -156,6 +163,17 @@ def test_command_on_a_file_says_that_it_is_one(tmp_path: Path, command: str) -> 
     (tmp_path / "c").write_text("dear diary")
     assert is_one_sentence(lycosa(*on(command, tmp_path / "c")), USAGE, "is a file")
     assert (tmp_path / "c").read_text() == "dear diary"
+
+
+def test_crawl_into_a_folder_below_a_file_says_which_file(tmp_path: Path) -> None:
+    (tmp_path / "diary").write_text("dear diary")
+    assert is_one_sentence(lycosa(*on("crawl", tmp_path / "diary" / "x" / "y")), USAGE, "diary is a file")
+    assert (tmp_path / "diary").read_text() == "dear diary"
+
+
+@pytest.mark.parametrize("command", ["crawl", "status"])
+def test_command_on_a_name_too_long_for_a_folder_says_so(tmp_path: Path, command: str) -> None:
+    assert is_one_sentence(lycosa(*on(command, tmp_path / ("x" * 300))), USAGE, "no name for a folder")
 
 
 @pytest.mark.parametrize("command", ["status", "hosts", "why", "add"])

@@ -4,7 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 from lycosa.engine.pages import unpack_page
-from lycosa.engine.views import totals
+from lycosa.engine.stats import CrawlStats
+from lycosa.engine.views import stats_of
 from lycosa.frontier.rows import KEY_END, Entry, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.store import Collection, Place
@@ -38,19 +39,39 @@ def problems(path: Path, *, sampled: int = 500) -> list[str]:
         found += [
             f"{k!r} counts {h.queued} queued, has {by_host[k]}" for k, h in hosts.items() if h.queued != by_host[k]
         ]
-        count = totals(collection)
-        if count.known != len(urls):
-            found.append(f"counts {count.known} known, has {len(urls)}")
+        count = stats_of(collection)
+        given_up = sum(by_host[k] for k, h in hosts.items() if h.gave_up)
+        found += _counts(count, Counter(row.state for row in urls.values()), given_up)
         found += _pages(collection, urls, count.pages, sampled)
     return found
+
+
+def uncounted(count: CrawlStats) -> int:
+    """Known URLs that are counted nowhere, or (below zero) in two places."""
+    settled = count.pages + count.redirects + count.sitemaps + count.failed.total() + count.dropped.total()
+    return count.known - settled - count.queued
+
+
+def _counts(count: CrawlStats, states: "Counter[UrlState]", given_up: int) -> list[str]:
+    done = count.pages + count.redirects + count.sitemaps
+    pairs = [
+        ("known", count.known, states.total()),
+        ("queued", count.queued, states[UrlState.QUEUED] - given_up),
+        ("done", done, states[UrlState.DONE]),
+        ("failed", count.failed.total(), states[UrlState.FAILED] + given_up),
+        ("dropped", count.dropped.total(), states[UrlState.DROPPED]),
+        ("counted nowhere or twice", uncounted(count), 0),
+    ]
+    return [f"counts {counted} {name}, has {there}" for name, counted, there in pairs if counted != there]
 
 
 def _pages(collection: Collection, urls: dict[bytes, UrlRow], counted: int, sampled: int) -> list[str]:
     found, documents = [], 0
     for number, (key, packed) in enumerate(collection.state.walk(Family.PAGE)):
         row = unpack_page(packed)
-        documents += 200 <= row.status < 300 and row.essence != "sitemap"
-        if key not in urls or urls[key].state is UrlState.QUEUED:
+        state = urls[key].state if key in urls else UrlState.QUEUED
+        documents += row.is_page and state is UrlState.DONE
+        if state is UrlState.QUEUED:
             found.append(f"a page that is not done: {key!r}")
         if (
             row.place

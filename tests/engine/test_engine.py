@@ -90,7 +90,7 @@ def test_depth_limit_stops_at_its_depth(tmp_path: Path) -> None:
     direct = crawl(WEB, tmp_path / "d", front(WEB), depth=0, sitemaps=False)
     assert len(direct.fetched()) == 1
     assert 10 < len(result.fetched()) < 200
-    assert result.stats.dropped["depth"] > 0
+    assert result.stats.ignored["depth"] > 0
 
 
 def test_documents_that_are_copies_are_stored_once(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_hosts_whose_rules_cannot_be_had_are_not_crawled(tmp_path: Path) -> None
     result = crawl(web, tmp_path / "c", *(front(web, host) for host in range(8)))
     assert set(result.fetched()) == truth(web, [front(web, host) for host in range(8)], scope="any").pages
     assert audit(web.settings, result.entries, Rules()).is_clean
-    assert result.stats.dropped["robots-unreachable"] > 0
+    assert result.stats.failed["robots-unreachable"] > 0
     assert result.stats.queued == 0
 
 

@@ -89,10 +89,10 @@ def test_host_given_up_keeps_its_queue_and_comes_back_when_wanted() -> None:
     world.frontier.release(lease, world.now, world.now)
     world.commit()
     assert world.frontier.queued == 0
-    assert world.frontier.dropped == {"connect": 2}
+    assert world.frontier.failed == {"connect": 2}
     assert len(world.disk.rows[Family.QUEUE]) == 2
     world.crash()
-    world.frontier.queued, world.frontier.dropped = 0, Counter({"connect": 2})
+    world.frontier.queued, world.frontier.failed = 0, Counter({"connect": 2})
     assert world.frontier.next(world.now + 100, world.now + 100) is None
     world.frontier.admit([URLS[0]], depth=0, now=world.now, origin=Origin.WISH)  # type: ignore[list-item]
     assert world.frontier.queued == 2

@@ -58,7 +58,7 @@ def hosts(
     """The hosts of a collection: pages, queue, pace, and what each waits for."""
     import msgspec
 
-    from lycosa.cli.wording import printable, size
+    from lycosa.cli.wording import printable, reason, size
     from lycosa.engine.views import hosts as views
     from lycosa.engine.views import open_to_read
 
@@ -71,7 +71,8 @@ def hosts(
         print(f"{'pages':>8}{'queued':>9}{'failed':>8}{'bytes':>10}{'mean s':>8}  host")
         for row in rows if all_rows else islice(rows, ROWS):
             line = f"{row.pages:>8,}{row.queued:>9,}{row.failed:>8,}{size(row.bytes):>10}{row.mean_s:>8.2f}  {row.host}"
-            print(printable(line + (f"  ({row.waits})" if row.waits else ""), sys.stdout.encoding))
+            state = f"given up: {reason(row.gave_up)}" if row.gave_up else row.waits
+            print(printable(line + (f"  ({state})" if state else ""), sys.stdout.encoding))
         if not all_rows and next(rows, None) is not None:
             print(f"more than {ROWS} hosts; --all shows them")
 
@@ -87,16 +88,13 @@ def add(
     from lycosa.cli.url_list import read_urls
     from lycosa.engine.inbox import Inbox
     from lycosa.engine.views import open_to_read
-    from lycosa.web.url import parse
+    from lycosa.settings import Source, merge
 
     with open_to_read(into):
         pass  # says so if this is no collection
     wanted = [*(urls or []), *(url for file in url_files or [] for url in read_urls(file))]
     if not wanted:
         raise SettingsError("there is nothing to add: give a URL, or a file of them with -i FILE")
-    spelled = [url if "://" in url else f"https://{url}" for url in wanted]
-    for url in spelled:
-        if parse(url) is None:
-            raise SettingsError(f"{url!r} is not an http or https URL")
-    Inbox(into).put(spelled)
-    print(f"{len(spelled):,} URLs handed to {into}", file=sys.stderr)
+    seeds = merge(Source({"seeds": wanted}, lambda _: "the list of URLs")).seeds
+    Inbox(into).put(seeds)
+    print(f"{len(seeds):,} {'URL' if len(seeds) == 1 else 'URLs'} handed to {into}", file=sys.stderr)

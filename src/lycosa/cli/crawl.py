@@ -59,7 +59,7 @@ def _reasons(stats: "CrawlStats") -> str:
     """`no such host (2), connect (1)`, and what helps where an option does."""
     from lycosa.cli.wording import count, most_first, reason
 
-    why = most_first({**stats.failed, **stats.dropped})
+    why = most_first({**stats.failed, **stats.dropped}) or most_first(stats.ignored)
     words = ", ".join(f"{reason(name)} ({count(many)})" for name, many in why) or "no page was found"
     is_private = any(name == "address-refused" for name, _ in why)
     return f"{words}; --allow-private opens private networks" if is_private else words

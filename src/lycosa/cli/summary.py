@@ -15,7 +15,7 @@ from lycosa.engine.stats import CrawlStats
 # The five reasons people ask for, and what the filters and the frontier call them; others are shown as they are.
 GROUPS = {
     "out of scope": ("out-of-scope", "not-included", "excluded", "extension", "media-type", "filter"),
-    "robots": ("robots", "robots-unreachable"),
+    "robots": ("robots",),
     "limit": ("limit", "depth", "pages-per-host"),
     "duplicate": ("duplicate",),
     "trap": ("trap", "too-long", "too-deep", "repeated-segments", "too-many-redirects"),
@@ -32,6 +32,8 @@ def summary(stats: CrawlStats, into: Path) -> str:
         lines += _reasons("failed", {reason(name): many for name, many in stats.failed.items()})
     if stats.dropped:
         lines += _reasons("skipped", _grouped(stats.dropped), _details(stats.dropped))
+    if stats.ignored:
+        lines += _reasons("links not followed", _grouped(stats.ignored), _details(stats.ignored))
     if stats.queued:
         lines.append(f"  {count(stats.queued)} still queued: the same command goes on with them")
     if stats.standing:
@@ -41,9 +43,9 @@ def summary(stats: CrawlStats, into: Path) -> str:
 
 
 def as_json(stats: CrawlStats, **more: object) -> bytes:
-    """One JSON object. `failed` and `dropped` are counts, `failed_by` and `dropped_by` say why."""
+    """One JSON object. `failed`, `dropped` and `ignored` are counts; `failed_by` and the like say why."""
     facts = msgspec.to_builtins(stats)
-    for name in ("failed", "dropped"):
+    for name in ("failed", "dropped", "ignored"):
         facts[f"{name}_by"] = facts[name]
         facts[name] = sum(facts[name].values())
     return msgspec.json.encode({**facts, **more})

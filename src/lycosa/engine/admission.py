@@ -41,7 +41,7 @@ class Admission:
         """A page was fetched: its links are taken in, one step deeper."""
         limit, depth = self._shard.settings.depth, lease.depth
         if limit is not None and depth >= limit:
-            self._shard.counters.dropped[Reason.DEPTH] += len(links.hrefs)
+            self._shard.counters.totals.ignored[Reason.DEPTH] += len(links.hrefs)
         elif self._ranking is not None:
             self._follow_ranked(self._ranking, lease, links, page)
         elif wanted := self._shard.sifter.wanted(links, lease.url):

@@ -1,53 +1,36 @@
 """The counts of a crawl, over the collection and over this run; written in the same commit as what they count."""
 
 from collections import Counter
+from typing import Any, TypeVar
 
 import msgspec
 
+from lycosa.engine.stats import CrawlStats, Totals
+from lycosa.frontier.frontier import FrontierStats
 from lycosa.records import Family
+from lycosa.store import State
 
 KEY = b"counters"
 
+T = TypeVar("T", bound=Totals)
 
-class Totals(msgspec.Struct, omit_defaults=True):
-    """Counts over the whole collection."""
 
-    pages: int = 0
-    bytes: int = 0
-    requests: int = 0
-    known: int = 0
-    queued: int = 0
-    hosts: int = 0
-    duplicates: int = 0
-    redirects: int = 0
-    not_modified: int = 0
-    seconds: float = 0.0
-    failed: dict[str, int] = {}
-    dropped: dict[str, int] = {}
-    types: dict[str, int] = {}
-    languages: dict[str, int] = {}
-    statuses: dict[str, int] = {}
-    sizes: dict[str, int] = {}
-    links: dict[str, int] = {}
+def load(state: State, kind: type[T]) -> T:
+    """The counts that a collection keeps, as totals or as what a crawl tells."""
+    packed = state.get(Family.META, KEY)
+    return msgspec.json.decode(packed, type=kind, dec_hook=_tally) if packed else kind()
+
+
+def _tally(_: type, counts: Any) -> "Counter[str]":
+    return Counter(counts)
 
 
 class Counters:
-    """Totals of the collection, and what this run added."""
+    """Totals of the collection, and what this run added. `totals` is open: whoever settles a URL counts it there."""
 
     def __init__(self, totals: Totals) -> None:
         self.totals = totals
         self.run_pages = self.run_requests = self.run_bytes = 0
-        self.failed = Counter(totals.failed)
-        self.dropped = Counter(totals.dropped)
-        self.types = Counter(totals.types)
-        self.languages = Counter(totals.languages)
-        self.statuses = Counter(totals.statuses)
-        self.sizes = Counter(totals.sizes)
-        self.links = Counter(totals.links)
-
-    @classmethod
-    def load(cls, packed: bytes | None) -> "Counters":
-        return cls(msgspec.json.decode(packed, type=Totals) if packed else Totals())
 
     def request(self, size_bytes: int) -> None:
         self.totals.requests += 1
@@ -59,10 +42,34 @@ class Counters:
         self.totals.pages += 1
         self.run_pages += 1
 
-    def row(self, *, known: int, queued: int, hosts: int, seconds: float) -> tuple[Family, bytes, bytes]:
-        """What a commit writes."""
+    @property
+    def has_answer(self) -> bool:
+        """Has any host ever answered, in this run or before?"""
+        return any(status.isdigit() for status in self.totals.statuses)
+
+    def now(self, frontier: FrontierStats, *, seconds: float) -> dict[str, Any]:
+        """The counts of this moment by name; a copy."""
         t = self.totals
-        t.known, t.queued, t.hosts, t.seconds = known, queued, hosts, seconds
-        for name in ("failed", "dropped", "types", "languages", "statuses", "sizes", "links"):
-            setattr(t, name, {key: count for key, count in getattr(self, name).items() if count})
-        return Family.META, KEY, msgspec.json.encode(t)
+        t.known, t.queued, t.hosts, t.seconds = frontier.known, frontier.queued, frontier.hosts, seconds
+        counts = msgspec.structs.asdict(t)
+        return {name: +value if isinstance(value, Counter) else value for name, value in counts.items()}
+
+    def row(self, frontier: FrontierStats, *, seconds: float) -> tuple[Family, bytes, bytes]:
+        """What a commit writes."""
+        return Family.META, KEY, msgspec.json.encode(Totals(**self.now(frontier, seconds=seconds)))
+
+    def stats(self, frontier: FrontierStats, *, seconds: float, run_s: float, **moment: Any) -> CrawlStats:
+        """What a crawl tells of itself; `moment` holds what is not counted."""
+        return CrawlStats(
+            **self.now(frontier, seconds=seconds),
+            hosts_active=frontier.active,
+            hosts_waiting=frontier.waiting,
+            hosts_parked=frontier.parked,
+            run_seconds=run_s,
+            run_pages=self.run_pages,
+            run_requests=self.run_requests,
+            run_bytes=self.run_bytes,
+            pages_per_s=self.run_pages / run_s,
+            bytes_per_s=self.run_bytes / run_s,
+            **moment,
+        )

@@ -9,30 +9,27 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from heapq import nlargest
-from itertools import islice
 
 from lycosa.engine.committer import Committer
-from lycosa.engine.counters import KEY as COUNTERS_KEY
-from lycosa.engine.counters import Counters
+from lycosa.engine.counters import Counters, load
 from lycosa.engine.events import EventLog
 from lycosa.engine.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
 from lycosa.engine.inbox import Inbox
+from lycosa.engine.limits import Limits
 from lycosa.engine.outcomes import Outcomes
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Sifter, filters_of
 from lycosa.engine.shard import Shard
-from lycosa.engine.standing import standing
-from lycosa.engine.stats import CrawlStats, SlowHost
+from lycosa.engine.stats import CrawlStats, Totals
+from lycosa.engine.telling import Teller
+from lycosa.engine.whereabouts import Whereabouts
 from lycosa.errors import StoreError
 from lycosa.fetch.headers import request_fields, user_agent
 from lycosa.frontier.frontier import Frontier, Lease, Pace
-from lycosa.frontier.hosts import Host
 from lycosa.frontier.politeness import Group
 from lycosa.frontier.rows import Kind, Origin
 from lycosa.frontier.shelf import Start
-from lycosa.mapping.mapper import KnownHost, Mapper
-from lycosa.records import Failure, Family, Mapped, Request, Response
+from lycosa.records import Failure, Request, Response
 from lycosa.settings import CrawlSettings
 from lycosa.settings.values import read_group
 from lycosa.store import Batch, Collection
@@ -43,8 +40,6 @@ COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 4.0  # what is in flight when the user stops may end in this time
 STARTS_A_TURN = 64  # requests started before the loop gets a turn
-SLOWEST_SHOWN = 3
-HOSTS_LOOKED_AT = 5_000  # for the slowest ones, four times a second
 
 
 class Engine:
@@ -56,54 +51,42 @@ class Engine:
         self.collection, self.settings = collection, settings
         self._loop = asyncio.get_running_loop()
         self.now = parts.now or time.monotonic
-        self._started, started_unix = self.now(), time.time()
-        self._unix_offset = started_unix - self._started
-        self.counters = Counters.load(collection.state.get(Family.META, COUNTERS_KEY))
-        self._seconds_before = self.counters.totals.seconds
+        began, began_unix = self.now(), time.time()
+        self._unix_offset = began_unix - began
+        self.counters = Counters(load(collection.state, Totals))
         self.committer = Committer(collection, syncs=settings.durability == "power")
-        start = Start(self._started, started_unix, is_restart=is_restart)
-        self.frontier = Frontier(collection.state, _pace(settings), start, locate=self._locate, policy=parts.policy)
+        self._whereabouts = Whereabouts(settings, parts, now=self.now, now_unix=self.now_unix, on_news=self._on_located)
+        start = Start(began, began_unix, is_restart=is_restart)
+        self.frontier = Frontier(
+            collection.state, _pace(settings), start, locate=self._whereabouts.locate, policy=parts.policy
+        )
         totals = self.counters.totals
         self.frontier.known, self.frontier.queued, self.frontier.shelf.count = totals.known, totals.queued, totals.hosts
-        self.frontier.dropped = self.counters.dropped
+        self.frontier.failed, self.frontier.dropped = totals.failed, totals.dropped
         self.frontier.batch = self.committer.batch
-        self.guard = parts.guard
-        for typed in settings.typed_hosts:
-            host, _, port = typed.rpartition(":")
-            self.guard.allow_literal(host, int(port))
-        self.mapper = Mapper(
-            parts.resolver,
-            parts.guard,
-            self._on_mapped,
-            now=self.now,
-            workers=settings.mapping_workers,
-            batch=settings.mapping_batch,
-        )
         self.downloader = parts.downloader
         self.events = EventLog(collection.log_path, self.now_unix)
         self._inbox = Inbox(collection.path)
-        self.agent = user_agent(settings.agent, contact=settings.contact or "")
-        self._fields = request_fields(self.agent)
+        self._fields = request_fields(user_agent(settings.agent, contact=settings.contact or ""))
         self.seeds = [url for seed in settings.seeds if (url := parse(seed))]
-        sifter = Sifter(
-            [*filters_of(settings, self.seeds), *parts.filters], settings.max_url_bytes, self.counters.dropped
-        )
+        filters = [*filters_of(settings, self.seeds), *parts.filters]
         shard = Shard(
             collection,
             settings,
             self.frontier,
             self.counters,
             self.committer,
-            self.mapper,
+            self._whereabouts.mapper,
             self.events,
-            sifter,
+            Sifter(filters, settings.max_url_bytes, totals.ignored),
             list(self.seeds),
             self.now,
             self.now_unix,
         )
         self.outcomes = Outcomes(shard, parts)
+        self._limits = Limits(settings, self.counters, lambda: self.now() - began)
+        self._teller = Teller(shard, self._limits, began=began)
         self._in_flight: dict[int, Lease] = {}
-        self._unresolved: list[str] = []  # names that found the mapping queue full
         self._pump_handle: asyncio.Handle | None = None
         self._wake_handle: asyncio.TimerHandle | None = None
         self._stopping = ""
@@ -143,7 +126,7 @@ class Engine:
             reason = str(self._failure) if self._failure else self._stopping or "nothing queued"
             self.events.write("stop", reason=reason, pages=self.counters.totals.pages)
             self.events.close()
-            await self.mapper.close()
+            await self._whereabouts.mapper.close()
             await self.downloader.close()
         if self._failure is not None:
             raise self._failure
@@ -197,7 +180,7 @@ class Engine:
                     next_inbox = self.now() + INBOX_EVERY_S
                     self.add(self._inbox.take())
                 self._commit()
-                limit = self._limit_reached()
+                limit = self._limits.reached()
                 if limit and not self._stopping:
                     self.stop(limit)
                 self._check_end()
@@ -207,20 +190,6 @@ class Engine:
         is_done = self.frontier.queued <= 0 and not self.committer.waiting
         if (not self._in_flight and (self._stopping or is_done or self._failure)) or self._stopping:
             self._finished.set()
-
-    def _limit_reached(self) -> str:
-        s, t = self.settings, self.counters.totals
-        if s.pages is not None and t.pages >= s.pages:
-            return "pages"
-        if s.bytes is not None and t.bytes >= s.bytes:
-            return "bytes"
-        if s.time_s is not None and self.seconds() >= s.time_s:
-            return "time"
-        return ""
-
-    def seconds(self) -> float:
-        """Seconds that this collection has been crawled for, this run included."""
-        return self._seconds_before + self.now() - self._started
 
     # asking
 
@@ -247,7 +216,7 @@ class Engine:
         if self._stopping or self._failure or self.committer.has_failed or self.is_paused:
             return
         started = 0
-        while self._has_room():
+        while self._limits.has_room(len(self._in_flight)):
             if started >= STARTS_A_TURN:
                 self._plan_pump()
                 return
@@ -256,14 +225,9 @@ class Engine:
                 break
             self._start(lease)
             started += 1
-        self._plan_wake()
+        if self._limits.has_room(len(self._in_flight)):  # else the next response is what there is to wait for
+            self._plan_wake()
         self._check_end()
-
-    def _has_room(self) -> bool:
-        s = self.settings
-        if len(self._in_flight) >= s.transfers:
-            return False
-        return s.pages is None or self.counters.totals.pages + len(self._in_flight) < s.pages
 
     def _plan_wake(self) -> None:
         if self._wake_handle is not None:
@@ -293,27 +257,9 @@ class Engine:
         )
         self.downloader.start(request, lambda response: self._on_response(lease, request, response))
 
-    # where hosts live
-
-    def _locate(self, host: Host) -> Mapped | None:
-        mapped = self.mapper.lookup(host.host, host.port)
-        row = host.row
-        if mapped is None and row.address and row.address_until > self.now_unix():
-            self.mapper.restore([KnownHost(host.host, (row.address,), row.address_until)], now_unix_s=self.now_unix())
-            mapped = self.mapper.lookup(host.host, host.port)
-        if mapped is None:
-            if not self.mapper.want(host.host):
-                self._unresolved.append(host.host)
-        elif mapped.failure is None and row.address != mapped.address:
-            row.address = mapped.address
-            row.address_until = min(mapped.expires_s + self._unix_offset, 1e12)
-        return mapped
-
-    def _on_mapped(self, mapped: list[Mapped]) -> None:
-        for each in mapped:
-            self.frontier.named(each.host, self.now())
-        waiting, self._unresolved = self._unresolved, []
-        self._unresolved = [name for name in waiting if not self.mapper.want(name)]
+    def _on_located(self, names: list[str]) -> None:
+        for name in names:
+            self.frontier.named(name, self.now())
         self._plan_pump()
 
     # settling
@@ -370,75 +316,19 @@ class Engine:
     def _write_last(self, batch: Batch) -> None:
         self.outcomes.before_commit(batch)
         self.frontier.write_hosts()
-        frontier = self.frontier
-        batch.put(
-            *self.counters.row(
-                known=frontier.known, queued=frontier.queued, hosts=frontier.shelf.count, seconds=self.seconds()
-            )
-        )
+        batch.put(*self._teller.row())
 
     def _take_in_losses(self) -> None:
         """After a power loss: the pages whose records are not whole are queued again."""
-        lost = self.outcomes.lost_pages(self.collection.recovery)
+        lost = self.outcomes.take_back(self.collection.recovery)
         if lost:
-            self.events.write("records-lost", pages=len(lost))
-            self.frontier.requeue(lost, self.now())
+            self.events.write("records-lost", pages=lost)
             self.collection.settle(self.committer.batch)
 
     # telling
 
     def stats(self) -> CrawlStats:
-        t, c, f = self.counters.totals, self.counters, self.frontier.stats()
-        run_s = max(self.now() - self._started, 1e-9)
-        return CrawlStats(
-            pages=t.pages,
-            bytes=t.bytes,
-            requests=t.requests,
-            queued=f.queued,
-            known=f.known,
-            duplicates=t.duplicates,
-            redirects=t.redirects,
-            not_modified=t.not_modified,
-            in_flight=len(self._in_flight),
-            hosts=f.hosts,
-            hosts_active=f.active,
-            hosts_waiting=f.waiting,
-            hosts_parked=f.parked,
-            failed={str(reason): count for reason, count in c.failed.items()},
-            dropped={str(reason): count for reason, count in c.dropped.items() if count},
-            types=dict(c.types),
-            languages=dict(c.languages),
-            statuses=dict(c.statuses),
-            sizes=dict(c.sizes),
-            links=dict(c.links),
-            seconds=self.seconds(),
-            run_seconds=run_s,
-            run_pages=c.run_pages,
-            run_requests=c.run_requests,
-            run_bytes=c.run_bytes,
-            pages_per_s=c.run_pages / run_s,
-            bytes_per_s=c.run_bytes / run_s,
-            slowest=self._slowest(),
-            left_s=self._left_s(run_s),
-            standing=standing(self.frontier, self.now(), self.now_unix(), in_flight=len(self._in_flight)),
-        )
-
-    def _slowest(self) -> tuple[SlowHost, ...]:
-        """The slowest of the hosts that still have work; of very many, the first ones stand for all."""
-        hosts = islice(self.frontier.shelf.hosts.values(), HOSTS_LOOKED_AT)
-        asked = [
-            (h.row.seconds / h.row.requests, h.host, h.row.queued) for h in hosts if h.row.requests and h.row.queued
-        ]
-        return tuple(SlowHost(name, mean_s, queued) for mean_s, name, queued in nlargest(SLOWEST_SHOWN, asked))
-
-    def _left_s(self, run_s: float) -> float | None:
-        s, c = self.settings, self.counters
-        guesses = []
-        if s.time_s is not None:
-            guesses.append(s.time_s - self.seconds())
-        if s.pages is not None and c.run_pages:
-            guesses.append((s.pages - c.totals.pages) * run_s / c.run_pages)
-        return max(0.0, min(guesses)) if guesses else None
+        return self._teller.stats(in_flight=len(self._in_flight))
 
 
 def _pace(settings: CrawlSettings) -> Pace:
@@ -446,7 +336,7 @@ def _pace(settings: CrawlSettings) -> Pace:
         delay_s=settings.delay_s,
         per_host=settings.per_host,
         ip_delay_s=settings.ip_delay_s,
-        per_ip=max(settings.per_ip, settings.per_host),
+        per_ip=settings.parallel_per_ip,
         groups=tuple(Group(*read_group(text)) for text in settings.groups),
         pages_per_host=settings.pages_per_host,
         robots=settings.robots,

@@ -63,7 +63,7 @@ class Failures:
             shard.frontier.finish(lease, UrlState.DROPPED, Reason.GUESS)
             shard.release(lease, response)
             return
-        shard.counters.failed[name] += 1
+        shard.counters.totals.failed[name] += 1
         host.row.failed += 1
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
         self._archive.put(lease, PageRow(response.status, shard.now_unix(), entry.depth), None)

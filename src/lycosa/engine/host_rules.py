@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from lycosa.engine.archive import Archive
 from lycosa.engine.failures import PATIENT_WAIT_S
-from lycosa.engine.pages import PageRow
+from lycosa.engine.pages import SITEMAP, PageRow
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
 from lycosa.fetch.retry import decide
@@ -69,8 +69,6 @@ class HostRules:
         if wait_s is None and not shard.settings.wait:
             reason = name if response.failure else Reason.ROBOTS_UNREACHABLE
             shard.events.write("host-given-up", host=host.origin, reason=reason, detail=response.detail)
-            shard.counters.failed[reason] += 1
-            host.row.failed += 1
             shard.frontier.give_up(host, reason)
             shard.release(lease, response)
             return
@@ -93,7 +91,7 @@ class HostRules:
         """Takes in what a sitemap lists; the pages count as one link away from a seed."""
         shard, depth = self._shard, lease.depth
         ticket = self._archive.keep_answer(lease, request, response)
-        self._archive.put(lease, PageRow(response.status, shard.now_unix(), depth, essence="sitemap"), ticket)
+        self._archive.put(lease, PageRow(response.status, shard.now_unix(), depth, essence=SITEMAP), ticket)
         found = sitemap.read(content(response, SITEMAP_BYTES), lease.url)
         urls = [entry.url for entry in found.entries]
         most = shard.settings.depth
@@ -103,4 +101,5 @@ class HostRules:
         elif most is None or most >= 1:
             parsed = [url.href for text in urls if (url := parse(text))]
             shard.frontier.admit(shard.sifter.sift(parsed), depth=1, now=shard.now(), origin=Origin.SITEMAP)
+        shard.counters.totals.sitemaps += 1
         shard.frontier.finish(lease, UrlState.DONE)

@@ -19,7 +19,7 @@ from lycosa.engine.reading import Following, content, followed_hrefs, location, 
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import PageStatistics
 from lycosa.frontier.frontier import Lease
-from lycosa.frontier.rows import Kind, Origin, Reason, UrlState
+from lycosa.frontier.rows import Kind, Origin, Reason, UrlRow, UrlState
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Batch, Exchange, Original, Place, Recovery
 from lycosa.web.page import Page
@@ -41,7 +41,7 @@ class Outcomes:
         self._archive, self.admission = Archive(shard), Admission(shard)
         self.mining = Mining(shard)
         self._failures, self._rules = Failures(shard, self._archive, self.mining), HostRules(shard, self._archive)
-        self.statistics, self._analysers = [PageStatistics(shard.counters), *parts.statistics], parts.analysers
+        self.statistics, self._analysers = [PageStatistics(shard.counters.totals), *parts.statistics], parts.analysers
         self._settings = s = shard.settings
         self._following = Following(
             agent=s.agent, images=s.images, obeys_nofollow=s.nofollow, max_url_bytes=s.max_url_bytes
@@ -56,7 +56,7 @@ class Outcomes:
         row.bytes += len(response.body)
         row.seconds += max(0.0, response.ended_s - response.started_s)
         self._counters.request(len(response.body))
-        self._counters.statuses[str(response.status or response.failure or "none")] += 1
+        self._counters.totals.statuses[str(response.status or response.failure or "none")] += 1
         if lease.kind is Kind.ROBOTS:
             self._rules.robots(lease, request, response)
             return
@@ -82,18 +82,19 @@ class Outcomes:
         """A redirect is a URL of its own: scope, robots and guard hold for where it leads, as for any link."""
         entry, shard = lease.entry, self._shard
         assert entry is not None
-        self._counters.totals.redirects += 1
         written = location(response)
         target = parse(written, lease.url)
         row = PageRow(response.status, shard.now_unix(), entry.depth, location=target.href if target else written)
         self._archive.put(lease, row, self._archive.keep_answer(lease, request, response))
         if target is None or entry.hops >= MOST_HOPS:
             reason = Reason.REDIRECTS if target else Reason.STATUS
-            self._counters.failed["bad-redirect" if target is None else reason] += 1
+            self._counters.totals.failed["bad-redirect" if target is None else reason] += 1
+            lease.host.row.failed += 1
             self._frontier.finish(lease, UrlState.FAILED, reason)
             return
+        self._counters.totals.redirects += 1
         self.mining.settled(lease, is_hit=False)
-        if entry.depth == 0 and entry.origin is Origin.WISH and lease.kind is Kind.PAGE:
+        if entry.depth == 0 and entry.origin in (Origin.WISH, Origin.REDIRECT) and lease.kind is Kind.PAGE:
             self.widen([target])  # where a seed leads is part of the crawl
         kept = shard.sifter.sift([target.href])
         self._frontier.admit(
@@ -124,7 +125,7 @@ class Outcomes:
         body = content(response, self._decoded_cap)
         fingerprint = document_fingerprint(body)
         first = self._documents.first_with(fingerprint)
-        if first is not None and body and first[0] == document_digest(body):
+        if first is not None and body and first[1] != key and first[0] == document_digest(body):
             self._duplicate(lease, request, response, first[1])
             return
         page = read(response, body, self._analysers)
@@ -221,14 +222,25 @@ class Outcomes:
 
     # recovery
 
-    def lost_pages(self, recovery: Recovery) -> list[tuple[str, int]]:
-        """(URL, depth) of the pages whose record is no longer whole."""
+    def take_back(self, recovery: Recovery) -> int:
+        """Queues the URLs again whose record is no longer whole, and counts them no more; returns how many."""
         if not recovery.short:
-            return []
-        state = self._shard.collection.state
-        lost = []
+            return 0
+        state, totals, lost = self._shard.collection.state, self._counters.totals, 0
         for key, packed in state.walk(Family.PAGE):
             row = unpack_page(packed)
-            if row.place and recovery.is_lost(Place.unpack(row.place)):
-                lost.append((from_key(key), row.depth))
+            if not row.place or not recovery.is_lost(Place.unpack(row.place)) or not self._is_done(key):
+                continue
+            lost += 1
+            totals.pages -= row.is_page
+            totals.redirects -= bool(row.location)
+            totals.sitemaps -= row.is_sitemap
+            totals.duplicates -= bool(row.original)
+            kind = Kind.SITEMAP if row.is_sitemap else Kind.PAGE
+            self._frontier.requeue(from_key(key), row.depth, kind=kind, pages=int(row.is_page), now=self._shard.now())
         return lost
+
+    def _is_done(self, key: bytes) -> bool:
+        """A redirect that led nowhere has a record too, but it has failed: there is nothing to fetch again."""
+        packed = self._shard.collection.state.get(Family.URL, key)
+        return packed is not None and UrlRow.unpack(packed).state is UrlState.DONE

@@ -10,6 +10,7 @@ Written by the engine in the commit that settles the URL, read by it and by the 
 import msgspec
 
 DIGEST_BYTES = 16
+SITEMAP = "sitemap"  # the essence of what is read as one, whatever its media type
 
 
 class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
@@ -37,6 +38,15 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     noindex: bool = False
     structure: tuple[str, str] = ("", "")
     codes: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    @property
+    def is_sitemap(self) -> bool:
+        return self.essence == SITEMAP
+
+    @property
+    def is_page(self) -> bool:
+        """Is it a document that counts as one, of those that are done?"""
+        return not (self.location or self.is_sitemap)
 
 
 class LinkRow(msgspec.Struct, array_like=True, omit_defaults=True):

@@ -6,7 +6,7 @@ counted by powers of two: the key is the smallest power that is not smaller.
 
 from collections import Counter
 
-from lycosa.engine.counters import Counters
+from lycosa.engine.stats import Totals
 from lycosa.records import Response
 from lycosa.web.page import Page
 
@@ -14,16 +14,16 @@ from lycosa.web.page import Page
 class PageStatistics:
     """Counts into the collection's counters."""
 
-    def __init__(self, counters: Counters) -> None:
-        self._counters = counters
+    def __init__(self, totals: Totals) -> None:
+        self._totals = totals
 
     def page(self, page: Page, response: Response) -> None:
-        counters = self._counters
-        counters.types[page.media.essence or "unknown"] += 1
+        totals = self._totals
+        totals.types[page.media.essence or "unknown"] += 1
         if page.language:
-            counters.languages[page.language.partition("-")[0].lower()] += 1
-        _count(counters.sizes, len(response.body))
-        _count(counters.links, len(page.links))
+            totals.languages[page.language.partition("-")[0].lower()] += 1
+        _count(totals.sizes, len(response.body))
+        _count(totals.links, len(page.links))
 
 
 def _count(histogram: "Counter[str]", value: int) -> None:

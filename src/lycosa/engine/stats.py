@@ -1,7 +1,14 @@
 """What a crawl can tell of itself at any moment: one record for the progress view, `status`, `--json`, tests and logs.
 
-Counts are over the whole collection unless they say "run". Filled by the engine, read by everyone else.
+`Totals` is what a collection keeps, written with every commit; `CrawlStats` adds what is true of this moment and this
+run. Invariant: every known URL is counted in exactly one place,
+
+    known = pages + redirects + sitemaps + failed + dropped + queued
+
+where `failed` and `dropped` are sums over their reasons. Filled by `engine.counters`, read by everyone else.
 """
+
+from collections import Counter
 
 import msgspec
 
@@ -14,34 +21,46 @@ class SlowHost(msgspec.Struct, frozen=True):
     queued: int
 
 
-class CrawlStats(msgspec.Struct, frozen=True, kw_only=True):
-    """A crawl at one moment.
+def _tally() -> "Counter[str]":
+    return msgspec.field(default_factory=Counter)
 
-    `pages` are documents stored (2xx), `failed` URLs given up by reason, `dropped` URLs not asked for by reason,
-    `standing` says in a sentence why nothing is moving, empty while something is.
+
+class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """Counts over the whole collection.
+
+    `pages` are documents stored, `duplicates` those among them that were known under another URL. `failed` are URLs
+    given up, `dropped` known URLs that are not asked for or not kept, `ignored` links that were never taken in, each
+    by reason; a link that stands on many pages may be ignored more than once.
     """
 
     pages: int = 0
     bytes: int = 0
     requests: int = 0
-    queued: int = 0
     known: int = 0
+    queued: int = 0
+    hosts: int = 0
     duplicates: int = 0
     redirects: int = 0
+    sitemaps: int = 0
     not_modified: int = 0
+    seconds: float = 0.0
+    failed: Counter[str] = _tally()
+    dropped: Counter[str] = _tally()
+    ignored: Counter[str] = _tally()
+    types: Counter[str] = _tally()
+    languages: Counter[str] = _tally()
+    statuses: Counter[str] = _tally()
+    sizes: Counter[str] = _tally()
+    links: Counter[str] = _tally()
+
+
+class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # type: ignore[misc]
+    """A crawl at one moment. `standing` says in a sentence why nothing is moving, empty while something is."""
+
     in_flight: int = 0
-    hosts: int = 0
     hosts_active: int = 0
     hosts_waiting: int = 0
     hosts_parked: int = 0
-    failed: dict[str, int] = {}
-    dropped: dict[str, int] = {}
-    types: dict[str, int] = {}
-    languages: dict[str, int] = {}
-    statuses: dict[str, int] = {}
-    sizes: dict[str, int] = {}
-    links: dict[str, int] = {}
-    seconds: float = 0.0
     run_seconds: float = 0.0
     run_pages: int = 0
     run_requests: int = 0

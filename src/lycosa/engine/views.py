@@ -9,8 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from lycosa.engine.counters import KEY as COUNTERS_KEY
-from lycosa.engine.counters import Totals
+from lycosa.engine.counters import load
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import filters_of
 from lycosa.engine.stats import CrawlStats
@@ -22,7 +21,7 @@ from lycosa.web.url import Url, from_key, parse, url_key
 
 
 class HostView(msgspec.Struct, frozen=True):
-    """One host for the eye."""
+    """One host for the eye. Of a host that was given up (`gave_up` says why) nothing is queued: it has failed."""
 
     host: str
     queued: int
@@ -34,11 +33,7 @@ class HostView(msgspec.Struct, frozen=True):
     address: str
     robots: str
     waits: str
-
-
-def totals(collection: Collection) -> Totals:
-    row = collection.state.get(Family.META, COUNTERS_KEY)
-    return msgspec.json.decode(row, type=Totals) if row else Totals()
+    gave_up: str
 
 
 def hosts(collection: Collection, *, now_unix: float | None = None) -> Iterator[HostView]:
@@ -48,15 +43,16 @@ def hosts(collection: Collection, *, now_unix: float | None = None) -> Iterator[
         row = unpack_host(packed)
         yield HostView(
             host=from_key(key + b"\0"),
-            queued=row.queued,
+            queued=0 if row.gave_up else row.queued,
             pages=row.pages,
             requests=row.requests,
-            failed=row.failed,
+            failed=row.failed + (row.queued if row.gave_up else 0),
             bytes=row.bytes,
             mean_s=row.seconds / row.requests if row.requests else 0.0,
             address=row.address,
             robots=_robots_words(row),
             waits=_waits(row, now),
+            gave_up=row.gave_up,
         )
 
 
@@ -69,9 +65,7 @@ def _robots_words(row: HostRow) -> str:
 
 
 def _waits(row: HostRow, now: float) -> str:
-    if row.gave_up:
-        return f"given up: {row.gave_up}"
-    if row.wait_until > now:
+    if row.wait_until > now and not row.gave_up:
         return f"until {time.strftime('%H:%M:%S', time.localtime(row.wait_until))}: {row.wait_reason}"
     return ""
 
@@ -99,7 +93,8 @@ def why(collection: Collection, text: str) -> list[str]:
     if page is not None:
         lines += _page(unpack_page(page))
     if host is not None:
-        lines.append(f"host: {host.pages:,} pages, {host.queued:,} queued, robots.txt {_robots_words(host)}")
+        queued = f"given up ({host.gave_up})" if host.gave_up else f"{host.queued:,} queued"
+        lines.append(f"host: {host.pages:,} pages, {queued}, robots.txt {_robots_words(host)}")
         if waits := _waits(host, time.time()):
             lines.append(f"host waits {waits}")
     return lines
@@ -120,7 +115,7 @@ def _known(row: UrlRow, host: HostRow | None) -> list[str]:
     depth = f"depth {row.depth}"
     if row.state is UrlState.QUEUED:
         if host is not None and host.gave_up:
-            return [f"dropped: its host was given up ({host.gave_up}); {depth}"]
+            return [f"failed: its host was given up ({host.gave_up}); {depth}"]
         return [f"queued, {depth}"]
     words = {UrlState.DONE: "done", UrlState.FAILED: "failed", UrlState.DROPPED: "dropped"}[row.state]
     return [f"{words}{f': {row.reason}' if row.reason else ''}, {depth}"]
@@ -147,23 +142,4 @@ def open_to_read(path: Path) -> Collection:
 
 def stats_of(collection: Collection) -> CrawlStats:
     """The counts of a collection, as far as they are committed."""
-    t = totals(collection)
-    return CrawlStats(
-        pages=t.pages,
-        bytes=t.bytes,
-        requests=t.requests,
-        queued=t.queued,
-        known=t.known,
-        duplicates=t.duplicates,
-        redirects=t.redirects,
-        not_modified=t.not_modified,
-        hosts=t.hosts,
-        failed=t.failed,
-        dropped=t.dropped,
-        types=t.types,
-        languages=t.languages,
-        statuses=t.statuses,
-        sizes=t.sizes,
-        links=t.links,
-        seconds=t.seconds,
-    )
+    return load(collection.state, CrawlStats)

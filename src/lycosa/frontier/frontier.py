@@ -116,6 +116,7 @@ class Frontier:
         self._due_counter = count()
         self.watchers: list[Watcher] = []
         self.known = self.queued = 0
+        self.failed: Counter[str] = Counter()  # URLs of hosts given up, by the host's reason
         self.dropped: Counter[str] = Counter()
 
     def __repr__(self) -> str:
@@ -184,7 +185,7 @@ class Frontier:
         host.add(entry, room=self._room())
         self.shelf.touch(host)
         if host.row.gave_up:
-            self.dropped[host.row.gave_up] += 1
+            self.failed[host.row.gave_up] += 1
         else:
             self.queued += 1
         for watcher in self.watchers:
@@ -197,12 +198,14 @@ class Frontier:
         ):
             self._settle(host, now)
 
-    def requeue(self, urls: Iterable[tuple[str, int]], now: float) -> None:
-        """Queues URLs again that were done but whose result is lost."""
-        for href, depth in urls:
-            key = url_key(href)
-            host = self._host(key, now)
-            self._enqueue(host, key, Entry(b"", _path(href), Kind.PAGE, depth), 0.0)
+    def requeue(self, href: str, depth: int, *, kind: Kind, pages: int, now: float) -> None:
+        """Queues a URL again that was done but whose result is lost, and with it `pages` pages of its host."""
+        key = url_key(href)
+        host = self._host(key, now)
+        host.row.pages -= pages
+        self._enqueue(host, key, Entry(b"", _path(href), kind, depth), 0.0)
+        if host.place is Place.IDLE:
+            self._settle(host, now)
 
     def credit(self, href: str) -> float:
         """What spoke for a URL that is queued, where the policy ranks."""
@@ -263,7 +266,7 @@ class Frontier:
     def _revive(self, host: Host) -> None:
         row = host.row
         self.queued += row.queued
-        self.dropped[row.gave_up] -= row.queued
+        self.failed[row.gave_up] -= row.queued
         row.gave_up, row.tries, row.robots_tries, row.wait_until = "", 0, 0, 0.0
         self.shelf.touch(host)
 
@@ -469,7 +472,7 @@ class Frontier:
             return
         host.row.gave_up = reason
         self.queued -= host.row.queued
-        self.dropped[reason] += host.row.queued
+        self.failed[reason] += host.row.queued
         for window in host.windows.values():
             window.forget()
         host.due.clear()
@@ -482,8 +485,8 @@ class Frontier:
         row = UrlRow(state, entry.depth, reason, entry.origin)
         self._put_url(host.key + KEY_END + entry.path.encode(), row)
         host.row.queued -= 1
-        if host.row.gave_up:  # counted as dropped when the host was given up
-            self.dropped[host.row.gave_up] -= 1
+        if host.row.gave_up:  # counted as failed when the host was given up
+            self.failed[host.row.gave_up] -= 1
         else:
             self.queued -= 1
         if state is UrlState.DROPPED:

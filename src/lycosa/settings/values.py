@@ -21,6 +21,7 @@ PRIVATE_NETWORKS = ("10.0.0.0/8", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/1
 PRIVATE = "private"
 NONE = "none"
 
+ONLY_HTTP = "only http and https URLs can be seeds"
 # Longer text is no URL that anything downstream would take.
 MAX_SEED_BYTES = 16_384
 # Fits the integers of TOML, JSON and the state.
@@ -36,6 +37,8 @@ _SIZE = re.compile(rf"({_NUMBER})\s?([kmgt]?)(i?)b?", re.ASCII | re.IGNORECASE)
 _PLAIN = re.compile(r"[+-]?(?:\d{1,18}\.?\d{0,18}|\.\d{1,18})(?:e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
 _PORT = re.compile(r"[0-9]{1,5}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# `mailto:`, `javascript:`: a scheme without a host. `example.org:80` and `localhost:80` are none.
+_OTHER_SCHEME = re.compile(r"(?!https?:)[A-Za-z][A-Za-z0-9+-]*:(?![0-9/])")
 _PRODUCT = re.compile(r"[A-Za-z_-]{1,64}")
 # Printable ASCII that cannot end the comment of a user agent or begin another header.
 _CONTACT = re.compile(r"https?://[!-'*-\[\]-~]{1,250}|(?:mailto:)?[!-'*-?A-\[\]-~]{1,64}@[A-Za-z0-9.-]{1,190}")
@@ -196,12 +199,14 @@ def seed(value: str) -> str:
     allowed = "it must be a URL such as https://example.org/"
     if not value or len(value) > MAX_SEED_BYTES:
         raise Unfit(allowed)
+    if _OTHER_SCHEME.match(value):
+        raise Unfit(ONLY_HTTP)
     try:
         url = URL(value if _SCHEME.match(value) else f"https://{value}")
     except ValueError:
         raise Unfit(allowed) from None
     if url.protocol not in ("http:", "https:"):
-        raise Unfit("it must begin with http:// or https://")
+        raise Unfit(ONLY_HTTP)
     if url.username or url.password:
         raise Unfit("it must not hold a user name or password, none is ever sent")
     return url.href

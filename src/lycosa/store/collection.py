@@ -13,6 +13,7 @@ Opened by the engine for writing and by every command that only looks, beside it
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import struct
@@ -170,7 +171,7 @@ class Collection:
 
 def is_collection(path: Path) -> bool:
     """True when a collection, of whatever version, was made at `path`."""
-    return (path / _MARKER).is_file()
+    return os.path.isfile(path / _MARKER)  # noqa: PTH113 -- False where Path.is_file would raise: a name too long
 
 
 def _committed_row(number: int, length: int) -> tuple[bytes, bytes]:
@@ -192,7 +193,11 @@ def _finish_creation(path: Path) -> None:
 
 
 def _require_room_for_one(path: Path) -> None:
+    _require_name(path)
     if not path.exists():
+        above = next((parent for parent in path.parents if parent.exists()), None)
+        if above is not None:
+            _require_folder(above)
         return
     _require_folder(path)
     with _reported(path, "opening the collection"):
@@ -201,12 +206,21 @@ def _require_room_for_one(path: Path) -> None:
         raise SettingsError(f"{path} is not a collection and not empty: choose a new or an empty folder")
 
 
+def _require_name(path: Path) -> None:
+    try:
+        path.stat()
+    except (OSError, ValueError) as error:  # ValueError: a null byte
+        if not isinstance(error, OSError) or error.errno == errno.ENAMETOOLONG:
+            raise SettingsError(f"{str(path)[:60]!r}… is no name for a folder: choose a shorter one") from error
+
+
 def _require_folder(path: Path) -> None:
     if not path.is_dir():
         raise SettingsError(f"{path} is a file: a collection is a folder")
 
 
 def _require_collection(path: Path) -> None:
+    _require_name(path)
     if not path.exists():
         raise SettingsError(f"there is no collection at {path}")
     _require_folder(path)

@@ -1,0 +1,49 @@
+"""The limits that the user set on a crawl as a whole: pages, bytes, time. They count over the collection, not the run.
+
+Pure but for the clock it is given. Asked by the engine before every request and a few times a second.
+"""
+
+from collections.abc import Callable
+
+from lycosa.engine.counters import Counters
+from lycosa.settings import CrawlSettings
+
+
+class Limits:
+    """What may still be done. `run_s` is the time of this run so far."""
+
+    def __init__(self, settings: CrawlSettings, counters: Counters, run_s: Callable[[], float]) -> None:
+        self._settings, self._counters, self._run_s = settings, counters, run_s
+        self._seconds_before = counters.totals.seconds
+
+    def seconds(self) -> float:
+        """Seconds that this collection has been crawled for, this run included."""
+        return self._seconds_before + self._run_s()
+
+    def reached(self) -> str:
+        """The name of the limit that is reached, or nothing."""
+        s, t = self._settings, self._counters.totals
+        if s.pages is not None and t.pages >= s.pages:
+            return "pages"
+        if s.bytes is not None and t.bytes >= s.bytes:
+            return "bytes"
+        if s.time_s is not None and self.seconds() >= s.time_s:
+            return "time"
+        return ""
+
+    def has_room(self, in_flight: int) -> bool:
+        """May one more be asked for beside those in flight?"""
+        s = self._settings
+        if in_flight >= s.transfers:
+            return False
+        return s.pages is None or self._counters.totals.pages + in_flight < s.pages
+
+    def left_s(self) -> float | None:
+        """The seconds until a limit ends the crawl, at the pace so far; None without a limit or a pace."""
+        s, run_pages = self._settings, self._counters.run_pages
+        guesses = []
+        if s.time_s is not None:
+            guesses.append(s.time_s - self.seconds())
+        if s.pages is not None and run_pages:
+            guesses.append((s.pages - self._counters.totals.pages) * self._run_s() / run_pages)
+        return max(0.0, min(guesses)) if guesses else None

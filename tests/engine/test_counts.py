@@ -1,0 +1,107 @@
+"""Every known URL is counted in one place, at every commit, whatever goes wrong on the way."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lycosa.engine.crawl import Crawl
+from lycosa.engine.engine import Engine
+from lycosa.engine.views import hosts, open_to_read, why
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.settings import DNS, DOCUMENT_TROUBLE, ROBOTS
+from lycosa.simweb.truth import truth
+from tests.engine.consistency import problems, uncounted
+from tests.engine.memory_crawl import crawl, front
+
+HEAVY = {"huge", "endless", "bomb", "deep"}  # megabytes a page: tested elsewhere
+TROUBLE = {name: 0.04 for name in DOCUMENT_TROUBLE if name not in HEAVY}
+
+
+def troubled_web(seed: int) -> SimWeb:
+    """A web on which everything goes wrong somewhere."""
+    trouble = {**TROUBLE, "unavailable": 0.2, "too-many": 0.2}
+    settings = SimSettings(
+        seed=seed,
+        hosts=12,
+        pages=400,
+        trouble=trouble,
+        robots=dict.fromkeys(ROBOTS, 0.2),
+        dns=dict.fromkeys(DNS, 0.1),
+        mirrors=0.1,
+        rtt_ms=50,
+        rtt_spread=0.5,
+    )
+    return SimWeb(settings)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"per_host": 1},
+        {"per_host": 4, "delay_s": 0.1, "pages_per_host": 20},
+        {"depth": 2, "types": ["text/html"], "exclude": ["*7*"], "robots": False, "delay_s": 0.1},
+    ],
+)
+def test_counts_of_a_troubled_crawl_add_up_at_every_commit(
+    tmp_path: Path, seed: int, settings: dict[str, object]
+) -> None:
+    web = troubled_web(seed)
+    off: list[int] = []
+
+    def watch(running: Crawl) -> None:
+        running.engine.on_commit = lambda: off.append(uncounted(running.stats()))
+
+    seeds = [front(web, host) for host in range(4)]
+    first = crawl(web, tmp_path / "c", *seeds, act=watch, pages=60, **settings)
+    second = crawl(web, tmp_path / "c", *seeds, act=watch, **settings)
+
+    assert len(off) > 10
+    assert set(off) == {0}
+    assert problems(tmp_path / "c") == []
+    assert first.stats.known <= second.stats.known
+    assert second.stats.failed.total() > 0
+
+
+def test_pages_whose_records_are_lost_are_fetched_again_and_counted_once(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=6, pages=300, seed=3, mirrors=0.2, trouble={"redirect-loop": 0.1}))
+    first = crawl(web, tmp_path / "c", front(web))
+    archive = max((tmp_path / "c" / "warc").iterdir(), key=lambda path: path.stat().st_size)
+    os.truncate(archive, archive.stat().st_size // 2)  # as a power loss leaves it
+
+    second = crawl(web, tmp_path / "c", front(web))
+
+    assert len(second.fetched()) > 50
+    assert second.stats.sitemaps == first.stats.sitemaps > 0
+    assert (second.stats.pages, second.stats.redirects) == (first.stats.pages, first.stats.redirects)
+    assert second.stats.failed == first.stats.failed
+    assert problems(tmp_path / "c") == []
+
+
+def test_host_given_up_has_nothing_queued_and_says_why(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=4, pages=100, seed=3))
+    lost = [f"http://nobody.sim:8800/{name}" for name in "abc"]
+    result = crawl(web, tmp_path / "c", front(web), *lost, scope="host")
+    with open_to_read(tmp_path / "c") as collection:
+        [view] = [view for view in hosts(collection) if "nobody" in view.host]
+        sentences = why(collection, lost[1])
+    assert result.stats.failed == {"no-such-host": 3}
+    assert (view.queued, view.failed, view.gave_up) == (0, 3, "no-such-host")
+    assert "failed: its host was given up (no-such-host); depth 0" in sentences
+    assert "host: 0 pages, given up (no-such-host), robots.txt not known yet" in sentences
+
+
+def test_crawl_with_all_transfers_in_use_sleeps_until_one_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    web = SimWeb(SimSettings(hosts=8, pages=200, seed=3, rtt_ms=200))
+    looks, start_all = 0, Engine._start_all
+
+    def counted(engine: Engine) -> None:
+        nonlocal looks
+        looks += 1
+        assert looks < 50 * (engine.stats().requests + 10)
+        start_all(engine)
+
+    monkeypatch.setattr(Engine, "_start_all", counted)
+    result = crawl(web, tmp_path / "c", front(web), transfers=2, delay_s=0.01)
+    assert set(result.fetched()) == truth(web, [front(web)], scope="any").pages
