@@ -13,11 +13,12 @@ from lycosa.fetch.decode import decode
 from lycosa.frontier.recent import Recent
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings
+from lycosa.web.joining import Joiner
 from lycosa.web.links import LinkKind
 from lycosa.web.page import ANALYSERS, Analyser, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
-from lycosa.web.url import Url, join_all, join_map, parse
+from lycosa.web.url import Url, join_map, parse
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
@@ -109,14 +110,14 @@ class Sifter:
 
     def __init__(self, filters: Sequence[UrlFilter], max_url_bytes: int, dropped: "Counter[str]") -> None:
         self.filters = list(filters)
-        self._max_url_bytes = max_url_bytes
+        self._joiner = Joiner(max_bytes=max_url_bytes)
         self._recent = Recent()
         self.dropped = dropped
 
     def wanted(self, links: LinkRow, url: str) -> list[Url]:
         """The URLs behind a document's hrefs that may be new."""
-        urls = join_all(base_of(url, links.base_href), links.hrefs, max_bytes=self._max_url_bytes)
-        return self.sift([href for href in urls if self._recent.is_new(href)])
+        urls = self._joiner.fresh(base_of(url, links.base_href), links.hrefs)
+        return self.sift([href for href in urls if self._recent.is_new(href)]) if urls else []
 
     def joined(self, links: LinkRow, url: str) -> dict[str, str]:
         """href → URL, for all of a document's hrefs that lead somewhere."""

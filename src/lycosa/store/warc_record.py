@@ -11,6 +11,7 @@ from base64 import b32encode
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import sha1
 from typing import ClassVar
 from urllib.parse import quote
@@ -23,6 +24,9 @@ from lycosa.store.warc_http import agreeing, well_formed
 
 # Measured on a 26 KB page: level 1 takes 35 µs (ratio 3.44), 2 38 µs (3.47), 3 72 µs (3.53), zlib 6 244 µs (3.76).
 _GZIP_LEVEL = 2
+# For small records (requests, metadata) it would take longer to get ready than to compress: 1.4 against 6.7 µs at level
+# 0, for 579 bytes in place of 433 of a request.
+_SMALL_LEVEL, _SMALL_BYTES = 0, 1024
 _GZIP_MEMBER = 31  # zlib's way to ask for a gzip header and trailer around a 32 KB window
 
 _HEAD = (
@@ -72,10 +76,11 @@ def exchange(
 ) -> Exchange:
     """Request, response and metadata records of one fetch; `fetched_s` is Unix time."""
     digest = sha1(response.body, usedforsecurity=False).digest()
-    block = agreeing(response.header_block, status=response.status, body_bytes=len(response.body)) + response.body
+    head = agreeing(response.header_block, status=response.status, body_bytes=len(response.body))
     extra = b"WARC-Payload-Digest: sha1:" + b32encode(digest) + b"\r\n"
     if response.truncated is not None:
         extra += b"WARC-Truncated: " + response.truncated.encode() + b"\r\n"
+    block = (head, response.body)
     members = _linked(request, response, b"response", block, extra, fetched_s=fetched_s, metadata=metadata or {})
     return Exchange(members=members, payload_sha1=digest)
 
@@ -98,21 +103,21 @@ def revisit(
         b"WARC-Profile: %b\r\nWARC-Refers-To-Target-URI: %b\r\nWARC-Refers-To-Date: %b\r\n"
         b"WARC-Payload-Digest: sha1:%b\r\n"
     ) % (profile.encode(), _uri(original.url), _date(original.fetched_s), b32encode(original.payload_sha1))
-    members = _linked(request, response, b"revisit", block, extra, fetched_s=fetched_s, metadata=metadata or {})
+    members = _linked(request, response, b"revisit", (block,), extra, fetched_s=fetched_s, metadata=metadata or {})
     return Exchange(members=members, payload_sha1=original.payload_sha1)
 
 
 def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> bytes:
     """The record a WARC file opens with: who wrote it, with what settings."""
     extra = b"WARC-Filename: " + _clean(filename) + b"\r\n"
-    return _member(b"warcinfo", _record_ids()[0], _date(created_s), extra, _FIELDS, _fields(fields))
+    return _member(b"warcinfo", _record_ids()[0], _date(created_s), extra, _FIELDS, (_fields(fields),))
 
 
 def _linked(
     request: Request,
     response: Response,
     kind: bytes,
-    block: bytes,
+    block: tuple[bytes, ...],
     extra: bytes,
     *,
     fetched_s: float,
@@ -128,29 +133,41 @@ def _linked(
         about += b"WARC-IP-Address: " + _clean(response.address) + b"\r\n"
     fellow = about + b"WARC-Concurrent-To: <urn:uuid:" + response_id + b">\r\n"
     members = [
-        _member(b"request", request_id, date, fellow, _HTTP_REQUEST, _request_block(request)),
+        _member(b"request", request_id, date, fellow, _HTTP_REQUEST, (_request_block(request),)),
         _member(kind, response_id, date, about + extra, _HTTP_RESPONSE, block),
     ]
     if metadata:
-        members.append(_member(b"metadata", metadata_id, date, fellow, _FIELDS, _fields(metadata)))
+        members.append(_member(b"metadata", metadata_id, date, fellow, _FIELDS, (_fields(metadata),)))
     return members
 
 
-def _member(kind: bytes, record_id: bytes, date: bytes, extra: bytes, content_type: bytes, block: bytes) -> bytes:
-    digest = b32encode(sha1(block, usedforsecurity=False).digest())
-    head = _HEAD % (kind, record_id, date, extra, digest, content_type, len(block))
-    member: bytes = isal_zlib.compress(b"".join((head, block, b"\r\n\r\n")), _GZIP_LEVEL, _GZIP_MEMBER)
+def _member(
+    kind: bytes, record_id: bytes, date: bytes, extra: bytes, content_type: bytes, block: tuple[bytes, ...]
+) -> bytes:
+    """One record. The block comes in pieces, so that a body is copied once: into the record."""
+    digest = sha1(block[0], usedforsecurity=False)
+    for piece in block[1:]:
+        digest.update(piece)
+    size = sum(map(len, block))
+    head = _HEAD % (kind, record_id, date, extra, b32encode(digest.digest()), content_type, size)
+    level = _GZIP_LEVEL if size > _SMALL_BYTES else _SMALL_LEVEL
+    member: bytes = isal_zlib.compress(b"".join((head, *block, b"\r\n\r\n")), level, _GZIP_MEMBER)
     return member
 
 
 def _request_block(request: Request) -> bytes:
     """The request as it was sent, rebuilt from what was set; a normalised URL always has a path."""
     authority, _, path = request.url.partition("#")[0].partition("://")[2].partition("/")
-    lines = [_clean(request.method) + b" /" + _uri(path) + b" HTTP/1.1"]
-    if not any(name.lower() == "host" for name, _ in request.headers):
-        lines.append(b"Host: " + _clean(authority.rpartition("@")[2]))
-    lines += [_clean(name) + b": " + _clean(value) for name, value in request.headers]
-    return b"\r\n".join(lines) + b"\r\n\r\n"
+    lines, names_host = _request_lines(request.headers)
+    host = b"" if names_host else b"Host: " + _clean(authority.rpartition("@")[2]) + b"\r\n"
+    return b"%b /%b HTTP/1.1\r\n%b%b\r\n" % (_clean(request.method), _uri(path), host, lines)
+
+
+@lru_cache(64)
+def _request_lines(headers: tuple[tuple[str, str], ...]) -> tuple[bytes, bool]:
+    """The header lines, the same for nearly all requests of a crawl, and whether they name the host."""
+    lines = b"".join(_clean(name) + b": " + _clean(value) + b"\r\n" for name, value in headers)
+    return lines, any(name.lower() == "host" for name, _ in headers)
 
 
 def _fields(fields: Mapping[str, str]) -> bytes:

@@ -5,8 +5,8 @@ case and punycode, everything outside ASCII escaped), without fragment and crede
 the server for the same thing as the URL it was made from: www, slashes and queries stay. Normalising twice changes
 nothing. Parsing and joining raise on no string; what takes a normalised URL or a key takes nothing else.
 
-Links go through `join_all` and `join_map`, which call ada's C functions directly (a third less time a link than its
-Python classes); text that a person or a header gave goes through `parse`.
+Links go through `join_all`, `join_map` and `web.joining`, which call ada's C functions directly (a third less time a
+link than its Python classes); text that a person or a header gave goes through `parse`.
 """
 
 import re
@@ -32,9 +32,9 @@ _LOWER_ESCAPE = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
 # Where the path of a normalised URL can begin at the earliest: after "http://" and one character.
 _HOST_END = 8
 _KEY_END = b"\0"  # never in a URL: ada escapes it
-_FETCHABLE = ("http://", "https://")
+FETCHABLE = ("http://", "https://")
 # The parser strips these from both ends of its input: a fragment may be cut off beforehand only behind something else.
-_STRIPPED = frozenset(map(chr, range(0x21)))
+STRIPPED = frozenset(map(chr, range(0x21)))
 
 
 class Url(msgspec.Struct, frozen=True, gc=False):
@@ -79,7 +79,7 @@ def serialise(text: str, base: str | None = None) -> str | None:
 
 def normalise(href: str) -> str | None:
     """What `serialise` gave in the form that is stored and fetched; None if the scheme is not http or https."""
-    if not href.startswith(_FETCHABLE):
+    if not href.startswith(FETCHABLE):
         return None
     if "#" in href:
         href = href[: href.index("#")]
@@ -96,15 +96,46 @@ def join_all(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES)
     What is not http(s), does not parse or is longer than `max_bytes` is left out. `base` is the page's URL or its
     `<base>`, already absolute.
     """
-    stems = [href if (stem := href.partition("#")[0])[-1:] in _STRIPPED else stem for href in dict.fromkeys(hrefs)]
-    return list(dict.fromkeys(_join(base, dict.fromkeys(stems), max_bytes).values()))
+    stems = dict.fromkeys(map(stem_of, hrefs))
+    return list(dict.fromkeys(join_stems(base, stems, max_bytes).values()))
 
 
 def join_map(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES) -> dict[str, str]:
     """As `join_all`, but says which href led where: href → URL; hrefs that lead nowhere are absent."""
-    stem_of = {href: href if (stem := href.partition("#")[0])[-1:] in _STRIPPED else stem for href in hrefs}
-    urls = _join(base, dict.fromkeys(stem_of.values()), max_bytes)
-    return {href: urls[stem] for href, stem in stem_of.items() if stem in urls}
+    stems = {href: stem_of(href) for href in hrefs}
+    urls = join_stems(base, dict.fromkeys(stems.values()), max_bytes)
+    return {href: urls[stem] for href, stem in stems.items() if stem in urls}
+
+
+def stem_of(href: str) -> str:
+    """A href without its fragment; with it where what is left would end differently once the parser strips it."""
+    stem = href.partition("#")[0]
+    return href if stem[-1:] in STRIPPED else stem
+
+
+def join_stems(base: str, stems: Iterable[str], max_bytes: int) -> dict[str, str]:
+    """stem → normalised URL. The inner loop of a crawl: four C calls a link, and no Python call for a plain one."""
+    parse_with_base, get_href, free, unpack = lib.ada_parse_with_base, lib.ada_get_href, lib.ada_free, ffi.unpack
+    raw_base = _utf8(base)
+    base_size = len(raw_base)
+    urls: dict[str, str] = {}
+    for stem in stems:
+        raw = stem.encode() if stem.isascii() else _utf8(stem)
+        size = len(raw)
+        if size > MAX_INPUT_BYTES:
+            continue
+        found = parse_with_base(raw, size, raw_base, base_size)
+        try:
+            href = get_href(found)
+            length = href.length
+            url = unpack(href.data, length).decode() if length else ""
+        finally:
+            free(found)
+        if "%" in url or "@" in url or "#" in url or not url.startswith(FETCHABLE):
+            url = normalise(url) or ""
+        if url and len(url) <= max_bytes:
+            urls[stem] = url
+    return urls
 
 
 def bucket_of(host: str) -> int:
@@ -133,31 +164,6 @@ def from_key(key: bytes) -> str:
     name, port, scheme = site.rsplit(":", 2)
     port = "" if int(port) == DEFAULT_PORTS[scheme] else f":{port}"
     return f"{scheme}://{_host_of_key(name)}{port}{path}"
-
-
-def _join(base: str, stems: Iterable[str], max_bytes: int) -> dict[str, str]:
-    """stem → normalised URL. The inner loop of a crawl: four C calls a link, and no Python call for a plain one."""
-    parse_with_base, get_href, free, unpack = lib.ada_parse_with_base, lib.ada_get_href, lib.ada_free, ffi.unpack
-    raw_base = _utf8(base)
-    base_size = len(raw_base)
-    urls: dict[str, str] = {}
-    for stem in stems:
-        raw = stem.encode() if stem.isascii() else _utf8(stem)
-        size = len(raw)
-        if size > MAX_INPUT_BYTES:
-            continue
-        found = parse_with_base(raw, size, raw_base, base_size)
-        try:
-            href = get_href(found)
-            length = href.length
-            url = unpack(href.data, length).decode() if length else ""
-        finally:
-            free(found)
-        if "%" in url or "@" in url or "#" in url or not url.startswith(_FETCHABLE):
-            url = normalise(url) or ""
-        if url and len(url) <= max_bytes:
-            urls[stem] = url
-    return urls
 
 
 def _without_credentials(href: str) -> str:

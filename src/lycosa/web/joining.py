@@ -1,0 +1,78 @@
+"""Joins the hrefs of page after page, and remembers what it joined a moment ago: the pages of a folder link alike.
+
+What most hrefs lead to depends on the folder of their base only, not on its last segment and query, and so the pages
+of a folder share the work: a look into a dictionary in place of a parse. Which ones: those that begin with something
+else than `?` once their fragment is gone, and name no scheme, or http and https with their slashes.
+Invariants: `join_map` gives what `web.url.join_map` gives; memory is bounded by `generation`, twice. `base` is a
+normalised URL. Called by the engine, once a page.
+"""
+
+from collections.abc import Collection, Iterable
+
+from lycosa.web.url import FETCHABLE, MAX_URL_BYTES, STRIPPED, join_stems, stem_of
+
+GENERATION = 25_000  # hrefs; both together are about 10 MB
+LONGEST = 256  # characters of a href that is remembered
+
+# A href that begins so may mean the page itself: controls and spaces are stripped, a query replaces the page's.
+_ABOUT_THE_PAGE = frozenset(map(chr, range(0x21))) | {"?"}
+
+
+class Joiner:
+    """See the module."""
+
+    def __init__(self, *, max_bytes: int = MAX_URL_BYTES, generation: int = GENERATION) -> None:
+        self._max_bytes, self._generation = max_bytes, generation
+        self._young: dict[str, dict[str, str]] = {}  # folder → stem → URL, empty where the stem leads nowhere
+        self._old: dict[str, dict[str, str]] = {}
+        self._count = 0
+
+    def __repr__(self) -> str:
+        return f"<Joiner folders={len(self._young)}+{len(self._old)} young={self._count}>"
+
+    def fresh(self, base: str, hrefs: Collection[str]) -> list[str]:
+        """The distinct URLs that `hrefs` lead to, in their order, without hrefs remembered from the same folder."""
+        known = self._folder(base)
+        heads = dict.fromkeys([href.partition("#")[0] for href in hrefs])
+        new = [head for head in heads if head not in known]
+        if new and any(head[-1:] in STRIPPED for head in new):
+            new = [stem for stem in dict.fromkeys(map(stem_of, hrefs)) if stem not in known]
+        return list(dict.fromkeys(self._join(base, new, known).values())) if new else []
+
+    def join_map(self, base: str, hrefs: Iterable[str]) -> dict[str, str]:
+        """href → URL; hrefs that lead nowhere are absent."""
+        known = self._folder(base)
+        stems = {href: stem_of(href) for href in hrefs}
+        new = [stem for stem in dict.fromkeys(stems.values()) if stem not in known]
+        urls = self._join(base, new, known) if new else {}
+        return {href: url for href, stem in stems.items() if (url := known.get(stem) or urls.get(stem))}
+
+    def _join(self, base: str, new: list[str], known: dict[str, str]) -> dict[str, str]:
+        """Joins and remembers."""
+        urls = join_stems(base, new, self._max_bytes)
+        before = len(known)
+        for stem in new:
+            if (
+                0 < len(stem) <= LONGEST
+                and stem[0] not in _ABOUT_THE_PAGE
+                and stem[-1] not in STRIPPED
+                and (":" not in stem or stem.startswith(FETCHABLE))
+            ):
+                known[stem] = urls.get(stem, "")
+        self._count += len(known) - before
+        return urls
+
+    def _folder(self, base: str) -> dict[str, str]:
+        """What is remembered of a base's folder; when enough is, what was not asked for lately is forgotten."""
+        query = base.find("?")
+        folder = base[: base.rindex("/", 0, query if query >= 0 else len(base)) + 1]
+        known = self._young.get(folder)
+        if known is None:
+            if self._count >= self._generation:
+                self._young, self._old, self._count = {}, self._young, 0
+            known = self._young[folder] = self._old.pop(folder, {})
+            self._count += len(known)
+        if len(known) >= self._generation:  # of one vast folder no more is remembered than of all others
+            self._count -= len(known)
+            known.clear()
+        return known
