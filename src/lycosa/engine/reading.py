@@ -18,7 +18,7 @@ from lycosa.web.links import LinkKind
 from lycosa.web.page import ANALYSERS, Analyser, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
-from lycosa.web.url import Url, join_map, parse
+from lycosa.web.url import Url, parse
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
@@ -121,7 +121,7 @@ class Sifter:
 
     def joined(self, links: LinkRow, url: str) -> dict[str, str]:
         """href → URL, for all of a document's hrefs that lead somewhere."""
-        return join_map(base_of(url, links.base_href), links.hrefs, max_bytes=self._max_url_bytes)
+        return self._joiner.join_map(base_of(url, links.base_href), links.hrefs)
 
     def unseen(self, urls: Sequence[str]) -> list[str]:
         """Those that were not seen a moment ago; they are noted."""
