@@ -8,13 +8,15 @@ of a site costs one addition a page.
 from collections.abc import Mapping
 
 from lycosa.engine.pages import LinkRow
+from lycosa.engine.reading import content, read
 from lycosa.engine.shard import Shard
 from lycosa.frontier.frontier import Lease
 from lycosa.frontier.policy import Ranking, Source
 from lycosa.frontier.rows import Reason
-from lycosa.records import Family
+from lycosa.records import Family, Response
 from lycosa.store import Batch
-from lycosa.web.page import Page
+from lycosa.web.page import Analyser, Page
+from lycosa.web.relevance import HEAD_BYTES
 
 EVIDENCE_MOST = 4_000  # URLs whose evidence is gathered before it goes to the frontier
 EVIDENCE_EVERY_S = 2.0
@@ -24,8 +26,8 @@ LEARNED_EVERY_S = 10.0
 class Admission:
     """Follows the links of pages. Holds the evidence that the frontier has not heard of yet."""
 
-    def __init__(self, shard: Shard) -> None:
-        self._shard, self._frontier = shard, shard.frontier
+    def __init__(self, shard: Shard, analysers: Mapping[str, Analyser] | None) -> None:
+        self._shard, self._frontier, self._analysers = shard, shard.frontier, analysers
         self._ranking = shard.frontier.policy.ranking
         self._evidence: dict[str, float] = {}
         self._told_at = self._learned_at = shard.now()
@@ -69,10 +71,19 @@ class Admission:
         if ranking.sees_all:
             self._gather(ranking, credits, set(fresh))
 
+    def read_head(self, lease: Lease, response: Response) -> None:
+        """The beginning of a page came, to judge it by before the rest is asked for."""
+        reader, credit = self._frontier.policy.head_reader, self._frontier.credit(lease.url)
+        assert reader is not None
+        if response.status == 206:
+            page = read(response, content(response, HEAD_BYTES), self._analysers)
+            credit = reader.refine(credit, page.title or "", page.text)
+        self._frontier.rejudge(lease, credit)
+
     def _gather(self, ranking: Ranking, credits: Mapping[str, float], fresh: set[str]) -> None:
         evidence, combine = self._evidence, ranking.combine
         for url, credit in credits.items():
-            if url not in fresh:
+            if credit and url not in fresh:
                 before = evidence.get(url)
                 evidence[url] = credit if before is None else combine(before, credit)
         if len(evidence) >= EVIDENCE_MOST:

@@ -33,6 +33,7 @@ from lycosa.records import Failure, Request, Response
 from lycosa.settings import CrawlSettings
 from lycosa.settings.values import read_group
 from lycosa.store import Batch, Collection
+from lycosa.web.relevance import HEAD_BYTES
 from lycosa.web.url import Url, parse
 
 COMMIT_AGAIN_S = 1.0
@@ -68,6 +69,11 @@ class Engine:
         self.events = EventLog(collection.log_path, self.now_unix)
         self._inbox = Inbox(collection.path)
         self._fields = request_fields(user_agent(settings.agent, contact=settings.contact or ""))
+        self._head_fields = (
+            *((name, value) for name, value in self._fields if name.lower() != "accept-encoding"),
+            ("Accept-Encoding", "identity"),
+            ("Range", f"bytes=0-{HEAD_BYTES - 1}"),
+        )
         self.seeds = [url for seed in settings.seeds if (url := parse(seed))]
         filters = [*filters_of(settings, self.seeds), *parts.filters]
         shard = Shard(
@@ -251,7 +257,7 @@ class Engine:
             host=lease.host.host,
             port=lease.host.port,
             address=lease.address,
-            headers=self._fields,
+            headers=self._head_fields if lease.is_head else self._fields,
             body_limit_bytes=0 if is_page else ROBOTS_BYTES if lease.kind is Kind.ROBOTS else SITEMAP_BYTES,
             takes_any_type=not is_page,
         )

@@ -29,6 +29,7 @@ from lycosa.web.url import Url, from_key, parse, url_key
 
 Listener = Callable[[str, PageRow, Page | None], None]
 MOST_HOPS = 20
+HEAD_ONLY = frozenset({206, 416})  # a part of the page, or a page that is shorter than its part
 DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
 
 
@@ -38,7 +39,7 @@ class Outcomes:
     def __init__(self, shard: Shard, parts: Parts) -> None:
         self._shard, self._frontier, self._counters = shard, shard.frontier, shard.counters
         self._documents = DocumentStore(shard.collection.state)
-        self._archive, self.admission = Archive(shard), Admission(shard)
+        self._archive, self.admission = Archive(shard), Admission(shard, parts.analysers)
         self.mining = Mining(shard)
         self._failures, self._rules = Failures(shard, self._archive, self.mining), HostRules(shard, self._archive)
         self.statistics, self._analysers = [PageStatistics(shard.counters.totals), *parts.statistics], parts.analysers
@@ -65,6 +66,10 @@ class Outcomes:
             self._failures.settle(lease, request, response, rule)
             return
         row.tries = 0
+        if lease.is_head and response.status in HEAD_ONLY:
+            self.admission.read_head(lease, response)
+            self._shard.release(lease, response)
+            return
         if response.truncated is Truncation.UNWANTED:
             self._frontier.finish(lease, UrlState.DROPPED, Reason.MEDIA_TYPE)
         elif response.status in REDIRECTS:

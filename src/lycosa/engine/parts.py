@@ -17,7 +17,8 @@ from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
 from lycosa.fetch.downloader import Accepts, ByScheme, Downloader, Limits
 from lycosa.fetch.headers import media_type
-from lycosa.frontier.policies import BREADTH, PLAIN, WALKS, PValue
+from lycosa.frontier.policies import BREADTH, PLAIN, WALKS
+from lycosa.frontier.rankings import PValue, Rank, Relevance
 from lycosa.frontier.policy import Policy, Ranking
 from lycosa.mapping.guard import AddressGuard
 from lycosa.mapping.resolver import CaresResolver, Resolver
@@ -126,6 +127,30 @@ def named_policy(settings: CrawlSettings) -> Policy:
 def pvalue_policy(_: CrawlSettings) -> Ranking:
     """The ranking `pvalue`."""
     return PValue()
+
+
+def rank_policy(_: CrawlSettings) -> Ranking:
+    """The ranking `rank`."""
+    return Rank()
+
+
+def topic_policy(settings: CrawlSettings) -> Ranking:
+    """The ranking `topic`."""
+    if settings.topic_pages:
+        return Relevance(Topic.of_pages([_text(Path(name)) for name in settings.topic_pages]))
+    if not settings.topic:
+        raise PartError('the policy topic needs words or example pages: --topic "solar power storage" or --topic-page FILE')
+    return Relevance(Topic.of_words(settings.topic))
+
+
+def _text(path: Path) -> str:
+    """The words of an example page, whatever its format."""
+    try:
+        body = path.read_bytes()
+    except OSError as error:
+        raise PartError(f"the example page {path} cannot be read: {error.strerror}") from error
+    page = analyse(body, url=path.absolute().as_uri())
+    return f"{page.title or ''} {page.text}"
 
 
 def accepts(types: Sequence[str]) -> Accepts | None:

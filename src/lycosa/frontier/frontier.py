@@ -16,7 +16,7 @@ import msgspec
 
 from lycosa.frontier.hosts import Host, Place, RobotsJob
 from lycosa.frontier.policies import BREADTH
-from lycosa.frontier.policy import Policy
+from lycosa.frontier.policy import HeadReader, Policy
 from lycosa.frontier.politeness import Group, Groups, Share
 from lycosa.frontier.queues import Queues, due_key
 from lycosa.frontier.rows import (
@@ -55,6 +55,7 @@ class Lease(msgspec.Struct, frozen=True):
     failure: Failure | None = None
     detail: str = ""
     shares: tuple[Share, ...] = ()
+    is_head: bool = False  # only the beginning is asked for
 
     @property
     def depth(self) -> int:
@@ -110,7 +111,7 @@ class Frontier:
             rows, self.turns, start, delay_s=pace.delay_s, per_host=pace.per_host, swings=policy.walk.swings
         )
         self._queues = Queues(rows, policy)
-        self._groups = Groups(pace.groups)
+        self._groups, self._head_reader = Groups(pace.groups), policy.head_reader
         self.batch: Writes | None = None
         self._pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
         self._due_counter = count()
@@ -335,8 +336,14 @@ class Frontier:
             elif self._is_full(host):
                 self._close(host, entry, UrlState.DROPPED, Reason.PAGES_PER_HOST)
             else:
-                return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry)
+                is_head = self._head_reader is not None and self._wants_head(self._head_reader, host, entry)
+                return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry, is_head=is_head)
         return None
+
+    def _wants_head(self, reader: HeadReader, host: Host, entry: Entry) -> bool:
+        if entry.has_head or entry.tries or entry.kind is not Kind.PAGE or entry.origin is Origin.WISH:
+            return False
+        return reader.wants_head(self.credit(host.origin + entry.path), host.row, host.delay_s)
 
     def _is_full(self, host: Host) -> bool:
         most = self.pace.pages_per_host
@@ -407,6 +414,22 @@ class Frontier:
         if entry is None:
             return
         self._put_off(host, entry, due_unix=due_unix, due=due, tries=min(entry.tries + counts, 255))
+
+    def rejudge(self, lease: Lease, credit: float) -> None:
+        """The head of the page was read: the URL is queued again where it belongs now."""
+        host, entry, ranking = lease.host, lease.entry, self.policy.ranking
+        assert entry is not None
+        assert ranking is not None
+        band = ranking.band(credit, host.row)
+        order = entry.order if entry.lane != DUE_LANE else host.next_sequence()
+        again = msgspec.structs.replace(entry, key=lane_start(host.key, band) + order, has_head=True)
+        self._take_out(host, entry)
+        host.row.queued -= 1
+        self._put(Family.QUEUE, again.key, again.pack())
+        host.add(again, room=self._room())
+        row = UrlRow(UrlState.QUEUED, entry.depth, origin=entry.origin, standing=Standing(band, order, credit))
+        self._put_url(host.key + KEY_END + entry.path.encode(), row)
+        self.shelf.touch(host)
 
     def _put_off(self, host: Host, entry: Entry, *, due_unix: float, due: float, tries: int) -> None:
         """Moves an entry that is in no window to the due lane."""
@@ -535,8 +558,11 @@ def _lease_of(
     *,
     entry: Entry | None = None,
     job: RobotsJob | None = None,
+    is_head: bool = False,
 ) -> Lease:
-    return Lease(host, kind, host.origin + path, mapped.address, entry, job, mapped.failure, mapped.detail, shares)
+    return Lease(
+        host, kind, host.origin + path, mapped.address, entry, job, mapped.failure, mapped.detail, shares, is_head
+    )
 
 
 def _path(url: str) -> str:

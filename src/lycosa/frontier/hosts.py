@@ -113,6 +113,7 @@ class Host:
         self.row.queued += 1
         self.available += 1
         self.pending[entry.key] = entry
+        self.out.discard(entry.key)
         self.window(entry.lane).add(entry, room)
 
     def remove(self, entry_key: bytes, band: int) -> None:

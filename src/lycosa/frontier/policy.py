@@ -6,7 +6,7 @@ frontier: they never see a clock, a slot or a delay, so that none of them can br
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -62,6 +62,19 @@ class Ranking(Protocol):
     def load(self, learned: bytes) -> None: ...
 
 
+@runtime_checkable
+class HeadReader(Protocol):
+    """A ranking that would rather look at a page's head before it asks for the page, where that is cheaper."""
+
+    def wants_head(self, credit: float, host: HostRow, delay_s: float) -> bool:
+        """Is it worth a request to this host to know more of a URL?"""
+        ...
+
+    def refine(self, credit: float, title: str, text: str) -> float:
+        """What speaks for a URL whose page begins so."""
+        ...
+
+
 class Walk(msgspec.Struct, frozen=True):
     """How a band is gone through: in the order of discovery, or `by_path`, leftmost leaf first or to and fro
     (`swings`). `steps`: no host gives a second URL before all that can have given one, or this many have; 0: no steps.
@@ -82,6 +95,10 @@ class Policy(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         return "+".join(part.name for part in (self.ranking, self.walk) if part and part.name)
+
+    @property
+    def head_reader(self) -> HeadReader | None:
+        return self.ranking if isinstance(self.ranking, HeadReader) else None
 
     @property
     def slack(self) -> int:

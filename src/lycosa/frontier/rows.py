@@ -144,7 +144,7 @@ _ENTRY = struct.Struct(">BHBB")
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A queued URL as its host's queue has it."""
+    """A queued URL as its host's queue has it. `has_head`: the head of the page was read, to judge it by."""
 
     key: bytes
     path: str
@@ -153,9 +153,10 @@ class Entry(msgspec.Struct, frozen=True):
     tries: int = 0
     hops: int = 0
     origin: Origin = Origin.LINK
+    has_head: bool = False
 
     def pack(self) -> bytes:
-        row = _ENTRY.pack(self.kind | self.origin << 4, min(self.depth, 65_535), self.tries, self.hops)
+        row = _ENTRY.pack(self.kind | self.has_head << 3 | self.origin << 4, min(self.depth, 65_535), self.tries, self.hops)
         path = self.path.encode()
         return row if self.order == path else row + path
 
@@ -163,7 +164,7 @@ class Entry(msgspec.Struct, frozen=True):
     def unpack(cls, key: bytes, row: bytes) -> "Entry":
         kind, depth, tries, hops = _ENTRY.unpack_from(row)
         path = row[_ENTRY.size :] or order_of(key)
-        return cls(key, path.decode(), Kind(kind & 15), depth, tries, hops, Origin(kind >> 4))
+        return cls(key, path.decode(), Kind(kind & 7), depth, tries, hops, Origin(kind >> 4), bool(kind & 8))
 
     @property
     def order(self) -> bytes:

@@ -1,0 +1,168 @@
+"""The built-in rankings: `pvalue` (Y3, Y4), `rank` (importance while crawling) and `topic` (Y2).
+
+Each sorts a host's URLs into bands by what speaks for them: the number of links to a URL, the importance that flowed to
+it, or the relevance that its links promise. The arithmetic of the last two is in `frontier.importance` and
+`web.relevance`; here it is put into the form that the frontier asks for.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from lycosa.frontier import importance
+from lycosa.frontier.importance import Importance
+from lycosa.frontier.policy import Source
+from lycosa.frontier.rows import HostRow
+from lycosa.web import relevance
+from lycosa.web.relevance import Topic
+
+TYPICAL_LINKS = 20.0  # on a page of a host of which nothing is known yet
+SAMPLE = 999  # pvalues that the cuts between the lists are taken from
+PAGES_ENOUGH = 10  # of a host, to know how large its pages are
+REQUEST_BYTES, LINE_BYTES_S = 1_000, 100_000  # what a request costs, and a second of a host's turn
+SLACK = 1  # a URL is held back for one that is two bands better: see docs/decisions/0007-bands-and-holding-back.md
+
+
+def pvalue(forward_links: float, back_links: float, age: float) -> float:
+    """Y3: a page that leads to many others and that few point to goes first, the more so as the crawl grows older."""
+    return forward_links - age * back_links
+
+
+def three_lists(ranked: Mapping[str, float]) -> tuple[list[str], list[str], list[str]]:
+    """Y4: names sorted by their pvalue, cut at round(n/3) and round(2n/3)."""
+    names = sorted(ranked, key=lambda name: -ranked[name])
+    first, second = round(len(names) / 3), round(2 * len(names) / 3)
+    return names[:first], names[first:second], names[second:]
+
+
+class PValue:
+    """Y3 with Y4's three lists. What speaks for a URL is BkLK, the number of links to it; FwdLK is its host's mean.
+
+    The age grows from 0 to 1 as the crawl has done more of what it knows. The cuts between the lists are those of the
+    last `SAMPLE` pvalues; a URL changes its list when another link to it is found.
+    """
+
+    name = "pvalue"
+    bands = 3
+    takes: tuple[int, ...] = (1, 1, 1, 1, 2, 2, 3)
+    slack: int | None = None
+    sees_all = True
+
+    def __init__(self) -> None:
+        self._age = 0.0
+        self._sample: deque[float] = deque(maxlen=SAMPLE)
+        self._cuts = (0.0, 0.0)
+
+    def __repr__(self) -> str:
+        return f"<PValue age={self._age:.2f} cuts={self._cuts}>"
+
+    def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+        return [1.0] * len(urls)
+
+    def combine(self, credit: float, more: float) -> float:
+        return credit + more
+
+    def band(self, credit: float, host: HostRow) -> int:
+        forward = host.links / host.pages if host.pages else TYPICAL_LINKS
+        value = pvalue(forward, credit, self._age)
+        self._sample.append(value)
+        upper, lower = self._cuts
+        return 1 if value >= upper else 2 if value >= lower else 3
+
+    def matured(self, done: int, known: int) -> None:
+        self._age = done / known if known else 0.0
+        if self._sample:
+            values = sorted(self._sample, reverse=True)
+            self._cuts = (values[len(values) // 3], values[2 * len(values) // 3])
+
+    def dump(self) -> bytes:
+        return msgspec.msgpack.encode(list(self._sample))
+
+    def load(self, learned: bytes) -> None:
+        self._sample.extend(msgspec.msgpack.decode(learned, type=list[float]))
+
+
+class Rank:
+    """Importance while crawling: what speaks for a URL is the cash that has flowed to it along links."""
+
+    name = "rank"
+    bands = importance.BANDS
+    takes: tuple[int, ...] = ()
+    slack: int | None = SLACK
+    sees_all = True
+
+    def __init__(self) -> None:
+        self._importance: Importance[str] = Importance()
+
+    def __repr__(self) -> str:
+        return f"<Rank {self._importance!r}>"
+
+    def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+        cash = source.credit or (importance.SEED_CASH if source.depth == 0 else 0.0)
+        self._importance.spread(cash, urls)
+        given = self._importance.take()
+        return [given.get(url, 0.0) for url in urls]
+
+    def combine(self, credit: float, more: float) -> float:
+        return credit + more
+
+    def band(self, credit: float, host: HostRow) -> int:
+        return self.bands - self._importance.band(credit)
+
+    def matured(self, done: int, known: int) -> None:
+        pass
+
+    def dump(self) -> bytes:
+        i = self._importance
+        return msgspec.msgpack.encode((i.pages, i.usual, i.root, i.coin))
+
+    def load(self, learned: bytes) -> None:
+        i = self._importance
+        i.pages, i.usual, i.root, i.coin = msgspec.msgpack.decode(learned, type=tuple[int, float, float, float])
+
+
+class Relevance:
+    """Y2: what speaks for a URL is the relevance to a topic that the best link to it promises."""
+
+    name = "topic"
+    bands = relevance.BANDS
+    takes: tuple[int, ...] = ()
+    slack: int | None = SLACK
+    sees_all = False
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+
+    def __repr__(self) -> str:
+        return f"<Relevance {self._topic!r}>"
+
+    def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+        found = self._topic.read(
+            source.url, title=source.title, text=source.text, predicted=source.credit if source.credit else None
+        )
+        return self._topic.links(anchors, urls, parent=found)
+
+    def wants_head(self, credit: float, host: HostRow, delay_s: float) -> bool:
+        page_bytes = host.bytes / host.requests if host.requests >= PAGES_ENOUGH else 0.0
+        return relevance.head_pays(
+            self._topic.expected(credit), page_bytes=page_bytes, request_bytes=REQUEST_BYTES + LINE_BYTES_S * delay_s
+        )
+
+    def refine(self, credit: float, title: str, text: str) -> float:
+        return self._topic.refine(credit, title=title, text=text)
+
+    def combine(self, credit: float, more: float) -> float:
+        return max(credit, more)
+
+    def band(self, credit: float, host: HostRow) -> int:
+        return self.bands - self._topic.band(credit)
+
+    def matured(self, done: int, known: int) -> None:
+        pass
+
+    def dump(self) -> bytes:
+        return self._topic.dump()
+
+    def load(self, learned: bytes) -> None:
+        self._topic.load(learned)
