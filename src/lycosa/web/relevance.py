@@ -1,0 +1,270 @@
+"""Relevance to a topic (Y2): of a page when it is there, of a link before the page is fetched.
+
+    topic = Topic.of_words("solar power storage")       or Topic.of_pages([text, …])
+    relevance = topic.read(url, title=…, text=…, predicted=…)      every fetched page: judged, and learned from
+    predictions = topic.links(anchors, urls, parent=relevance)      its links, in one call
+    actual = topic.expected(prediction)                             what pages so predicted turned out to be
+
+A page is judged by the topic's own words only, plus at most `BORROWED` by words that came to stand beside them: what is
+learned moves the order of the queue, and cannot drag the topic elsewhere. A link is judged by log-odds: the standing of
+its folder, host, parent and siblings, plus the evidence of the words in its anchor and URL. All numbers are in 0..1.
+
+Pure: no I/O, no clock. Memory is bounded by the constants here and in `lexicon`. Called by the topic policy.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from math import exp, log
+from urllib.parse import unquote
+
+from lycosa.web.lexicon import Lexicon
+from lycosa.web.track_record import LEAST, MOST, Calibration, Ledger
+from lycosa.web.words import forms, words
+
+HEAD_CHARS, BODY_CHARS = 300, 700  # of a page's text: its beginning, and from a third on, past the navigation
+URL_CHARS = 256  # of a URL, an anchor or a folder; traps make them long
+SATURATION = 1.5  # occurrences that count as half of very many
+TITLE_WORTH = 3  # occurrences in the text that one in the title or a heading is worth
+OFTEN = 4  # occurrences of a word on a page that has it often
+ENOUGH = 4  # of the topic's words: a page with so many of them is on the topic, however many there are
+EXAMPLE_WORDS = 40
+BORROWED = 0.3  # the most that learned words add to a page's relevance
+JUDGED_WORDS = slice(60, 100)  # the words of a page looked at for that, past most navigation
+LEARN_FROM, LEARN_AT_LEAST = 0.5, 0.2  # a page is an example from this relevance on; less where the topic is rare
+LOCALITY = 0.5  # how far the page behind a link takes after the page it is on
+FOLDERS, HOSTS = 10_000, 5_000  # remembered, in each of two generations
+FOLDER_DOUBT, HOST_DOUBT = 2.0, 4.0  # pages: with so many of its own, half of the prior is its own
+KEPT_LINKS = 20_000  # links whose words' evidence is remembered: a site repeats most of its links on every page
+WORDS_WORTH = 0.5  # of their evidence: the words of a link say the same thing more than once
+LARGE = 6.0  # log-odds: beyond it a prediction is as good as certain
+NOTHING = (0.0, 0)  # sum and number of outcomes where there are none
+BANDS = 8
+HEAD_BYTES = 4_096
+DOUBTFUL = (0.05, 0.75)  # predictions after which a look at the head may tell something
+HEAD_DOUBT = 15  # words: with so many read of a page, half of the judgement is its own
+
+
+class Topic:
+    """One topic and all that was learned of it."""
+
+    def __init__(self, wished: Iterable[str]) -> None:
+        self._roots = {form: word for word in wished for form in forms(word)}
+        self._forms: dict[str, list[str]] = {}
+        for form, root in self._roots.items():
+            self._forms.setdefault(root, []).append(form)
+        self.lexicon = Lexicon(self._roots)
+        self._folders, self._hosts = Ledger(FOLDERS), Ledger(HOSTS)
+        self._calibration = Calibration()
+        self._evidence, self._edition = _Evidence(self.lexicon), 0
+        self._read, self._relevance_sum = 0, 0.0
+        self._rarities: dict[str, float] = {}
+        self._enough, self._rarities_at = 1.0, -10
+
+    @classmethod
+    def of_words(cls, text: str) -> "Topic":
+        """The topic of a few words; ValueError if there is none among them."""
+        wished = dict.fromkeys(words(text))
+        if not wished:
+            raise ValueError(f"a topic needs at least one word, {text!r} has none")
+        return cls(wished)
+
+    @classmethod
+    def of_pages(cls, texts: Sequence[str]) -> "Topic":
+        """The topic of example pages: their most frequent words, long ones first; stop words show while crawling."""
+        found = Counter[str]()
+        for text in texts:
+            found.update({word: min(count, 20) for word, count in Counter(words(text)).items() if not word.isdigit()})
+        ranked = sorted(found, key=lambda word: (-found[word] * min(len(word), 8), word))
+        topic = cls.of_words(" ".join(ranked[:EXAMPLE_WORDS]))
+        for text in texts:
+            topic.lexicon.count(set(words(text)), is_relevant=True)
+        return topic
+
+    def __repr__(self) -> str:
+        return f"<Topic {' '.join(self._forms)!r} {self.lexicon!r}>"
+
+    # pages
+
+    def page(self, *, title: str = "", headings: str = "", text: str = "") -> float:
+        """The relevance of a page. Nothing is learned."""
+        return self._judge(words(f"{title} {headings}"), _sample(text))
+
+    def read(
+        self, url: str, *, title: str = "", headings: str = "", text: str = "", predicted: float | None = None
+    ) -> float:
+        """The relevance of a fetched page, from which its words, folder, host and prediction are learned.
+
+        `predicted` is what `links` said of it, if anybody remembers.
+        """
+        names, body = words(f"{title} {headings}"), _sample(text)
+        relevance = self._judge(names, body)
+        self._relevance_sum += relevance
+        self._read += 1
+        if self.lexicon.wants(self._read):
+            usual = self._relevance_sum / self._read
+            is_example = relevance >= max(LEARN_AT_LEAST, min(LEARN_FROM, 2 * usual))
+            self.lexicon.count({*names, *body, *_url_words(url)}, is_relevant=is_example)
+        self._folders.add(_folder(url), relevance)
+        self._hosts.add(_host(url), relevance)
+        if predicted is not None:
+            self._calibration.add(predicted, relevance)
+        return relevance
+
+    def _judge(self, names: list[str], body: list[str]) -> float:
+        roots, found = self._roots, dict[str, float]()
+        for word in filter(roots.__contains__, body):
+            found[roots[word]] = found.get(roots[word], 0.0) + 1
+        for word in filter(roots.__contains__, names):
+            found[roots[word]] = found.get(roots[word], 0.0) + TITLE_WORTH
+        own = 0.0
+        if found:
+            rarities = self._known_rarities()
+            own = sum(rarities[root] * count / (count + SATURATION) for root, count in found.items())
+            own = min(1.0, own / self._enough)
+        if own >= 1.0 or not self.lexicon.relevant:
+            return own
+        return own + (1 - own) * BORROWED * self._borrowed(set(names), body)
+
+    def _borrowed(self, found: set[str], body: list[str]) -> float:
+        """The mean evidence of a page's words; its title alone is asked where that speaks against it."""
+        weight = self.lexicon.__getitem__
+        if sum(map(weight, found)) < 0:
+            return 0.0
+        found.update(body[JUDGED_WORDS])
+        return max(0.0, min(1.0, sum(map(weight, found)) / (len(found) + 1)))
+
+    def _known_rarities(self) -> dict[str, float]:
+        """The rarity of each of the topic's words, worked out anew now and then."""
+        pages = self.lexicon.pages
+        if not self._rarities_at <= pages < self._rarities_at * 1.1 + 4:
+            self._rarities = {root: self.lexicon.rarity(alike) for root, alike in self._forms.items()}
+            best = sorted(self._rarities.values(), reverse=True)[:ENOUGH]
+            self._enough = max(0.02, sum(best)) * OFTEN / (OFTEN + SATURATION)
+            self._rarities_at = pages
+        return self._rarities
+
+    # links
+
+    def links(self, anchors: Sequence[str], urls: Sequence[str], *, parent: float) -> list[float]:
+        """The predicted relevance of the pages behind the links of one page, whose own relevance is `parent`."""
+        if not urls:
+            return []
+        if self.lexicon.edition != self._edition or len(self._evidence) > KEPT_LINKS:
+            self._edition = self.lexicon.edition
+            self._evidence.clear()
+        pairs = [self._evidence[f"{anchor}\n{url}"] for anchor, url in zip(anchors, urls, strict=True)]
+        priors = self._priors({folder for folder, _ in pairs}, parent)
+        found = []
+        for folder, evidence in pairs:
+            odds = priors[folder] + evidence
+            found.append(1 / (1 + exp(-odds)) if -LARGE < odds < LARGE else LEAST if odds < 0 else MOST)
+        return found
+
+    def link(self, anchor: str, url: str, *, parent: float) -> float:
+        """The predicted relevance of the page behind one link."""
+        return self.links([anchor], [url], parent=parent)[0]
+
+    def _priors(self, folders: set[str], parent: float) -> dict[str, float]:
+        """Log-odds by folder before the link's words: what its host and the page it is on say, then what it shows."""
+        records = {folder: self._folders.get(folder) for folder in folders}
+        usual = self.lexicon.share
+        near = _log_odds(_expected(parent, usual, [record for record in records.values() if record]))
+        at_hosts, priors = dict[str, float](), dict[str, float]()
+        for folder, record in records.items():
+            host = folder[: folder.find("/", 8)]
+            odds = at_hosts.get(host)
+            if odds is None:
+                total, count = self._hosts.get(host) or NOTHING
+                odds = at_hosts[host] = (near + _log_odds((total + HOST_DOUBT * usual) / (count + HOST_DOUBT))) / 2
+            if record is not None:
+                total, count = record
+                odds = _log_odds((total + FOLDER_DOUBT / (1 + exp(-odds))) / (count + FOLDER_DOUBT))
+            priors[folder] = odds
+        return priors
+
+    def expected(self, predicted: float) -> float:
+        """What pages with this prediction turned out to be, on the mean: the prediction, corrected by its outcomes."""
+        return self._calibration.actual(predicted)
+
+    def band(self, predicted: float) -> int:
+        """The band of a queue for a link, `BANDS` - 1 the best: steps of log-odds, so that neighbours differ alike.
+
+        Of the prediction as it is: corrected ones run together wherever little came of them, and bands need order only.
+        """
+        return max(0, min(BANDS - 1, int(_log_odds(predicted) + 5)))
+
+    # the head of a page, read before the page
+
+    def refine(self, predicted: float, *, title: str = "", text: str = "") -> float:
+        """The prediction after a look at a page's head: its title and the text that came with it."""
+        names, body = words(title), words(text)
+        judged = self._judge(names, body)
+        trust = (TITLE_WORTH * len(names) + len(body)) / (TITLE_WORTH * len(names) + len(body) + HEAD_DOUBT)
+        return predicted + trust * (judged - predicted)
+
+
+def head_pays(
+    expected: float, *, page_bytes: float | None, head_bytes: int = HEAD_BYTES, request_bytes: float = 1_000
+) -> bool:
+    """Whether reading a page's head first is cheaper than the page, `page_bytes` being the host's mean page, if known.
+
+    Only in doubt: a page that is likely on the topic is fetched whole, one that is hardly so is put off unseen.
+
+    `request_bytes` is what a request costs beside its body: headers, and what the line could carry while a turn of the
+    host is used up. With a long delay that is far more than a page, and no head is worth a turn.
+    """
+    if page_bytes is None or not DOUBTFUL[0] <= expected <= DOUBTFUL[1]:
+        return False
+    spared = (1 - expected) * (page_bytes + request_bytes)
+    return head_bytes + request_bytes < spared
+
+
+def _log_odds(share: float) -> float:
+    share = LEAST if share < LEAST else MOST if share > MOST else share
+    return log(share / (1 - share))
+
+
+def _sample(text: str) -> list[str]:
+    """The words a page is judged by; two parts, since folding is fastest where a part is all ASCII."""
+    if len(text) <= HEAD_CHARS + BODY_CHARS:
+        return words(text)
+    start = max(HEAD_CHARS, len(text) // 3)
+    return words(text[:HEAD_CHARS]) + words(text[start : start + BODY_CHARS])
+
+
+def _folder(url: str) -> str:
+    path = url.partition("?")[0]
+    return path[: path.rfind("/") + 1][:URL_CHARS]
+
+
+def _host(url: str) -> str:
+    return url[: url.find("/", 8)]
+
+
+def _expected(parent: float, usual: float, siblings: list[tuple[float, int]]) -> float:
+    """What a page links to: pages like itself, and like what is known of the places its links lead to."""
+    expected = usual + LOCALITY * (parent - usual)
+    if not siblings:
+        return expected
+    mean = sum([total for total, _ in siblings]) / sum([count for _, count in siblings])
+    return (expected * FOLDER_DOUBT + mean * len(siblings)) / (FOLDER_DOUBT + len(siblings))
+
+
+def _url_words(url: str) -> list[str]:
+    return words(unquote(url[:URL_CHARS]) if "%" in url else url[:URL_CHARS])
+
+
+class _Evidence(dict[str, tuple[str, float]]):
+    """Anchor, line end, URL → the URL's folder, and the evidence of all the words, each counted once."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        super().__init__()
+        self._weight = lexicon.__getitem__
+
+    def __missing__(self, key: str) -> tuple[str, float]:
+        text = key[-2 * URL_CHARS :]
+        found = set(words(unquote(text) if "%" in text else text))
+        value = (_folder(key[key.rfind("\n") + 1 :]), WORDS_WORTH * sum(map(self._weight, found)))
+        if len(key) <= 2 * URL_CHARS:
+            self[key] = value
+        return value
