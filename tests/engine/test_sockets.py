@@ -35,7 +35,7 @@ def test_crawl_over_sockets_reaches_the_truth_politely(tmp_path: Path) -> None:
         pages = asyncio.run(main())
     web = SimWeb(SimSettings(hosts=8, pages=600, seed=3, port=ready.port))
     html = {page.url for page in pages if page.content_type == "text/html"}
-    assert html == truth(web, [seed], scope="any").pages
+    assert html == truth(web, [seed], scope="any", mine="ancestors").pages
     assert len(pages) == len({page.url for page in pages})
     assert audit_log(log, Rules(delay_s=0.01)).is_clean
     front = next(page for page in pages if page.url == seed)
@@ -80,7 +80,7 @@ def test_leaving_the_block_early_stops_and_commits(tmp_path: Path) -> None:
         before, after = asyncio.run(some()), asyncio.run(rest())
     web = SimWeb(SimSettings(hosts=8, pages=600, seed=3, port=ready.port))
     assert 0 < before < after
-    assert after >= len(truth(web, [seed], scope="any").pages)
+    assert after >= len(truth(web, [seed], scope="any", mine="ancestors").pages)
 
 
 def test_statistics_and_filters_of_ones_own_are_asked(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from lycosa.frontier.frontier import Lease, Pace
 from lycosa.frontier.policies import PLAIN, policy_of
-from lycosa.frontier.rankings import PValue, pvalue, three_lists
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.politeness import Group
+from lycosa.frontier.rankings import PValue, pvalue, three_lists
 from lycosa.frontier.rows import HostRow, UrlState
 from lycosa.web.url import Url, parse
 

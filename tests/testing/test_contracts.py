@@ -10,7 +10,7 @@ from lycosa.engine.crawl import Crawl
 from lycosa.engine.parts import named_part
 from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader
-from lycosa.frontier.rankings import PValue, Rank
+from lycosa.frontier.rankings import PValue
 from lycosa.mapping.resolver import CaresResolver
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb

@@ -79,7 +79,14 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         sitemaps: Annotated[bool | None, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps [yes].")] = None,
         policy: Annotated[
             str | None,
-            typer.Option(metavar="NAME", help="What goes first: breadth, pvalue, top-window, leaf-window [breadth]."),
+            typer.Option(metavar="NAME", help="breadth, rank, pvalue, top-window or leaf-window goes first [breadth]."),
+        ] = None,
+        topic: Annotated[
+            str | None, typer.Option(metavar="WORDS", help="Pages about this go first: 'solar power storage'.")
+        ] = None,
+        topic_pages: Annotated[
+            list[str] | None,
+            typer.Option("--topic-page", metavar="FILE", help="Pages like this one go first. Repeatable."),
         ] = None,
         mine: Annotated[
             str | None,

@@ -187,6 +187,7 @@ class Outcomes:
         self._tell(row, lease.url, None)
 
     def _count_page(self, lease: Lease) -> None:
+        self.mining.page(lease)
         lease.host.row.pages += 1
         self._counters.page()
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -18,13 +19,14 @@ from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
 from lycosa.fetch.downloader import Accepts, ByScheme, Downloader, Limits
 from lycosa.fetch.headers import media_type
 from lycosa.frontier.policies import BREADTH, PLAIN, WALKS
-from lycosa.frontier.rankings import PValue, Rank, Relevance
 from lycosa.frontier.policy import Policy, Ranking
+from lycosa.frontier.rankings import PValue, Rank, Relevance
 from lycosa.mapping.guard import AddressGuard
 from lycosa.mapping.resolver import CaresResolver, Resolver
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings
-from lycosa.web.page import Analyser, Page
+from lycosa.web.page import Analyser, Page, analyse
+from lycosa.web.relevance import Topic
 from lycosa.web.scope import UrlFilter
 from lycosa.web.wildcard import matches, pieces_of
 
@@ -115,6 +117,8 @@ def usual_parts(
 def named_policy(settings: CrawlSettings) -> Policy:
     """The policy that the settings name: a ranking, a walk, or both as `ranking+walk`."""
     first, _, second = settings.policy.partition("+")
+    if first in WALKS and not second and (settings.topic or settings.topic_pages):  # a topic ranks
+        first, second = "topic", first
     if first in WALKS:
         if second:
             raise PartError(f"{first!r} does not rank, so it cannot be combined with {second!r}; write RANKING+WALK")
@@ -139,7 +143,7 @@ def topic_policy(settings: CrawlSettings) -> Ranking:
     if settings.topic_pages:
         return Relevance(Topic.of_pages([_text(Path(name)) for name in settings.topic_pages]))
     if not settings.topic:
-        raise PartError('the policy topic needs words or example pages: --topic "solar power storage" or --topic-page FILE')
+        raise PartError("the policy topic needs words or an example page: --topic WORDS or --topic-page FILE")
     return Relevance(Topic.of_words(settings.topic))
 
 

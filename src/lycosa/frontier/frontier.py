@@ -84,9 +84,13 @@ class FrontierStats(msgspec.Struct, frozen=True):
 
 
 class Watcher(Protocol):
-    """Whoever wants to hear of URLs that are new, and of those that are not asked for."""
+    """Whoever wants to hear of URLs that are new, and has a say in which are asked for."""
 
     def queued(self, host: Host, entry: Entry) -> None: ...
+
+    def drops(self, host: Host, entry: Entry) -> Reason | None:
+        """Why a URL whose turn has come is not asked for after all."""
+        ...
 
     def dropped(self, host: Host, entry: Entry, reason: Reason) -> None: ...
 
@@ -335,6 +339,8 @@ class Frontier:
                 self._close(host, entry, UrlState.DROPPED, Reason.ROBOTS)
             elif self._is_full(host):
                 self._close(host, entry, UrlState.DROPPED, Reason.PAGES_PER_HOST)
+            elif reason := next(filter(None, (watcher.drops(host, entry) for watcher in self.watchers)), None):
+                self._close(host, entry, UrlState.DROPPED, reason)
             else:
                 is_head = self._head_reader is not None and self._wants_head(self._head_reader, host, entry)
                 return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry, is_head=is_head)

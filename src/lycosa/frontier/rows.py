@@ -156,15 +156,16 @@ class Entry(msgspec.Struct, frozen=True):
     has_head: bool = False
 
     def pack(self) -> bytes:
-        row = _ENTRY.pack(self.kind | self.has_head << 3 | self.origin << 4, min(self.depth, 65_535), self.tries, self.hops)
+        flags = self.kind | self.has_head << 3 | self.origin << 4
+        row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops)
         path = self.path.encode()
         return row if self.order == path else row + path
 
     @classmethod
     def unpack(cls, key: bytes, row: bytes) -> "Entry":
-        kind, depth, tries, hops = _ENTRY.unpack_from(row)
+        flags, depth, tries, hops = _ENTRY.unpack_from(row)
         path = row[_ENTRY.size :] or order_of(key)
-        return cls(key, path.decode(), Kind(kind & 7), depth, tries, hops, Origin(kind >> 4), bool(kind & 8))
+        return cls(key, path.decode(), Kind(flags & 7), depth, tries, hops, Origin(flags >> 4), bool(flags & 8))
 
     @property
     def order(self) -> bytes:
@@ -197,6 +198,8 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     address_until: float = 0.0
     waits: int = 0  # entries in the due lane
     links: int = 0  # found on its pages
+    folders_tried: int = 0  # guesses of folders, and how many were there
+    folders_found: int = 0
 
 
 _encode = msgspec.msgpack.Encoder().encode

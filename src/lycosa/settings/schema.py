@@ -147,8 +147,12 @@ class Order(_Group):
     policy: Annotated[
         str,
         _by(v.text),
-        _says("A walk (breadth, top-window, leaf-window), a ranking (pvalue), or RANKING+WALK."),
+        _says("A walk (breadth, top-window, leaf-window), a ranking (pvalue, rank, topic), or RANKING+WALK."),
     ] = "breadth"
+    topic: Annotated[str, _by(v.text), _says("Words of a topic: pages about it go first.")] = ""
+    topic_pages: Annotated[
+        tuple[str, ...], _by(v.each(v.text)), _says("Files with example pages of the topic, in place of words.")
+    ] = ()
     mine: Annotated[
         Literal["off", "ancestors", "all"],
         _by(v.one_of("off", "ancestors", "all")),
