@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from lycosa.frontier import trie as trie_module
 from lycosa.frontier.runs import RUN_KEYS
 from lycosa.frontier.segment import Segment
-from lycosa.frontier.sieve import Sieve, hashes
+from lycosa.frontier.sieve import Marks, Sieve
 from lycosa.frontier.trie import UrlTrie, prefix_end
 from lycosa.web.url import url_key
 
@@ -181,7 +181,10 @@ def test_key_with_a_separator_in_it_is_not_taken_for_two_neighbours() -> None:
 
 def test_sieve_lets_every_known_key_through_and_few_others() -> None:
     known = [b"/known/%d" % number for number in range(5_000)]
-    sieve = Sieve([hashes(known[:3_000]), hashes(known[3_000:])])
+    marks = Marks()
+    marks.add(known[:3_000])
+    marks.add(known[3_000:])
+    sieve = Sieve(marks)
 
     passed = sum(sieve.may_have(b"/unknown/%d" % number) for number in range(5_000))
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import zstandard
 
-from lycosa.frontier.sieve import Sieve, hashes
+from lycosa.frontier.sieve import Marks, Sieve
 
 # 128 keys are about 10 KB: a key costs 6.5 bytes and a look 11 µs. 64 keys cost a byte more and 9 µs, 256 half a byte
 # less and 16 µs (2 M documentation URLs).
@@ -55,12 +55,13 @@ class Segment:
         firsts: list[bytes] = []
         blocks: list[bytes] = []
         counts: list[int] = []
-        marks = []
+        marks = Marks()
         for keys in _regrouped(runs):
-            marks.append(hashes(keys))
+            marks.add(keys)
             for part, raw in _joined(keys):
                 firsts.append(part[0])
-                blocks.append(_compress(raw))
+                # Copied: what zstd returns was cut down from a buffer for the worst case, and leaves a hole behind it.
+                blocks.append(bytes(memoryview(_compress(raw))))
                 counts.append(len(part))
         return cls(firsts, blocks, counts, Sieve(marks))
 
