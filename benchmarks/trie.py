@@ -207,7 +207,8 @@ class Scenario:
         clock.time("at or after", trie.at_or_after, unknown)
         clock.time("before", trie.before, unknown)
         clock.time("add", trie.add, unknown)
-        clock.time("discard", trie.discard, unknown)
+        clock.time("discard, just added", trie.discard, unknown)
+        clock.time("discard, from a segment", trie.discard, some)
 
     def others(self) -> None:
         keys, each = self.keys, len(self.keys)
