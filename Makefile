@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-profile bench-simweb clean
+.PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-profile bench-simweb bench-trie clean
 
 crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -18,7 +18,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench:                     ## every scenario in turn, to the last even if one falls short; half an hour
-	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-simweb
+	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-simweb bench-trie
 
 bench-site: $(READY)       ## one site as fast as it goes, beside Scrapy and the floor; ARGS=--quick for a small one
 	$(BIN)/python -m benchmarks.site $(ARGS)
@@ -37,6 +37,9 @@ bench-profile: $(READY)    ## where the time of bench-site goes, function by fun
 
 bench-simweb: $(READY)     ## pages a second and memory of the simulated web, driven by wrk
 	$(BIN)/python -m benchmarks.simweb
+
+bench-trie: $(READY)       ## two million real URLs: bytes a URL in memory and on disk, and what a question costs
+	$(BIN)/python -m benchmarks.trie $(ARGS)
 
 # A copied or moved folder needs its own environment: the stamp remembers where it was made.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))

@@ -45,7 +45,7 @@ def test_tree_for_the_eye_is_bounded_and_in_columns(crawled: tuple[Web, Path]) -
     assert known[0] == max(known)
 
 
-def test_tree_beside_a_running_crawl_reads_what_is_committed(crawled: tuple[Web, Path], tmp_path: Path) -> None:
+def test_tree_beside_a_running_crawl_reads_what_is_committed(tmp_path: Path) -> None:
     with simulated_web(tmp_path, "--hosts", "3", "--pages", "600") as web:
         crawl = started(*web.crawl(tmp_path / "c", "--time", "20", "--quiet", delay="0.05"))
         try:

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from lycosa.frontier import trie as trie_module
 from lycosa.frontier.runs import RUN_KEYS
 from lycosa.frontier.segment import Segment
+from lycosa.frontier.sieve import Marks, Sieve
 from lycosa.frontier.trie import UrlTrie, prefix_end
 from lycosa.web.url import url_key
 
@@ -176,6 +177,20 @@ def test_key_with_a_separator_in_it_is_not_taken_for_two_neighbours() -> None:
     assert b"a\nb" not in trie
     assert not trie.discard(b"b\nc")
     assert trie.add(b"a\nb")
+
+
+def test_sieve_lets_every_known_key_through_and_few_others() -> None:
+    known = [b"/known/%d" % number for number in range(5_000)]
+    marks = Marks()
+    marks.add(known[:3_000])
+    marks.add(known[3_000:])
+    sieve = Sieve(marks)
+
+    passed = sum(sieve.may_have(b"/unknown/%d" % number) for number in range(5_000))
+
+    assert all(map(sieve.may_have, known))
+    assert passed < 5_000 * 0.04  # 2.4 % by the formula
+    assert sieve.size_bytes() == 5_000
 
 
 def test_segments_stay_few_and_double_in_size() -> None:

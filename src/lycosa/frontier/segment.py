@@ -2,7 +2,8 @@
 
 Sorted URLs share their beginnings with their neighbours, so a block of them compresses as a trie would store it:
 what repeats is one reference. A block is its keys between separators, `⏎key⏎key⏎`, under zstd; the separator is a byte
-that none of its keys has. Search is by native calls: one bisection of the index, one block decompressed, one `find`.
+that none of its keys has. Search is by native calls: one bisection of the index, one block decompressed, one `find`;
+a sieve saves most unknown keys from it.
 
 Invariants: keys are distinct and ascend within and across blocks, and never change. Removing marks a key as gone;
 a block whose last key goes is released. `rank` counts without a walk. Used by `lycosa.frontier.trie` only.
@@ -15,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 import zstandard
+
+from lycosa.frontier.sieve import Marks, Sieve
 
 # 128 keys are about 10 KB: a key costs 6.5 bytes and a look 11 µs. 64 keys cost a byte more and 9 µs, 256 half a byte
 # less and 16 µs (2 M documentation URLs).
@@ -37,10 +40,10 @@ class Spot(NamedTuple):
 class Segment:
     """Sorted distinct keys. Made by `Segment.of`."""
 
-    __slots__ = ("_blocks", "_firsts", "_gone", "_live", "_opened", "_raw", "live", "size")
+    __slots__ = ("_blocks", "_firsts", "_gone", "_live", "_opened", "_raw", "_sieve", "live", "size")
 
-    def __init__(self, firsts: list[bytes], blocks: list[bytes], counts: list[int]) -> None:
-        self._firsts, self._blocks = firsts, blocks
+    def __init__(self, firsts: list[bytes], blocks: list[bytes], counts: list[int], sieve: Sieve) -> None:
+        self._firsts, self._blocks, self._sieve = firsts, blocks, sieve
         self._live = np.array(counts, dtype=np.uint32)  # keys of each block that are not gone
         self._gone: dict[int, int] = {}  # block → a bit for every key that is gone
         self._opened, self._raw = -1, b""  # the block that was read last: neighbours are asked for together
@@ -52,15 +55,20 @@ class Segment:
         firsts: list[bytes] = []
         blocks: list[bytes] = []
         counts: list[int] = []
+        marks = Marks()
         for keys in _regrouped(runs):
+            marks.add(keys)
             for part, raw in _joined(keys):
                 firsts.append(part[0])
-                blocks.append(_compress(raw))
+                # Copied: what zstd returns was cut down from a buffer for the worst case, and leaves a hole behind it.
+                blocks.append(bytes(memoryview(_compress(raw))))
                 counts.append(len(part))
-        return cls(firsts, blocks, counts)
+        return cls(firsts, blocks, counts, Sieve(marks))
 
     def find(self, key: bytes) -> Spot | None:
         """Where the key lies, also if it is gone; None if it is not here."""
+        if not self._sieve.may_have(key):
+            return None
         block = bisect_right(self._firsts, key) - 1
         if block < 0 or not self._blocks[block]:
             return None
@@ -140,7 +148,9 @@ class Segment:
         """The memory that the segment takes, by Python's own account, the block that is open not counted."""
         lists = sys.getsizeof(self._firsts) + sys.getsizeof(self._blocks) + sys.getsizeof(self._gone)
         texts = sum(map(sys.getsizeof, self._firsts)) + sum(map(sys.getsizeof, self._blocks))
-        return lists + texts + sum(map(sys.getsizeof, self._gone.values())) + self._live.nbytes
+        return (
+            lists + texts + sum(map(sys.getsizeof, self._gone.values())) + self._live.nbytes + self._sieve.size_bytes()
+        )
 
     def __repr__(self) -> str:
         return f"<Segment {self.live:,} of {self.size:,} keys in {len(self._blocks):,} blocks>"
