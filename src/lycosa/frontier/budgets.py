@@ -1,0 +1,246 @@
+"""Budgets by path pattern: which families of a host's URLs go on, which are slowed, which are given up as traps.
+
+Nothing here knows a trap by name. A page is *dull* when it says nothing new: its document or text was on this host
+before; or its family gets ever deeper (each page a link further from the start than the last) and its text differs
+from an earlier one in numbers only, or is next to nothing in the same frame. A family has credit: a page with something
+to say earns three, a dull one costs one (two, where nothing was earned and the host repeats itself). Without credit it
+waits, twice as long after every dull page; after `MOST_WAITS` in a row it is dropped. A good page ends that.
+
+Pure: `now` is an argument (wall clock: waits outlive a restart). Memory a host: `MOST_FAMILIES` families, `MOST_TEXTS`
+texts seen once and `MOST_REFRAINS` seen again. `ask` before a request, `note` after it; `is_dropped` when a URL is
+about to be queued.
+"""
+
+from collections import OrderedDict
+from enum import IntEnum, StrEnum
+
+import msgspec
+import xxhash
+
+from lycosa.frontier.pattern import fold
+
+FIRST_WAIT_S, MOST_WAITS = 60.0, 4  # 60, 120, 240, 480 seconds, then dropped
+START, MOST_CREDIT = 3, 64
+MOST_FAMILIES, MOST_TEXTS, MOST_REFRAINS = 128, 192, 64
+STORED_FAMILIES, STORED_REFRAINS = 32, 48  # about 1.3 KB
+TINY_CHARS = 100
+DEEPER_SHARE = 0.25  # links further from the start for every page of the family
+DEEPER_LEAST = 3  # links; a family of a few levels is no chain
+NOTORIOUS = 4  # times that a text was seen; before, it is forgiven for the new URLs beside it
+
+_DIGITS = b"0123456789"
+
+
+class Judgement(IntEnum):
+    """What a page adds to its family's credit."""
+
+    GOOD = 3
+    NEUTRAL = 0
+    DULL = -1
+    NOTORIOUS = -2
+
+
+class Do(StrEnum):
+    """What to do with a URL."""
+
+    GO = "go"
+    WAIT = "wait"
+    DROP = "drop"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """With `WAIT` the seconds; with `WAIT` and `DROP` the pattern to blame."""
+
+    do: Do
+    wait_s: float = 0.0
+    pattern: str = ""
+
+
+GO = Verdict(Do.GO)
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What a fetched page looks like to a budget: see `sight`."""
+
+    depth: int
+    text: int
+    bare: int
+    shape: int
+    is_tiny: bool
+    is_copy: bool = False
+    fresh: int = 0
+
+
+def sight(
+    *, text: str, images: str, structure: str, digest: bytes, depth: int, is_copy: bool = False, fresh: int = 0
+) -> Sight:
+    """`text` is the page's, `images` the references of its images in one string: a picture is content too. Where there
+    is neither (a PDF, an archive), the `digest` of the document speaks for it.
+
+    `is_copy`: this host has the same document under another URL. `fresh`: how many URLs became known by this page that
+    are neither of its own pattern nor of one that is slowed (`PatternBudgets.counts`).
+    """
+    encoded, frame = text.encode("utf-8", "surrogatepass"), images.encode("utf-8", "surrogatepass")
+    bare = encoded.translate(None, _DIGITS)
+    if not encoded and not frame:
+        encoded = bare = digest
+    return Sight(
+        depth,
+        _hash(encoded + frame),
+        _hash(bare + frame),
+        _hash(structure.encode("utf-8", "surrogatepass")),
+        0 < len(text) < TINY_CHARS and not frame,
+        is_copy,
+        fresh,
+    )
+
+
+class Family(msgspec.Struct, array_like=True):
+    """One pattern of a host. `waits` counts the dull pages since the credit ran out."""
+
+    first_depth: int
+    pages: int = 0
+    dull: int = 0
+    credit: int = START
+    waits: int = 0
+    until: float = 0.0
+
+    @property
+    def is_slowed(self) -> bool:
+        return self.credit <= 0
+
+    @property
+    def is_dropped(self) -> bool:
+        return self.waits > MOST_WAITS
+
+    def is_ever_deeper(self, depth: int) -> bool:
+        grown = depth - self.first_depth
+        return grown >= DEEPER_LEAST and grown >= self.pages * DEEPER_SHARE
+
+
+class BudgetRow(msgspec.Struct, array_like=True, omit_defaults=True):
+    """A host's budgets as they are stored."""
+
+    families: list[tuple[int, Family]] = []
+    refrains: list[tuple[int, int]] = []
+
+
+class PatternBudgets:
+    """The budgets of one host."""
+
+    def __init__(self) -> None:
+        self._families: OrderedDict[int, Family] = OrderedDict()  # by the hash of the pattern, the latest last
+        self._texts: OrderedDict[int, None] = OrderedDict()  # hashes of texts and frames seen once
+        self._refrains: OrderedDict[int, int] = OrderedDict()  # of those seen again, with how often
+
+    def __repr__(self) -> str:
+        slowed = sum(family.is_slowed for family in self._families.values())
+        return f"<PatternBudgets families={len(self._families)} slowed={slowed}>"
+
+    def ask(self, path: str, now: float) -> Verdict:
+        """May this URL be asked for now? A slowed family gets one request at the end of every wait."""
+        pattern = fold(path)
+        family = self._families.get(_key(pattern))
+        if family is None or not family.is_slowed:
+            return GO
+        if family.is_dropped:
+            return Verdict(Do.DROP, 0.0, pattern)
+        if now < family.until:
+            return Verdict(Do.WAIT, family.until - now, pattern)
+        family.until = now + FIRST_WAIT_S * 2**family.waits
+        return GO
+
+    def is_dropped(self, path: str) -> bool:
+        """Is this URL's family given up? For URLs about to be queued."""
+        family = self._families.get(_key(fold(path)))
+        return family is not None and family.is_dropped
+
+    def counts(self, path: str, pattern: str) -> bool:
+        """Does a new URL speak for the page of `pattern` that it was found on? See `Sight.fresh`."""
+        own = fold(path)
+        family = self._families.get(_key(own))
+        return own != pattern and (family is None or not family.is_slowed)
+
+    def note(self, path: str, page: Sight, now: float) -> bool:
+        """A page was fetched; returns whether it was dull."""
+        family = self._family(_key(fold(path)), page.depth)
+        family.pages += 1
+        judgement = self._judge(family, page)
+        family.credit = max(0, min(MOST_CREDIT, family.credit + judgement))
+        if judgement > 0:
+            family.waits = 0
+        elif judgement < 0:
+            family.dull += 1
+            if family.is_slowed:
+                family.until = now + FIRST_WAIT_S * 2**family.waits
+                family.waits += 1
+        return judgement < 0
+
+    def is_known_text(self, page: Sight) -> bool:
+        """Was this text on the host before? For judging a guess: an error page is no find."""
+        return page.is_copy or page.text in self._texts or page.text in self._refrains
+
+    def _family(self, key: int, depth: int) -> Family:
+        family = self._families.get(key)
+        if family is None:
+            family = self._families[key] = Family(depth)
+            if len(self._families) > MOST_FAMILIES:
+                self._forget()
+        self._families.move_to_end(key)
+        return family
+
+    def _forget(self) -> None:
+        """The oldest family that nothing speaks against; if there is none, the oldest."""
+        harmless = next((key for key, family in self._families.items() if not family.dull), None)
+        self._families.pop(harmless if harmless is not None else next(iter(self._families)))
+
+    def _judge(self, family: Family, page: Sight) -> Judgement:
+        seen = self._count(page.text)
+        if seen >= NOTORIOUS:  # a family that has earned something may have its empty pages
+            return Judgement.NOTORIOUS if family.credit <= START else Judgement.DULL
+        if page.is_copy or seen:
+            return Judgement.NEUTRAL if page.fresh else Judgement.DULL
+        has_same_words = bool(self._count(page.bare ^ 1))
+        has_same_frame = page.is_tiny and bool(self._count(page.shape ^ 2))
+        if (has_same_words or has_same_frame) and family.is_ever_deeper(page.depth):
+            return Judgement.DULL
+        return Judgement.NEUTRAL if has_same_words else Judgement.GOOD
+
+    def _count(self, text: int) -> int:
+        """How often it was seen before; the one not seen for longest is forgotten, those seen once sooner."""
+        if text in self._refrains:
+            self._refrains[text] += 1
+            self._refrains.move_to_end(text)
+            return self._refrains[text] - 1
+        if text in self._texts:
+            del self._texts[text]
+            self._refrains[text] = 2
+            if len(self._refrains) > MOST_REFRAINS:
+                self._refrains.popitem(last=False)
+            return 1
+        self._texts[text] = None
+        if len(self._texts) > MOST_TEXTS:
+            self._texts.popitem(last=False)
+        return 0
+
+    # keeping
+
+    def pack(self) -> BudgetRow:
+        """The part worth keeping: the families that something speaks against, the texts seen more than once."""
+        dull = [item for item in self._families.items() if item[1].dull][-STORED_FAMILIES:]
+        return BudgetRow(dull, list(self._refrains.items())[-STORED_REFRAINS:])
+
+    @classmethod
+    def unpack(cls, row: BudgetRow) -> "PatternBudgets":
+        budgets = cls()
+        budgets._families.update(row.families)
+        budgets._refrains.update(row.refrains)
+        return budgets
+
+
+def _key(pattern: str) -> int:
+    return _hash(pattern.encode("utf-8", "surrogatepass"))
+
+
+def _hash(text: bytes) -> int:
+    return xxhash.xxh3_64_intdigest(text)

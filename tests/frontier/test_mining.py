@@ -1,0 +1,137 @@
+"""Mining finds what nobody links to, and a guess pays."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lycosa.frontier.mining import MOST_OPEN, MOST_SERIES, Found, Guess, Mine, Miner, MinerRow, Origin
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.layout import Place
+from sim_crawl import SimCrawl
+
+
+def explore(miner: Miner, there: set[str], known: set[str]) -> list[Guess]:
+    """All guesses of a miner on a host that has exactly the paths `there`."""
+    made = []
+    while guesses := miner.guesses(4):
+        for guess in guesses:
+            if guess.path in known:
+                miner.settle(guess.path, Found.KNOWN)
+                continue
+            made.append(guess)
+            miner.settle(guess.path, Found.HIT if guess.path in there else Found.MISS)
+    return made
+
+
+def mined(there: set[str], known: set[str], level: Mine = Mine.ALL) -> list[Guess]:
+    miner = Miner(level)
+    for path in sorted(known):
+        miner.learn(path)
+    return explore(miner, there, known)
+
+
+def test_series_is_extended_in_both_directions_until_it_ends() -> None:
+    there = {f"/page{n}.html" for n in range(1, 30)}
+    guesses = mined(there, {"/", "/page7.html", "/page9.html"})
+    found = {guess.path for guess in guesses} & there
+    assert found == there - {"/page7.html", "/page9.html"}
+    assert len(guesses) <= len(found) + 4
+
+
+def test_gap_inside_and_at_the_end_is_crossed_when_the_series_has_paid() -> None:
+    there = {f"/vol{n}/" for n in range(1, 30) if n not in (5, 20, 21)}
+    guesses = mined(there, {"/", "/vol1/", "/vol12/"})
+    assert {guess.path for guess in guesses} & there == there - {"/vol1/", "/vol12/"}
+
+
+def test_zero_padding_is_learned_from_a_member() -> None:
+    there = {f"/photo-{n:02d}.html" for n in range(1, 13)}
+    guesses = mined(there, {"/", "/photo-11.html", "/photo-08.html"})
+    assert {guess.path for guess in guesses} & there == there - {"/photo-11.html", "/photo-08.html"}
+
+
+def test_dates_roll_over() -> None:
+    there = {"/2024/02/28/", "/2024/02/29/", "/2024/03/01/", "/2024/03/02/"}
+    guesses = mined(there, {"/", "/2024/02/", "/2024/", "/2024/02/28/", "/2024/03/", "/2024/03/01/"})
+    assert {"/2024/02/29/", "/2024/03/02/"} <= {guess.path for guess in guesses}
+
+
+def test_host_of_unrelated_numbers_gets_few_guesses() -> None:
+    known = {"/"} | {f"/news/{n * 7919 % 99_991}.html" for n in range(500)}
+    known |= {f"/item-{n * 7919 % 99_991}/about-{word}.html" for n, word in enumerate("abcdefghijklmnopqrstuvw")}
+    assert len(mined({*known, "/news/"}, known)) <= 30
+
+
+def test_folders_without_index_stop_being_guessed() -> None:
+    known = {"/"} | {f"/users/name{chr(97 + n)}/photo.jpg" for n in range(26)}
+    guesses = mined(known, known, Mine.ANCESTORS)
+    assert 1 <= len(guesses) <= 6
+    assert all(guess.origin is Origin.ANCESTOR for guess in guesses)
+
+
+def test_guess_carries_origin_pattern_and_source() -> None:
+    miner = Miner(Mine.ALL)
+    miner.learn("/a/page7.html")
+    guesses = {guess.path: guess for guess in miner.guesses(8)}
+    assert guesses["/a/"] == Guess("/a/", Origin.ANCESTOR, "/*/", "/a/page7.html")
+    assert guesses["/a/page8.html"] == Guess("/a/page8.html", Origin.SERIES, "/a/page#.html", "/a/page7.html")
+
+
+@pytest.mark.parametrize(("level", "origins"), [(Mine.OFF, set()), (Mine.ANCESTORS, {Origin.ANCESTOR})])
+def test_levels_say_which_guesses_are_made(level: Mine, origins: set[Origin]) -> None:
+    assert {guess.origin for guess in mined(set(), {"/a/b/page7.html"}, level)} == origins
+
+
+@given(st.lists(st.tuples(st.text("/ab01-?=&%", max_size=24), st.booleans()), max_size=60), st.integers(0, 2**32))
+def test_no_guess_is_made_twice_whatever_is_learned_and_found(events: list[tuple[str, bool]], chance: int) -> None:
+    miner, made = Miner(Mine.ALL), list[str]()
+    for path, is_there in events:
+        miner.learn("/" + path)
+        for guess in miner.guesses(3):
+            made.append(guess.path)
+            miner.settle(guess.path, Found.HIT if is_there and chance >> len(made) % 32 & 1 else Found.MISS)
+    assert len(made) == len(set(made))
+
+
+def test_memory_and_row_are_bounded() -> None:
+    miner = Miner(Mine.ALL)
+    for n in range(5_000):
+        miner.learn(f"/section-{n * 31 % 977}/folder-{n % 89}/word{chr(97 + n % 26)}-{n}.html")
+        for guess in miner.guesses(1):
+            miner.settle(guess.path, Found.HIT if n % 3 else Found.MISS)
+    assert len(miner._series) <= MOST_SERIES
+    assert len(msgspec.msgpack.encode(miner.pack())) <= 3_000
+    assert len(miner.guesses(1_000)) <= MOST_OPEN
+
+
+def test_row_brings_back_a_miner_that_goes_on_where_it_was() -> None:
+    there = {f"/page{n}.html" for n in range(1, 30)}
+    miner = Miner(Mine.ALL)
+    for path in ("/", "/page7.html", "/page9.html"):
+        miner.learn(path)
+    before = miner.guesses(1)[0].path
+    miner.settle(before, Found.HIT)
+    row = msgspec.msgpack.decode(msgspec.msgpack.encode(miner.pack()), type=MinerRow)
+    after = explore(Miner.unpack(row, Mine.ALL), there, set())
+    assert before not in {guess.path for guess in after}
+    assert {guess.path for guess in after} & there == there - {before, "/page7.html", "/page9.html"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "hosts", "pages"), [(1, 10, 3_000), (2, 10, 3_000), (3, 1, 3_000)])
+def test_simulated_web_gives_up_its_unlinked_pages_cheaply(seed: int, hosts: int, pages: int) -> None:
+    web = SimWeb(SimSettings(seed=seed, hosts=hosts, pages=pages))
+    layout = web.layout
+    places = [
+        Place(host, index, page)
+        for host in range(hosts)
+        for index in range(layout.folder_count(host))
+        for page in range(1 + layout.folder(host, index).articles + layout.folder(host, index).series)
+    ]
+    unlinked = {(place.host, layout.path_of(place)) for place in places if not layout.is_linked(place)}
+    crawl = SimCrawl(web, mine=Mine.ALL).run(range(hosts))
+    found = {(fetch.host, fetch.path) for fetch in crawl.fetches if fetch.status == 200} & unlinked
+    guesses = sum(fetch.guess is not None for fetch in crawl.fetches)
+    assert len(found) >= 0.8 * len(unlinked) > 300
+    assert guesses <= 1.3 * len(found)
