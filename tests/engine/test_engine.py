@@ -147,7 +147,10 @@ def test_pages_that_come_odd_do_not_stop_the_crawl(tmp_path: Path) -> None:
 def test_hosts_whose_rules_cannot_be_had_are_not_crawled(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=8, pages=400, seed=3, robots={"error": 0.4}))
     result = crawl(web, tmp_path / "c", *(front(web, host) for host in range(8)))
-    assert set(result.fetched()) == truth(web, [front(web, host) for host in range(8)], scope="any", mine="ancestors").pages
+    assert (
+        set(result.fetched())
+        == truth(web, [front(web, host) for host in range(8)], scope="any", mine="ancestors").pages
+    )
     assert audit(web.settings, result.entries, Rules()).is_clean
     assert result.stats.failed["robots-unreachable"] > 0
     assert result.stats.queued == 0
@@ -156,7 +159,10 @@ def test_hosts_whose_rules_cannot_be_had_are_not_crawled(tmp_path: Path) -> None
 def test_names_that_fail_are_told(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=8, pages=400, seed=3, dns={"servfail": 0.4}))
     result = crawl(web, tmp_path / "c", *(front(web, host) for host in range(8)))
-    assert set(result.fetched()) == truth(web, [front(web, host) for host in range(8)], scope="any", mine="ancestors").pages
+    assert (
+        set(result.fetched())
+        == truth(web, [front(web, host) for host in range(8)], scope="any", mine="ancestors").pages
+    )
     assert set(result.stats.failed) == {"dns"}
 
 

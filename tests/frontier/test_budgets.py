@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sim_crawl import SimCrawl
 
 from lycosa.frontier.budgets import (
     FIRST_WAIT_S,
@@ -23,7 +24,6 @@ from lycosa.frontier.parameters import ParameterRow, Parameters
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.traps import without_session
 from lycosa.simweb.truth import truth
-from sim_crawl import SimCrawl
 
 TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
 

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sim_crawl import SimCrawl
 
 from lycosa.frontier.mining import MOST_OPEN, MOST_SERIES, Found, Guess, Mine, Miner, MinerRow, Origin
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import Place
-from sim_crawl import SimCrawl
 
 
 def explore(miner: Miner, there: set[str], known: set[str]) -> list[Guess]:

@@ -17,6 +17,7 @@ from lycosa.records import Family, Response
 from lycosa.store import Batch
 from lycosa.web.page import Analyser, Page
 from lycosa.web.relevance import HEAD_BYTES
+from lycosa.web.url import Url
 
 EVIDENCE_MOST = 4_000  # URLs whose evidence is gathered before it goes to the frontier
 EVIDENCE_EVERY_S = 2.0
@@ -39,17 +40,18 @@ class Admission:
     def __repr__(self) -> str:
         return f"<Admission {self._frontier.policy.name} evidence={len(self._evidence)}>"
 
-    def follow(self, lease: Lease, links: LinkRow, page: Page | None) -> None:
-        """A page was fetched: its links are taken in, one step deeper."""
+    def follow(self, lease: Lease, links: LinkRow, page: Page | None) -> list[Url]:
+        """A page was fetched: its links are taken in, one step deeper; returns the URLs that were new."""
         limit, depth = self._shard.settings.depth, lease.depth
         if limit is not None and depth >= limit:
             self._shard.counters.totals.ignored[Reason.DEPTH] += len(links.hrefs)
-        elif self._ranking is not None:
-            self._follow_ranked(self._ranking, lease, links, page)
-        elif wanted := self._shard.sifter.wanted(links, lease.url):
-            self._frontier.admit(wanted, depth=depth + 1, now=self._shard.now())
+            return []
+        if self._ranking is not None:
+            return self._follow_ranked(self._ranking, lease, links, page)
+        wanted = self._shard.sifter.wanted(links, lease.url)
+        return self._frontier.admit(wanted, depth=depth + 1, now=self._shard.now()) if wanted else []
 
-    def _follow_ranked(self, ranking: Ranking, lease: Lease, links: LinkRow, page: Page | None) -> None:
+    def _follow_ranked(self, ranking: Ranking, lease: Lease, links: LinkRow, page: Page | None) -> list[Url]:
         sifter = self._shard.sifter
         written = sifter.joined(links, lease.url)
         words = dict(zip(page.links.hrefs, page.links.anchors, strict=True)) if page else {}
@@ -64,12 +66,11 @@ class Admission:
         urls = list(anchors)
         credits = dict(zip(urls, ranking.fetched(source, urls, list(anchors.values())), strict=True))
         fresh = sifter.unseen(urls)
-        if kept := sifter.sift(fresh):
-            self._frontier.admit(
-                kept, depth=lease.depth + 1, now=self._shard.now(), credits=[credits[url.href] for url in kept]
-            )
         if ranking.sees_all:
             self._gather(ranking, credits, set(fresh))
+        kept = sifter.sift(fresh)
+        worth = [credits[url.href] for url in kept]
+        return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now(), credits=worth)
 
     def read_head(self, lease: Lease, response: Response) -> None:
         """The beginning of a page came, to judge it by before the rest is asked for."""

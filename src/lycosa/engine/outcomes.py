@@ -9,9 +9,11 @@ from functools import partial
 
 from lycosa.engine.admission import Admission
 from lycosa.engine.archive import Archive
+from lycosa.engine.budgets import Budgets
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.failures import Failures, rule_of
 from lycosa.engine.host_rules import REDIRECTS, HostRules
+from lycosa.engine.minds import Minds
 from lycosa.engine.mining import Mining
 from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
 from lycosa.engine.parts import Parts
@@ -19,6 +21,7 @@ from lycosa.engine.reading import Following, content, followed_hrefs, location, 
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import PageStatistics
 from lycosa.frontier.frontier import Lease
+from lycosa.frontier.mining import Mine
 from lycosa.frontier.rows import Kind, Origin, Reason, UrlRow, UrlState
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Batch, Exchange, Original, Place, Recovery
@@ -40,7 +43,8 @@ class Outcomes:
         self._shard, self._frontier, self._counters = shard, shard.frontier, shard.counters
         self._documents = DocumentStore(shard.collection.state)
         self._archive, self.admission = Archive(shard), Admission(shard, parts.analysers)
-        self.mining = Mining(shard)
+        minds = Minds(shard.collection.state, Mine(shard.settings.mine))
+        self.mining, self.budgets = Mining(shard, minds), Budgets(shard, minds)
         self._failures, self._rules = Failures(shard, self._archive, self.mining), HostRules(shard, self._archive)
         self.statistics, self._analysers = [PageStatistics(shard.counters.totals), *parts.statistics], parts.analysers
         self._settings = s = shard.settings
@@ -145,11 +149,12 @@ class Outcomes:
         if hrefs:
             self._shard.committer.batch.put(Family.LINK, key, pack(links))
         lease.host.row.links += len(links.hrefs)
-        self.admission.follow(lease, links, page)
+        new = self.admission.follow(lease, links, page)
+        is_news = self.budgets.page(lease, page, new)
         self._count_page(lease)
         for part in self.statistics:
             part.page(page, response)
-        self.mining.settled(lease, is_hit=200 <= response.status < 300 and first is None)
+        self.mining.settled(lease, is_hit=is_news)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, page)
 
@@ -179,9 +184,9 @@ class Outcomes:
         self._archive.put(lease, row, self._archive.keep(made))
         self._counters.totals.duplicates += 1
         self.mining.settled(lease, is_hit=False)
-        links = self._documents.links(original_key)
-        if links is not None:
-            self.admission.follow(lease, links, None)
+        new = self.admission.follow(lease, self._documents.links(original_key) or LinkRow(()), None)
+        if original is not None:
+            self.budgets.copy(lease, original, new)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
@@ -220,11 +225,13 @@ class Outcomes:
             self._shard.committer.announce(partial(listener, url, row, page))
 
     def before_commit(self, batch: Batch) -> None:
-        self.mining.before_commit(batch)
+        self.mining.before_commit()
+        self.budgets.before_commit(batch)
         self.admission.before_commit(batch)
 
     def committed(self) -> None:
         self._documents.committed()
+        self.budgets.committed()
 
     # recovery
 

@@ -88,8 +88,8 @@ class Watcher(Protocol):
 
     def queued(self, host: Host, entry: Entry) -> None: ...
 
-    def drops(self, host: Host, entry: Entry) -> Reason | None:
-        """Why a URL whose turn has come is not asked for after all."""
+    def judge(self, host: Host, entry: Entry, now_unix: float) -> Reason | float | None:
+        """Why a URL whose turn has come is not asked for after all, or for how many seconds it waits; None: it goes."""
         ...
 
     def dropped(self, host: Host, entry: Entry, reason: Reason) -> None: ...
@@ -339,8 +339,10 @@ class Frontier:
                 self._close(host, entry, UrlState.DROPPED, Reason.ROBOTS)
             elif self._is_full(host):
                 self._close(host, entry, UrlState.DROPPED, Reason.PAGES_PER_HOST)
-            elif reason := next(filter(None, (watcher.drops(host, entry) for watcher in self.watchers)), None):
-                self._close(host, entry, UrlState.DROPPED, reason)
+            elif isinstance(verdict := self._judge(host, entry, now_unix), Reason):
+                self._close(host, entry, UrlState.DROPPED, verdict)
+            elif verdict is not None:
+                self._put_off(host, entry, due_unix=now_unix + verdict, due=now + verdict, tries=entry.tries, late=True)
             else:
                 is_head = self._head_reader is not None and self._wants_head(self._head_reader, host, entry)
                 return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry, is_head=is_head)
@@ -350,6 +352,13 @@ class Frontier:
         if entry.has_head or entry.tries or entry.kind is not Kind.PAGE or entry.origin is Origin.WISH:
             return False
         return reader.wants_head(self.credit(host.origin + entry.path), host.row, host.delay_s)
+
+    def _judge(self, host: Host, entry: Entry, now_unix: float) -> Reason | float | None:
+        for watcher in self.watchers:
+            verdict = watcher.judge(host, entry, now_unix)
+            if verdict is not None:
+                return verdict
+        return None
 
     def _is_full(self, host: Host) -> bool:
         most = self.pace.pages_per_host
@@ -370,7 +379,7 @@ class Frontier:
             turns.move(host, Place.IDLE)
             return
         if not host.has_work:
-            at = max(at, host.due_at)
+            at = max(at, min(host.due_at, host.late_at if host.row.late else NEVER))
         if at == NEVER:  # nothing left, or what waits for its time is under way
             turns.move(host, Place.IDLE)
         elif at <= now:
@@ -437,13 +446,16 @@ class Frontier:
         self._put_url(host.key + KEY_END + entry.path.encode(), row)
         self.shelf.touch(host)
 
-    def _put_off(self, host: Host, entry: Entry, *, due_unix: float, due: float, tries: int) -> None:
+    def _put_off(
+        self, host: Host, entry: Entry, *, due_unix: float, due: float, tries: int, late: bool = False
+    ) -> None:
         """Moves an entry that is in no window to the due lane."""
         key = due_key(host, due_unix, next(self._due_counter))
-        later = msgspec.structs.replace(entry, key=key, tries=tries)
+        later = msgspec.structs.replace(entry, key=key, tries=tries, is_late=late)
         self._take_out(host, entry)
         self._put(Family.QUEUE, key, later.pack())
         host.row.waits += 1
+        host.row.late += late
         host.due_at = min(host.due_at, due)
         self.shelf.touch(host)
 
@@ -455,6 +467,7 @@ class Frontier:
         host.out.add(entry.key)
         if entry.lane == DUE_LANE:
             host.row.waits -= 1
+            host.row.late -= entry.is_late
 
     def put_back(self, lease: Lease) -> None:
         """The request was cancelled: the URL is still queued, and goes first."""

@@ -54,6 +54,7 @@ class Host:
         "host",
         "jobs",
         "key",
+        "late_at",
         "leased",
         "offer",
         "offered",
@@ -93,6 +94,7 @@ class Host:
         self.awaits_robots = False
         self.due_at = 0.0 if row.waits else float("inf")
         self.due_loaded = lane_start(key, DUE_LANE)
+        self.late_at = 0.0  # when late entries may be looked for, if there is nothing else
         self.place = Place.IDLE
         self.turn = self.spin = 0
         self.step = -1

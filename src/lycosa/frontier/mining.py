@@ -15,8 +15,8 @@ from itertools import islice
 import msgspec
 import xxhash
 
-from lycosa.frontier.pattern import fold
 from lycosa.frontier.members import HIT, MISS, MOST_CREDIT, START, Kind, Series
+from lycosa.frontier.pattern import fold
 from lycosa.frontier.series import ancestors, numbers, series, written
 
 __all__ = ["Found", "Guess", "Mine", "Miner", "ancestors", "series"]

@@ -25,6 +25,8 @@ class Queues:
         """The next entry of a host: one whose time has come, or the first of the band whose turn it is."""
         if not host.due and host.due_at <= now:
             self._read_due(host, now, now_unix)
+        if not host.due and not host.available and host.row.late and host.late_at <= now:
+            self._read_late(host, now)
         if host.due:
             return host.due.popleft()
         band = self._policy.next_band(host)
@@ -79,6 +81,15 @@ class Queues:
             host.due_at = now
         else:
             host.due_at = now + LOOK_AGAIN_S if host.row.waits > 0 else float("inf")
+
+    def _read_late(self, host: Host, now: float) -> None:
+        """Takes entries before their time that waited for the sake of others: there are none."""
+        end = host.key + KEY_END + bytes((DUE_LANE + 1,))
+        for key, row in self._rows.scan(Family.QUEUE, host.due_loaded, end, limit=DUE_READ):
+            if key not in host.leased and key not in host.out and (entry := Entry.unpack(key, row)).is_late:
+                host.due.append(entry)
+        if not host.due:  # they are under way, or not committed yet
+            host.late_at = now + LOOK_AGAIN_S
 
 
 def due_key(host: Host, due_unix: float, counter: int) -> bytes:

@@ -69,7 +69,7 @@ class Reason(StrEnum):
     MEDIA_TYPE = "media-type"
     GUESS = "guess-missed"
     PATTERN = "path-pattern"
-    DOMAIN = "domain-budget"
+    PARAMETER = "parameter-without-effect"
 
 
 _REASONS = list(Reason)
@@ -144,7 +144,8 @@ _ENTRY = struct.Struct(">BHBB")
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A queued URL as its host's queue has it. `has_head`: the head of the page was read, to judge it by."""
+    """A queued URL as its host's queue has it. `has_head`: the head of the page was read, to judge it by. `is_late`: it
+    is in the due lane for the sake of its host's other URLs, and may come before its time if there are none."""
 
     key: bytes
     path: str
@@ -154,9 +155,10 @@ class Entry(msgspec.Struct, frozen=True):
     hops: int = 0
     origin: Origin = Origin.LINK
     has_head: bool = False
+    is_late: bool = False
 
     def pack(self) -> bytes:
-        flags = self.kind | self.has_head << 3 | self.origin << 4
+        flags = self.kind | self.has_head << 3 | self.origin << 4 | self.is_late << 7
         row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops)
         path = self.path.encode()
         return row if self.order == path else row + path
@@ -165,7 +167,8 @@ class Entry(msgspec.Struct, frozen=True):
     def unpack(cls, key: bytes, row: bytes) -> "Entry":
         flags, depth, tries, hops = _ENTRY.unpack_from(row)
         path = row[_ENTRY.size :] or order_of(key)
-        return cls(key, path.decode(), Kind(flags & 7), depth, tries, hops, Origin(flags >> 4), bool(flags & 8))
+        kind, origin = Kind(flags & 7), Origin(flags >> 4 & 7)
+        return cls(key, path.decode(), kind, depth, tries, hops, origin, bool(flags & 8), bool(flags & 128))
 
     @property
     def order(self) -> bytes:
@@ -196,7 +199,8 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     gave_up: str = ""
     address: str = ""
     address_until: float = 0.0
-    waits: int = 0  # entries in the due lane
+    waits: int = 0  # entries in the due lane, and how many of them are late
+    late: int = 0
     links: int = 0  # found on its pages
     folders_tried: int = 0  # guesses of folders, and how many were there
     folders_found: int = 0

@@ -1,0 +1,181 @@
+"""Budgets in a crawl: families of URLs that say nothing new are slowed and given up, and parameters without effect count once.
+
+Watches the frontier: a URL whose turn has come is asked for, waits, or is dropped with its reason. Waits are for the
+sake of a host's other URLs: where it has nothing else to give they are over at once, and a family is soon settled one
+way or the other. In crawls without bounds (`--scope any`) a registrable domain has a budget too, which links from other
+domains raise. What is slowed or dropped is told in the log, once a family.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from lycosa.engine.minds import Minds
+from lycosa.engine.pages import PageRow
+from lycosa.engine.shard import Shard
+from lycosa.frontier.budgets import Do, Sight, Verdict, sight
+from lycosa.frontier.domains import DomainBudget
+from lycosa.frontier.frontier import Lease
+from lycosa.frontier.hosts import Host
+from lycosa.frontier.pattern import fold
+from lycosa.frontier.rows import KEY_END, Entry, Kind, Origin, Reason
+from lycosa.records import Family
+from lycosa.store import Batch
+from lycosa.web.domain import domain_of
+from lycosa.web.links import LinkKind
+from lycosa.web.page import Page
+from lycosa.web.url import Url
+
+DOMAINS_MOST = 10_000
+TOLD_MOST = 10_000  # families that were told of; then they may be told of again
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(DomainBudget).decode
+
+
+class Budgets:
+    """The budgets of a shard: by family of URLs and, in a crawl without bounds, by domain."""
+
+    def __init__(self, shard: Shard, minds: Minds) -> None:
+        self._shard, self._minds = shard, minds
+        self._state = shard.collection.state
+        self._domains: OrderedDict[str, DomainBudget] | None = OrderedDict() if shard.settings.scope == "any" else None
+        self._changed: set[str] = set()
+        self._plain: set[bytes] = set()  # plain forms in the batch that is not committed yet
+        self._told: dict[tuple[str, str, Do], None] = {}
+        shard.frontier.watchers.append(self)
+
+    def __repr__(self) -> str:
+        return f"<Budgets domains={len(self._domains or ())} {self._minds!r}>"
+
+    # what the frontier asks
+
+    def queued(self, host: Host, entry: Entry) -> None:
+        """Nothing to do: a URL is judged when its turn has come."""
+
+    def judge(self, host: Host, entry: Entry, now_unix: float) -> Reason | float | None:
+        """Why a URL is not asked for, how long it waits, or None if it may be asked for now."""
+        if entry.kind is not Kind.PAGE or entry.origin is Origin.WISH:
+            return None
+        if self._is_fetched_in_plain(host, entry):
+            return Reason.PARAMETER
+        is_alone = entry.is_late and not host.available
+        budgets = self._minds.change(host).budgets
+        verdict = _asked(lambda now: budgets.ask(entry.path, now), now_unix, is_alone=is_alone)
+        if verdict.do is Do.GO and self._domains is not None:
+            verdict = _asked(self._domain_named(domain_of(host.host)).ask, now_unix, is_alone=is_alone)
+        if verdict.do is Do.GO:
+            return None
+        if verdict.pattern:
+            self._tell(host, verdict.pattern, verdict.do, verdict.wait_s)
+        return Reason.PATTERN if verdict.do is Do.DROP else verdict.wait_s
+
+    def dropped(self, host: Host, entry: Entry, reason: Reason) -> None:
+        """Nothing to do."""
+
+    def _is_fetched_in_plain(self, host: Host, entry: Entry) -> bool:
+        """Was the URL asked for before, but for parameters that change nothing? If not, it is noted."""
+        parameters = self._minds.of(host).parameters
+        plain = parameters.plain(entry.path)
+        if plain == entry.path and not parameters.idle:
+            return False
+        key = b"plain:" + host.key + KEY_END + plain.encode()
+        if key in self._plain or self._state.get(Family.META, key) is not None:
+            return entry.tries == 0
+        if plain != entry.path and parameters.was_fetched(plain):
+            return True
+        self._plain.add(key)
+        self._shard.committer.batch.put(Family.META, key, b"")
+        return False
+
+    def _domain_named(self, name: str) -> DomainBudget:
+        assert self._domains is not None
+        budget = self._domains.get(name)
+        if budget is None:
+            row = self._state.get(Family.META, _key(name))
+            budget = self._domains[name] = _decode(row) if row else DomainBudget()
+        self._domains.move_to_end(name)
+        return budget
+
+    def _tell(self, host: Host, pattern: str, do: Do, wait_s: float) -> None:
+        what = host.origin, pattern, do
+        if what not in self._told:
+            if len(self._told) >= TOLD_MOST:
+                self._told.clear()
+            self._told[what] = None
+            word = "pattern-dropped" if do is Do.DROP else "pattern-slowed"
+            self._shard.events.write(word, host=host.origin, pattern=pattern, wait_s=round(wait_s, 1))
+
+    # what the crawl tells
+
+    def page(self, lease: Lease, page: Page, new: Sequence[Url]) -> bool:
+        """A page was fetched, by which `new` URLs became known; returns whether it says anything that is new here."""
+        entry, host = lease.entry, lease.host
+        assert entry is not None
+        mind = self._minds.change(host)
+        pattern = fold(entry.path)
+        own = [url.path for url in new if url.host == host.host]
+        fresh = len(new) - len(own) + sum(mind.budgets.counts(path, pattern) for path in own)
+        seen = _sight(page, entry.depth, fresh)
+        is_news = not mind.budgets.is_known_text(seen)
+        mind.budgets.note(entry.path, seen, self._shard.now_unix())
+        mind.parameters.note(entry.path, int.from_bytes(page.text_digest[:8]))
+        self._count_domains(host, new)
+        return is_news
+
+    def copy(self, lease: Lease, original: PageRow, new: Sequence[Url]) -> None:
+        """A page was fetched whose document is known under another URL."""
+        entry, host = lease.entry, lease.host
+        assert entry is not None
+        mind = self._minds.change(host)
+        seen = Sight(entry.depth, original.fingerprint, 0, 0, is_tiny=False, is_copy=True, fresh=len(new))
+        mind.budgets.note(entry.path, seen, self._shard.now_unix())
+        mind.parameters.note(entry.path, int.from_bytes(original.text_digest[:8]))
+        self._count_domains(host, new)
+
+    def _count_domains(self, host: Host, new: Sequence[Url]) -> None:
+        if self._domains is None:
+            return
+        here = domain_of(host.host)
+        self._domain_named(here).fetched()
+        self._changed.add(here)
+        for there in {domain_of(url.host) for url in new} - {here}:
+            self._domain_named(there).linked_from(here)
+            self._changed.add(there)
+
+    def before_commit(self, batch: Batch) -> None:
+        domains = self._domains
+        if domains is not None:
+            for name in self._changed:
+                batch.put(Family.META, _key(name), _encode(domains[name]))
+            self._changed.clear()
+            while len(domains) > DOMAINS_MOST:
+                domains.popitem(last=False)
+        self._minds.before_commit(batch)
+
+    def committed(self) -> None:
+        self._plain.clear()
+
+
+def _asked(ask: Callable[[float], Verdict], now: float, *, is_alone: bool) -> Verdict:
+    """What a budget says; whoever waits for nobody but itself waits no longer."""
+    verdict = ask(now)
+    return ask(now + verdict.wait_s) if is_alone and verdict.do is Do.WAIT else verdict
+
+
+def _sight(page: Page, depth: int, fresh: int) -> Sight:
+    links = page.links
+    images = [href for href, kind in zip(links.hrefs, links.kinds, strict=True) if kind == LinkKind.IMG]
+    return sight(
+        text=page.text,
+        images=" ".join(images),
+        structure=page.structure_first,
+        digest=page.digest,
+        depth=depth,
+        fresh=fresh,
+    )
+
+
+def _key(domain: str) -> bytes:
+    return b"domain:" + domain.encode()
