@@ -41,6 +41,8 @@ class Lexicon(dict[str, float]):
         self.relevant = 0
         self.edition = 0  # goes up whenever the weights change
         self._seen_since = 0
+        self._share = self.share
+        self._odds = logit(self._share)
 
     def __repr__(self) -> str:
         return f"<Lexicon {len(self._pages)} words of {self.pages} pages, {self.relevant} on the topic>"
@@ -88,9 +90,9 @@ class Lexicon(dict[str, float]):
             seen, relevant = seen + WISHED_PAGES, relevant + WISHED_PAGES * WISHED_SHARE
         elif not seen:
             return 0.0
-        share = self.share
-        found = (relevant + DOUBT * share) / (seen + DOUBT)
-        return max(-MOST_WEIGHT, min(MOST_WEIGHT, logit(found) - logit(share)))
+        found = (relevant + DOUBT * self._share) / (seen + DOUBT)
+        weight = log(found / (1 - found)) - self._odds
+        return weight if -MOST_WEIGHT < weight < MOST_WEIGHT else MOST_WEIGHT if weight > 0 else -MOST_WEIGHT
 
     def _refresh(self) -> None:
         self.clear()
@@ -99,6 +101,8 @@ class Lexicon(dict[str, float]):
         while len(self._pages) > VOCABULARY:
             self._pages, self._relevant_pages = _halved(self._pages), _halved(self._relevant_pages)
             self.pages, self.relevant = self.pages // 2, self.relevant // 2
+        self._share = self.share
+        self._odds = logit(self._share)
 
 
 def _halved(counts: Counter[str]) -> Counter[str]:
