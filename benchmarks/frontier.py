@@ -52,7 +52,8 @@ class Feed:
     def __init__(self, collection: Collection, policy: Policy = BREADTH) -> None:
         self.collection, self.now = collection, 0.0
         pace = Pace(delay_s=0.0, per_host=8, per_ip=8, robots=False)
-        self.frontier = Frontier(collection.state, pace, Start(0.0, 0.0, is_restart=False), locate=locate, policy=policy)
+        start = Start(0.0, 0.0, is_restart=False)
+        self.frontier = Frontier(collection.state, pace, start, locate=locate, policy=policy)
         self._begin()
 
     def _begin(self) -> None:

@@ -10,7 +10,7 @@ from lycosa.engine.crawl import Crawl
 from lycosa.engine.parts import named_part
 from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader
-from lycosa.frontier.rankings import PValue
+from lycosa.frontier.rankings import PValue, Rank, Relevance
 from lycosa.mapping.resolver import CaresResolver
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
@@ -25,6 +25,7 @@ from lycosa.testing import (
 )
 from lycosa.web.html import analyse_html
 from lycosa.web.page import Analyser, Page
+from lycosa.web.relevance import Topic
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits
 from lycosa.web.url import parse
 from tests.simweb.conftest import Ready, running_simweb
@@ -51,6 +52,16 @@ class TestMemoryWebAsDownloader(DownloaderContract):
 class TestPValue(RankingContract):
     def make(self) -> PValue:
         return PValue()
+
+
+class TestRank(RankingContract):
+    def make(self) -> Rank:
+        return Rank()
+
+
+class TestTopic(RankingContract):
+    def make(self) -> Relevance:
+        return Relevance(Topic.of_words("solar power storage"))
 
 
 class TestCares(ResolverContract):

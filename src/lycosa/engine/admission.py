@@ -21,7 +21,7 @@ from lycosa.web.url import Url
 
 EVIDENCE_MOST = 4_000  # URLs whose evidence is gathered before it goes to the frontier
 EVIDENCE_EVERY_S = 2.0
-LEARNED_EVERY_S = 10.0
+LEARNED_EVERY_S = 30.0
 
 
 class Admission:
@@ -63,14 +63,15 @@ class Admission:
             (page and page.title) or "",
             page.text if page else "",
         )
-        urls = list(anchors)
-        credits = dict(zip(urls, ranking.fetched(source, urls, list(anchors.values())), strict=True))
-        fresh = sifter.unseen(urls)
+        fresh = sifter.unseen(list(anchors))
+        urls = list(anchors) if ranking.sees_all else fresh
+        worth = ranking.fetched(source, urls, [anchors[url] for url in urls])
+        credits = dict(zip(urls, worth, strict=True))
         if ranking.sees_all:
             self._gather(ranking, credits, set(fresh))
         kept = sifter.sift(fresh)
-        worth = [credits[url.href] for url in kept]
-        return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now(), credits=worth)
+        found = [credits[url.href] for url in kept]
+        return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now(), credits=found)
 
     def read_head(self, lease: Lease, response: Response) -> None:
         """The beginning of a page came, to judge it by before the rest is asked for."""

@@ -1,4 +1,4 @@
-"""Budgets in a crawl: families of URLs that say nothing new are slowed and given up, and parameters without effect count once.
+"""Budgets in a crawl: families of URLs that say nothing new are slowed and given up, idle parameters count once.
 
 Watches the frontier: a URL whose turn has come is asked for, waits, or is dropped with its reason. Waits are for the
 sake of a host's other URLs: where it has nothing else to give they are over at once, and a family is soon settled one

@@ -10,7 +10,7 @@ a long crawl forget what it saw first. Pure. Filled and read by `relevance.Topic
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import log
 
 OWN_DISCOUNT = 0.75  # of a page on the topic, where the rarity of words is counted
@@ -41,6 +41,8 @@ class Lexicon(dict[str, float]):
         self.relevant = 0
         self.edition = 0  # goes up whenever the weights change
         self._seen_since = 0
+        self._share = self.share
+        self._odds = logit(self._share)
 
     def __repr__(self) -> str:
         return f"<Lexicon {len(self._pages)} words of {self.pages} pages, {self.relevant} on the topic>"
@@ -81,6 +83,18 @@ class Lexicon(dict[str, float]):
         found = sorted(((self[word], word) for word in list(self._relevant_pages)), reverse=True)
         return [(word, weight) for weight, word in found[:count] if weight > 0]
 
+    def counts(self, most: int) -> tuple[int, int, dict[str, tuple[int, int]]]:
+        """Pages, pages on the topic, and both counts for the `most` words that were seen most."""
+        words = {word: (seen, self._relevant_pages[word]) for word, seen in self._pages.most_common(most)}
+        return self.pages, self.relevant, words
+
+    def restore(self, pages: int, relevant: int, words: Mapping[str, tuple[int, int]]) -> None:
+        """Goes on from what `counts` gave."""
+        self.pages, self.relevant = pages, relevant
+        self._pages = Counter({word: seen for word, (seen, _) in words.items()})
+        self._relevant_pages = Counter({word: on_topic for word, (_, on_topic) in words.items() if on_topic})
+        self._refresh()
+
     def _evidence(self, word: str) -> float:
         seen: float = self._pages.get(word, 0)
         relevant: float = self._relevant_pages.get(word, 0)
@@ -88,9 +102,9 @@ class Lexicon(dict[str, float]):
             seen, relevant = seen + WISHED_PAGES, relevant + WISHED_PAGES * WISHED_SHARE
         elif not seen:
             return 0.0
-        share = self.share
-        found = (relevant + DOUBT * share) / (seen + DOUBT)
-        return max(-MOST_WEIGHT, min(MOST_WEIGHT, logit(found) - logit(share)))
+        found = (relevant + DOUBT * self._share) / (seen + DOUBT)
+        weight = log(found / (1 - found)) - self._odds
+        return weight if -MOST_WEIGHT < weight < MOST_WEIGHT else MOST_WEIGHT if weight > 0 else -MOST_WEIGHT
 
     def _refresh(self) -> None:
         self.clear()
@@ -99,6 +113,8 @@ class Lexicon(dict[str, float]):
         while len(self._pages) > VOCABULARY:
             self._pages, self._relevant_pages = _halved(self._pages), _halved(self._relevant_pages)
             self.pages, self.relevant = self.pages // 2, self.relevant // 2
+        self._share = self.share
+        self._odds = logit(self._share)
 
 
 def _halved(counts: Counter[str]) -> Counter[str]:

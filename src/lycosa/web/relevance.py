@@ -17,6 +17,8 @@ from collections.abc import Iterable, Sequence
 from math import exp, log
 from urllib.parse import unquote
 
+import msgspec
+
 from lycosa.web.lexicon import Lexicon
 from lycosa.web.track_record import LEAST, MOST, Calibration, Ledger
 from lycosa.web.words import forms, words
@@ -40,8 +42,20 @@ LARGE = 6.0  # log-odds: beyond it a prediction is as good as certain
 NOTHING = (0.0, 0)  # sum and number of outcomes where there are none
 BANDS = 8
 HEAD_BYTES = 4_096
+STORED_WORDS, STORED_NAMES = 5_000, 2_000
 DOUBTFUL = (0.05, 0.75)  # predictions after which a look at the head may tell something
 HEAD_DOUBT = 15  # words: with so many read of a page, half of the judgement is its own
+
+
+class TopicRow(msgspec.Struct, array_like=True):
+    """A topic's experience as it is stored: some 200 KB."""
+
+    read: int
+    relevance_sum: float
+    words: tuple[int, int, dict[str, tuple[int, int]]]
+    hosts: dict[str, tuple[float, int]]
+    folders: dict[str, tuple[float, int]]
+    calibration: list[tuple[float, float]]
 
 
 class Topic:
@@ -192,6 +206,30 @@ class Topic:
         Of the prediction as it is: corrected ones run together wherever little came of them, and bands need order only.
         """
         return max(0, min(BANDS - 1, int(_log_odds(predicted) + 5)))
+
+    # keeping what was learned
+
+    def dump(self) -> bytes:
+        """What was learned, the most of it: to go on from after a restart."""
+        row = TopicRow(
+            self._read,
+            self._relevance_sum,
+            self.lexicon.counts(STORED_WORDS),
+            self._hosts.latest(STORED_NAMES),
+            self._folders.latest(STORED_NAMES),
+            self._calibration.sums(),
+        )
+        return msgspec.msgpack.encode(row)
+
+    def load(self, learned: bytes) -> None:
+        """Goes on from what `dump` gave."""
+        row = msgspec.msgpack.decode(learned, type=TopicRow)
+        self._read, self._relevance_sum = row.read, row.relevance_sum
+        self.lexicon.restore(*row.words)
+        self._hosts.restore(row.hosts)
+        self._folders.restore(row.folders)
+        self._calibration.restore(row.calibration)
+        self._rarities_at = -10
 
     # the head of a page, read before the page
 

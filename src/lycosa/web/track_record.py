@@ -5,6 +5,7 @@ A `Ledger` keeps a sum and a count for a bounded number of names, the ones not a
 running mean, smoothed so that a higher prediction never means less. Pure. Used by `relevance.Topic`.
 """
 
+from collections.abc import Mapping, Sequence
 from math import exp, log
 
 STEPS, STEP = 20, 0.5  # of log-odds, from -5 to 5
@@ -34,6 +35,14 @@ class Ledger:
         if len(self._young) >= self._size:
             self._young, self._old = {}, self._young
 
+    def latest(self, most: int) -> dict[str, tuple[float, int]]:
+        """The names with outcomes last, at most so many."""
+        names = [*self._old, *self._young][-most:]
+        return {name: found for name in names if (found := self.get(name))}
+
+    def restore(self, records: Mapping[str, tuple[float, int]]) -> None:
+        self._young.update(records)
+
 
 class Calibration:
     """Predicted → actual."""
@@ -50,6 +59,14 @@ class Calibration:
         self._counts[step] += 1
         if self._counts[step] > FADE_AT:
             self._sums[step], self._counts[step] = self._sums[step] / 2, self._counts[step] / 2
+        self._means = []
+
+    def sums(self) -> list[tuple[float, float]]:
+        """Sum and number of outcomes of each step."""
+        return list(zip(self._sums, self._counts, strict=True))
+
+    def restore(self, sums: Sequence[tuple[float, float]]) -> None:
+        self._sums, self._counts = [total for total, _ in sums], [count for _, count in sums]
         self._means = []
 
     def actual(self, predicted: float) -> float:
