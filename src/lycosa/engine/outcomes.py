@@ -9,7 +9,7 @@ from functools import partial
 
 from lycosa.engine.archive import Archive
 from lycosa.engine.documents import DocumentStore
-from lycosa.engine.failures import Failures, rule_of
+from lycosa.engine.failures import Failures
 from lycosa.engine.host_rules import REDIRECTS, HostRules
 from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
 from lycosa.engine.parts import Parts
@@ -57,7 +57,7 @@ class Outcomes:
         if lease.kind is Kind.ROBOTS:
             self._rules.robots(lease, request, response)
             return
-        rule = rule_of(response)
+        rule = self._failures.rule_of(response)
         if rule is not None:
             self._failures.settle(lease, request, response, rule)
             return
