@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 REPOSITORY = Path(__file__).parents[2]
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 PROGRESS = re.compile(r"[\d,]+ pages, ")
 
 

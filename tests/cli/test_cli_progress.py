@@ -141,6 +141,14 @@ def test_line_view_any_pace_writes_at_once_and_then_not_sooner_than_its_interval
     assert clock.now_s - written_at[-1] <= LINE_S
 
 
+def test_line_view_says_at_once_and_once_that_nothing_could_be_fetched_yet() -> None:
+    out, clock = io.StringIO(), Clock()
+    view = LineView(out, clock=clock)
+    for standing in ("", "h.example takes no connections", "h.example takes no connections"):
+        view.show(CrawlStats(standing=standing))
+    assert [line.partition("; ")[2] for line in out.getvalue().splitlines()] == ["", "h.example takes no connections"]
+
+
 def test_line_view_on_a_stream_of_few_letters_writes_what_it_can() -> None:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii")

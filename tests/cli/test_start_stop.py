@@ -19,6 +19,8 @@ from tests.cli.small_disk import check
 FIRST_REQUEST_S = 1.0
 STOP_S = 5.0
 RECOVERY_S = 3.0
+TRIES = 5  # a busy machine may spoil one
+AT_ONCE_S = 2.0  # less than what is in flight would get after the first signal
 INTERRUPTED = 130
 
 pytestmark = pytest.mark.slow
@@ -34,7 +36,14 @@ def silent() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def slow_web(tmp_path: Path) -> Iterator[Web]:
-    with simulated_web(tmp_path, "--hosts", "4", "--pages", "600", "--rtt", "100") as web:
+    with simulated_web(tmp_path, "--hosts", "4", "--pages", "300", "--rtt", "100") as web:
+        yield web
+
+
+@pytest.fixture
+def endless_web(tmp_path: Path) -> Iterator[Web]:
+    """More pages than a test waits for, however slow the machine."""
+    with simulated_web(tmp_path, "--hosts", "4", "--pages", "20000", "--rtt", "100") as web:
         yield web
 
 
@@ -63,7 +72,7 @@ def in_line_s(pid: int) -> float:
     return int(waited.read_text().split()[1]) / 1e9 if waited.exists() else 0.0
 
 
-def wait_for(what: Callable[[], bool], *, within_s: float = 20.0) -> None:
+def wait_for(what: Callable[[], bool], *, within_s: float = 60.0) -> None:
     deadline = time.monotonic() + within_s
     while not what():
         assert time.monotonic() < deadline, "it did not happen"
@@ -71,8 +80,7 @@ def wait_for(what: Callable[[], bool], *, within_s: float = 20.0) -> None:
 
 
 def test_crawl_first_request_comes_within_a_second(silent: socket.socket, tmp_path: Path) -> None:
-    best_s = min(first_request_s(silent, tmp_path / str(number)) for number in range(3))
-    assert best_s <= FIRST_REQUEST_S
+    assert any(first_request_s(silent, tmp_path / str(number)) <= FIRST_REQUEST_S for number in range(TRIES))
 
 
 @pytest.mark.parametrize("hosts", [1_000, 100_000])
@@ -81,18 +89,18 @@ def test_crawl_of_a_collection_with_a_million_urls_goes_on_within_three_seconds(
 ) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
     build = [sys.executable, "-m", "tests.cli.million_urls", str(tmp_path / "c"), str(hosts)]
-    subprocess.run(build, check=True, cwd=REPOSITORY, env=environment, timeout=180)
-    copies = [
-        shutil.copytree(tmp_path / "c", tmp_path / str(number)) for number in range(3)
-    ]  # recovered, it is not new
+    subprocess.run(build, check=True, cwd=REPOSITORY, env=environment, timeout=300)
+    copies = (
+        shutil.copytree(tmp_path / "c", tmp_path / str(number)) for number in range(TRIES)
+    )  # opened, it is not new
 
-    assert min(first_request_s(silent, copy) for copy in copies) <= RECOVERY_S
+    assert any(first_request_s(silent, copy) <= RECOVERY_S for copy in copies)
 
 
 def test_crawl_interrupted_ends_soon_and_asks_for_nothing_twice(slow_web: Web, tmp_path: Path) -> None:
     words = slow_web.crawl(tmp_path / "c", "--scope", "any", "--per-host", "4", "--json", "-q")
     running = started(*words)
-    wait_for(lambda: len(slow_web.requests()) >= 100)
+    wait_for(lambda: len(slow_web.requests()) >= 60)
     running.send_signal(signal.SIGINT)
     begun = time.monotonic()
     first = ended(running)
@@ -136,25 +144,28 @@ def test_crawl_interrupted_twice_ends_at_once(silent: socket.socket, tmp_path: P
         took_s = time.monotonic() - begun
 
     assert (said.code, said.complaints) == (INTERRUPTED, [])
-    assert took_s <= 1.0
+    assert took_s <= AT_ONCE_S
     assert "1 still queued" in lycosa("status", tmp_path / "c").out
 
 
 # beside a running crawl
 
 
-def test_commands_beside_a_running_crawl_tell_and_feed_it(slow_web: Web, tmp_path: Path) -> None:
+def test_commands_beside_a_running_crawl_tell_and_feed_it(endless_web: Web, tmp_path: Path) -> None:
     into = tmp_path / "c"
-    running = started(*slow_web.crawl(into, "--per-host", "2", "--json", "-q"))  # scope: the first host alone
+    running = started(*endless_web.crawl(into, "--per-host", "2", "--json", "-q"))  # scope: the first host alone
     try:
-        wait_for(lambda: len(slow_web.requests()) >= 20)
+        wait_for(lambda: len(endless_web.requests()) >= 20)
         wait_for(lambda: lycosa("status", into, "--json").facts["pages"] > 0)
         before = lycosa("status", into, "--json")
         rows = lycosa("hosts", into, "--json")
-        done, unknown = lycosa("why", slow_web.url(), "--in", into), lycosa("why", slow_web.url(host=2), "--in", into)
-        added = lycosa("add", into, slow_web.url(host=2))
-        wait_for(lambda: any(entry["host"] == "h2.sim" for entry in slow_web.requests()))
-        wait_for(lambda: "done" in lycosa("why", slow_web.url(host=2), "--in", into).out)
+        done, unknown = (
+            lycosa("why", endless_web.url(), "--in", into),
+            lycosa("why", endless_web.url(host=2), "--in", into),
+        )
+        added = lycosa("add", into, endless_web.url(host=2))
+        wait_for(lambda: any(entry["host"] == "h2.sim" for entry in endless_web.requests()))
+        wait_for(lambda: "done" in lycosa("why", endless_web.url(host=2), "--in", into).out)
         after = lycosa("status", into, "--json")
     finally:
         running.send_signal(signal.SIGINT)

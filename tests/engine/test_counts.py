@@ -35,6 +35,7 @@ def troubled_web(seed: int) -> SimWeb:
     return SimWeb(settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "settings",

@@ -7,6 +7,7 @@ import pytest
 from lycosa.engine.views import hosts, open_to_read, stats_of, why
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.nameserver import has_dns_trouble
 from lycosa.simweb.truth import truth
 from tests.engine.memory_crawl import crawl, front
 
@@ -164,6 +165,20 @@ def test_names_that_fail_are_told(tmp_path: Path) -> None:
         == truth(web, [front(web, host) for host in range(8)], scope="any", mine="ancestors").pages
     )
     assert set(result.stats.failed) == {"dns"}
+
+
+def test_name_that_fails_is_tried_longer_where_another_host_has_answered(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=8, pages=400, seed=3, dns={"servfail": 0.4}))
+    bad = [host for host in range(8) if has_dns_trouble(web, host, "servfail")]
+    good = next(host for host in range(8) if host not in bad)
+
+    alone = crawl(web, tmp_path / "alone", *(front(web, host) for host in bad), scope="host")
+    beside = crawl(web, tmp_path / "beside", front(web, good), front(web, bad[0]), scope="host", depth=0)
+
+    assert alone.stats.failed == {"dns": len(bad)}
+    assert beside.stats.failed == {"dns": 1}
+    assert 1 <= alone.stats.seconds < 3
+    assert beside.stats.seconds >= 30
 
 
 def test_private_addresses_are_refused_without_leave(tmp_path: Path) -> None:

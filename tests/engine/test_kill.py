@@ -4,58 +4,35 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.log import Entry, read_log
-from lycosa.simweb.truth import truth
-from tests.engine.consistency import problems
-from tests.simweb.conftest import lycosa, running_simweb
+from lycosa.simweb.log import Entry
+from tests.engine.full_crawl import LONGEST_S, full_crawl, pages_of_whole
+from tests.simweb.conftest import lycosa
 
-NOT_PAGES = ("robots.txt", ".xml", ".gz")
-HOSTS, PAGES, DELAY_S, KILLS = 50, 20_000, 0.02, 50
-LONGEST_S = 200
+KILLS = 50
 
 
 @pytest.mark.slow
 def test_fifty_kills_lose_nothing(tmp_path: Path) -> None:
-    log, into = tmp_path / "log", tmp_path / "crawl"
-    with running_simweb("--hosts", str(HOSTS), "--pages", str(PAGES), "--log", str(log)) as (ready, _):
-        web = SimWeb(SimSettings(hosts=HOSTS, pages=PAGES, port=ready.port))
-        seed = f"http://h0.sim:{ready.port}/"
-        names = ["--dns", f"127.0.0.1:{ready.dns_port}", "--allow-private", "127.0.0.0/8"]
-        command = ["crawl", seed, "--into", str(into), "--scope", "any", "--delay", str(DELAY_S), *names, "--quiet"]
-        kills = kill_often(command, random.Random(1))
-    entries = list(read_log(log)[1])
-    pages = [e for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES)]
-    expected = truth(web, [seed], scope="any", mine="ancestors").pages
-    assert {f"http://{e.host}:{ready.port}{e.path}" for e in pages} == expected
-    assert unexplained_refetches(pages, kills) == []
-    findings = audit(web.settings, entries, Rules(delay_s=DELAY_S))
-    assert findings.is_clean, findings.broken()[:5]
-    assert problems(into) == []
-    files = [str(path) for path in sorted((into / "warc").iterdir())]
-    command = [sys.executable, "-m", "warcio.cli", "check", *files]
-    check = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert check.returncode == 0, check.stdout[-2000:]
+    with full_crawl(tmp_path) as crawl:
+        kills = kill_often(crawl.words, random.Random(1))
+    assert unexplained_refetches(pages_of_whole(crawl), kills) == []
 
 
-def kill_often(command: list[str], chance: random.Random) -> list[float]:
+def kill_often(command: Sequence[str], chance: random.Random) -> list[float]:
     """Starts the command again and again and kills it at random moments; the last time it runs to its end."""
     kills: list[float] = []
-    began = time.monotonic()
     while len(kills) < KILLS:
-        assert time.monotonic() - began < LONGEST_S
         process = lycosa(*command)
         try:
-            process.wait(timeout=0.6 + 1.2 * chance.random())
+            process.wait(timeout=0.5 + chance.random())
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
             kills.append(time.monotonic())

@@ -12,7 +12,7 @@ from lycosa.fetch.downloader import Limits
 from lycosa.records import Request, Response
 
 # Short clocks, far enough apart that a busy machine does not confuse them.
-QUICK = Limits(connect_s=0.4, first_byte_s=0.4, idle_s=0.4, total_s=5.0, body_bytes=100_000)
+QUICK = Limits(connect_s=0.8, first_byte_s=0.8, idle_s=0.8, total_s=10.0, body_bytes=100_000)
 
 
 class Rig:

@@ -116,7 +116,7 @@ def test_curl_flood_of_headers_is_stopped(act: Act) -> None:
 def test_curl_server_that_never_answers_ends_by_the_first_byte_clock() -> None:
     def check(response: Response) -> None:
         assert (response.failure, response.status) == (Failure.FIRST_BYTE_TIMEOUT, 0)
-        assert 0.4 <= response.ended_s - response.started_s < 2
+        assert QUICK.connect_s <= response.ended_s - response.started_s < QUICK.total_s
 
     ask(says(b"", hangs=True), check)
 
@@ -147,9 +147,9 @@ def test_curl_server_that_stops_in_the_headers_ends_by_the_idle_clock() -> None:
 def test_curl_server_that_drips_ends_by_the_total_clock(act: Act) -> None:
     def check(response: Response) -> None:
         assert response.failure is Failure.TOTAL_TIMEOUT
-        assert response.ended_s - response.started_s < 2
+        assert 0.6 <= response.ended_s - response.started_s < 5
 
-    ask(act, check, limits=Limits(connect_s=0.4, first_byte_s=0.4, idle_s=0.4, total_s=0.6))
+    ask(act, check, limits=Limits(connect_s=5, first_byte_s=5, idle_s=5, total_s=0.6))
 
 
 @contextmanager
@@ -177,7 +177,7 @@ def test_curl_host_that_does_not_accept_ends_by_the_connect_clock() -> None:
             response = await rig.get("/", port=port)
 
         assert response.failure is Failure.CONNECT_TIMEOUT
-        assert 0.4 <= response.ended_s - response.started_s < 2
+        assert QUICK.connect_s <= response.ended_s - response.started_s < QUICK.total_s
 
     with_rig(work)
 
@@ -187,7 +187,7 @@ def test_curl_tls_handshake_that_hangs_ends_by_the_connect_clock() -> None:
         response = await rig.get("/", scheme="https")
 
         assert response.failure is Failure.CONNECT_TIMEOUT
-        assert response.ended_s - response.started_s < 2
+        assert response.ended_s - response.started_s < QUICK.total_s
 
     with_rig(work)
 
@@ -232,7 +232,7 @@ def test_curl_bodies_beyond_the_memory_wait_for_each_other_and_all_arrive() -> N
 
 @pytest.mark.slow
 def test_curl_slow_transfers_cannot_block_the_memory_for_ever() -> None:
-    limits = Limits(body_bytes=50_000, in_flight_bytes=100_000, idle_s=0.3, total_s=2.0)
+    limits = Limits(body_bytes=50_000, in_flight_bytes=100_000, idle_s=0.3, total_s=20.0)
 
     async def work(rig: Rig) -> None:
         rig.server.acts["/stuck"] = says(OK + b"Content-Length: 50000\r\n\r\n" + b"x" * 20_000, hangs=True)
@@ -259,7 +259,7 @@ def test_curl_bandwidth_is_kept_and_shared_evenly() -> None:
         ends = sorted(response.ended_s - response.started_s for response in responses)
 
         assert all(response.body == body for response in responses)
-        assert 0.8 * 600_000 / rate_bytes_s <= took_s <= 1.6 * 600_000 / rate_bytes_s
+        assert 0.8 * 600_000 / rate_bytes_s <= took_s <= 4 * 600_000 / rate_bytes_s  # a busy machine takes longer
         assert ends[0] > 0.4 * ends[-1]
 
     with_rig(work, limits)
@@ -282,7 +282,7 @@ def test_curl_thousands_of_slow_transfers_run_at_once() -> None:
 
 @pytest.mark.slow
 def test_curl_any_mixture_of_servers_answers_each_request_once() -> None:
-    limits = Limits(connect_s=1, first_byte_s=0.3, idle_s=0.3, total_s=1, body_bytes=20_000, in_flight_bytes=150_000)
+    limits = Limits(connect_s=2, first_byte_s=0.5, idle_s=0.5, total_s=2, body_bytes=20_000, in_flight_bytes=150_000)
     acts = [
         says(b"", then=Line.hang_up),
         says(b"", then=Line.reset),

@@ -63,6 +63,17 @@ def test_retry_host_that_never_connects_is_given_up_after_its_tries() -> None:
     assert decide(Failure.CONNECT, 0, tried=3, random=0.0) == Verdict(None, waits_host=True, gives_up_on_host=True)
 
 
+@pytest.mark.parametrize("failure", [Failure.CONNECT, Failure.CONNECT_TIMEOUT, Failure.DNS, Failure.TLS])
+def test_decide_while_nobody_has_answered_tries_once_more_and_soon(failure: Failure) -> None:
+    lost = Verdict(None, waits_host=True, gives_up_on_host=True)
+    assert decide(failure, 0, tried=1, random=0.0, is_first=True) == Verdict(1.0, waits_host=True)
+    assert decide(failure, 0, tried=2, random=0.0, is_first=True) == lost
+
+
+def test_decide_while_nobody_has_answered_obeys_what_a_server_asks_for() -> None:
+    assert decide(None, 503, tried=1, random=0.0, is_first=True) == decide(None, 503, tried=1, random=0.0)
+
+
 def test_retry_cancelled_request_never_uses_up_a_url() -> None:
     assert decide(Failure.CANCELLED, 0, tried=1_000, random=0.0) == Verdict(0.0)
 

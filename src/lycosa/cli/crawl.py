@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 VIEW_EVERY_S = 0.25
 NOTHING_FETCHED, LIMIT, INTERRUPTED = 1, 3, 130
 LIMITS = ("pages", "bytes", "time")
+HINTS = {
+    "address-refused": "--allow-private opens private networks",
+    "connect": "nobody takes connections there, check the host and the port",
+    "no-such-host": "check how the host is spelled",
+    "protocol": "what answers there is no web server",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -61,8 +67,7 @@ def _reasons(stats: "CrawlStats") -> str:
 
     why = most_first({**stats.failed, **stats.dropped}) or most_first(stats.ignored)
     words = ", ".join(f"{reason(name)} ({count(many)})" for name, many in why) or "no page was found"
-    is_private = any(name == "address-refused" for name, _ in why)
-    return f"{words}; --allow-private opens private networks" if is_private else words
+    return "; ".join([words, *(HINTS[name] for name, _ in why[:1] if name in HINTS)])
 
 
 async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:

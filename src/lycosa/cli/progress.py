@@ -54,17 +54,20 @@ class SilentView:
 
 
 class LineView:
-    """A line at once, then one every `LINE_S`."""
+    """A line at once, then one every `LINE_S`; one more when a crawl stands still before it has fetched anything."""
 
     def __init__(self, stream: TextIO, *, clock: Clock = time.monotonic) -> None:
         self._stream = stream
         self._clock = clock
         self._next_s = clock()
+        self._has_told = False
 
     def show(self, stats: CrawlStats) -> None:
         now_s = self._clock()
-        if now_s < self._next_s:
+        is_stuck = bool(stats.standing) and not stats.pages and not self._has_told
+        if now_s < self._next_s and not is_stuck:
             return
+        self._has_told = self._has_told or is_stuck
         self._next_s = now_s + LINE_S
         try:
             self._stream.write(f"{line_of(stats, self._stream.encoding or UTF_8)}\n")

@@ -39,7 +39,7 @@ from lycosa.web.url import Url, parse
 COMMIT_AGAIN_S = 1.0
 COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
-STOP_GRACE_S = 4.0  # what is in flight when the user stops may end in this time
+STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
 STARTS_A_TURN = 64  # requests started before the loop gets a turn
 
 

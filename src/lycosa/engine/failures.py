@@ -25,6 +25,10 @@ class Failures:
     def __init__(self, shard: Shard, archive: Archive, mining: Mining) -> None:
         self._shard, self._archive, self._mining = shard, archive, mining
 
+    def rule_of(self, response: Response) -> Rule | None:
+        """What the table says of an answer; None when it was no failure."""
+        return rule_for(response.failure, response.status, is_first=not self._shard.counters.has_answer)
+
     def settle(self, lease: Lease, request: Request | None, response: Response, rule: Rule) -> None:
         shard, host, entry = self._shard, lease.host, lease.entry
         assert entry is not None
@@ -53,7 +57,14 @@ class Failures:
             return PATIENT_WAIT_S if shard.settings.wait and rule.waits_host else None
         if rule.waits_host:  # the longer the host has failed, the longer it is left alone
             tried = min(max(tried, host.row.tries), rule.tries - 1)
-        verdict = decide(response.failure, response.status, tried=tried, random=shard.roll(), retry_after_s=asked_for)
+        verdict = decide(
+            response.failure,
+            response.status,
+            tried=tried,
+            random=shard.roll(),
+            retry_after_s=asked_for,
+            is_first=not shard.counters.has_answer,
+        )
         return verdict.wait_s if verdict else None
 
     def _give_up(self, lease: Lease, entry: Entry, response: Response, rule: Rule, name: str) -> None:
@@ -72,7 +83,3 @@ class Failures:
             shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)
             shard.frontier.give_up(host, name)
         shard.release(lease, response)
-
-
-def rule_of(response: Response) -> Rule | None:
-    return rule_for(response.failure, response.status)

@@ -11,6 +11,7 @@ from lycosa.engine.failures import PATIENT_WAIT_S
 from lycosa.engine.pages import SITEMAP, PageRow
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
+from lycosa.engine.standing import ROBOTS
 from lycosa.fetch.retry import decide
 from lycosa.frontier.frontier import Lease
 from lycosa.frontier.hosts import Host
@@ -64,7 +65,13 @@ class HostRules:
         lease.host.row.address_until = 0.0
         shard.frontier.robots_failed(host, shard.now())
         name = str(response.failure or response.status)
-        verdict = decide(response.failure, response.status, tried=host.row.robots_tries, random=shard.roll())
+        verdict = decide(
+            response.failure,
+            response.status,
+            tried=host.row.robots_tries,
+            random=shard.roll(),
+            is_first=not shard.counters.has_answer,
+        )
         wait_s = verdict.wait_s if verdict else None
         if wait_s is None and not shard.settings.wait:
             reason = name if response.failure else Reason.ROBOTS_UNREACHABLE
@@ -72,7 +79,7 @@ class HostRules:
             shard.frontier.give_up(host, reason)
             shard.release(lease, response)
             return
-        wait_s, why = PATIENT_WAIT_S if wait_s is None else wait_s, f"robots.txt: {name}"
+        wait_s, why = PATIENT_WAIT_S if wait_s is None else wait_s, ROBOTS + name
         if lease.host is host:
             shard.release(lease, response, wait_s=wait_s, reason=why)
         else:

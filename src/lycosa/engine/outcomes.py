@@ -11,7 +11,7 @@ from lycosa.engine.admission import Admission
 from lycosa.engine.archive import Archive
 from lycosa.engine.budgets import Budgets
 from lycosa.engine.documents import DocumentStore
-from lycosa.engine.failures import Failures, rule_of
+from lycosa.engine.failures import Failures
 from lycosa.engine.host_rules import REDIRECTS, HostRules
 from lycosa.engine.minds import Minds
 from lycosa.engine.mining import Mining
@@ -65,7 +65,7 @@ class Outcomes:
         if lease.kind is Kind.ROBOTS:
             self._rules.robots(lease, request, response)
             return
-        rule = rule_of(response)
+        rule = self._failures.rule_of(response)
         if rule is not None:
             self._failures.settle(lease, request, response, rule)
             return

@@ -44,5 +44,6 @@ class Teller:
 
 def slowest(hosts: "islice[Host]") -> tuple[SlowHost, ...]:
     """The slowest of the hosts that still have work; of very many, the first ones stand for all."""
-    asked = [(h.row.seconds / h.row.requests, h.host, h.row.queued) for h in hosts if h.row.requests and h.row.queued]
+    busy = (h for h in hosts if h.row.requests and h.row.queued and not h.row.gave_up)
+    asked = [(h.row.seconds / h.row.requests, h.host, h.row.queued) for h in busy]
     return tuple(SlowHost(name, mean_s, queued) for mean_s, name, queued in nlargest(SLOWEST_SHOWN, asked))

@@ -63,6 +63,18 @@ BY_FAILURE: dict[Failure, Rule] = {
     Failure.CANCELLED: Rule(0.0, 1.0, UNCOUNTED, waits_host=False, gives_up_on_host=False),
 }
 
+# While nobody at all has answered, a host that cannot be spoken to is most likely a slip of the user, who is waiting:
+# it is tried once more, soon. As soon as any host has answered, the table above holds for all of them.
+FIRST_WAIT_S = 1.0
+FIRST_TRIES = 2
+AT_FIRST = frozenset(
+    {Failure.DNS, Failure.CONNECT, Failure.CONNECT_TIMEOUT, Failure.TLS, Failure.RESET, Failure.PROTOCOL}
+)
+BY_FAILURE_AT_FIRST = BY_FAILURE | {
+    failure: msgspec.structs.replace(BY_FAILURE[failure], first_wait_s=FIRST_WAIT_S, factor=1.0, tries=FIRST_TRIES)
+    for failure in AT_FIRST
+}
+
 # "Slow down" and "not now": the host is left alone for longer and longer.
 OVERLOADED = Rule(30.0, 2.0, 6, waits_host=True, gives_up_on_host=False)
 SERVER_ERROR = Rule(10.0, 3.0, 3, waits_host=False, gives_up_on_host=False)
@@ -78,23 +90,33 @@ BY_STATUS: dict[int, Rule] = {
 }
 
 
-def rule_for(failure: Failure | None, status: int) -> Rule | None:
-    """The line of the table for an outcome; None when it was no failure (2xx and 3xx)."""
+def rule_for(failure: Failure | None, status: int, *, is_first: bool = False) -> Rule | None:
+    """The line of the table for an outcome; None when it was no failure (2xx and 3xx).
+
+    `is_first`: nobody has answered yet.
+    """
     if failure is not None:
-        return BY_FAILURE[failure]
+        return (BY_FAILURE_AT_FIRST if is_first else BY_FAILURE)[failure]
     if 200 <= status < 400:
         return None
     return BY_STATUS.get(status, SERVER_ERROR if status >= 500 else FINAL)
 
 
 def decide(
-    failure: Failure | None, status: int, *, tried: int, random: float, retry_after_s: float | None = None
+    failure: Failure | None,
+    status: int,
+    *,
+    tried: int,
+    random: float,
+    retry_after_s: float | None = None,
+    is_first: bool = False,
 ) -> Verdict | None:
     """What to do after the `tried`-th request for a URL; None when there is nothing to make good.
 
     `random` is from [0, 1). A Retry-After counts for 429 and 503 and lengthens the wait, it never shortens it.
+    `is_first`: nobody has answered yet.
     """
-    rule = rule_for(failure, status)
+    rule = rule_for(failure, status, is_first=is_first)
     if rule is None:
         return None
     if tried >= rule.tries:

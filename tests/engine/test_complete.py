@@ -1,0 +1,24 @@
+"""Completeness: a crawl nobody disturbs fetches exactly the truth, every page once, politely."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.engine.full_crawl import LONGEST_S, full_crawl, pages_of_whole
+from tests.simweb.conftest import lycosa
+
+
+@pytest.mark.slow
+def test_crawl_of_twenty_thousand_pages_is_the_truth_each_page_once(tmp_path: Path) -> None:
+    with full_crawl(tmp_path) as crawl:
+        process = lycosa(*crawl.words)
+        try:
+            _, err = process.communicate(timeout=LONGEST_S)
+        finally:
+            process.kill()
+
+    assert (process.returncode, err) == (0, "")
+    pages = Counter((entry.host, entry.path) for entry in pages_of_whole(crawl))
+    assert [page for page, times in pages.items() if times > 1] == []
+    assert len(pages) > 10_000
