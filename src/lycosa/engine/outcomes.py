@@ -20,9 +20,9 @@ from lycosa.frontier.frontier import Lease
 from lycosa.frontier.rows import Kind, Reason, UrlState
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Exchange, Original, Place, Recovery
+from lycosa.web.digests import document_digest, document_fingerprint
 from lycosa.web.page import Page
 from lycosa.web.scope import DropReason, Scope
-from lycosa.web.text import document_digest, document_fingerprint
 from lycosa.web.url import Url, from_key, parse, url_key
 
 Listener = Callable[[str, PageRow, Page | None], None]

@@ -12,7 +12,7 @@ from itertools import compress, pairwise
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from lycosa.web import hazard, links, structure, text
+from lycosa.web import digests, hazard, links, structure, text
 from lycosa.web.charset import to_utf8
 from lycosa.web.document import Document, Page
 from lycosa.web.links import SUSPECT, WHITESPACE, Collector, LinkKind
@@ -74,8 +74,8 @@ def analyse_html(document: Document) -> Page:
         url=document.url,
         media=document.media,
         charset=document.charset,
-        fingerprint=text.document_fingerprint(document.body),
-        digest=text.document_digest(document.body),
+        fingerprint=digests.document_fingerprint(document.body),
+        digest=digests.document_digest(document.body),
         title=reading.title,
         description=reading.description,
         canonical=reading.canonical,
@@ -88,7 +88,7 @@ def analyse_html(document: Document) -> Page:
         structure_first=first,
         structure_last=last,
         codes=text.codes_of(visible),
-        text_digest=text.text_digest(main),
+        text_digest=digests.text_digest(main),
         is_cut=is_cut,
     )
 

@@ -1,15 +1,12 @@
-"""Text in numbers: white space collapsed, text codes (Y9, Y10), digests.
+"""Text in numbers: white space collapsed, text codes (Y9, Y10).
 
 Works on whole arrays (NumPy), since a page's text is walked once and every character counts: per character in Python
 it would be the dearest part of a page. Invariant: linear in the length, never raises. Called by the analysers.
 """
 
-import hashlib
-from math import sqrt
-
-import msgspec
 import numpy as np
-import xxhash
+
+from lycosa.web.document import TextCodes
 
 # What the HTML analyser puts between two pieces of text, and around the main element. No parsed text contains NUL.
 BETWEEN = "\0"
@@ -29,25 +26,6 @@ _WEIGHTS = np.zeros((3, 256), dtype=np.int64)
 _WEIGHTS[:, :_ASCII] = [np.arange(_ASCII) ** power for power in (1, 2, 0)]
 # Characters beyond ASCII up to this many are added up in Python; it takes NumPy as long to begin.
 _MANY = 64
-
-
-class TextCodes(msgspec.Struct, frozen=True):
-    """The numbers both of the text codes are made of, exact."""
-
-    total: int = 0
-    squares: int = 0
-    distinct: int = 0
-    length: int = 0
-
-    @property
-    def mean_per_symbol(self) -> float:
-        """Y9: sum of the character codes over the number of distinct characters; 0 for no text."""
-        return self.total / self.distinct if self.distinct else 0.0
-
-    @property
-    def root_of_squares(self) -> float:
-        """Y10: square root of the sum of squared character codes over the number of characters; 0 for no text."""
-        return sqrt(self.squares) / self.length if self.length else 0.0
 
 
 def collapse(pieces: str) -> tuple[bytes, bytes]:
@@ -94,18 +72,3 @@ def _by_hand(characters: str) -> TextCodes:
 def _by_sorting(characters: str) -> TextCodes:
     codes = np.frombuffer(characters.encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
     return TextCodes(int(codes.sum()), int(codes.dot(codes)), len(np.unique(codes)), len(codes))
-
-
-def document_fingerprint(body: bytes) -> int:
-    """P6: the 64-bit number by which an equal document is looked up (XXH3; anybody can make two bodies collide)."""
-    return int(xxhash.xxh3_64_intdigest(body))
-
-
-def document_digest(body: bytes) -> bytes:
-    """P6: the 128 bits that confirm it: SHA-256, cut. Nobody can make another document pass for a stored one."""
-    return hashlib.sha256(body).digest()[:16]
-
-
-def text_digest(main_text: bytes) -> bytes:
-    """128 bits of the main text, to compare a page with its own past: speed counts, forgery gains nothing (XXH3)."""
-    return bytes(xxhash.xxh3_128_digest(main_text))
