@@ -13,7 +13,6 @@ BETWEEN = "\0"
 MAIN_START, MAIN_END = "\1", "\2"
 
 _SPACE = 0x20
-_TO_SPACE = bytes(_SPACE if byte <= _SPACE else byte for byte in range(256))
 # Two pieces of text are two words, except where punctuation clings: "(", "here" and "." of <i>(<a>here</a>.
 _CLINGS_TO_LEFT = np.zeros(256, dtype=bool)
 _CLINGS_TO_LEFT[list(b".,;:!?)]}%'")] = True
@@ -33,21 +32,21 @@ def collapse(pieces: str) -> tuple[bytes, bytes]:
 
     `pieces` are joined by `BETWEEN`. Without one main element, between `MAIN_START` and `MAIN_END`, all of it is main.
     """
-    data = f" {pieces} ".encode("utf-8", "replace")  # a space at each end, so that every byte has two neighbours
+    data = b" %b " % pieces.encode("utf-8", "replace")  # a space at each end, so that every byte has two neighbours
     codes = np.frombuffer(data, dtype=np.uint8)
     is_solid = codes > _SPACE
     keep = is_solid[1:] | is_solid[:-1]  # a space is dropped where one stands before it; so is the first byte, always
     joints = (codes[:-1] == 0).nonzero()[0]
-    clings = _CLINGS_TO_LEFT[codes[joints + 1]] | _CLINGS_TO_RIGHT[codes[joints - 1]]
+    clings = _CLINGS_TO_LEFT.take(codes.take(joints + 1)) | _CLINGS_TO_RIGHT.take(codes.take(joints - 1))
     keep[joints[clings] - 1] = False
-    kept = codes[1:][keep].tobytes().translate(_TO_SPACE)
+    kept = np.maximum(codes[1:][keep], _SPACE).tobytes()
     start, end = data.find(b"\1"), data.rfind(b"\2")
     if 0 <= start < end:
         before = np.count_nonzero(keep[:start])
         main = kept[before : before + np.count_nonzero(keep[start:end])].strip()
-    else:
-        main = kept.strip()
-    return kept.strip(), main
+        return kept.strip(), main
+    kept = kept.strip()
+    return kept, kept
 
 
 def codes_of(text: bytes) -> TextCodes:
