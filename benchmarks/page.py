@@ -13,7 +13,7 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from lycosa.web import charset, hazard, html, media, structure, text
+from lycosa.web import charset, digests, hazard, html, media, structure, text
 from lycosa.web.page import analyse
 
 ROUNDS = 7
@@ -61,9 +61,9 @@ def parts(body: bytes, spent: dict[str, float]) -> None:
     done("text")
     text.codes_of(visible)
     done("text codes")
-    text.text_digest(main)
-    text.document_fingerprint(body)
-    text.document_digest(body)
+    digests.text_digest(main)
+    digests.document_fingerprint(body)
+    digests.document_digest(body)
     done("digests")
     reading.links.links()
     done("link columns")

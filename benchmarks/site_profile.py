@@ -26,7 +26,10 @@ OWN = "lycosa/"
 INNERMOST = (
     ("libcurl and its callbacks", ("fetch/",)),
     ("parse and analysis", ("web/html", "web/text", "web/structure", "web/charset", "web/hazard", "web/encodings")),
-    ("parse and analysis", ("web/media", "web/mime", "web/links", "web/page", "web/document", "web/feed")),
+    (
+        "parse and analysis",
+        ("web/media", "web/mime", "web/links", "web/page", "web/document", "web/feed", "web/digests"),
+    ),
     (
         "links: join and sift",
         ("web/url", "web/scope", "web/domain", "web/wildcard", "engine/reading", "frontier/recent"),

@@ -11,16 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lycosa.cli.progress import (
-    LINE_S,
-    REDRAW_S,
-    LineView,
-    SilentView,
-    TerminalView,
-    drawing,
-    line_of,
-    view_on,
-)
+from lycosa.cli.live import REDRAW_S, TerminalView, drawing
+from lycosa.cli.progress import LINE_S, LineView, SilentView, line_of, view_on
 from lycosa.engine.stats import CrawlStats, SlowHost
 
 BUSY = CrawlStats(

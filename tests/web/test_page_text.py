@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
+from lycosa.web.digests import document_digest
+from lycosa.web.document import TextCodes
 from lycosa.web.page import Page, analyse
-from lycosa.web.text import BETWEEN, MAIN_END, MAIN_START, TextCodes, codes_of, collapse, document_digest
+from lycosa.web.text import BETWEEN, MAIN_END, MAIN_START, codes_of, collapse
 
 # The words in which the paper's two texts differ.
 BEFORE = "plays four Illinois"

@@ -1,8 +1,21 @@
-"""The command `lycosa`: one file a command, joined here.
+"""The command `lycosa`: one file a command, joined in `main`.
 
-Whatever a user can cause ends in one sentence on standard error and an exit code; a traceback is a bug.
+Whatever a user can cause ends in one sentence on standard error and an exit code; a traceback is a bug. That holds from
+the first moment: Ctrl-C while the libraries are being imported ends the command at once.
 """
 
-from lycosa.cli.main import main
+from lycosa.cli.beginning import begin
+
+TYPE_CHECKING = False  # as in typing, which this must not wait for
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 __all__ = ["main"]
+
+
+def main() -> "NoReturn":
+    """The entry point of the command."""
+    begin()
+    from lycosa.cli.main import main as run
+
+    run()

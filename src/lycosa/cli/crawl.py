@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from lycosa.cli.beginning import INTERRUPTED
 from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from lycosa.engine.stats import CrawlStats
 
 VIEW_EVERY_S = 0.25
-NOTHING_FETCHED, LIMIT, INTERRUPTED = 1, 3, 130
+NOTHING_FETCHED, LIMIT = 1, 3
 LIMITS = ("pages", "bytes", "time")
 HINTS = {
     "address-refused": "--allow-private opens private networks",
@@ -93,12 +94,10 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
 
 
 def _calm_collector() -> None:
-    """Looking for cycles at the usual pace costs about a tenth of a page's time (docs/benchmarks.md)."""
+    """What is there now stays: the collector need not look at it again."""
     import gc
 
-    gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 50, 1000)
 
 
 async def _show(crawl: "Crawl", show: "object") -> None:

@@ -14,9 +14,10 @@ import typer
 
 from lycosa import __version__
 from lycosa.cli import collection, crawl, demo, lab, simweb, tree
+from lycosa.cli.beginning import INTERRUPTED, interruptible
 from lycosa.errors import LycosaError, StoreError
 
-INTERRUPTED = 130
+UNTIDY = ("crawl",)  # it has nothing to tidy up until it takes Ctrl-C for itself
 
 app = typer.Typer(
     name="lycosa",
@@ -42,11 +43,13 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand not in UNTIDY:
+        interruptible()
 
 
 def main() -> NoReturn:

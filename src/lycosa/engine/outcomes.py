@@ -25,9 +25,9 @@ from lycosa.frontier.mining import Mine
 from lycosa.frontier.rows import Kind, Origin, Reason, UrlRow, UrlState
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Batch, Exchange, Original, Place, Recovery
+from lycosa.web.digests import document_digest, document_fingerprint
 from lycosa.web.page import Page
 from lycosa.web.scope import DropReason, Scope
-from lycosa.web.text import document_digest, document_fingerprint
 from lycosa.web.url import Url, from_key, parse, url_key
 
 Listener = Callable[[str, PageRow, Page | None], None]

@@ -6,8 +6,9 @@ What is named is called with the settings and gives the part. Built-in parts com
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoints, entry_points
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,11 +54,17 @@ def _maker(kind: str, name: str) -> Callable[[CrawlSettings], Any]:
     module, colon, attribute = name.partition(":")
     if colon:
         return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
-    known = {entry.name: entry for entry in entry_points(group=GROUP) if entry.name.startswith(f"{kind}.")}
+    known = {entry.name: entry for entry in _entry_points() if entry.name.startswith(f"{kind}.")}
     if f"{kind}.{name}" not in known:
         names = ", ".join(sorted(entry.partition(".")[2] for entry in known)) or "none"
         raise PartError(f"there is no {kind} called {name!r}; there is {names}, or write module:attribute")
     return known[f"{kind}.{name}"].load()  # type: ignore[no-any-return]
+
+
+@cache
+def _entry_points() -> EntryPoints:
+    """The parts of all installed packages; looked for once, which takes some ten milliseconds."""
+    return entry_points(group=GROUP)
 
 
 def cares_resolver(settings: CrawlSettings) -> Resolver:

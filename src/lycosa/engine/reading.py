@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from lycosa.engine.pages import LinkRow
-from lycosa.fetch.decode import decode
 from lycosa.frontier.recent import Recent
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings
 from lycosa.web.joining import Joiner
 from lycosa.web.links import LinkKind
-from lycosa.web.page import ANALYSERS, Analyser, Page, analyse
+from lycosa.web.page import Analyser, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
 from lycosa.web.url import Url, parse
@@ -58,7 +57,11 @@ def location(response: Response) -> str:
 def content(response: Response, cap_bytes: int) -> bytes:
     """The body with its content coding undone."""
     coding = response.headers.get("content-encoding", "")
-    return decode(response.body, coding, cap_bytes=cap_bytes).body if coding else response.body
+    if not coding:
+        return response.body
+    from lycosa.fetch.decode import decode  # its libraries need not be there before the first request is out
+
+    return decode(response.body, coding, cap_bytes=cap_bytes).body
 
 
 def read(response: Response, body: bytes, analysers: Mapping[str, Analyser] | None = None) -> Page:
@@ -69,7 +72,7 @@ def read(response: Response, body: bytes, analysers: Mapping[str, Analyser] | No
         url=response.url,
         content_type=headers.get("content-type"),
         content_language=headers.get("content-language"),
-        analysers=ANALYSERS if analysers is None else analysers,  # type: ignore[arg-type]
+        analysers=analysers,  # type: ignore[arg-type]
     )
 
 

@@ -32,7 +32,7 @@ def _says(meaning: str) -> Any:
 class _Group(BaseModel):
     """Settings that belong together; `title` stands above them in a settings file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # only the whole is ever made
     title: ClassVar[str]
 
 
@@ -184,6 +184,8 @@ class Keeping(_Group):
 
 class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Named):
     """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
+
+    model_config = ConfigDict(defer_build=False)
 
     def __init__(self, **values: Any) -> None:
         try:

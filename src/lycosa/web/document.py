@@ -1,16 +1,35 @@
 """What goes into an analyser and what comes out: `Document` and `Page`, and the port between them.
 
-Both are frozen and survive pickling. A `Page` says what a document says of itself, nothing resolved: references are as
+All are frozen and survive pickling. A `Page` says what a document says of itself, nothing resolved: references are as
 written, and it is `web.url` that joins them with `base_href` and the page's address.
 """
 
+from math import sqrt
 from typing import Protocol
 
 import msgspec
 
 from lycosa.web.links import Links
 from lycosa.web.media import Media
-from lycosa.web.text import TextCodes
+
+
+class TextCodes(msgspec.Struct, frozen=True):
+    """The numbers both of the text codes are made of, exact."""
+
+    total: int = 0
+    squares: int = 0
+    distinct: int = 0
+    length: int = 0
+
+    @property
+    def mean_per_symbol(self) -> float:
+        """Y9: sum of the character codes over the number of distinct characters; 0 for no text."""
+        return self.total / self.distinct if self.distinct else 0.0
+
+    @property
+    def root_of_squares(self) -> float:
+        """Y10: square root of the sum of squared character codes over the number of characters; 0 for no text."""
+        return sqrt(self.squares) / self.length if self.length else 0.0
 
 
 class Document(msgspec.Struct, frozen=True):

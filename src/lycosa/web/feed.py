@@ -9,7 +9,7 @@ import re
 from contextlib import suppress
 from xml.parsers import expat
 
-from lycosa.web import links, structure, text
+from lycosa.web import digests, links, structure, text
 from lycosa.web.document import Document, Page
 from lycosa.web.encodings import decode
 from lycosa.web.links import WHITESPACE, Collector, LinkKind
@@ -40,8 +40,8 @@ def analyse_xml(document: Document) -> Page:
         url=document.url,
         media=document.media,
         charset=document.charset,
-        fingerprint=text.document_fingerprint(document.body),
-        digest=text.document_digest(document.body),
+        fingerprint=digests.document_fingerprint(document.body),
+        digest=digests.document_digest(document.body),
         title=reader.title,
         description=reader.description,
         language=reader.language or document.content_language,
@@ -50,7 +50,7 @@ def analyse_xml(document: Document) -> Page:
         structure_first=first,
         structure_last=last,
         codes=text.codes_of(visible),
-        text_digest=text.text_digest(main),
+        text_digest=digests.text_digest(main),
     )
 
 

@@ -8,6 +8,7 @@ Called by `html` before it parses.
 """
 
 import re
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,6 +26,11 @@ _MAX_FORMATTING = 400
 _SURELY_TAME = _MAX_FORMATTING
 _LONG_TAG_BYTES = 4 * 1024
 _MAX_ATTRIBUTES = 1_000
+# Of any stretch of `_LONG_TAG_BYTES` one whole block is part; a multiple of 1,024, see `_by_blocks`.
+_BLOCK_BYTES = _LONG_TAG_BYTES // 2
+
+_Octets: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint8]]"
+_Flags: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 
 _TAG = re.compile(rb"<(/?[a-z][^\t\n\f\r />]*)")
 _QUOTED = re.compile(rb"\"[^\"]*+\"|'[^']*+'")
@@ -59,11 +65,39 @@ def is_tame(body: bytes) -> bool:
     """Whether the parser's work on `body` (UTF-8) can be expected to be in proportion to its size."""
     codes = np.frombuffer(body, dtype=np.uint8)
     is_open = codes == ord("<")
-    tags = np.count_nonzero(is_open)
+    tags = int(np.count_nonzero(is_open))
     if not tags or (tags <= SMALL_TAGS and len(body) <= SMALL_BYTES):
         return True
     if np.count_nonzero(codes == ord(">")) * 4 < tags:  # tags that never end become attributes of each other
         return False
+    return _is_plain(codes, is_open) or _is_tame_by_tags(body, codes, is_open)
+
+
+def _is_plain(codes: _Octets, is_open: _Flags) -> bool:
+    """True if counts of tags by blocks show already that nothing nests deeply and no tag is long; nearly always.
+
+    Every `<` but that of a closing tag counts as an open element, and those of a block as all before its closing tags.
+    A stretch of `_LONG_TAG_BYTES` without a `<` has a whole block in it.
+    """
+    whole_blocks, rest = divmod(len(codes), _BLOCK_BYTES)
+    blocks = whole_blocks + bool(rest)
+    opens = _by_blocks(is_open, blocks)
+    closes = _by_blocks((codes[1:] == ord("/")) & is_open[:-1], blocks)
+    most_open = (opens - 2 * closes).cumsum() + closes  # all of a block's opening tags, and none of its closing ones
+    return bool(opens[:whole_blocks].all()) and int(most_open.max()) <= _SURELY_TAME
+
+
+def _by_blocks(flags: _Flags, blocks: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """How many flags are set in each block: eight bytes added at a time, which 128 times cannot overflow."""
+    whole = np.zeros(blocks * _BLOCK_BYTES, dtype=bool)
+    whole[: len(flags)] = flags
+    lanes = whole.view(np.uint64).reshape(-1, 128).sum(axis=1)
+    counts: np.ndarray[tuple[int], np.dtype[np.int64]] = lanes.view(np.uint8).reshape(blocks, -1).sum(1, np.int64)
+    return counts
+
+
+def _is_tame_by_tags(body: bytes, codes: _Octets, is_open: _Flags) -> bool:
+    """The same tag by tag."""
     opens = is_open[:-1].nonzero()[0]
     steps = _STEPS[codes[opens + 1], codes[np.minimum(opens + 2, len(codes) - 1)]]
     if int(steps.cumsum(dtype=np.int32).max(initial=0)) > _SURELY_TAME and not _nests_reasonably(body):

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from itertools import compress, pairwise
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from lycosa.web import hazard, links, structure, text
+from lycosa.web import digests, hazard, links, structure, text
 from lycosa.web.charset import to_utf8
 from lycosa.web.document import Document, Page
 from lycosa.web.links import SUSPECT, WHITESPACE, Collector, LinkKind
@@ -48,6 +48,8 @@ _PARTING = frozenset((0, *(TAG_ID[name] for name in _PARTING_NAMES)))
 _CANNOT_PART = bytes(number for number in range(256) if number not in _PARTING)
 _NONE: frozenset[int] = frozenset()
 
+_SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]  # a tree would make one of its own
+
 _META_NAMES = frozenset(("description", "robots", "content-language", "refresh"))
 
 # In XML these may be closed by "/>"; an HTML parser would take the rest of the document for their text.
@@ -63,7 +65,7 @@ def analyse_html(document: Document) -> Page:
     if is_cut:
         body = body[: hazard.CUT_BYTES]
     tree = LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS)
-    nodes = tree.css("*")
+    nodes = _SELECTOR.find("*", root) if (root := tree.root) is not None else []
     numbers = structure.tag_numbers(nodes)
     reading = _Reading()
     _read_anchors(nodes, numbers, reading.links)
@@ -74,8 +76,8 @@ def analyse_html(document: Document) -> Page:
         url=document.url,
         media=document.media,
         charset=document.charset,
-        fingerprint=text.document_fingerprint(document.body),
-        digest=text.document_digest(document.body),
+        fingerprint=digests.document_fingerprint(document.body),
+        digest=digests.document_digest(document.body),
         title=reading.title,
         description=reading.description,
         canonical=reading.canonical,
@@ -88,7 +90,7 @@ def analyse_html(document: Document) -> Page:
         structure_first=first,
         structure_last=last,
         codes=text.codes_of(visible),
-        text_digest=text.text_digest(main),
+        text_digest=digests.text_digest(main),
         is_cut=is_cut,
     )
 
@@ -114,7 +116,8 @@ def _read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: Collec
                 continue
             places[href] = len(texts)
             words = node.text(True, " ") if not holders else _anchor(node, holders)
-            texts.append(" ".join(words.split()))
+            is_one = words.isprintable() and " " not in words  # most are: the others take twice as long
+            texts.append(words if is_one else " ".join(words.split()))
             rels.append(attributes.get("rel") or "")
             continue
         if not texts[place]:

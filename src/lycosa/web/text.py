@@ -1,22 +1,18 @@
-"""Text in numbers: white space collapsed, text codes (Y9, Y10), digests.
+"""Text in numbers: white space collapsed, text codes (Y9, Y10).
 
 Works on whole arrays (NumPy), since a page's text is walked once and every character counts: per character in Python
 it would be the dearest part of a page. Invariant: linear in the length, never raises. Called by the analysers.
 """
 
-import hashlib
-from math import sqrt
-
-import msgspec
 import numpy as np
-import xxhash
+
+from lycosa.web.document import TextCodes
 
 # What the HTML analyser puts between two pieces of text, and around the main element. No parsed text contains NUL.
 BETWEEN = "\0"
 MAIN_START, MAIN_END = "\1", "\2"
 
 _SPACE = 0x20
-_TO_SPACE = bytes(_SPACE if byte <= _SPACE else byte for byte in range(256))
 # Two pieces of text are two words, except where punctuation clings: "(", "here" and "." of <i>(<a>here</a>.
 _CLINGS_TO_LEFT = np.zeros(256, dtype=bool)
 _CLINGS_TO_LEFT[list(b".,;:!?)]}%'")] = True
@@ -31,45 +27,26 @@ _WEIGHTS[:, :_ASCII] = [np.arange(_ASCII) ** power for power in (1, 2, 0)]
 _MANY = 64
 
 
-class TextCodes(msgspec.Struct, frozen=True):
-    """The numbers both of the text codes are made of, exact."""
-
-    total: int = 0
-    squares: int = 0
-    distinct: int = 0
-    length: int = 0
-
-    @property
-    def mean_per_symbol(self) -> float:
-        """Y9: sum of the character codes over the number of distinct characters; 0 for no text."""
-        return self.total / self.distinct if self.distinct else 0.0
-
-    @property
-    def root_of_squares(self) -> float:
-        """Y10: square root of the sum of squared character codes over the number of characters; 0 for no text."""
-        return sqrt(self.squares) / self.length if self.length else 0.0
-
-
 def collapse(pieces: str) -> tuple[bytes, bytes]:
     """Text (UTF-8) with each run of white space and controls as one space, and of it the part in the main element.
 
     `pieces` are joined by `BETWEEN`. Without one main element, between `MAIN_START` and `MAIN_END`, all of it is main.
     """
-    data = f" {pieces} ".encode("utf-8", "replace")  # a space at each end, so that every byte has two neighbours
+    data = b" %b " % pieces.encode("utf-8", "replace")  # a space at each end, so that every byte has two neighbours
     codes = np.frombuffer(data, dtype=np.uint8)
     is_solid = codes > _SPACE
     keep = is_solid[1:] | is_solid[:-1]  # a space is dropped where one stands before it; so is the first byte, always
     joints = (codes[:-1] == 0).nonzero()[0]
-    clings = _CLINGS_TO_LEFT[codes[joints + 1]] | _CLINGS_TO_RIGHT[codes[joints - 1]]
+    clings = _CLINGS_TO_LEFT.take(codes.take(joints + 1)) | _CLINGS_TO_RIGHT.take(codes.take(joints - 1))
     keep[joints[clings] - 1] = False
-    kept = codes[1:][keep].tobytes().translate(_TO_SPACE)
+    kept = np.maximum(codes[1:][keep], _SPACE).tobytes()
     start, end = data.find(b"\1"), data.rfind(b"\2")
     if 0 <= start < end:
         before = np.count_nonzero(keep[:start])
         main = kept[before : before + np.count_nonzero(keep[start:end])].strip()
-    else:
-        main = kept.strip()
-    return kept.strip(), main
+        return kept.strip(), main
+    kept = kept.strip()
+    return kept, kept
 
 
 def codes_of(text: bytes) -> TextCodes:
@@ -94,18 +71,3 @@ def _by_hand(characters: str) -> TextCodes:
 def _by_sorting(characters: str) -> TextCodes:
     codes = np.frombuffer(characters.encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
     return TextCodes(int(codes.sum()), int(codes.dot(codes)), len(np.unique(codes)), len(codes))
-
-
-def document_fingerprint(body: bytes) -> int:
-    """P6: the 64-bit number by which an equal document is looked up (XXH3; anybody can make two bodies collide)."""
-    return int(xxhash.xxh3_64_intdigest(body))
-
-
-def document_digest(body: bytes) -> bytes:
-    """P6: the 128 bits that confirm it: SHA-256, cut. Nobody can make another document pass for a stored one."""
-    return hashlib.sha256(body).digest()[:16]
-
-
-def text_digest(main_text: bytes) -> bytes:
-    """128 bits of the main text, to compare a page with its own past: speed counts, forgery gains nothing (XXH3)."""
-    return bytes(xxhash.xxh3_128_digest(main_text))
