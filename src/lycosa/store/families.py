@@ -8,14 +8,14 @@ from rocksdict import BlockBasedIndexType, BlockBasedOptions, Cache, DBCompressi
 
 from lycosa.records import Family
 
-# One cache for data, index and filter blocks of all families: below 128 MB in decimal as well.
-CACHE_BYTES = 120 << 20
-# A reader beside a writer looks at little and soon ends.
-READER_CACHE_BYTES = 16 << 20
+# One cache for data, index and filter blocks of all families. Small on purpose: what does not fit is in the kernel's
+# page cache, compressed, and a crawl has filled it after some 20,000 pages (docs/decisions/0007).
+CACHE_BYTES = 16 << 20
 # All memtables together; a family that reaches its own size is flushed earlier.
-MEMTABLES_BYTES = 96 << 20
-# What a start after a kill has to read again: about a second.
-WAL_BYTES = 64 << 20
+MEMTABLES_BYTES = 48 << 20
+# What a start after a kill has to read again, well under a second. It bounds the memtables as well: the families that
+# hold the oldest log back are flushed.
+WAL_BYTES = 16 << 20
 # With 64 MB a file this covers 16 GB of state without reopening one; sockets need the descriptors more.
 OPEN_FILES = 256
 SST_BYTES = 64 << 20

@@ -36,7 +36,7 @@ from rocksdict import (
 from lycosa.errors import StoreError
 from lycosa.records import Family
 from lycosa.store.failures import failure, is_damage
-from lycosa.store.families import CACHE_BYTES, READER_CACHE_BYTES, database_options, family_options
+from lycosa.store.families import CACHE_BYTES, database_options, family_options
 
 # Keys a `walk` reads at a time: enough to make the seek cheap, little enough to hold.
 _WALK_KEYS = 2000
@@ -102,7 +102,7 @@ class State:
         self.is_reader = is_reader
         # What was left out when the write-ahead log was damaged ("" when it was whole): to be logged by the opener.
         self.repaired = ""
-        self._cache = Cache(READER_CACHE_BYTES if is_reader else CACHE_BYTES)
+        self._cache = Cache(CACHE_BYTES)
         self._database: Rdict | None = None
         self._families: dict[Family, Rdict] = {}
         self._handles: dict[Family, ColumnFamily] = {}
