@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-profile bench-simweb bench-trie clean
+.PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-profile bench-simweb bench-trie clean
 
 crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -17,8 +17,8 @@ lint: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 
-bench:                     ## every scenario in turn, to the last even if one falls short; half an hour
-	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-simweb bench-trie
+bench:                     ## every scenario in turn, to the last even if one falls short; an hour
+	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-simweb bench-trie
 
 bench-site: $(READY)       ## one site as fast as it goes, beside Scrapy and the floor; ARGS=--quick for a small one
 	$(BIN)/python -m benchmarks.site $(ARGS)
@@ -31,6 +31,12 @@ bench-documents: $(READY)  ## real files with copies among them: is each documen
 
 bench-memory: $(READY)     ## 200,000 pages: does memory stay where it was at 20,000
 	$(BIN)/python -m benchmarks.memory $(ARGS)
+
+bench-frontier: $(READY)   ## ten million known URLs: memory, seen tests a second, bytes a URL, opening
+	$(BIN)/python -m benchmarks.frontier $(ARGS)
+
+bench-policies: $(READY)   ## the frontier alone under every policy: URLs given out and taken back a second
+	$(BIN)/python -m benchmarks.policies $(ARGS)
 
 bench-profile: $(READY)    ## where the time of bench-site goes, function by function
 	$(BIN)/python -m benchmarks.site_profile $(ARGS)

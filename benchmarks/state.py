@@ -16,7 +16,6 @@ import zlib
 from pathlib import Path
 
 from lycosa.records import Family
-from lycosa.store.families import CACHE_BYTES
 from lycosa.store.state import Batch, State
 
 HOSTS = 20_000
@@ -129,7 +128,8 @@ def run(folder: Path, urls: int) -> None:
     for name, family in stats.families.items():
         if family.disk_bytes:
             print(f"  {name:28} {family.disk_bytes / urls:8.1f}  of {family.keys_estimate:,} keys")
-    print(f"memory above start, MB         {grown_bytes / 1e6:8.0f}  at most; block cache {CACHE_BYTES / 1e6:.0f}")
+    cache_mb = stats.cache_most_bytes / 1e6
+    print(f"memory above start, MB         {grown_bytes / 1e6:8.0f}  at most; block cache {cache_mb:.0f}")
 
 
 def main() -> None:

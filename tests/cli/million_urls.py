@@ -1,6 +1,6 @@
-"""Makes a collection that knows a million URLs, all queued, and dies without closing it.
+"""Makes a collection that knows a million URLs of 100,000 hosts, all queued, and dies without closing it.
 
-python -m tests.cli.million_urls DIR HOSTS
+python -m tests.cli.million_urls DIR
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import sys
 from lycosa.engine.crawl import Crawl
 from lycosa.records import Resolved
 
-URLS, AT_A_TIME = 1_000_000, 1_000
+URLS, HOSTS, AT_A_TIME = 1_000_000, 100_000, 1_000
 
 
 class Silence:
@@ -27,16 +27,16 @@ class Silence:
         pass
 
 
-def url(number: int, hosts: int) -> str:
-    return f"http://h{number % hosts}.sim/section/{number // hosts // 100}/page-{number}.html"
+def url(number: int) -> str:
+    return f"http://h{number % HOSTS}.sim/section/{number // HOSTS // 100}/page-{number}.html"
 
 
-async def main(into: str, hosts: int) -> None:
-    async with Crawl(url(0, hosts), into=into, scope="any", store_interval_s=0.01, resolver=Silence()) as crawl:
+async def main() -> None:
+    async with Crawl(url(0), into=sys.argv[1], scope="any", store_interval_s=0.01, resolver=Silence()) as crawl:
         committed = asyncio.Event()
         crawl.engine.on_commit = committed.set
         for first in range(0, URLS, AT_A_TIME):
-            crawl.add(*(url(number, hosts) for number in range(first, first + AT_A_TIME)))
+            crawl.add(*(url(number) for number in range(first, first + AT_A_TIME)))
             committed.clear()
             await committed.wait()
         assert crawl.stats().queued == URLS
@@ -44,4 +44,4 @@ async def main(into: str, hosts: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(main())

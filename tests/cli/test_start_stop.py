@@ -83,13 +83,12 @@ def test_crawl_first_request_comes_within_a_second(silent: socket.socket, tmp_pa
     assert any(first_request_s(silent, tmp_path / str(number)) <= FIRST_REQUEST_S for number in range(TRIES))
 
 
-@pytest.mark.parametrize("hosts", [1_000, 100_000])
 def test_crawl_of_a_collection_with_a_million_urls_goes_on_within_three_seconds(
-    silent: socket.socket, tmp_path: Path, hosts: int
+    silent: socket.socket, tmp_path: Path
 ) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
-    build = [sys.executable, "-m", "tests.cli.million_urls", str(tmp_path / "c"), str(hosts)]
-    subprocess.run(build, check=True, cwd=REPOSITORY, env=environment, timeout=300)
+    build = [sys.executable, "-m", "tests.cli.million_urls", str(tmp_path / "c")]
+    subprocess.run(build, check=True, cwd=REPOSITORY, env=environment, timeout=600)  # 45 s of CPU
     copies = (
         shutil.copytree(tmp_path / "c", tmp_path / str(number)) for number in range(TRIES)
     )  # opened, it is not new

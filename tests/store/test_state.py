@@ -305,3 +305,18 @@ def test_copied_folder_opens_elsewhere(state: State, tmp_path: Path) -> None:
 
     with State.open(tmp_path / "elsewhere") as copy:
         assert copy.get(Family.URL, b"a") == b"1"
+
+
+def test_cache_grows_with_the_number_of_urls_within_bounds(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lycosa.store.families.CACHE_LEAST_BYTES", 1_000)
+    monkeypatch.setattr("lycosa.store.families.CACHE_MOST_BYTES", 40_000)
+    monkeypatch.setattr("lycosa.store.state._FIT_CACHE_WRITES", 1)
+
+    sizes = []
+    for urls in (10, 9_990, 10_000):
+        written(state, {b"%d-%d" % (urls, number): b"" for number in range(urls)})
+        sizes.append(state.stats().cache_most_bytes)
+    state.reopen()
+
+    assert sizes == [1_000, 30_000, 40_000]
+    assert state.stats().cache_most_bytes == 40_000

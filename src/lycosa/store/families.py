@@ -1,6 +1,6 @@
 """The column families of the state and how RocksDB keeps each one.
 
-Invariant: memory does not grow with the number of keys. Filters and indexes are cut into partitions that live in the
+Invariant: memory is bounded, whatever the number of keys. Filters and indexes are cut into partitions that live in the
 one block cache, memtables share one budget, open files are bounded. Called by `lycosa.store.state` only.
 """
 
@@ -8,14 +8,16 @@ from rocksdict import BlockBasedIndexType, BlockBasedOptions, Cache, DBCompressi
 
 from lycosa.records import Family
 
-# One cache for data, index and filter blocks of all families: below 128 MB in decimal as well.
-CACHE_BYTES = 120 << 20
-# A reader beside a writer looks at little and soon ends.
-READER_CACHE_BYTES = 16 << 20
+# One cache for data, index and filter blocks of all families. Small on purpose: what does not fit is in the kernel's
+# page cache, compressed, and a crawl has filled it after some 20,000 pages (docs/decisions/0007).
+CACHE_LEAST_BYTES, CACHE_MOST_BYTES = 16 << 20, 96 << 20
+# A URL's share of the filters and indexes, which every seen test needs: 10 bits, and an index entry a block of 4 KB.
+_CACHE_URL_BYTES = 3
 # All memtables together; a family that reaches its own size is flushed earlier.
-MEMTABLES_BYTES = 96 << 20
-# What a start after a kill has to read again: about a second.
-WAL_BYTES = 64 << 20
+MEMTABLES_BYTES = 48 << 20
+# What a start after a kill has to read again, well under a second. It bounds the memtables as well: the families that
+# hold the oldest log back are flushed.
+WAL_BYTES = 16 << 20
 # With 64 MB a file this covers 16 GB of state without reopening one; sockets need the descriptors more.
 OPEN_FILES = 256
 SST_BYTES = 64 << 20
@@ -32,6 +34,11 @@ _POINT_BLOCK_BYTES, _SCAN_BLOCK_BYTES = 4 << 10, 16 << 10
 _BUSY_MEMTABLE_BYTES, _MEMTABLE_BYTES = 32 << 20, 8 << 20
 # Share of a memtable spent on a filter of its own, so that an unknown key skips the skip list.
 _MEMTABLE_BLOOM = 0.05
+
+
+def cache_bytes(urls: int) -> int:
+    """The size of the block cache: it holds the filters and indexes of so many URLs, within bounds."""
+    return min(max(CACHE_LEAST_BYTES, urls * _CACHE_URL_BYTES), CACHE_MOST_BYTES)
 
 
 def database_options(*, is_reader: bool, accept_torn_log: bool) -> Options:

@@ -36,10 +36,12 @@ from rocksdict import (
 from lycosa.errors import StoreError
 from lycosa.records import Family
 from lycosa.store.failures import failure, is_damage
-from lycosa.store.families import CACHE_BYTES, READER_CACHE_BYTES, database_options, family_options
+from lycosa.store.families import CACHE_LEAST_BYTES, cache_bytes, database_options, family_options
 
 # Keys a `walk` reads at a time: enough to make the seek cheap, little enough to hold.
 _WALK_KEYS = 2000
+# Writes after which the cache is fitted to the number of URLs: about a minute of crawling.
+_FIT_CACHE_WRITES = 256
 # A reader tries again when the writer flushed or compacted meanwhile, which it does every few seconds at most: so long
 # it tries, with pauses in which a writer that keeps a processor busy gets on.
 _PATIENCE_S = 30.0
@@ -85,11 +87,13 @@ class FamilyStats(msgspec.Struct, frozen=True):
 
 
 class StateStats(msgspec.Struct, frozen=True):
-    """Sizes as RocksDB knows them; `disk_bytes` is the whole folder, logs included."""
+    """Sizes as RocksDB knows them; `disk_bytes` is the whole folder, logs included; the cache holds `cache_bytes` now
+    and may hold `cache_most_bytes`."""
 
     families: dict[str, FamilyStats]
     disk_bytes: int
     cache_bytes: int
+    cache_most_bytes: int
     table_reader_bytes: int
     background_errors: int
 
@@ -102,7 +106,9 @@ class State:
         self.is_reader = is_reader
         # What was left out when the write-ahead log was damaged ("" when it was whole): to be logged by the opener.
         self.repaired = ""
-        self._cache = Cache(READER_CACHE_BYTES if is_reader else CACHE_BYTES)
+        self._cache = Cache(CACHE_LEAST_BYTES)
+        self._cache_most_bytes = CACHE_LEAST_BYTES
+        self._writes = 0
         self._database: Rdict | None = None
         self._families: dict[Family, Rdict] = {}
         self._handles: dict[Family, ColumnFamily] = {}
@@ -131,6 +137,7 @@ class State:
             self._database = self._open_reader() if self.is_reader else self._open_writer()
             self._families = {family: self._database.get_column_family(family) for family in Family}
             self._handles = {family: self._database.get_column_family_handle(family) for family in Family}
+            self._fit_cache()
         except Exception as error:  # the binding raises bare Exceptions
             self.close()
             if isinstance(error, StoreError):
@@ -256,6 +263,15 @@ class State:
             self._opened().write(self._encode(batch), options)
         except Exception as error:
             raise self._failed(error, "writing the state") from error
+        self._writes += 1
+        if self._writes % _FIT_CACHE_WRITES == 0:
+            self._fit_cache()
+
+    def _fit_cache(self) -> None:
+        """The cache grows with what there is to be looked up in."""
+        urls = self._families[Family.URL].property_int_value("rocksdb.estimate-num-keys") or 0
+        self._cache_most_bytes = cache_bytes(urls)
+        self._cache.set_capacity(self._cache_most_bytes)
 
     def _encode(self, batch: Batch) -> WriteBatch:
         encoded = WriteBatch(raw_mode=True)
@@ -299,6 +315,7 @@ class State:
             families={str(family): stats for family, stats in families.items()},
             disk_bytes=_folder_bytes(self.path),
             cache_bytes=self._cache.get_usage(),
+            cache_most_bytes=self._cache_most_bytes,
             table_reader_bytes=sum(
                 rows.property_int_value("rocksdb.estimate-table-readers-mem") or 0 for rows in self._families.values()
             ),
