@@ -48,7 +48,9 @@ def pages_of_whole(crawl: FullCrawl) -> list[Entry]:
     web = SimWeb(SimSettings(hosts=HOSTS, pages=PAGES, port=crawl.port))
     entries = list(read_log(crawl.log)[1])
     pages = [e for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES)]
-    assert {f"http://{e.host}:{crawl.port}{e.path}" for e in pages} == truth(web, [crawl.seed], scope="any", mine="ancestors").pages
+    assert {f"http://{e.host}:{crawl.port}{e.path}" for e in pages} == truth(
+        web, [crawl.seed], scope="any", mine="ancestors"
+    ).pages
     findings = audit(web.settings, entries, Rules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     assert problems(crawl.into) == []
