@@ -12,7 +12,7 @@ from itertools import count
 import msgspec
 
 from lycosa.engine.reading import Following, followed_hrefs
-from lycosa.frontier.budgets import Do, PatternBudgets, Sight, sight
+from lycosa.frontier.budgets import Do, Judgement, PatternBudgets, Sight, sight
 from lycosa.frontier.mining import Found, Guess, Mine, Miner
 from lycosa.frontier.parameters import Parameters
 from lycosa.frontier.pattern import fold
@@ -31,7 +31,6 @@ class Fetch(msgspec.Struct, frozen=True):
     path: str
     status: int
     guess: Guess | None
-    is_dull: bool
 
 
 class HostMind:
@@ -80,6 +79,8 @@ class SimCrawl:
             if self.may_go(host, mind, job):
                 self.fetch(host, *job)
                 return True
+            if job[2]:
+                mind.miner.settle(job[1], Found.BARRED)
         return False
 
     def propose(self, host: int, guesses: list[Guess]) -> None:
@@ -98,7 +99,7 @@ class SimCrawl:
         if (plain != job[1] and (host, plain) in self.known) or mind.parameters.was_fetched(plain):
             return False
         verdict = mind.budgets.ask(job[1], self.now)
-        if verdict.do is Do.WAIT:
+        if verdict.do is Do.WAIT and job[2] is None:  # a guess into a slowed family is not worth a wait
             heapq.heappush(mind.waiting, (self.now + verdict.wait_s, next(self._ticket), job))
         elif verdict.do is Do.GO:
             self.known.setdefault((host, plain), True)
@@ -126,15 +127,14 @@ class SimCrawl:
         self.known[host, path] = answer.status < 400
         pattern = fold(path)
         seen = see(page, depth, sum(mind.budgets.counts(link, pattern) for link in new))
-        has_hit = is_page and not mind.budgets.is_known_text(seen)
+        judgement = mind.budgets.note(path, seen, self.now) if is_page else Judgement.DULL
         if guess:
-            mind.miner.settle(path, Found.HIT if has_hit else Found.MISS)
+            mind.miner.settle(path, Found.HIT if judgement is Judgement.GOOD else Found.MISS)
         elif is_page:
             mind.miner.learn(path)
-        is_dull = is_page and mind.budgets.note(path, seen, self.now)
         if is_page:
             mind.parameters.note(path, seen.text)
-        self.fetches.append(Fetch(host, path, answer.status, guess, is_dull))
+        self.fetches.append(Fetch(host, path, answer.status, guess))
 
 
 def see(page: Page, depth: int, fresh: int) -> Sight:

@@ -20,6 +20,7 @@ from lycosa.frontier.budgets import (
     sight,
 )
 from lycosa.frontier.domains import BASE, MOST_SOURCES, PER_DOMAIN, STEP, DomainBudget
+from lycosa.frontier.mining import Mine
 from lycosa.frontier.parameters import ParameterRow, Parameters
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.traps import without_session
@@ -65,6 +66,13 @@ def test_family_of_one_text_waits_ever_longer_and_is_dropped() -> None:
     assert verdict.pattern == "/lost/#"
     assert budgets.is_dropped("/lost/999")
     assert not budgets.is_dropped("/found/999")
+
+
+def test_answers_to_many_requests_under_way_do_no_more_than_drop_the_family() -> None:
+    budgets = slowed()
+    for _ in range(2_000):
+        budgets.note("/lost/1", page("Sorry"), 0.0)
+    assert budgets.ask("/lost/1", 0.0).do is Do.DROP
 
 
 def test_slowed_family_gets_one_request_a_wait() -> None:
@@ -209,13 +217,16 @@ def test_domain_that_everybody_links_to_has_no_limit_and_a_small_row() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "hosts", "share"), [(1, 1, 1.0), (2, 10, 0.5), (3, 10, 1.0)])
-def test_traps_beside_five_thousand_pages_take_a_tenth_at_most(seed: int, hosts: int, share: float) -> None:
+@pytest.mark.parametrize(
+    ("seed", "hosts", "share", "mine"), [(1, 1, 1.0, "off"), (2, 10, 0.5, "all"), (3, 10, 1.0, "off")]
+)
+def test_traps_beside_five_thousand_pages_take_a_tenth_at_most(seed: int, hosts: int, share: float, mine: str) -> None:
     web = SimWeb(SimSettings(seed=seed, hosts=hosts, pages=6_300, trouble=dict.fromkeys(TRAPS, share)))
-    expected = truth(web, [f"{web.linker.origin(host)}/" for host in range(hosts)], robots=False, sitemaps=False)
+    seeds = [f"{web.linker.origin(host)}/" for host in range(hosts)]
+    expected = truth(web, seeds, robots=False, sitemaps=False, mine=mine)
     real = {web.address_of(url) for url in expected.pages}
     harmless = {web.address_of(url) for url in expected.redirects} | {(host, "/feed.xml") for host in range(hosts)}
-    crawl = SimCrawl(web, budgets=True, most=20_000).run(range(hosts))
+    crawl = SimCrawl(web, budgets=True, mine=Mine(mine), most=20_000).run(range(hosts))
     places = [(fetch.host, without_session(fetch.path)) for fetch in crawl.fetches]
     fresh = len(set(places) & real)
     trapped = len(places) - fresh - len(set(places) & harmless)

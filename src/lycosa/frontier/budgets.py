@@ -161,8 +161,8 @@ class PatternBudgets:
         family = self._families.get(_key(own))
         return own != pattern and (family is None or not family.is_slowed)
 
-    def note(self, path: str, page: Sight, now: float) -> bool:
-        """A page was fetched; returns whether it was dull."""
+    def note(self, path: str, page: Sight, now: float) -> Judgement:
+        """A page was fetched: what is it worth? A guess has hit only if its page is good."""
         family = self._family(_key(fold(path)), page.depth)
         family.pages += 1
         judgement = self._judge(family, page)
@@ -173,11 +173,11 @@ class PatternBudgets:
             family.dull += 1
             if family.is_slowed:
                 family.until = now + FIRST_WAIT_S * 2**family.waits
-                family.waits += 1
-        return judgement < 0
+                family.waits = min(family.waits + 1, MOST_WAITS + 1)  # more are under way than one at times
+        return judgement
 
     def is_known_text(self, page: Sight) -> bool:
-        """Was this text on the host before? For judging a guess: an error page is no find."""
+        """Was this text on the host before? Only then does `Sight.fresh` matter."""
         return page.is_copy or page.text in self._texts or page.text in self._refrains
 
     def _family(self, key: int, depth: int) -> Family:
