@@ -7,6 +7,7 @@ of a site costs one addition a page.
 
 from collections.abc import Mapping
 
+from lycosa.engine.budgets import Budgets
 from lycosa.engine.pages import LinkRow
 from lycosa.engine.reading import content, read
 from lycosa.engine.shard import Shard
@@ -27,8 +28,8 @@ LEARNED_EVERY_S = 30.0
 class Admission:
     """Follows the links of pages. Holds the evidence that the frontier has not heard of yet."""
 
-    def __init__(self, shard: Shard, analysers: Mapping[str, Analyser] | None) -> None:
-        self._shard, self._frontier, self._analysers = shard, shard.frontier, analysers
+    def __init__(self, shard: Shard, budgets: Budgets, analysers: Mapping[str, Analyser] | None) -> None:
+        self._shard, self._frontier, self._budgets, self._analysers = shard, shard.frontier, budgets, analysers
         self._ranking = shard.frontier.policy.ranking
         self._evidence: dict[str, float] = {}
         self._told_at = self._learned_at = shard.now()
@@ -49,7 +50,10 @@ class Admission:
         if self._ranking is not None:
             return self._follow_ranked(self._ranking, lease, links, page)
         wanted = self._shard.sifter.wanted(links, lease.url)
-        return self._frontier.admit(wanted, depth=depth + 1, now=self._shard.now()) if wanted else []
+        if not wanted:
+            return []
+        kept = self._budgets.without_doubles(lease.host, wanted)
+        return self._frontier.admit(kept, depth=depth + 1, now=self._shard.now())
 
     def _follow_ranked(self, ranking: Ranking, lease: Lease, links: LinkRow, page: Page | None) -> list[Url]:
         sifter = self._shard.sifter
@@ -69,7 +73,7 @@ class Admission:
         credits = dict(zip(urls, worth, strict=True))
         if ranking.sees_all:
             self._gather(ranking, credits, set(fresh))
-        kept = sifter.sift(fresh)
+        kept = self._budgets.without_doubles(lease.host, sifter.sift(fresh))
         found = [credits[url.href] for url in kept]
         return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now(), credits=found)
 

@@ -14,7 +14,7 @@ import msgspec
 from lycosa.engine.minds import Minds
 from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
-from lycosa.frontier.budgets import Do, Sight, Verdict, sight
+from lycosa.frontier.budgets import Do, Judgement, Sight, Verdict, sight
 from lycosa.frontier.domains import DomainBudget
 from lycosa.frontier.frontier import Lease
 from lycosa.frontier.hosts import Host
@@ -42,7 +42,7 @@ class Budgets:
         self._state = shard.collection.state
         self._domains: OrderedDict[str, DomainBudget] | None = OrderedDict() if shard.settings.scope == "any" else None
         self._changed: set[str] = set()
-        self._plain: set[bytes] = set()  # plain forms in the batch that is not committed yet
+        self._plain: dict[bytes, bytes] = {}  # rows of plain forms in the batch that is not committed yet
         self._told: dict[tuple[str, str, Do], None] = {}
         shard.frontier.watchers.append(self)
 
@@ -58,7 +58,7 @@ class Budgets:
         """Why a URL is not asked for, how long it waits, or None if it may be asked for now."""
         if entry.kind is not Kind.PAGE or entry.origin is Origin.WISH:
             return None
-        if self._is_fetched_in_plain(host, entry):
+        if self._has_double(host, entry.path):
             return Reason.PARAMETER
         is_alone = entry.is_late and not host.available
         budgets = self._minds.change(host).budgets
@@ -74,19 +74,28 @@ class Budgets:
     def dropped(self, host: Host, entry: Entry, reason: Reason) -> None:
         """Nothing to do."""
 
-    def _is_fetched_in_plain(self, host: Host, entry: Entry) -> bool:
-        """Was the URL asked for before, but for parameters that change nothing? If not, it is noted."""
+    def without_doubles(self, host: Host, urls: Sequence[Url]) -> list[Url]:
+        """The URLs of a page that are not the same as known ones but for parameters that change nothing."""
+        if not self._minds.of(host).parameters.idle:
+            return list(urls)
+        kept = [url for url in urls if url.host != host.host or not self._has_double(host, url.path)]
+        self._shard.counters.totals.ignored[Reason.PARAMETER] += len(urls) - len(kept)
+        return kept
+
+    def _has_double(self, host: Host, path: str) -> bool:
+        """Does another URL stand for this one, idle parameters aside? If none does, this one will."""
         parameters = self._minds.of(host).parameters
-        plain = parameters.plain(entry.path)
-        if plain == entry.path and not parameters.idle:
+        if not parameters.idle:
             return False
+        plain = parameters.plain(path)
         key = b"plain:" + host.key + KEY_END + plain.encode()
-        if key in self._plain or self._state.get(Family.META, key) is not None:
-            return entry.tries == 0
-        if plain != entry.path and parameters.was_fetched(plain):
+        known = self._plain.get(key) or self._state.get(Family.META, key)
+        if known is not None:
+            return known != path.encode()
+        if plain != path and parameters.was_fetched(plain):
             return True
-        self._plain.add(key)
-        self._shard.committer.batch.put(Family.META, key, b"")
+        self._plain[key] = path.encode()
+        self._shard.committer.batch.put(Family.META, key, path.encode())
         return False
 
     def _domain_named(self, name: str) -> DomainBudget:
@@ -118,11 +127,10 @@ class Budgets:
         own = [url.path for url in new if url.host == host.host]
         fresh = len(new) - len(own) + sum(mind.budgets.counts(path, pattern) for path in own)
         seen = _sight(page, entry.depth, fresh)
-        is_news = not mind.budgets.is_known_text(seen)
-        mind.budgets.note(entry.path, seen, self._shard.now_unix())
+        judgement = mind.budgets.note(entry.path, seen, self._shard.now_unix())
         mind.parameters.note(entry.path, int.from_bytes(page.text_digest[:8]))
         self._count_domains(host, new)
-        return is_news
+        return judgement is Judgement.GOOD
 
     def copy(self, lease: Lease, original: PageRow, new: Sequence[Url]) -> None:
         """A page was fetched whose document is known under another URL."""

@@ -42,9 +42,9 @@ class Outcomes:
     def __init__(self, shard: Shard, parts: Parts) -> None:
         self._shard, self._frontier, self._counters = shard, shard.frontier, shard.counters
         self._documents = DocumentStore(shard.collection.state)
-        self._archive, self.admission = Archive(shard), Admission(shard, parts.analysers)
         minds = Minds(shard.collection.state, Mine(shard.settings.mine))
         self.mining, self.budgets = Mining(shard, minds), Budgets(shard, minds)
+        self._archive, self.admission = Archive(shard), Admission(shard, self.budgets, parts.analysers)
         self._failures, self._rules = Failures(shard, self._archive, self.mining), HostRules(shard, self._archive)
         self.statistics, self._analysers = [PageStatistics(shard.counters.totals), *parts.statistics], parts.analysers
         self._settings = s = shard.settings

@@ -329,7 +329,7 @@ class Frontier:
         if host.jobs:
             job = host.jobs.popleft()
             return _lease_of(host, Kind.ROBOTS, _path(job.url), mapped, shares, job=job)
-        if host.awaits_robots or not (host.has_work or host.due_at <= now):
+        if host.awaits_robots or not (host.has_work or host.waits_until <= now):
             return None
         rules = host.row.robots
         if self.pace.robots and (rules is None or host.row.robots_until < now_unix):
@@ -379,7 +379,7 @@ class Frontier:
             turns.move(host, Place.IDLE)
             return
         if not host.has_work:
-            at = max(at, min(host.due_at, host.late_at if host.row.late else NEVER))
+            at = max(at, host.waits_until)
         if at == NEVER:  # nothing left, or what waits for its time is under way
             turns.move(host, Place.IDLE)
         elif at <= now:

@@ -153,3 +153,8 @@ class Host:
     def has_work(self) -> bool:
         """Is there anything that could be asked for now, politeness aside?"""
         return bool(self.available or self.due or self.jobs)
+
+    @property
+    def waits_until(self) -> float:
+        """When there is something to be asked for from the due lane."""
+        return min(self.due_at, self.late_at) if self.row.late else self.due_at

@@ -73,9 +73,10 @@ class Importance(Generic[Key]):
 
     def band(self, cash: float) -> int:
         """The band of a waiting URL with so much cash."""
-        if cash <= 0:
+        share = cash / self.usual
+        if share <= 0:  # nothing, or less than a float can say
             return 0
-        return max(0, min(BANDS - 1, MIDDLE + floor(log2(cash / self.usual))))
+        return max(0, min(BANDS - 1, MIDDLE + floor(log2(share))))
 
     def _note(self, cash: float) -> None:
         self.pages += 1

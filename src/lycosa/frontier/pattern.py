@@ -10,9 +10,11 @@ Pure, linear in the length, never raises, the result at most `MOST_CHARS` long. 
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 import xxhash
 
+CACHED = 1_024  # a URL is folded when its turn comes, and again when its page is there
 MOST_CHARS = 160  # of a pattern; what is longer ends in a hash of the rest
 ID_LEAST = 8  # shorter words of letters and digits are names with a number in them: `h264`, `s01e02`
 ID_GROUP = 2.6  # letters or digits in a row, on average: below it a word is no human's. `dQw4w9WgXcQ` has 1.3
@@ -27,6 +29,7 @@ _GROUP = re.compile("[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _HEX = re.compile("[0-9a-f]+|[0-9A-F]+")
 
 
+@lru_cache(CACHED)
 def fold(path: str) -> str:
     """The pattern of a path with its query, as `Url.path` has them."""
     path, mark, query = path.partition("?")

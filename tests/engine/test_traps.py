@@ -1,0 +1,60 @@
+"""Traps beside a real site, under default settings: the pages are fetched, the traps are starved, and it is told."""
+
+from pathlib import Path
+
+import pytest
+
+from lycosa.engine.views import open_to_read
+from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.records import Family
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.traps import without_session
+from lycosa.simweb.truth import truth
+from tests.engine.memory_crawl import crawl, front
+
+TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "hosts", "share"), [(1, 1, 1.0), (2, 10, 0.5)])
+def test_traps_take_a_tenth_of_the_requests_at_most_and_cost_no_page(
+    tmp_path: Path, seed: int, hosts: int, share: float
+) -> None:
+    web = SimWeb(SimSettings(seed=seed, hosts=hosts, pages=7_000, trouble=dict.fromkeys(TRAPS, share)))
+    seeds = [front(web, host) for host in range(hosts)]
+    result = crawl(web, tmp_path / "c", *seeds, scope="host")
+    found = truth(web, seeds, scope="host", mine="ancestors")
+    real = {web.address_of(url) for url in found.pages}
+    harmless = {web.address_of(url) for url in found.redirects}
+    asked = [
+        (web.layout.host_number(entry.host) or 0, without_session(entry.path))
+        for entry in result.entries
+        if entry.path != "/robots.txt" and ".xml" not in entry.path
+    ]
+    fetched = set(asked) & real
+    trapped = len(asked) - len(fetched) - len(set(asked) & harmless)
+    assert len(real) >= 5_000
+    assert len(fetched) >= 0.99 * len(real)
+    assert trapped <= 0.1 * len(asked)
+    assert audit(web.settings, result.entries, Rules()).is_clean
+    assert result.ended_by == ""
+    assert result.stats.dropped["path-pattern"] > 0
+    assert result.stats.ignored["parameter-without-effect"] > 0
+    log = (tmp_path / "c" / "log.jsonl").read_text()
+    assert "pattern-slowed" in log
+    assert "pattern-dropped" in log
+
+
+def test_unlinked_folders_and_series_are_found_at_little_cost(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(seed=2, hosts=10, pages=3_000))
+    seeds = [front(web, host) for host in range(10)]
+    crawl(web, tmp_path / "c", *seeds, scope="host", mine="all")
+    unlinked = truth(web, seeds, scope="host", mine="all").pages - truth(web, seeds, scope="host", mine="off").pages
+    with open_to_read(tmp_path / "c") as collection:
+        rows = [UrlRow.unpack(row) for _, row in collection.state.walk(Family.URL)]
+    guesses = [row for row in rows if row.origin.is_guess]
+    asked = [row for row in guesses if row.state is UrlState.DONE or row.reason == "guess-missed"]
+    found = sum(row.state is UrlState.DONE for row in guesses)
+    assert found >= 0.8 * len(unlinked)
+    assert len(asked) <= 1.3 * found
