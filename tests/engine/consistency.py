@@ -9,6 +9,7 @@ from lycosa.frontier.rows import KEY_END, Entry, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.store import Collection, Place
 from lycosa.web.url import BUCKET_BYTES
+from tests.graph.recount import link_problems
 
 
 def problems(path: Path, *, sampled: int = 500) -> list[str]:
@@ -42,7 +43,7 @@ def problems(path: Path, *, sampled: int = 500) -> list[str]:
         if count.known != len(urls):
             found.append(f"counts {count.known} known, has {len(urls)}")
         found += _pages(collection, urls, count.pages, sampled)
-    return found
+    return found + link_problems(path)
 
 
 def _pages(collection: Collection, urls: dict[bytes, UrlRow], counted: int, sampled: int) -> list[str]:

@@ -18,6 +18,7 @@ from lycosa.engine.counters import Counters
 from lycosa.engine.events import EventLog
 from lycosa.engine.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
 from lycosa.engine.inbox import Inbox
+from lycosa.engine.linker import Linker
 from lycosa.engine.outcomes import Outcomes
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Sifter, filters_of
@@ -86,6 +87,7 @@ class Engine:
         sifter = Sifter(
             [*filters_of(settings, self.seeds), *parts.filters], settings.max_url_bytes, self.counters.dropped
         )
+        self.linker = Linker(collection)
         shard = Shard(
             collection,
             settings,
@@ -95,6 +97,7 @@ class Engine:
             self.mapper,
             self.events,
             sifter,
+            self.linker,
             list(self.seeds),
             self.now,
             self.now_unix,
@@ -127,6 +130,8 @@ class Engine:
         self.events.write("start", seeds=[seed.href for seed in self.seeds])
         try:
             self._take_in_losses()
+            if pages := self.linker.catch_up():
+                self.events.write("links-caught-up", pages=pages)
             self.add(self.seeds)
             self.add(self._inbox.take())
             self.frontier.load(self.now())
@@ -139,6 +144,7 @@ class Engine:
             await self._wind_down()
         finally:
             reason = str(self._failure) if self._failure else self._stopping or "nothing queued"
+            self.linker.close()
             self.events.write("stop", reason=reason, pages=self.counters.totals.pages)
             self.events.close()
             await self.mapper.close()
@@ -356,6 +362,7 @@ class Engine:
         self.frontier.batch = self.committer.batch
         self.frontier.committed(self.now())
         self.outcomes.committed()
+        self.linker.committed()
         self._inbox.settle()
         self.committer.announce_all()
         self.events.flush()
@@ -367,6 +374,7 @@ class Engine:
 
     def _write_last(self, batch: Batch) -> None:
         self.frontier.write_hosts()
+        self.linker.write(batch)
         frontier = self.frontier
         batch.put(
             *self.counters.row(

@@ -60,7 +60,9 @@ class Failures:
         shard.counters.failed[name] += 1
         host.row.failed += 1
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
-        self._archive.put(lease, PageRow(response.status, shard.now_unix(), entry.depth), None)
+        row = PageRow(response.status, shard.now_unix(), entry.depth)
+        shard.linker.gone(shard.committer.batch, lease.url, row)
+        self._archive.put(lease, row, None)
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
         if rule.gives_up_on_host:
             shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)

@@ -11,9 +11,10 @@ from lycosa.engine.archive import Archive
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.failures import Failures, rule_of
 from lycosa.engine.host_rules import REDIRECTS, HostRules
-from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
+from lycosa.engine.linker import redirect_row
+from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.parts import Parts
-from lycosa.engine.reading import Following, content, followed_hrefs, location, page_directives, read
+from lycosa.engine.reading import Following, content, followed, location, page_directives, read
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import PageStatistics
 from lycosa.frontier.frontier import Lease
@@ -83,6 +84,10 @@ class Outcomes:
         written = location(response)
         target = parse(written, lease.url)
         row = PageRow(response.status, shard.now_unix(), entry.depth, location=target.href if target else written)
+        if lease.kind is Kind.PAGE:
+            links = redirect_row(target.href) if target else LinkRow(())
+            joined = {target.href: target.href} if target else {}
+            shard.linker.page(shard.committer.batch, lease.url, row, links, joined)
         self._archive.put(lease, row, self._archive.keep_answer(lease, request, response))
         if target is None or entry.hops >= MOST_HOPS:
             reason = Reason.REDIRECTS if target else Reason.STATUS
@@ -117,16 +122,13 @@ class Outcomes:
             return
         page = read(response, body, self._analysers)
         said = page_directives(page, response, self._settings.agent)
-        hrefs = () if said.nofollow and self._settings.nofollow else followed_hrefs(page, self._following)
-        links = LinkRow(hrefs, page.base_href or "")
+        links = LinkRow(()) if said.nofollow and self._settings.nofollow else followed(page, self._following)
         made = self._archive.exchange(lease, request, response)
         row = self._page_row(lease, response, page, made, noindex=said.noindex)
         self._archive.put(lease, row, self._archive.keep(made))
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
-        if hrefs:
-            self._shard.committer.batch.put(Family.LINK, key, pack(links))
-        self._follow(links, lease.url, lease.depth)
+        self._follow(links, lease, row)
         self._count_page(lease)
         for part in self.statistics:
             part.page(page, response)
@@ -158,21 +160,22 @@ class Outcomes:
         )
         self._archive.put(lease, row, self._archive.keep(made))
         self._counters.totals.duplicates += 1
-        links = self._documents.links(original_key)
-        if links is not None:
-            self._follow(links, lease.url, lease.depth)
+        self._follow(self._documents.links(original_key) or LinkRow(()), lease, row)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
 
-    def _follow(self, links: LinkRow, url: str, depth: int) -> None:
-        limit = self._settings.depth
+    def _follow(self, links: LinkRow, lease: Lease, row: PageRow) -> None:
+        """Takes the links of a page into the link index and, unless it lies as deep as allowed, into the frontier."""
+        shard, depth, limit = self._shard, lease.depth, self._settings.depth
+        joined = shard.sifter.joined(links, lease.url)
+        shard.linker.page(shard.committer.batch, lease.url, row, links, joined)
         if limit is not None and depth >= limit:
             self._counters.dropped[Reason.DEPTH] += len(links.hrefs)
             return
-        wanted = self._shard.sifter.wanted(links, url)
+        wanted = shard.sifter.wanted(joined.values())
         if wanted:
-            self._frontier.admit(wanted, depth=depth + 1, now=self._shard.now())
+            self._frontier.admit(wanted, depth=depth + 1, now=shard.now())
 
     def _count_page(self, lease: Lease) -> None:
         lease.host.row.pages += 1

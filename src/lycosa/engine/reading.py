@@ -4,7 +4,8 @@ No I/O of its own: the state is read through the engine. One call a page; the de
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 
 import msgspec
 
@@ -17,9 +18,10 @@ from lycosa.web.links import LinkKind
 from lycosa.web.page import ANALYSERS, Analyser, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
-from lycosa.web.url import Url, join_all, parse
+from lycosa.web.url import MAX_URL_BYTES, Url, join_map, parse
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
+_IS_FOLLOWED = bytes(kind in FOLLOWED for kind in range(256))
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
 
 
@@ -79,21 +81,30 @@ def page_directives(page: Page, response: Response, agent: str) -> RobotsDirecti
     return directives(values, agent) if values else RobotsDirectives()
 
 
-def followed_hrefs(page: Page, following: Following) -> tuple[str, ...]:
-    """The hrefs of a page that are followed, as written."""
+def followed(page: Page, following: Following) -> LinkRow:
+    """The links of a page that are followed, as written."""
     links = page.links
     if not links.hrefs:
-        return ()
-    images = following.images
-    found = []
-    for href, kind, rel in zip(links.hrefs, links.kinds, links.rels, strict=True):
-        if kind in FOLLOWED:
-            if rel and following.obeys_nofollow and "nofollow" in rel.lower().split():
-                continue
-            found.append(href)
-        elif (kind == LinkKind.IMG and images) or (kind == LinkKind.LINK and FOLLOWED_RELS & set(rel.lower().split())):
-            found.append(href)
-    return tuple(found)
+        return LinkRow(())
+    wanted = bytearray(links.kinds.translate(_IS_FOLLOWED))
+    for place, rel in enumerate(links.rels):
+        if rel:
+            wanted[place] = _is_followed(links.kinds[place], rel.lower().split(), following)
+    if following.images:
+        for place, kind in enumerate(links.kinds):
+            wanted[place] |= kind == LinkKind.IMG
+    return LinkRow(
+        tuple(compress(links.hrefs, wanted)),
+        page.base_href or "",
+        bytes(compress(links.kinds, wanted)),
+        tuple(compress(links.anchors, wanted)),
+    )
+
+
+def _is_followed(kind: int, rels: list[str], following: Following) -> bool:
+    if kind == LinkKind.LINK:
+        return not FOLLOWED_RELS.isdisjoint(rels)
+    return kind in FOLLOWED and not (following.obeys_nofollow and "nofollow" in rels)
 
 
 def base_of(url: str, base_href: str | None) -> str:
@@ -113,10 +124,14 @@ class Sifter:
         self._recent = Recent()
         self.dropped = dropped
 
-    def wanted(self, links: LinkRow, url: str) -> list[Url]:
-        """The URLs behind a document's hrefs that may be new."""
-        urls = join_all(base_of(url, links.base_href), links.hrefs, max_bytes=self._max_url_bytes)
-        return self.sift([href for href in urls if self._recent.is_new(href)])
+    def joined(self, links: LinkRow, url: str) -> dict[str, str]:
+        """Where a document's hrefs lead: href → URL."""
+        return join_map(base_of(url, links.base_href), links.hrefs, max_bytes=max(self._max_url_bytes, MAX_URL_BYTES))
+
+    def wanted(self, urls: Iterable[str]) -> list[Url]:
+        """Those of a document's URLs that may be new."""
+        most = self._max_url_bytes
+        return self.sift([href for href in dict.fromkeys(urls) if len(href) <= most and self._recent.is_new(href)])
 
     def sift(self, hrefs: Sequence[str]) -> list[Url]:
         kept, dropped = sift(hrefs, self.filters)
