@@ -61,9 +61,10 @@ class Shop:
         links = LinkRow(hrefs, "", b"\1" * len(hrefs), tuple(f"to {href}" for href in hrefs))
         row, batch = PageRow(status, 0.0), Batch()
         if status < 400:
-            self.linker.page(batch, url, row, links, join_map(url, hrefs))
+            self.linker.page(url, url_key(url), row, links, join_map(url, hrefs))
         else:
-            self.linker.gone(batch, url, row)
+            self.linker.gone(url, url_key(url), row)
+        self.linker.prepare(batch)
         batch.put(Family.PAGE, url_key(url), pack(row))
         self.linker.write(batch)
         self.collection.commit(batch)

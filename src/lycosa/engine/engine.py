@@ -349,6 +349,8 @@ class Engine:
         try:
             if self._commit_failures:
                 self.collection.state.reopen()
+            if not self.committer.has_failed:
+                self.linker.prepare(self.committer.batch)
             self.committer.commit(self.now(), self._write_last)
         except StoreError as error:
             self._commit_failures += 1

@@ -18,10 +18,11 @@ from lycosa.graph.index import LinkWriter
 from lycosa.records import Family
 from lycosa.store import Batch, Collection, State
 from lycosa.web.links import LinkKind
-from lycosa.web.url import MAX_URL_BYTES, from_key, join_map, url_key
+from lycosa.web.url import MAX_URL_BYTES, from_key, join_map
 
 CONSUMER = "links"
 FLUSH_PAGES, FLUSH_LINKS = 1_000, 50_000  # a segment of this size is made in some 30 ms, on the loop
+SEGMENT_PAGES = 2 * FLUSH_PAGES  # at most, when more have gathered
 WAITING_MOST = 20_000  # pages that wait for a disk that is full; beyond it the next start reads them from the feed
 
 Linked = dict[str, tuple[int, str]]  # URL → kind, anchor
@@ -38,7 +39,7 @@ class Linker:
         self._waiting: list[PageLinks] = []
         self._links = 0
         self._told = self.feed.last
-        self._rows: dict[bytes, tuple[PageRow, bytes]] = {}  # of the open batch: key → rows
+        self._settled: list[tuple[str, bytes, PageRow, LinkRow | None, Mapping[str, str]]] = []  # since the last commit
         self._can_prune = True  # what the run before left
         self.is_behind = False
 
@@ -47,50 +48,59 @@ class Linker:
 
     # pages
 
-    def page(self, batch: Batch, url: str, row: PageRow, links: LinkRow, joined: Mapping[str, str]) -> None:
-        """A page is settled: numbers it in `row`, writes its links; `joined` says where its hrefs lead."""
-        key = url_key(url)
-        packed = pack(links) if links.hrefs else b""
-        known, before = self._before(key)
-        if known is None:
-            row.file_num = self.feed.number(batch, key)
-            self.feed.tell(batch, What.NEW, row.file_num)
-            self._open.append(_new_page(row.file_num, url, links, joined))
-        else:
-            row.file_num = known.file_num
-            self.feed.tell(batch, What.CHANGED, row.file_num, before)
-            self._open.append(_changed(row.file_num, url, _linked_before(before, url), _linked(links, joined)))
-        if packed:
-            batch.put(Family.LINK, key, packed)
-        elif before:
-            batch.delete(Family.LINK, key)
-        self._rows[key] = row, packed
-        self._links += len(links.hrefs)
+    def page(self, url: str, key: bytes, row: PageRow, links: LinkRow, joined: Mapping[str, str]) -> None:
+        """A page is settled; `joined` says where its hrefs lead. `row` has its number when the commit writes it."""
+        self._settled.append((url, key, row, links, joined))
 
-    def gone(self, batch: Batch, url: str, row: PageRow) -> None:
+    def gone(self, url: str, key: bytes, row: PageRow) -> None:
         """A URL gave nothing: if it was a page before, it is removed, and `row` keeps its number."""
-        key = url_key(url)
-        known, before = self._before(key)
-        if known is None:
-            return
-        row.file_num = known.file_num
-        self.feed.tell(batch, What.REMOVED, row.file_num, before)
-        self._open.append(_changed(row.file_num, url, _linked_before(before, url), {}, is_gone=True))
-        if before:
-            batch.delete(Family.LINK, key)
-        self._rows[key] = row, b""
-
-    def _before(self, key: bytes) -> tuple[PageRow | None, bytes]:
-        """The page as it is known, if it has a number, and its packed link row."""
-        if key in self._rows:
-            return self._rows[key]
-        packed = self._state.get(Family.PAGE, key)
-        row = unpack_page(packed) if packed else None
-        if row is None or not row.file_num:
-            return None, b""
-        return row, self._state.get(Family.LINK, key) or b""
+        self._settled.append((url, key, row, None, {}))
 
     # commits
+
+    def prepare(self, batch: Batch) -> None:
+        """Numbers, feed entries and link rows of what was settled: before a commit, since in one go it is cheaper."""
+        rows = self._rows_before({key for _, key, *_ in self._settled})
+        settled, self._settled = self._settled, []
+        for url, key, row, links, joined in settled:
+            number, before = rows.get(key, (0, b""))
+            row.file_num = number or (self.feed.number(batch, key) if links is not None else 0)
+            if not row.file_num:
+                continue
+            self._open.append(self._tell(batch, row.file_num, url, links, joined, before if number else None))
+            packed = pack(links) if links is not None and links.hrefs else b""
+            if packed:
+                batch.put(Family.LINK, key, packed)
+            elif before:
+                batch.delete(Family.LINK, key)
+            rows[key] = row.file_num, packed
+
+    def _rows_before(self, keys: Iterable[bytes]) -> dict[bytes, tuple[int, bytes]]:
+        """Of those URLs that were pages before: number and packed link row."""
+        asked = list(keys)
+        pages = zip(asked, self._state.get_many(Family.PAGE, asked) if asked else (), strict=True)
+        numbers = {key: number for key, packed in pages if packed and (number := unpack_page(packed).file_num)}
+        links = self._state.get_many(Family.LINK, list(numbers)) if numbers else []
+        return {key: (number, link or b"") for (key, number), link in zip(numbers.items(), links, strict=True)}
+
+    def _tell(
+        self,
+        batch: Batch,
+        number: int,
+        url: str,
+        links: LinkRow | None,
+        joined: Mapping[str, str],
+        before: bytes | None,
+    ) -> PageLinks:
+        """The feed entry of a page, and what changed in its links; `before` is None for a new one."""
+        if before is None:
+            assert links is not None
+            self.feed.tell(batch, What.NEW, number)
+            self._links += len(links.hrefs)
+            return _new_page(number, url, links, joined)
+        self.feed.tell(batch, What.REMOVED if links is None else What.CHANGED, number, before)
+        now = _linked(links, joined) if links is not None else {}
+        return _changed(number, url, _linked_before(before, url), now, is_gone=links is None)
 
     def write(self, batch: Batch) -> None:
         """What every commit writes last."""
@@ -102,7 +112,6 @@ class Linker:
 
     def committed(self) -> None:
         """The batch is on disk: its pages may go into the index."""
-        self._rows.clear()
         if self.is_behind:
             self._open = []
             return
@@ -160,7 +169,7 @@ class Linker:
 
 def _slices(pages: Iterable[PageLinks]) -> Iterator[list[PageLinks]]:
     rest = iter(pages)
-    while some := list(islice(rest, FLUSH_PAGES)):
+    while some := list(islice(rest, SEGMENT_PAGES)):
         yield some
 
 

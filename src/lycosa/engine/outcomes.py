@@ -87,7 +87,7 @@ class Outcomes:
         if lease.kind is Kind.PAGE:
             links = redirect_row(target.href) if target else LinkRow(())
             joined = {target.href: target.href} if target else {}
-            shard.linker.page(shard.committer.batch, lease.url, row, links, joined)
+            shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
         self._archive.put(lease, row, self._archive.keep_answer(lease, request, response))
         if target is None or entry.hops >= MOST_HOPS:
             reason = Reason.REDIRECTS if target else Reason.STATUS
@@ -128,7 +128,7 @@ class Outcomes:
         self._archive.put(lease, row, self._archive.keep(made))
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
-        self._follow(links, lease, row)
+        self._follow(links, lease, key, row)
         self._count_page(lease)
         for part in self.statistics:
             part.page(page, response)
@@ -160,16 +160,16 @@ class Outcomes:
         )
         self._archive.put(lease, row, self._archive.keep(made))
         self._counters.totals.duplicates += 1
-        self._follow(self._documents.links(original_key) or LinkRow(()), lease, row)
+        self._follow(self._documents.links(original_key) or LinkRow(()), lease, url_key(lease.url), row)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
 
-    def _follow(self, links: LinkRow, lease: Lease, row: PageRow) -> None:
+    def _follow(self, links: LinkRow, lease: Lease, key: bytes, row: PageRow) -> None:
         """Takes the links of a page into the link index and, unless it lies as deep as allowed, into the frontier."""
         shard, depth, limit = self._shard, lease.depth, self._settings.depth
         joined = shard.sifter.joined(links, lease.url)
-        shard.linker.page(shard.committer.batch, lease.url, row, links, joined)
+        shard.linker.page(lease.url, key, row, links, joined)
         if limit is not None and depth >= limit:
             self._counters.dropped[Reason.DEPTH] += len(links.hrefs)
             return

@@ -18,7 +18,7 @@ from lycosa.web.links import LinkKind
 from lycosa.web.page import ANALYSERS, Analyser, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
-from lycosa.web.url import MAX_URL_BYTES, Url, join_map, parse
+from lycosa.web.url import MAX_URL_BYTES, Url, join_map, parse, stems_of
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
 _IS_FOLLOWED = bytes(kind in FOLLOWED for kind in range(256))
@@ -82,7 +82,7 @@ def page_directives(page: Page, response: Response, agent: str) -> RobotsDirecti
 
 
 def followed(page: Page, following: Following) -> LinkRow:
-    """The links of a page that are followed, as written."""
+    """The links of a page that are followed, as written but without fragments, each href once with its first words."""
     links = page.links
     if not links.hrefs:
         return LinkRow(())
@@ -93,11 +93,15 @@ def followed(page: Page, following: Following) -> LinkRow:
     if following.images:
         for place, kind in enumerate(links.kinds):
             wanted[place] |= kind == LinkKind.IMG
+    stems = stems_of(compress(links.hrefs, wanted))
+    numbers = range(len(stems) - 1, -1, -1)
+    first = sorted(dict(zip(reversed(stems), numbers, strict=True)).values())
+    kinds, anchors = list(compress(links.kinds, wanted)), list(compress(links.anchors, wanted))
     return LinkRow(
-        tuple(compress(links.hrefs, wanted)),
+        tuple([stems[place] for place in first]),
         page.base_href or "",
-        bytes(compress(links.kinds, wanted)),
-        tuple(compress(links.anchors, wanted)),
+        bytes([kinds[place] for place in first]),
+        tuple([anchors[place] for place in first]),
     )
 
 

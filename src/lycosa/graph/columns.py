@@ -20,16 +20,19 @@ from lycosa.graph.texts import Texts
 from lycosa.graph.varint import I64, U64
 
 KIND_BITS = 3  # kinds are 1 to 8
+URL_ID_BITS = 48
+_SPARE_BITS = 64 - URL_ID_BITS
 _hash = xxhash.xxh3_64_intdigest
 
 
 def url_id(url: str) -> int:
-    """The number of a URL, fetched or not: 64 bits of a hash, the same in every collection."""
-    return _hash(url.encode())
+    """The number of a URL, fetched or not: 48 bits of a hash, the same in every collection."""
+    return _hash(url.encode()) >> _SPARE_BITS
 
 
 def url_ids(urls: Sequence[str]) -> U64:
-    return np.fromiter((_hash(url.encode()) for url in urls), dtype=np.uint64, count=len(urls))
+    hashes = np.fromiter((_hash(url.encode()) for url in urls), dtype=np.uint64, count=len(urls))
+    return hashes >> np.uint64(_SPARE_BITS)
 
 
 class PageLinks(msgspec.Struct, frozen=True):
@@ -49,14 +52,13 @@ class PageLinks(msgspec.Struct, frozen=True):
 
 
 class Columns(NamedTuple):
-    """`sources`, `own` (their URL ids) and `present` stand side by side, in the order of the sources.
+    """`sources` are sorted, `present` says of each whether it is still a page.
 
     `targets` are sorted; the links of target i are `sizes[i]` in number and lie one target behind the other in `places`
     (into `sources`), `minus` and `codes` (the number of the anchor text, and three bits of kind).
     """
 
     sources: U64
-    own: U64
     present: NDArray[np.bool_]
     targets: U64
     sizes: I64
@@ -88,7 +90,7 @@ def from_pages(pages: Sequence[PageLinks]) -> Columns:
     )
     is_other = rows.target != np.repeat(np.repeat(own, 2), lengths)  # a page that points to itself says nothing
     rows = _Rows(*(column[is_other] for column in rows))
-    return _arrange(rows, files, own, present, table)
+    return _arrange(rows, files, present, table)
 
 
 def join(parts: Sequence[Columns], *, is_whole: bool) -> Columns:
@@ -101,9 +103,8 @@ def join(parts: Sequence[Columns], *, is_whole: bool) -> Columns:
         code=np.concatenate([_recoded(part.codes, new) for part, new in zip(parts, numbers, strict=True)]),
     )
     files = np.concatenate([part.sources for part in parts])
-    own = np.concatenate([part.own for part in parts])
     present = np.concatenate([part.present for part in parts])
-    joined = _arrange(rows, files, own, present, table)
+    joined = _arrange(rows, files, present, table)
     return _without_gone(joined) if is_whole else joined
 
 
@@ -121,7 +122,7 @@ def _recoded(codes: I64, numbers: I64) -> I64:
     return recoded
 
 
-def _arrange(rows: _Rows, files: U64, own: U64, present: NDArray[np.bool_], table: Texts) -> Columns:
+def _arrange(rows: _Rows, files: U64, present: NDArray[np.bool_], table: Texts) -> Columns:
     """Sorted by target and source, newer news of a pair over older."""
     sources, last = _last_of_each(files)
     targets, target_place = np.unique(rows.target, return_inverse=True)
@@ -136,7 +137,7 @@ def _arrange(rows: _Rows, files: U64, own: U64, present: NDArray[np.bool_], tabl
     table, number = texts.most_used_first(table, code >> KIND_BITS) if len(code) else (table.take(_NONE), _NONE)
     code = (number << KIND_BITS) | (code & ((1 << KIND_BITS) - 1))
     is_used = sizes > 0
-    return Columns(sources, own[last], present[last], targets[is_used], sizes[is_used], places, minus, code, table)
+    return Columns(sources, present[last], targets[is_used], sizes[is_used], places, minus, code, table)
 
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -170,7 +171,6 @@ def _without_gone(columns: Columns) -> Columns:
     is_used = sizes > 0
     return columns._replace(
         sources=columns.sources[stays],
-        own=columns.own[stays],
         present=columns.present[stays],
         targets=columns.targets[is_used],
         sizes=sizes[is_used],

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from lycosa.errors import StoreError
 from lycosa.graph.columns import PageLinks, from_pages, url_id, url_ids
 from lycosa.graph.segment import SUFFIX, Inlink, Segment, write
 from lycosa.graph.varint import I64, U64
@@ -27,7 +28,7 @@ from lycosa.store.failures import failure
 FOLDER = "graph"
 LIST = "links.json"
 JOINED_AT_ONCE = 8  # neighbours of like size: each link is then joined about log8(segments) times
-SMALL_BYTES = 1 << 18  # all segments up to this size are alike
+SMALL_LINKS = 100_000  # all segments up to this size are alike
 _READ_TRIES = 20  # a reader that finds a segment gone reads the list again
 
 Changed = Callable[[U64, I64], None]
@@ -109,13 +110,16 @@ class LinkWriter(LinkIndex):
         path = collection / FOLDER
         try:
             path.mkdir(exist_ok=True)
-            named = {LIST, *read_list(path).names}
+            try:
+                opened = super().open(collection)
+            except StoreError:  # after a power loss: it is empty, and so behind the feed
+                opened = cls(path, Listed(), [])
+            named = {segment.name for segment in opened.segments}
             for file in path.iterdir():
                 if (file.suffix == SUFFIX or file.name.startswith(".")) and file.name not in named:
                     file.unlink()
         except OSError as error:
             raise failure(error, path=path, doing="opening the link index") from error
-        opened = super().open(collection)
         assert isinstance(opened, LinkWriter)
         return opened
 
@@ -162,7 +166,7 @@ class LinkWriter(LinkIndex):
                 self._replace(merge)
             else:
                 self._can_join = False  # no space, or no processes: a later run tries again
-        first = neighbours([segment.size_bytes for segment in self.segments]) if self._can_join else None
+        first = neighbours([segment.links for segment in self.segments]) if self._can_join else None
         if first is not None:
             self._merge = _Merge(self.path, self.segments[first:], is_whole=first == 0)
 
@@ -214,10 +218,10 @@ def neighbours(sizes: Sequence[int]) -> int | None:
     return None
 
 
-def _level(size_bytes: int) -> int:
+def _level(links: int) -> int:
     level = 0
-    while size_bytes > SMALL_BYTES:
-        size_bytes //= JOINED_AT_ONCE
+    while links > SMALL_LINKS:
+        links //= JOINED_AT_ONCE
         level += 1
     return level
 
@@ -227,6 +231,8 @@ def read_list(path: Path) -> Listed:
         return msgspec.json.decode((path / LIST).read_bytes(), type=Listed)
     except FileNotFoundError:
         return Listed()
+    except msgspec.DecodeError as error:
+        raise StoreError(f"{path / LIST} is damaged: the next crawl into the collection makes it anew") from error
     except OSError as error:
         raise failure(error, path=path / LIST, doing="reading the link index") from error
 
@@ -234,10 +240,7 @@ def read_list(path: Path) -> Listed:
 def write_list(path: Path, listed: Listed) -> None:
     hidden = path / f".{LIST}.new"
     try:
-        with hidden.open("wb") as file:
-            file.write(msgspec.json.encode(listed))
-            file.flush()
-            os.fsync(file.fileno())
+        hidden.write_bytes(msgspec.json.encode(listed))
         hidden.replace(path / LIST)
     except OSError as error:
         raise failure(error, path=path, doing="writing the link index") from error

@@ -1,8 +1,9 @@
 """A segment: the links of some thousand pages or of a million, as one file that never changes.
 
     head       magic, length of the table, table: section → (type, offset, bytes)
-    sources    FileNums as differences        own   URL id of each source (8 bytes)    gone  places of sources no more
-    targets    URL ids, sorted (8 bytes)      sizes links of each target (1 byte; 255: see large_at, large_sizes)
+    sources    FileNums as differences        gone  places of sources that are no more
+    targets    URL ids, sorted: upper 32 bits, and lower 16 bits in target_ends
+    sizes      links of each target (1 byte; 255: see large_at, large_sizes)
     starts     links before each 64th target
     links      for each target its sources' places, as differences       link_blocks  byte of each 128th link
     minus      which links are taken back
@@ -14,7 +15,6 @@ map: a question touches a few pages of the file. Written whole under a hidden na
 """
 
 import mmap
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -33,8 +33,11 @@ from lycosa.store.failures import failure
 MAGIC = b"lycosa links 1\n\0"
 BLOCK_TARGETS, BLOCK_LINKS = 64, 128
 LARGE = 255
+_END_BITS = 16
 SUFFIX = ".links"
-_ID_SECTIONS = frozenset("sources own gone targets sizes large_at large_sizes starts links link_blocks minus".split())
+_ID_SECTIONS = frozenset(
+    "sources gone targets target_ends sizes large_at large_sizes starts links link_blocks minus".split()
+)
 _ALIGN = 8
 
 
@@ -48,7 +51,7 @@ class Inlink(NamedTuple):
 
 
 def write(path: Path, columns: Columns) -> None:
-    """Writes a segment so that it is there whole or not at all."""
+    """Writes a segment so that it is there whole or not at all, unless the power fails: then the index is made anew."""
     hidden = path.with_name(f".{path.name}.new")
     sections = _sections(columns)
     table = {name: (str(section.dtype), section.nbytes) for name, section in sections.items()}
@@ -59,8 +62,6 @@ def write(path: Path, columns: Columns) -> None:
             for section in sections.values():
                 file.write(b"\0" * (-file.tell() % _ALIGN))
                 file.write(section.tobytes())
-            file.flush()
-            os.fsync(file.fileno())
         hidden.replace(path)
     except OSError as error:
         raise failure(error, path=path, doing="writing the link index") from error
@@ -75,9 +76,9 @@ def _sections(columns: Columns) -> dict[str, NDArray[Any]]:
     codes, code_starts = encode(columns.codes)
     return {
         "sources": encode(deltas(columns.sources))[0],
-        "own": columns.own,
         "gone": np.flatnonzero(~columns.present).astype(np.uint32),
-        "targets": columns.targets,
+        "targets": (columns.targets >> np.uint64(_END_BITS)).astype(np.uint32),
+        "target_ends": columns.targets.astype(np.uint16),
         "sizes": np.minimum(columns.sizes, LARGE).astype(np.uint8),
         "large_at": np.flatnonzero(is_large).astype(np.uint32),
         "large_sizes": columns.sizes[is_large].astype(np.uint32),
@@ -97,7 +98,6 @@ class Segment:
     def __init__(self, name: str, sections: Mapping[str, NDArray[Any]], size_bytes: int) -> None:
         self.name, self.size_bytes = name, size_bytes
         self._sections = sections
-        self.targets: U64 = sections["targets"]
         self._minus: NDArray[np.uint32] = sections["minus"]
 
     @classmethod
@@ -109,9 +109,12 @@ class Segment:
             raise
         except (OSError, ValueError) as error:
             raise StoreError(f"reading the link index failed: {path}: {error}") from error
-        if data[: len(MAGIC)] != MAGIC:
-            raise StoreError(f"{path} is no segment of a link index: delete the folder {path.parent} to build it anew")
-        return cls(path.name, _mapped(data), len(data))
+        try:
+            if data[: len(MAGIC)] == MAGIC:
+                return cls(path.name, _mapped(data), len(data))
+        except (ValueError, TypeError, msgspec.DecodeError):
+            pass  # cut off
+        raise StoreError(f"{path} is damaged: the next crawl into the collection builds the link index anew")
 
     @classmethod
     def of(cls, columns: Columns) -> "Segment":
@@ -119,7 +122,7 @@ class Segment:
         return cls("", _sections(columns), 0)
 
     def __repr__(self) -> str:
-        return f"<Segment {self.name} links={self.links} targets={len(self.targets)}>"
+        return f"<Segment {self.name} links={self.links} targets={len(self._sections['targets'])}>"
 
     @property
     def id_bytes(self) -> int:
@@ -141,21 +144,20 @@ class Segment:
         return np.cumsum(decode(self._sections["sources"]), dtype=np.uint64)
 
     @property
-    def own(self) -> U64:
-        """The URL id of each source."""
-        return self._sections["own"]
+    def targets(self) -> U64:
+        upper: U64 = self._sections["targets"].astype(np.uint64) << np.uint64(_END_BITS)
+        upper |= self._sections["target_ends"]
+        return upper
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        is_present = np.ones(len(self.own), dtype=bool)
+        is_present = np.ones(len(self.sources), dtype=bool)
         is_present[self._sections["gone"]] = False
         return is_present
 
     def counts(self, ids: U64) -> I64:
         """For each URL id the pages that point to it, as far as this segment knows; may be negative."""
-        at = np.searchsorted(self.targets, ids)
-        at[at == len(self.targets)] = 0
-        is_known = self.targets[at] == ids if len(self.targets) else np.zeros(len(ids), dtype=bool)
+        at, is_known = self._find(ids)
         counts = np.zeros(len(ids), dtype=np.int64)
         found = at[is_known]
         sizes = self._sections["sizes"][found].astype(np.int64)
@@ -168,6 +170,20 @@ class Segment:
             sizes -= 2 * np.array([self._minus_in(*self._range(int(place))) for place in found], dtype=np.int64)
         counts[is_known] = sizes
         return counts
+
+    def _find(self, ids: U64) -> tuple[I64, NDArray[np.bool_]]:
+        """Where URL ids stand among the targets, and whether they do. Nothing is unpacked: halves are compared."""
+        uppers, ends = self._sections["targets"], self._sections["target_ends"]
+        upper, end = (ids >> np.uint64(_END_BITS)).astype(np.uint32), ids.astype(np.uint16)
+        at = np.searchsorted(uppers, upper).astype(np.int64)
+        is_known = np.zeros(len(ids), dtype=bool)
+        left = np.flatnonzero(at < len(uppers))
+        while len(left := left[uppers[at[left]] == upper[left]]):  # ids with the same upper half are few
+            is_known[left] = ends[at[left]] == end[left]
+            left = left[~is_known[left]]
+            at[left] += 1
+            left = left[at[left] < len(uppers)]
+        return at, is_known
 
     def _minus_in(self, start: int, end: int) -> int:
         first, last = np.searchsorted(self._minus, [start, end])
@@ -185,10 +201,10 @@ class Segment:
 
     def inlinks(self, target: int) -> list[Inlink]:
         """Who points to a URL id, in the order of the sources."""
-        place = int(np.searchsorted(self.targets, np.uint64(target)))
-        if place == len(self.targets) or int(self.targets[place]) != target:
+        at, is_known = self._find(np.array([target], dtype=np.uint64))
+        if not is_known[0]:
             return []
-        start, end = self._range(place)
+        start, end = self._range(int(at[0]))
         places = np.cumsum(self._numbers("links", "link_blocks", start, end)).astype(np.int64)
         codes = self._numbers("codes", "code_blocks", start, end).astype(np.int64)
         minus = np.isin(np.arange(start, end), self._minus)
@@ -224,11 +240,9 @@ class Segment:
         """All of it, to be joined with others."""
         sections = self._sections
         _, places, minus = self.pairs()
-        table = texts.unpack(
-            sections["text_ids"], sections["text_sizes"], sections["text_blocks"], sections["text_data"]
-        )
+        table = texts.unpack(sections["text_sizes"], sections["text_blocks"], sections["text_data"])
         codes = decode(sections["codes"]).astype(np.int64)
-        return Columns(self.sources, self.own, self.present, self.targets, self._sizes, places, minus, codes, table)
+        return Columns(self.sources, self.present, self.targets, self._sizes, places, minus, codes, table)
 
 
 def _mapped(data: mmap.mmap) -> dict[str, NDArray[Any]]:

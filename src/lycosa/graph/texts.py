@@ -1,7 +1,7 @@
 """Interned texts: each distinct anchor text once, found by its number, compressed in blocks.
 
-Texts are told apart by a 64-bit hash, so that two tables are joined without a look at the texts themselves. The most
-frequent text has number 0, as the link that uses it is then one byte. Used by the segments of the graph.
+While tables are made and joined, texts are told apart by a 64-bit hash, so that no text is an object of its own. The
+most frequent text has number 0, as the link that uses it is then one byte. Used by the segments of the graph.
 """
 
 from collections.abc import Sequence
@@ -82,19 +82,20 @@ def pack(table: Texts) -> dict[str, U8 | U64]:
     blocks = [compressor.compress(data[a:b]) for a, b in pairwise(edges)]
     places = np.cumsum([0, *map(len, blocks)]).astype(np.uint64)
     return {
-        "text_ids": table.ids,
         "text_sizes": encode(table.sizes)[0],
         "text_blocks": places,
         "text_data": np.frombuffer(b"".join(blocks), dtype=np.uint8),
     }
 
 
-def unpack(ids: U64, sizes: U8, blocks: U64, data: U8) -> Texts:
+def unpack(sizes: U8, blocks: U64, data: U8) -> Texts:
     """The whole table again."""
     decompressor = zstandard.ZstdDecompressor()
-    places = blocks.tolist()
-    parts = [decompressor.decompress(data[a:b].tobytes()) for a, b in pairwise(places)]
-    return Texts(ids, decode(sizes).astype(np.int64), np.frombuffer(b"".join(parts), dtype=np.uint8))
+    parts = [decompressor.decompress(data[a:b].tobytes()) for a, b in pairwise(blocks.tolist())]
+    raw, lengths = b"".join(parts), decode(sizes).astype(np.int64)
+    edges = [0, *np.cumsum(lengths).tolist()]
+    ids = np.fromiter((_hash(raw[a:b]) for a, b in pairwise(edges)), dtype=np.uint64, count=len(lengths))
+    return Texts(ids, lengths, np.frombuffer(raw, dtype=np.uint8))
 
 
 def read(number: int, sizes: I64, blocks: U64, data: U8) -> str:

@@ -96,15 +96,20 @@ def join_all(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES)
     What is not http(s), does not parse or is longer than `max_bytes` is left out. `base` is the page's URL or its
     `<base>`, already absolute.
     """
-    stems = [href if (stem := href.partition("#")[0])[-1:] in _STRIPPED else stem for href in dict.fromkeys(hrefs)]
-    return list(dict.fromkeys(_join(base, dict.fromkeys(stems), max_bytes).values()))
+    return list(dict.fromkeys(_join(base, dict.fromkeys(stems_of(dict.fromkeys(hrefs))), max_bytes).values()))
 
 
 def join_map(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES) -> dict[str, str]:
     """As `join_all`, but says which href led where: href → URL; hrefs that lead nowhere are absent."""
-    stem_of = {href: href if (stem := href.partition("#")[0])[-1:] in _STRIPPED else stem for href in hrefs}
+    distinct = dict.fromkeys(hrefs)
+    stem_of = dict(zip(distinct, stems_of(distinct), strict=True))
     urls = _join(base, dict.fromkeys(stem_of.values()), max_bytes)
     return {href: urls[stem] for href, stem in stem_of.items() if stem in urls}
+
+
+def stems_of(hrefs: Iterable[str]) -> list[str]:
+    """Each href without its fragment, which leads to the same URL."""
+    return [href if (stem := href.partition("#")[0])[-1:] in _STRIPPED else stem for href in hrefs]
 
 
 def bucket_of(host: str) -> int:
