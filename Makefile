@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-profile bench-simweb clean
+.PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-rank bench-profile bench-simweb clean
 
 crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -18,7 +18,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench:                     ## every scenario in turn, to the last even if one falls short; half an hour
-	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-simweb
+	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-rank bench-simweb
 
 bench-site: $(READY)       ## one site as fast as it goes, beside Scrapy and the floor; ARGS=--quick for a small one
 	$(BIN)/python -m benchmarks.site $(ARGS)
@@ -31,6 +31,9 @@ bench-documents: $(READY)  ## real files with copies among them: is each documen
 
 bench-memory: $(READY)     ## 200,000 pages: does memory stay where it was at 20,000
 	$(BIN)/python -m benchmarks.memory $(ARGS)
+
+bench-rank: $(READY)       ## PageRank of 1,000,000 pages with 20,000,000 links, from a collection on disk
+	$(BIN)/python -m benchmarks.rank $(ARGS)
 
 bench-profile: $(READY)    ## where the time of bench-site goes, function by function
 	$(BIN)/python -m benchmarks.site_profile $(ARGS)

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lycosa import __version__
-from lycosa.cli import collection, crawl, demo, lab, simweb
+from lycosa.cli import collection, crawl, demo, lab, links, simweb
 from lycosa.errors import LycosaError, StoreError
 
 INTERRUPTED = 130
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 crawl.register(app)
 collection.register(app)
+links.register(app)
 demo.register(app)
 app.add_typer(simweb.app, name="simweb")
 app.command(name="lab")(lab.lab)
