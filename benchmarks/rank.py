@@ -4,7 +4,8 @@
 
 The collection is made first, without a crawl: numbers and URLs of the pages in the state, and their links in segments
 of the index, most of them to pages nearby and to a few that everyone points to. Then a process of its own opens it,
-works the ranks out from scratch, and again from the last ones; its time and its largest resident set count. Beside it
+works the ranks out from scratch, and again from the last ones; its CPU time, which on an idle machine is the clock's, and
+its largest resident set count. Beside it
 real documentation is crawled, and its ranks are compared with those that networkx finds in the links of the state.
 """
 
@@ -48,10 +49,10 @@ from lycosa.engine.link_views import rank_pages
 from lycosa.engine.views import open_to_read
 took = []
 for _ in range(2):
-    began = time.monotonic()
+    began, cpu = time.monotonic(), time.process_time()
     with open_to_read(Path(sys.argv[1])) as collection:
         ranks, steps = rank_pages(collection)
-    took.append((time.monotonic() - began, steps))
+    took.append((time.monotonic() - began, time.process_time() - cpu, steps))
 print(json.dumps({"took": took, "pages": len(ranks.ranks), "sum": float(ranks.ranks.sum())}))
 """
 
@@ -140,12 +141,12 @@ def main() -> None:
         ran = run([sys.executable, "-c", _RANK, path])
     difference, site_pages = beside_networkx()
     told = json.loads(ran.out)
-    (cold_s, cold_steps), (warm_s, warm_steps) = told["took"]
+    (cold_s, cold_cpu_s, cold_steps), (warm_s, warm_cpu_s, warm_steps) = told["took"]
     print(f"{told['pages']:,} pages, {made}; {load()}")
-    print(f"from scratch {cold_s:.1f} s, {cold_steps} steps; from the last ranks {warm_s:.1f} s, {warm_steps} steps")
-    print(f"CPU {ran.cpu_s:.1f} s for both, {ran.peak_mb:,.0f} MB at most")
+    print(f"from scratch {cold_cpu_s:.1f} s of CPU, {cold_s:.1f} s by the clock, {cold_steps} steps")
+    print(f"from the last ranks {warm_cpu_s:.1f} s of CPU, {warm_s:.1f} s by the clock, {warm_steps} steps")
     verdict = Verdict()
-    verdict.judge(f"{cold_s:.1f} s, at most {SECONDS_BAR:g}", cold_s <= SECONDS_BAR)
+    verdict.judge(f"{cold_cpu_s:.1f} s of CPU, at most {SECONDS_BAR:g}", cold_cpu_s <= SECONDS_BAR)
     verdict.judge(f"{ran.peak_mb:,.0f} MB, at most {MB_BAR:,.0f}", ran.peak_mb <= MB_BAR)
     verdict.judge(f"ranks add up to 1 within {abs(told['sum'] - 1):.1e}", abs(told["sum"] - 1) < 1e-9)
     words = f"{site_pages:,} pages of {QUICK.package}: ranks differ from networkx's by {difference:.1e} in all"

@@ -125,6 +125,19 @@ def test_after_a_kill_the_feed_brings_the_index_up_to_date(tmp_path: Path, seed:
     assert link_problems(tmp_path) == []
 
 
+def test_flush_that_fails_is_made_up_for(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.settle(A, B, C)
+    shutil.rmtree(tmp_path / "graph")
+    shop.linker.flush()
+    assert shop.linker.index.counts([B]) == [0]
+    (tmp_path / "graph").mkdir()
+    shop.settle(B, C)
+    shop.close()
+    assert LinkIndex.open(tmp_path).counts([B, C]) == [1, 2]
+    assert link_problems(tmp_path) == []
+
+
 @pytest.mark.parametrize("harm", ["deleted", "behind", "ahead"])
 def test_index_that_the_feed_cannot_mend_is_built_anew(tmp_path: Path, harm: str) -> None:
     shop = Shop(tmp_path)

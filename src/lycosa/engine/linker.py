@@ -7,6 +7,7 @@ Called by the outcomes with every page, by the engine around every commit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import compress, islice
 
 from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_links, unpack_page
@@ -126,12 +127,13 @@ class Linker:
             return
         try:
             self.index.add_all(_slices(self._waiting), self._told)
+        except StoreError:
+            self.is_behind = len(self._waiting) > WAITING_MOST
+            return
+        self._waiting, self._links = [], 0
+        with suppress(StoreError, OSError):  # told again, and tried again, with the next segment
             self._covered()
             self.index.tidy()
-        except (StoreError, OSError):
-            self.is_behind = len(self._waiting) > WAITING_MOST
-        else:
-            self._waiting, self._links = [], 0
 
     def _covered(self) -> None:
         cover(self._collection.path, CONSUMER, self.index.covered)

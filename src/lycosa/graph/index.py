@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from lycosa.errors import StoreError
-from lycosa.graph.columns import PageLinks, from_pages, url_id, url_ids
+from lycosa.graph.columns import Columns, PageLinks, from_pages, url_id, url_ids
 from lycosa.graph.segment import SUFFIX, Inlink, Segment, write
 from lycosa.graph.varint import I64, U64
 from lycosa.store.failures import failure
@@ -130,6 +130,7 @@ class LinkWriter(LinkIndex):
     def add_all(self, slices: Iterable[Sequence[PageLinks]], covered: int) -> None:
         """As `add`, for more pages than one segment should hold: all of them or none."""
         added: list[Segment] = []
+        changes: list[Columns] = []
         for pages in slices:
             if not pages:
                 continue
@@ -138,10 +139,12 @@ class LinkWriter(LinkIndex):
             write(self.path / name, columns)
             added.append(Segment.open(self.path / name))
             if self.on_change is not None and columns.links:
-                signs = np.where(columns.minus, -1, 1)
-                starts = np.cumsum(columns.sizes) - columns.sizes
-                self.on_change(columns.targets, np.add.reduceat(signs, starts))
+                changes.append(columns)
         self._install([*self.segments, *added], covered)
+        for columns in changes:
+            starts = np.cumsum(columns.sizes) - columns.sizes
+            assert self.on_change is not None
+            self.on_change(columns.targets, np.add.reduceat(np.where(columns.minus, -1, 1), starts))
 
     def clear(self) -> None:
         """Forgets everything: it is built anew."""

@@ -1,6 +1,7 @@
 """A segment: the links of some thousand pages or of a million, as one file that never changes.
 
     head       magic, length of the table, table: section → (type, offset, bytes)
+    total      number of links
     sources    FileNums as differences        gone  places of sources that are no more
     targets    URL ids, sorted: upper 32 bits, and lower 16 bits in target_ends
     sizes      links of each target (1 byte; 255: see large_at, large_sizes)
@@ -75,6 +76,7 @@ def _sections(columns: Columns) -> dict[str, NDArray[Any]]:
     links, link_starts = encode(steps)
     codes, code_starts = encode(columns.codes)
     return {
+        "total": np.array([columns.links], dtype=np.uint64),
         "sources": encode(deltas(columns.sources))[0],
         "gone": np.flatnonzero(~columns.present).astype(np.uint32),
         "targets": (columns.targets >> np.uint64(_END_BITS)).astype(np.uint32),
@@ -129,11 +131,11 @@ class Segment:
         """Bytes of the graph itself, anchors apart."""
         return sum(section.nbytes for name, section in self._sections.items() if name in _ID_SECTIONS)
 
-    @cached_property
+    @property
     def links(self) -> int:
-        return int(self._sizes.sum())
+        return int(self._sections["total"][0])
 
-    @cached_property
+    @property
     def _sizes(self) -> I64:
         sizes = self._sections["sizes"].astype(np.int64)
         sizes[self._sections["large_at"]] = self._sections["large_sizes"]
