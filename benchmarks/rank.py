@@ -4,9 +4,9 @@
 
 The collection is made first, without a crawl: numbers and URLs of the pages in the state, and their links in segments
 of the index, most of them to pages nearby and to a few that everyone points to. Then a process of its own opens it,
-works the ranks out from scratch, and again from the last ones; its CPU time, which on an idle machine is the clock's, and
-its largest resident set count. Beside it
-real documentation is crawled, and its ranks are compared with those that networkx finds in the links of the state.
+works the ranks out from scratch, and again from the last ones; its CPU time, which on an idle machine is the clock's,
+and its largest resident set count. Beside it real documentation is crawled, and its ranks are compared with those that
+networkx finds in the links of the state.
 """
 
 import argparse
