@@ -138,6 +138,22 @@ def test_flush_that_fails_is_made_up_for(tmp_path: Path) -> None:
     assert link_problems(tmp_path) == []
 
 
+def test_batch_that_was_never_acknowledged_is_not_called_covered(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.settle(A, B)
+    batch, row = Batch(), PageRow(200, 0.0)
+    shop.linker.page(B, url_key(B), row, LinkRow((C,), "", b"\1", ("c",)), {C: C})
+    shop.linker.prepare(batch)
+    batch.put(Family.PAGE, url_key(B), pack(row))
+    shop.linker.write(batch)
+    shop.collection.commit(batch)  # it is there, but the engine was told that it failed
+    shop.close()
+    assert LinkIndex.open(tmp_path).covered == 1
+    Shop(tmp_path).close()
+    assert LinkIndex.open(tmp_path).counts([B, C]) == [1, 1]
+    assert link_problems(tmp_path) == []
+
+
 @pytest.mark.parametrize("harm", ["deleted", "behind", "ahead"])
 def test_index_that_the_feed_cannot_mend_is_built_anew(tmp_path: Path, harm: str) -> None:
     shop = Shop(tmp_path)

@@ -39,7 +39,7 @@ class Linker:
         self._open: list[PageLinks] = []  # in the batch that is not committed yet
         self._waiting: list[PageLinks] = []
         self._links = 0
-        self._told = self.feed.last
+        self._telling = self._told = self.feed.last  # the last sequence of the batch, and of what is committed
         self._settled: list[tuple[str, bytes, PageRow, LinkRow | None, Mapping[str, str]]] = []  # since the last commit
         self._can_prune = True  # what the run before left
         self.is_behind = False
@@ -106,13 +106,14 @@ class Linker:
     def write(self, batch: Batch) -> None:
         """What every commit writes last."""
         self.feed.write(batch)
-        self._told = self.feed.last
+        self._telling = self.feed.last
         if self._can_prune:
             self._can_prune = False
             self.feed.prune(batch)
 
     def committed(self) -> None:
         """The batch is on disk: its pages may go into the index."""
+        self._told = self._telling
         if self.is_behind:
             self._open = []
             return
@@ -129,6 +130,7 @@ class Linker:
             self.index.add_all(_slices(self._waiting), self._told)
         except StoreError:
             self.is_behind = len(self._waiting) > WAITING_MOST
+            self._waiting = [] if self.is_behind else self._waiting
             return
         self._waiting, self._links = [], 0
         with suppress(StoreError, OSError):  # told again, and tried again, with the next segment
