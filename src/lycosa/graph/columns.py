@@ -31,7 +31,7 @@ def url_id(url: str) -> int:
 
 
 def url_ids(urls: Sequence[str]) -> U64:
-    hashes = np.fromiter((_hash(url.encode()) for url in urls), dtype=np.uint64, count=len(urls))
+    hashes = np.fromiter(map(_hash, map(str.encode, urls)), dtype=np.uint64, count=len(urls))
     return hashes >> np.uint64(_SPARE_BITS)
 
 

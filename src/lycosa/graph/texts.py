@@ -38,7 +38,10 @@ class Texts(NamedTuple):
 
 def text_ids(texts: Sequence[str]) -> tuple[U64, list[bytes]]:
     """The hash of each text, and its bytes."""
-    encoded = [text.encode("utf-8", "replace") for text in texts]
+    try:
+        encoded = list(map(str.encode, texts))
+    except UnicodeEncodeError:  # half a character, from an analyser of someone's own
+        encoded = [text.encode("utf-8", "replace") for text in texts]
     return np.fromiter(map(_hash, encoded), dtype=np.uint64, count=len(encoded)), encoded
 
 
