@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-profile bench-simweb bench-trie clean
+.PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-profile \
+	bench-simweb bench-trie clean
 
 crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -18,7 +19,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench:                     ## every scenario in turn, to the last even if one falls short; an hour
-	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-simweb bench-trie
+	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-simweb bench-trie
 
 bench-site: $(READY)       ## one site as fast as it goes, beside Scrapy and the floor; ARGS=--quick for a small one
 	$(BIN)/python -m benchmarks.site $(ARGS)
@@ -37,6 +38,9 @@ bench-frontier: $(READY)   ## ten million known URLs: memory, seen tests a secon
 
 bench-policies: $(READY)   ## the frontier alone under every policy: URLs given out and taken back a second
 	$(BIN)/python -m benchmarks.policies $(ARGS)
+
+bench-rank: $(READY)       ## PageRank of 1,000,000 pages with 20,000,000 links, from a collection on disk
+	$(BIN)/python -m benchmarks.rank $(ARGS)
 
 bench-profile: $(READY)    ## where the time of bench-site goes, function by function
 	$(BIN)/python -m benchmarks.site_profile $(ARGS)

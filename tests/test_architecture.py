@@ -21,7 +21,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "simweb": {"errors", "records"},
     "lab": {"__init__", "errors", "records", "simweb"},
     "settings": {"errors"},
-    "engine": {"__init__", "errors", "records", "settings", "web", "mapping", "fetch", "store", "frontier"},
+    "graph": {"errors", "records", "store"},
+    "engine": {"__init__", "errors", "records", "settings", "web", "mapping", "fetch", "store", "frontier", "graph"},
     "cli": {"__init__", "errors", "records", "settings", "web", "engine", "simweb", "lab"},
     "__main__": {"cli"},
 }

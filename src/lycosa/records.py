@@ -103,4 +103,6 @@ class Family(StrEnum):
     HOST = "host"
     DUE = "due"
     LINK = "link"
+    FILE = "file"
+    FEED = "feed"
     META = "meta"

@@ -10,6 +10,7 @@ from lycosa.frontier.rows import KEY_END, Entry, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.store import Collection, Place
 from lycosa.web.url import BUCKET_BYTES
+from tests.graph.recount import link_problems
 
 
 def problems(path: Path, *, sampled: int = 500) -> list[str]:
@@ -43,7 +44,7 @@ def problems(path: Path, *, sampled: int = 500) -> list[str]:
         given_up = sum(by_host[k] for k, h in hosts.items() if h.gave_up)
         found += _counts(count, Counter(row.state for row in urls.values()), given_up)
         found += _pages(collection, urls, count.pages, sampled)
-    return found
+    return found + link_problems(path)
 
 
 def uncounted(count: CrawlStats) -> int:

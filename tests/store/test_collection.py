@@ -88,13 +88,13 @@ def test_open_state_of_another_version_is_refused_and_unlocked(tmp_path: Path, r
     Collection.create(tmp_path).close()
     with State.open(tmp_path / "state") as state:
         batch = Batch()
-        batch.put(Family.META, b"format", b"2")
+        batch.put(Family.META, b"format", b"99")
         state.write(batch)
 
     with pytest.raises(SettingsError, match="made by another version"):
         Collection.open(tmp_path, read_only=read_only)
     with State.open(tmp_path / "state") as state:
-        assert state.get(Family.META, b"format") == b"2"
+        assert state.get(Family.META, b"format") == b"99"
 
 
 def test_open_in_use_names_the_process(tmp_path: Path) -> None:

@@ -41,25 +41,25 @@ class Admission:
     def __repr__(self) -> str:
         return f"<Admission {self._frontier.policy.name} evidence={len(self._evidence)}>"
 
-    def follow(self, lease: Lease, links: LinkRow, page: Page | None) -> list[Url]:
+    def follow(self, lease: Lease, links: LinkRow, joined: Mapping[str, str], page: Page | None) -> list[Url]:
         """A page was fetched: its links are taken in, one step deeper; returns the URLs that were new."""
         limit, depth = self._shard.settings.depth, lease.depth
         if limit is not None and depth >= limit:
             self._shard.counters.totals.ignored[Reason.DEPTH] += len(links.hrefs)
             return []
         if self._ranking is not None:
-            return self._follow_ranked(self._ranking, lease, links, page)
-        wanted = self._shard.sifter.wanted(links, lease.url)
+            return self._follow_ranked(self._ranking, lease, links, joined, page)
+        wanted = self._shard.sifter.wanted(joined.values())
         if not wanted:
             return []
         kept = self._budgets.without_doubles(lease.host, wanted)
         return self._frontier.admit(kept, depth=depth + 1, now=self._shard.now())
 
-    def _follow_ranked(self, ranking: Ranking, lease: Lease, links: LinkRow, page: Page | None) -> list[Url]:
+    def _follow_ranked(
+        self, ranking: Ranking, lease: Lease, links: LinkRow, joined: Mapping[str, str], page: Page | None
+    ) -> list[Url]:
         sifter = self._shard.sifter
-        written = sifter.joined(links, lease.url)
-        words = dict(zip(page.links.hrefs, page.links.anchors, strict=True)) if page else {}
-        anchors = _anchors(written, words)
+        anchors = _anchors(joined, dict(zip(links.hrefs, links.anchors, strict=True)))
         source = Source(
             lease.url,
             lease.depth,
@@ -67,7 +67,7 @@ class Admission:
             (page and page.title) or "",
             page.text if page else "",
         )
-        fresh = sifter.unseen(list(anchors))
+        fresh = sifter.unseen(anchors)
         urls = list(anchors) if ranking.sees_all else fresh
         worth = ranking.fetched(source, urls, [anchors[url] for url in urls])
         credits = dict(zip(urls, worth, strict=True))

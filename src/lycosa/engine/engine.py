@@ -16,6 +16,7 @@ from lycosa.engine.events import EventLog
 from lycosa.engine.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.limits import Limits
+from lycosa.engine.linker import Linker
 from lycosa.engine.outcomes import Outcomes
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Sifter, filters_of
@@ -76,6 +77,7 @@ class Engine:
         )
         self.seeds = [url for seed in settings.seeds if (url := parse(seed))]
         filters = [*filters_of(settings, self.seeds), *parts.filters]
+        self.linker = Linker(collection)
         shard = Shard(
             collection,
             settings,
@@ -85,6 +87,7 @@ class Engine:
             self._whereabouts.mapper,
             self.events,
             Sifter(filters, settings.max_url_bytes, totals.ignored),
+            self.linker,
             list(self.seeds),
             self.now,
             self.now_unix,
@@ -118,6 +121,8 @@ class Engine:
         self.events.write("start", seeds=[seed.href for seed in self.seeds])
         try:
             self._take_in_losses()
+            if pages := self.linker.catch_up():
+                self.events.write("links-caught-up", pages=pages)
             self.add(self.seeds)
             self.add(self._inbox.take())
             self.frontier.load(self.now())
@@ -130,6 +135,7 @@ class Engine:
             await self._wind_down()
         finally:
             reason = str(self._failure) if self._failure else self._stopping or "nothing queued"
+            self.linker.close()
             self.events.write("stop", reason=reason, pages=self.counters.totals.pages)
             self.events.close()
             await self._whereabouts.mapper.close()
@@ -297,6 +303,8 @@ class Engine:
         try:
             if self._commit_failures:
                 self.collection.state.reopen()
+            if not self.committer.has_failed:
+                self.linker.prepare(self.committer.batch)
             self.committer.commit(self.now(), self._write_last)
         except StoreError as error:
             self._commit_failures += 1
@@ -310,6 +318,7 @@ class Engine:
         self.frontier.batch = self.committer.batch
         self.frontier.committed(self.now())
         self.outcomes.committed()
+        self.linker.committed()
         self._inbox.settle()
         self.committer.announce_all()
         self.events.flush()
@@ -322,6 +331,7 @@ class Engine:
     def _write_last(self, batch: Batch) -> None:
         self.outcomes.before_commit(batch)
         self.frontier.write_hosts()
+        self.linker.write(batch)
         batch.put(*self._teller.row())
 
     def _take_in_losses(self) -> None:

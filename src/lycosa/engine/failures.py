@@ -13,6 +13,7 @@ from lycosa.frontier.frontier import Lease
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.rows import Entry, Reason, UrlState
 from lycosa.records import Failure, Request, Response
+from lycosa.web.url import url_key
 
 # With --wait a host that the table would give up is asked again after this.
 PATIENT_WAIT_S = 300.0
@@ -77,7 +78,9 @@ class Failures:
         shard.counters.totals.failed[name] += 1
         host.row.failed += 1
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
-        self._archive.put(lease, PageRow(response.status, shard.now_unix(), entry.depth), None)
+        row = PageRow(response.status, shard.now_unix(), entry.depth)
+        shard.linker.gone(lease.url, url_key(lease.url), row)
+        self._archive.put(lease, row, None)
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
         if rule.gives_up_on_host:
             shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)

@@ -13,11 +13,12 @@ from lycosa.engine.budgets import Budgets
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.failures import Failures
 from lycosa.engine.host_rules import REDIRECTS, HostRules
+from lycosa.engine.linker import redirect_row
 from lycosa.engine.minds import Minds
 from lycosa.engine.mining import Mining
-from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
+from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.parts import Parts
-from lycosa.engine.reading import Following, content, followed_hrefs, location, page_directives, read
+from lycosa.engine.reading import Following, content, followed, location, page_directives, read
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import PageStatistics
 from lycosa.frontier.frontier import Lease
@@ -94,6 +95,10 @@ class Outcomes:
         written = location(response)
         target = parse(written, lease.url)
         row = PageRow(response.status, shard.now_unix(), entry.depth, location=target.href if target else written)
+        if lease.kind is Kind.PAGE:
+            links = redirect_row(target.href) if target else LinkRow(())
+            joined = {target.href: target.href} if target else {}
+            shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
         self._archive.put(lease, row, self._archive.keep_answer(lease, request, response))
         if target is None or entry.hops >= MOST_HOPS:
             reason = Reason.REDIRECTS if target else Reason.STATUS
@@ -139,17 +144,14 @@ class Outcomes:
             return
         page = read(response, body, self._analysers)
         said = page_directives(page, response, self._settings.agent)
-        hrefs = () if said.nofollow and self._settings.nofollow else followed_hrefs(page, self._following)
-        links = LinkRow(hrefs, page.base_href or "")
+        links = LinkRow(()) if said.nofollow and self._settings.nofollow else followed(page, self._following)
         made = self._archive.exchange(lease, request, response)
         row = self._page_row(lease, response, page, made, noindex=said.noindex)
         self._archive.put(lease, row, self._archive.keep(made))
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
-        if hrefs:
-            self._shard.committer.batch.put(Family.LINK, key, pack(links))
         lease.host.row.links += len(links.hrefs)
-        new = self.admission.follow(lease, links, page)
+        new = self._follow(links, lease, key, row, page)
         is_news = self.budgets.page(lease, page, new)
         self._count_page(lease)
         for part in self.statistics:
@@ -184,12 +186,19 @@ class Outcomes:
         self._archive.put(lease, row, self._archive.keep(made))
         self._counters.totals.duplicates += 1
         self.mining.settled(lease, is_hit=False)
-        new = self.admission.follow(lease, self._documents.links(original_key) or LinkRow(()), None)
+        links = self._documents.links(original_key) or LinkRow(())
+        new = self._follow(links, lease, url_key(lease.url), row, None)
         if original is not None:
             self.budgets.copy(lease, original, new)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
+
+    def _follow(self, links: LinkRow, lease: Lease, key: bytes, row: PageRow, page: Page | None) -> list[Url]:
+        """Takes the links of a page into the link index and into the frontier; returns the URLs that were new."""
+        joined = self._shard.sifter.joined(links, lease.url)
+        self._shard.linker.page(lease.url, key, row, links, joined)
+        return self.admission.follow(lease, links, joined, page)
 
     def _count_page(self, lease: Lease) -> None:
         self.mining.page(lease)

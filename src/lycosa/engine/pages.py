@@ -2,7 +2,7 @@
 
     page  url key                       → PageRow
     doc   fingerprint (8 bytes)         → digest (16 bytes) · url key of the first page with this document
-    link  url key                       → LinkRow: the hrefs to follow, as written, and the base they were written for
+    link  url key                       → LinkRow: the links that are followed, as written, with kinds and anchor texts
 
 Written by the engine in the commit that settles the URL, read by it and by the views.
 """
@@ -14,7 +14,8 @@ SITEMAP = "sitemap"  # the essence of what is read as one, whatever its media ty
 
 
 class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
-    """One fetched URL. `place` is where its record stands, `original` the URL that had the same document before."""
+    """One fetched URL. `place` is where its record stands, `original` the URL that had the same document before,
+    `file_num` its number in the collection (0: it was never a page)."""
 
     status: int
     fetched_s: float
@@ -38,6 +39,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     noindex: bool = False
     structure: tuple[str, str] = ("", "")
     codes: tuple[int, int, int, int] = (0, 0, 0, 0)
+    file_num: int = 0
 
     @property
     def is_sitemap(self) -> bool:
@@ -50,10 +52,12 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
 
 class LinkRow(msgspec.Struct, array_like=True, omit_defaults=True):
-    """The links of a document that are followed, before they are joined."""
+    """The links of a document that are followed, in columns, before they are joined."""
 
     hrefs: tuple[str, ...]
     base_href: str = ""
+    kinds: bytes = b""
+    anchors: tuple[str, ...] = ()
 
 
 _encode = msgspec.msgpack.Encoder().encode

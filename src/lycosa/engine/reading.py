@@ -4,7 +4,8 @@ No I/O of its own: the state is read through the engine. One call a page; the de
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 
 import msgspec
 
@@ -17,9 +18,10 @@ from lycosa.web.links import LinkKind
 from lycosa.web.page import Analyser, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
-from lycosa.web.url import Url, parse
+from lycosa.web.url import MAX_URL_BYTES, Url, parse, stem_of
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
+_IS_FOLLOWED = bytes(kind in FOLLOWED for kind in range(256))
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
 
 
@@ -83,21 +85,34 @@ def page_directives(page: Page, response: Response, agent: str) -> RobotsDirecti
     return directives(values, agent) if values else RobotsDirectives()
 
 
-def followed_hrefs(page: Page, following: Following) -> tuple[str, ...]:
-    """The hrefs of a page that are followed, as written."""
+def followed(page: Page, following: Following) -> LinkRow:
+    """The links of a page that are followed, as written but without fragments, each href once with its first words."""
     links = page.links
     if not links.hrefs:
-        return ()
-    images = following.images
-    found = []
-    for href, kind, rel in zip(links.hrefs, links.kinds, links.rels, strict=True):
-        if kind in FOLLOWED:
-            if rel and following.obeys_nofollow and "nofollow" in rel.lower().split():
-                continue
-            found.append(href)
-        elif (kind == LinkKind.IMG and images) or (kind == LinkKind.LINK and FOLLOWED_RELS & set(rel.lower().split())):
-            found.append(href)
-    return tuple(found)
+        return LinkRow(())
+    wanted = bytearray(links.kinds.translate(_IS_FOLLOWED))
+    for place, rel in enumerate(links.rels):
+        if rel:
+            wanted[place] = _is_followed(links.kinds[place], rel.lower().split(), following)
+    if following.images:
+        for place, kind in enumerate(links.kinds):
+            wanted[place] |= kind == LinkKind.IMG
+    stems = list(map(stem_of, compress(links.hrefs, wanted)))
+    numbers = range(len(stems) - 1, -1, -1)
+    first = sorted(dict(zip(reversed(stems), numbers, strict=True)).values())
+    kinds, anchors = list(compress(links.kinds, wanted)), list(compress(links.anchors, wanted))
+    return LinkRow(
+        tuple([stems[place] for place in first]),
+        page.base_href or "",
+        bytes([kinds[place] for place in first]),
+        tuple([anchors[place] for place in first]),
+    )
+
+
+def _is_followed(kind: int, rels: list[str], following: Following) -> bool:
+    if kind == LinkKind.LINK:
+        return not FOLLOWED_RELS.isdisjoint(rels)
+    return kind in FOLLOWED and not (following.obeys_nofollow and "nofollow" in rels)
 
 
 def base_of(url: str, base_href: str | None) -> str:
@@ -113,22 +128,24 @@ class Sifter:
 
     def __init__(self, filters: Sequence[UrlFilter], max_url_bytes: int, dropped: "Counter[str]") -> None:
         self.filters = list(filters)
-        self._joiner = Joiner(max_bytes=max_url_bytes)
+        self._max_url_bytes = max_url_bytes
+        self._joiner = Joiner(max_bytes=max(max_url_bytes, MAX_URL_BYTES))  # the link index takes longer ones, too
         self._recent = Recent()
         self.dropped = dropped
 
-    def wanted(self, links: LinkRow, url: str) -> list[Url]:
-        """The URLs behind a document's hrefs that may be new."""
-        urls = self._joiner.fresh(base_of(url, links.base_href), links.hrefs)
-        return self.sift([href for href in urls if self._recent.is_new(href)]) if urls else []
-
     def joined(self, links: LinkRow, url: str) -> dict[str, str]:
-        """href → URL, for all of a document's hrefs that lead somewhere."""
+        """Where a document's hrefs lead: href → URL."""
         return self._joiner.join_map(base_of(url, links.base_href), links.hrefs)
 
-    def unseen(self, urls: Sequence[str]) -> list[str]:
-        """Those that were not seen a moment ago; they are noted."""
-        return [url for url in urls if self._recent.is_new(url)]
+    def unseen(self, urls: Iterable[str]) -> list[str]:
+        """Those that were not seen a moment ago and are not too long; they are noted."""
+        is_new, most = self._recent.is_new, self._max_url_bytes
+        return [url for url in dict.fromkeys(urls) if is_new(url) and len(url) <= most]
+
+    def wanted(self, urls: Iterable[str]) -> list[Url]:
+        """Those of a document's URLs that may be new."""
+        fresh = self.unseen(urls)
+        return self.sift(fresh) if fresh else []
 
     def sift(self, hrefs: Sequence[str]) -> list[Url]:
         kept, dropped = sift(hrefs, self.filters)

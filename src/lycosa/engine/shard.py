@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lycosa.engine.committer import Committer
 from lycosa.engine.counters import Counters
 from lycosa.engine.events import EventLog
+from lycosa.engine.linker import Linker
 from lycosa.engine.reading import Sifter
 from lycosa.frontier.frontier import Frontier, Lease
 from lycosa.mapping.mapper import Mapper
@@ -30,6 +31,7 @@ class Shard(NamedTuple):
     mapper: Mapper
     events: EventLog
     sifter: Sifter
+    linker: Linker
     scope_seeds: list[Url]
     now: Callable[[], float]
     now_unix: Callable[[], float]

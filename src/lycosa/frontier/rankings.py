@@ -21,7 +21,7 @@ TYPICAL_LINKS = 20.0  # on a page of a host of which nothing is known yet
 SAMPLE = 999  # pvalues that the cuts between the lists are taken from
 PAGES_ENOUGH = 10  # of a host, to know how large its pages are
 REQUEST_BYTES, LINE_BYTES_S = 1_000, 100_000  # what a request costs, and a second of a host's turn
-SLACK = 1  # a URL is held back for one that is two bands better: see docs/decisions/0007-bands-and-holding-back.md
+SLACK = 1  # a URL is held back for one that is two bands better (docs/decisions/0008)
 
 
 def pvalue(forward_links: float, back_links: float, age: float) -> float:

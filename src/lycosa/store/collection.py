@@ -30,7 +30,7 @@ from lycosa.store.warc_parse import WarcRecord
 from lycosa.store.warc_read import read_record
 
 # Raised when an older Lycosa could no longer read what this one writes.
-FORMAT = 1
+FORMAT = 2
 
 _MARKER, _LOCK, _SETTINGS, _LOG = "lycosa.format", "lycosa.lock", "lycosa.toml", "log.jsonl"
 _NEW_SUFFIX = ".new"

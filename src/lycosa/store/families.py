@@ -24,10 +24,12 @@ SST_BYTES = 64 << 20
 
 # Families whose unknown keys are asked for: a Bloom filter answers without reading a block.
 _ASKED_FOR_UNKNOWN = frozenset({Family.URL, Family.DOC, Family.HOST})
+# Families that need the filter only: now and then an unknown key among keys that are read in order, packed as such.
+_FILTERED = _ASKED_FOR_UNKNOWN | {Family.PAGE}
 # 10 bits a key: one unknown key in a hundred costs a block read.
 _BLOOM_BITS = 10
 # Families that are emptied from their front: a file that is half tombstones is compacted soon.
-_EMPTIED = frozenset({Family.QUEUE, Family.DUE})
+_EMPTIED = frozenset({Family.QUEUE, Family.DUE, Family.FEED})
 _TOMBSTONE_WINDOW, _TOMBSTONES = 8192, 4096
 # Point reads decompress a whole block, so small ones under lz4; scanned families pack better in larger ones under zstd.
 _POINT_BLOCK_BYTES, _SCAN_BLOCK_BYTES = 4 << 10, 16 << 10
@@ -67,7 +69,7 @@ def database_options(*, is_reader: bool, accept_torn_log: bool) -> Options:
 def family_options(family: Family, cache: Cache) -> Options:
     is_point_read = family in _ASKED_FOR_UNKNOWN
     options = Options(raw_mode=True)
-    options.set_block_based_table_factory(_table(cache, is_point_read=is_point_read))
+    options.set_block_based_table_factory(_table(cache, is_point_read=is_point_read, is_filtered=family in _FILTERED))
     options.set_write_buffer_size(_BUSY_MEMTABLE_BYTES if family is Family.URL else _MEMTABLE_BYTES)
     options.set_max_write_buffer_number(3)
     options.set_target_file_size_base(SST_BYTES)
@@ -83,12 +85,12 @@ def family_options(family: Family, cache: Cache) -> Options:
     return options
 
 
-def _table(cache: Cache, *, is_point_read: bool) -> BlockBasedOptions:
+def _table(cache: Cache, *, is_point_read: bool, is_filtered: bool) -> BlockBasedOptions:
     table = BlockBasedOptions()
     table.set_block_cache(cache)
     table.set_format_version(6)
     table.set_block_size(_POINT_BLOCK_BYTES if is_point_read else _SCAN_BLOCK_BYTES)
-    if is_point_read:
+    if is_filtered:
         table.set_bloom_filter(_BLOOM_BITS, False)
         table.set_partition_filters(True)
     # Whole indexes and filters in the cache push each other out; in partitions only the parts in use are there.

@@ -1,4 +1,4 @@
-"""The state of a collection: sorted byte keys in eight families, changed by atomic batches.
+"""The state of a collection: sorted byte keys in families, changed by atomic batches.
 
 Guarantees: a batch is applied as a whole or not at all, across families; a batch that `write` returned from survives
 the death of the process, one written with `sync=True` a power loss too. A batch whose write *failed* may be there

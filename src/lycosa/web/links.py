@@ -37,6 +37,7 @@ class LinkKind(IntEnum):
     IMG = 5
     LINK = 6
     REFRESH = 7
+    REDIRECT = 8  # written in no element: the page is one
 
 
 class Link(NamedTuple):

@@ -1,0 +1,187 @@
+"""Links in columns, grouped by the URL they point to: what a segment holds, in memory.
+
+A link is a pair (target, source) with a sign: plus where a page points there, minus where it no longer does. The signs
+of a pair alternate, so the number of pages that point to a URL is the sum of its signs, whatever the number of segments
+they are spread over. Newer news of a pair replaces older: a pair keeps its first sign if that is minus, and its last if
+that is plus. Pure arrays; made by `from_pages` and `join`, written and read by `segment`.
+"""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from lycosa.graph import texts
+from lycosa.graph.texts import Texts
+from lycosa.graph.varint import I64, U64
+
+KIND_BITS = 3  # kinds are 1 to 8
+URL_ID_BITS = 48
+_SPARE_BITS = 64 - URL_ID_BITS
+_hash = xxhash.xxh3_64_intdigest
+
+
+def url_id(url: str) -> int:
+    """The number of a URL, fetched or not: 48 bits of a hash, the same in every collection."""
+    return _hash(url.encode()) >> _SPARE_BITS
+
+
+def url_ids(urls: Sequence[str]) -> U64:
+    hashes = np.fromiter(map(_hash, map(str.encode, urls)), dtype=np.uint64, count=len(urls))
+    return hashes >> np.uint64(_SPARE_BITS)
+
+
+class PageLinks(msgspec.Struct, frozen=True):
+    """What changed in the links of one page: URLs it points to now, with kinds and anchors, and URLs it no longer does.
+
+    Where a URL stands twice in `urls` its last words count; one in `lost` too has new words. `is_gone`: the page itself
+    is no more.
+    """
+
+    file_num: int
+    url: str
+    urls: Sequence[str] = ()
+    kinds: bytes = b""
+    anchors: Sequence[str] = ()
+    lost: Sequence[str] = ()
+    is_gone: bool = False
+
+
+class Columns(NamedTuple):
+    """`sources` are sorted, `present` says of each whether it is still a page.
+
+    `targets` are sorted; the links of target i are `sizes[i]` in number and lie one target behind the other in `places`
+    (into `sources`), `minus` and `codes` (the number of the anchor text, and three bits of kind).
+    """
+
+    sources: U64
+    present: NDArray[np.bool_]
+    targets: U64
+    sizes: I64
+    places: I64
+    minus: NDArray[np.bool_]
+    codes: I64
+    texts: Texts
+
+    @property
+    def links(self) -> int:
+        return len(self.places)
+
+
+def from_pages(pages: Sequence[PageLinks]) -> Columns:
+    """The columns of pages in the order in which they were committed."""
+    lengths = np.array([(len(page.lost), len(page.urls)) for page in pages], dtype=np.int64).reshape(-1)
+    urls = list(chain.from_iterable(chain(page.lost, page.urls) for page in pages))
+    words = list(chain.from_iterable(chain(("",) * len(page.lost), page.anchors) for page in pages))
+    kinds = b"".join(b"\1" * len(page.lost) + page.kinds for page in pages)
+    own = url_ids([page.url for page in pages])
+    files = np.array([page.file_num for page in pages], dtype=np.uint64)
+    present = np.array([not page.is_gone for page in pages], dtype=bool)
+    table, numbers = texts.intern(words)
+    rows = _Rows(
+        target=url_ids(urls),
+        source=np.repeat(np.repeat(files, 2), lengths),
+        minus=np.repeat(np.tile(np.array([True, False]), len(pages)), lengths),
+        code=(numbers << KIND_BITS) | (np.frombuffer(kinds, dtype=np.uint8).astype(np.int64) - 1),
+    )
+    is_other = rows.target != np.repeat(np.repeat(own, 2), lengths)  # a page that points to itself says nothing
+    rows = _Rows(*(column[is_other] for column in rows))
+    return _arrange(rows, files, present, table)
+
+
+def join(parts: Sequence[Columns], *, is_whole: bool) -> Columns:
+    """One for many, oldest first. `is_whole`: nothing older exists, so what is gone need not be told any more."""
+    table, numbers = texts.join([part.texts for part in parts])
+    rows = _Rows(
+        target=np.concatenate([np.repeat(part.targets, part.sizes) for part in parts]),
+        source=np.concatenate([part.sources[part.places] for part in parts]),
+        minus=np.concatenate([part.minus for part in parts]),
+        code=np.concatenate([_recoded(part.codes, new) for part, new in zip(parts, numbers, strict=True)]),
+    )
+    files = np.concatenate([part.sources for part in parts])
+    present = np.concatenate([part.present for part in parts])
+    joined = _arrange(rows, files, present, table)
+    return _without_gone(joined) if is_whole else joined
+
+
+class _Rows(NamedTuple):
+    target: U64
+    source: U64
+    minus: NDArray[np.bool_]
+    code: I64
+
+
+def _recoded(codes: I64, numbers: I64) -> I64:
+    if not len(codes):
+        return codes
+    recoded: I64 = (numbers[codes >> KIND_BITS] << KIND_BITS) | (codes & ((1 << KIND_BITS) - 1))
+    return recoded
+
+
+def _arrange(rows: _Rows, files: U64, present: NDArray[np.bool_], table: Texts) -> Columns:
+    """Sorted by target and source, newer news of a pair over older."""
+    sources, last = _last_of_each(files)
+    targets, target_place = np.unique(rows.target, return_inverse=True)
+    pair = target_place.astype(np.int64) * max(1, len(sources)) + np.searchsorted(sources, rows.source)
+    order = np.argsort(pair, kind="stable")
+    pair, minus = pair[order], rows.minus[order]
+    order = order[kept := _settled(pair, minus)]
+    pair, minus = pair[kept], minus[kept]
+    target_of, places = np.divmod(pair, max(1, len(sources)))
+    sizes = np.bincount(target_of, minlength=len(targets)).astype(np.int64)
+    code = rows.code[order]
+    table, number = texts.most_used_first(table, code >> KIND_BITS) if len(code) else (table.take(_NONE), _NONE)
+    code = (number << KIND_BITS) | (code & ((1 << KIND_BITS) - 1))
+    is_used = sizes > 0
+    return Columns(sources, present[last], targets[is_used], sizes[is_used], places, minus, code, table)
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+def _last_of_each(files: U64) -> tuple[U64, I64]:
+    """The distinct sources, and where each stands last."""
+    order = np.argsort(files, kind="stable")
+    ordered = files[order]
+    is_last = np.append(ordered[1:] != ordered[:-1], True) if len(ordered) else np.empty(0, dtype=bool)
+    return ordered[is_last], order[is_last]
+
+
+def _settled(pair: I64, minus: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which rows still say something: the first of a pair if it is minus, the last if it is plus."""
+    if not len(pair):
+        return np.empty(0, dtype=bool)
+    differs = pair[1:] != pair[:-1]
+    if differs.all():
+        return np.ones(len(pair), dtype=bool)
+    is_first, is_last = np.append(True, differs), np.append(differs, True)
+    return (is_first & minus) | (is_last & ~minus)
+
+
+def _without_gone(columns: Columns) -> Columns:
+    """Without pages that are no more and links that were taken back: there is nothing older for them to change."""
+    stays, plus = columns.present, ~columns.minus
+    place = np.cumsum(stays) - 1
+    plus &= stays[columns.places]
+    sizes = _sums(plus, columns.sizes)
+    is_used = sizes > 0
+    return columns._replace(
+        sources=columns.sources[stays],
+        present=columns.present[stays],
+        targets=columns.targets[is_used],
+        sizes=sizes[is_used],
+        places=place[columns.places[plus]],
+        minus=columns.minus[plus],
+        codes=columns.codes[plus],
+    )
+
+
+def _sums(values: NDArray[Any], sizes: I64) -> I64:
+    """The sum of each run of `values`; runs may be empty."""
+    ends = np.append(0, np.cumsum(values, dtype=np.int64))
+    edges = np.append(0, np.cumsum(sizes))
+    return ends[edges[1:]] - ends[edges[:-1]]  # type: ignore[no-any-return]

@@ -1,0 +1,135 @@
+"""Numbers for pages, and the feed: what was committed, in the order of the commits.
+
+    file   FileNum (8 bytes)    → url key                   the way back is the page's row
+    feed   sequence (8 bytes)   → what (1 byte) · FileNum · for a changed or removed page its link row from before
+    meta   "feed" → next sequence        "file:" bucket → next counter
+
+A FileNum is the bucket (16 bits) and a counter of that bucket (48 bits), so that a bucket can move with its pages; it
+is never given twice, also not when the page is gone. Everything is written in the batch of the page itself: after a
+crash the feed has exactly the pages that are there. A consumer remembers the last sequence it has covered and leaves it
+in `feed/NAME`; the feed is cut behind the slowest. Written by the engine, read by whoever follows the commits.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from lycosa.records import Family
+from lycosa.store import Batch, State
+
+FOLDER = "feed"
+COUNTER_BITS = 48
+FILE_NUM_BYTES = SEQUENCE_BYTES = 8
+BUCKET_BYTES = 2
+_NEXT_KEY = b"feed"
+_COUNTER_KEY = b"file:"
+
+
+class What(IntEnum):
+    """What became of a page. Values are stored: never renumber."""
+
+    NEW = 1
+    CHANGED = 2
+    REMOVED = 3
+
+
+class News(NamedTuple):
+    """One entry of the feed; `before` is the page's link row as it was, empty for a new page or one without links."""
+
+    sequence: int
+    what: What
+    file_num: int
+    before: bytes
+
+
+class Feed:
+    """The writing side: numbers pages and tells of them, in the open batch."""
+
+    def __init__(self, state: State, collection: Path) -> None:
+        self._state, self._folder = state, collection / FOLDER
+        packed = state.get(Family.META, _NEXT_KEY)
+        self.next = int.from_bytes(packed) if packed else 1
+        self._cut = 0  # entries before it are deleted
+        self._counters: dict[bytes, int] = {}
+        self._touched: set[bytes] = set()
+
+    def __repr__(self) -> str:
+        return f"<Feed next={self.next}>"
+
+    @property
+    def last(self) -> int:
+        return self.next - 1
+
+    def number(self, batch: Batch, key: bytes) -> int:
+        """A FileNum for the page of a URL key that has none yet."""
+        bucket = key[:BUCKET_BYTES]
+        counter = self._counters.get(bucket)
+        if counter is None:
+            packed = self._state.get(Family.META, _COUNTER_KEY + bucket)
+            counter = int.from_bytes(packed) if packed else 0
+        counter += 1
+        self._counters[bucket] = counter
+        self._touched.add(bucket)
+        file_num = int.from_bytes(bucket) << COUNTER_BITS | counter
+        batch.put(Family.FILE, file_num.to_bytes(FILE_NUM_BYTES), key)
+        return file_num
+
+    def tell(self, batch: Batch, what: What, file_num: int, before: bytes = b"") -> int:
+        """One entry; returns its sequence."""
+        sequence = self.next
+        self.next += 1
+        row = bytes((what,)) + file_num.to_bytes(FILE_NUM_BYTES) + before
+        batch.put(Family.FEED, sequence.to_bytes(SEQUENCE_BYTES), row)
+        return sequence
+
+    def write(self, batch: Batch) -> None:
+        """What every commit writes last."""
+        batch.put(Family.META, _NEXT_KEY, self.next.to_bytes(SEQUENCE_BYTES))
+        for bucket in self._touched:
+            batch.put(Family.META, _COUNTER_KEY + bucket, self._counters[bucket].to_bytes(FILE_NUM_BYTES))
+        self._touched.clear()
+
+    def prune(self, batch: Batch) -> None:
+        """Deletes what all consumers have covered."""
+        covered = min(consumers(self._folder).values(), default=0)
+        if covered >= self._cut:
+            batch.delete_range(Family.FEED, self._cut.to_bytes(SEQUENCE_BYTES), (covered + 1).to_bytes(SEQUENCE_BYTES))
+            self._cut = covered + 1
+
+
+def news_after(state: State, sequence: int) -> Iterator[News]:
+    """The entries after a sequence, oldest first."""
+    for key, row in state.walk(Family.FEED, (sequence + 1).to_bytes(SEQUENCE_BYTES)):
+        file_num = int.from_bytes(row[1 : 1 + FILE_NUM_BYTES])
+        yield News(int.from_bytes(key), What(row[0]), file_num, row[1 + FILE_NUM_BYTES :])
+
+
+def key_of(state: State, file_num: int) -> bytes | None:
+    """The url key of a page by its FileNum."""
+    return state.get(Family.FILE, file_num.to_bytes(FILE_NUM_BYTES))
+
+
+# consumers
+
+
+def consumers(folder: Path) -> dict[str, int]:
+    """Who follows the feed, and how far each has come."""
+    found = {}
+    with contextlib.suppress(FileNotFoundError):
+        for file in folder.iterdir():
+            text = "" if file.name.startswith(".") else file.read_text()
+            if text.strip().isdigit():
+                found[file.name] = int(text)
+    return found
+
+
+def cover(collection: Path, name: str, sequence: int) -> None:
+    """Consumer `name` has covered the feed up to `sequence`: what is before may be forgotten."""
+    folder = collection / FOLDER
+    folder.mkdir(exist_ok=True)
+    hidden = folder / f".{name}.{os.getpid()}"
+    hidden.write_text(f"{sequence}\n")
+    hidden.replace(folder / name)

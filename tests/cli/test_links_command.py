@@ -1,0 +1,103 @@
+"""`lycosa links` and `lycosa rank` on a crawl that is over, and beside one that runs."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Web, ended, lycosa, simulated_web, started
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Web, Path]]:
+    folder = tmp_path_factory.mktemp("links")
+    with simulated_web(folder, "--hosts", "3", "--pages", "200") as web:
+        assert lycosa(*web.crawl(folder / "c", "--scope", "any", "--quiet")).code == 0
+        yield web, folder / "c"
+
+
+def test_links_shows_who_points_here_with_what_words(crawled: tuple[Web, Path]) -> None:
+    web, into = crawled
+    facts = lycosa("links", web.url(), "--in", into, "--json", "-n", "5").facts
+    assert facts["url"] == web.url()
+    assert facts["pages_in"] >= len(facts["links_in"]) == 5
+    assert facts["pages_out"] >= len(facts["links_out"]) == 5
+    assert {"url", "kind", "anchor"} == set(facts["links_in"][0])
+    assert any(link["anchor"] for link in facts["links_in"])
+    back = lycosa("links", facts["links_in"][0]["url"], "--in", into, "--json", "-n", "1000").facts
+    assert facts["links_in"][0]["anchor"] in [link["anchor"] for link in back["links_out"] if link["url"] == web.url()]
+
+
+def test_links_for_people_says_how_many_more(crawled: tuple[Web, Path]) -> None:
+    web, into = crawled
+    said = lycosa("links", web.url(), "--in", into, "-n", "2")
+    assert said.code == 0
+    assert "pages point here" in said.out
+    assert "more; -n shows them" in said.out
+
+
+def test_links_of_an_unknown_url_are_none(crawled: tuple[Web, Path]) -> None:
+    facts = lycosa("links", "https://nobody.example/x", "--in", crawled[1], "--json").facts
+    assert (facts["pages_in"], facts["pages_out"]) == (0, 0)
+
+
+@pytest.mark.parametrize("words", [("links", "ftp://x/"), ("links", "http://")])
+def test_links_of_what_is_no_url_says_so(crawled: tuple[Web, Path], words: tuple[str, str]) -> None:
+    said = lycosa(*words, "--in", crawled[1])
+    assert said.code == 2
+    assert "not an http or https URL" in said.err
+
+
+def test_rank_lists_exports_and_draws(crawled: tuple[Web, Path], tmp_path: Path) -> None:
+    _, into = crawled
+    table, lines, plot = tmp_path / "r.csv", tmp_path / "r.jsonl", tmp_path / "r.svg"
+    facts = lycosa("rank", into, "--json", "-n", "3", "--export", table, "--plot", plot).facts
+    assert [row["place"] for row in facts["top"]] == [1, 2, 3]
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == facts["pages"]
+    assert sum(float(row["rank"]) for row in rows) == pytest.approx(1.0)
+    assert rows[0]["url"] == facts["top"][0]["url"]
+    assert plot.read_text().startswith("<?xml")
+    assert lycosa("rank", into, "--export", lines).code == 0
+    assert [json.loads(line)["url"] for line in lines.read_text().splitlines()] == [row["url"] for row in rows]
+
+
+def test_rank_of_hosts_shows_every_host(crawled: tuple[Web, Path]) -> None:
+    web, into = crawled
+    facts = lycosa("rank", into, "--hosts", "--json").facts
+    assert {row["url"] for row in facts["top"]} == {f"http://h{n}.sim:{web.port}" for n in range(facts["hosts"])}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--export", "x.txt"), "FILE.csv or FILE.jsonl"),
+        (("--plot", "x.png"), "FILE.svg"),
+        (("--export", "/nowhere/x.csv"), "no folder"),
+    ],
+)
+def test_rank_says_what_cannot_be_written(crawled: tuple[Web, Path], words: tuple[str, str], says: str) -> None:
+    said = lycosa("rank", crawled[1], *words)
+    assert said.code == 2
+    assert says in said.err
+
+
+@pytest.mark.slow
+def test_links_and_rank_work_beside_a_running_crawl(tmp_path: Path) -> None:
+    with simulated_web(tmp_path, "--hosts", "4", "--pages", "4000") as web:
+        running = started(*web.crawl(tmp_path / "c", "--scope", "any", "--quiet", "--time", "20", delay="0.01"))
+        try:
+            counts = []
+            while running.poll() is None and len(counts) < 4:
+                said = lycosa("links", web.url(), "--in", tmp_path / "c", "--json")
+                if said.code == 0:
+                    counts.append(said.facts["pages_in"])
+                    assert lycosa("rank", tmp_path / "c", "--json").code == 0
+            assert counts == sorted(counts)
+            assert counts[-1] > 0
+        finally:
+            running.terminate()
+            ended(running)

@@ -1,0 +1,74 @@
+"""The links of a collection counted from scratch: from page rows and link rows alone, without index and feed."""
+
+from collections import defaultdict
+from pathlib import Path
+
+from lycosa.engine.linker import replay
+from lycosa.engine.pages import unpack_links, unpack_page
+from lycosa.engine.reading import base_of
+from lycosa.graph.feed import key_of, news_after
+from lycosa.graph.index import LinkIndex
+from lycosa.records import Family
+from lycosa.store import Collection, State
+from lycosa.web.url import from_key, join_all
+
+
+def sources_by_target(state: State) -> dict[str, set[str]]:
+    """URL → the pages that point to it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for key, packed in state.walk(Family.PAGE):
+        row, links = unpack_page(packed), state.get(Family.LINK, key)
+        if row.file_num and 0 < row.status < 400 and links:
+            url, written = from_key(key), unpack_links(links)
+            for target in join_all(base_of(url, written.base_href), written.hrefs):
+                if target != url:
+                    found[target].add(url)
+    return found
+
+
+def link_problems(path: Path) -> list[str]:
+    """Sentences about what the link index and the numbers of pages say otherwise than a recount."""
+    with Collection.open(path, read_only=True) as collection:
+        state, index = collection.state, LinkIndex.open(path)
+        problems = _number_problems(state)
+        covered = index.covered
+        index.lay_over(list(replay(state, covered)))
+        expected = sources_by_target(state)
+        urls = list(expected)
+        for url, count in zip(urls, index.counts(urls), strict=True):
+            if count != len(expected[url]):
+                problems.append(f"{url} has {len(expected[url])} links, the index counts {count}")
+        total, counted = (
+            sum(map(len, expected.values())),
+            sum(int((1 - 2 * s.pairs()[2]).sum()) for s in index.segments),
+        )
+        if total != counted:
+            problems.append(f"there are {total} links, the index has {counted}")
+        for url in urls[:: max(1, len(urls) // 100)]:
+            found = {from_key(key_of(state, link.source) or b"") for link in index.inlinks(url)}
+            if found != expected[url]:
+                problems.append(f"{url} is pointed to by {sorted(expected[url])}, the index says {sorted(found)}")
+        sequences = [news.sequence for news in news_after(state, covered)]
+        if sequences != list(range(covered + 1, covered + 1 + len(sequences))):
+            problems.append("the feed has a hole")
+    return problems
+
+
+def _number_problems(state: State) -> list[str]:
+    by_number = {int.from_bytes(number): key for number, key in state.walk(Family.FILE)}
+    pages = {key: unpack_page(row).file_num for key, row in state.walk(Family.PAGE)}
+    problems = [f"two numbers for one page: {len(by_number)} for {len(set(by_number.values()))}"]
+    problems = problems if len(set(by_number.values())) != len(by_number) else []
+    problems += [
+        f"{key!r} has number {n}, which leads to {by_number.get(n)!r}"
+        for key, n in pages.items()
+        if n and by_number.get(n) != key
+    ]
+    problems += [
+        f"number {n} leads to {key!r}, which has {pages.get(key)}"
+        for n, key in by_number.items()
+        if pages.get(key) != n
+    ]
+    return problems + [
+        f"{n} is not of the bucket of {key!r}" for n, key in by_number.items() if n >> 48 != int.from_bytes(key[:2])
+    ]

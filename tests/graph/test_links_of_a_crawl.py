@@ -1,0 +1,212 @@
+"""Numbers, feed and link index as a crawl makes them: equal to a recount, also after kills, changes and removals."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lycosa.engine.linker import CONSUMER, Linker, all_pages
+from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
+from lycosa.graph.feed import FOLDER, News, What, consumers, cover, news_after
+from lycosa.graph.index import LIST, LinkIndex, Listed, read_list, write_list
+from lycosa.records import Family
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.truth import truth
+from lycosa.store import Batch, Collection, is_collection
+from lycosa.web.url import join_map, url_key
+from tests.engine.memory_crawl import crawl, front
+from tests.graph.recount import link_problems, sources_by_target
+from tests.simweb.conftest import lycosa, running_simweb
+
+
+def test_crawl_leaves_an_index_that_equals_a_recount(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=6, pages=900, seed=5))
+    result = crawl(web, tmp_path / "c", front(web), delay_s=0.0)
+    assert result.stats.pages > 700
+    assert link_problems(tmp_path / "c") == []
+    with Collection.open(tmp_path / "c", read_only=True) as collection:
+        assert LinkIndex.open(tmp_path / "c").covered == max(
+            (news.sequence for news in news_after(collection.state, 0)), default=LinkIndex.open(tmp_path / "c").covered
+        )
+        pointed_to = set(sources_by_target(collection.state))
+    missing = truth(web, [front(web)], scope="any").pages - pointed_to - {front(web)}
+    assert len(missing) < 20, "pages are found by links; a few by sitemaps alone"
+
+
+def test_feed_is_cut_when_all_consumers_have_passed(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=3, pages=300, seed=5))
+    crawl(web, tmp_path / "c", front(web), delay_s=0.0, pages=120)
+    slow = 40
+    cover(tmp_path / "c", "slow", slow)
+    crawl(web, tmp_path / "c", front(web), delay_s=0.0)
+    with Collection.open(tmp_path / "c", read_only=True) as collection:
+        kept = [news.sequence for news in news_after(collection.state, 0)]
+    assert kept[0] == slow + 1
+    assert consumers(tmp_path / "c" / FOLDER)[CONSUMER] == kept[-1]
+
+
+class Shop:
+    """A collection and a linker, with pages settled by hand."""
+
+    def __init__(self, path: Path) -> None:
+        self.collection = Collection.create(path)
+        self.linker = Linker(self.collection)
+        self.linker.catch_up()
+
+    def settle(self, url: str, *hrefs: str, status: int = 200) -> int:
+        links = LinkRow(hrefs, "", b"\1" * len(hrefs), tuple(f"to {href}" for href in hrefs))
+        row, batch = PageRow(status, 0.0), Batch()
+        if status < 400:
+            self.linker.page(url, url_key(url), row, links, join_map(url, hrefs))
+        else:
+            self.linker.gone(url, url_key(url), row)
+        self.linker.prepare(batch)
+        batch.put(Family.PAGE, url_key(url), pack(row))
+        self.linker.write(batch)
+        self.collection.commit(batch)
+        self.linker.committed()
+        return row.file_num
+
+    def die(self) -> None:
+        """As after a kill: what waits is not flushed."""
+        self.collection.close()
+
+    def close(self) -> None:
+        self.linker.close()
+        self.collection.close()
+
+
+A, B, C = "https://a.example/", "https://a.example/b", "https://other.example/c"
+
+
+def test_changed_page_replaces_its_links_and_keeps_its_number(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    first = shop.settle(A, "/b", C)
+    shop.linker.flush()
+    assert shop.settle(A, "/b", "/new") == first
+    assert shop.settle(C, A) != first
+    shop.close()
+    index = LinkIndex.open(tmp_path)
+    assert index.counts([A, B, C, "https://a.example/new"]) == [1, 1, 0, 1]
+    assert link_problems(tmp_path) == []
+
+
+def test_removed_page_takes_its_links_back_and_its_number_stays(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    first = shop.settle(A, "/b", C)
+    shop.linker.flush()
+    assert shop.settle(A, status=404) == first
+    shop.linker.flush()
+    assert shop.linker.index.counts([B, C]) == [0, 0]
+    assert shop.settle(A, "/b") == first
+    shop.close()
+    assert link_problems(tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_after_a_kill_the_feed_brings_the_index_up_to_date(tmp_path: Path, seed: int) -> None:
+    choose, urls = random.Random(seed), [f"https://h{n % 3}.example/{n}" for n in range(8)]
+    for _ in range(6):
+        shop = Shop(tmp_path)
+        for _ in range(choose.randrange(12)):
+            shop.settle(choose.choice(urls), *choose.sample(urls, 3), status=choose.choice([200, 200, 200, 301, 404]))
+            if choose.random() < 0.3:
+                shop.linker.flush()
+        if choose.random() < 0.5:
+            assert link_problems(tmp_path) == [], "a reader beside it lays the feed over the segments"
+        shop.die()
+    shop = Shop(tmp_path)
+    assert shop.linker.index.covered == shop.linker.feed.last
+    shop.close()
+    assert link_problems(tmp_path) == []
+
+
+def test_flush_that_fails_is_made_up_for(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.settle(A, B, C)
+    shutil.rmtree(tmp_path / "graph")
+    shop.linker.flush()
+    assert shop.linker.index.counts([B]) == [0]
+    (tmp_path / "graph").mkdir()
+    shop.settle(B, C)
+    shop.close()
+    assert LinkIndex.open(tmp_path).counts([B, C]) == [1, 2]
+    assert link_problems(tmp_path) == []
+
+
+def test_batch_that_was_never_acknowledged_is_not_called_covered(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.settle(A, B)
+    batch, row = Batch(), PageRow(200, 0.0)
+    shop.linker.page(B, url_key(B), row, LinkRow((C,), "", b"\1", ("c",)), {C: C})
+    shop.linker.prepare(batch)
+    batch.put(Family.PAGE, url_key(B), pack(row))
+    shop.linker.write(batch)
+    shop.collection.commit(batch)  # it is there, but the engine was told that it failed
+    shop.close()
+    assert LinkIndex.open(tmp_path).covered == 1
+    Shop(tmp_path).close()
+    assert LinkIndex.open(tmp_path).counts([B, C]) == [1, 1]
+    assert link_problems(tmp_path) == []
+
+
+@pytest.mark.parametrize("harm", ["deleted", "behind", "ahead"])
+def test_index_that_the_feed_cannot_mend_is_built_anew(tmp_path: Path, harm: str) -> None:
+    shop = Shop(tmp_path)
+    for _ in range(3):
+        shop.settle(A, "/b", C)
+        shop.settle(C, A, B)
+        shop.settle(B, A)
+        shop.linker.flush()
+    shop.settle(B, status=410)
+    shop.close()
+    if harm == "deleted":
+        shutil.rmtree(tmp_path / "graph")
+    else:
+        listed = read_list(tmp_path / "graph")
+        covered = listed.covered - 1 if harm == "behind" else listed.covered + 5
+        write_list(tmp_path / "graph", Listed(covered, listed.names[:-1]))
+    Shop(tmp_path).close()
+    assert link_problems(tmp_path) == []
+    assert (tmp_path / "graph" / LIST).is_file()
+
+
+def test_news_tell_what_happened_with_the_links_from_before(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    number = shop.settle(A, "/b")
+    before = shop.collection.state.get(Family.LINK, url_key(A))
+    shop.settle(A, "/c")
+    shop.settle(A, status=404)
+    news = list(news_after(shop.collection.state, 0))
+    assert news[:2] == [News(1, What.NEW, number, b""), News(2, What.CHANGED, number, before)]
+    assert news[2].what is What.REMOVED
+    assert list(all_pages(shop.collection.state)) == []
+    row = shop.collection.state.get(Family.PAGE, url_key(A))
+    assert row is not None and unpack_page(row).file_num == number
+    shop.close()
+
+
+@pytest.mark.slow
+def test_killed_crawl_counts_links_as_a_recount_does(tmp_path: Path) -> None:
+    into, kills, choose = tmp_path / "c", 0, random.Random(3)
+    with running_simweb("--hosts", "20", "--pages", "8000", "--seed", "3") as (ready, _):
+        seeds = [f"http://h{n}.sim:{ready.port}/" for n in range(20)]
+        manners = ["--scope", "any", "--delay", "0", "--dns", f"127.0.0.1:{ready.dns_port}", "--quiet"]
+        command = ["crawl", *seeds, "--into", str(into), "--allow-private", "127.0.0.0/8", *manners]
+        while True:
+            process = lycosa(*command)
+            try:
+                _, err = process.communicate(timeout=120 if kills == 6 else 1.5 + 1.5 * choose.random())
+                break
+            except subprocess.TimeoutExpired:
+                os.kill(process.pid, signal.SIGKILL)
+                process.communicate()
+                kills += 1
+                assert not is_collection(into) or link_problems(into) == []
+    assert process.returncode == 0, err
+    assert kills >= 3
+    assert link_problems(into) == []
