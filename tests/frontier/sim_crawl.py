@@ -11,7 +11,7 @@ from itertools import count
 
 import msgspec
 
-from lycosa.engine.reading import Following, followed_hrefs
+from lycosa.engine.reading import Following, followed
 from lycosa.frontier.budgets import Do, Judgement, PatternBudgets, Sight, sight
 from lycosa.frontier.mining import Found, Guess, Mine, Miner
 from lycosa.frontier.parameters import Parameters
@@ -121,7 +121,7 @@ class SimCrawl:
         answer = self.web.answer(host, path)
         page = analyse(answer.body, url=origin + path, content_type=answer.content_type)
         is_page = answer.status == 200
-        hrefs = followed_hrefs(page, FOLLOWING) if is_page else [dict(answer.headers).get("Location", "")]
+        hrefs = followed(page, FOLLOWING).hrefs if is_page else [dict(answer.headers).get("Location", "")]
         own = [url[len(origin) :] for url in join_all(origin + path, hrefs) if url.startswith(origin + "/")]
         new = self.admit(host, depth + is_page, own)
         self.known[host, path] = answer.status < 400
