@@ -4,7 +4,8 @@ No I/O of its own: the state is read through the engine. One call a page; the de
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import compress
 
 import msgspec
 
@@ -21,6 +22,13 @@ from lycosa.web.url import Url, parse
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
+
+
+def _by_kind(followed: Collection[LinkKind]) -> bytes:
+    return bytes(kind in followed for kind in range(256))
+
+
+_WITHOUT_IMAGES, _WITH_IMAGES = _by_kind(FOLLOWED), _by_kind(FOLLOWED | {LinkKind.IMG})
 
 
 def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
@@ -88,16 +96,16 @@ def followed_hrefs(page: Page, following: Following) -> tuple[str, ...]:
     links = page.links
     if not links.hrefs:
         return ()
-    images = following.images
-    found = []
-    for href, kind, rel in zip(links.hrefs, links.kinds, links.rels, strict=True):
-        if kind in FOLLOWED:
-            if rel and following.obeys_nofollow and "nofollow" in rel.lower().split():
-                continue
-            found.append(href)
-        elif (kind == LinkKind.IMG and images) or (kind == LinkKind.LINK and FOLLOWED_RELS & set(rel.lower().split())):
-            found.append(href)
-    return tuple(found)
+    is_followed = bytearray(links.kinds.translate(_WITH_IMAGES if following.images else _WITHOUT_IMAGES))
+    for place, rel in enumerate(links.rels):
+        if rel:
+            words = rel.lower().split()
+            kind = links.kinds[place]
+            if kind == LinkKind.LINK:
+                is_followed[place] = not FOLLOWED_RELS.isdisjoint(words)
+            elif kind != LinkKind.IMG and following.obeys_nofollow and "nofollow" in words:
+                is_followed[place] = False
+    return tuple(compress(links.hrefs, is_followed))
 
 
 def base_of(url: str, base_href: str | None) -> str:
