@@ -4,6 +4,7 @@ CPU time is that of the process and its children, user and system, as the kernel
 by a few per cent where the clock moves by half, so both are shown, with the machine's load.
 """
 
+import compileall
 import os
 import resource
 import statistics
@@ -11,8 +12,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+import lycosa as lycosa_package
 
 
 class Ran(NamedTuple):
@@ -54,8 +58,15 @@ def _read(process: "subprocess.Popen[str]", watch: Callable[[int], None] | None)
     return process.stdout.read()
 
 
+@cache
+def _compiled() -> bool:
+    """Bytecode beside the sources, as pip leaves it; where Python may not write it each start would compile anew."""
+    return bool(compileall.compile_dir(Path(lycosa_package.__file__).parent, quiet=1))
+
+
 def lycosa(*words: str | Path) -> list[str | Path]:
     """The crawler's command line."""
+    _compiled()
     return [sys.executable, "-m", "lycosa", *words]
 
 

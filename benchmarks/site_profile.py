@@ -26,13 +26,14 @@ OWN = "lycosa/"
 INNERMOST = (
     ("libcurl and its callbacks", ("fetch/",)),
     ("parse and analysis", ("web/html", "web/text", "web/structure", "web/charset", "web/hazard", "web/encodings")),
+    ("parse and analysis", ("web/digests", "web/analysers")),
     (
         "parse and analysis",
-        ("web/media", "web/mime", "web/links", "web/page", "web/document", "web/feed", "web/digests"),
+        ("web/media", "web/mime", "web/links", "web/page", "web/document", "web/feed"),
     ),
     (
         "links: join and sift",
-        ("web/url", "web/scope", "web/domain", "web/wildcard", "engine/reading", "frontier/recent"),
+        ("web/url", "web/joining", "web/scope", "web/domain", "web/wildcard", "engine/reading", "frontier/recent"),
     ),
     ("WARC records", ("store/warc_record", "store/warc_http")),
     ("commit", ("store/", "engine/committer", "engine/pages", "engine/counters", "engine/documents")),

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from base64 import b32encode
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from warcio.checker import Checker
 from lycosa.records import Request, Response, Truncation
 from lycosa.store.warc_parse import WarcRecord, parse_head
 from lycosa.store.warc_read import WarcReader
-from lycosa.store.warc_record import Exchange, Original, RevisitProfile, exchange, revisit, warcinfo
+from lycosa.store.warc_record import Exchange, Original, RevisitProfile, _date, exchange, revisit, warcinfo
 
 FETCHED_S = 1_700_000_000.123456
 METADATA = {"fetchTimeMs": "120", "via": "https://www.example.org/"}
@@ -223,3 +224,9 @@ def test_records_survive_pickling(request_sent: Request, response_got: Response)
     made = exchange(request_sent, response_got, fetched_s=FETCHED_S)
 
     assert pickle.loads(pickle.dumps(made)) == made
+
+
+@given(st.floats(0, 4e9))
+def test_date_any_second_as_datetime_writes_it(unix_s: float) -> None:
+    written = datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="microseconds")
+    assert _date(unix_s) == written[:26].encode() + b"Z"

@@ -211,8 +211,10 @@ class Engine:
 
     def _pump(self) -> None:
         self._pump_handle = None
-        with self._watched():
+        try:
             self._start_all()
+        except Exception as error:
+            self._failed(error)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -220,8 +222,11 @@ class Engine:
         try:
             yield
         except Exception as error:  # the event loop would only log it
-            self._failure = self._failure or error
-            self._finished.set()
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self._failure = self._failure or error
+        self._finished.set()
 
     def _start_all(self) -> None:
         """Starts what may be started, then sleeps until a host may be asked again."""
@@ -280,8 +285,10 @@ class Engine:
         if self.committer.has_failed:
             self._deferred.append((lease, request, response))  # it must not slip into the batch that is half written
             return
-        with self._watched():
+        try:  # as `_watched`, which costs a microsecond more
             self._settle(lease, request, response)
+        except Exception as error:
+            self._failed(error)
         self._changed.set()
 
     def _settle(self, lease: Lease, request: Request | None, response: Response) -> None:

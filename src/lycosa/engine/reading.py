@@ -4,7 +4,7 @@ No I/O of its own: the state is read through the engine. One call a page; the de
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
 
 import msgspec
@@ -21,8 +21,14 @@ from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits
 from lycosa.web.url import MAX_URL_BYTES, Url, parse, stem_of
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
-_IS_FOLLOWED = bytes(kind in FOLLOWED for kind in range(256))
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
+
+
+def _by_kind(followed: Collection[LinkKind]) -> bytes:
+    return bytes(kind in followed for kind in range(256))
+
+
+_WITHOUT_IMAGES, _WITH_IMAGES = _by_kind(FOLLOWED), _by_kind(FOLLOWED | {LinkKind.IMG})
 
 
 def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
@@ -90,13 +96,10 @@ def followed(page: Page, following: Following) -> LinkRow:
     links = page.links
     if not links.hrefs:
         return LinkRow(())
-    wanted = bytearray(links.kinds.translate(_IS_FOLLOWED))
+    wanted = bytearray(links.kinds.translate(_WITH_IMAGES if following.images else _WITHOUT_IMAGES))
     for place, rel in enumerate(links.rels):
-        if rel:
+        if rel and links.kinds[place] != LinkKind.IMG:
             wanted[place] = _is_followed(links.kinds[place], rel.lower().split(), following)
-    if following.images:
-        for place, kind in enumerate(links.kinds):
-            wanted[place] |= kind == LinkKind.IMG
     stems = list(map(stem_of, compress(links.hrefs, wanted)))
     numbers = range(len(stems) - 1, -1, -1)
     first = sorted(dict(zip(reversed(stems), numbers, strict=True)).values())

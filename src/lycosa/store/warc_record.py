@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import sha1
+from math import modf
 from typing import ClassVar
 from urllib.parse import quote
 
@@ -189,7 +190,15 @@ def _uri(url: str) -> bytes:
 
 def _date(unix_s: float) -> bytes:
     """UTC with microseconds, as WARC 1.1 allows."""
-    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="microseconds")[:26].encode() + b"Z"
+    fraction, second = modf(unix_s)
+    carry, microsecond = divmod(round(fraction * 1e6), 1_000_000)
+    return b"%b.%06dZ" % (_second(int(second) + carry), microsecond)
+
+
+@lru_cache(64)
+def _second(unix_s: int) -> bytes:
+    """The date of all records of a second, up to its fraction."""
+    return datetime.fromtimestamp(unix_s, UTC).isoformat()[:19].encode()
 
 
 def _record_ids() -> tuple[bytes, bytes, bytes]:

@@ -103,7 +103,9 @@ class Collector:
         """Add links of a kind not added before: stripped, distinct, white space in the anchors collapsed."""
         self._hrefs += hrefs
         self._kinds += bytes((kind,)) * len(hrefs)
-        self._anchors += [anchor if len(anchor) <= ANCHOR_LENGTH else short(anchor) for anchor in anchors]
+        if max(map(len, anchors), default=0) > ANCHOR_LENGTH:
+            anchors = [anchor if len(anchor) <= ANCHOR_LENGTH else short(anchor) for anchor in anchors]
+        self._anchors += anchors
         self._rels += rels
 
     def links(self) -> Links:

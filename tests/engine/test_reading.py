@@ -1,0 +1,50 @@
+"""Which links of a page are followed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lycosa.engine.reading import FOLLOWED, FOLLOWED_RELS, Following, followed
+from lycosa.web.links import LinkKind, Links
+from lycosa.web.media import Kind, Media
+from lycosa.web.page import Page, analyse
+
+RELS = st.sampled_from(
+    ["", "nofollow", "NoFollow ugc", "canonical", "stylesheet", "next nofollow", "Alternate", "nofollowed"]
+)
+LINKS = st.lists(
+    st.tuples(st.sampled_from([kind for kind in LinkKind if kind is not LinkKind.REDIRECT]), RELS), max_size=20
+)
+HTML = b"""<link rel=stylesheet href=s><link rel=next href=n><a href=a>a</a><a href=b rel=nofollow>b</a>
+<img src=i><iframe src=f></iframe><meta http-equiv=refresh content='0; url=r'>"""
+
+
+def page_with(links: list[tuple[LinkKind, str]]) -> Page:
+    columns = Links(
+        tuple(f"h{n}" for n in range(len(links))),
+        bytes(kind for kind, _ in links),
+        ("",) * len(links),
+        tuple(rel for _, rel in links),
+    )
+    return Page(url="", media=Media(Kind.HTML, "text/html"), charset=None, fingerprint=0, digest=b"", links=columns)
+
+
+@given(LINKS, st.booleans(), st.booleans())
+def test_followed_hrefs_any_links_same_as_judging_one_by_one(
+    links: list[tuple[LinkKind, str]], images: bool, obeys_nofollow: bool
+) -> None:
+    def is_followed(kind: LinkKind, rel: str) -> bool:
+        words = rel.lower().split()
+        if kind in FOLLOWED:
+            return not (obeys_nofollow and "nofollow" in words)
+        return images if kind is LinkKind.IMG else bool(FOLLOWED_RELS & set(words))
+
+    following = Following(agent="x", images=images, obeys_nofollow=obeys_nofollow)
+    one_by_one = tuple(f"h{n}" for n, (kind, rel) in enumerate(links) if is_followed(kind, rel))
+    assert followed(page_with(links), following).hrefs == one_by_one
+
+
+@pytest.mark.parametrize(("images", "hrefs"), [(False, {"n", "a", "f", "r"}), (True, {"n", "a", "f", "r", "i"})])
+def test_followed_hrefs_of_a_page(images: bool, hrefs: set[str]) -> None:
+    page = analyse(HTML, url="http://a.example/", content_type="text/html")
+    assert set(followed(page, Following(agent="x", images=images)).hrefs) == hrefs
