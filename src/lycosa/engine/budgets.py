@@ -8,6 +8,7 @@ domains raise. What is slowed or dropped is told in the log, once a family.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import compress
 
 import msgspec
 
@@ -29,6 +30,8 @@ from lycosa.web.url import Url
 
 DOMAINS_MOST = 10_000
 TOLD_MOST = 10_000  # families that were told of; then they may be told of again
+
+_IS_IMAGE = bytes(kind == LinkKind.IMG for kind in range(256))
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(DomainBudget).decode
@@ -174,10 +177,10 @@ def _asked(ask: Callable[[float], Verdict], now: float, *, is_alone: bool) -> Ve
 
 def _sight(page: Page, depth: int, fresh: int) -> Sight:
     links = page.links
-    images = [href for href, kind in zip(links.hrefs, links.kinds, strict=True) if kind == LinkKind.IMG]
+    images = " ".join(compress(links.hrefs, links.kinds.translate(_IS_IMAGE))) if LinkKind.IMG in links.kinds else ""
     return sight(
         text=page.text,
-        images=" ".join(images),
+        images=images,
         structure=page.structure_first,
         digest=page.digest,
         depth=depth,

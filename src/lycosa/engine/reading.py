@@ -100,10 +100,12 @@ def followed(page: Page, following: Following) -> LinkRow:
     for place, rel in enumerate(links.rels):
         if rel and links.kinds[place] != LinkKind.IMG:
             wanted[place] = _is_followed(links.kinds[place], rel.lower().split(), following)
-    stems = list(map(stem_of, compress(links.hrefs, wanted)))
+    stems = [stem_of(href) if "#" in href else href for href in compress(links.hrefs, wanted)]
+    kinds, anchors = bytes(compress(links.kinds, wanted)), tuple(compress(links.anchors, wanted))
+    if len(set(stems)) == len(stems):
+        return LinkRow(tuple(stems), page.base_href or "", kinds, anchors)
     numbers = range(len(stems) - 1, -1, -1)
     first = sorted(dict(zip(reversed(stems), numbers, strict=True)).values())
-    kinds, anchors = list(compress(links.kinds, wanted)), list(compress(links.anchors, wanted))
     return LinkRow(
         tuple([stems[place] for place in first]),
         page.base_href or "",
@@ -138,7 +140,7 @@ class Sifter:
 
     def joined(self, links: LinkRow, url: str) -> dict[str, str]:
         """Where a document's hrefs lead: href → URL."""
-        return self._joiner.join_map(base_of(url, links.base_href), links.hrefs)
+        return self._joiner.join_stems(base_of(url, links.base_href), links.hrefs)
 
     def unseen(self, urls: Iterable[str]) -> list[str]:
         """Those that were not seen a moment ago and are not too long; they are noted."""

@@ -41,11 +41,16 @@ class Joiner:
 
     def join_map(self, base: str, hrefs: Iterable[str]) -> dict[str, str]:
         """href → URL; hrefs that lead nowhere are absent."""
-        known = self._folder(base)
         stems = {href: stem_of(href) for href in hrefs}
-        new = [stem for stem in dict.fromkeys(stems.values()) if stem not in known]
-        urls = self._join(base, new, known) if new else {}
-        return {href: url for href, stem in stems.items() if (url := known.get(stem) or urls.get(stem))}
+        urls = self.join_stems(base, dict.fromkeys(stems.values()))
+        return {href: urls[stem] for href, stem in stems.items() if stem in urls}
+
+    def join_stems(self, base: str, stems: Collection[str]) -> dict[str, str]:
+        """The same for distinct hrefs that have no fragments any more (`web.url.stem_of`)."""
+        known = self._folder(base)
+        new = [stem for stem in stems if stem not in known]
+        urls = self._join(base, new, known) if new else known
+        return {stem: url for stem in stems if (url := known.get(stem) or urls.get(stem))}
 
     def _join(self, base: str, new: list[str], known: dict[str, str]) -> dict[str, str]:
         """Joins and remembers."""
