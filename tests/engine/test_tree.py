@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lycosa.engine.tree import Branch, tree
 from lycosa.errors import SettingsError
-from lycosa.frontier.rows import HostRow, UrlRow, UrlState, pack_host
+from lycosa.frontier.rows import HostRow, Origin, UrlRow, UrlState, pack_host
 from lycosa.records import Family
 from lycosa.store import Collection
 from lycosa.store.state import Batch
@@ -38,7 +38,7 @@ def fill(collection: Collection, urls: dict[str, UrlState]) -> None:
     batch = Batch()
     for url, state in urls.items():
         key = url_key(url)
-        batch.put(Family.URL, key, UrlRow(state).pack())
+        batch.put(Family.URL, key, UrlRow(state, origin=Origin.SITEMAP).pack())
         batch.put(Family.HOST, key[: key.index(b"\0", 2)], pack_host(HostRow()))
     collection.state.write(batch)
 

@@ -108,7 +108,7 @@ class World:
         way.started = [json.loads(line) for line in started.read_text().splitlines()] if started.exists() else []
         _, rows = await self.lycosa(name, "hosts", str(self.folder / name), "--json", "--all")
         hosts = [json.loads(row) for row in rows.splitlines() if row.startswith("{")]
-        way.refused = [host["host"] for host in hosts if host["waits"] == "given up: address-refused"]
+        way.refused = [host["host"] for host in hosts if host["gave_up"] == "address-refused"]
         return way
 
     async def lycosa(self, name: str, *words: str) -> tuple[int, str]:

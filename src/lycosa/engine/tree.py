@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from lycosa.errors import SettingsError
-from lycosa.frontier.rows import KEY_END, UrlState
+from lycosa.frontier.rows import KEY_END, UrlState, state_of
 from lycosa.frontier.trie import prefix_end
 from lycosa.records import Family
 from lycosa.store import Collection
@@ -118,7 +118,7 @@ def _count(
             while (depth is None or len(opened) <= depth) and (end := _folder_end(key, len(opened[-1].key))):
                 opened.append(_Folder(key[:end]))
             inner = opened[-1]
-        inner.counts[row[0]] += 1
+        inner.counts[state_of(row)] += 1
     while len(opened) > 1:
         _close(opened, kept, rows)
     return opened[0], kept

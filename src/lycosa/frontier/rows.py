@@ -139,6 +139,11 @@ class UrlRow(msgspec.Struct, frozen=True):
         return cls(UrlState(row[0] & 15), depth, _REASONS[row[1]], Origin(row[0] >> 4), standing)
 
 
+def state_of(row: bytes) -> int:
+    """The state in a `url` row, where nothing else of it is wanted."""
+    return row[0] & 15
+
+
 _STANDING = struct.Struct(">Bf")
 _ENTRY = struct.Struct(">BHBB")
 
