@@ -8,6 +8,7 @@ from lycosa.engine.views import totals
 from lycosa.frontier.rows import KEY_END, Entry, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.store import Collection, Place
+from lycosa.store.warc_parse import WarcRecord
 from lycosa.web.url import BUCKET_BYTES
 
 
@@ -45,6 +46,10 @@ def problems(path: Path, *, sampled: int = 500) -> list[str]:
     return found
 
 
+def _is_whole(record: WarcRecord) -> bool:
+    return bool(record.block_digest_agrees() or record.payload_digest_agrees())
+
+
 def _pages(collection: Collection, urls: dict[bytes, UrlRow], counted: int, sampled: int) -> list[str]:
     found, documents = [], 0
     for number, (key, packed) in enumerate(collection.state.walk(Family.PAGE)):
@@ -52,11 +57,7 @@ def _pages(collection: Collection, urls: dict[bytes, UrlRow], counted: int, samp
         documents += 200 <= row.status < 300 and row.essence != "sitemap"
         if key not in urls or urls[key].state is UrlState.QUEUED:
             found.append(f"a page that is not done: {key!r}")
-        if (
-            row.place
-            and number % sampled == 0
-            and collection.record(Place.unpack(row.place)).block_digest_agrees() is False
-        ):
+        if row.place and number % sampled == 0 and not _is_whole(collection.record(Place.unpack(row.place))):
             found.append(f"record of {key!r} does not agree with its digest")
     if documents != counted:
         found.append(f"counts {counted} pages, has {documents}")
