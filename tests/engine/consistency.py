@@ -9,6 +9,7 @@ from lycosa.engine.views import stats_of
 from lycosa.frontier.rows import KEY_END, Entry, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.store import Collection, Place
+from lycosa.store.warc_parse import WarcRecord
 from lycosa.web.url import BUCKET_BYTES
 from tests.graph.recount import link_problems
 
@@ -66,6 +67,10 @@ def _counts(count: CrawlStats, states: "Counter[UrlState]", given_up: int) -> li
     return [f"counts {counted} {name}, has {there}" for name, counted, there in pairs if counted != there]
 
 
+def _is_whole(record: WarcRecord) -> bool:
+    return bool(record.block_digest_agrees() or record.payload_digest_agrees())
+
+
 def _pages(collection: Collection, urls: dict[bytes, UrlRow], counted: int, sampled: int) -> list[str]:
     found, documents = [], 0
     for number, (key, packed) in enumerate(collection.state.walk(Family.PAGE)):
@@ -74,11 +79,7 @@ def _pages(collection: Collection, urls: dict[bytes, UrlRow], counted: int, samp
         documents += row.is_page and state is UrlState.DONE
         if state is UrlState.QUEUED:
             found.append(f"a page that is not done: {key!r}")
-        if (
-            row.place
-            and number % sampled == 0
-            and collection.record(Place.unpack(row.place)).block_digest_agrees() is False
-        ):
+        if row.place and number % sampled == 0 and not _is_whole(collection.record(Place.unpack(row.place))):
             found.append(f"record of {key!r} does not agree with its digest")
     if documents != counted:
         found.append(f"counts {counted} pages, has {documents}")

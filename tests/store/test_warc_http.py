@@ -1,11 +1,12 @@
 """A stored header block agrees with the stored body, and keeps what the server said."""
 
+import re
 import time
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.store.warc_http import agreeing, well_formed
+from lycosa.store.warc_http import _is_well_formed, agreeing, well_formed
 
 
 def test_agreeing_right_length_is_kept_byte_for_byte() -> None:
@@ -94,3 +95,12 @@ def test_agreeing_any_bytes_has_one_empty_line_and_nothing_that_contradicts_the_
     assert not any(line.startswith(b"transfer-encoding:") for line in named)
     assert all(line == b"content-length:5" for line in named if line.startswith(b"content-length:"))
     assert agreeing(stored, status=200, body_bytes=5) == stored
+
+
+@given(
+    st.lists(st.sampled_from([b"HTTP/1.1 ", b"HTTP/1.0 ", b"HTTP/2 ", b"200", b"\r\n", b"\r", b"\n", b"A: b", b" "]))
+)
+def test_well_formed_block_is_one_that_the_pattern_matches(parts: list[bytes]) -> None:
+    block = b"".join(parts)
+    is_one = re.fullmatch(rb"HTTP/1\.[01] (?:[^\r\n]+\r\n)+\r\n", block) is not None
+    assert _is_well_formed(block) == is_one

@@ -10,8 +10,6 @@ import re
 # The prefix archives use for headers they had to put aside.
 ASIDE = b"X-Archive-Orig-"
 
-# A status line and headers, no empty line inside, and one at the end: what nearly every server sends.
-_WELL_FORMED = re.compile(rb"HTTP/1\.[01] (?:[^\r\n]+\r\n)+\r\n")
 _HTTP_1 = re.compile(rb"HTTP/1\.[01] ")
 _HTTP_VERSION = re.compile(rb"HTTP/(?!1\.[01] )[0-9.]+ +")
 # Also where a line begins with a space: some readers take it for a header all the same.
@@ -21,7 +19,7 @@ _LINE_ENDS = re.compile(rb"[\r\n]+")
 
 def well_formed(block: bytes, *, status: int) -> bytes:
     """The block as readers need it to find the body: HTTP/1 status line, CRLF line ends, one empty line at its end."""
-    if _WELL_FORMED.fullmatch(block):
+    if _is_well_formed(block):
         return block
     lines = [line for line in _LINE_ENDS.split(block) if line.strip()]
     first = lines[0] if lines else b""
@@ -31,6 +29,17 @@ def well_formed(block: bytes, *, status: int) -> bytes:
     elif not _HTTP_1.match(first):
         lines[:1] = [b"HTTP/1.1 %d " % status, *([ASIDE + b"Status: " + first] if first else [])]
     return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def _is_well_formed(block: bytes) -> bool:
+    """A status line and headers, no empty line inside, and one at the end: what nearly every server sends."""
+    lines = block.count(b"\r\n")
+    return (
+        block.startswith((b"HTTP/1.1 ", b"HTTP/1.0 "))
+        and block[9:10] != b"\r"
+        and block.find(b"\r\n\r\n") == len(block) - 4
+        and block.count(b"\r") == lines == block.count(b"\n")
+    )
 
 
 def agreeing(block: bytes, *, status: int, body_bytes: int) -> bytes:

@@ -1,7 +1,9 @@
 """Builds WARC 1.1 records, each as one gzip member ready to append.
 
-Invariants: nothing from outside can add a line to a record's header; block and payload digests are those of the bytes
-stored; a payload is the body with its transfer coding undone and its content coding kept. Pure but for random ids.
+Invariants: nothing from outside can add a line to a record's header; every record names one digest of the bytes
+stored, a response that of its payload, any other that of its block (a response's would be a second time through the
+body, for some header lines that gzip's checksum covers too); a payload is the body with its transfer coding undone and
+its content coding kept. Pure but for random ids.
 Called by whoever commits pages; the members go to `WarcWriter.append` in the order given.
 """
 
@@ -31,8 +33,8 @@ _SMALL_LEVEL, _SMALL_BYTES = 0, 1024
 _GZIP_MEMBER = 31  # zlib's way to ask for a gzip header and trailer around a 32 KB window
 
 _HEAD = (
-    b"WARC/1.1\r\nWARC-Type: %b\r\nWARC-Record-ID: <urn:uuid:%b>\r\nWARC-Date: %b\r\n%b"
-    b"WARC-Block-Digest: sha1:%b\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
+    b"WARC/1.1\r\nWARC-Type: %b\r\nWARC-Record-ID: <urn:uuid:%b>\r\nWARC-Date: %b\r\n%b%b"
+    b"Content-Type: %b\r\nContent-Length: %d\r\n\r\n"
 )
 _HTTP_RESPONSE = b"application/http; msgtype=response"
 _HTTP_REQUEST = b"application/http; msgtype=request"
@@ -146,14 +148,16 @@ def _member(
     kind: bytes, record_id: bytes, date: bytes, extra: bytes, content_type: bytes, block: tuple[bytes, ...]
 ) -> bytes:
     """One record. The block comes in pieces, so that a body is copied once: into the record."""
-    digest = sha1(block[0], usedforsecurity=False)
-    for piece in block[1:]:
-        digest.update(piece)
+    digest = b"" if kind == b"response" else b"WARC-Block-Digest: sha1:%b\r\n" % _base32_sha1(b"".join(block))
     size = sum(map(len, block))
-    head = _HEAD % (kind, record_id, date, extra, b32encode(digest.digest()), content_type, size)
+    head = _HEAD % (kind, record_id, date, extra, digest, content_type, size)
     level = _GZIP_LEVEL if size > _SMALL_BYTES else _SMALL_LEVEL
     member: bytes = isal_zlib.compress(b"".join((head, *block, b"\r\n\r\n")), level, _GZIP_MEMBER)
     return member
+
+
+def _base32_sha1(data: bytes) -> bytes:
+    return b32encode(sha1(data, usedforsecurity=False).digest())
 
 
 def _request_block(request: Request) -> bytes:

@@ -116,8 +116,7 @@ def _read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: Collec
                 continue
             places[href] = len(texts)
             words = node.text(True, " ") if not holders else _anchor(node, holders)
-            is_one = words.isprintable() and " " not in words  # most are: the others take twice as long
-            texts.append(words if is_one else " ".join(words.split()))
+            texts.append(" ".join(words.split()))
             rels.append(attributes.get("rel") or "")
             continue
         if not texts[place]:
