@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": {"errors", "records"},
     "testing": {"records", "web", "mapping", "fetch", "frontier"},
     "simweb": {"errors", "records"},
-    "lab": {"__init__", "errors", "records", "simweb"},
+    "lab": {"__init__", "errors", "records", "simweb", "frontier", "graph", "engine"},
     "settings": {"errors"},
     "graph": {"errors", "records", "store"},
     "engine": {"__init__", "errors", "records", "settings", "web", "mapping", "fetch", "store", "frontier", "graph"},

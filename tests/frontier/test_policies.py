@@ -125,6 +125,20 @@ def test_leaf_window_goes_to_and_fro() -> None:
     assert rest == ["h", "i", "ab", "aa"]
 
 
+def test_leaf_window_leaves_what_it_has_passed_for_the_way_back() -> None:
+    """Also on a host whose URLs are all in memory; the leftmost leaf would be `aa`."""
+    world = World(Pace(delay_s=0.0, robots=False), "leaf-window")
+    world.admit(urls_of(*(f"one.example/{name}" for name in "abcd")))
+    for _ in range(2):
+        lease = world.frontier.next(world.now, world.now)
+        assert lease is not None
+        world.frontier.finish(lease, UrlState.DONE)
+        world.frontier.release(lease, world.now, world.now)
+    world.admit(urls_of("one.example/aa", "one.example/ab", "one.example/cc"))
+    rest = [lease.url.rpartition("/")[2] for lease in drained(world)]
+    assert rest == ["c", "cc", "d", "ab", "aa"]
+
+
 class Ladder(PValue):
     """A ranking whose credit is the band."""
 

@@ -71,6 +71,18 @@ def test_transfers_of_a_host_share_its_bandwidth_and_hosts_do_not() -> None:
     assert run_virtual(main((0, 1)))[0] < 2 * transfer
 
 
+def test_transfers_of_all_hosts_share_the_clients_line() -> None:
+    web = SimWeb(SimSettings(hosts=2, pages=80, line_bytes_s=10_000))
+
+    async def main() -> list[Response]:
+        memory = MemoryWeb(web)
+        return await asyncio.gather(*(fetch(memory, f"http://h{host}.sim:8800/") for host in range(2)))
+
+    responses = run_virtual(main())
+    size = sum(len(response.header_block + response.body) for response in responses)
+    assert max(response.ended_s for response in responses) == pytest.approx(size / 10_000)
+
+
 def test_slow_transfer_is_cut_at_the_clients_limit() -> None:
     web = SimWeb(SimSettings(hosts=1, pages=40, bandwidth_bytes_s=100))
 

@@ -64,6 +64,9 @@ def simweb(
         typer.Option(metavar="BYTES/S", help="Median bandwidth of a host, shared by its transfers; 0: no limit."),
     ] = 0.0,
     bandwidth_spread: Annotated[float, typer.Option(metavar="SIGMA", help="Log-normal spread of it over hosts.")] = 0.0,
+    line: Annotated[
+        float, typer.Option(metavar="BYTES/S", help="Bandwidth that all transfers of all hosts share; 0: no limit.")
+    ] = 0.0,
     gzip: Annotated[bool, typer.Option(help="Compress for clients that accept it.")] = True,
     tls: Annotated[bool, typer.Option(help="Speak HTTPS with certificates of an authority made for this run.")] = False,
     ca_file: Annotated[Path, typer.Option(help="Where --tls writes the authority's certificate.")] = Path(
@@ -95,6 +98,7 @@ def simweb(
         rtt_spread=rtt_spread,
         bandwidth_bytes_s=bandwidth,
         bandwidth_spread=bandwidth_spread,
+        line_bytes_s=line,
     )
     check_time("--time-scale", time_scale)
     if port == 0 and context.invoked_subcommand:

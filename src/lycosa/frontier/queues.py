@@ -33,7 +33,7 @@ class Queues:
         if band is None:
             return None
         window = host.windows[band]
-        if not window.entries:
+        if window.is_spent:
             self._fill(host, window, room)
         entry = window.take()
         host.available -= entry is not None
@@ -45,6 +45,9 @@ class Queues:
             self._read(host, window, room)
             return
         for _ in range(2):
+            if not window.unread:  # all of the lane is here: nothing to read, only to turn round
+                window.forwards = not window.forwards
+                return
             window.leave()
             self._read(host, window, room)
             if window.entries:

@@ -2,10 +2,11 @@
 
 Invariant: every entry of the lane with lo ≤ key < hi that is not out (leased, or settled a moment ago) is in `entries`,
 in key order; `unread` counts the entries outside. A window that only ever moves forwards keeps its lo at the lane's
-start, so that `entries[0]` is the lane's first entry: the oldest, or the leftmost leaf of the host's trie.
+start, so that `entries[0]` is the lane's first entry: the oldest, or the leftmost leaf of the host's trie. One that
+swings goes on from the key it took last and turns round at the lane's ends; what it has passed waits for the way back.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
 
@@ -17,7 +18,7 @@ _key = attrgetter("key")
 class Window:
     """One lane of one host, in memory. `forwards` is the way it moves; one that swings turns round at the ends."""
 
-    __slots__ = ("end", "entries", "forwards", "hi", "lo", "start", "swings", "unread")
+    __slots__ = ("at", "end", "entries", "forwards", "hi", "lo", "start", "swings", "unread")
 
     def __init__(self, start: bytes, head: bytes, unread: int, *, swings: bool = False) -> None:
         self.swings = swings
@@ -26,6 +27,7 @@ class Window:
         self.entries: list[Entry] = []
         self.unread = unread
         self.forwards = True
+        self.at = start  # the key that was taken last
 
     def __repr__(self) -> str:
         return f"<Window {len(self.entries)} of {len(self)}>"
@@ -56,8 +58,12 @@ class Window:
             self._cut(room)
 
     def _cut(self, room: int) -> None:
-        """Forgets what comes last on the way it moves; it is still on disk, or in the batch."""
+        """Forgets what it has passed, or what comes last on its way; it is still on disk, or in the batch."""
         entries = self.entries
+        if self.swings:
+            self._drop_passed()
+            if len(entries) <= room:
+                return
         self.unread += len(entries) - room
         if self.forwards:
             self.hi = entries[room].key
@@ -66,10 +72,35 @@ class Window:
             del entries[:-room]
             self.lo = entries[0].key
 
+    def _drop_passed(self) -> None:
+        """Forgets what lies behind the place it has come to."""
+        place, entries = self._place(), self.entries
+        if self.forwards:
+            self.unread += place
+            del entries[:place]
+            self.lo = max(self.lo, min(self.at, self.hi))
+        else:
+            self.unread += len(entries) - place - 1
+            del entries[place + 1 :]
+            self.hi = min(self.hi, max(self.at + b"\0", self.lo))
+
+    def _place(self) -> int:
+        """Where the next entry on the way stands; outside of `entries` if there is none."""
+        if self.forwards:
+            return bisect_left(self.entries, self.at, key=_key) if self.swings else 0
+        return bisect_right(self.entries, self.at, key=_key) - 1
+
+    @property
+    def is_spent(self) -> bool:
+        """Is there nothing more to take before it is read on, or turned round?"""
+        return not 0 <= self._place() < len(self.entries)
+
     def take(self) -> Entry | None:
-        if not self.entries:
+        if self.is_spent:
             return None
-        return self.entries.pop(0 if self.forwards else -1)
+        entry = self.entries.pop(self._place())
+        self.at = entry.key
+        return entry
 
     def give_back(self, entry: Entry) -> None:
         """An entry that was taken is wanted again, first if it can be."""
@@ -100,11 +131,13 @@ class Window:
             self._cut(room)
 
     def leave(self) -> None:
-        """The window is empty and moves on: what lies behind it is unread again."""
+        """The window is spent and moves on: what lies behind it is unread again."""
+        self.unread += len(self.entries)
+        self.entries = []
         if self.forwards:
-            self.lo = self.hi
+            self.lo = self.at = self.hi
         else:
-            self.hi = self.lo
+            self.hi = self.at = self.lo
 
     def forget(self) -> None:
         """Everything is to be read anew."""

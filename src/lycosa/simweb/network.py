@@ -1,7 +1,8 @@
 """The network model: round-trip time and bandwidth of each host, by distribution.
 
 Both are log-normal over hosts around the settings' medians; a spread of 0 makes all hosts equal.
-A host's transfers share its bandwidth: each reserves time on the line, piece by piece where pieces are sent.
+A host's transfers share its bandwidth, and the transfers of all hosts the client's line, where it has a limit: each
+reserves time on the lines, piece by piece where pieces are sent.
 The server and the in-memory web turn the figures into waiting.
 """
 
@@ -15,6 +16,7 @@ from lycosa.simweb.settings import SimSettings
 
 PACE_S = 0.02  # a piece is what the line carries in this time
 RTT_PURPOSE, BANDWIDTH_PURPOSE = 70, 71
+CLIENT = -1  # the client's line, among those of the hosts
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -30,7 +32,7 @@ class Network:
     def __init__(self, settings: SimSettings, draws: Draws) -> None:
         self._settings, self._draws = settings, draws
         self._taken_until: dict[int, float] = {}
-        self.is_ideal = not settings.rtt_ms and not settings.bandwidth_bytes_s
+        self.is_ideal = not (settings.rtt_ms or settings.bandwidth_bytes_s or settings.line_bytes_s)
 
     def line(self, host: int) -> Line:
         s = self._settings
@@ -40,20 +42,25 @@ class Network:
         )
 
     def piece_bytes(self, host: int) -> int:
-        """How much to send at once, so that the host's transfers take turns."""
-        bytes_s = self.line(host).bandwidth_bytes_s
-        return max(1, int(bytes_s * PACE_S)) if bytes_s else sys.maxsize
+        """How much to send at once, so that transfers take turns."""
+        limits = [bytes_s for _, bytes_s in self._limits(host)]
+        return max(1, int(min(limits) * PACE_S)) if limits else sys.maxsize
 
     def reserve(self, host: int, size_bytes: int, now: float) -> float:
-        """Takes the host's line for so many bytes, after those who came before; when the last one has passed."""
-        bytes_s = self.line(host).bandwidth_bytes_s
-        if not bytes_s:
-            return now
-        free = self._taken_until.get(host, 0.0)
-        if free < now - PACE_S:  # idle; else a piece that went a moment late, as timers do, is made good
-            free = now
-        until = self._taken_until[host] = free + size_bytes / bytes_s
-        return max(now, until)
+        """Takes the lines for so many bytes, after those who came before; when the last one has passed."""
+        until = now
+        for line, bytes_s in self._limits(host):
+            free = self._taken_until.get(line, 0.0)
+            if free < now - PACE_S:  # idle; else a piece that went a moment late, as timers do, is made good
+                free = now
+            self._taken_until[line] = free + size_bytes / bytes_s
+            until = max(until, self._taken_until[line])
+        return until
+
+    def _limits(self, host: int) -> list[tuple[int, float]]:
+        """The lines on a host's way that have a limit: its own, and the client's."""
+        lines = ((host, self.line(host).bandwidth_bytes_s), (CLIENT, self._settings.line_bytes_s))
+        return [(line, bytes_s) for line, bytes_s in lines if bytes_s]
 
     def _factor(self, host: int, purpose: int, sigma: float) -> float:
         """A log-normal factor with median 1, from two uniforms (Box and Muller)."""

@@ -1,0 +1,100 @@
+"""What the experiments that crawl rest on: the known web, crawls measured against it, and a line shared fairly."""
+
+import io
+
+import numpy as np
+import pytest
+
+from lycosa.lab.experiments import policies
+from lycosa.lab.known import KnownWeb
+from lycosa.lab.line_race import Race, judged, lycosa_command, run
+from lycosa.lab.measured_crawl import Ground
+from lycosa.lab.progress import view_on
+from lycosa.lab.result import perform
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.log import Entry
+
+
+def test_known_web_ranks_all_reachable_pages_and_knows_their_topics() -> None:
+    web = SimWeb(SimSettings(seed=1, hosts=4, pages=200))
+    known = KnownWeb(web)
+    assert known.ranks.sum() == pytest.approx(1)
+    assert known.best_masses()[-1] == pytest.approx(1)
+    assert (np.diff(known.best_masses()) >= 0).all()
+    assert known.number(known.pages[3]) == 3
+    assert known.number(known.seeds[0] + "nothing-here.html") is None
+    assert known.topic_of(known.seeds[0]) == web.layout.topic_of(0, 0)
+
+
+def test_crawl_of_a_known_web_to_its_end_has_all_its_rank() -> None:
+    ground = Ground(1, hosts=4, pages=200)
+    done = ground.crawl("breadth", mine="off")
+    assert done.mass[-1] == pytest.approx(1)
+    assert done.on_topic[-1] == ground.on_topic_pages()
+    assert done.crawled.is_polite
+    assert done.at(ground.fifth).pages >= ground.fifth
+    assert done.at(ground.fifth).time_s <= done.crawled.seconds
+
+
+@pytest.mark.slow
+def test_topic_pages_that_a_sitemap_named_first_are_still_found_early() -> None:
+    """All pages on the topic are on one host, and the first that names them says nothing of what they are about."""
+    ground = Ground(1, hosts=20, pages=2_500)
+    found = {policy: ground.crawl(policy, pages=ground.fifth).on_topic[-1] for policy in ("topic", "breadth")}
+    assert found["topic"] >= 4 * found["breadth"]
+
+
+@pytest.mark.slow
+def test_policies_on_a_small_web_reports_every_policy_and_way_of_mining(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "QUICK", policies.Size(hosts=4, pages=250, webs=1))
+    result = perform(policies.EXPERIMENT, seed=1, quick=True, view=view_on(io.StringIO()))
+    rows = {(row[0], row[1]): row for row in result.findings.table.rows}
+    assert set(rows) == {(policy, "ancestors") for policy in policies.POLICIES} | {
+        ("breadth", "off"),
+        ("breadth", "all"),
+    }
+    assert {row[-1] for row in rows.values()} == {"clean"}
+    assert rows["breadth", "all"][6] > rows["breadth", "ancestors"][6] >= rows["breadth", "off"][6]
+    held = {verdict.bar.name: verdict.held for verdict in result.verdicts}
+    assert held["polite under every policy"]
+    assert held["mining finds"]
+
+
+def test_race_is_judged_by_what_came_in_its_time() -> None:
+    settings = SimSettings(seed=1, hosts=2, pages=80, line_bytes_s=1_000)
+    race = Race(settings, seconds=10, transfers=1)
+    ends = {
+        "/robots.txt": (0.0, 1.0, 1_000),
+        "/": (2.0, 4.0, 2_000),
+        "/nothing": (5.0, 5.5, 500),
+        "/late": (9.0, 11.0, 0),
+    }
+    entries = [
+        Entry(
+            start=start,
+            end=end,
+            host="h0.sim",
+            address="127.1.0.1",
+            path=path,
+            status=404 if path == "/nothing" else 200,
+            bytes=size,
+            agent="lycosa",
+            method="GET",
+            retry_after_s=0.0,
+        )
+        for path, (start, end, size) in ends.items()
+    ]
+    ran = judged(race, settings, entries)
+    assert ran.document_ends == [4.0]
+    assert ran.requests == 3
+    assert ran.found[0] > 10  # the links of the front page
+    assert ran.line_use == pytest.approx([3_000 / 5_000, 500 / 5_000])
+
+
+@pytest.mark.slow
+def test_race_of_a_real_crawl_keeps_to_the_line_and_to_the_rules() -> None:
+    race = Race(SimSettings(seed=1, hosts=10, pages=400, line_bytes_s=50_000), seconds=5, transfers=4)
+    ran = run(race, lycosa_command(race, 'mine = "off"'), lambda: None)
+    assert ran.documents > 5
+    assert ran.broken == 0
+    assert 0.2 < sum(ran.line_use) / len(ran.line_use) < 1.1
