@@ -97,6 +97,26 @@ def test_crawl_that_reaches_nobody_ends_with_1_and_says_why(garbage: int, tmp_pa
 # what the user wrote
 
 
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--policy", "nonsense"], "there is pvalue, rank, topic"),
+        (["--policy", "breadth+rank"], "does not rank"),
+        (["--policy", "rank+nonsense"], "there is no walk"),
+        (["--policy", "topic"], "--topic WORDS"),
+        (["--topic", "!!!"], "at least one word"),
+        (["--topic-page", "nowhere.html"], "nowhere.html"),
+        (["--group", "x"], "such as *.example.org=2/1s"),
+        (["--mine", "sometimes"], "off, ancestors, all"),
+    ],
+)
+def test_crawl_order_that_is_none_is_refused_before_anything_is_made(
+    tmp_path: Path, words: list[str], part: str
+) -> None:
+    assert is_one_sentence(lycosa("crawl", NOWHERE, "--into", tmp_path / "c", *words), USAGE, part)
+    assert not (tmp_path / "c").exists()
+
+
 @pytest.mark.parametrize("url", ["http://[bad", "http://", "ftp://example.org/", "http://user:secret@127.0.0.1:9/"])
 def test_crawl_bad_url_is_refused_before_anything_is_made(tmp_path: Path, url: str) -> None:
     assert is_one_sentence(lycosa("crawl", url, "--into", tmp_path / "c"), USAGE, url)

@@ -100,12 +100,16 @@ class Crawl:
         s = self.settings
         info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
         is_restart = is_collection(self.into)
-        self._collection = Collection.create(self.into, warc_info=info, warc_bytes=s.warc_bytes)
+        parts = self._given.parts(s)  # first: settings that name a part which is not there leave nothing behind
         try:
+            self._collection = Collection.create(self.into, warc_info=info, warc_bytes=s.warc_bytes)
             self._collection.save_settings(to_toml(s))
-            self._engine = Engine(self._collection, s, self._given.parts(s), is_restart=is_restart)
+            self._engine = Engine(self._collection, s, parts, is_restart=is_restart)
         except BaseException:
-            self._collection.close()
+            if self._collection is not None:
+                self._collection.close()
+            await parts.downloader.close()
+            await parts.resolver.close()
             raise
         self._task = asyncio.get_running_loop().create_task(self._run())
         return self

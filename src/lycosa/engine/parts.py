@@ -34,6 +34,10 @@ from lycosa.web.wildcard import matches, pieces_of
 GROUP = "lycosa.parts"
 
 
+class UnknownPart(PartError):
+    """No part has this name."""
+
+
 class Statistics(Protocol):
     """Sees every analysed page, in the order of the commits (T7)."""
 
@@ -57,7 +61,7 @@ def _maker(kind: str, name: str) -> Callable[[CrawlSettings], Any]:
     known = {entry.name: entry for entry in _entry_points() if entry.name.startswith(f"{kind}.")}
     if f"{kind}.{name}" not in known:
         names = ", ".join(sorted(entry.partition(".")[2] for entry in known)) or "none"
-        raise PartError(f"there is no {kind} called {name!r}; there is {names}, or write module:attribute")
+        raise UnknownPart(f"there is no {kind} called {name!r}; there is {names}, or write module:attribute")
     return known[f"{kind}.{name}"].load()  # type: ignore[no-any-return]
 
 
@@ -132,7 +136,11 @@ def named_policy(settings: CrawlSettings) -> Policy:
         return Policy(None, WALKS[first])
     if second and second not in WALKS:
         raise PartError(f"there is no walk called {second!r}; there is {', '.join(WALKS)}")
-    return Policy(named_part("policy", first, settings), WALKS[second] if second else PLAIN)
+    try:
+        ranking = named_part("policy", first, settings)
+    except UnknownPart as unknown:
+        raise PartError(f"{unknown}; without ranking there is {', '.join(WALKS)}") from None
+    return Policy(ranking, WALKS[second] if second else PLAIN)
 
 
 def pvalue_policy(_: CrawlSettings) -> Ranking:
