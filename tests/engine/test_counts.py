@@ -89,7 +89,7 @@ def test_host_given_up_has_nothing_queued_and_says_why(tmp_path: Path) -> None:
         sentences = why(collection, lost[1])
     assert result.stats.failed == {"no-such-host": 3}
     assert (view.queued, view.failed, view.gave_up) == (0, 3, "no-such-host")
-    assert "failed: its host was given up (no-such-host); depth 0" in sentences
+    assert "failed: its host was given up (no-such-host); depth 0, asked for by you" in sentences
     assert "host: 0 pages, given up (no-such-host), robots.txt not known yet" in sentences
 
 

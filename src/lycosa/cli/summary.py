@@ -17,8 +17,8 @@ GROUPS = {
     "out of scope": ("out-of-scope", "not-included", "excluded", "extension", "media-type", "filter"),
     "robots": ("robots",),
     "limit": ("limit", "depth", "pages-per-host"),
-    "duplicate": ("duplicate",),
-    "trap": ("trap", "too-long", "too-deep", "repeated-segments", "too-many-redirects"),
+    "duplicate": ("duplicate", "parameter-without-effect"),
+    "trap": ("trap", "path-pattern", "too-long", "too-deep", "repeated-segments", "too-many-redirects"),
 }
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 

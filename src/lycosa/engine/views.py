@@ -13,11 +13,26 @@ from lycosa.engine.counters import load
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import filters_of
 from lycosa.engine.stats import CrawlStats
-from lycosa.frontier.rows import HostRow, UrlRow, UrlState, unpack_host
+from lycosa.frontier.pattern import fold
+from lycosa.frontier.rows import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import Collection
 from lycosa.web.url import Url, from_key, parse, url_key
+
+ORIGINS = {
+    Origin.LINK: "linked from a page",
+    Origin.WISH: "asked for by you",
+    Origin.REDIRECT: "where a redirect leads",
+    Origin.SITEMAP: "named by a sitemap",
+    Origin.ANCESTOR: "guessed: a folder above a page",
+    Origin.SERIES: "guessed: a neighbour in a series",
+}
+WHY = {
+    Reason.PATTERN: "URLs like {pattern} kept saying nothing new on this host",
+    Reason.PARAMETER: "it differs from a URL that is known in a parameter only, which changes nothing on this host",
+    Reason.GUESS: "nothing was there, or guesses like it seldom hit on this host",
+}
 
 
 class HostView(msgspec.Struct, frozen=True):
@@ -88,7 +103,7 @@ def why(collection: Collection, text: str) -> list[str]:
     if packed is None:
         lines.append(_unknown(collection, url))
     else:
-        lines += _known(UrlRow.unpack(packed), host)
+        lines += _known(UrlRow.unpack(packed), url, host)
     page = collection.state.get(Family.PAGE, key)
     if page is not None:
         lines += _page(unpack_page(page))
@@ -111,14 +126,17 @@ def _unknown(collection: Collection, url: Url) -> str:
     return f"not known: no page that was read links to it{depth}"
 
 
-def _known(row: UrlRow, host: HostRow | None) -> list[str]:
-    depth = f"depth {row.depth}"
+def _known(row: UrlRow, url: Url, host: HostRow | None) -> list[str]:
+    depth = f"depth {row.depth}, {ORIGINS[row.origin]}"
     if row.state is UrlState.QUEUED:
         if host is not None and host.gave_up:
             return [f"failed: its host was given up ({host.gave_up}); {depth}"]
         return [f"queued, {depth}"]
     words = {UrlState.DONE: "done", UrlState.FAILED: "failed", UrlState.DROPPED: "dropped"}[row.state]
-    return [f"{words}{f': {row.reason}' if row.reason else ''}, {depth}"]
+    lines = [f"{words}{f': {row.reason}' if row.reason else ''}, {depth}"]
+    if row.reason in WHY:
+        lines.append(WHY[row.reason].format(pattern=fold(url.path)))
+    return lines
 
 
 def _page(row: PageRow) -> list[str]:
