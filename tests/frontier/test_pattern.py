@@ -1,5 +1,6 @@
 """A pattern is what a family of pages has in common."""
 
+import gc
 import time
 
 import pytest
@@ -80,12 +81,17 @@ def test_any_text_has_a_bounded_pattern_and_neighbours(path: str) -> None:
 @pytest.mark.parametrize("piece", ADVERSARIAL)
 def test_time_is_linear_in_the_length(piece: str) -> None:
     def cpu_s(path: str) -> float:
-        start = time.process_time()
+        """The best of three; the collector would look at all that other tests left."""
+        spent = []
+        gc.disable()
         for _ in range(3):
-            fold(path), numbers(path), ancestors(path)
-        return time.process_time() - start
+            start = time.process_time()
+            fold.__wrapped__(path), numbers(path), ancestors(path)
+            spent.append(time.process_time() - start)
+        gc.enable()
+        return min(spent)
 
     path = "/" + piece * (2_000 // len(piece))
     cpu_s(path)
     assert cpu_s(path) < 0.3
-    assert cpu_s(path * 8) < 40 * max(cpu_s(path), 0.002)
+    assert cpu_s(path * 8) < 40 * max(cpu_s(path), 0.001)
