@@ -36,8 +36,9 @@ bench-memory: $(READY)     ## 200,000 pages: does memory stay where it was at 20
 bench-frontier: $(READY)   ## ten million known URLs: memory, seen tests a second, bytes a URL, opening
 	$(BIN)/python -m benchmarks.frontier $(ARGS)
 
-bench-policies: $(READY)   ## the frontier alone under every policy: URLs given out and taken back a second
+bench-policies: $(READY)   ## what policies cost: the frontier alone, URLs a second, and a real site, CPU a page
 	$(BIN)/python -m benchmarks.policies $(ARGS)
+	$(BIN)/python -m benchmarks.site_policies $(ARGS)
 
 bench-rank: $(READY)       ## PageRank of 1,000,000 pages with 20,000,000 links, from a collection on disk
 	$(BIN)/python -m benchmarks.rank $(ARGS)

@@ -13,12 +13,15 @@ from pathlib import Path
 from benchmarks.frontier import A_COMMIT, Feed, url_of
 from benchmarks.measure import cpu_s
 from lycosa.frontier.frontier import Lease
-from lycosa.frontier.policies import policy_of
+from lycosa.frontier.policies import RANKINGS, policy_of
+from lycosa.frontier.rankings import Relevance
 from lycosa.frontier.rows import UrlState
 from lycosa.store import Collection
+from lycosa.web.relevance import Topic
 
 BAR = 15_000
-POLICIES = ("breadth", "top-window", "leaf-window", "pvalue", "pvalue+top-window", "pvalue+leaf-window")
+POLICIES = ("breadth", "top-window", "leaf-window", "pvalue", "rank", "topic", "pvalue+leaf-window", "rank+top-window")
+MAKERS = {**RANKINGS, "topic": lambda: Relevance(Topic.of_words("solar power storage"))}
 LINKS = 3  # to known URLs that a page adds to the evidence, after those that stand on every page are put together
 
 
@@ -26,7 +29,7 @@ def measure(name: str, urls: int, links: int) -> float:
     """URLs a second of CPU time."""
     chance = random.Random(1)
     with tempfile.TemporaryDirectory() as folder, Collection.create(Path(folder) / "collection") as collection:
-        feed = Feed(collection, policy_of(name))
+        feed = Feed(collection, policy_of(name, MAKERS))
         feed.admit(0, urls)
         began, done = cpu_s(), 0
         while feed.frontier.queued > 0:
@@ -51,7 +54,9 @@ def main() -> None:
     args = parser.parse_args()
     for name in args.policy or POLICIES:
         rate = max(measure(name, args.urls, 0) for _ in range(3))
-        with_evidence = f"{measure(name, args.urls, LINKS):>10,.0f}/s with evidence" if policy_of(name).ranking else ""
+        with_evidence = (
+            f"{measure(name, args.urls, LINKS):>10,.0f}/s with evidence" if policy_of(name, MAKERS).ranking else ""
+        )
         print(f"{name:<20}{rate:>10,.0f}/s   ≥ {BAR:,}  {'yes' if rate >= BAR else 'NO'}{with_evidence}")
 
 

@@ -85,7 +85,7 @@ def test_host_given_up_keeps_its_queue_and_comes_back_when_wanted() -> None:
     world.lease()
     lease = world.leases.pop()
     world.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE)
-    world.frontier.give_up(lease.host, str(Failure.CONNECT))
+    world.frontier.give_up(lease.host, str(Failure.CONNECT), world.now)
     world.frontier.release(lease, world.now, world.now)
     world.commit()
     assert world.frontier.queued == 0

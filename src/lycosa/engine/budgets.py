@@ -81,7 +81,8 @@ class Budgets:
         """The URLs of a page that are not the same as known ones but for parameters that change nothing."""
         if not self._minds.of(host).parameters.idle:
             return list(urls)
-        kept = [url for url in urls if url.host != host.host or not self._has_double(host, url.path)]
+        here = host.origin + "/"
+        kept = [url for url in urls if not url.href.startswith(here) or not self._has_double(host, url.path)]
         self._shard.counters.totals.ignored[Reason.PARAMETER] += len(urls) - len(kept)
         return kept
 

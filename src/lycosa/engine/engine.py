@@ -239,6 +239,8 @@ class Engine:
                 return
             lease = self.frontier.next(self.now(), self.now_unix())
             if lease is None:
+                if self.frontier.has_more:
+                    self._plan_pump()
                 break
             self._start(lease)
             started += 1

@@ -84,5 +84,5 @@ class Failures:
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
         if rule.gives_up_on_host:
             shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)
-            shard.frontier.give_up(host, name)
+            shard.frontier.give_up(host, name, shard.now())
         shard.release(lease, response)

@@ -76,7 +76,7 @@ class HostRules:
         if wait_s is None and not shard.settings.wait:
             reason = name if response.failure else Reason.ROBOTS_UNREACHABLE
             shard.events.write("host-given-up", host=host.origin, reason=reason, detail=response.detail)
-            shard.frontier.give_up(host, reason)
+            shard.frontier.give_up(host, reason, shard.now())
             shard.release(lease, response)
             return
         wait_s, why = PATIENT_WAIT_S if wait_s is None else wait_s, ROBOTS + name

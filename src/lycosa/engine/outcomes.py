@@ -100,6 +100,7 @@ class Outcomes:
             joined = {target.href: target.href} if target else {}
             shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
         self._archive.put(lease, row, self._archive.keep_answer(lease, request, response))
+        self.mining.settled(lease, is_hit=False)
         if target is None or entry.hops >= MOST_HOPS:
             reason = Reason.REDIRECTS if target else Reason.STATUS
             self._counters.totals.failed["bad-redirect" if target is None else reason] += 1
@@ -107,7 +108,6 @@ class Outcomes:
             self._frontier.finish(lease, UrlState.FAILED, reason)
             return
         self._counters.totals.redirects += 1
-        self.mining.settled(lease, is_hit=False)
         if entry.depth == 0 and entry.origin in (Origin.WISH, Origin.REDIRECT) and lease.kind is Kind.PAGE:
             self.widen([target])  # where a seed leads is part of the crawl
         kept = shard.sifter.sift([target.href])

@@ -41,6 +41,7 @@ from lycosa.web.url import BUCKET_BYTES, Url, url_key
 
 FRONTS_URLS = 100_000  # entries in all fronts together
 FRONT_MOST, FRONT_LEAST = 512, 4  # entries in one front
+DROPS_A_CALL = 500  # URLs that `next` may drop or put off before the loop gets a turn
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -110,7 +111,8 @@ class Frontier:
     ) -> None:
         self._most_room = room
         self._rows, self.pace, self._locate, self.policy = rows, pace, locate, policy
-        self.turns = Turns(step_hosts=policy.walk.steps, slack=policy.slack)
+        restarted_at = start.now if start.is_restart else None
+        self.turns = Turns(step_hosts=policy.walk.steps, slack=policy.slack, restarted_at=restarted_at)
         self.shelf = Shelf(
             rows, self.turns, start, delay_s=pace.delay_s, per_host=pace.per_host, swings=policy.walk.swings
         )
@@ -119,6 +121,7 @@ class Frontier:
         self.batch: Writes | None = None
         self._pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
         self._due_counter = count()
+        self._drops_left = DROPS_A_CALL
         self.watchers: list[Watcher] = []
         self.known = self.queued = 0
         self.failed: Counter[str] = Counter()  # URLs of hosts given up, by the host's reason
@@ -198,8 +201,10 @@ class Frontier:
 
     def _changed(self, host: Host, now: float) -> None:
         """A host has more to give than before: it may go on, or go before others."""
-        if host.place in (Place.IDLE, Place.WAITING, Place.PARKED) or (
-            host.place is Place.READY and self.policy.offer(host) != host.offered
+        if (
+            host.place is Place.IDLE
+            or (host.place in (Place.WAITING, Place.PARKED) and host.waits_for_due)
+            or (host.place in (Place.WAITING, Place.READY) and self.policy.offer(host) != host.offered)
         ):
             self._settle(host, now)
 
@@ -282,11 +287,17 @@ class Frontier:
 
     def next(self, now: float, now_unix: float) -> Lease | None:
         """The next URL that may be asked for now, or None."""
-        while host := self.turns.next_ready(now):
+        self._drops_left = DROPS_A_CALL
+        while self._drops_left > 0 and (host := self.turns.next_ready(now)):
             lease = self._lease(host, now, now_unix)
             if lease is not None:
                 return lease
         return None
+
+    @property
+    def has_more(self) -> bool:
+        """Did `next` give nothing only because it had much to drop? It goes on when it is called again."""
+        return self._drops_left <= 0
 
     def _lease(self, host: Host, now: float, now_unix: float) -> Lease | None:
         """Gives out one URL of a ready host, or puts the host where it has to wait."""
@@ -299,19 +310,16 @@ class Frontier:
             return None
         shares = self._shares(host, mapped)
         if not self.turns.claim(host, shares, now):
-            self.turns.pass_on(shares, now)
             return None
         lease = self._choose(host, mapped, shares, now, now_unix)
         if lease is not None:
             host.slots.take()
-            self.turns.take(shares)
+            self.turns.take(host, shares)
             self.turns.gave(host)
             if lease.entry is not None:
                 host.leased.add(lease.entry.key)
             host.awaits_robots |= lease.kind is Kind.ROBOTS and lease.job is None
         self._settle(host, now)
-        if lease is None:
-            self.turns.pass_on(shares, now)
         return lease
 
     def _shares(self, host: Host, mapped: Mapped) -> tuple[Share, ...]:
@@ -334,7 +342,8 @@ class Frontier:
         rules = host.row.robots
         if self.pace.robots and (rules is None or host.row.robots_until < now_unix):
             return _lease_of(host, Kind.ROBOTS, "/robots.txt", mapped, shares)
-        while entry := self._queues.next_entry(host, now, now_unix, room=self._room()):
+        while self._drops_left > 0 and (entry := self._queues.next_entry(host, now, now_unix, room=self._room())):
+            self._drops_left -= 1
             if self.pace.robots and rules is not None and not rules.allows(entry.path):
                 self._close(host, entry, UrlState.DROPPED, Reason.ROBOTS)
             elif self._is_full(host):
@@ -367,7 +376,8 @@ class Frontier:
     def _settle(self, host: Host, now: float) -> None:
         """Puts a host where it belongs now."""
         turns, at = self.turns, host.slots.next_at()
-        host.offer = self.policy.offer(host)
+        host.offer = 0 if host.due_at <= now else self.policy.offer(host)
+        host.waits_for_due = not host.has_work
         if host.awaits_robots and not host.jobs:
             turns.move(host, Place.ROBOTS)
             return
@@ -400,7 +410,8 @@ class Frontier:
         """The request has ended: its slots are free again a delay later, the whole host after `wait_s` at least."""
         host = lease.host
         host.slots.give_back(ended + host.delay_s)
-        host.row.wait_reason, host.row.wait_until = "", 0.0
+        if host.slots.floor <= now:
+            host.row.wait_reason, host.row.wait_until = "", 0.0
         self.turns.give_back(lease.shares, ended)
         if wait_s:
             self._hold(host, now, wait_s=wait_s, reason=reason, now_unix=now_unix)
@@ -454,6 +465,7 @@ class Frontier:
         later = msgspec.structs.replace(entry, key=key, tries=tries, is_late=late)
         self._take_out(host, entry)
         self._put(Family.QUEUE, key, later.pack())
+        host.pending[key] = later
         host.row.waits += 1
         host.row.late += late
         host.due_at = min(host.due_at, due)
@@ -494,7 +506,9 @@ class Frontier:
     def set_robots(self, host: Host, robots: Robots, *, until_unix: float, now: float) -> None:
         """The host's rules are known: it may go on."""
         host.row.robots, host.row.robots_until, host.row.robots_tries = robots, until_unix, 0
-        host.delay_s = self.shelf.delay_of(host.row)
+        before, host.delay_s = host.delay_s, self.shelf.delay_of(host.row)
+        if host.delay_s > before:
+            host.slots.later_by(host.delay_s - before)
         self._robots_answered(host, now)
 
     def robots_failed(self, host: Host, now: float) -> None:
@@ -508,7 +522,7 @@ class Frontier:
         if host.place is Place.ROBOTS:
             self._settle(host, now)
 
-    def give_up(self, host: Host, reason: str) -> None:
+    def give_up(self, host: Host, reason: str, now: float) -> None:
         """Nothing more is asked of this host; its queue stays on disk, in case it is wanted again."""
         if host.row.gave_up:
             return
@@ -520,7 +534,7 @@ class Frontier:
         host.due.clear()
         host.due_at, host.due_loaded = 0.0 if host.row.waits else NEVER, lane_start(host.key, DUE_LANE)
         self.shelf.touch(host)
-        self.turns.move(host, Place.IDLE)
+        self._settle(host, now)  # it may still have to ask for somebody else's robots.txt
 
     def _close(self, host: Host, entry: Entry, state: UrlState, reason: Reason) -> None:
         self._take_out(host, entry)

@@ -52,6 +52,7 @@ class Host:
         "due_loaded",
         "group",
         "host",
+        "is_live",
         "jobs",
         "key",
         "late_at",
@@ -68,7 +69,9 @@ class Host:
         "spin",
         "step",
         "turn",
+        "waits_for_due",
         "windows",
+        "woken_for",
     )
 
     def __init__(self, key: bytes, row: HostRow, slots: Slots, delay_s: float, *, swings: bool = False) -> None:
@@ -99,6 +102,9 @@ class Host:
         self.turn = self.spin = 0
         self.step = -1
         self.offer = self.offered = 0
+        self.is_live = False  # will be asked soon: holds back whoever has less to offer
+        self.waits_for_due = False  # has nothing but what waits for its time
+        self.woken_for = ""  # the share whose free slot is meant for it
 
     def __repr__(self) -> str:
         return f"<Host {self.origin} {self.place.value} queued={self.row.queued} available={self.available}>"

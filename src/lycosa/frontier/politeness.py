@@ -48,13 +48,15 @@ class Groups:
 
 
 class Slots:
-    """The slots of one host or address. `free_at` has a time for every slot that is not in use, the earliest first."""
+    """The slots of one host or address. `free_at` has a time for every slot that is not in use, the earliest first.
+    None is free before `floor`, those in use now included."""
 
-    __slots__ = ("free_at", "in_use", "limit")
+    __slots__ = ("floor", "free_at", "in_use", "limit")
 
     def __init__(self, limit: int, *, first_at: float = 0.0) -> None:
         self.limit = limit
         self.in_use = 0
+        self.floor = 0.0
         self.free_at = [first_at] * limit
 
     def __repr__(self) -> str:
@@ -70,8 +72,13 @@ class Slots:
 
     def give_back(self, free_at: float) -> None:
         self.in_use -= 1
-        heapq.heappush(self.free_at, free_at)
+        heapq.heappush(self.free_at, max(free_at, self.floor))
 
     def not_before(self, when: float) -> None:
         """No slot is free before `when`: a whole host waits."""
+        self.floor = max(self.floor, when)
         self.free_at = [max(time, when) for time in self.free_at]
+
+    def later_by(self, seconds: float) -> None:
+        """The pause turned out to be longer than thought."""
+        self.free_at = [time + seconds for time in self.free_at]

@@ -4,6 +4,8 @@ A window is filled from the committed rows and from what is pending in the batch
 settled. A seek starts at the window's edge, never at the lane's start, where the tombstones of what is done lie.
 """
 
+from operator import itemgetter
+
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.rows import DUE_LANE, KEY_END, Entry, Rows, lane_start
@@ -44,14 +46,15 @@ class Queues:
         if not window.swings:
             self._read(host, window, room)
             return
-        for _ in range(2):
+        for _ in range(3):  # at most: to one end, to the other, and from there on
             if not window.unread:  # all of the lane is here: nothing to read, only to turn round
                 window.forwards = not window.forwards
                 return
-            window.leave()
-            self._read(host, window, room)
-            if window.entries:
-                return
+            while not window.is_at_end:  # what a read gives may all be leased or settled
+                window.leave()
+                self._read(host, window, room)
+                if window.entries:
+                    return
             window.forwards = not window.forwards
 
     def _read(self, host: Host, window: Window, room: int) -> None:
@@ -69,11 +72,7 @@ class Queues:
 
     def _read_due(self, host: Host, now: float, now_unix: float) -> None:
         """Takes the entries whose time has come, and notes when the next one is due."""
-        end = host.key + KEY_END + bytes((DUE_LANE + 1,))
-        for key, row in self._rows.scan(Family.QUEUE, host.due_loaded, end, limit=DUE_READ):
-            if key in host.leased or key in host.out:
-                continue
-            entry = Entry.unpack(key, row)
+        for key, entry in self._waiting(host):
             due_in = (int.from_bytes(entry.order) >> DUE_COUNTER_BITS) / 1000 - now_unix
             if due_in > 0:
                 host.due_at = now + due_in
@@ -85,12 +84,18 @@ class Queues:
         else:
             host.due_at = now + LOOK_AGAIN_S if host.row.waits > 0 else float("inf")
 
+    def _waiting(self, host: Host) -> list[tuple[bytes, Entry]]:
+        """The next entries of the due lane, those among them that are not committed yet."""
+        end = host.key + KEY_END + bytes((DUE_LANE + 1,))
+        rows = self._rows.scan(Family.QUEUE, host.due_loaded, end, limit=DUE_READ)
+        found = {key: Entry.unpack(key, row) for key, row in rows if key not in host.out}
+        upto = rows[-1][0] if len(rows) == DUE_READ else end
+        found |= {key: entry for key, entry in host.pending.items() if host.due_loaded <= key <= upto and key < end}
+        return sorted(((key, entry) for key, entry in found.items() if key not in host.leased), key=itemgetter(0))
+
     def _read_late(self, host: Host, now: float) -> None:
         """Takes entries before their time that waited for the sake of others: there are none."""
-        end = host.key + KEY_END + bytes((DUE_LANE + 1,))
-        for key, row in self._rows.scan(Family.QUEUE, host.due_loaded, end, limit=DUE_READ):
-            if key not in host.leased and key not in host.out and (entry := Entry.unpack(key, row)).is_late:
-                host.due.append(entry)
+        host.due.extend(entry for _, entry in self._waiting(host) if entry.is_late)
         if not host.due:  # they are under way, or not committed yet
             host.late_at = now + LOOK_AGAIN_S
 

@@ -144,7 +144,7 @@ def state_of(row: bytes) -> int:
     return row[0] & 15
 
 
-_STANDING = struct.Struct(">Bf")
+_STANDING = struct.Struct(">Bd")
 _ENTRY = struct.Struct(">BHBB")
 
 

@@ -13,8 +13,10 @@ from lycosa.frontier.hosts import NO_OFFER, Host, Place
 from lycosa.frontier.politeness import Share, Slots
 
 NEVER = float("inf")
-# Hosts in these places will be asked soon: they hold back whoever has less to offer.
-LIVE = frozenset({Place.READY, Place.WAITING, Place.BUSY, Place.SHARED, Place.NAME, Place.ROBOTS})
+# Hosts in these places will be asked soon: they hold back whoever has less to offer. Not those that wait for a slot
+# which one of the others may have to give back, nor those that wait long.
+LIVE = frozenset({Place.READY, Place.WAITING, Place.BUSY, Place.NAME, Place.ROBOTS})
+SOON_S = 10.0
 
 
 class Turns:
@@ -24,8 +26,9 @@ class Turns:
     bands better.
     """
 
-    def __init__(self, *, step_hosts: int = 0, slack: int = 0) -> None:
-        self._slack = slack
+    def __init__(self, *, step_hosts: int = 0, slack: int = 0, restarted_at: float | None = None) -> None:
+        self._slack, self._restarted_at = slack, restarted_at
+        self._now = restarted_at or 0.0
         self.places: Counter[Place] = Counter()
         self._ready: list[deque[tuple[Host, int]]] = [deque() for _ in range(NO_OFFER + 1)]
         self._live = [0] * (NO_OFFER + 1)
@@ -53,16 +56,19 @@ class Turns:
         self.move(host, Place.IDLE)
         self.places[Place.IDLE] -= 1
 
-    def move(self, host: Host, place: Place) -> None:
-        if host.place in LIVE:
+    def move(self, host: Host, place: Place, *, is_soon: bool = True) -> None:
+        if host.is_live:
             self._live[host.offered] -= 1
-        if place in LIVE:
-            host.offered = host.offer
+        host.offered, host.is_live = host.offer, is_soon and place in LIVE
+        if host.is_live:
             self._live[host.offered] += 1
         self.places[host.place] -= 1
         self.places[place] += 1
         host.place = place
         host.turn += 1
+        if host.woken_for and place is not Place.READY:  # it does not take the slot that it was woken for
+            share, host.woken_for = host.woken_for, ""
+            self._wake(share)
 
     # ready and waiting
 
@@ -71,15 +77,17 @@ class Turns:
         self._ready[host.offered].append((host, host.turn))
 
     def wait(self, host: Host, until: float, place: Place = Place.WAITING) -> None:
-        self.move(host, place)
+        self.move(host, place, is_soon=until - self._now <= SOON_S)
         heapq.heappush(self._waiting, (until, host.turn, next(self._ticket), host))
 
     def next_ready(self, now: float) -> Host | None:
         """The host whose turn it is; it is out of the queue then and has to be put somewhere."""
-        waiting = self._waiting
+        waiting, self._now = self._waiting, now
         while waiting and waiting[0][0] <= now:
             _, turn, _, host = heapq.heappop(waiting)
             if turn == host.turn:
+                if host.due_at <= now:  # what is due goes first
+                    host.offer = 0
                 self.ready(host)
         while True:
             step = self.step
@@ -137,43 +145,52 @@ class Turns:
         for share in shares:
             slots = self._shares.get(share.name)
             if slots is None:
-                slots = self._shares[share.name] = Slots(share.limit)
+                slots = self._shares[share.name] = Slots(share.limit, first_at=self._first_at(share))
             at = slots.next_at()
             if at > now:
                 if at == NEVER:
                     self.move(host, Place.SHARED)
                     self._share_waiters.setdefault(share.name, deque()).append(host)
                 else:
+                    woken_for, host.woken_for = host.woken_for, ""
                     self.wait(host, at)
+                    host.woken_for = woken_for  # the slot is still meant for it
                 return False
         return True
 
-    def take(self, shares: tuple[Share, ...]) -> None:
+    def _first_at(self, share: Share) -> float:
+        """After a restart nobody knows when a share was asked last."""
+        return 0.0 if self._restarted_at is None else self._restarted_at + share.delay_s
+
+    def take(self, host: Host, shares: tuple[Share, ...]) -> None:
+        woken_for, host.woken_for = host.woken_for, ""
         for share in shares:
             self._shares[share.name].take()
+        if woken_for and all(share.name != woken_for for share in shares):  # it lives elsewhere now
+            self._wake(woken_for)
 
     def give_back(self, shares: tuple[Share, ...], ended: float) -> None:
         """A request has ended: whoever has waited for its slots the longest is next."""
         for share in shares:
-            self._shares[share.name].give_back(ended + share.delay_s)
-        self.pass_on(shares, NEVER)
+            slots = self._shares[share.name]
+            slots.give_back(ended + share.delay_s)
+            self._wake(share.name)
+            if not slots.in_use and not share.delay_s and share.name not in self._share_waiters:
+                del self._shares[share.name]
 
-    def pass_on(self, shares: tuple[Share, ...], now: float) -> None:
-        """Slots are free, and nobody has taken them: the next who waits for one is ready."""
-        for share in shares:
-            slots = self._shares.get(share.name)
-            if slots is None or not slots.free_at or slots.next_at() > now:
-                continue
-            waiters = self._share_waiters.get(share.name, deque())
-            while waiters:
-                host = waiters.popleft()
-                if host.place is Place.SHARED:
-                    self.ready(host)
-                    break
-            if not waiters:
-                self._share_waiters.pop(share.name, None)
-                if not slots.in_use and not share.delay_s:
-                    del self._shares[share.name]
+    def _wake(self, share: str) -> None:
+        """If a slot is free, the next who waits for one is ready; if it does not take it, the one after."""
+        slots, waiters = self._shares.get(share), self._share_waiters.get(share)
+        if slots is None or not slots.free_at or not waiters:
+            return
+        while waiters:
+            host = waiters.popleft()
+            if host.place is Place.SHARED:
+                host.woken_for = share
+                self.ready(host)
+                break
+        if not waiters:
+            self._share_waiters.pop(share, None)
 
     # names
 

@@ -42,6 +42,11 @@ class Window:
             return self.start
         return self.entries[0].key if self.entries else self.hi
 
+    @property
+    def is_at_end(self) -> bool:
+        """Is there nothing further on, the way it moves?"""
+        return self.hi >= self.end if self.forwards else self.lo <= self.start
+
     def add(self, entry: Entry, room: int) -> None:
         """Counts a new entry, and takes it in if it lies in the window."""
         key, entries = entry.key, self.entries
