@@ -118,7 +118,7 @@ class Outcomes:
             hops=entry.hops + 1,
             now=shard.now(),
             origin=Origin.REDIRECT,
-            credits=[self._frontier.credit(lease.url)],
+            credits=[self._frontier.credit(lease.url)] * len(kept),
         )
         self._frontier.finish(lease, UrlState.DONE)
 

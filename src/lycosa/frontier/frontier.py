@@ -152,12 +152,13 @@ class Frontier:
     ) -> list[Url]:
         """Takes in those of the URLs that are not known yet, and returns them. A wish revives a host given up.
 
-        `credits`: what speaks for each of them, where the policy ranks.
+        `credits`: what speaks for each of them, where the policy ranks; it counts for those that are known, too.
         """
         pending, is_wish = self._pending, origin is Origin.WISH
+        worth = list(zip(urls, credits, strict=True)) if credits is not None else None
         asked = [
             (url, key, credit)
-            for url, credit in zip(urls, credits or repeat(0.0), strict=False)
+            for url, credit in (worth if worth is not None else zip(urls, repeat(0.0), strict=False))
             if (key := url_key(url.href)) not in pending or is_wish
         ]
         found = self._rows.get_many(Family.URL, [key for _, key, _ in asked]) if asked else []
@@ -178,6 +179,9 @@ class Frontier:
         self.known += len(new)
         for host in touched.values():
             self._changed(host, now)
+        if worth is not None:
+            taken = {url.href for url in new}
+            self.vouch({url.href: credit for url, credit in worth if credit and url.href not in taken}, now)
         return new
 
     def _enqueue(self, host: Host, key: bytes, entry: Entry, credit: float) -> None:
@@ -229,7 +233,7 @@ class Frontier:
     def vouch(self, evidence: Mapping[str, float], now: float) -> None:
         """More speaks for URLs than before: those that are queued may rise, or fall, to another band."""
         ranking = self.policy.ranking
-        if ranking is None:
+        if ranking is None or not evidence:
             return
         keys = [url_key(href) for href in evidence]
         touched: dict[bytes, Host] = {}

@@ -129,7 +129,7 @@ class Relevance:
     bands = relevance.BANDS
     takes: tuple[int, ...] = ()
     slack: int | None = SLACK
-    sees_all = True
+    sees_all = False
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
