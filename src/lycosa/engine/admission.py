@@ -100,7 +100,7 @@ class Admission:
         self._told_at = self._shard.now()
         self._frontier.vouch(evidence, self._told_at)
 
-    def before_commit(self, batch: Batch) -> None:
+    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         """What has gathered goes to the frontier, and what the ranking has learned into the batch, now and then."""
         if self._ranking is None:
             return
@@ -108,7 +108,7 @@ class Admission:
         self._ranking.matured(totals.pages, self._frontier.known)
         if self._evidence and now - self._told_at >= EVIDENCE_EVERY_S:
             self._tell()
-        if now - self._learned_at >= LEARNED_EVERY_S:
+        if is_last or now - self._learned_at >= LEARNED_EVERY_S:
             self._learned_at = now
             batch.put(Family.META, self._key, self._ranking.dump())
 

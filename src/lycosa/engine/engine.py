@@ -338,7 +338,7 @@ class Engine:
             self._on_response(lease, request, response)
 
     def _write_last(self, batch: Batch) -> None:
-        self.outcomes.before_commit(batch)
+        self.outcomes.before_commit(batch, is_last=self._finished.is_set())
         self.frontier.write_hosts()
         self.linker.write(batch)
         batch.put(*self._teller.row())

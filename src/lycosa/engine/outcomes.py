@@ -233,10 +233,10 @@ class Outcomes:
         for listener in self.listeners:
             self._shard.committer.announce(partial(listener, url, row, page))
 
-    def before_commit(self, batch: Batch) -> None:
+    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         self.mining.before_commit()
         self.budgets.before_commit(batch)
-        self.admission.before_commit(batch)
+        self.admission.before_commit(batch, is_last=is_last)
 
     def committed(self) -> None:
         self._documents.committed()

@@ -22,7 +22,7 @@ from lycosa.frontier.pattern import fold
 FIRST_WAIT_S, MOST_WAITS = 60.0, 4  # 60, 120, 240, 480 seconds, then dropped
 START, MOST_CREDIT = 3, 64
 MOST_FAMILIES, MOST_TEXTS, MOST_REFRAINS = 128, 192, 64
-STORED_FAMILIES, STORED_REFRAINS = 32, 48  # about 1.3 KB
+STORED_FAMILIES, STORED_REFRAINS, STORED_TEXTS = 32, 32, 32  # about 1.4 KB
 TINY_CHARS = 100
 DEEPER_SHARE = 0.25  # links further from the start for every page of the family
 DEEPER_LEAST = 3  # links; a family of a few levels is no chain
@@ -123,6 +123,7 @@ class BudgetRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
     families: list[tuple[int, Family]] = []
     refrains: list[tuple[int, int]] = []
+    texts: list[int] = []
 
 
 class PatternBudgets:
@@ -226,15 +227,16 @@ class PatternBudgets:
     # keeping
 
     def pack(self) -> BudgetRow:
-        """The part worth keeping: the families that something speaks against, the texts seen more than once."""
+        """The part worth keeping: the families that something speaks against, the texts seen again, the latest ones."""
         dull = [item for item in self._families.items() if item[1].dull][-STORED_FAMILIES:]
-        return BudgetRow(dull, list(self._refrains.items())[-STORED_REFRAINS:])
+        return BudgetRow(dull, list(self._refrains.items())[-STORED_REFRAINS:], list(self._texts)[-STORED_TEXTS:])
 
     @classmethod
     def unpack(cls, row: BudgetRow) -> "PatternBudgets":
         budgets = cls()
         budgets._families.update(row.families)
         budgets._refrains.update(row.refrains)
+        budgets._texts.update(dict.fromkeys(row.texts))
         return budgets
 
 
