@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from benchmarks.ground import say
 from benchmarks.measure import Verdict, load
-from lycosa.frontier.frontier import Frontier, Lease, Pace
+from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.hosts import Host
+from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.policies import BREADTH
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.rows import UrlState

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.frontier import A_COMMIT, Feed, url_of
 from benchmarks.measure import cpu_s
-from lycosa.frontier.frontier import Lease
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.policies import RANKINGS, policy_of
 from lycosa.frontier.rankings import Relevance
 from lycosa.frontier.rows import UrlState

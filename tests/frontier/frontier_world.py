@@ -4,7 +4,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
-from lycosa.frontier.frontier import Frontier, Lease, Pace
+from lycosa.frontier.frontier import Frontier
+from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.policies import policy_of
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.rows import Kind, UrlRow, UrlState

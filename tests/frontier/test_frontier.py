@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa.frontier import shelf
-from lycosa.frontier.frontier import Frontier, Pace
+from lycosa.frontier.frontier import Frontier
+from lycosa.frontier.lease import Pace
 from lycosa.frontier.rows import Origin, Reason, UrlRow, UrlState
 from lycosa.frontier.shelf import Start
 from lycosa.records import Failure, Family

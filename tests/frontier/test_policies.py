@@ -7,7 +7,7 @@ from frontier_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.frontier.frontier import Lease, Pace
+from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.policies import PLAIN, policy_of
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.politeness import Group

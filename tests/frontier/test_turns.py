@@ -3,7 +3,7 @@
 from frontier_world import World
 from test_policies import Ladder, drained, urls_of
 
-from lycosa.frontier.frontier import Lease, Pace
+from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.policies import PLAIN
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.politeness import Group

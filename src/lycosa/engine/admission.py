@@ -11,7 +11,7 @@ from lycosa.engine.budgets import Budgets
 from lycosa.engine.pages import LinkRow
 from lycosa.engine.reading import content, read
 from lycosa.engine.shard import Shard
-from lycosa.frontier.frontier import Lease
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.policy import Ranking, Source
 from lycosa.frontier.rows import Reason
 from lycosa.records import Family, Response

@@ -2,7 +2,7 @@
 
 from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
-from lycosa.frontier.frontier import Lease
+from lycosa.frontier.lease import Lease
 from lycosa.records import Request, Response
 from lycosa.store import Exchange, Original, RevisitProfile, exchange, revisit
 from lycosa.web.url import url_key

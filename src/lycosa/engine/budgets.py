@@ -17,8 +17,8 @@ from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
 from lycosa.frontier.budgets import Do, Judgement, Sight, Verdict, sight
 from lycosa.frontier.domains import DomainBudget
-from lycosa.frontier.frontier import Lease
 from lycosa.frontier.hosts import Host
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.pattern import fold
 from lycosa.frontier.rows import KEY_END, Entry, Kind, Origin, Reason
 from lycosa.records import Family

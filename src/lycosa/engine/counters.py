@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from lycosa.engine.stats import CrawlStats, Totals
-from lycosa.frontier.frontier import FrontierStats
+from lycosa.frontier.lease import FrontierStats
 from lycosa.records import Family
 from lycosa.store import State
 

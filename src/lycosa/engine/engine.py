@@ -26,7 +26,8 @@ from lycosa.engine.telling import Teller
 from lycosa.engine.whereabouts import Whereabouts
 from lycosa.errors import StoreError
 from lycosa.fetch.headers import request_fields, user_agent
-from lycosa.frontier.frontier import Frontier, Lease, Pace
+from lycosa.frontier.frontier import Frontier
+from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.politeness import Group
 from lycosa.frontier.rows import Kind, Origin
 from lycosa.frontier.shelf import Start

@@ -9,8 +9,8 @@ from lycosa.engine.mining import Mining
 from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
 from lycosa.fetch.retry import Rule, decide, parse_retry_after, rule_for
-from lycosa.frontier.frontier import Lease
 from lycosa.frontier.hosts import Host
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.rows import Entry, Reason, UrlState
 from lycosa.records import Failure, Request, Response
 from lycosa.web.url import url_key

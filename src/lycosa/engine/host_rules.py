@@ -13,8 +13,8 @@ from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
 from lycosa.engine.standing import ROBOTS
 from lycosa.fetch.retry import decide
-from lycosa.frontier.frontier import Lease
 from lycosa.frontier.hosts import Host
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.rows import Kind, Origin, Reason, UrlState
 from lycosa.records import Request, Response
 from lycosa.web import robots, sitemap

@@ -7,8 +7,8 @@ those that wait are dropped when their turn comes. The members of series are gue
 
 from lycosa.engine.minds import Minds
 from lycosa.engine.shard import Shard
-from lycosa.frontier.frontier import Lease
 from lycosa.frontier.hosts import Host
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.mining import Found, Guess, Mine
 from lycosa.frontier.recent import Recent
 from lycosa.frontier.rows import Entry, Origin, Reason

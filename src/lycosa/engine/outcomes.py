@@ -21,7 +21,7 @@ from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Following, content, followed, location, page_directives, read
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import PageStatistics
-from lycosa.frontier.frontier import Lease
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.mining import Mine
 from lycosa.frontier.rows import Kind, Origin, Reason, UrlRow, UrlState
 from lycosa.records import Family, Request, Response, Truncation

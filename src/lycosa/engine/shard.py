@@ -12,7 +12,8 @@ from lycosa.engine.counters import Counters
 from lycosa.engine.events import EventLog
 from lycosa.engine.linker import Linker
 from lycosa.engine.reading import Sifter
-from lycosa.frontier.frontier import Frontier, Lease
+from lycosa.frontier.frontier import Frontier
+from lycosa.frontier.lease import Lease
 from lycosa.mapping.mapper import Mapper
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings

@@ -10,14 +10,14 @@ Time is an argument: `now` is monotonic, `now_unix` the wall clock.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count, repeat
-from typing import Protocol
 
 import msgspec
 
 from lycosa.frontier.hosts import Host, Place, RobotsJob
+from lycosa.frontier.lease import FrontierStats, Lease, Pace, Watcher
 from lycosa.frontier.policies import BREADTH
 from lycosa.frontier.policy import HeadReader, Policy
-from lycosa.frontier.politeness import Group, Groups, Share
+from lycosa.frontier.politeness import Groups, Share
 from lycosa.frontier.queues import Queues, due_key
 from lycosa.frontier.rows import (
     DUE_LANE,
@@ -35,65 +35,13 @@ from lycosa.frontier.rows import (
 )
 from lycosa.frontier.shelf import Shelf, Start
 from lycosa.frontier.turns import NEVER, Turns
-from lycosa.records import Failure, Family, Mapped
+from lycosa.records import Family, Mapped
 from lycosa.web.robots import Robots
 from lycosa.web.url import BUCKET_BYTES, Url, url_key
 
 FRONTS_URLS = 100_000  # entries in all fronts together
 FRONT_MOST, FRONT_LEAST = 512, 4  # entries in one front
 DROPS_A_CALL = 500  # URLs that `next` may drop or put off before the loop gets a turn
-
-
-class Lease(msgspec.Struct, frozen=True):
-    """A URL given out, with the address to ask. `failure` says that the host has none."""
-
-    host: Host
-    kind: Kind
-    url: str
-    address: str
-    entry: Entry | None = None
-    job: RobotsJob | None = None
-    failure: Failure | None = None
-    detail: str = ""
-    shares: tuple[Share, ...] = ()
-    is_head: bool = False  # only the beginning is asked for
-
-    @property
-    def depth(self) -> int:
-        return self.entry.depth if self.entry else 0
-
-
-class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """The politeness that is asked for."""
-
-    delay_s: float = 1.0
-    per_host: int = 1
-    ip_delay_s: float = 0.0
-    per_ip: int = 4
-    groups: tuple[Group, ...] = ()
-    pages_per_host: int | None = None
-    robots: bool = True
-
-
-class FrontierStats(msgspec.Struct, frozen=True):
-    known: int
-    queued: int
-    hosts: int
-    active: int
-    waiting: int
-    parked: int
-
-
-class Watcher(Protocol):
-    """Whoever wants to hear of URLs that are new, and has a say in which are asked for."""
-
-    def queued(self, host: Host, entry: Entry) -> None: ...
-
-    def judge(self, host: Host, entry: Entry, now_unix: float) -> Reason | float | None:
-        """Why a URL whose turn has come is not asked for after all, or for how many seconds it waits; None: it goes."""
-        ...
-
-    def dropped(self, host: Host, entry: Entry, reason: Reason) -> None: ...
 
 
 class Frontier:
