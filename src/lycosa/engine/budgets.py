@@ -127,10 +127,12 @@ class Budgets:
         entry, host = lease.entry, lease.host
         assert entry is not None
         mind = self._minds.change(host)
-        pattern = fold(entry.path)
-        own = [url.path for url in new if url.host == host.host]
-        fresh = len(new) - len(own) + sum(mind.budgets.counts(path, pattern) for path in own)
-        seen = _sight(page, entry.depth, fresh)
+        seen = _sight(page, entry.depth)
+        if mind.budgets.is_known_text(seen):
+            pattern = fold(entry.path)
+            own = [url.path for url in new if url.host == host.host]
+            fresh = len(new) - len(own) + sum(mind.budgets.counts(path, pattern) for path in own)
+            seen = msgspec.structs.replace(seen, fresh=fresh)
         judgement = mind.budgets.note(entry.path, seen, self._shard.now_unix())
         mind.parameters.note(entry.path, int.from_bytes(page.text_digest[:8]))
         self._count_domains(host, new)
@@ -176,17 +178,10 @@ def _asked(ask: Callable[[float], Verdict], now: float, *, is_alone: bool) -> Ve
     return ask(now + verdict.wait_s) if is_alone and verdict.do is Do.WAIT else verdict
 
 
-def _sight(page: Page, depth: int, fresh: int) -> Sight:
+def _sight(page: Page, depth: int) -> Sight:
     links = page.links
     images = " ".join(compress(links.hrefs, links.kinds.translate(_IS_IMAGE))) if LinkKind.IMG in links.kinds else ""
-    return sight(
-        text=page.text,
-        images=images,
-        structure=page.structure_first,
-        digest=page.digest,
-        depth=depth,
-        fresh=fresh,
-    )
+    return sight(text=page.text, images=images, structure=page.structure_first, digest=page.digest, depth=depth)
 
 
 def _key(domain: str) -> bytes:

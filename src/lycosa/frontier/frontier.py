@@ -121,7 +121,7 @@ class Frontier:
                 touched[host.key] = host
             if known is not None or key in pending:
                 continue
-            self._enqueue(host, key, Entry(b"", url.path, kind, depth, 0, hops, origin), credit)
+            self._enqueue(host, key, url.path, credit, kind=kind, depth=depth, hops=hops, origin=origin)
             touched[host.key] = host
             new.append(url)
         self.known += len(new)
@@ -132,15 +132,25 @@ class Frontier:
             self.vouch({url.href: credit for url, credit in worth if credit and url.href not in taken}, now)
         return new
 
-    def _enqueue(self, host: Host, key: bytes, entry: Entry, credit: float) -> None:
-        """Puts an entry that has no key yet into the band where it belongs."""
+    def _enqueue(
+        self,
+        host: Host,
+        key: bytes,
+        path: str,
+        credit: float,
+        *,
+        kind: Kind,
+        depth: int,
+        hops: int = 0,
+        origin: Origin = Origin.LINK,
+    ) -> None:
+        """Puts a URL into the band where it belongs."""
         ranking = self.policy.ranking
         band = ranking.band(credit, host.row) if ranking else 1
-        order = entry.path.encode() if self.policy.walk.by_path else host.next_sequence()
-        entry = msgspec.structs.replace(entry, key=lane_start(host.key, band) + order)
+        order = path.encode() if self.policy.walk.by_path else host.next_sequence()
+        entry = Entry(lane_start(host.key, band) + order, path, kind, depth, 0, hops, origin)
         standing = Standing(band, order, credit) if ranking else None
-        row = UrlRow(UrlState.QUEUED, entry.depth, origin=entry.origin, standing=standing)
-        self._put_url(key, row)
+        self._put_url(key, UrlRow(UrlState.QUEUED, depth, Reason.NONE, origin, standing))
         self._put(Family.QUEUE, entry.key, entry.pack())
         host.add(entry, room=self._room())
         self.shelf.touch(host)
@@ -165,7 +175,7 @@ class Frontier:
         key = url_key(href)
         host = self._host(key, now)
         host.row.pages -= pages
-        self._enqueue(host, key, Entry(b"", _path(href), kind, depth), 0.0)
+        self._enqueue(host, key, _path(href), 0.0, kind=kind, depth=depth)
         if host.place is Place.IDLE:
             self._settle(host, now)
 

@@ -5,7 +5,7 @@ on disk. A window holds the next entries of a lane; what lies outside is read in
 """
 
 from collections import deque
-from enum import Enum
+from enum import StrEnum
 
 import msgspec
 
@@ -15,7 +15,7 @@ from lycosa.frontier.window import Window
 from lycosa.web.url import from_key
 
 
-class Place(Enum):
+class Place(StrEnum):
     """Where a host is."""
 
     IDLE = "idle"  # nothing queued
