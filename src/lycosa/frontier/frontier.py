@@ -13,7 +13,7 @@ from itertools import count, repeat
 
 import msgspec
 
-from lycosa.frontier.hosts import Host, Place, RobotsJob
+from lycosa.frontier.hosts import LAST_OFFER, Host, Place, RobotsJob
 from lycosa.frontier.lease import FrontierStats, Lease, Pace, Watcher
 from lycosa.frontier.policies import BREADTH
 from lycosa.frontier.policy import HeadReader, Policy
@@ -41,6 +41,7 @@ from lycosa.web.url import BUCKET_BYTES, Url, url_key
 
 FRONTS_URLS = 100_000  # entries in all fronts together
 FRONT_MOST, FRONT_LEAST = 512, 4  # entries in one front
+REVIEWS_A_COMMIT = 100  # hosts put last that are looked at again
 DROPS_A_CALL = 500  # URLs that `next` may drop or put off before the loop gets a turn
 
 
@@ -71,6 +72,7 @@ class Frontier:
         self._due_counter = count()
         self._drops_left = DROPS_A_CALL
         self.watchers: list[Watcher] = []
+        self._put_last: dict[bytes, Host] = {}  # hosts that let others go first, those reviewed lately last
         self.known = self.queued = 0
         self.failed: Counter[str] = Counter()  # URLs of hosts given up, by the host's reason
         self.dropped: Counter[str] = Counter()
@@ -166,7 +168,7 @@ class Frontier:
         if (
             host.place is Place.IDLE
             or (host.place in (Place.WAITING, Place.PARKED) and host.waits_for_due)
-            or (host.place in (Place.WAITING, Place.READY) and self.policy.offer(host) != host.offered)
+            or (host.place in (Place.WAITING, Place.READY) and self._offer(host, now) != host.offered)
         ):
             self._settle(host, now)
 
@@ -299,7 +301,11 @@ class Frontier:
         if host.jobs:
             job = host.jobs.popleft()
             return _lease_of(host, Kind.ROBOTS, _path(job.url), mapped, shares, job=job)
-        if host.awaits_robots or not (host.has_work or host.waits_until <= now):
+        if host.awaits_robots or not (host.has_work or host.waits_until <= now) or self._is_filling(host):
+            return None
+        if self._puts_last(host) and not host.is_put_last:
+            self._put_last[host.key] = host
+            host.is_put_last = True
             return None
         rules = host.row.robots
         if self.pace.robots and (rules is None or host.row.robots_until < now_unix):
@@ -331,19 +337,30 @@ class Frontier:
                 return verdict
         return None
 
+    def _puts_last(self, host: Host) -> bool:
+        for watcher in self.watchers:  # noqa: SIM110 - for every URL given out
+            if watcher.puts_last(host):
+                return True
+        return False
+
     def _is_full(self, host: Host) -> bool:
         most = self.pace.pages_per_host
-        return most is not None and host.row.pages + host.slots.in_use >= most
+        return most is not None and host.row.pages >= most
+
+    def _is_filling(self, host: Host) -> bool:
+        """May what is under way be the last pages that this host gives? If it fails, others take its place."""
+        most = self.pace.pages_per_host
+        return most is not None and host.row.pages < most <= host.row.pages + host.slots.in_use
 
     def _settle(self, host: Host, now: float) -> None:
         """Puts a host where it belongs now."""
         turns, at = self.turns, host.slots.next_at()
-        host.offer = 0 if host.due_at <= now else self.policy.offer(host)
+        host.offer = self._offer(host, now)
         host.waits_for_due = not host.has_work
         if host.awaits_robots and not host.jobs:
             turns.move(host, Place.ROBOTS)
             return
-        if at == NEVER:
+        if at == NEVER or (self._is_filling(host) and not host.jobs):
             turns.move(host, Place.BUSY)
             return
         is_wanted = not host.row.gave_up and (host.has_work or host.row.waits)
@@ -358,6 +375,12 @@ class Frontier:
             turns.ready(host)
         else:
             turns.wait(host, at, Place.PARKED if host.row.wait_reason else Place.WAITING)
+
+    def _offer(self, host: Host, now: float) -> int:
+        """What a host has to give, seen from outside; 0 is the best."""
+        if host.is_put_last:
+            return LAST_OFFER
+        return 0 if host.due_at <= now else self.policy.offer(host)
 
     def named(self, name: str, now: float) -> None:
         """A name has been resolved: its hosts may go on."""
@@ -529,6 +552,20 @@ class Frontier:
         """The batch is on disk: what was in it can be read now."""
         self._pending.clear()
         for host in self.shelf.committed(now):
+            self._settle(host, now)
+        for _ in range(min(REVIEWS_A_COMMIT, len(self._put_last))):
+            self._review(next(iter(self._put_last)), now)
+
+    def _review(self, host_key: bytes, now: float) -> None:
+        """Does a host still have to let others go first?"""
+        host = self._put_last.pop(host_key)
+        if self.shelf.hosts.get(host_key) is not host:
+            return
+        if self._puts_last(host):
+            self._put_last[host_key] = host
+            return
+        host.is_put_last = False
+        if host.place in (Place.READY, Place.WAITING):
             self._settle(host, now)
 
     def _put_url(self, key: bytes, row: UrlRow) -> None:

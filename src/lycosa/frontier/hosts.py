@@ -37,6 +37,7 @@ class RobotsJob(msgspec.Struct, frozen=True):
 
 
 NO_OFFER = MOST_BANDS + 1
+LAST_OFFER = NO_OFFER + 1  # whatever it has: others go first
 
 
 class Host:
@@ -53,6 +54,7 @@ class Host:
         "group",
         "host",
         "is_live",
+        "is_put_last",
         "jobs",
         "key",
         "late_at",
@@ -103,6 +105,7 @@ class Host:
         self.step = -1
         self.offer = self.offered = 0
         self.is_live = False  # will be asked soon: holds back whoever has less to offer
+        self.is_put_last = False  # it has had its share: asked only when nobody else is to be asked soon
         self.waits_for_due = False  # has nothing but what waits for its time
         self.woken_for = ""  # the share whose free slot is meant for it
 
