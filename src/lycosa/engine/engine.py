@@ -25,6 +25,7 @@ from lycosa.engine.stats import CrawlStats, Totals
 from lycosa.engine.telling import Teller
 from lycosa.engine.whereabouts import Whereabouts
 from lycosa.errors import StoreError
+from lycosa.fetch.downloader import Watchable
 from lycosa.fetch.headers import request_fields, user_agent
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.lease import Lease, Pace
@@ -68,6 +69,8 @@ class Engine:
         self.frontier.failed, self.frontier.dropped = totals.failed, totals.dropped
         self.frontier.batch = self.committer.batch
         self.downloader = parts.downloader
+        if settings.eager and parts.analysers is None and isinstance(parts.downloader, Watchable):
+            parts.downloader.watch(self._on_arriving)
         self.events = EventLog(collection.log_path, self.now_unix)
         self._inbox = Inbox(collection.path)
         self._fields = request_fields(user_agent(settings.agent, contact=settings.contact or ""))
@@ -274,8 +277,17 @@ class Engine:
             headers=self._head_fields if lease.is_head else self._fields,
             body_limit_bytes=0 if is_page else ROBOTS_BYTES if lease.kind is Kind.ROBOTS else SITEMAP_BYTES,
             takes_any_type=not is_page,
+            ticket=ticket if is_page and not lease.is_head else 0,
         )
         self.downloader.start(request, lambda response: self._on_response(lease, request, response))
+
+    def _on_arriving(self, request: Request, response: Response) -> None:
+        """A part of a slow response has come: its links need not wait for the rest."""
+        lease = self._in_flight.get(request.ticket)
+        if lease is not None and not self.committer.has_failed and not self._stopping:
+            with self._watched():
+                self.outcomes.early.arriving(lease, response)
+            self._plan_pump()
 
     def _on_located(self, names: list[str]) -> None:
         for name in names:
@@ -297,6 +309,7 @@ class Engine:
     def _settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         del self._in_flight[id(lease)]
         if response.failure is Failure.CANCELLED:
+            self.outcomes.early.ended(lease)
             self.frontier.put_back(lease)
             self.frontier.release(lease, response.ended_s, self.now())
         else:

@@ -11,6 +11,7 @@ from lycosa.engine.admission import Admission
 from lycosa.engine.archive import Archive
 from lycosa.engine.budgets import Budgets
 from lycosa.engine.documents import DocumentStore
+from lycosa.engine.early import Early, Taken
 from lycosa.engine.failures import Failures
 from lycosa.engine.host_rules import REDIRECTS, HostRules
 from lycosa.engine.linker import redirect_row
@@ -18,7 +19,7 @@ from lycosa.engine.minds import Minds
 from lycosa.engine.mining import Mining
 from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.parts import Parts
-from lycosa.engine.reading import Following, content, followed, location, page_directives, read
+from lycosa.engine.reading import Following, content, followed, location, page_directives, read, with_headers
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import PageStatistics
 from lycosa.frontier.lease import Lease
@@ -53,10 +54,12 @@ class Outcomes:
             agent=s.agent, images=s.images, obeys_nofollow=s.nofollow, max_url_bytes=s.max_url_bytes
         )
         self._decoded_cap = s.body_bytes * DECODED_FACTOR
+        self.early = Early(shard, self.admission, self._following, cap_bytes=self._decoded_cap)
         self.listeners: list[Listener] = []
 
     def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         """One response, whatever it is."""
+        taken = self.early.ended(lease) if self.early.taken else None
         row = lease.host.row
         row.requests += 1
         row.bytes += len(response.body)
@@ -83,7 +86,7 @@ class Outcomes:
             self._rules.sitemap(lease, request, response)
         else:
             assert request is not None
-            self._page(lease, request, response)
+            self._page(lease, request, response, taken)
         self._shard.release(lease, response)
 
     # redirects
@@ -134,24 +137,24 @@ class Outcomes:
 
     # pages
 
-    def _page(self, lease: Lease, request: Request, response: Response) -> None:
+    def _page(self, lease: Lease, request: Request, response: Response, taken: Taken | None) -> None:
         key = url_key(lease.url)
         body = content(response, self._decoded_cap)
         fingerprint = document_fingerprint(body)
         first = self._documents.first_with(fingerprint)
         if first is not None and body and first[1] != key and first[0] == document_digest(body):
-            self._duplicate(lease, request, response, first[1])
+            self._duplicate(lease, request, response, first[1], taken)
             return
         page = read(response, body, self._analysers)
-        said = page_directives(page, response, self._settings.agent)
-        links = LinkRow(()) if said.nofollow and self._settings.nofollow else followed(page, self._following)
+        said = page_directives(page.robots, response, self._settings.agent)
+        links = LinkRow(()) if said.nofollow and self._settings.nofollow else self._links(page, response)
         made = self._archive.exchange(lease, request, response)
         row = self._page_row(lease, response, page, made, noindex=said.noindex)
         self._archive.put(lease, row, self._archive.keep(made))
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         lease.host.row.links += len(links.hrefs)
-        new = self._follow(links, lease, key, row, page)
+        new = self._follow(links, lease, key, row, page, taken)
         is_news = self.budgets.page(lease, page, new)
         self._count_page(lease)
         for part in self.statistics:
@@ -160,7 +163,9 @@ class Outcomes:
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, page)
 
-    def _duplicate(self, lease: Lease, request: Request, response: Response, original_key: bytes) -> None:
+    def _duplicate(
+        self, lease: Lease, request: Request, response: Response, original_key: bytes, taken: Taken | None
+    ) -> None:
         """The document is known under another URL: a revisit record, no second parse, but its links from here."""
         original = self._documents.page(original_key)
         original_url = from_key(original_key)
@@ -186,19 +191,29 @@ class Outcomes:
         self._archive.put(lease, row, self._archive.keep(made))
         self._counters.totals.duplicates += 1
         self.mining.settled(lease, is_hit=False)
-        links = self._documents.links(original_key) or LinkRow(())
-        new = self._follow(links, lease, url_key(lease.url), row, None)
+        links = with_headers(self._documents.links(original_key) or LinkRow(()), response)
+        new = self._follow(links, lease, url_key(lease.url), row, None, taken)
         if original is not None:
             self.budgets.copy(lease, original, new)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
 
-    def _follow(self, links: LinkRow, lease: Lease, key: bytes, row: PageRow, page: Page | None) -> list[Url]:
+    def _links(self, page: Page, response: Response) -> LinkRow:
+        links = followed(page, self._following)
+        return with_headers(links, response) if response.hints or "link" in response.headers else links
+
+    def _follow(
+        self, links: LinkRow, lease: Lease, key: bytes, row: PageRow, page: Page | None, taken: Taken | None
+    ) -> list[Url]:
         """Takes the links of a page into the link index and into the frontier; returns the URLs that were new."""
         joined = self._shard.sifter.joined(links, lease.url)
         self._shard.linker.page(lease.url, key, row, links, joined)
-        return self.admission.follow(lease, links, joined, page)
+        new = self.admission.follow(lease, links, joined, page)
+        if taken is None:
+            return new
+        self.early.compare(lease, taken, joined)
+        return [*taken.new, *new]
 
     def _count_page(self, lease: Lease) -> None:
         self.mining.page(lease)

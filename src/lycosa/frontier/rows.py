@@ -209,6 +209,7 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     links: int = 0  # found on its pages
     folders_tried: int = 0  # guesses of folders, and how many were there
     folders_found: int = 0
+    misled: int = 0  # documents that did not have, in the end, what was taken from them early
 
 
 _encode = msgspec.msgpack.Encoder().encode
