@@ -26,11 +26,19 @@ MISLED_MOST = 3
 _HEAD_ENDS = (b"<body", b"</head")
 
 
+class Claim(NamedTuple):
+    """What a table says of its document: its digest, and the URLs of its links; None: there is no table."""
+
+    document: str
+    urls: frozenset[str] | None
+
+
 class Taken(NamedTuple):
-    """What was taken early for one document: all of its URLs, and those that were new."""
+    """What was taken early for one document: the URLs that were seen in it, and all those that were new."""
 
     urls: set[str]
     new: list[Url]
+    claim: Claim | None = None
 
 
 class Early:
@@ -45,22 +53,27 @@ class Early:
 
     def arriving(self, lease: Lease, response: Response) -> None:
         """A part of a document has come."""
-        if not self._admission.can_take_early(lease) or lease.host.row.misled >= MISLED_MOST:
+        if not self.can_take(lease) or lease.host.row.misled >= MISLED_MOST:
             return
         hrefs = header_hrefs(response)
-        if hrefs and not _is_nofollow((), response, self._following):
+        if hrefs and not is_nofollow((), response, self._following):
             self.take(lease, hrefs)
         if response.status == 200 and response.body:
             row = links_so_far(response, self._following, cap_bytes=self._cap_bytes)
             self.take(lease, self._shard.sifter.joined(row, lease.url).values())
 
-    def take(self, lease: Lease, urls: Iterable[str]) -> None:
-        """These URLs are linked from the document of the lease, or so it seems."""
+    def can_take(self, lease: Lease) -> bool:
+        """Would links of this document be taken early at all?"""
+        return self._admission.can_take_early(lease)
+
+    def take(self, lease: Lease, urls: Iterable[str], *, is_sure: bool = True) -> None:
+        """These URLs are linked from the document of the lease: seen in it (`is_sure`), or said to be there."""
         taken = self.taken.get(id(lease))
         if taken is None:
             taken = self.taken[id(lease)] = Taken(set(), [])
         fresh = [url for url in urls if url not in taken.urls]
-        taken.urls.update(fresh)
+        if is_sure:
+            taken.urls.update(fresh)
         taken.new.extend(self._admission.take_early(lease, fresh))
 
     def ended(self, lease: Lease) -> Taken | None:
@@ -85,11 +98,12 @@ def links_so_far(response: Response, following: Following, *, cap_bytes: int) ->
     if not any(end in start for end in _HEAD_ENDS):
         return LinkRow(())
     found = links_of(body, url=response.url, content_type=content_type)
-    if found is None or _is_nofollow(found.robots, response, following):
+    if found is None or is_nofollow(found.robots, response, following):
         return LinkRow(())
     row = followed(found, following)
     return LinkRow(tuple([href for href in row.hrefs if href.isascii()]), row.base_href)
 
 
-def _is_nofollow(robots: tuple[str, ...], response: Response, following: Following) -> bool:
+def is_nofollow(robots: tuple[str, ...], response: Response, following: Following) -> bool:
+    """Does a page, or its headers, forbid to follow its links?"""
     return following.obeys_nofollow and page_directives(robots, response, following.agent).nofollow

@@ -22,6 +22,7 @@ from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Following, content, followed, location, page_directives, read, with_headers
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import PageStatistics
+from lycosa.engine.tables import Tables
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.mining import Mine
 from lycosa.frontier.rows import Kind, Origin, Reason, UrlRow, UrlState
@@ -55,6 +56,7 @@ class Outcomes:
         )
         self._decoded_cap = s.body_bytes * DECODED_FACTOR
         self.early = Early(shard, self.admission, self._following, cap_bytes=self._decoded_cap)
+        self.tables = Tables(shard, self._archive, self.early, self._following, cap_bytes=self._decoded_cap)
         self.listeners: list[Listener] = []
 
     def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
@@ -69,6 +71,10 @@ class Outcomes:
         if lease.kind is Kind.ROBOTS:
             self._rules.robots(lease, request, response)
             return
+        if lease.kind is Kind.TABLE:
+            self.tables.settle(lease, request, response)
+            return
+        taken = self.tables.ended(lease, taken)
         rule = self._failures.rule_of(response)
         if rule is not None:
             self._failures.settle(lease, request, response, rule)
@@ -154,7 +160,7 @@ class Outcomes:
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         lease.host.row.links += len(links.hrefs)
-        new = self._follow(links, lease, key, row, page, taken)
+        new = self._follow(links, lease, response, row, page, taken)
         is_news = self.budgets.page(lease, page, new)
         self._count_page(lease)
         for part in self.statistics:
@@ -192,7 +198,7 @@ class Outcomes:
         self._counters.totals.duplicates += 1
         self.mining.settled(lease, is_hit=False)
         links = with_headers(self._documents.links(original_key) or LinkRow(()), response)
-        new = self._follow(links, lease, url_key(lease.url), row, None, taken)
+        new = self._follow(links, lease, response, row, None, taken)
         if original is not None:
             self.budgets.copy(lease, original, new)
         self._count_page(lease)
@@ -204,15 +210,19 @@ class Outcomes:
         return with_headers(links, response) if response.hints or "link" in response.headers else links
 
     def _follow(
-        self, links: LinkRow, lease: Lease, key: bytes, row: PageRow, page: Page | None, taken: Taken | None
+        self, links: LinkRow, lease: Lease, response: Response, row: PageRow, page: Page | None, taken: Taken | None
     ) -> list[Url]:
         """Takes the links of a page into the link index and into the frontier; returns the URLs that were new."""
         joined = self._shard.sifter.joined(links, lease.url)
-        self._shard.linker.page(lease.url, key, row, links, joined)
+        self._shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
         new = self.admission.follow(lease, links, joined, page)
+        if "link" in response.headers:
+            self.tables.hear(lease.host, response)
         if taken is None:
             return new
         self.early.compare(lease, taken, joined)
+        if taken.claim is not None:
+            self.tables.compare(lease, taken.claim, joined.values(), response)
         return [*taken.new, *new]
 
     def _count_page(self, lease: Lease) -> None:

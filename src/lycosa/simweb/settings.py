@@ -35,6 +35,7 @@ HOST_TROUBLE = {
     "path-loop": "relative links that grow the path without end",
     "session-ids": "every link carries a new session id",
     "soft-404": "unknown paths answer 200 with links to more of them",
+    "lying-table": "tables of links that have one too many and lack one, on hosts that have tables",
 }
 TROUBLE = DOCUMENT_TROUBLE | HOST_TROUBLE
 # What robots.txt is like: shares of hosts. `rules`, `sitemap` and `missing` are ordinary, the others off by default.
