@@ -20,10 +20,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": {"records", "web", "mapping", "fetch", "frontier"},
     "simweb": {"errors", "records"},
     "lab": {"__init__", "errors", "records", "simweb", "frontier", "graph", "engine"},
+    "augment": {"web"},
     "settings": {"errors"},
     "graph": {"errors", "records", "store"},
     "engine": {"__init__", "errors", "records", "settings", "web", "mapping", "fetch", "store", "frontier", "graph"},
-    "cli": {"__init__", "errors", "records", "settings", "web", "engine", "simweb", "lab"},
+    "cli": {"__init__", "errors", "records", "settings", "web", "augment", "engine", "simweb", "lab"},
     "__main__": {"cli"},
 }
 

@@ -5,7 +5,7 @@ the evidence for known URLs gathers here and goes to the frontier in batches, so
 of a site costs one addition a page.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lycosa.engine.budgets import Budgets
 from lycosa.engine.pages import LinkRow
@@ -54,6 +54,17 @@ class Admission:
             return []
         kept = self._budgets.without_doubles(lease.host, wanted)
         return self._frontier.admit(kept, depth=depth + 1, now=self._shard.now())
+
+    def can_take_early(self, lease: Lease) -> bool:
+        """May links be taken before their page is whole? Not where the page has a say in what they are worth."""
+        limit = self._shard.settings.depth
+        return self._ranking is None and (limit is None or lease.depth < limit)
+
+    def take_early(self, lease: Lease, urls: Sequence[str]) -> list[Url]:
+        """Links of a page that is still on its way; returns the URLs that were new."""
+        wanted = self._shard.sifter.wanted(urls)
+        kept = self._budgets.without_doubles(lease.host, wanted) if wanted else []
+        return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now()) if kept else []
 
     def _follow_ranked(
         self, ranking: Ranking, lease: Lease, links: LinkRow, joined: Mapping[str, str], page: Page | None

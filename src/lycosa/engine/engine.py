@@ -25,6 +25,7 @@ from lycosa.engine.stats import CrawlStats, Totals
 from lycosa.engine.telling import Teller
 from lycosa.engine.whereabouts import Whereabouts
 from lycosa.errors import StoreError
+from lycosa.fetch.downloader import Watchable
 from lycosa.fetch.headers import request_fields, user_agent
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.lease import Lease, Pace
@@ -36,12 +37,14 @@ from lycosa.settings import CrawlSettings
 from lycosa.settings.values import read_group
 from lycosa.store import Batch, Collection
 from lycosa.web.relevance import HEAD_BYTES
+from lycosa.web.table import MAX_BYTES
 from lycosa.web.url import Url, parse
 
 COMMIT_AGAIN_S = 1.0
 COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
+BODY_LIMITS = {Kind.PAGE: 0, Kind.ROBOTS: ROBOTS_BYTES, Kind.SITEMAP: SITEMAP_BYTES, Kind.TABLE: MAX_BYTES}
 STARTS_A_TURN = 64  # requests started before the loop gets a turn
 
 
@@ -68,6 +71,8 @@ class Engine:
         self.frontier.failed, self.frontier.dropped = totals.failed, totals.dropped
         self.frontier.batch = self.committer.batch
         self.downloader = parts.downloader
+        if settings.eager and parts.analysers is None and isinstance(parts.downloader, Watchable):
+            parts.downloader.watch(self._on_arriving)
         self.events = EventLog(collection.log_path, self.now_unix)
         self._inbox = Inbox(collection.path)
         self._fields = request_fields(user_agent(settings.agent, contact=settings.contact or ""))
@@ -242,12 +247,20 @@ class Engine:
             if lease is None:
                 if self.frontier.has_more:
                     self._plan_pump()
+                else:
+                    self._start_tables()
                 break
             self._start(lease)
             started += 1
         if self._limits.has_room(len(self._in_flight)):  # else the next response is what there is to wait for
             self._plan_wake()
         self._check_end()
+
+    def _start_tables(self) -> None:
+        """Nothing else can be asked for: slots that would stand idle are for tables of links."""
+        tables = self.outcomes.tables.idle()
+        while self._limits.has_room(len(self._in_flight)) and (lease := next(tables, None)) is not None:
+            self._start(lease)
 
     def _plan_wake(self) -> None:
         if self._wake_handle is not None:
@@ -265,17 +278,29 @@ class Engine:
             response = Response(lease.url, failure=lease.failure, detail=lease.detail, started_s=now, ended_s=now)
             self._loop.call_soon(self._on_response, lease, None, response)
             return
-        is_page = lease.kind is Kind.PAGE
+        is_page, tables = lease.kind is Kind.PAGE, self.outcomes.tables
+        has_room = is_page and tables.is_on and self._limits.has_room(len(self._in_flight))
+        if has_room and (table := tables.started(lease)) is not None:
+            self._start(table)
         request = Request(
             url=lease.url,
             host=lease.host.host,
             port=lease.host.port,
             address=lease.address,
             headers=self._head_fields if lease.is_head else self._fields,
-            body_limit_bytes=0 if is_page else ROBOTS_BYTES if lease.kind is Kind.ROBOTS else SITEMAP_BYTES,
+            body_limit_bytes=BODY_LIMITS[lease.kind],
             takes_any_type=not is_page,
+            ticket=ticket if is_page and not lease.is_head else 0,
         )
         self.downloader.start(request, lambda response: self._on_response(lease, request, response))
+
+    def _on_arriving(self, request: Request, response: Response) -> None:
+        """A part of a slow response has come: its links need not wait for the rest."""
+        lease = self._in_flight.get(request.ticket)
+        if lease is not None and not self.committer.has_failed and not self._stopping:
+            with self._watched():
+                self.outcomes.early.arriving(lease, response)
+            self._plan_pump()
 
     def _on_located(self, names: list[str]) -> None:
         for name in names:
@@ -297,6 +322,8 @@ class Engine:
     def _settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         del self._in_flight[id(lease)]
         if response.failure is Failure.CANCELLED:
+            self.outcomes.early.ended(lease)
+            self.outcomes.tables.cancelled(lease)
             self.frontier.put_back(lease)
             self.frontier.release(lease, response.ended_s, self.now())
         else:

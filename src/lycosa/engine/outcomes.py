@@ -11,6 +11,7 @@ from lycosa.engine.admission import Admission
 from lycosa.engine.archive import Archive
 from lycosa.engine.budgets import Budgets
 from lycosa.engine.documents import DocumentStore
+from lycosa.engine.early import Early, Taken
 from lycosa.engine.failures import Failures
 from lycosa.engine.host_rules import REDIRECTS, HostRules
 from lycosa.engine.linker import redirect_row
@@ -18,9 +19,10 @@ from lycosa.engine.minds import Minds
 from lycosa.engine.mining import Mining
 from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.parts import Parts
-from lycosa.engine.reading import Following, content, followed, location, page_directives, read
+from lycosa.engine.reading import Following, content, followed, location, page_directives, read, with_headers
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import PageStatistics
+from lycosa.engine.tables import Tables
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.mining import Mine
 from lycosa.frontier.rows import Kind, Origin, Reason, UrlRow, UrlState
@@ -53,10 +55,13 @@ class Outcomes:
             agent=s.agent, images=s.images, obeys_nofollow=s.nofollow, max_url_bytes=s.max_url_bytes
         )
         self._decoded_cap = s.body_bytes * DECODED_FACTOR
+        self.early = Early(shard, self.admission, self._following, cap_bytes=self._decoded_cap)
+        self.tables = Tables(shard, self._archive, self.early, self._following, cap_bytes=self._decoded_cap)
         self.listeners: list[Listener] = []
 
     def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         """One response, whatever it is."""
+        taken = self.early.ended(lease) if self.early.taken else None
         row = lease.host.row
         row.requests += 1
         row.bytes += len(response.body)
@@ -66,6 +71,10 @@ class Outcomes:
         if lease.kind is Kind.ROBOTS:
             self._rules.robots(lease, request, response)
             return
+        if lease.kind is Kind.TABLE:
+            self.tables.settle(lease, request, response)
+            return
+        taken = self.tables.ended(lease, taken)
         rule = self._failures.rule_of(response)
         if rule is not None:
             self._failures.settle(lease, request, response, rule)
@@ -83,7 +92,7 @@ class Outcomes:
             self._rules.sitemap(lease, request, response)
         else:
             assert request is not None
-            self._page(lease, request, response)
+            self._page(lease, request, response, taken)
         self._shard.release(lease, response)
 
     # redirects
@@ -134,25 +143,25 @@ class Outcomes:
 
     # pages
 
-    def _page(self, lease: Lease, request: Request, response: Response) -> None:
+    def _page(self, lease: Lease, request: Request, response: Response, taken: Taken | None) -> None:
         key = url_key(lease.url)
         body = content(response, self._decoded_cap)
         fingerprint, sha1 = document_fingerprint(body), payload_sha1(response.body)
         digest = sha1[:DIGEST_BYTES] if body is response.body else document_digest(body)
         first = self._documents.first_with(fingerprint)
         if first is not None and body and first[1] != key and first[0] == digest:
-            self._duplicate(lease, request, response, first[1], sha1)
+            self._duplicate(lease, request, response, first[1], sha1, taken)
             return
         page = read(response, body, self._analysers, fingerprint=fingerprint, digest=digest)
-        said = page_directives(page, response, self._settings.agent)
-        links = LinkRow(()) if said.nofollow and self._settings.nofollow else followed(page, self._following)
+        said = page_directives(page.robots, response, self._settings.agent)
+        links = LinkRow(()) if said.nofollow and self._settings.nofollow else self._links(page, response)
         made = self._archive.exchange(lease, request, response, sha1)
         row = self._page_row(lease, response, page, made, noindex=said.noindex)
         self._archive.put(lease, row, self._archive.keep(made))
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         lease.host.row.links += len(links.hrefs)
-        new = self._follow(links, lease, key, row, page)
+        new = self._follow(links, lease, response, row, page, taken)
         is_news = self.budgets.page(lease, page, new)
         self._count_page(lease)
         for part in self.statistics:
@@ -161,7 +170,15 @@ class Outcomes:
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, page)
 
-    def _duplicate(self, lease: Lease, request: Request, response: Response, original_key: bytes, sha1: bytes) -> None:
+    def _duplicate(
+        self,
+        lease: Lease,
+        request: Request,
+        response: Response,
+        original_key: bytes,
+        sha1: bytes,
+        taken: Taken | None,
+    ) -> None:
         """The document is known under another URL: a revisit record, no second parse, but its links from here."""
         original = self._documents.page(original_key)
         original_url = from_key(original_key)
@@ -188,19 +205,33 @@ class Outcomes:
         self._archive.put(lease, row, self._archive.keep(made))
         self._counters.totals.duplicates += 1
         self.mining.settled(lease, is_hit=False)
-        links = self._documents.links(original_key) or LinkRow(())
-        new = self._follow(links, lease, url_key(lease.url), row, None)
+        links = with_headers(self._documents.links(original_key) or LinkRow(()), response)
+        new = self._follow(links, lease, response, row, None, taken)
         if original is not None:
             self.budgets.copy(lease, original, new)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
 
-    def _follow(self, links: LinkRow, lease: Lease, key: bytes, row: PageRow, page: Page | None) -> list[Url]:
+    def _links(self, page: Page, response: Response) -> LinkRow:
+        links = followed(page, self._following)
+        return with_headers(links, response) if response.hints or "link" in response.headers else links
+
+    def _follow(
+        self, links: LinkRow, lease: Lease, response: Response, row: PageRow, page: Page | None, taken: Taken | None
+    ) -> list[Url]:
         """Takes the links of a page into the link index and into the frontier; returns the URLs that were new."""
         joined = self._shard.sifter.joined(links, lease.url)
-        self._shard.linker.page(lease.url, key, row, links, joined)
-        return self.admission.follow(lease, links, joined, page)
+        self._shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
+        new = self.admission.follow(lease, links, joined, page)
+        if "link" in response.headers:
+            self.tables.hear(lease.host, response)
+        if taken is None:
+            return new
+        self.early.compare(lease, taken, joined)
+        if taken.claim is not None:
+            self.tables.compare(lease, taken.claim, joined.values(), response)
+        return [*taken.new, *new]
 
     def _count_page(self, lease: Lease) -> None:
         self.mining.page(lease)

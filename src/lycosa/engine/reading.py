@@ -6,6 +6,7 @@ No I/O of its own: the state is read through the engine. One call a page; the de
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
+from typing import Protocol
 
 import msgspec
 
@@ -14,7 +15,8 @@ from lycosa.frontier.recent import Recent
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings
 from lycosa.web.joining import Joiner
-from lycosa.web.links import LinkKind
+from lycosa.web.link_header import parse_links
+from lycosa.web.links import LinkKind, Links
 from lycosa.web.page import Analyser, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
@@ -93,14 +95,41 @@ def read(
     )
 
 
-def page_directives(page: Page, response: Response, agent: str) -> RobotsDirectives:
-    """What the page and its headers say to robots."""
+def page_directives(robots: tuple[str, ...], response: Response, agent: str) -> RobotsDirectives:
+    """What a page (the contents of its `<meta name=robots>`) and its headers say to robots."""
     tag = response.headers.get("x-robots-tag")
-    values = (*page.robots, tag) if tag else page.robots
+    values = (*robots, tag) if tag else robots
     return directives(values, agent) if values else RobotsDirectives()
 
 
-def followed(page: Page, following: Following) -> LinkRow:
+class HasLinks(Protocol):
+    """A page, or as much of one as its links."""
+
+    @property
+    def links(self) -> Links: ...
+
+    @property
+    def base_href(self) -> str | None: ...
+
+
+def header_hrefs(response: Response) -> list[str]:
+    """The URLs that the headers of a response, or the hints before it, link to with a relation that is followed."""
+    values = [value for value in (response.headers.get("link"), response.hints) if value]
+    links = [link for value in values for link in parse_links(value) if not FOLLOWED_RELS.isdisjoint(link.rels)]
+    return list(dict.fromkeys(url.href for link in links if (url := parse(link.href, response.url))))
+
+
+def with_headers(row: LinkRow, response: Response) -> LinkRow:
+    """The links of a document and of its headers."""
+    known = set(row.hrefs)
+    hrefs = [href for href in header_hrefs(response) if href not in known]
+    if not hrefs:
+        return row
+    kinds = row.kinds + bytes((LinkKind.LINK,)) * len(hrefs)
+    return LinkRow((*row.hrefs, *hrefs), row.base_href, kinds, (*row.anchors, *([""] * len(hrefs))))
+
+
+def followed(page: HasLinks, following: Following) -> LinkRow:
     """The links of a page that are followed, as written but without fragments, each href once with its first words."""
     links = page.links
     if not links.hrefs:

@@ -325,6 +325,18 @@ class Frontier:
                 return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry, is_head=is_head)
         return None
 
+    def beside(self, lease: Lease, kind: Kind, url: str, now: float) -> Lease | None:
+        """Another request to the host of a lease, if robots.txt allows it and slots for it are free now."""
+        host, rules = lease.host, lease.host.row.robots
+        if host.slots.next_at() > now or not self.turns.is_free(lease.shares, now):
+            return None
+        if self.pace.robots and (rules is None or not rules.allows(_path(url))):
+            return None
+        host.slots.take()
+        self.turns.take(host, lease.shares)
+        self._settle(host, now)
+        return Lease(host, kind, url, lease.address, shares=lease.shares)
+
     def _wants_head(self, reader: HeadReader, host: Host, entry: Entry) -> bool:
         if entry.has_head or entry.tries or entry.kind is not Kind.PAGE or entry.origin is Origin.WISH:
             return False

@@ -81,6 +81,7 @@ class Kind(IntEnum):
     PAGE = 0
     SITEMAP = 1
     ROBOTS = 2  # never queued: robots.txt is asked for when a host needs it
+    TABLE = 3  # never queued: a table of links is asked for beside its document
 
 
 class Origin(IntEnum):
@@ -209,6 +210,8 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     links: int = 0  # found on its pages
     folders_tried: int = 0  # guesses of folders, and how many were there
     folders_found: int = 0
+    misled: int = 0  # documents that did not have, in the end, what was taken from them early
+    tables: int = 0  # what is known of its tables of links
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -158,6 +158,10 @@ class Turns:
                 return False
         return True
 
+    def is_free(self, shares: tuple[Share, ...], now: float) -> bool:
+        """Is a slot of each share free now? Nobody waits for one."""
+        return all(share.name in self._shares and self._shares[share.name].next_at() <= now for share in shares)
+
     def _first_at(self, share: Share) -> float:
         """After a restart nobody knows when a share was asked last."""
         return 0.0 if self._restarted_at is None else self._restarted_at + share.delay_s

@@ -61,6 +61,12 @@ class Reach(_Group):
     ] = ()
     images: Annotated[Switch, _says("Ask for the images of pages too.")] = False
     sitemaps: Annotated[Switch, _says("Read the sitemaps of hosts.")] = True
+    tables: Annotated[
+        Literal["off", "auto", "always"],
+        _by(v.one_of("off", "auto", "always")),
+        _says("Ask for tables of links beside documents: when there is nothing else to ask for (auto), or always."),
+    ] = "auto"
+    eager: Annotated[Switch, _says("Take the links of a slow document while it arrives.")] = True
     max_url_bytes: Annotated[int, _by(v.whole(16, 16_384)), _says("Longer URLs are dropped.")] = 2_048
     max_path_segments: Annotated[int, _by(v.whole(1, 16_384)), _says("Deeper paths are dropped.")] = 20
     max_segment_repeats: Annotated[
