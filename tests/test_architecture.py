@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "graph",
         "search",
     },
-    "cli": {"__init__", "errors", "records", "settings", "web", "engine", "simweb", "lab"},
+    "cli": {"__init__", "errors", "records", "settings", "web", "engine", "search", "simweb", "lab"},
     "__main__": {"cli"},
 }
 

@@ -79,6 +79,10 @@ class Indexer:
         """Entries of the feed that are not covered, as far as the open state knows."""
         return last_told(self._state) - max(0, self.covered)
 
+    @property
+    def documents(self) -> int:
+        return self._reader.documents
+
     def catch_up(self, *, goes_on: Callable[[], bool] = lambda: True) -> int:
         """Takes in all that the feed tells, or builds; returns how many pages. `goes_on` is asked between commits."""
         if self.covered < 0:

@@ -96,7 +96,7 @@ def _name(found: Found, language: str, title: str, calls: Called, filters: dict[
     values: dict[str, Any] = {
         "name": found.file_num,
         "words": calls.words,
-        f"title_{language}": title,
+        f"given_{language}": title,
         f"calls_{language}": spaced(calls.text),
         **filters,
     }

@@ -106,9 +106,7 @@ class Reader:
     @property
     def documents(self) -> int:
         """How many there are to be found: one a cluster."""
-        with reported(self.path):
-            found = self.searcher.search(Query.exists_query("page"), 1)
-        return int(getattr(found, "count", 0))  # the binding's stub forgets it
+        return self.search(Query.exists_query("page"), 1)[1]
 
     @property
     def covered(self) -> int:
@@ -128,6 +126,16 @@ class Reader:
         """A number of each document; 0 where it has none."""
         with reported(self.path):
             return [int(value or 0) for value in self.searcher.fast_field_values(field, addresses)]
+
+    def search(self, query: Query, most: int) -> tuple[list[tuple[float, DocAddress]], int]:
+        """The best documents with their scores, and how many match in all."""
+        with reported(self.path):
+            found = self.searcher.search(query, max(1, most))
+        return found.hits, int(getattr(found, "count", 0))  # the binding's stub forgets the count
+
+    def matching(self, query: Query, key: str, most: int = 10_000) -> list[int]:
+        """The numbers `key` of the documents that match."""
+        return [number for number in self.numbers(key, [at for _, at in self.search(query, most)[0]]) if number]
 
     def rows(self, key: str, values: Sequence[int], *fields: str) -> list[tuple[int, ...]]:
         """Of the documents whose number `key` is one of `values`: that number and those of `fields`."""

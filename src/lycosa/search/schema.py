@@ -1,7 +1,7 @@
 """The fields of the index, their tokenisers, and the two kinds of documents that a page becomes.
 
     page   page, cluster, speaks, date · title_L, heads_L, text_L, url · site, lang, type    what the page itself says
-    name   name, words, date · title_L, calls_L · site, lang, type                           what others call it
+    name   name, words, date · given_L (the title), calls_L · site, lang, type                what others call it
     copy   copy, cluster                                                                     its document again
     mark   mark, covered                                                                     how far the feed is covered
 
@@ -25,8 +25,8 @@ NUMBERS = ("page", "name", "copy", "cluster", "speaks", "words", "mark", "covere
 KEYS = ("page", "name", "copy", "cluster", "mark")
 TERMS = ("site", "lang", "type")
 # Field → how it is indexed; headings stand in the text too, where phrases are found.
-BY_LANGUAGE = {"title": "position", "heads": "freq", "text": "position", "calls": "position"}
-WITH_POSITIONS = frozenset({"title", "text", "calls", "url"})
+BY_LANGUAGE = {"title": "position", "heads": "freq", "text": "position", "calls": "position", "given": "position"}
+WITH_POSITIONS = frozenset({"title", "text", "calls", "given", "url"})
 
 
 @cache
@@ -46,12 +46,13 @@ def schema() -> tantivy.Schema:
 
 @cache
 def analyser(language: str) -> tantivy.TextAnalyzer:
-    """Words in lower case, stemmed where the language has a stemmer, then without accents."""
+    """Words in lower case, without accents, since many are typed without, then stemmed where there is a stemmer."""
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    builder = builder.filter(tantivy.Filter.remove_long(LONGEST_TOKEN)).filter(tantivy.Filter.lowercase())
+    for step in (tantivy.Filter.remove_long(LONGEST_TOKEN), tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold()):
+        builder = builder.filter(step)
     if stemmer := STEMMED.get(language):
         builder = builder.filter(tantivy.Filter.stemmer(stemmer))
-    return builder.filter(tantivy.Filter.ascii_fold()).build()
+    return builder.build()
 
 
 def register(index: tantivy.Index) -> None:
