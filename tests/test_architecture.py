@@ -23,8 +23,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "augment": {"web"},
     "settings": {"errors"},
     "graph": {"errors", "records", "store"},
-    "engine": {"__init__", "errors", "records", "settings", "web", "mapping", "fetch", "store", "frontier", "graph"},
-    "cli": {"__init__", "errors", "records", "settings", "web", "augment", "engine", "simweb", "lab"},
+    "search": {"errors", "records", "store", "graph", "web"},
+    "engine": {
+        "__init__",
+        "errors",
+        "records",
+        "settings",
+        "web",
+        "mapping",
+        "fetch",
+        "store",
+        "frontier",
+        "graph",
+        "search",
+    },
+    "cli": {"__init__", "errors", "records", "settings", "web", "augment", "engine", "search", "simweb", "lab"},
     "__main__": {"cli"},
 }
 

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lycosa import __version__
-from lycosa.cli import augment, collection, crawl, demo, lab, links, simweb, tree
+from lycosa.cli import augment, collection, crawl, demo, lab, links, search, simweb, tree
 from lycosa.cli.beginning import INTERRUPTED, interruptible
 from lycosa.errors import LycosaError, StoreError
 
@@ -32,6 +32,7 @@ collection.register(app)
 tree.register(app)
 augment.register(app)
 links.register(app)
+search.register(app)
 demo.register(app)
 app.add_typer(simweb.app, name="simweb")
 app.command(name="lab")(lab.lab)

@@ -201,6 +201,7 @@ class Outcomes:
             last_modified=response.headers.get("last-modified", ""),
             fingerprint=original.fingerprint if original else 0,
             digest=original.digest if original else b"",
+            noindex=original is not None and original.noindex,
         )
         self._archive.put(lease, row, self._archive.keep(made))
         self._counters.totals.duplicates += 1

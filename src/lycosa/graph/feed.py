@@ -107,6 +107,12 @@ def news_after(state: State, sequence: int) -> Iterator[News]:
         yield News(int.from_bytes(key), What(row[0]), file_num, row[1 + FILE_NUM_BYTES :])
 
 
+def last_told(state: State) -> int:
+    """The sequence of the newest entry there ever was."""
+    packed = state.get(Family.META, _NEXT_KEY)
+    return int.from_bytes(packed) - 1 if packed else 0
+
+
 def key_of(state: State, file_num: int) -> bytes | None:
     """The url key of a page by its FileNum."""
     return state.get(Family.FILE, file_num.to_bytes(FILE_NUM_BYTES))

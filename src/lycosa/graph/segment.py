@@ -40,6 +40,7 @@ _ID_SECTIONS = frozenset(
     "sources gone targets target_ends sizes large_at large_sizes starts links link_blocks minus".split()
 )
 _ALIGN = 8
+_DEAR = 400  # links: to find those of one target by its blocks takes as long as to decode so many in whole columns
 
 
 class Inlink(NamedTuple):
@@ -216,6 +217,40 @@ class Segment:
             for source, code, is_minus in rows
         ]
 
+    def links_to(self, ids: U64) -> tuple[I64, U64, NDArray[np.bool_], I64]:
+        """The links to some URL ids in columns: place among `ids`, source, whether it came or went, code."""
+        at, is_known = self._find(ids)
+        asked = np.flatnonzero(is_known)
+        places, codes, links = (
+            self._some_links(at[asked]) if len(asked) * _DEAR < self.links else self._all_links(at[asked])
+        )
+        sizes = np.array([len(each) for each in links], dtype=np.int64)
+        numbers = np.concatenate(links) if len(links) else np.empty(0, dtype=np.int64)
+        is_plus = ~np.isin(numbers, self._minus)
+        return np.repeat(asked, sizes), self.sources[places], is_plus, codes
+
+    def _some_links(self, targets: I64) -> tuple[I64, I64, list[I64]]:
+        """Places of sources, codes, and numbers of the links to targets; only their blocks are read."""
+        links = [np.arange(*self._range(int(target)), dtype=np.int64) for target in targets]
+        edges = [(int(each[0]), int(each[-1]) + 1) for each in links]
+        places = [np.cumsum(self._numbers("links", "link_blocks", *edge)).astype(np.int64) for edge in edges]
+        codes = [self._numbers("codes", "code_blocks", *edge).astype(np.int64) for edge in edges]
+        empty = [np.empty(0, dtype=np.int64)]
+        return np.concatenate(places or empty), np.concatenate(codes or empty), links
+
+    def _all_links(self, targets: I64) -> tuple[I64, I64, list[I64]]:
+        """The same from whole columns."""
+        starts, places, codes = self._whole
+        links = [np.arange(starts[target], starts[target + 1], dtype=np.int64) for target in targets.tolist()]
+        chosen = np.concatenate(links) if links else np.empty(0, dtype=np.int64)
+        return places[chosen].astype(np.int64), codes[chosen].astype(np.int64), links
+
+    @cached_property
+    def _whole(self) -> tuple[I64, NDArray[np.uint32], NDArray[np.uint32]]:
+        sizes = self._sizes
+        places = _unfolded(decode(self._sections["links"]), sizes).astype(np.uint32)
+        return np.append(0, np.cumsum(sizes)), places, decode(self._sections["codes"]).astype(np.uint32)
+
     def _numbers(self, section: str, blocks: str, start: int, end: int) -> U64:
         """The numbers from `start` to `end` of a section; blocks before and after are not touched."""
         first, last = start // BLOCK_LINKS, -(-end // BLOCK_LINKS)
@@ -230,6 +265,10 @@ class Segment:
 
     def _text(self, number: int) -> str:
         return texts.read(number, self._text_sizes, self._sections["text_blocks"], self._sections["text_data"])
+
+    def text_block(self, block: int) -> list[str]:
+        """The texts of one block, in the order of their numbers."""
+        return texts.read_block(block, self._text_sizes, self._sections["text_blocks"], self._sections["text_data"])
 
     def pairs(self) -> tuple[I64, I64, NDArray[np.bool_]]:
         """Every link as (place among targets, place among sources, is taken back)."""

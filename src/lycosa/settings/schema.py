@@ -186,6 +186,9 @@ class Keeping(_Group):
     warc_bytes: Annotated[int, _by(v.size(1)), _says("A new WARC file is begun at this size.")] = GIB
     store_interval_s: Annotated[float, _by(v.seconds(0, 60)), _says("Longest time between two commits.")] = 0.25
     store_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Most results in one commit.")] = 300
+    index: Annotated[
+        Switch, _says("Keep the search index up to date while crawling; without it a search begins by catching up.")
+    ] = False
 
 
 class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Named):
