@@ -19,11 +19,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": {"errors", "records"},
     "testing": {"records", "web", "mapping", "fetch", "frontier"},
     "simweb": {"errors", "records"},
-    "lab": {"__init__", "errors", "records", "simweb", "frontier", "graph", "engine"},
+    "lab": {"__init__", "errors", "records", "web", "simweb", "frontier", "graph", "engine", "cluster"},
     "settings": {"errors"},
     "graph": {"errors", "records", "store"},
     "engine": {"__init__", "errors", "records", "settings", "web", "mapping", "fetch", "store", "frontier", "graph"},
-    "cli": {"__init__", "errors", "records", "settings", "web", "engine", "simweb", "lab"},
+    "cluster": {"__init__", "errors", "records", "settings", "web", "frontier", "store", "mapping", "fetch", "engine"},
+    "cli": {"__init__", "errors", "records", "settings", "web", "engine", "cluster", "simweb", "lab"},
     "__main__": {"cli"},
 }
 
