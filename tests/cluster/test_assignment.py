@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.cluster.assignment import BUCKETS, Scheme, Table, moved, table
-from lycosa.cluster.crossing import Ask, Crossing, pack, unpack
 from lycosa.cluster.letters import HostArray, even_sum, letter_sum, odd_sum
 from lycosa.cluster.members import Member
+from lycosa.cluster.packing import pack, unpack
 from lycosa.cluster.places import Places
 from lycosa.errors import SettingsError
+from lycosa.frontier.crossing import Crossing
 
 HOST = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?(\.[a-z]{2,8}){1,3}", fullmatch=True)
 
@@ -117,7 +118,15 @@ def test_what_cannot_be_is_refused_with_a_sentence(make: object, words: str) -> 
 
 
 @given(
-    st.lists(st.builds(Crossing, href=st.text(min_size=1), depth=st.integers(0, 300), ask=st.sampled_from(list(Ask))))
+    st.lists(
+        st.builds(
+            Crossing,
+            href=st.text(min_size=1),
+            depth=st.integers(0, 300),
+            is_vouch=st.booleans(),
+            credit=st.floats(0, 9),
+        )
+    )
 )
 def test_what_is_packed_is_what_comes_back(crossings: list[Crossing]) -> None:
     assert Counter(unpack(pack(crossings))) == Counter(crossings)

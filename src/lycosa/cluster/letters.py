@@ -65,10 +65,12 @@ class HostArray:
         powers[1:] = 31
         powers = np.multiply.accumulate(powers, dtype=np.uint32)
         terms = self.codes.astype(np.uint32) * powers[after]
-        return np.add.reduceat(terms, self.starts, dtype=np.uint32).astype(np.int64) & 0x7FFFFFFF
+        hashes: Integers = np.add.reduceat(terms, self.starts, dtype=np.uint32).astype(np.int64) & 0x7FFFFFFF
+        return hashes
 
     def _places(self) -> Integers:
-        return np.arange(len(self.codes)) - np.repeat(self.starts, self._lengths)
+        places: Integers = np.arange(len(self.codes)) - np.repeat(self.starts, self._lengths)
+        return places
 
     def _sums(self, values: Integers) -> Integers:
         sums: Integers = np.add.reduceat(values, self.starts)

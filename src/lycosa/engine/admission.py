@@ -53,7 +53,7 @@ class Admission:
         if not wanted:
             return []
         kept = self._budgets.without_doubles(lease.host, wanted)
-        return self._frontier.admit(kept, depth=depth + 1, now=self._shard.now())
+        return self._frontier.admit(kept, depth=depth + 1, now=self._shard.now(), source=lease.host.host)
 
     def _follow_ranked(
         self, ranking: Ranking, lease: Lease, links: LinkRow, joined: Mapping[str, str], page: Page | None
@@ -75,7 +75,9 @@ class Admission:
             self._gather(ranking, credits, set(fresh))
         kept = self._budgets.without_doubles(lease.host, sifter.sift(fresh))
         found = [credits[url.href] for url in kept]
-        return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now(), credits=found)
+        return self._frontier.admit(
+            kept, depth=lease.depth + 1, now=self._shard.now(), credits=found, source=lease.host.host
+        )
 
     def read_head(self, lease: Lease, response: Response) -> None:
         """The beginning of a page came, to judge it by before the rest is asked for."""

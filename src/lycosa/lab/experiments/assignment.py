@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lycosa.cluster.assignment import draw, keys_of, table
-from lycosa.cluster.crossing import Crossing, pack
 from lycosa.cluster.letters import HostArray, Integers
 from lycosa.cluster.members import Member
+from lycosa.cluster.packing import pack
+from lycosa.frontier.crossing import Crossing
 from lycosa.lab import Axis, Bar, Experiment, Line, Lines, Mark, Run
 from lycosa.lab.host_names import Hosts, make_hosts
 from lycosa.web.url import bucket_of
