@@ -185,6 +185,15 @@ class Engine:
         self._plan_pump()
         return True
 
+    def fail(self, error: Exception) -> None:
+        """Ends the crawl at once: what is in flight is cancelled, nothing more is committed, `run` raises the error."""
+        self._failed(error)
+
+    @property
+    def scope_seeds(self) -> list[Url]:
+        """The URLs whose hosts, folders or domains are the scope; it only grows."""
+        return self._shard.scope_seeds
+
     def wake(self) -> None:
         """Something has changed outside: there may be more to do."""
         self._plan_pump()
