@@ -12,6 +12,7 @@ from lycosa.cli.beginning import INTERRUPTED
 from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
 
 if TYPE_CHECKING:
+    from lycosa.cli.progress import ProgressView
     from lycosa.engine.crawl import Crawl
     from lycosa.engine.stats import CrawlStats
 
@@ -82,6 +83,8 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
     from lycosa.engine.crawl import Crawl
 
     view = view_on(sys.stderr, quiet=order.quiet)
+    if order.settings.workers:
+        return await _crawl_with_workers(order, view)
     async with Crawl(into=order.into, settings=order.settings) as crawl:
         _calm_collector()
         _return_large_blocks()
@@ -95,6 +98,26 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
             shower.cancel()
             view.close()
     return stats, crawl.engine.stopped_by
+
+
+async def _crawl_with_workers(order: CrawlOrder, view: "ProgressView") -> tuple["CrawlStats", str]:
+    import asyncio
+    import signal
+
+    from lycosa.cluster import local
+
+    def on_start(cluster: local.LocalCluster) -> None:
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(signum, cluster.stop, "interrupted")
+
+    try:
+        return await local.crawl(order.into, order.settings, show=view.show, tell=_tell_trouble, on_start=on_start)
+    finally:
+        view.close()
+
+
+def _tell_trouble(words: str) -> None:
+    print(f"lycosa: {words}", file=sys.stderr)
 
 
 def _calm_collector() -> None:

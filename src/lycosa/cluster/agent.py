@@ -32,6 +32,7 @@ CALL_S = 10.0  # a call that takes longer has failed: a cut line answers never
 AGAIN_S = 0.5  # after a call that failed
 LOCK_PATIENCE_S = 20.0  # a killed process holds its folder a moment longer
 NO_CAP = 1 << 62
+WARCS_A_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
 
 
 class Peers(Protocol):
@@ -57,6 +58,7 @@ class Agent:
         self.name, self.incarnation = enrolment.name, enrolment.incarnation
         self.settings = shard_settings(enrolment.settings)
         self.folder = Path(enrolment.folder)
+        self._warc_first = enrolment.number * WARCS_A_SHARD
         self._table, self._known = enrolment.table, dict(enrolment.members)
         self._peers, self._coordination, self._parts = peers, coordination, parts
         self._now: Callable[[], float] = parts.get("now") or time.monotonic
@@ -102,7 +104,9 @@ class Agent:
         deadline = time.monotonic() + LOCK_PATIENCE_S
         while True:
             try:
-                return Collection.create(self.folder, warc_info=info, warc_bytes=self.settings.warc_bytes)
+                return Collection.create(
+                    self.folder, warc_info=info, warc_bytes=self.settings.warc_bytes, warc_first=self._warc_first
+                )
             except LycosaError as error:
                 if "in use" not in str(error) or time.monotonic() > deadline:
                     raise

@@ -17,13 +17,13 @@ from lycosa.cluster.assignment import Scheme, Table, table
 from lycosa.cluster.members import Member
 from lycosa.cluster.quiet import Quiet
 from lycosa.cluster.reports import Enrolment, Orders, Report
-from lycosa.cluster.totals import joined
 from lycosa.engine.stats import CrawlStats
+from lycosa.engine.totals import joined
 from lycosa.errors import StoreError
 from lycosa.settings import CrawlSettings
+from lycosa.store.joined import SHARDED, SHARDS
 
-FILE = "cluster.json"
-SHARDS = "shards"
+FILE = SHARDED
 
 
 class Kept(msgspec.Struct):
@@ -87,7 +87,9 @@ class Coordinator:
         self._quiet.forget()
         self._heard[name] = self._now()
         folder = str(self.folder / SHARDS / name)
-        return Enrolment(name, self._kept.incarnation, self.table, self.settings, folder, dict(self._incarnations))
+        number = next(member.number for member in self._kept.members if member.name == name)
+        known = dict(self._incarnations)
+        return Enrolment(name, self._kept.incarnation, self.table, self.settings, folder, known, number)
 
     def silent_s(self, name: str) -> float:
         """Seconds since a member was started or heard last; for ever if it never was."""
@@ -195,8 +197,3 @@ def save(folder: Path, kept: Kept) -> None:
         new.replace(folder / FILE)
     except OSError as error:
         raise StoreError(f"{folder / FILE} cannot be written: {error.strerror}") from error
-
-
-def is_sharded(folder: Path) -> bool:
-    """Is this the folder of a collection of several shards?"""
-    return (folder / FILE).is_file()

@@ -1,4 +1,4 @@
-"""What agents and the coordinator say to each other, twice a second: how it goes, and what is in force. Records only."""
+"""What agents and the coordinator say to each other, twice a second: how it goes, what is in force. Records only."""
 
 import msgspec
 
@@ -16,6 +16,7 @@ class Enrolment(msgspec.Struct, frozen=True):
     settings: CrawlSettings
     folder: str
     members: dict[str, int] = {}
+    number: int = 0
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
