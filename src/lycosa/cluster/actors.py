@@ -22,6 +22,7 @@ from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import START, Message, Reply, Word
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.engine.inbox import Inbox
+from lycosa.engine.process import calm_collector, return_large_blocks
 from lycosa.engine.stats import CrawlStats
 from lycosa.errors import ClusterError, LycosaError, StoreError
 from lycosa.settings import CrawlSettings
@@ -91,6 +92,8 @@ class ShardProcess:
     async def start(self, enrolment: Enrolment) -> None:
         lines = RayLines(self._crawl, is_direct=self._is_direct)
         self._agent = Agent(enrolment, lines, lines)
+        calm_collector()
+        return_large_blocks()
         self._task = asyncio.get_running_loop().create_task(self._run(self._agent))
 
     async def _run(self, agent: Agent) -> None:

@@ -8,6 +8,8 @@ import importlib.util
 import logging
 import os
 import secrets
+import shutil
+import tempfile
 
 from lycosa.errors import ClusterError, MissingExtra
 
@@ -24,6 +26,8 @@ ENVIRONMENT = {
     "RAY_health_check_timeout_ms": "1000",
     "RAY_health_check_failure_threshold": "3",
 }
+
+_folder = ""  # of Ray's sockets and logs, for as long as it runs
 
 
 def require_ray(what: str) -> None:
@@ -44,6 +48,8 @@ def start_local(workers: int) -> None:
     prepare_environment()
     import ray
 
+    global _folder
+    _folder = tempfile.mkdtemp(prefix="lycosa-ray-")
     try:
         ray.init(
             address="local",
@@ -53,6 +59,7 @@ def start_local(workers: int) -> None:
             object_store_memory=OBJECT_STORE_BYTES,
             _node_ip_address=LOOPBACK,
             namespace="lycosa",
+            _temp_dir=_folder,
             log_to_driver=False,
             configure_logging=True,
             logging_level=logging.ERROR,
@@ -65,6 +72,7 @@ def stop_local() -> None:
     import ray
 
     ray.shutdown()
+    shutil.rmtree(_folder, ignore_errors=True)
 
 
 def _first_line(error: Exception) -> str:
