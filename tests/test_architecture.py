@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": {"errors", "records"},
     "testing": {"records", "web", "mapping", "fetch", "frontier"},
     "simweb": {"errors", "records"},
-    "lab": {"__init__", "errors", "records", "simweb", "frontier", "graph", "engine"},
+    "lab": {"__init__", "errors", "records", "web", "simweb", "frontier", "graph", "engine", "cluster"},
     "augment": {"web"},
     "settings": {"errors"},
     "graph": {"errors", "records", "store"},
@@ -37,7 +37,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "graph",
         "search",
     },
-    "cli": {"__init__", "errors", "records", "settings", "web", "augment", "engine", "search", "simweb", "lab"},
+    "cluster": {"__init__", "errors", "records", "settings", "web", "frontier", "store", "mapping", "fetch", "engine"},
+    "cli": {"__init__", "errors", "records", "settings", "web", "augment", "engine", "search", "cluster", "simweb", "lab"},
     "__main__": {"cli"},
 }
 

@@ -12,6 +12,7 @@ from lycosa.cli.beginning import INTERRUPTED
 from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
 
 if TYPE_CHECKING:
+    from lycosa.cli.progress import ProgressView
     from lycosa.engine.crawl import Crawl
     from lycosa.engine.stats import CrawlStats
 
@@ -24,9 +25,6 @@ HINTS = {
     "no-such-host": "check how the host is spelled",
     "protocol": "what answers there is no web server",
 }
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
-LARGE_BLOCK_BYTES = 512 << 10  # below RocksDB's 1 MB blocks, above the buffers that come and go with every page
-HEAP_SPARE_BYTES = 4 << 20
 
 
 def register(app: typer.Typer) -> None:
@@ -80,11 +78,14 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
 
     from lycosa.cli.progress import view_on
     from lycosa.engine.crawl import Crawl
+    from lycosa.engine.process import calm_collector, return_large_blocks
 
     view = view_on(sys.stderr, quiet=order.quiet)
+    if order.settings.workers:
+        return await _crawl_with_workers(order, view)
     async with Crawl(into=order.into, settings=order.settings) as crawl:
-        _calm_collector()
-        _return_large_blocks()
+        calm_collector()
+        return_large_blocks()
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, crawl.stop, "interrupted")
@@ -97,23 +98,24 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
     return stats, crawl.engine.stopped_by
 
 
-def _calm_collector() -> None:
-    """What is there now stays: the collector need not look at it again."""
-    import gc
+async def _crawl_with_workers(order: CrawlOrder, view: "ProgressView") -> tuple["CrawlStats", str]:
+    import asyncio
+    import signal
 
-    gc.freeze()
+    from lycosa.cluster import local
+
+    def on_start(cluster: local.LocalCluster) -> None:
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(signum, cluster.stop, "interrupted")
+
+    try:
+        return await local.crawl(order.into, order.settings, show=view.show, tell=_tell_trouble, on_start=on_start)
+    finally:
+        view.close()
 
 
-def _return_large_blocks() -> None:
-    """Large blocks, such as those of memtables, go back to the kernel when they are freed. By itself glibc soon keeps
-    blocks of up to 32 MB on its heap, where small ones settle in the gaps and hold them (docs/decisions/0007)."""
-    import contextlib
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):  # another C library: it has its own ways
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
-        mallopt(M_TRIM_THRESHOLD, HEAP_SPARE_BYTES)
+def _tell_trouble(words: str) -> None:
+    print(f"lycosa: {words}", file=sys.stderr)
 
 
 async def _show(crawl: "Crawl", show: "object") -> None:

@@ -163,7 +163,14 @@ class Budgets:
         here = domain_of(host.host)
         self._domain_named(here).fetched()
         self._changed.add(here)
-        for there in {domain_of(url.host) for url in new} - {here}:
+        self.linked(host.host, new)
+
+    def linked(self, source: str, new: Sequence[Url]) -> None:
+        """A page of the host `source` led to new URLs; each domain counts where it belongs."""
+        if self._domains is None:
+            return
+        here, owns = domain_of(source), self._shard.frontier.owns
+        for there in {domain_of(url.host) for url in new if owns(url.host)} - {here}:
             self._domain_named(there).linked_from(here)
             self._changed.add(there)
 

@@ -18,6 +18,7 @@ from lycosa.engine.inbox import Inbox
 from lycosa.engine.limits import Limits
 from lycosa.engine.linker import Linker
 from lycosa.engine.outcomes import Outcomes
+from lycosa.engine.outside import take_in
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Sifter, filters_of
 from lycosa.engine.shard import Shard
@@ -27,6 +28,7 @@ from lycosa.engine.whereabouts import Whereabouts
 from lycosa.errors import StoreError
 from lycosa.fetch.downloader import Watchable
 from lycosa.fetch.headers import request_fields, user_agent
+from lycosa.frontier.crossing import Crossing
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.politeness import Group
@@ -61,10 +63,16 @@ class Engine:
         self._unix_offset = began_unix - began
         self.counters = Counters(load(collection.state, Totals))
         self.committer = Committer(collection, syncs=settings.durability == "power")
-        self._whereabouts = Whereabouts(settings, parts, now=self.now, now_unix=self.now_unix, on_news=self._on_located)
+        self._whereabouts = Whereabouts(settings, parts, now=self.now, now_unix=self.now_unix, on_news=self.located)
         start = Start(began, began_unix, is_restart=is_restart)
+        self._outside = parts.outside
         self.frontier = Frontier(
-            collection.state, _pace(settings), start, locate=self._whereabouts.locate, policy=parts.policy
+            collection.state,
+            _pace(settings),
+            start,
+            locate=self._whereabouts.locate,
+            policy=parts.policy,
+            elsewhere=parts.outside,
         )
         totals = self.counters.totals
         self.frontier.known, self.frontier.queued, self.frontier.shelf.count = totals.known, totals.queued, totals.hosts
@@ -84,7 +92,7 @@ class Engine:
         self.seeds = [url for seed in settings.seeds if (url := parse(seed))]
         filters = [*filters_of(settings, self.seeds), *parts.filters]
         self.linker = Linker(collection)
-        shard = Shard(
+        self._shard = shard = Shard(
             collection,
             settings,
             self.frontier,
@@ -99,7 +107,7 @@ class Engine:
             self.now_unix,
         )
         self.outcomes = Outcomes(shard, parts)
-        self._limits = Limits(settings, self.counters, lambda: self.now() - began)
+        self._limits = Limits(settings, self.counters, lambda: self.now() - began, parts.outside)
         self._teller = Teller(shard, self._limits, began=began)
         self._in_flight: dict[int, Lease] = {}
         self._pump_handle: asyncio.Handle | None = None
@@ -129,7 +137,7 @@ class Engine:
             self._take_in_losses()
             if pages := self.linker.catch_up():
                 self.events.write("links-caught-up", pages=pages)
-            self.add(self.seeds)
+            self.add([seed for seed in self.seeds if self.frontier.owns(seed.host)])
             self.add(self._inbox.take())
             self.frontier.load(self.now())
             ticker = self._loop.create_task(self._tick())
@@ -174,6 +182,27 @@ class Engine:
         self._plan_pump()
         return new
 
+    def receive(self, crossings: Sequence[Crossing]) -> bool:
+        """Takes in what other shards found; False while the disk refuses: then they must be sent again."""
+        if self.committer.has_failed or self._failure is not None:
+            return False
+        take_in(self._shard, self.outcomes, crossings, now=self.now())
+        self._plan_pump()
+        return True
+
+    def fail(self, error: Exception) -> None:
+        """Ends the crawl at once: what is in flight is cancelled, nothing more is committed, `run` raises the error."""
+        self._failed(error)
+
+    @property
+    def scope_seeds(self) -> list[Url]:
+        """The URLs whose hosts, folders or domains are the scope; it only grows."""
+        return self._shard.scope_seeds
+
+    def wake(self) -> None:
+        """Something has changed outside: there may be more to do."""
+        self._plan_pump()
+
     async def _wind_down(self) -> None:
         deadline = self.now() + STOP_GRACE_S
         while self._in_flight and self.now() < deadline:
@@ -204,8 +233,13 @@ class Engine:
                 self._check_end()
                 self._plan_pump()
 
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is queued, and nothing waits to be committed."""
+        return self.frontier.queued <= 0 and not self.committer.waiting
+
     def _check_end(self) -> None:
-        is_done = self.frontier.queued <= 0 and not self.committer.waiting
+        is_done = self.is_idle and (self._outside is None or self._outside.may_end())
         if (not self._in_flight and (self._stopping or is_done or self._failure)) or self._stopping:
             self._finished.set()
 
@@ -302,7 +336,8 @@ class Engine:
                 self.outcomes.early.arriving(lease, response)
             self._plan_pump()
 
-    def _on_located(self, names: list[str]) -> None:
+    def located(self, names: list[str]) -> None:
+        """It is known now where these hosts live, and whether they may be asked there."""
         for name in names:
             self.frontier.named(name, self.now())
         self._plan_pump()
@@ -356,6 +391,8 @@ class Engine:
         self.frontier.committed(self.now())
         self.outcomes.committed()
         self.linker.committed()
+        if self._outside is not None:
+            self._outside.committed()
         self._inbox.settle()
         self.committer.announce_all()
         self.events.flush()
@@ -370,6 +407,8 @@ class Engine:
         self.frontier.write_hosts()
         self.linker.write(batch)
         batch.put(*self._teller.row())
+        if self._outside is not None:
+            self._outside.write(batch)
 
     def _take_in_losses(self) -> None:
         """After a power loss: the pages whose records are not whole are queued again."""

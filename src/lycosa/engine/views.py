@@ -13,12 +13,13 @@ from lycosa.engine.counters import load
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import filters_of
 from lycosa.engine.stats import CrawlStats
+from lycosa.engine.totals import joined
 from lycosa.frontier.domains import domain_key, unpack_domain
 from lycosa.frontier.pattern import fold
 from lycosa.frontier.rows import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
-from lycosa.store import Collection
+from lycosa.store import Collection, JoinedCollection
 from lycosa.web.domain import domain_of
 from lycosa.web.url import Url, from_key, parse, url_key
 
@@ -166,4 +167,6 @@ def open_to_read(path: Path) -> Collection:
 
 def stats_of(collection: Collection) -> CrawlStats:
     """The counts of a collection, as far as they are committed."""
+    if isinstance(collection, JoinedCollection):
+        return joined([load(shard.state, CrawlStats) for shard in collection.shards])
     return load(collection.state, CrawlStats)

@@ -13,6 +13,7 @@ from itertools import count, repeat
 
 import msgspec
 
+from lycosa.frontier.crossing import Elsewhere, keep_own, vouch_own
 from lycosa.frontier.hosts import LAST_OFFER, Host, Place, RobotsJob
 from lycosa.frontier.lease import FrontierStats, Lease, Pace, Watcher
 from lycosa.frontier.policies import BREADTH
@@ -57,7 +58,9 @@ class Frontier:
         locate: Callable[[Host], Mapped | None],
         policy: Policy = BREADTH,
         room: int = FRONT_MOST,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
+        self._elsewhere = elsewhere
         self._most_room = room
         self._rows, self.pace, self._locate, self.policy = rows, pace, locate, policy
         restarted_at = start.now if start.is_restart else None
@@ -99,11 +102,18 @@ class Frontier:
         now: float,
         origin: Origin = Origin.LINK,
         credits: Iterable[float] | None = None,
+        source: str = "",
     ) -> list[Url]:
         """Takes in those of the URLs that are not known yet, and returns them. A wish revives a host given up.
 
         `credits`: what speaks for each of them, where the policy ranks; it counts for those that are known, too.
+        `source` is the host of the page they are on. URLs of other shards are sent there, and returned if that is new.
         """
+        sent: list[Url] = []
+        if self._elsewhere is not None:
+            urls, credits, sent = keep_own(
+                self._elsewhere, urls, credits, depth=depth, kind=kind, hops=hops, origin=origin, source=source
+            )
         pending, is_wish = self._pending, origin is Origin.WISH
         worth = list(zip(urls, credits, strict=True)) if credits is not None else None
         asked = [
@@ -132,7 +142,11 @@ class Frontier:
         if worth is not None:
             taken = {url.href for url in new}
             self.vouch({url.href: credit for url, credit in worth if credit and url.href not in taken}, now)
-        return new
+        return new + sent if sent else new
+
+    def owns(self, host: str) -> bool:
+        """Does a host belong to this shard?"""
+        return self._elsewhere is None or self._elsewhere.owns(host)
 
     def _enqueue(
         self,
@@ -195,6 +209,8 @@ class Frontier:
         ranking = self.policy.ranking
         if ranking is None or not evidence:
             return
+        if self._elsewhere is not None:
+            evidence = vouch_own(self._elsewhere, evidence)
         keys = [url_key(href) for href in evidence]
         touched: dict[bytes, Host] = {}
         for key, more, packed in zip(keys, evidence.values(), self._rows.get_many(Family.URL, keys), strict=True):

@@ -191,7 +191,25 @@ class Keeping(_Group):
     ] = False
 
 
-class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Named):
+class Many(_Group):
+    title: ClassVar[str] = "How many do it"
+
+    workers: Annotated[
+        int, _by(v.whole(0, 10_000)), _says("Processes, each with its share of the hosts; 0: this one alone.")
+    ] = 0
+    assignment: Annotated[
+        Literal["rendezvous", "letter-sum", "two-level"],
+        _by(v.one_of("rendezvous", "letter-sum", "two-level")),
+        _says("Who gets which host: rendezvous keeps a domain together and moves little."),
+    ] = "rendezvous"
+    exchange: Annotated[
+        Literal["direct", "coordinator"],
+        _by(v.one_of("direct", "coordinator")),
+        _says("How URLs travel to their owner: straight, or through the coordinator."),
+    ] = "direct"
+
+
+class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Many, Named):
     """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
 
     model_config = ConfigDict(defer_build=False)
@@ -213,7 +231,7 @@ class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Named):
         return f"{name} (+{self.contact})" if self.contact else name
 
 
-GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Manners, Network, Keeping, Named)
+GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Manners, Network, Keeping, Many, Named)
 
 
 def sentence(error: ValidationError, spelled: Callable[[str], str] = str) -> str:

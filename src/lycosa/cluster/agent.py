@@ -1,0 +1,272 @@
+"""An agent: one shard's engine, open to the other shards (M2). It sends what is theirs, takes what is its own, beats.
+
+Everything runs on the event loop of the engine. Without a beat that was answered in the last `LEASE_S` it asks nobody
+any more: someone else may own its hosts by then. Knows nothing of Ray: `Peers` and `Coordination` are how it speaks.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from lycosa import __version__
+from lycosa.cluster.arrivals import Arrivals
+from lycosa.cluster.messages import Message, Reply, Word
+from lycosa.cluster.outbox import Outbox
+from lycosa.cluster.reports import Enrolment, Orders, Report
+from lycosa.engine.engine import Engine
+from lycosa.engine.parts import usual_parts
+from lycosa.engine.stats import CrawlStats
+from lycosa.errors import ClusterError, LycosaError
+from lycosa.frontier.crossing import Crossing
+from lycosa.settings import CrawlSettings
+from lycosa.settings.toml import to_toml
+from lycosa.store import Batch, Collection, is_collection
+from lycosa.web.url import split
+
+BEAT_S = 0.5
+LEASE_S = 15.0
+CALL_S = 10.0  # a call that takes longer has failed: a cut line answers never
+AGAIN_S = 0.5  # after a call that failed
+LOCK_PATIENCE_S = 20.0  # a killed process holds its folder a moment longer
+NO_CAP = 1 << 62
+WARCS_A_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
+
+
+class Peers(Protocol):
+    """How an agent speaks to others."""
+
+    async def tell(self, receiver: str, message: Message) -> Reply:
+        """Hands a message over; ClusterError if that was not to be."""
+        ...
+
+
+class Coordination(Protocol):
+    """How an agent speaks to the coordinator."""
+
+    async def beat(self, report: Report) -> Orders:
+        """Reports; ClusterError if nobody answers."""
+        ...
+
+
+class Agent:
+    """The agent of one shard. `run` goes on until the crawl is over, stopped, or the agent is void."""
+
+    def __init__(self, enrolment: Enrolment, peers: Peers, coordination: Coordination, **parts: Any) -> None:
+        self.name, self.incarnation = enrolment.name, enrolment.incarnation
+        self.settings = shard_settings(enrolment.settings)
+        self.folder = Path(enrolment.folder)
+        self._warc_first = enrolment.number * WARCS_A_SHARD
+        self._table, self._known = enrolment.table, dict(enrolment.members)
+        self._peers, self._coordination, self._parts = peers, coordination, parts
+        self._now: Callable[[], float] = parts.get("now") or time.monotonic
+        self._cap = NO_CAP if enrolment.settings.pages is None else 0
+        self._is_over = False
+        self._lease_until = self._now() + LEASE_S
+        self._telling: dict[str, asyncio.Task[None]] = {}
+        self._commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._received = 0
+        self._scope_told: int = 0
+        self.engine: Engine | None = None
+
+    def __repr__(self) -> str:
+        return f"<Agent {self.name}/{self.incarnation} epoch={self._table.epoch} {self.engine!r}>"
+
+    # the life of an agent
+
+    async def run(self) -> CrawlStats:
+        """Crawls; raises what ended it, if that was not meant."""
+        is_restart = is_collection(self.folder)
+        collection = await self._open()
+        try:
+            collection.save_settings(to_toml(self.settings))
+            self.outbox = Outbox(collection.state, self.name, self.incarnation, self._table)
+            self.arrivals = Arrivals(collection.state)
+            parts = usual_parts(self.settings, outside=self, **self._parts)
+            engine = self.engine = Engine(collection, self.settings, parts, is_restart=is_restart)
+            self._scope_told = len(engine.scope_seeds)
+            self._take_back()
+            beats = asyncio.get_running_loop().create_task(self._beats(engine))
+            try:
+                stats = await engine.run()
+            finally:
+                await _cancelled([beats, *self._telling.values()])
+            await self._last_beat(engine)
+            return stats
+        finally:
+            self.engine = None
+            collection.close()
+
+    async def _open(self) -> Collection:
+        info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
+        deadline = time.monotonic() + LOCK_PATIENCE_S
+        while True:
+            try:
+                return Collection.create(
+                    self.folder, warc_info=info, warc_bytes=self.settings.warc_bytes, warc_first=self._warc_first
+                )
+            except LycosaError as error:
+                if "in use" not in str(error) or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(AGAIN_S)
+
+    # what the engine asks (`engine.outside.Outside`)
+
+    def owns(self, host: str) -> bool:
+        return self._table.owner(host) == self.name
+
+    def send(self, crossings: Sequence[Crossing]) -> list[Crossing]:
+        return self.outbox.send(crossings)
+
+    def may_ask(self, pages: int) -> bool:
+        return pages < self._cap and self._now() < self._lease_until
+
+    def may_visit(self, address: str, host: str) -> bool:
+        return True
+
+    def may_end(self) -> bool:
+        return self._is_over
+
+    def write(self, batch: Batch) -> None:
+        self.outbox.write(batch)
+        self.arrivals.write(batch)
+
+    def committed(self) -> None:
+        self.outbox.committed()
+        self.arrivals.committed()
+        commit, self._commit = self._commit, asyncio.get_running_loop().create_future()
+        commit.set_result(None)
+        self._tell_all()
+
+    # the exchange
+
+    async def take(self, message: Message) -> Reply:
+        """URLs from another shard; answered when they are on disk."""
+        if self.engine is None:
+            return Reply(Word.BUSY, (0, 0), (0, 0))
+        if message.epoch != self._table.epoch:
+            return self.arrivals.reply(message.sender, Word.EPOCH)
+        crossings = self.arrivals.open(message)
+        if crossings is None:
+            return self.arrivals.reply(message.sender, Word.GAP)
+        if not self.engine.receive(crossings):
+            return self.arrivals.reply(message.sender, Word.BUSY)
+        self.arrivals.note(message)
+        self._received += len(message.rows)
+        try:
+            await asyncio.wait_for(asyncio.shield(self._commit), CALL_S / 2)
+        except TimeoutError:
+            return self.arrivals.reply(message.sender, Word.BUSY)
+        return self.arrivals.reply(message.sender, Word.TAKEN)
+
+    def _tell_all(self) -> None:
+        for receiver in self.outbox.receivers():
+            if receiver not in self._telling:
+                task = asyncio.get_running_loop().create_task(self._tell(receiver))
+                self._telling[receiver] = task
+
+    async def _tell(self, receiver: str) -> None:
+        """Sends to one receiver, a message at a time, until there is nothing left or it does not take them."""
+        try:
+            while (message := self.outbox.next(receiver)) is not None:
+                try:
+                    reply = await self._peers.tell(receiver, message)
+                except ClusterError:
+                    await asyncio.sleep(AGAIN_S)
+                    return
+                self.outbox.answered(receiver, message, reply)
+                if reply.word not in (Word.TAKEN, Word.GAP):
+                    await asyncio.sleep(AGAIN_S)
+                    return
+        finally:
+            del self._telling[receiver]
+
+    # beats
+
+    async def _beats(self, engine: Engine) -> None:
+        try:
+            while True:
+                await self._beat(engine)
+                await asyncio.sleep(BEAT_S)
+        except Exception as error:  # an agent that cannot beat is of no use: it ends, and says why
+            engine.fail(error)
+
+    async def _beat(self, engine: Engine) -> None:
+        asked = self._now()
+        try:
+            orders = await self._coordination.beat(self._report(engine))
+        except ClusterError:
+            return
+        if orders.is_void:
+            self._lease_until = 0.0
+            engine.fail(ClusterError(f"shard {self.name} has been taken over: incarnation {self.incarnation} is void"))
+            return
+        self._lease_until = asked + LEASE_S
+        self._obey(engine, orders)
+
+    def _obey(self, engine: Engine, orders: Orders) -> None:
+        self._cap = NO_CAP if orders.cap is None else orders.cap
+        for name, incarnation in orders.members.items():
+            if self._known.get(name, incarnation) != incarnation:
+                self.outbox.restarted(name)
+            self._known[name] = incarnation
+        if orders.widened:
+            engine.outcomes.widen([split(href) for href in orders.widened])
+        if orders.table is not None and orders.table.epoch > self._table.epoch:
+            self._table = orders.table
+            self.outbox.route(orders.table)
+            self._take_back()
+        if orders.stop and not engine.stopped_by:
+            engine.stop(orders.stop)
+        self._is_over = orders.is_over
+        self._tell_all()
+        engine.wake()
+
+    def _take_back(self) -> None:
+        """What was kept for others and is this shard's own by now."""
+        own = self.outbox.take_back()
+        if own and self.engine is not None:
+            self.engine.receive(own)
+
+    def _report(self, engine: Engine, *, ended: str = "") -> Report:
+        stats = engine.stats()
+        pages = stats.pages + stats.in_flight
+        has_rest = stats.in_flight or not engine.is_idle
+        if not has_rest and self._cap < NO_CAP:
+            self._cap = pages  # what it does not need is there for others
+        widened = engine.scope_seeds[self._scope_told :]
+        self._scope_told = len(engine.scope_seeds)
+        return Report(
+            name=self.name,
+            incarnation=self.incarnation,
+            epoch=self._table.epoch,
+            stats=stats,
+            is_idle=not has_rest and not self.outbox.waiting,
+            activity=engine.counters.run_requests + self._received + self.outbox.messages_sent + stats.known,
+            pages=pages,
+            cap=min(self._cap, NO_CAP),
+            widened=tuple(url.href for url in widened),
+            ended=ended,
+            sent_urls=self.outbox.urls_sent,
+            sent_bytes=self.outbox.bytes_sent,
+            sent_messages=self.outbox.messages_sent,
+        )
+
+    async def _last_beat(self, engine: Engine) -> None:
+        with contextlib.suppress(ClusterError):
+            await self._coordination.beat(self._report(engine, ended=engine.stopped_by or "over"))
+
+
+def shard_settings(settings: CrawlSettings) -> CrawlSettings:
+    """The settings of one shard: limits over the whole are the coordinator's to watch."""
+    return settings.model_copy(update={"pages": None, "bytes": None, "time_s": None})
+
+
+async def _cancelled(tasks: Sequence["asyncio.Task[Any]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,199 @@
+"""The coordinator (M1, H2, Y1): who is a member, who owns what, whether a limit is reached, whether the crawl is over.
+
+It is told by beats and answers with orders; it never asks. What has to survive it is in one small file, replaced whole:
+members, epoch, and the last incarnation given. Everything else it hears again within a beat of each agent. Knows
+nothing of Ray.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from lycosa.cluster.allowance import Allowance
+from lycosa.cluster.assignment import Scheme, Table, table
+from lycosa.cluster.members import Member
+from lycosa.cluster.quiet import Quiet
+from lycosa.cluster.reports import Enrolment, Orders, Report
+from lycosa.engine.stats import CrawlStats
+from lycosa.engine.totals import joined
+from lycosa.errors import StoreError
+from lycosa.settings import CrawlSettings
+from lycosa.store.joined import SHARDED, SHARDS
+
+FILE = SHARDED
+
+
+class Kept(msgspec.Struct):
+    """What survives the coordinator. `number` is the last given to a member, `incarnation` the last of a start."""
+
+    epoch: int = 0
+    number: int = 0
+    incarnation: int = 0
+    scheme: Scheme = Scheme.RENDEZVOUS
+    members: list[Member] = []
+    widened: list[str] = []
+
+
+class Coordinator:
+    """The coordinator of the collection at `folder`."""
+
+    def __init__(
+        self, folder: Path, settings: CrawlSettings, *, now: Callable[[], float] = time.monotonic, seconds: float = 0.0
+    ) -> None:
+        self.folder, self.settings, self._now = folder, settings, now
+        self._kept = load(folder)
+        self._table: Table | None = None
+        self._reports: dict[str, Report] = {}
+        self._heard: dict[str, float] = {}
+        self._incarnations: dict[str, int] = {}
+        self._quiet = Quiet()
+        self._allowance = Allowance(settings.pages) if settings.pages is not None else None
+        self._told_widened: dict[str, int] = {}
+        self._began, self._seconds_before = now(), seconds
+        self.is_over = False
+        self.stopping = ""
+
+    def __repr__(self) -> str:
+        return f"<Coordinator {self.folder} epoch={self._kept.epoch} members={len(self._kept.members)}>"
+
+    # members
+
+    @property
+    def names(self) -> list[str]:
+        return [member.name for member in self._kept.members]
+
+    @property
+    def table(self) -> Table:
+        if self._table is None or self._table.epoch != self._kept.epoch:
+            self._table = table(self._kept.epoch, self._kept.members, self._kept.scheme)
+        return self._table
+
+    def found(self, names: Iterable[str], *, scheme: Scheme = Scheme.RENDEZVOUS) -> None:
+        """Makes the first members of a collection that has none."""
+        for name in names:
+            self._kept.number += 1
+            self._kept.members.append(Member(name, self._kept.number))
+        self._kept.scheme, self._kept.epoch = scheme, self._kept.epoch + 1
+        self._keep()
+
+    def enrol(self, name: str) -> Enrolment:
+        """A member starts: it gets an incarnation that nobody had before, and everyone hears of it."""
+        self._kept.incarnation += 1
+        self._incarnations[name] = self._kept.incarnation
+        self._keep()
+        self._quiet.forget()
+        self._heard[name] = self._now()
+        folder = str(self.folder / SHARDS / name)
+        number = next(member.number for member in self._kept.members if member.name == name)
+        known = dict(self._incarnations)
+        return Enrolment(name, self._kept.incarnation, self.table, self.settings, folder, known, number)
+
+    def silent_s(self, name: str) -> float:
+        """Seconds since a member was started or heard last; for ever if it never was."""
+        return self._now() - self._heard.get(name, float("-inf"))
+
+    # beats
+
+    def beat(self, report: Report) -> Orders:
+        """An agent tells of itself and hears what is in force."""
+        name, known = report.name, self._incarnations.setdefault(report.name, report.incarnation)
+        if report.incarnation != known or name not in self.names:
+            return Orders(is_void=True)
+        self._heard[name] = self._now()
+        self._reports[name] = report
+        if report.widened:
+            self._widen(report.widened)
+        mark = (report.incarnation, report.activity) if report.is_idle else None
+        if not report.ended:
+            self._quiet.heard(name, mark, self.names)
+        self._judge()
+        return Orders(
+            table=self.table if report.epoch < self._kept.epoch else None,
+            stop=self.stopping,
+            is_over=self.is_over,
+            cap=self._cap(report),
+            widened=self._news_of_scope(name, report.incarnation),
+            members=dict(self._incarnations),
+        )
+
+    def _cap(self, report: Report) -> int | None:
+        if self._allowance is None:
+            return None
+        return self._allowance.beat(
+            report.name, used=report.pages, cap=report.cap, wants=not report.is_idle, members=self.names
+        )
+
+    def _judge(self) -> None:
+        """Is a limit reached, or everything done?"""
+        self.is_over = self.is_over or self._quiet.is_quiet(self.names)
+        if self.stopping or self.is_over:
+            return
+        s, reports = self.settings, self._reports.values()
+        if s.pages is not None and sum(report.stats.pages for report in reports) >= s.pages:
+            self.stopping = "pages"
+        elif s.bytes is not None and sum(report.stats.bytes for report in reports) >= s.bytes:
+            self.stopping = "bytes"
+        elif s.time_s is not None and self.seconds() >= s.time_s:
+            self.stopping = "time"
+
+    def _widen(self, hrefs: Iterable[str]) -> None:
+        new = [href for href in hrefs if href not in self._kept.widened]
+        if new:
+            self._kept.widened += new
+            self._keep()
+
+    def _news_of_scope(self, name: str, incarnation: int) -> tuple[str, ...]:
+        """What became part of the scope since this start of the agent was told last."""
+        key = f"{name}/{incarnation}"
+        told = self._told_widened.get(key, 0)
+        self._told_widened[key] = len(self._kept.widened)
+        return tuple(self._kept.widened[told:])
+
+    def stop(self, reason: str) -> None:
+        """Ends the crawl gently, with the next beat of everyone."""
+        self.stopping = self.stopping or reason
+
+    def seconds(self) -> float:
+        """Seconds that the collection has been crawled for, this run included."""
+        return self._seconds_before + self._now() - self._began
+
+    def stats(self) -> CrawlStats:
+        """The whole crawl, as far as it was told."""
+        return joined([report.stats for report in self._reports.values()], seconds=self.seconds())
+
+    def reports(self) -> list[Report]:
+        return [self._reports[name] for name in self.names if name in self._reports]
+
+    @property
+    def has_ended(self) -> bool:
+        """Has every member said that it came to its end?"""
+        return bool(self._reports) and all(name in self._reports and self._reports[name].ended for name in self.names)
+
+    def _keep(self) -> None:
+        save(self.folder, self._kept)
+
+
+def load(folder: Path) -> Kept:
+    """What an earlier coordinator kept, or nothing yet."""
+    try:
+        return msgspec.json.decode((folder / FILE).read_bytes(), type=Kept)
+    except FileNotFoundError:
+        return Kept()
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreError(f"{folder / FILE} cannot be read: {error}") from error
+
+
+def save(folder: Path, kept: Kept) -> None:
+    """Replaces the file as a whole; it is on the disk when this returns, since no incarnation may be given twice."""
+    new = folder / f"{FILE}.new"
+    try:
+        with new.open("wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(kept)))
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(folder / FILE)
+    except OSError as error:
+        raise StoreError(f"{folder / FILE} cannot be written: {error.strerror}") from error
