@@ -17,9 +17,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fetch": {"errors", "records", "mapping"},
     "frontier": {"records", "web"},
     "store": {"errors", "records"},
+    "change": {"records", "web"},
     "testing": {"records", "web", "mapping", "fetch", "frontier"},
     "simweb": {"errors", "records"},
-    "lab": {"__init__", "errors", "records", "web", "simweb", "frontier", "graph", "engine", "cluster"},
+    "lab": {"__init__", "errors", "records", "web", "simweb", "frontier", "graph", "engine", "cluster", "change"},
     "augment": {"web"},
     "settings": {"errors"},
     "graph": {"errors", "records", "store"},
@@ -36,9 +37,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "frontier",
         "graph",
         "search",
+        "change",
     },
     "cluster": {"__init__", "errors", "records", "settings", "web", "frontier", "store", "mapping", "fetch", "engine"},
-    "cli": {"__init__", "errors", "records", "settings", "web", "augment", "engine", "search", "cluster", "simweb", "lab"},
+    "cli": {"__init__", "errors", "records", "settings", "web", "augment", "engine", "search", "cluster", "simweb", "lab", "change"},
     "__main__": {"cli"},
 }
 
