@@ -40,7 +40,20 @@ MAY_IMPORT: dict[str, set[str]] = {
         "change",
     },
     "cluster": {"__init__", "errors", "records", "settings", "web", "frontier", "store", "mapping", "fetch", "engine"},
-    "cli": {"__init__", "errors", "records", "settings", "web", "augment", "engine", "search", "cluster", "simweb", "lab", "change"},
+    "cli": {
+        "__init__",
+        "errors",
+        "records",
+        "settings",
+        "web",
+        "augment",
+        "engine",
+        "search",
+        "cluster",
+        "simweb",
+        "lab",
+        "change",
+    },
     "__main__": {"cli"},
 }
 

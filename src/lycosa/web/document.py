@@ -39,8 +39,8 @@ class Document(msgspec.Struct, frozen=True):
     url: str
     media: Media
     charset: str
-    fingerprint: int
-    digest: bytes
+    fingerprint: int = 0
+    digest: bytes = b""
     content_language: str | None = None
 
 
