@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": {"errors", "records"},
     "testing": {"records", "web", "mapping", "fetch", "frontier"},
     "simweb": {"errors", "records"},
-    "lab": {"__init__", "errors", "records", "simweb", "frontier", "graph", "engine"},
+    "lab": {"__init__", "errors", "records", "web", "augment", "simweb", "frontier", "graph", "engine"},
     "augment": {"web"},
     "settings": {"errors"},
     "graph": {"errors", "records", "store"},
