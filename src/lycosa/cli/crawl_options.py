@@ -77,6 +77,13 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         ] = None,
         images: Annotated[bool | None, typer.Option("--images/--no-images", help="Images of pages too [no].")] = None,
         sitemaps: Annotated[bool | None, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps [yes].")] = None,
+        tables: Annotated[
+            str | None,
+            typer.Option(metavar="WORD", help="Read tables of links beside documents: off, auto or always [auto]."),
+        ] = None,
+        eager: Annotated[
+            bool | None, typer.Option("--eager/--no-eager", help="Take links while a slow document arrives [yes].")
+        ] = None,
         policy: Annotated[
             str | None,
             typer.Option(metavar="NAME", help="breadth, rank, pvalue, top-window or leaf-window goes first [breadth]."),

@@ -324,7 +324,7 @@ class Engine:
             headers=self._head_fields if lease.is_head else self._fields,
             body_limit_bytes=BODY_LIMITS[lease.kind],
             takes_any_type=not is_page,
-            ticket=ticket if is_page and not lease.is_head else 0,
+            ticket=ticket if lease.kind is Kind.PAGE and not lease.is_head else 0,
         )
         self.downloader.start(request, lambda response: self._on_response(lease, request, response))
 

@@ -38,6 +38,10 @@ class Known(IntEnum):
     HAS_NONE = 2
     LIES = 3
     TRYING = 4  # asked once, no answer yet; after a restart it counts as none
+    HAS_ALL = 5  # documents whose name has no ending have them, too
+
+
+_HAS = frozenset({Known.HAS, Known.HAS_ALL})
 
 
 MISSING = Claim("", None)
@@ -85,8 +89,7 @@ class Tables:
 
     def _may_have(self, document: Lease) -> bool:
         known = document.host.row.tables
-        # tried with what is likely a document: an address without an ending is often moved elsewhere
-        return known == Known.HAS or (known == Known.NOTHING and document.url.endswith(("/", ".html", ".htm")))
+        return known == Known.HAS_ALL or (known in (Known.HAS, Known.NOTHING) and _has_ending(document.url))
 
     def _beside(self, document: Lease) -> Lease | None:
         url = table.beside(document.url, tol.WORD)
@@ -102,9 +105,10 @@ class Tables:
     def hear(self, host: Host, response: Response) -> None:
         """The headers of a document: do they tell of a table?"""
         value = response.headers.get("link", "")
-        is_news = host.row.tables == Known.NOTHING and tol.REL in value
+        told = Known.HAS if _has_ending(response.url) else Known.HAS_ALL
+        is_news = host.row.tables in (Known.NOTHING, Known.HAS) and host.row.tables != told and tol.REL in value
         if is_news and any(tol.REL in link.rels for link in parse_links(value)):
-            self._know(host, Known.HAS)
+            self._know(host, told)
 
     def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         """The answer to a table."""
@@ -113,7 +117,8 @@ class Tables:
         found = self._read(document, response)
         shard.counters.totals.tables["read" if isinstance(found, tol.Tol) else found] += 1
         if isinstance(found, tol.Tol):
-            self._know(lease.host, Known.HAS)
+            if lease.host.row.tables not in _HAS:
+                self._know(lease.host, Known.HAS)
             self._claim(document, found, response)
         elif found != Refusal.OTHER_DOCUMENT:
             self._missed(document)
@@ -190,3 +195,9 @@ class Tables:
         if host.row.tables not in (known, Known.LIES):
             host.row.tables = known
             self._shard.frontier.shelf.touch(host)
+
+
+def _has_ending(url: str) -> bool:
+    """Is it likely a document? What has no ending is often moved elsewhere, and its table then is asked for in vain."""
+    name = url.partition("?")[0].rpartition("/")[2]
+    return not name or "." in name

@@ -81,7 +81,7 @@ class Kind(IntEnum):
     PAGE = 0
     SITEMAP = 1
     ROBOTS = 2  # never queued: robots.txt is asked for when a host needs it
-    TABLE = 3  # never queued: a table of links is asked for beside its document
+    TABLE = 4  # never queued: a table of links is asked for beside its document
 
 
 class Origin(IntEnum):

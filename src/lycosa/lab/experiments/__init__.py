@@ -11,4 +11,6 @@ BUILT_IN: dict[str, str] = {
     "policies": "lycosa.lab.experiments.policies:EXPERIMENT",
     "simweb": "lycosa.lab.experiments.simweb:EXPERIMENT",
     "tarantula": "lycosa.lab.experiments.tarantula:EXPERIMENT",
+    "tol": "lycosa.lab.experiments.tol:EXPERIMENT",
+    "tvi": "lycosa.lab.experiments.tvi:EXPERIMENT",
 }
