@@ -2,8 +2,8 @@
 
     python -m benchmarks.search_cost [--quick] [--runs 3]
 
-The time is that of the whole command, with the index complete at its end: names and ranks settled, every page found. The
-medians of the runs are compared. On a busy machine the clock says little: CPU seconds stand beside it, those of the
+The time is that of the whole command, with the index complete at its end: names and ranks settled, every page found.
+The medians of the runs are compared. On a busy machine the clock says little: CPU seconds stand beside it, those of the
 follower and its share of both cores included.
 """
 

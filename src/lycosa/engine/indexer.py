@@ -35,7 +35,7 @@ from lycosa.web.readable import Readable, readable
 from lycosa.web.url import from_key
 
 CONSUMER = "search"
-BATCH_PAGES = 2_000  # a commit: about a second of work
+BATCH_PAGES = 4_000  # a commit: a few seconds of work
 BUILD_PAGES = 10_000  # the same while an index is made, which answers nobody yet
 NAMES_AT_ONCE = 2_000
 MANY_PAGES = 2_000  # from here on they are read by processes on all cores
