@@ -4,6 +4,7 @@ A page whose document was known already has a record without a body: the body is
 that page has changed since, of whichever record has the same payload, for which the archive is read through once.
 """
 
+from base64 import b32encode
 from collections import OrderedDict
 
 from lycosa.engine.pages import PageRow, unpack_page
@@ -44,7 +45,7 @@ class Contents:
                 record = self._collection.record(place)
         except StoreError:
             return None  # after a power loss: the page is queued again
-        return _opened(record)
+        return opened(record)
 
     def _elsewhere(self, row: PageRow) -> Place | None:
         if row.original and (packed := self._collection.state.get(Family.PAGE, url_key(row.original))):
@@ -56,13 +57,11 @@ class Contents:
         return self._found.get(row.payload_sha1)
 
     def _look_for(self, payload_sha1: bytes) -> None:
-        from base64 import b32encode
-
         digest = f"sha1:{b32encode(payload_sha1).decode()}"
         self._found[payload_sha1] = None
         if len(self._found) > _KEPT_PLACES:
             self._found.popitem(last=False)
-        for number, path in enumerate(sorted((self._collection.path / "warc").glob("*.warc.gz")), 1):
+        for number, path in enumerate(sorted(self._collection.warc_folder.glob("*.warc.gz")), 1):
             with WarcReader(path) as records:
                 for record in records:
                     if record.type == "response" and record.header("WARC-Payload-Digest") == digest:
@@ -76,7 +75,8 @@ def _number_of(name: str, fallback: int) -> int:
     return int(digits) if digits.isdigit() else fallback
 
 
-def _opened(record: WarcRecord) -> tuple[Fields, bytes]:
+def opened(record: WarcRecord) -> tuple[Fields, bytes]:
+    """Header fields and body of a response."""
     head, body = record.http()
     fields = parse_fields(head)
     coding = fields.get("content-encoding", "")

@@ -1,6 +1,6 @@
 """The process that keeps the search index of a crawl up to date: `python -m lycosa.engine.follower DIR`.
 
-It reads the feed about once a second, takes in what was committed, and says on its standard output how many entries are
+It reads the feed every two seconds, takes in what was committed, and says on its standard output how many entries are
 left. The queue between the crawl and it is the feed, on disk: a crawl never waits for it, and whoever of the two is
 killed goes on from what is on disk. "end" on its standard input: take in the rest, settle names and ranks, and leave.
 An input that ends without it: the crawl is gone, leave after the commit under way.
@@ -18,7 +18,7 @@ from lycosa.errors import StoreError
 from lycosa.search.index import IndexInUse
 from lycosa.store import Collection
 
-EVERY_S = 1.0
+EVERY_S = 2.0  # fewer and larger commits are less to join
 SETTLE_S = 60.0  # at the least between two looks whether links have doubled
 NICE = 5  # the crawl goes first
 

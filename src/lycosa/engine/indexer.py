@@ -14,9 +14,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from lycosa.engine.contents import Contents
 from lycosa.engine.link_views import rank_pages
 from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.read_ahead import ReadAhead
 from lycosa.errors import StoreError
 from lycosa.graph.anchors import AnchorTexts
 from lycosa.graph.feed import FOLDER as FEED_FOLDER
@@ -28,13 +31,14 @@ from lycosa.search.index import Reader, Writer
 from lycosa.search.language import LANGUAGES
 from lycosa.store import Collection
 from lycosa.web.date import epoch_of
-from lycosa.web.readable import readable
+from lycosa.web.readable import Readable, readable
 from lycosa.web.url import from_key
 
 CONSUMER = "search"
-BATCH_PAGES = 2_000  # a commit: about a second of work
+BATCH_PAGES = 4_000  # a commit: a few seconds of work
 BUILD_PAGES = 10_000  # the same while an index is made, which answers nobody yet
 NAMES_AT_ONCE = 2_000
+MANY_PAGES = 2_000  # from here on they are read by processes on all cores
 
 Progress = Callable[[int, int], None]  # pages done, pages in all
 
@@ -70,6 +74,7 @@ class Indexer:
             self.writer.close()
             raise
         self.links_settled = 0
+        self._ahead: ReadAhead | None = None
 
     def __repr__(self) -> str:
         return f"<Indexer {self.writer!r} covered={self.covered}>"
@@ -103,12 +108,18 @@ class Indexer:
         covered, pages = last_told(self._state), 0
         cover(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
         numbers = (int.from_bytes(number) for number, _ in self._state.walk(Family.FILE))
-        while some := list(islice(numbers, BUILD_PAGES)):
-            self._take_in(some)
-            pages += len(some)
-            self.writer.commit(0, is_whole=False)
-            self._reader.refresh()
-            self._progress(pages, 0)
+        self._ahead = ReadAhead(self._collection.warc_folder) if covered >= MANY_PAGES else None
+        try:
+            while some := list(islice(numbers, BUILD_PAGES)):
+                self._take_in(some)
+                pages += len(some)
+                self.writer.commit(0, is_whole=False)
+                self._reader.refresh()
+                self._progress(pages, 0)
+        finally:
+            if self._ahead is not None:
+                self._ahead.close()
+                self._ahead = None
         self._commit(covered)
         return pages
 
@@ -191,29 +202,22 @@ class Indexer:
 
     def _add(self, members: Sequence[_Member]) -> None:
         anchors = AnchorTexts(LinkIndex.open(self._collection.path)).of([member.url for member in members])
-        for member, said in zip(members, anchors, strict=True):
-            for document in documents(self._found(member), called(said)):
+        for member, said, read in zip(members, anchors, self._read(members), strict=True):
+            found = found_of(member.number, member.cluster, member.url, member.row, read)
+            for document in documents(found, called(said)):
                 self.writer.add(document)
 
-    def _found(self, member: _Member) -> Found:
-        """What the index is told; of a page that the archive no longer has, what its row says."""
-        content = self._contents.read(member.row)
-        if content is None:
-            return found_of(member.number, member.cluster, member.url, member.row)
-        fields, body = content
-        read = readable(body, url=member.url, content_type=fields.get("content-type"))
-        found = found_of(member.number, member.cluster, member.url, member.row)
-        return Found(
-            found.file_num,
-            found.cluster,
-            found.url,
-            found.date_s,
-            found.essence,
-            found.language,
-            found.title or read.title,
-            read.headings,
-            read.text,
-        )
+    def _read(self, members: Sequence[_Member]) -> Iterator[Readable | None]:
+        """What is for reading in each; None where the archive no longer has it."""
+        plain = ((member.url, member.row.place) for member in members if member.row.place and not member.row.original)
+        ahead = self._ahead.map(plain) if self._ahead is not None else None
+        for member in members:
+            if ahead is not None and member.row.place and not member.row.original:
+                yield next(ahead)
+            elif (content := self._contents.read(member.row)) is None:
+                yield None
+            else:
+                yield readable(content[1], url=member.url, content_type=content[0].get("content-type"))
 
     # names and ranks
 
@@ -281,8 +285,12 @@ def is_searchable(row: PageRow) -> bool:
     return 200 <= row.status < 300 and row.is_page and not row.noindex
 
 
-def found_of(number: int, cluster: int, url: str, row: PageRow) -> Found:
-    return Found(number, cluster, url, date_of(row), row.essence, row.language, row.title)
+def found_of(number: int, cluster: int, url: str, row: PageRow, read: Readable | None = None) -> Found:
+    """What the index is told of a page; of one that the archive no longer has, what its row says."""
+    found = Found(number, cluster, url, date_of(row), row.essence, row.language, row.title)
+    if read is None:
+        return found
+    return replace(found, title=row.title or read.title, headings=read.headings, text=read.text)
 
 
 def date_of(row: PageRow) -> float:

@@ -24,7 +24,7 @@ from lycosa.search.finding import Hit, find
 from lycosa.search.index import IndexInUse, NoIndex, Reader, is_written, size_bytes
 from lycosa.search.language import LANGUAGES
 from lycosa.search.query import parse, terms
-from lycosa.search.snippet import Snippet, snippet
+from lycosa.search.snippet import Highlighter, Snippet
 from lycosa.search.weights import Weights
 from lycosa.web.readable import readable
 from lycosa.web.url import from_key
@@ -158,6 +158,13 @@ class SearchView:
         seconds = time.perf_counter() - began
         return Results(query, hits.total, seconds, offset, results, hits.is_exact, hits.is_loose, behind)
 
+    def find(self, query: str, *, most: int = 10, weights: Weights | None = None) -> list[str]:
+        """The URLs alone of what a query finds, without a look into the archive."""
+        ranks = self._ranks.mean_ranks
+        hits = find(self._reader, parse(query), ranks, weights=weights or Weights(), most=most).hits
+        keys = (key_of(self._collection.state, hit.file_num) for hit in hits)
+        return [from_key(key) for key in keys if key is not None]
+
     def _results(self, hits: Sequence[Hit], words: Sequence[str]) -> tuple[Result, ...]:
         numbers = [hit.file_num for hit in hits]
         about = {number: rest for number, *rest in self._reader.rows("page", numbers, "cluster", "speaks")}
@@ -166,19 +173,22 @@ class SearchView:
             if copy:
                 copies.setdefault(cluster, []).append(copy)
         found = []
+        marking: dict[int, Highlighter] = {}
         for hit in hits:
             cluster, speaks = about.get(hit.file_num, (0, len(LANGUAGES) - 1))
-            if result := self._result(hit, words, LANGUAGES[speaks], copies.get(cluster, [])):
+            if speaks not in marking:
+                marking[speaks] = Highlighter(words, LANGUAGES[speaks])
+            if result := self._result(hit, marking[speaks], copies.get(cluster, [])):
                 found.append(result)
         return tuple(found)
 
-    def _result(self, hit: Hit, words: Sequence[str], language: str, copies: list[int]) -> Result | None:
+    def _result(self, hit: Hit, marking: Highlighter, copies: list[int]) -> Result | None:
         key = key_of(self._collection.state, hit.file_num)
         packed = self._collection.state.get(Family.PAGE, key) if key else None
         if key is None or packed is None:
             return None  # gone since the state was read
         url, row = from_key(key), unpack_page(packed)
-        piece = self._snippet(url, row, words, language)
+        piece = self._snippet(url, row, marking)
         others = [
             from_key(other) for copy in sorted(copies)[:COPIES_SHOWN] if (other := key_of(self._collection.state, copy))
         ]
@@ -200,12 +210,12 @@ class SearchView:
             round(hit.rank, 4),
         )
 
-    def _snippet(self, url: str, row: PageRow, words: Sequence[str], language: str) -> Snippet:
+    def _snippet(self, url: str, row: PageRow, marking: Highlighter) -> Snippet:
         content = self._contents.read(row)
         if content is None:
             return Snippet("")
         fields, body = content
-        return snippet(readable(body, url=url, content_type=fields.get("content-type")).text, words, language)
+        return marking.snippet(readable(body, url=url, content_type=fields.get("content-type")).text)
 
 
 def _day(seconds: float) -> str:

@@ -32,9 +32,7 @@ class Compiler:
 
     def pages(self, node: Node) -> Query | None:
         """What the pages themselves must say; None where nothing can be found."""
-        weights = self._weights
-        fields = {"title": weights.title, "heads": weights.headings, "text": weights.text, "url": weights.url}
-        return _Target(self._reader, self._languages, fields, "page").compile(node)
+        return self._said().compile(node)
 
     def names(self, node: Node) -> Query | None:
         """What others must call them, with the help of the title, which does not count here."""
@@ -42,17 +40,16 @@ class Compiler:
 
     def most_words(self, node: All) -> Query | None:
         """As `pages`, but most of the words are enough."""
-        weights = self._weights
-        fields = {"title": weights.title, "heads": weights.headings, "text": weights.text, "url": weights.url}
-        return _Target(self._reader, self._languages, fields, "page").loosely(node, _ENOUGH)
+        return self._said().loosely(node)
 
-    def any_words(self, node: All, numbers: Sequence[int]) -> Query | None:
+    def these(self, node: All, numbers: Sequence[int]) -> Query:
         """For pages by number: do filters and exclusions let them through, and what do their own words count."""
+        return self._said().chosen(node, Query.term_set_query(schema(), "page", list(numbers)))
+
+    def _said(self) -> "_Target":
         weights = self._weights
         fields = {"title": weights.title, "heads": weights.headings, "text": weights.text, "url": weights.url}
-        chosen = Query.const_score_query(Query.term_set_query(schema(), "page", list(numbers)), 0.0)
-        loose = _Target(self._reader, self._languages, fields, "page").loosely(node, 0.0)
-        return Query.boolean_query([(Occur.Must, chosen), (Occur.Must, loose)]) if loose is not None else chosen
+        return _Target(self._reader, self._languages, fields, "page")
 
 
 class _Target:
@@ -65,22 +62,33 @@ class _Target:
         query = self._any_node(node)
         return None if query is None else self._of_kind(node, query)
 
-    def loosely(self, node: All, share: float) -> Query | None:
-        """Filters and exclusions as they are, of the words at least this share."""
-        words = [part for part in node.parts if not isinstance(part, Filter | Not)]
-        rules = [(self._occur(part), self._rule(part)) for part in node.parts if isinstance(part, Filter | Not)]
-        found = [query for part in words if (query := self._any_node(part)) is not None]
-        clauses = [(occur, query) for occur, query in rules if query is not None]
-        everything = (Occur.Must, Query.const_score_query(Query.exists_query(self._kind), 0.0))
-        if not found:
-            return Query.boolean_query([everything, *clauses])
-        least = max(1, round(share * len(words))) if share else 0
-        loose = Query.boolean_query(
-            [(Occur.Should, query) for query in found], minimum_number_should_match=max(1, least)
-        )
-        if share:
-            return Query.boolean_query([(Occur.Must, loose), *clauses])
-        return Query.boolean_query([everything, (Occur.Should, loose), *clauses])
+    def loosely(self, node: All) -> Query | None:
+        """Filters and exclusions as they are, of the words most."""
+        words, rules = self._words_and_rules(node)
+        if not words:
+            return None
+        least = max(1, round(_ENOUGH * len(words)))
+        most = Query.boolean_query([(Occur.Should, word) for word in words], minimum_number_should_match=least)
+        return Query.boolean_query([(Occur.Must, most), *rules])
+
+    def chosen(self, node: All, choice: Query) -> Query:
+        """Of the chosen ones those that filters and exclusions let through, with the score of their words."""
+        words, rules = self._words_and_rules(node)
+        clauses = [(Occur.Must, Query.const_score_query(choice, 0.0)), *rules]
+        return Query.boolean_query([*clauses, *((Occur.Should, word) for word in words)])
+
+    def _words_and_rules(self, node: All) -> tuple[list[Query], list[tuple[Occur, Query]]]:
+        words: list[Query] = []
+        rules: list[tuple[Occur, Query]] = []
+        for part in node.parts:
+            query = self._rule(part)
+            if query is None:
+                continue
+            if isinstance(part, Filter | Not):
+                rules.append((self._occur(part), query))
+            else:
+                words.append(query)
+        return words, rules
 
     def _of_kind(self, node: Node, query: Query) -> Query:
         """Filters alone, and exclusions, fit other kinds of documents too."""

@@ -7,13 +7,14 @@ The first `CANDIDATES` by BM25 are looked at, more where a later part of the lis
 from collections.abc import Callable, Sequence
 
 import msgspec
+import numpy as np
 from tantivy import Occur, Query
 
 from lycosa.search.compile import Compiler
 from lycosa.search.index import Reader
 from lycosa.search.query import All, Filter, terms
 from lycosa.search.schema import schema
-from lycosa.search.weights import Weights, score
+from lycosa.search.weights import Floats, Weights, factors
 
 CANDIDATES = 200
 MOST_OFFSET = 10_000  # behind it nobody looks
@@ -54,15 +55,14 @@ def find(reader: Reader, tree: All, ranks: Ranks, *, weights: Weights, most: int
         names, names_total = _search(reader, compiler.names(tree), "name", looked_at)
         only = [number for number in names if number not in pages]
         if only:
-            confirmed, _ = _search(reader, compiler.any_words(tree, only), "page", len(only))
+            confirmed, _ = _search(reader, compiler.these(tree, only), "page", len(only))
             total += len(confirmed) - _also_pages(reader, compiler.pages(tree), confirmed, total > len(pages))
             pages |= confirmed
         is_exact = names_total <= looked_at
     if not pages and len(terms(tree)) > 1:
         pages, total = _search(reader, compiler.most_words(tree), "page", looked_at)
         is_loose = True
-    hits = _scored(pages, names, ranks, weights)
-    return Hits(total, tuple(hits[offset : offset + most]), is_exact, is_loose)
+    return Hits(total, tuple(_scored(pages, names, ranks, weights)[offset : offset + most]), is_exact, is_loose)
 
 
 def _search(reader: Reader, query: Query | None, key: str, most: int) -> tuple[dict[int, float], int]:
@@ -82,11 +82,23 @@ def _also_pages(reader: Reader, query: Query | None, numbers: dict[int, float], 
     return reader.search(Query.boolean_query([(Occur.Must, chosen), (Occur.Must, query)]), 1)[1]
 
 
-def _scored(pages: dict[int, float], names: dict[int, float], ranks: Ranks, weights: Weights) -> list[Hit]:
+def _scored(pages: dict[int, float], names: dict[int, float], ranks: Ranks, weights: Weights) -> "_Ordered":
     numbers = list(pages)
-    found = ranks(numbers) if weights.rank else [-1.0] * len(numbers)
-    hits = []
-    for number, mean_ranks in zip(numbers, found, strict=True):
-        text, anchors, rank = score(pages[number], names.get(number, 0.0), mean_ranks, weights)
-        hits.append(Hit(number, text * anchors * rank, text, anchors, rank))
-    return sorted(hits, key=lambda hit: (-hit.score, hit.file_num))
+    mean_ranks = np.array(ranks(numbers) if weights.rank else [-1.0] * len(numbers))
+    anchors = np.array([names.get(number, 0.0) for number in numbers])
+    return _Ordered(numbers, *factors(np.fromiter(pages.values(), float, len(pages)), anchors, mean_ranks, weights))
+
+
+class _Ordered:
+    """Candidates by score; of the equal ones that which has the smaller number."""
+
+    def __init__(self, numbers: list[int], text: Floats, anchors: Floats, rank: Floats) -> None:
+        self._numbers, self._factors = numbers, (text, anchors, rank)
+        self._scores = text * anchors * rank
+        self._order = np.lexsort((np.array(numbers, dtype=np.uint64), -self._scores))
+
+    def __getitem__(self, part: slice) -> list[Hit]:
+        return [
+            Hit(self._numbers[at], float(self._scores[at]), *(float(factor[at]) for factor in self._factors))
+            for at in self._order[part].tolist()
+        ]

@@ -102,6 +102,8 @@ class Reader:
         with reported(self.path):
             self._index.reload()
             self.searcher = self._index.searcher()
+        self._counts: dict[tuple[str, str], int] = {}
+        self._covered = -1
 
     @property
     def documents(self) -> int:
@@ -111,16 +113,22 @@ class Reader:
     @property
     def covered(self) -> int:
         """The sequence of the feed up to which this is the state of the collection."""
+        if self._covered >= 0:
+            return self._covered
         with reported(self.path):
             hits = self.searcher.search(Query.term_query(schema(), "mark", 1), 1).hits
             found = self.searcher.fast_field_values("covered", [at for _, at in hits])
         if not found or found[0] is None:
             raise StoreError(damaged(self.path))
-        return int(found[0])
+        self._covered = int(found[0])
+        return self._covered
 
-    def count(self, field: str, value: object) -> int:
-        with reported(self.path):
-            return self.searcher.doc_freq(field, value)
+    def count(self, field: str, value: str) -> int:
+        """Documents that have this term."""
+        if (field, value) not in self._counts:
+            with reported(self.path):
+                self._counts[field, value] = self.searcher.doc_freq(field, value)
+        return self._counts[field, value]
 
     def numbers(self, field: str, addresses: list[DocAddress]) -> list[int]:
         """A number of each document; 0 where it has none."""
@@ -141,10 +149,11 @@ class Reader:
         """Of the documents whose number `key` is one of `values`: that number and those of `fields`."""
         if not values:
             return []
-        with reported(self.path):
-            query = Query.term_set_query(schema(), key, list(values))
-            most = max(1, self.searcher.num_docs)
-            addresses = [at for _, at in self.searcher.search(query, most, count=False).hits]
+        query = Query.term_set_query(schema(), key, list(values))
+        hits, total = self.search(query, 2 * len(values))
+        if len(hits) < total:  # many with the same number; a search with much room is dear
+            hits, _ = self.search(query, total)
+        addresses = [at for _, at in hits]
         columns = [self.numbers(field, addresses) for field in (key, *fields)]
         return list(zip(*columns, strict=True))
 

@@ -6,7 +6,8 @@ what was searched for. Pure; linear in the length of the text. Called by the vie
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from lycosa.search.compile import tokens
@@ -39,14 +40,59 @@ class Snippet(NamedTuple):
 
 def snippet(text: str, words: Sequence[str], language: str) -> Snippet:
     """The best piece of `text` for these words and phrases, as they stand in the query."""
-    text = " ".join(text[:READ_CHARS].split())
-    found = _matches(text, words, language)
-    if not found:
-        return Snippet(_piece(text, *_trimmed(text, 0)))
-    start, end = _trimmed(text, max(0, _best(found) - _LEAD_CHARS))
-    shift = start - (1 if start else 0)
-    marks = tuple((a - shift, b - shift) for a, b, _ in found if start <= a and b <= end)
-    return Snippet(_piece(text, start, end), marks)
+    return Highlighter(words, language).snippet(text)
+
+
+class Highlighter:
+    """For one query and the texts of one language."""
+
+    def __init__(self, words: Sequence[str], language: str) -> None:
+        self._language = language
+        parts = [part for word in words for part in word.split()]
+        self._whole = {part for part in parts if not part.isascii() and spaced(part).strip() != part}
+        self._stems = {stem for part in parts for stem in tokens(part, language)}
+        self._known: dict[str, str] = {}  # word of a text → the stem that was searched for, if it was
+
+    @cached_property
+    def _plain(self) -> re.Pattern[str] | None:
+        return self._pattern(re.escape, 0)
+
+    @cached_property
+    def _accented(self) -> re.Pattern[str] | None:
+        return self._pattern(_accented, re.IGNORECASE)
+
+    def _pattern(self, spelled: Callable[[str], str], flags: int) -> re.Pattern[str] | None:
+        starts = sorted({spelled(stem[:-1] if len(stem) > 4 else stem) for stem in self._stems}, key=len, reverse=True)
+        patterns = [rf"(?<!\w)(?:{'|'.join(starts)})\w*"] if starts else []
+        patterns += [re.escape(part) for part in sorted(self._whole)]
+        return re.compile("|".join(patterns), flags) if patterns else None
+
+    def snippet(self, text: str) -> Snippet:
+        text = " ".join(text[:READ_CHARS].split())
+        found = self._matches(text)
+        if not found:
+            return Snippet(_piece(text, *_trimmed(text, 0)))
+        start, end = _trimmed(text, max(0, _best(found) - _LEAD_CHARS))
+        shift = start - (1 if start else 0)
+        marks = tuple((a - shift, b - shift) for a, b, _ in found if start <= a and b <= end)
+        return Snippet(_piece(text, start, end), marks)
+
+    def _matches(self, text: str) -> list[tuple[int, int, str]]:
+        """(start, end, stem) of every word of the text that was searched for."""
+        pattern = self._plain if text.isascii() else self._accented
+        if pattern is None:
+            return []
+        found = []
+        for match in pattern.finditer(text.lower() if text.isascii() else text):
+            seen = match[0]
+            if seen not in self._known:
+                stem = next(iter(tokens(seen, self._language)), "")
+                self._known[seen] = seen if seen in self._whole else stem if stem in self._stems else ""
+            if self._known[seen]:
+                found.append((match.start(), match.end(), self._known[seen]))
+                if len(found) >= MOST_MATCHES:
+                    break
+        return found
 
 
 def highlighted(piece: Snippet, before: str, after: str) -> str:
@@ -58,38 +104,9 @@ def highlighted(piece: Snippet, before: str, after: str) -> str:
     return "".join([*out, piece.text[at:]])
 
 
-def _matches(text: str, words: Sequence[str], language: str) -> list[tuple[int, int, str]]:
-    """(start, end, stem) of every word of the text that was searched for."""
-    stems: dict[str, None] = {}
-    whole: dict[str, None] = {}
-    for word in words:
-        for part in word.split():
-            if spaced(part).strip() != part and not part.isascii():
-                whole[part] = None
-            stems.update(dict.fromkeys(tokens(part, language)))
-    starts = sorted({_start(stem) for stem in stems}, key=len, reverse=True)
-    patterns = [rf"(?<!\w)(?:{'|'.join(starts)})\w*"] if starts else []
-    patterns += [re.escape(part) for part in whole]
-    if not patterns:
-        return []
-    found = []
-    known: dict[str, str] = {}
-    for match in re.finditer("|".join(patterns), text, re.IGNORECASE):
-        seen = match[0]
-        if seen not in known:
-            stem = next(iter(tokens(seen, language)), "")
-            known[seen] = seen if seen in whole else stem if stem in stems else ""
-        if known[seen]:
-            found.append((match.start(), match.end(), known[seen]))
-            if len(found) >= MOST_MATCHES:
-                break
-    return found
-
-
-def _start(stem: str) -> str:
-    """A pattern for words that may have this stem: its beginning, with any accents."""
-    kept = stem[:-1] if len(stem) > 4 else stem
-    return "".join(f"[{_ALIKE[letter]}]" if letter in _ALIKE else re.escape(letter) for letter in kept)
+def _accented(start: str) -> str:
+    """A pattern for the beginning of words, with any accents."""
+    return "".join(f"[{_ALIKE[letter]}]" if letter in _ALIKE else re.escape(letter) for letter in start)
 
 
 def _best(found: Sequence[tuple[int, int, str]]) -> int:

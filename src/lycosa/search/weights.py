@@ -10,8 +10,13 @@ A weight of 0 takes a part out. `Weights.read("title=2,rank=0")` changes some of
 import math
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from lycosa.errors import SettingsError
+
+LEAST_TEXT = 0.01  # a page that has none of the words, and is called so by others
+Floats = NDArray[np.float64]
 
 
 class Weights(msgspec.Struct, frozen=True):
@@ -44,8 +49,8 @@ class Weights(msgspec.Struct, frozen=True):
 BM25_ALONE = Weights(title=1.0, headings=0.0, text=1.0, url=0.0, anchors=0.0, rank=0.0)
 
 
-def score(text: float, anchors: float, mean_ranks: float, weights: Weights) -> tuple[float, float, float]:
-    """The three factors; `mean_ranks` is a page's PageRank in units of the mean, below 0 if it is not known."""
-    called = (1.0 + anchors) ** weights.anchors if anchors > 0 else 1.0
-    ranked = (1.0 + mean_ranks) ** weights.rank if mean_ranks >= 0 else 1.0
-    return max(text, 0.01), called, ranked
+def factors(text: Floats, anchors: Floats, mean_ranks: Floats, weights: Weights) -> tuple[Floats, Floats, Floats]:
+    """The three factors; `mean_ranks` are PageRanks in units of the mean, below 0 where they are not known."""
+    called = (1.0 + np.maximum(anchors, 0.0)) ** weights.anchors
+    ranked = (1.0 + np.maximum(mean_ranks, 0.0)) ** weights.rank
+    return np.maximum(text, LEAST_TEXT), called, ranked

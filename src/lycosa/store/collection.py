@@ -136,6 +136,10 @@ class Collection:
         return self._warc
 
     @property
+    def warc_folder(self) -> Path:
+        return self.path / _WARC
+
+    @property
     def settings_path(self) -> Path:
         return self.path / _SETTINGS
 

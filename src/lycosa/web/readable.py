@@ -20,7 +20,7 @@ _LEFT_OUT = (
 _SOUGHT = f"{','.join(_HEADINGS)},{_LEFT_OUT}"
 _HIDDEN = ("script", "style", "noscript", "template", "iframe")
 _HEADING_CHARS = 20_000  # of all headings together; they may nest
-_LITTLE_CHARS = 200  # of main text: a page with less is read as a whole
+_LITTLE_CHARS = 200  # of a body's text: a page with less may be all navigation, and is read as a whole
 
 
 class Readable(msgspec.Struct, frozen=True):
@@ -40,19 +40,23 @@ def readable(body: bytes, *, url: str, content_type: str | None = None) -> Reada
     body = charset.to_utf8(body, charset.detect(body, http_charset=media.charset, form="html"))
     if not hazard.is_tame(body):
         body = body[: hazard.CUT_BYTES]
-    found = _read(body, is_whole=False)
-    return found if len(found.text) > _LITTLE_CHARS else _read(body, is_whole=True)
+    found, has_main = _read(body, is_whole=False)
+    is_enough = bool(found.text) if has_main else len(found.text) > _LITTLE_CHARS
+    return found if is_enough else _read(body, is_whole=True)[0]
 
 
-def _read(body: bytes, *, is_whole: bool) -> Readable:
+def _read(body: bytes, *, is_whole: bool) -> tuple[Readable, bool]:
+    """What is for reading, and whether it is that of a main element."""
     tree = LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS)
     title = tree.css_first("title")
     root = tree.body
     if root is None:
-        return Readable(title.text() if title else "")
+        return Readable(title.text() if title else ""), False
+    has_main = False
     if not is_whole and b"<main" in body:
         mains = tree.css("main")
-        root = mains[0] if len(mains) == 1 else root
+        has_main = len(mains) == 1
+        root = mains[0] if has_main else root
     headings: list[str] = []
     left_out: list[LexborNode] = []
     room = _HEADING_CHARS
@@ -67,4 +71,4 @@ def _read(body: bytes, *, is_whole: bool) -> Readable:
     for node in reversed(left_out):  # from the inside out: what is taken out is not touched again
         node.decompose()
     text = root.text(separator=" ", skip_empty=True)
-    return Readable(title.text() if title else "", tuple(headings), text)
+    return Readable(title.text() if title else "", tuple(headings), text), has_main
