@@ -102,6 +102,8 @@ class Family(StrEnum):
     DOC = "doc"
     HOST = "host"
     DUE = "due"
+    VISIT = "visit"
+    CHANGE = "change"
     LINK = "link"
     FILE = "file"
     FEED = "feed"
