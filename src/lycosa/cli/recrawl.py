@@ -1,12 +1,10 @@
 """`lycosa recrawl`: looks at the pages of a collection again that are due, and keeps what has changed."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lycosa.cli.collection import Folder
-from lycosa.errors import SettingsError
 
 
 def register(app: typer.Typer) -> None:
@@ -32,17 +30,12 @@ def recrawl(
     from lycosa.cli.crawl import run
     from lycosa.cli.crawl_options import CrawlOrder, gather
     from lycosa.engine.orders import Recrawl
+    from lycosa.engine.views import open_to_read
 
-    _require_collection(into)
+    with open_to_read(into):
+        pass  # says so if this is no collection
     order = Recrawl(budget=budget, most=visits, everything=everything, time_s=_seconds(time_s))
     run(CrawlOrder(gather({}, into=into), into, json=json, quiet=quiet, recrawl=order))
-
-
-def _require_collection(into: Path) -> None:
-    from lycosa.store import is_collection
-
-    if not is_collection(into):
-        raise SettingsError(f"there is no collection at {into}: crawl one first with `lycosa crawl URL --into {into}`")
 
 
 def _seconds(text: str | None) -> float | None:
