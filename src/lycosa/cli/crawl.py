@@ -83,7 +83,7 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
     view = view_on(sys.stderr, quiet=order.quiet)
     if order.settings.workers:
         return await _crawl_with_workers(order, view)
-    async with Crawl(into=order.into, settings=order.settings) as crawl:
+    async with Crawl(into=order.into, settings=order.settings, recrawl=order.recrawl) as crawl:
         calm_collector()
         return_large_blocks()
         loop = asyncio.get_running_loop()

@@ -20,14 +20,21 @@ class Archive:
             request, response, fetched_s=self._shard.now_unix(), metadata=_metadata(lease), payload_sha1=sha1
         )
 
-    def revisit(self, lease: Lease, request: Request, response: Response, original: Original) -> Exchange:
+    def revisit(
+        self,
+        lease: Lease,
+        request: Request,
+        response: Response,
+        original: Original,
+        profile: RevisitProfile = RevisitProfile.SAME_PAYLOAD,
+    ) -> Exchange:
         """The records of a body that is stored already."""
         return revisit(
             request,
             response,
             fetched_s=self._shard.now_unix(),
             original=original,
-            profile=RevisitProfile.SAME_PAYLOAD,
+            profile=profile,
             metadata=_metadata(lease),
         )
 

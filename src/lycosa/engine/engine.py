@@ -9,14 +9,16 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from lycosa.engine.committer import Committer
 from lycosa.engine.counters import Counters, load
 from lycosa.engine.events import EventLog
 from lycosa.engine.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
 from lycosa.engine.inbox import Inbox
-from lycosa.engine.limits import Limits
+from lycosa.engine.limits import Limits, limits_of
 from lycosa.engine.linker import Linker
+from lycosa.engine.orders import Recrawl
 from lycosa.engine.outcomes import Outcomes
 from lycosa.engine.outside import take_in
 from lycosa.engine.parts import Parts
@@ -42,11 +44,20 @@ from lycosa.web.relevance import HEAD_BYTES
 from lycosa.web.table import MAX_BYTES
 from lycosa.web.url import Url, parse
 
+if TYPE_CHECKING:
+    from lycosa.engine.due import Due
+
 COMMIT_AGAIN_S = 1.0
 COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
-BODY_LIMITS = {Kind.PAGE: 0, Kind.ROBOTS: ROBOTS_BYTES, Kind.SITEMAP: SITEMAP_BYTES, Kind.TABLE: MAX_BYTES}
+BODY_LIMITS = {
+    Kind.PAGE: 0,
+    Kind.REVISIT: 0,
+    Kind.ROBOTS: ROBOTS_BYTES,
+    Kind.SITEMAP: SITEMAP_BYTES,
+    Kind.TABLE: MAX_BYTES,
+}
 STARTS_A_TURN = 64  # requests started before the loop gets a turn
 
 
@@ -54,7 +65,13 @@ class Engine:
     """A crawl of one collection. `run` goes on until nothing is queued, a limit is reached or `stop` is called."""
 
     def __init__(
-        self, collection: Collection, settings: CrawlSettings, parts: Parts, *, is_restart: bool = False
+        self,
+        collection: Collection,
+        settings: CrawlSettings,
+        parts: Parts,
+        *,
+        is_restart: bool = False,
+        recrawl: Recrawl | None = None,
     ) -> None:
         self.collection, self.settings = collection, settings
         self._loop = asyncio.get_running_loop()
@@ -77,6 +94,7 @@ class Engine:
         totals = self.counters.totals
         self.frontier.known, self.frontier.queued, self.frontier.shelf.count = totals.known, totals.queued, totals.hosts
         self.frontier.failed, self.frontier.dropped = totals.failed, totals.dropped
+        self.frontier.revisiting = totals.revisiting
         self.frontier.batch = self.committer.batch
         self.downloader = parts.downloader
         if settings.eager and parts.analysers is None and isinstance(parts.downloader, Watchable):
@@ -107,7 +125,13 @@ class Engine:
             self.now_unix,
         )
         self.outcomes = Outcomes(shard, parts)
-        self._limits = Limits(settings, self.counters, lambda: self.now() - began, parts.outside)
+        ends = limits_of(settings, recrawl, totals.seconds)
+        self._limits = Limits(ends, self.counters, lambda: self.now() - began, parts.outside)
+        if recrawl is not None and totals.queued:
+            self.frontier.hold()  # what was never asked for is left to the crawl
+        is_fresh = recrawl is not None or settings.keep_fresh
+        self._due = self._due_of(shard, recrawl) if is_fresh else None
+        self._is_endless = settings.keep_fresh and recrawl is None
         self._teller = Teller(shard, self._limits, began=began)
         self._in_flight: dict[int, Lease] = {}
         self._pump_handle: asyncio.Handle | None = None
@@ -121,6 +145,11 @@ class Engine:
         self._deferred: list[tuple[Lease, Request | None, Response]] = []
         self.is_paused = False  # whoever reads the pages as they come cannot follow
         self.on_commit: Callable[[], None] | None = None
+
+    def _due_of(self, shard: Shard, recrawl: Recrawl | None) -> "Due":
+        from lycosa.engine.due import Due  # a crawl that looks at nothing again does not wait for its libraries
+
+        return Due(shard, self.outcomes.revisits.plan, recrawl)
 
     def __repr__(self) -> str:
         return f"<Engine {self.collection.path} pages={self.counters.totals.pages} in_flight={len(self._in_flight)}>"
@@ -137,8 +166,11 @@ class Engine:
             self._take_in_losses()
             if pages := self.linker.catch_up():
                 self.events.write("links-caught-up", pages=pages)
-            self.add([seed for seed in self.seeds if self.frontier.owns(seed.host)])
-            self.add(self._inbox.take())
+            if self._due is not None:
+                await self._due.begin()
+            if not self.frontier.shelf.holds:
+                self.add([seed for seed in self.seeds if self.frontier.owns(seed.host)])
+                self.add(self._inbox.take())
             self.frontier.load(self.now())
             ticker = self._loop.create_task(self._tick())
             self._plan_pump()
@@ -150,6 +182,8 @@ class Engine:
         finally:
             reason = str(self._failure) if self._failure else self._stopping or "nothing queued"
             self.linker.close()
+            if self._due is not None:
+                self._due.close()
             self.events.write("stop", reason=reason, pages=self.counters.totals.pages)
             self.events.close()
             await self._whereabouts.mapper.close()
@@ -223,9 +257,11 @@ class Engine:
         while True:
             await asyncio.sleep(self.settings.store_interval_s)
             with self._watched():
-                if self.now() >= next_inbox and not self.committer.has_failed:
+                if self.now() >= next_inbox and not self.committer.has_failed and not self.frontier.shelf.holds:
                     next_inbox = self.now() + INBOX_EVERY_S
                     self.add(self._inbox.take())
+                if self._due is not None and not self.committer.has_failed and not self._stopping:
+                    self._due.feed()
                 self._commit()
                 limit = self._limits.reached()
                 if limit and not self._stopping:
@@ -235,13 +271,19 @@ class Engine:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is queued, and nothing waits to be committed."""
-        return self.frontier.queued <= 0 and not self.committer.waiting
+        """Nothing is left to be asked for, and nothing waits to be committed."""
+        return self._has_nothing_left() and not self.committer.waiting
 
     def _check_end(self) -> None:
         is_done = self.is_idle and (self._outside is None or self._outside.may_end())
         if (not self._in_flight and (self._stopping or is_done or self._failure)) or self._stopping:
             self._finished.set()
+
+    def _has_nothing_left(self) -> bool:
+        frontier = self.frontier
+        if self._is_endless or (self._due is not None and not self._due.is_exhausted):
+            return False
+        return frontier.revisiting <= 0 and (frontier.queued <= 0 or frontier.shelf.holds)
 
     # asking
 
@@ -312,16 +354,19 @@ class Engine:
             response = Response(lease.url, failure=lease.failure, detail=lease.detail, started_s=now, ended_s=now)
             self._loop.call_soon(self._on_response, lease, None, response)
             return
-        is_page, tables = lease.kind is Kind.PAGE, self.outcomes.tables
-        has_room = is_page and tables.is_on and self._limits.has_room(len(self._in_flight))
+        is_page, tables = lease.kind in (Kind.PAGE, Kind.REVISIT), self.outcomes.tables
+        has_room = lease.kind is Kind.PAGE and tables.is_on and self._limits.has_room(len(self._in_flight))
         if has_room and (table := tables.started(lease)) is not None:
             self._start(table)
+        fields = self._head_fields if lease.is_head else self._fields
+        if lease.kind is Kind.REVISIT:
+            fields += self.outcomes.revisits.conditions(lease)
         request = Request(
             url=lease.url,
             host=lease.host.host,
             port=lease.host.port,
             address=lease.address,
-            headers=self._head_fields if lease.is_head else self._fields,
+            headers=fields,
             body_limit_bytes=BODY_LIMITS[lease.kind],
             takes_any_type=not is_page,
             ticket=ticket if lease.kind is Kind.PAGE and not lease.is_head else 0,
@@ -390,6 +435,8 @@ class Engine:
         self.frontier.batch = self.committer.batch
         self.frontier.committed(self.now())
         self.outcomes.committed()
+        if self._due is not None:
+            self._due.committed()
         self.linker.committed()
         if self._outside is not None:
             self._outside.committed()

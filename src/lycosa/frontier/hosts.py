@@ -53,6 +53,7 @@ class Host:
         "due_loaded",
         "group",
         "host",
+        "is_held",
         "is_live",
         "is_put_last",
         "jobs",
@@ -107,6 +108,7 @@ class Host:
         self.is_live = False  # will be asked soon: holds back whoever has less to offer
         self.is_put_last = False  # it has had its share: asked only when nobody else is to be asked soon
         self.waits_for_due = False  # has nothing but what waits for its time
+        self.is_held = False  # of its queue only what is due is given out
         self.woken_for = ""  # the share whose free slot is meant for it
 
     def __repr__(self) -> str:
@@ -161,7 +163,7 @@ class Host:
     @property
     def has_work(self) -> bool:
         """Is there anything that could be asked for now, politeness aside?"""
-        return bool(self.available or self.due or self.jobs)
+        return bool((self.available and not self.is_held) or self.due or self.jobs)
 
     @property
     def waits_until(self) -> float:

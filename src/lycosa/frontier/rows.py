@@ -81,6 +81,7 @@ class Kind(IntEnum):
     PAGE = 0
     SITEMAP = 1
     ROBOTS = 2  # never queued: robots.txt is asked for when a host needs it
+    REVISIT = 3  # a URL that is settled, to be looked at again; it stays settled while it waits
     TABLE = 4  # never queued: a table of links is asked for beside its document
 
 
@@ -212,6 +213,7 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     folders_found: int = 0
     misled: int = 0  # documents that did not have, in the end, what was taken from them early
     tables: int = 0  # what is known of its tables of links
+    revisits: int = 0  # entries, among those queued, of URLs that are settled
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -88,6 +88,20 @@ class Ends(_Group):
     fail_on_limit: Annotated[Switch, _says("End with exit code 3 when one of these limits ended it.")] = False
 
 
+class Fresh(_Group):
+    title: ClassVar[str] = "How it is kept fresh"
+
+    keep_fresh: Annotated[Switch, _says("Never end: look at pages again as they are due.")] = False
+    visits_per_day: Annotated[
+        int | None, _by(v.or_none(v.whole(1))), _says("Pages looked at again a day; none: a tenth of all.")
+    ] = None
+    schedule: Annotated[
+        Literal["harmonic", "uniform", "proportional", "adaptive"],
+        _by(v.one_of("harmonic", "uniform", "proportional", "adaptive")),
+        _says("How they are spread: by importance and rate of change (harmonic), or as others do it."),
+    ] = "harmonic"
+
+
 class Manners(_Group):
     title: ClassVar[str] = "How it behaves towards hosts"
 
@@ -209,7 +223,7 @@ class Many(_Group):
     ] = "direct"
 
 
-class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Many, Named):
+class CrawlSettings(Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, Named):
     """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
 
     model_config = ConfigDict(defer_build=False)
@@ -231,7 +245,7 @@ class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Many, Named):
         return f"{name} (+{self.contact})" if self.contact else name
 
 
-GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Manners, Network, Keeping, Many, Named)
+GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, Named)
 
 
 def sentence(error: ValidationError, spelled: Callable[[str], str] = str) -> str:
