@@ -67,9 +67,7 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
     web = SimWeb(SimSettings(hosts=HOSTS, pages=PAGES, port=ready.port))
     entries = list(read_log(log)[1])
     fetched = Counter(
-        f"http://{e.host}:{ready.port}{e.path}"
-        for e in entries
-        if e.status == 200 and not e.path.endswith(NOT_PAGES)
+        f"http://{e.host}:{ready.port}{e.path}" for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES)
     )
     assert set(fetched) == truth(web, [seed], scope="any", mine="ancestors").pages
     assert fetched.total() - len(fetched) <= 0.1 * len(fetched)

@@ -13,11 +13,11 @@ from typing import Annotated, NoReturn
 import typer
 
 from lycosa import __version__
-from lycosa.cli import collection, crawl, demo, lab, links, simweb, tree
+from lycosa.cli import cluster, collection, crawl, demo, lab, links, simweb, tree
 from lycosa.cli.beginning import INTERRUPTED, interruptible
 from lycosa.errors import LycosaError, StoreError
 
-UNTIDY = ("crawl",)  # it has nothing to tidy up until it takes Ctrl-C for itself
+UNTIDY = ("crawl", "cluster")  # it has nothing to tidy up until it takes Ctrl-C for itself
 
 app = typer.Typer(
     name="lycosa",
@@ -32,6 +32,7 @@ collection.register(app)
 tree.register(app)
 links.register(app)
 demo.register(app)
+cluster.register(app)
 app.add_typer(simweb.app, name="simweb")
 app.command(name="lab")(lab.lab)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from lycosa import __version__
 from lycosa.cluster.allowance import Allowance
 from lycosa.cluster.assignment import Scheme, Table, table
 from lycosa.cluster.members import Member
@@ -65,17 +66,21 @@ class Coordinator:
     def names(self) -> list[str]:
         return [member.name for member in self._kept.members]
 
+    def address(self, name: str) -> str:
+        """The machine that has a member's files; empty: any."""
+        return next(member.address for member in self._kept.members if member.name == name)
+
     @property
     def table(self) -> Table:
         if self._table is None or self._table.epoch != self._kept.epoch:
             self._table = table(self._kept.epoch, self._kept.members, self._kept.scheme)
         return self._table
 
-    def found(self, names: Iterable[str], *, scheme: Scheme = Scheme.RENDEZVOUS) -> None:
-        """Makes the first members of a collection that has none."""
-        for name in names:
+    def found(self, addresses: Iterable[str], *, scheme: Scheme = Scheme.RENDEZVOUS) -> None:
+        """Makes the first members of a collection that has none, one at each address; empty: wherever there is room."""
+        for number, address in enumerate(addresses):
             self._kept.number += 1
-            self._kept.members.append(Member(name, self._kept.number))
+            self._kept.members.append(Member(f"s{number}", self._kept.number, address=address))
         self._kept.scheme, self._kept.epoch = scheme, self._kept.epoch + 1
         self._keep()
 
@@ -89,7 +94,7 @@ class Coordinator:
         folder = str(self.folder / SHARDS / name)
         number = next(member.number for member in self._kept.members if member.name == name)
         known = dict(self._incarnations)
-        return Enrolment(name, self._kept.incarnation, self.table, self.settings, folder, known, number)
+        return Enrolment(name, self._kept.incarnation, self.table, self.settings, folder, known, number, __version__)
 
     def silent_s(self, name: str) -> float:
         """Seconds since a member was started or heard last; for ever if it never was."""

@@ -17,6 +17,7 @@ class Enrolment(msgspec.Struct, frozen=True):
     folder: str
     members: dict[str, int] = {}
     number: int = 0
+    version: str = ""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ Read by `lycosa.lab.registry`.
 
 BUILT_IN: dict[str, str] = {
     "assignment": "lycosa.lab.experiments.assignment:EXPERIMENT",
+    "migrating": "lycosa.lab.experiments.migrating:EXPERIMENT",
     "policies": "lycosa.lab.experiments.policies:EXPERIMENT",
     "simweb": "lycosa.lab.experiments.simweb:EXPERIMENT",
     "tarantula": "lycosa.lab.experiments.tarantula:EXPERIMENT",
