@@ -78,6 +78,12 @@ class ByScheme:
             return
         asyncio.get_running_loop().call_soon(done, refused(request, Failure.PROTOCOL, "no downloader for this scheme"))
 
+    def set_fence(self, fence: Callable[[], bool]) -> None:
+        """For those parts that can be fenced."""
+        for downloader in self._each:
+            if hasattr(downloader, "set_fence"):
+                downloader.set_fence(fence)
+
     def cancel_all(self) -> None:
         for downloader in self._each:
             downloader.cancel_all()
