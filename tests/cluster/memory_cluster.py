@@ -34,7 +34,7 @@ class MemoryCluster:
         self.settings = CrawlSettings(**options)
         self.coordinator = Coordinator(into, self.settings, now=self._loop.time)
         if not self.coordinator.names:
-            self.coordinator.found([f"s{number}" for number in range(workers)])
+            self.coordinator.found([""] * workers)
         self.agents: dict[str, Agent] = {}
         self.tasks: dict[str, asyncio.Task[CrawlStats]] = {}
         self.webs: dict[str, list[MemoryWeb]] = defaultdict(list)

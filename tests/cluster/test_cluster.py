@@ -12,7 +12,7 @@ from lycosa.simweb.truth import truth
 from tests.cluster.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
 from tests.engine.consistency import problems
 
-WEB = SimWeb(SimSettings(hosts=10, pages=400, seed=5))
+WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5))
 SEED = f"{WEB.linker.origin(0)}/"
 DELAY_S = 0.05
 
@@ -46,7 +46,7 @@ def test_policies_that_rank_reach_the_truth_too(tmp_path: Path, policy: str) -> 
     assert_whole(crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, policy=policy), tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_agents_that_die_and_start_again_lose_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
 
@@ -73,6 +73,22 @@ def test_agent_that_nobody_reaches_goes_on_when_the_line_is_back(tmp_path: Path)
 
     cluster = crawl(WEB, tmp_path, SEED, workers=3, delay_s=DELAY_S, act=cut)
     assert_whole(cluster, tmp_path)
+
+
+def test_address_of_several_agents_is_asked_by_one_at_a_time(tmp_path: Path) -> None:
+    manners = {"delay_s": DELAY_S, "per_ip": 1, "ip_delay_s": 0.02}
+    cluster = crawl(WEB, tmp_path, SEED, workers=3, **manners)
+    assert_whole(cluster, tmp_path)
+    shared = {address for address in {e.address for e in cluster.entries()} if len(askers_of(cluster, address)) > 1}
+    assert shared
+    rules = Rules(delay_s=DELAY_S, per_ip=1, ip_delay_s=0.02)
+    findings = audit(WEB.settings, cluster.entries(), rules)
+    assert findings.is_clean, findings.broken()[:5]
+
+
+def askers_of(cluster: MemoryCluster, address: str) -> set[str]:
+    webs = [(name, memory) for name, webs in cluster.webs.items() for memory in webs]
+    return {name for name, memory in webs if any(entry.address == address for entry in memory.entries)}
 
 
 @pytest.mark.parametrize("pages", [1, 50])

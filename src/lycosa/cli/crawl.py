@@ -4,7 +4,8 @@ First Ctrl-C: what is in flight may end, then commit and exit. Second: stop at o
 """
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -12,7 +13,7 @@ from lycosa.cli.beginning import INTERRUPTED
 from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
 
 if TYPE_CHECKING:
-    from lycosa.cli.progress import ProgressView
+    from lycosa.cluster.local import LocalCluster
     from lycosa.engine.crawl import Crawl
     from lycosa.engine.stats import CrawlStats
 
@@ -40,9 +41,19 @@ def run(order: CrawlOrder) -> None:
     """Carries out an order and ends with its exit code."""
     import uvloop
 
+    _end(order, *uvloop.run(_crawl(order)))
+
+
+def finish(order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlStats, str]]]") -> None:
+    """Carries out an order by several processes, wherever they are, and ends with its exit code."""
+    import uvloop
+
+    _end(order, *uvloop.run(_crawl_with_others(order, crawl)))
+
+
+def _end(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> None:
     from lycosa.cli.summary import as_json, summary
 
-    stats, ended_by = uvloop.run(_crawl(order))
     if order.json:
         sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
     elif not order.quiet:
@@ -80,9 +91,9 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
     from lycosa.engine.crawl import Crawl
     from lycosa.engine.process import calm_collector, return_large_blocks
 
-    view = view_on(sys.stderr, quiet=order.quiet)
     if order.settings.workers:
-        return await _crawl_with_workers(order, view)
+        return await _crawl_with_workers(order)
+    view = view_on(sys.stderr, quiet=order.quiet)
     async with Crawl(into=order.into, settings=order.settings, recrawl=order.recrawl) as crawl:
         calm_collector()
         return_large_blocks()
@@ -98,20 +109,41 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
     return stats, crawl.engine.stopped_by
 
 
-async def _crawl_with_workers(order: CrawlOrder, view: "ProgressView") -> tuple["CrawlStats", str]:
+class Showing(NamedTuple):
+    """How a crawl of several processes is shown, and whom Ctrl-C goes to."""
+
+    show: "Callable[[CrawlStats], None]"
+    tell: "Callable[[str], None]"
+    on_start: "Callable[[LocalCluster], None]"
+
+
+async def _crawl_with_others(
+    order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlStats, str]]]"
+) -> tuple["CrawlStats", str]:
     import asyncio
     import signal
 
-    from lycosa.cluster import local
+    from lycosa.cli.progress import view_on
 
-    def on_start(cluster: local.LocalCluster) -> None:
+    view = view_on(sys.stderr, quiet=order.quiet)
+
+    def on_start(cluster: "LocalCluster") -> None:
         for signum in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(signum, cluster.stop, "interrupted")
 
     try:
-        return await local.crawl(order.into, order.settings, show=view.show, tell=_tell_trouble, on_start=on_start)
+        return await crawl(Showing(view.show, _tell_trouble, on_start))
     finally:
         view.close()
+
+
+async def _crawl_with_workers(order: CrawlOrder) -> tuple["CrawlStats", str]:
+    from lycosa.cluster import local
+
+    async def crawl(showing: Showing) -> tuple["CrawlStats", str]:
+        return await local.crawl(order.into, order.settings, **showing._asdict())
+
+    return await _crawl_with_others(order, crawl)
 
 
 def _tell_trouble(words: str) -> None:

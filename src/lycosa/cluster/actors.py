@@ -15,9 +15,12 @@ from typing import Any, TypeVar
 
 import msgspec
 import ray
-from ray.exceptions import RayError
+import ray.util
+import xxhash
+from ray.exceptions import RayError, RayTaskError
 
-from lycosa.cluster.agent import AGAIN_S, CALL_S, Agent
+from lycosa import __version__
+from lycosa.cluster.agent import AGAIN_S, CALL_S, LEASE_S, Agent
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import START, Message, Reply, Word
 from lycosa.cluster.reports import Enrolment, Orders, Report
@@ -30,6 +33,7 @@ from lycosa.settings import CrawlSettings
 NAMESPACE = "lycosa"
 SILENT_S = 2.0  # then a member is looked after; it beats twice a second
 WATCH_S = 0.25
+DEAD_S = LEASE_S + 5.0  # then a member that does not answer is ended: nobody can be asked by it any more
 STARTS_IN_VAIN = 3  # then a member's failure ends the crawl
 
 T = TypeVar("T")
@@ -90,6 +94,9 @@ class ShardProcess:
         return self._agent.incarnation if self._agent and self._task and not self._task.done() else 0
 
     async def start(self, enrolment: Enrolment) -> None:
+        if enrolment.version != __version__:
+            address = _here()
+            raise ClusterError(f"{address} has Lycosa {__version__}, the coordinator has {enrolment.version}")
         lines = RayLines(self._crawl, is_direct=self._is_direct)
         self._agent = Agent(enrolment, lines, lines)
         calm_collector()
@@ -138,12 +145,15 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 class CoordinatorProcess:
     """The coordinator, and the one who starts agents."""
 
-    def __init__(self, crawl: str, folder: str, settings: CrawlSettings, seconds: float) -> None:
-        self._crawl, self._folder = crawl, Path(folder)
+    def __init__(
+        self, crawl: str, folder: str, settings: CrawlSettings, seconds: float, *, is_detached: bool = False
+    ) -> None:
+        self._crawl, self._folder, self._is_detached = crawl, Path(folder), is_detached
         self._coordinator = Coordinator(self._folder, settings, seconds=seconds)
         self._inbox = Inbox(self._folder)
         self._agents: dict[str, Any] = {}
         self._failures: dict[str, int] = {}
+        self._begun: set[str] = set()
         self._troubles: list[str] = []
         self._failure, self._is_store = "", False
         self._task: asyncio.Task[None] | None = None
@@ -202,17 +212,35 @@ class CoordinatorProcess:
     async def _revive(self, name: str) -> None:
         """Starts a silent member, unless it runs and has only been slow to tell."""
         agent = self._agent(name)
-        with contextlib.suppress(ClusterError):
-            if await answer(agent.running.remote(), whom=name):
-                return
+        try:
+            is_running = bool(await answer(agent.running.remote(), whom=name))
+        except ClusterError:
+            if self._coordinator.silent_s(name) > DEAD_S and name in self._begun:
+                self._begun.discard(name)
+                ray.kill(agent, no_restart=False)  # frozen: its lease is void, and it would hold its files for ever
+            return
+        if is_running:
+            return
+        try:
             await answer(agent.start.remote(self._coordinator.enrol(name)), whom=name)
+            self._begun.add(name)
+        except ClusterError as error:
+            if isinstance(error.__cause__, RayTaskError):
+                await self.failed(name, str(error.__cause__.cause), is_store=False)
 
     def _agent(self, name: str) -> Any:
         if name not in self._agents:
             is_direct = self._coordinator.settings.exchange == "direct"
-            maker = AgentActor.options(name=agent_name(self._crawl, name), namespace=NAMESPACE, get_if_exists=True)
+            address = self._coordinator.address(name)
+            where = {"resources": {f"node:{address}": 0.001}} if address else {"scheduling_strategy": "SPREAD"}
+            maker = AgentActor.options(**_named(agent_name(self._crawl, name), is_detached=self._is_detached), **where)
             self._agents[name] = maker.remote(self._crawl, is_direct=is_direct)
         return self._agents[name]
+
+    async def end(self) -> None:
+        """Ends the agents' actors."""
+        for agent in self._agents.values():
+            ray.kill(agent)
 
     async def _hand_out(self) -> None:
         """What `lycosa add` left goes to the inboxes of its owners, and only then out of ours."""
@@ -234,3 +262,40 @@ class CoordinatorProcess:
 # Ray brings both back, as often as they die; neither takes a processor of its own from those that Ray hands out.
 AgentActor: Any = ray.remote(num_cpus=0, max_restarts=-1)(ShardProcess)
 CoordinatorActor: Any = ray.remote(num_cpus=0, max_restarts=-1)(CoordinatorProcess)
+
+
+def _here() -> str:
+    """The address of this machine, as the cluster knows it."""
+    return str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
+
+
+def _named(name: str, *, is_detached: bool) -> dict[str, Any]:
+    """The options of an actor that others find by its name; a detached one outlives whoever made it."""
+    options: dict[str, Any] = {"name": name, "namespace": NAMESPACE, "get_if_exists": True}
+    return options | ({"lifetime": "detached"} if is_detached else {})
+
+
+def make_coordinator(folder: Path, settings: CrawlSettings, seconds: float, *, is_detached: bool) -> Any:
+    """The coordinator of the collection at `folder`, on this machine; the one that is there, if there is one."""
+    crawl = crawl_name(folder)
+    here = {"resources": {f"node:{_here()}": 0.001}}
+    maker = CoordinatorActor.options(**_named(coordinator_name(crawl), is_detached=is_detached), **here)
+    return maker.remote(crawl, str(folder), settings, seconds, is_detached=is_detached)
+
+
+def crawl_name(folder: Path) -> str:
+    return f"crawl-{xxhash.xxh3_64_hexdigest(str(folder).encode())}"
+
+
+def end_crawl(coordinator: Any) -> None:
+    """Ends the actors of a crawl that is over."""
+    with contextlib.suppress(RayError):
+        ray.get(coordinator.end.remote(), timeout=CALL_S)
+    ray.kill(coordinator)
+
+
+def running_crawls() -> dict[str, Any]:
+    """The coordinators of all crawls on the cluster, by name."""
+    names = [one["name"] for one in ray.util.list_named_actors(all_namespaces=True) if one["namespace"] == NAMESPACE]
+    found = [name for name in names if name.endswith("/coordinator")]
+    return {name.partition("/")[0]: ray.get_actor(name, namespace=NAMESPACE) for name in found}

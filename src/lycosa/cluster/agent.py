@@ -16,6 +16,7 @@ from lycosa.cluster.arrivals import Arrivals
 from lycosa.cluster.messages import Message, Reply, Word
 from lycosa.cluster.outbox import Outbox
 from lycosa.cluster.reports import Enrolment, Orders, Report
+from lycosa.cluster.visits import Visits
 from lycosa.engine.engine import Engine
 from lycosa.engine.parts import usual_parts
 from lycosa.engine.stats import CrawlStats
@@ -27,7 +28,9 @@ from lycosa.store import Batch, Collection, is_collection
 from lycosa.web.url import split
 
 BEAT_S = 0.5
-LEASE_S = 15.0
+LEASE_S = 14.0  # less than an address is held for
+CUT_OFF_S = 120.0  # without a lease for so long an agent ends, and its files are free
+LOOK_S = 0.25
 CALL_S = 10.0  # a call that takes longer has failed: a cut line answers never
 AGAIN_S = 0.5  # after a call that failed
 LOCK_PATIENCE_S = 20.0  # a killed process holds its folder a moment longer
@@ -68,6 +71,8 @@ class Agent:
         self._telling: dict[str, asyncio.Task[None]] = {}
         self._commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._received = 0
+        self.visits = Visits()
+        self._boot = ""
         self._scope_told: int = 0
         self.engine: Engine | None = None
 
@@ -88,11 +93,14 @@ class Agent:
             engine = self.engine = Engine(collection, self.settings, parts, is_restart=is_restart)
             self._scope_told = len(engine.scope_seeds)
             self._take_back()
+            if hasattr(engine.downloader, "set_fence"):
+                engine.downloader.set_fence(self._fence)
             beats = asyncio.get_running_loop().create_task(self._beats(engine))
+            watch = asyncio.get_running_loop().create_task(self._watch_lease(engine))
             try:
                 stats = await engine.run()
             finally:
-                await _cancelled([beats, *self._telling.values()])
+                await _cancelled([beats, watch, *self._telling.values()])
             await self._last_beat(engine)
             return stats
         finally:
@@ -124,7 +132,7 @@ class Agent:
         return pages < self._cap and self._now() < self._lease_until
 
     def may_visit(self, address: str, host: str) -> bool:
-        return True
+        return len(self._table.members) == 1 or self.visits.may_visit(address, host, self._now())
 
     def may_end(self) -> bool:
         return self._is_over
@@ -193,8 +201,25 @@ class Agent:
         except Exception as error:  # an agent that cannot beat is of no use: it ends, and says why
             engine.fail(error)
 
+    async def _watch_lease(self, engine: Engine) -> None:
+        """Who is not heard any more closes its transfers in time, and ends if that lasts: others may have its shard."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self._fence()
+            if self._now() > self._lease_until + CUT_OFF_S:
+                engine.fail(ClusterError(f"shard {self.name} is cut off from the coordinator"))
+
+    def _fence(self) -> bool:
+        """Asked before every action on a socket: a process that was frozen finds its lease void and closes them all."""
+        if self._now() < self._lease_until:
+            return False
+        if self.engine is not None:
+            self.engine.downloader.cancel_all()
+        return True
+
     async def _beat(self, engine: Engine) -> None:
         asked = self._now()
+        self.visits.look(engine.in_use, asked)
         try:
             orders = await self._coordination.beat(self._report(engine))
         except ClusterError:
@@ -204,6 +229,8 @@ class Agent:
             engine.fail(ClusterError(f"shard {self.name} has been taken over: incarnation {self.incarnation} is void"))
             return
         self._lease_until = asked + LEASE_S
+        self._boot = orders.boot
+        engine.located(self.visits.granted(orders.granted, orders.wanted, asked))
         self._obey(engine, orders)
 
     def _obey(self, engine: Engine, orders: Orders) -> None:
@@ -249,6 +276,10 @@ class Agent:
             cap=min(self._cap, NO_CAP),
             widened=tuple(url.href for url in widened),
             ended=ended,
+            boot=self._boot,
+            holds=tuple(self.visits.held) if not self._boot else (),
+            wants=self.visits.wants(),
+            returns=self.visits.returns(),
             sent_urls=self.outbox.urls_sent,
             sent_bytes=self.outbox.bytes_sent,
             sent_messages=self.outbox.messages_sent,

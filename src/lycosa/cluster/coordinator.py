@@ -7,11 +7,14 @@ nothing of Ray.
 
 import os
 import time
+import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
+from lycosa import __version__
+from lycosa.cluster.address_turns import HOLD_S, AddressTurns
 from lycosa.cluster.allowance import Allowance
 from lycosa.cluster.assignment import Scheme, Table, table
 from lycosa.cluster.members import Member
@@ -53,6 +56,8 @@ class Coordinator:
         self._allowance = Allowance(settings.pages) if settings.pages is not None else None
         self._told_widened: dict[str, int] = {}
         self._began, self._seconds_before = now(), seconds
+        self._boot = uuid.uuid4().hex
+        self._turns = AddressTurns(hears_until=now() + HOLD_S)  # others may hold addresses from before
         self.is_over = False
         self.stopping = ""
 
@@ -65,17 +70,21 @@ class Coordinator:
     def names(self) -> list[str]:
         return [member.name for member in self._kept.members]
 
+    def address(self, name: str) -> str:
+        """The machine that has a member's files; empty: any."""
+        return next(member.address for member in self._kept.members if member.name == name)
+
     @property
     def table(self) -> Table:
         if self._table is None or self._table.epoch != self._kept.epoch:
             self._table = table(self._kept.epoch, self._kept.members, self._kept.scheme)
         return self._table
 
-    def found(self, names: Iterable[str], *, scheme: Scheme = Scheme.RENDEZVOUS) -> None:
-        """Makes the first members of a collection that has none."""
-        for name in names:
+    def found(self, addresses: Iterable[str], *, scheme: Scheme = Scheme.RENDEZVOUS) -> None:
+        """Makes the first members of a collection that has none, one at each address; empty: wherever there is room."""
+        for number, address in enumerate(addresses):
             self._kept.number += 1
-            self._kept.members.append(Member(name, self._kept.number))
+            self._kept.members.append(Member(f"s{number}", self._kept.number, address=address))
         self._kept.scheme, self._kept.epoch = scheme, self._kept.epoch + 1
         self._keep()
 
@@ -85,11 +94,12 @@ class Coordinator:
         self._incarnations[name] = self._kept.incarnation
         self._keep()
         self._quiet.forget()
+        self._turns.forget(name)
         self._heard[name] = self._now()
         folder = str(self.folder / SHARDS / name)
         number = next(member.number for member in self._kept.members if member.name == name)
         known = dict(self._incarnations)
-        return Enrolment(name, self._kept.incarnation, self.table, self.settings, folder, known, number)
+        return Enrolment(name, self._kept.incarnation, self.table, self.settings, folder, known, number, __version__)
 
     def silent_s(self, name: str) -> float:
         """Seconds since a member was started or heard last; for ever if it never was."""
@@ -110,7 +120,11 @@ class Coordinator:
         if not report.ended:
             self._quiet.heard(name, mark, self.names)
         self._judge()
+        granted, wanted = self._addresses(report)
         return Orders(
+            boot=self._boot,
+            granted=granted,
+            wanted=wanted,
             table=self.table if report.epoch < self._kept.epoch else None,
             stop=self.stopping,
             is_over=self.is_over,
@@ -118,6 +132,19 @@ class Coordinator:
             widened=self._news_of_scope(name, report.incarnation),
             members=dict(self._incarnations),
         )
+
+    def _addresses(self, report: Report) -> tuple[dict[str, float], tuple[str, ...]]:
+        """Whose turn it is at which address."""
+        turns, name, now = self._turns, report.name, self._now()
+        if report.boot != self._boot:
+            for address in report.holds:
+                turns.held(name, address, now)
+        if self._reports.keys() >= set(self.names):
+            turns.hears_until = 0.0  # everyone has said what it holds
+        for address in report.returns:
+            turns.give_back(name, address)
+        granted = {address: held for address in report.wants if (held := turns.ask(name, address, now))}
+        return granted, tuple(address for address in granted if turns.is_wanted(name, address, now))
 
     def _cap(self, report: Report) -> int | None:
         if self._allowance is None:

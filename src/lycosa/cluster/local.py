@@ -6,13 +6,12 @@ The folder has the settings, `cluster.json` and one collection a shard. The same
 import asyncio
 import fcntl
 import os
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from lycosa.cluster.assignment import Scheme
-from lycosa.cluster.coordinator import Coordinator
+from lycosa.cluster.coordinator import Coordinator, load
 from lycosa.cluster.ray_node import require_ray, start_local, stop_local
 from lycosa.engine.parts import usual_parts
 from lycosa.engine.stats import CrawlStats
@@ -52,17 +51,21 @@ class ShardedFolder:
             os.close(self._lock)
             raise SettingsError(f"{path} is in use by another process: wait for it to end") from error
 
-    def found(self, settings: CrawlSettings) -> None:
+    def found(self, settings: CrawlSettings, addresses: Sequence[str] = ()) -> None:
         """Makes the shards of a new collection, or checks that those that are there are as many as are wanted."""
         coordinator = Coordinator(self.path, settings)
         if not coordinator.names:
-            coordinator.found([f"s{number}" for number in range(settings.workers)], scheme=Scheme(settings.assignment))
+            coordinator.found(addresses or [""] * settings.workers, scheme=Scheme(settings.assignment))
         elif len(coordinator.names) != settings.workers:
             raise SettingsError(
                 f"{self.path} has {len(coordinator.names)} shards: go on with --workers {len(coordinator.names)}"
             )
         (self.path / f"{SETTINGS_FILE}.new").write_text(to_toml(settings))
         (self.path / f"{SETTINGS_FILE}.new").replace(self.path / SETTINGS_FILE)
+
+    def shards(self) -> int:
+        """How many shards it has; 0: it is new."""
+        return len(load(self.path).members)
 
     def seconds(self) -> float:
         """Seconds that it has been crawled for before."""
@@ -78,17 +81,22 @@ class ShardedFolder:
 class LocalCluster:
     """A running crawl. `stop` once: gently; twice: at once."""
 
-    def __init__(self, folder: ShardedFolder, settings: CrawlSettings) -> None:
-        from lycosa.cluster.actors import NAMESPACE, CoordinatorActor, coordinator_name
+    def __init__(self, folder: ShardedFolder, settings: CrawlSettings, *, is_detached: bool = False) -> None:
+        from lycosa.cluster.actors import make_coordinator
 
-        crawl = f"crawl-{uuid.uuid4().hex[:8]}"
-        maker = CoordinatorActor.options(name=coordinator_name(crawl), namespace=NAMESPACE)
-        self._coordinator: Any = maker.remote(crawl, str(folder.path), settings, folder.seconds())
+        path = folder.path.absolute()
+        self._coordinator: Any = make_coordinator(path, settings, folder.seconds(), is_detached=is_detached)
         self._stops = 0
         self._reason = ""
 
     def stop(self, reason: str) -> None:
         self._stops, self._reason = self._stops + 1, reason
+
+    def close(self) -> None:
+        """Ends the actors."""
+        from lycosa.cluster.actors import end_crawl
+
+        end_crawl(self._coordinator)
 
     async def watch(self, show: Show, tell: Callable[[str], None]) -> tuple[CrawlStats, str]:
         """Shows how it goes until it is over."""
@@ -130,7 +138,7 @@ async def crawl(
 ) -> tuple[CrawlStats, str]:
     """Crawls with `settings.workers` processes; returns how it went and what ended it."""
     require_ray("a crawl with --workers")
-    await _check_parts(settings)
+    await check_parts(settings)
     folder = ShardedFolder(into)
     try:
         folder.found(settings)
@@ -145,7 +153,7 @@ async def crawl(
         folder.close()
 
 
-async def _check_parts(settings: CrawlSettings) -> None:
+async def check_parts(settings: CrawlSettings) -> None:
     """Settings that name a part which is not there leave nothing behind."""
     parts = usual_parts(settings)
     await parts.downloader.close()

@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 
 from lycosa.errors import ClusterError, MissingExtra
@@ -77,3 +78,41 @@ def stop_local() -> None:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def connect(address: str, token: str) -> None:
+    """Joins a cluster that runs, as its user."""
+    prepare_environment(token)
+    import ray
+
+    try:
+        ray.init(address=address, namespace="lycosa", log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as error:  # whatever Ray stumbles over, it is one sentence for the user
+        raise ClusterError(
+            f"no cluster answers at {address}: check the address and the token, and that `lycosa cluster start --head`"
+            f" runs there ({_first_line(error)})"
+        ) from error
+
+
+def disconnect() -> None:
+    import ray
+
+    ray.shutdown()
+
+
+def addresses() -> list[str]:
+    """The addresses of the cluster's machines, each as often as it has processors."""
+    import ray
+
+    alive = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    return [node["NodeManagerAddress"] for node in alive for _ in range(max(1, int(node["Resources"].get("CPU", 1))))]
+
+
+def node_command(*, address: str, head_port: int | None, join: str, processors: int | None) -> list[str]:
+    """The command that runs one node until it ends: the head of a new cluster, or a node of one at `join`."""
+    words = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
+    words += ["--node-ip-address", address, "--object-store-memory", str(OBJECT_STORE_BYTES), "--num-gpus", "0"]
+    words += ["--num-cpus", str(processors)] if processors else []
+    if head_port is not None:
+        return [*words, "--head", "--port", str(head_port), "--include-dashboard", "false"]
+    return [*words, "--address", join]

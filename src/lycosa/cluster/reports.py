@@ -17,11 +17,13 @@ class Enrolment(msgspec.Struct, frozen=True):
     folder: str
     members: dict[str, int] = {}
     number: int = 0
+    version: str = ""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's beat. `activity` is a number that moves with everything it does; `cap` is up to which page it may go.
-    `widened` are URLs whose hosts it made part of the scope; `addresses` those it wants to ask, or gives back."""
+    `widened` are URLs whose hosts it made part of the scope. Of addresses it says which it holds (to a coordinator that
+    it does not know), which it wants or goes on with, and which it gives back."""
 
     name: str
     incarnation: int
@@ -33,6 +35,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     cap: int = 0
     widened: tuple[str, ...] = ()
     ended: str = ""
+    boot: str = ""
+    holds: tuple[str, ...] = ()
+    wants: tuple[str, ...] = ()
+    returns: tuple[str, ...] = ()
     sent_urls: int = 0
     sent_bytes: int = 0
     sent_messages: int = 0
@@ -41,7 +47,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a beat. `is_void`: another incarnation has taken this one's place, or the member is not known.
     `table` is there when the agent's is old; `cap` is None where the crawl has no limit of pages; `members` has every
-    member's incarnation."""
+    member's incarnation. `boot` names the coordinator's own start. Addresses in `granted` may be asked for so many
+    seconds from when the report was made, those in `wanted` are to be given back soon."""
 
     is_void: bool = False
     table: Table | None = None
@@ -50,3 +57,6 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     cap: int | None = None
     widened: tuple[str, ...] = ()
     members: dict[str, int] = {}
+    boot: str = ""
+    granted: dict[str, float] = {}
+    wanted: tuple[str, ...] = ()

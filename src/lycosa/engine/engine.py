@@ -233,6 +233,10 @@ class Engine:
         """The URLs whose hosts, folders or domains are the scope; it only grows."""
         return self._shard.scope_seeds
 
+    def in_use(self, address: str) -> int:
+        """Requests under way to an address, or one if it has to be left alone for a while."""
+        return self.frontier.turns.in_use_of(address, self.now())
+
     def wake(self) -> None:
         """Something has changed outside: there may be more to do."""
         self._plan_pump()

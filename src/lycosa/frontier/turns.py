@@ -162,6 +162,11 @@ class Turns:
         """Is a slot of each share free now? Nobody waits for one."""
         return all(share.name in self._shares and self._shares[share.name].next_at() <= now for share in shares)
 
+    def in_use_of(self, name: str, now: float) -> int:
+        """Slots of a share that are in use, or were so short a time ago that they are not free yet."""
+        slots = self._shares.get(name)
+        return 0 if slots is None else slots.in_use + sum(at > now for at in slots.free_at)
+
     def _first_at(self, share: Share) -> float:
         """After a restart nobody knows when a share was asked last."""
         return 0.0 if self._restarted_at is None else self._restarted_at + share.delay_s

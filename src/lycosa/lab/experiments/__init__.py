@@ -8,6 +8,7 @@ BUILT_IN: dict[str, str] = {
     "assignment": "lycosa.lab.experiments.assignment:EXPERIMENT",
     "change": "lycosa.lab.experiments.change:EXPERIMENT",
     "freshness": "lycosa.lab.experiments.freshness:EXPERIMENT",
+    "migrating": "lycosa.lab.experiments.migrating:EXPERIMENT",
     "policies": "lycosa.lab.experiments.policies:EXPERIMENT",
     "simweb": "lycosa.lab.experiments.simweb:EXPERIMENT",
     "tarantula": "lycosa.lab.experiments.tarantula:EXPERIMENT",
