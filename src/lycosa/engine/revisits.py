@@ -44,7 +44,7 @@ class Reader(NamedTuple):
     read: Callable[[Response, bytes], Page]
     links: Callable[[Page, Response], tuple[LinkRow, bool]]  # what is followed, and whether it says noindex
     row: Callable[[Lease, Response, Page, Exchange, bool], PageRow]
-    follow: Callable[[LinkRow, Lease, bytes, PageRow, Page | None], object]
+    follow: Callable[[LinkRow, Lease, Response, PageRow, Page | None, None], object]
     tell: Callable[[PageRow, str, Page | None], None]
     redirected: Callable[[Lease, Request | None, Response], None]
     decoded_cap: int
@@ -68,6 +68,9 @@ class Revisits:
     def judge(self, host: Host, entry: Entry, now_unix: float) -> Reason | float | None:
         """Nothing to say."""
         return None
+
+    def puts_last(self, host: Host) -> bool:
+        return False
 
     def dropped(self, host: Host, entry: Entry, reason: Reason) -> None:
         """A page may no longer be asked for: it is not a page any more, but what is stored stays."""
@@ -176,7 +179,7 @@ class Revisits:
         self._books.forget_document(visit)
         if self._documents.first_with(row.fingerprint) is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
-        self._reader.follow(links, lease, key, row, page)
+        self._reader.follow(links, lease, response, row, page, None)
         self._books.note(visit, compared.verdict, row, ticket)
         self._books.recount(visit, row)
         self._books.settled(visit, Found(compared.verdict, presence, compared.masks, compared.digest, row))
@@ -192,7 +195,7 @@ class Revisits:
         )
         links, _ = self._reader.links(page, response)
         if links != (self._documents.links(visit.key) or LinkRow(())):
-            self._reader.follow(links, lease, visit.key, row, page)
+            self._reader.follow(links, lease, response, row, page, None)
         self._archive.put(lease, row, None)
         self._revisit_record(visit, RevisitProfile.SAME_CONTENT)
         found = Found(compared.verdict, visit.before.presence, compared.masks, compared.digest, row)
