@@ -12,6 +12,8 @@ now, so that doing it twice is the same as once. Reads the collection only, besi
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
+from tantivy import Occur, Query
+
 from lycosa.engine.contents import Contents
 from lycosa.engine.findable import Member, found_of, is_searchable
 from lycosa.engine.link_views import rank_pages
@@ -25,10 +27,11 @@ from lycosa.graph.index import LinkIndex
 from lycosa.records import Family
 from lycosa.search.document import Called, called, copy_document, documents, name_document
 from lycosa.search.index import Reader, Writer
-from lycosa.search.language import LANGUAGES
+from lycosa.search.language import LANGUAGES, HostLanguages
+from lycosa.search.schema import schema
 from lycosa.store import Collection
 from lycosa.web.readable import Readable, readable
-from lycosa.web.url import from_key
+from lycosa.web.url import from_key, split
 
 CONSUMER = "search"
 BATCH_PAGES = 4_000  # a commit: a few seconds of work
@@ -60,6 +63,7 @@ class Indexer:
             raise
         self.links_settled = 0
         self._ahead: ReadAhead | None = None
+        self._languages = HostLanguages(self._spoken)
         self._taken = self._expected = 0  # for the progress
 
     def __repr__(self) -> str:
@@ -192,8 +196,21 @@ class Indexer:
             if done % TOLD_PAGES == 0:
                 self._progress(self._taken + done, self._expected)
             found = found_of(member.number, member.cluster, member.url, member.row, read)
-            for document in documents(found, called(said)):
+            language = self._languages.language_of(
+                split(member.url).host, found.language, f"{found.title} {found.text}"
+            )
+            for document in documents(found, language, called(said)):
                 self.writer.add(document)
+
+    def _spoken(self, host: str) -> dict[str, int]:
+        """How many pages of a host are in the index, by language."""
+        site = Query.term_query(schema(), "site", host, "basic")
+        counts = {}
+        for language in LANGUAGES[:-1]:
+            tokens = Query.term_query(schema(), "lang", f"tokens:{language}", "basic")
+            query = Query.boolean_query([(Occur.Must, site), (Occur.Must, tokens)])
+            counts[language] = self._reader.search(query, 1)[1]
+        return {language: count for language, count in counts.items() if count}
 
     def _read(self, members: Sequence[Member]) -> Iterator[Readable | None]:
         """What is for reading in each; None where the archive no longer has it."""
