@@ -24,7 +24,7 @@ from benchmarks.measure import Ran, Verdict, load, lycosa, run, table
 from benchmarks.server import nginx_of
 from benchmarks.site import QUICK, WHOLE, Site, crawl_command
 from lycosa.engine.contents import Contents
-from lycosa.engine.indexer import is_searchable
+from lycosa.engine.findable import is_searchable
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.search_views import SearchView
 from lycosa.engine.views import open_to_read

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from tantivy import Query
 
-from lycosa.engine.indexer import Indexer, is_searchable
+from lycosa.engine.findable import is_searchable
+from lycosa.engine.indexer import Indexer
 from lycosa.engine.linker import Linker
 from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
 from lycosa.graph.feed import last_told

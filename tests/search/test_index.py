@@ -14,6 +14,7 @@ from tantivy import Query
 from lycosa.engine.indexer import CONSUMER
 from lycosa.engine.processes import start
 from lycosa.errors import StoreError
+from lycosa.graph import feed
 from lycosa.graph.feed import FOLDER, consumers, cover
 from lycosa.search.index import IndexInUse, NoIndex, Reader, Writer, current, is_written
 from lycosa.search.schema import schema
@@ -135,6 +136,21 @@ def test_after_any_changes_and_kills_index_and_state_agree(tmp_path: Path, seed:
         shop.index(settle=choose.random() < 0.5)
         assert index_problems(tmp_path) == []
     shop.index(anew=True)
+    assert index_problems(tmp_path) == []
+    shop.close()
+
+
+def test_index_left_behind_by_the_feed_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "MOST_BEHIND", 3)
+    shop = Shop(tmp_path)
+    shop.page(A, "aardvark")
+    shop.index()
+    for number in range(6):
+        shop.page(B, f"badger {number}")
+        shop.linker.flush()
+    shop.page(C, "cat")
+    assert next(feed.news_after(shop.collection.state, 0)).sequence > 2, "the feed did not wait"
+    shop.index()
     assert index_problems(tmp_path) == []
     shop.close()
 

@@ -8,7 +8,7 @@ import lycosa
 from lycosa.engine.search_views import Results, SearchView, update_index
 from lycosa.errors import StoreError
 from lycosa.search.index import current
-from lycosa.search.language import language_of, spaced
+from lycosa.search.language import HostLanguages, language_of, spaced
 from lycosa.search.query import QueryError
 from lycosa.search.snippet import Snippet, highlighted, snippet
 from lycosa.search.weights import BM25_ALONE
@@ -178,5 +178,8 @@ def test_language_is_the_pages_own_unless_its_text_plainly_speaks_another() -> N
     assert language_of("de-AT", "Katze") == "de"
     assert language_of("ja", "太陽光") == "xx"
     assert language_of("", "lorem ipsum") == "xx"
+    hosts = HostLanguages(lambda host: {"fr": 2} if host == "f" else {})
+    assert [hosts.language_of(host, "", "quoi") for host in ("f", "g")] == ["fr", "xx"]
+    assert [hosts.language_of("g", "", text) for text in (german, "kurz")] == ["de", "de"]
     assert spaced("a太陽光b") == "a 太陽 陽光 b"
     assert spaced("naïve “quoted”") == "naïve “quoted”"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lycosa.engine.stats import CrawlStats
 
 VIEW_EVERY_S = 0.25
+INDEXING_EVERY_S = 5.0
 NOTHING_FETCHED, LIMIT = 1, 3
 LIMITS = ("pages", "bytes", "time")
 HINTS = {
@@ -100,11 +101,12 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, crawl.stop, "interrupted")
-        shower = loop.create_task(_show(crawl, view.show))
+        shower = None if order.quiet else loop.create_task(_show(crawl, view.show))
         try:
             stats = await crawl.finish()
         finally:
-            shower.cancel()
+            if shower is not None:
+                shower.cancel()
             view.close()
     return stats, crawl.engine.stopped_by
 
@@ -154,6 +156,11 @@ async def _show(crawl: "Crawl", show: "object") -> None:
     import asyncio
 
     assert callable(show)
-    while True:
+    while not crawl.is_indexing:
         show(crawl.stats())
         await asyncio.sleep(VIEW_EVERY_S)
+    while crawl.following is not None:
+        await asyncio.sleep(INDEXING_EVERY_S)
+        behind = crawl.following.behind
+        what = f"{behind:,} pages to go" if behind else "names and ranks"
+        print(f"indexing: {what}; Ctrl-C leaves the rest to the next search", file=sys.stderr)

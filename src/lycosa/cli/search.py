@@ -137,7 +137,7 @@ class Progress:
         if now < self._next:
             return
         self._next = now + PROGRESS_S
-        of = f" of {count(pages)}" if pages else ""
+        of = f" of {count(max(done, pages))}" if pages else ""
         line = f"indexing: {count(done)}{of} pages, {rate(done / max(0.001, now - self._began))}/s"
         self._has_drawn = sys.stderr.isatty()
         print(

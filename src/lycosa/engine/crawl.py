@@ -91,6 +91,7 @@ class Crawl:
         self._collection: Collection | None = None
         self._is_read = False
         self.following = IndexFollowing(self.into) if self.settings.index else None
+        self.is_indexing = False  # the crawl is over, the search index is not
 
     def __repr__(self) -> str:
         return f"<Crawl into {self.into} {self._engine!r}>"
@@ -127,6 +128,7 @@ class Crawl:
             try:
                 return await self.engine.run()
             finally:
+                self.is_indexing = True
                 await self.following.finish()
         finally:
             self._news.set()

@@ -10,15 +10,14 @@ now, so that doing it twice is the same as once. Reads the collection only, besi
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
 
-from msgspec.structs import replace
+from tantivy import Occur, Query
 
 from lycosa.engine.contents import Contents
+from lycosa.engine.findable import Member, found_of, is_searchable
 from lycosa.engine.link_views import rank_pages
-from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.pages import unpack_page
 from lycosa.engine.read_ahead import ReadAhead
 from lycosa.errors import StoreError
 from lycosa.graph.anchors import AnchorTexts
@@ -26,33 +25,22 @@ from lycosa.graph.feed import FOLDER as FEED_FOLDER
 from lycosa.graph.feed import consumers, cover, last_told, news_after
 from lycosa.graph.index import LinkIndex
 from lycosa.records import Family
-from lycosa.search.document import Called, Found, called, copy_document, documents, name_document
+from lycosa.search.document import Called, called, copy_document, documents, name_document
 from lycosa.search.index import Reader, Writer
-from lycosa.search.language import LANGUAGES
+from lycosa.search.language import LANGUAGES, HostLanguages
+from lycosa.search.schema import schema
 from lycosa.store import Collection
-from lycosa.web.date import epoch_of
 from lycosa.web.readable import Readable, readable
-from lycosa.web.url import from_key
+from lycosa.web.url import from_key, split
 
 CONSUMER = "search"
 BATCH_PAGES = 4_000  # a commit: a few seconds of work
 BUILD_PAGES = 10_000  # the same while an index is made, which answers nobody yet
 NAMES_AT_ONCE = 2_000
+TOLD_PAGES = 100  # between two words of progress
 MANY_PAGES = 2_000  # from here on they are read by processes on all cores
 
 Progress = Callable[[int, int], None]  # pages done, pages in all
-
-
-class _Member(NamedTuple):
-    """A page that can be found."""
-
-    number: int
-    url: str
-    row: PageRow
-
-    @property
-    def cluster(self) -> int:
-        return int.from_bytes(self.row.digest[:8]) if self.row.digest and self.row.size_bytes else self.number
 
 
 class Indexer:
@@ -75,6 +63,8 @@ class Indexer:
             raise
         self.links_settled = 0
         self._ahead: ReadAhead | None = None
+        self._languages = HostLanguages(self._spoken)
+        self._taken = self._expected = 0  # for the progress
 
     def __repr__(self) -> str:
         return f"<Indexer {self.writer!r} covered={self.covered}>"
@@ -95,10 +85,10 @@ class Indexer:
         pages, all_news = 0, self.behind
         news = news_after(self._state, self.covered)
         while some := list(islice(news, BATCH_PAGES)):
+            self._taken, self._expected = pages, all_news
             self._take_in(list(dict.fromkeys(each.file_num for each in some)))
             pages += len(some)
             self._commit(some[-1].sequence)
-            self._progress(pages, all_news)
             if not goes_on():
                 break
         return pages
@@ -111,11 +101,11 @@ class Indexer:
         self._ahead = ReadAhead(self._collection.warc_folder) if covered >= MANY_PAGES else None
         try:
             while some := list(islice(numbers, BUILD_PAGES)):
+                self._taken, self._expected = pages, covered
                 self._take_in(some)
                 pages += len(some)
                 self.writer.commit(0, is_whole=False)
                 self._reader.refresh()
-                self._progress(pages, 0)
         finally:
             if self._ahead is not None:
                 self._ahead.close()
@@ -142,17 +132,17 @@ class Indexer:
         self.writer.delete("page", old_pages)
         self.writer.delete("name", old_pages)
         self.writer.delete("copy", old_copies)
-        members: dict[int, list[_Member]] = {}
+        members: dict[int, list[Member]] = {}
         for member in now.values():
             members.setdefault(member.cluster, []).append(member)
         clusters = {*old_pages.values(), *old_copies.values(), *members}
         pages, copies = self._others(sorted(clusters), frozenset(numbers))
-        heads: list[_Member] = []
+        heads: list[Member] = []
         for cluster in clusters:
             heads += self._head(cluster, pages.get(cluster), members.get(cluster, []), copies.get(cluster, []))
         self._add(heads)
 
-    def _head(self, cluster: int, page: int | None, members: list[_Member], copies: list[int]) -> Iterator[_Member]:
+    def _head(self, cluster: int, page: int | None, members: list[Member], copies: list[int]) -> Iterator[Member]:
         """Says which page stands for a cluster, if it is not the one that does already; the others become copies.
         `page` and `copies` are in the index, `members` are taken in: a document's first URL before all others."""
         members = sorted(members, key=lambda member: (bool(member.row.original), member.number))
@@ -177,7 +167,7 @@ class Indexer:
         member = self._searchable([number]).get(number)
         return member is not None and bool(member.row.original)
 
-    def _searchable(self, numbers: Sequence[int]) -> dict[int, _Member]:
+    def _searchable(self, numbers: Sequence[int]) -> dict[int, Member]:
         """Those that are pages now and may be found."""
         keys = self._state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
         known = [(number, key) for number, key in zip(numbers, keys, strict=True) if key is not None]
@@ -186,7 +176,7 @@ class Indexer:
         for (number, key), packed in zip(known, rows, strict=True):
             row = unpack_page(packed) if packed else None
             if row is not None and is_searchable(row) and row.file_num == number:
-                found[number] = _Member(number, from_key(key), row)
+                found[number] = Member(number, from_key(key), row)
         return found
 
     def _others(self, clusters: Sequence[int], inside: frozenset[int]) -> tuple[dict[int, int], dict[int, list[int]]]:
@@ -200,14 +190,29 @@ class Indexer:
                 copies.setdefault(cluster, []).append(copy)
         return pages, copies
 
-    def _add(self, members: Sequence[_Member]) -> None:
+    def _add(self, members: Sequence[Member]) -> None:
         anchors = AnchorTexts(LinkIndex.open(self._collection.path)).of([member.url for member in members])
-        for member, said, read in zip(members, anchors, self._read(members), strict=True):
+        for done, (member, said, read) in enumerate(zip(members, anchors, self._read(members), strict=True)):
+            if done % TOLD_PAGES == 0:
+                self._progress(self._taken + done, self._expected)
             found = found_of(member.number, member.cluster, member.url, member.row, read)
-            for document in documents(found, called(said)):
+            language = self._languages.language_of(
+                split(member.url).host, found.language, f"{found.title} {found.text}"
+            )
+            for document in documents(found, language, called(said)):
                 self.writer.add(document)
 
-    def _read(self, members: Sequence[_Member]) -> Iterator[Readable | None]:
+    def _spoken(self, host: str) -> dict[str, int]:
+        """How many pages of a host are in the index, by language."""
+        site = Query.term_query(schema(), "site", host, "basic")
+        counts = {}
+        for language in LANGUAGES[:-1]:
+            tokens = Query.term_query(schema(), "lang", f"tokens:{language}", "basic")
+            query = Query.boolean_query([(Occur.Must, site), (Occur.Must, tokens)])
+            counts[language] = self._reader.search(query, 1)[1]
+        return {language: count for language, count in counts.items() if count}
+
+    def _read(self, members: Sequence[Member]) -> Iterator[Readable | None]:
         """What is for reading in each; None where the archive no longer has it."""
         plain = ((member.url, member.row.place) for member in members if member.row.place and not member.row.original)
         ahead = self._ahead.map(plain) if self._ahead is not None else None
@@ -276,27 +281,9 @@ def _usable(collection: Collection, reader: Reader) -> int:
         covered = reader.covered
     except StoreError:
         return -1
-    told = consumers(collection.path / FEED_FOLDER).get(CONSUMER, 0)
-    return covered if told <= covered <= last_told(collection.state) else -1
-
-
-def is_searchable(row: PageRow) -> bool:
-    """Is it a document that is there, and that does not ask to be left out?"""
-    return 200 <= row.status < 300 and row.is_page and not row.noindex
-
-
-def found_of(number: int, cluster: int, url: str, row: PageRow, read: Readable | None = None) -> Found:
-    """What the index is told of a page; of one that the archive no longer has, what its row says."""
-    found = Found(number, cluster, url, date_of(row), row.essence, row.language, row.title)
-    if read is None:
-        return found
-    return replace(found, title=row.title or read.title, headings=read.headings, text=read.text)
-
-
-def date_of(row: PageRow) -> float:
-    """When the document is from: what the server says, unless that lies in the future; else when it was fetched."""
-    said = _epoch(row.last_modified) if row.last_modified else None
-    return said if said is not None and 0 < said <= row.fetched_s else row.fetched_s
-
-
-_epoch = lru_cache(10_000)(epoch_of)  # a site's files are often of one day
+    told, last = consumers(collection.path / FEED_FOLDER).get(CONSUMER, 0), last_told(collection.state)
+    if covered == last:
+        return covered
+    following = next(news_after(collection.state, covered), None)
+    has_hole = following is None or following.sequence != covered + 1
+    return covered if told <= covered < last and not has_hole else -1

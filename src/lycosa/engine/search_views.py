@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 
 from lycosa.engine.contents import Contents
-from lycosa.engine.indexer import Indexer, date_of
+from lycosa.engine.findable import date_of
+from lycosa.engine.indexer import Indexer
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.views import open_to_read
 from lycosa.graph.feed import key_of, last_told

@@ -22,6 +22,7 @@ from lycosa.store import Batch, State
 
 FOLDER = "feed"
 COUNTER_BITS = 48
+MOST_BEHIND = 1_000_000  # entries: a consumer that is further behind is not waited for, and has to read the state
 FILE_NUM_BYTES = SEQUENCE_BYTES = 8
 BUCKET_BYTES = 2
 _NEXT_KEY = b"feed"
@@ -93,8 +94,9 @@ class Feed:
         self._touched.clear()
 
     def prune(self, batch: Batch) -> None:
-        """Deletes what all consumers have covered."""
-        covered = min(consumers(self._folder).values(), default=0)
+        """Deletes what all consumers have covered, but for those that were left behind long ago."""
+        followed = [covered for covered in consumers(self._folder).values() if self.last - covered <= MOST_BEHIND]
+        covered = min(followed, default=0)
         if covered >= self._cut:
             batch.delete_range(Family.FEED, self._cut.to_bytes(SEQUENCE_BYTES), (covered + 1).to_bytes(SEQUENCE_BYTES))
             self._cut = covered + 1

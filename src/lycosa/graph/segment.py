@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from lycosa.errors import StoreError
 from lycosa.graph import texts
 from lycosa.graph.columns import KIND_BITS, Columns
+from lycosa.graph.sections import ALIGN, MAGIC, mapped, unfolded
 from lycosa.graph.varint import I64, U64, decode, deltas, encode
 from lycosa.store.failures import failure
 
-MAGIC = b"lycosa links 1\n\0"
 BLOCK_TARGETS, BLOCK_LINKS = 64, 128
 LARGE = 255
 _END_BITS = 16
@@ -39,7 +39,6 @@ SUFFIX = ".links"
 _ID_SECTIONS = frozenset(
     "sources gone targets target_ends sizes large_at large_sizes starts links link_blocks minus".split()
 )
-_ALIGN = 8
 _DEAR = 400  # links: to find those of one target by its blocks takes as long as to decode so many in whole columns
 
 
@@ -62,7 +61,7 @@ def write(path: Path, columns: Columns) -> None:
         with hidden.open("wb") as file:
             file.write(MAGIC + len(head).to_bytes(8, "little") + head)
             for section in sections.values():
-                file.write(b"\0" * (-file.tell() % _ALIGN))
+                file.write(b"\0" * (-file.tell() % ALIGN))
                 file.write(section.tobytes())
         hidden.replace(path)
     except OSError as error:
@@ -114,7 +113,7 @@ class Segment:
             raise StoreError(f"reading the link index failed: {path}: {error}") from error
         try:
             if data[: len(MAGIC)] == MAGIC:
-                return cls(path.name, _mapped(data), len(data))
+                return cls(path.name, mapped(data), len(data))
         except (ValueError, TypeError, msgspec.DecodeError):
             pass  # cut off
         raise StoreError(f"{path} is damaged: the next crawl into the collection builds the link index anew")
@@ -248,7 +247,7 @@ class Segment:
     @cached_property
     def _whole(self) -> tuple[I64, NDArray[np.uint32], NDArray[np.uint32]]:
         sizes = self._sizes
-        places = _unfolded(decode(self._sections["links"]), sizes).astype(np.uint32)
+        places = unfolded(decode(self._sections["links"]), sizes).astype(np.uint32)
         return np.append(0, np.cumsum(sizes)), places, decode(self._sections["codes"]).astype(np.uint32)
 
     def _numbers(self, section: str, blocks: str, start: int, end: int) -> U64:
@@ -275,7 +274,7 @@ class Segment:
         sizes = self._sizes
         minus = np.zeros(self.links, dtype=bool)
         minus[self._minus] = True
-        return np.repeat(np.arange(len(sizes)), sizes), _unfolded(decode(self._sections["links"]), sizes), minus
+        return np.repeat(np.arange(len(sizes)), sizes), unfolded(decode(self._sections["links"]), sizes), minus
 
     def columns(self) -> Columns:
         """All of it, to be joined with others."""
@@ -284,25 +283,3 @@ class Segment:
         table = texts.unpack(sections["text_sizes"], sections["text_blocks"], sections["text_data"])
         codes = decode(sections["codes"]).astype(np.int64)
         return Columns(self.sources, self.present, self.targets, self._sizes, places, minus, codes, table)
-
-
-def _mapped(data: mmap.mmap) -> dict[str, NDArray[Any]]:
-    at = len(MAGIC)
-    size = int.from_bytes(data[at : at + 8], "little")
-    table: dict[str, tuple[str, int]] = msgspec.msgpack.decode(data[at + 8 : at + 8 + size])
-    at += 8 + size
-    sections = {}
-    for name, (kind, size_bytes) in table.items():
-        at += -at % _ALIGN
-        dtype = np.dtype(kind)
-        sections[name] = np.frombuffer(data, dtype=dtype, count=size_bytes // dtype.itemsize, offset=at)
-        at += size_bytes
-    return sections
-
-
-def _unfolded(steps: U64, sizes: I64) -> I64:
-    """From differences that begin anew with every target to the numbers themselves."""
-    sums = np.cumsum(steps.astype(np.int64))
-    starts = np.cumsum(sizes) - sizes
-    before = np.append(0, sums)[starts]
-    return sums - np.repeat(before, sizes)  # type: ignore[no-any-return]

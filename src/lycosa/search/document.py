@@ -9,7 +9,7 @@ import msgspec
 import tantivy
 import xxhash
 
-from lycosa.search.language import LANGUAGES, language_of, shown_language, spaced
+from lycosa.search.language import LANGUAGES, shown_language, spaced
 from lycosa.search.schema import schema
 from lycosa.web.media import kind_of
 from lycosa.web.url import split
@@ -70,9 +70,8 @@ def words_id(text: str) -> int:
     return xxhash.xxh3_64_intdigest(" ".join(found).encode()) if found else 0
 
 
-def documents(found: Found, calls: Called) -> tuple[tantivy.Document, tantivy.Document]:
-    """What the page itself says, and what others call it."""
-    language = language_of(found.language, found.text or found.title)
+def documents(found: Found, language: str, calls: Called) -> tuple[tantivy.Document, tantivy.Document]:
+    """What the page itself says, and what others call it, in the language that it is tokenised in."""
     filters, title = _filters(found, language), spaced(found.title)
     values: dict[str, Any] = {
         "page": found.file_num,
@@ -88,7 +87,7 @@ def documents(found: Found, calls: Called) -> tuple[tantivy.Document, tantivy.Do
 
 
 def name_document(found: Found, language: str, calls: Called) -> tantivy.Document:
-    """What others call a page; `language` is what it is tokenised in."""
+    """What others call a page."""
     return _name(found, language, spaced(found.title), calls, _filters(found, language))
 
 

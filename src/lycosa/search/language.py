@@ -3,11 +3,13 @@
     language_of("de-AT", "Die Wärmepumpe …")  →  "de"         OTHER for all that has no stemmer here
     spaced("太陽光 power")                     →  "太陽 陽光 power"
 
-A page's own word is believed unless its text plainly speaks another language: the frequent small words tell. Pure.
+A page's own word is believed unless its text plainly speaks another language: the frequent small words tell. A page
+that says too little is taken to speak as others of its host: scores compare best within one language. Pure.
 """
 
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 OTHER = "xx"
@@ -24,6 +26,7 @@ STEMMED = {
 }
 LANGUAGES = (*STEMMED, OTHER)
 
+_HOSTS = 10_000
 _SAMPLE_CHARS = 2_000
 _ENOUGH = 5  # different small words: with fewer a text says nothing of its language
 _PLAINLY = 2.5  # times as many as a page's own language has: then the text is believed, not the page
@@ -51,15 +54,42 @@ _LEADS = b"\xe0\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xef\xf0"
 _NO_LEADS = bytes(code for code in range(256) if code not in _LEADS)
 
 
-def language_of(declared: str, text: str) -> str:
-    """The language to tokenise a text in."""
+def language_of(declared: str, text: str, usual: str = OTHER) -> str:
+    """The language to tokenise a text in; where neither the page nor its text says, the `usual` one."""
     own = declared.lower().replace("_", "-").partition("-")[0]
     words = set(text[:_SAMPLE_CHARS].lower().split())
     found = {language: len(words & telling) for language, telling in _TELLING.items()}
     best = max(found, key=found.__getitem__)
     if found[best] >= _ENOUGH and (not own or found[best] >= _PLAINLY * max(1, found.get(own, 0))):
         return best
-    return own if own in STEMMED else OTHER
+    if own:
+        return own if own in STEMMED else OTHER
+    return usual
+
+
+class HostLanguages:
+    """What pages of a host usually speak: for those that say too little to tell. Remembers a bounded number of hosts;
+    `counted` says of a new one how many pages are known already, by language."""
+
+    def __init__(self, counted: Callable[[str], Mapping[str, int]]) -> None:
+        self._counted = counted
+        self._hosts: OrderedDict[str, Counter[str]] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<HostLanguages hosts={len(self._hosts)}>"
+
+    def language_of(self, host: str, declared: str, text: str) -> str:
+        """As the function, and the host learns from it."""
+        counts = self._hosts.get(host)
+        if counts is None:
+            counts = self._hosts[host] = Counter(self._counted(host))
+            if len(self._hosts) > _HOSTS:
+                self._hosts.popitem(last=False)
+        usual = max(counts, key=counts.__getitem__) if counts else OTHER
+        found = language_of(declared, text, usual)
+        if found != OTHER:
+            counts[found] += 1
+        return found
 
 
 def shown_language(declared: str, tokenised: str) -> str:
