@@ -105,6 +105,8 @@ class Family(StrEnum):
     DOC = "doc"
     HOST = "host"
     DUE = "due"
+    VISIT = "visit"
+    CHANGE = "change"
     LINK = "link"
     FILE = "file"
     FEED = "feed"

@@ -82,7 +82,7 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
     from lycosa.engine.crawl import Crawl
 
     view = view_on(sys.stderr, quiet=order.quiet)
-    async with Crawl(into=order.into, settings=order.settings) as crawl:
+    async with Crawl(into=order.into, settings=order.settings, recrawl=order.recrawl) as crawl:
         _calm_collector()
         _return_large_blocks()
         loop = asyncio.get_running_loop()

@@ -17,6 +17,7 @@ from typer.core import TyperCommand
 from lycosa.errors import SettingsError
 
 if TYPE_CHECKING:
+    from lycosa.engine.orders import Recrawl
     from lycosa.settings import CrawlSettings, Source
 
 SETTINGS_FILE = "lycosa.toml"
@@ -30,6 +31,7 @@ class CrawlOrder(NamedTuple):
     into: Path
     json: bool = False
     quiet: bool = False
+    recrawl: "Recrawl | None" = None
 
 
 class CrawlCommand(TyperCommand):
@@ -110,6 +112,12 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         fail_on_limit: Annotated[
             bool | None,
             typer.Option("--fail-on-limit/--no-fail-on-limit", help="Exit with 3 when a limit ended it [no]."),
+        ] = None,
+        keep_fresh: Annotated[
+            bool | None, typer.Option("--keep-fresh/--no-keep-fresh", help="Never end: look at pages again [no].")
+        ] = None,
+        visits_per_day: Annotated[
+            str | None, typer.Option("--budget", metavar="N", help="Pages looked at again a day [a tenth of all].")
         ] = None,
         delay_s: Annotated[
             str | None, typer.Option("--delay", metavar="S", help="Pause between two requests to a host [1].")

@@ -13,11 +13,11 @@ from typing import Annotated, NoReturn
 import typer
 
 from lycosa import __version__
-from lycosa.cli import augment, collection, crawl, demo, lab, links, simweb, tree
+from lycosa.cli import augment, collection, crawl, demo, lab, links, recrawl, simweb, tree
 from lycosa.cli.beginning import INTERRUPTED, interruptible
 from lycosa.errors import LycosaError, StoreError
 
-UNTIDY = ("crawl",)  # it has nothing to tidy up until it takes Ctrl-C for itself
+UNTIDY = ("crawl", "recrawl")  # it has nothing to tidy up until it takes Ctrl-C for itself
 
 app = typer.Typer(
     name="lycosa",
@@ -28,6 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 crawl.register(app)
+recrawl.register(app)
 collection.register(app)
 tree.register(app)
 augment.register(app)

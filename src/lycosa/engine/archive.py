@@ -17,14 +17,21 @@ class Archive:
     def exchange(self, lease: Lease, request: Request, response: Response) -> Exchange:
         return exchange(request, response, fetched_s=self._shard.now_unix(), metadata=_metadata(lease))
 
-    def revisit(self, lease: Lease, request: Request, response: Response, original: Original) -> Exchange:
+    def revisit(
+        self,
+        lease: Lease,
+        request: Request,
+        response: Response,
+        original: Original,
+        profile: RevisitProfile = RevisitProfile.SAME_PAYLOAD,
+    ) -> Exchange:
         """The records of a body that is stored already."""
         return revisit(
             request,
             response,
             fetched_s=self._shard.now_unix(),
             original=original,
-            profile=RevisitProfile.SAME_PAYLOAD,
+            profile=profile,
             metadata=_metadata(lease),
         )
 

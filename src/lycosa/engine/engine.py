@@ -9,14 +9,16 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from lycosa.engine.committer import Committer
 from lycosa.engine.counters import Counters, load
 from lycosa.engine.events import EventLog
 from lycosa.engine.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
 from lycosa.engine.inbox import Inbox
-from lycosa.engine.limits import Limits
+from lycosa.engine.limits import Limits, limits_of
 from lycosa.engine.linker import Linker
+from lycosa.engine.orders import Recrawl
 from lycosa.engine.outcomes import Outcomes
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Sifter, filters_of
@@ -40,6 +42,9 @@ from lycosa.web.relevance import HEAD_BYTES
 from lycosa.web.table import MAX_BYTES
 from lycosa.web.url import Url, parse
 
+if TYPE_CHECKING:
+    from lycosa.engine.due import Due
+
 COMMIT_AGAIN_S = 1.0
 COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
@@ -52,7 +57,13 @@ class Engine:
     """A crawl of one collection. `run` goes on until nothing is queued, a limit is reached or `stop` is called."""
 
     def __init__(
-        self, collection: Collection, settings: CrawlSettings, parts: Parts, *, is_restart: bool = False
+        self,
+        collection: Collection,
+        settings: CrawlSettings,
+        parts: Parts,
+        *,
+        is_restart: bool = False,
+        recrawl: Recrawl | None = None,
     ) -> None:
         self.collection, self.settings = collection, settings
         self._loop = asyncio.get_running_loop()
@@ -69,6 +80,7 @@ class Engine:
         totals = self.counters.totals
         self.frontier.known, self.frontier.queued, self.frontier.shelf.count = totals.known, totals.queued, totals.hosts
         self.frontier.failed, self.frontier.dropped = totals.failed, totals.dropped
+        self.frontier.revisiting = totals.revisiting
         self.frontier.batch = self.committer.batch
         self.downloader = parts.downloader
         if settings.eager and parts.analysers is None and isinstance(parts.downloader, Watchable):
@@ -99,7 +111,12 @@ class Engine:
             self.now_unix,
         )
         self.outcomes = Outcomes(shard, parts)
-        self._limits = Limits(settings, self.counters, lambda: self.now() - began)
+        self._limits = Limits(limits_of(settings, recrawl, totals.seconds), self.counters, lambda: self.now() - began)
+        if recrawl is not None and totals.queued:
+            self.frontier.hold()  # what was never asked for is left to the crawl
+        is_fresh = recrawl is not None or settings.keep_fresh
+        self._due = self._due_of(shard, recrawl) if is_fresh else None
+        self._is_endless = settings.keep_fresh and recrawl is None
         self._teller = Teller(shard, self._limits, began=began)
         self._in_flight: dict[int, Lease] = {}
         self._pump_handle: asyncio.Handle | None = None
@@ -113,6 +130,11 @@ class Engine:
         self._deferred: list[tuple[Lease, Request | None, Response]] = []
         self.is_paused = False  # whoever reads the pages as they come cannot follow
         self.on_commit: Callable[[], None] | None = None
+
+    def _due_of(self, shard: Shard, recrawl: Recrawl | None) -> "Due":
+        from lycosa.engine.due import Due  # a crawl that looks at nothing again does not wait for its libraries
+
+        return Due(shard, self.outcomes.revisits.plan, recrawl)
 
     def __repr__(self) -> str:
         return f"<Engine {self.collection.path} pages={self.counters.totals.pages} in_flight={len(self._in_flight)}>"
@@ -129,8 +151,11 @@ class Engine:
             self._take_in_losses()
             if pages := self.linker.catch_up():
                 self.events.write("links-caught-up", pages=pages)
-            self.add(self.seeds)
-            self.add(self._inbox.take())
+            if self._due is not None:
+                await self._due.begin()
+            if not self.frontier.shelf.holds:
+                self.add(self.seeds)
+                self.add(self._inbox.take())
             self.frontier.load(self.now())
             ticker = self._loop.create_task(self._tick())
             self._plan_pump()
@@ -142,6 +167,8 @@ class Engine:
         finally:
             reason = str(self._failure) if self._failure else self._stopping or "nothing queued"
             self.linker.close()
+            if self._due is not None:
+                self._due.close()
             self.events.write("stop", reason=reason, pages=self.counters.totals.pages)
             self.events.close()
             await self._whereabouts.mapper.close()
@@ -194,9 +221,11 @@ class Engine:
         while True:
             await asyncio.sleep(self.settings.store_interval_s)
             with self._watched():
-                if self.now() >= next_inbox and not self.committer.has_failed:
+                if self.now() >= next_inbox and not self.committer.has_failed and not self.frontier.shelf.holds:
                     next_inbox = self.now() + INBOX_EVERY_S
                     self.add(self._inbox.take())
+                if self._due is not None and not self.committer.has_failed and not self._stopping:
+                    self._due.feed()
                 self._commit()
                 limit = self._limits.reached()
                 if limit and not self._stopping:
@@ -205,9 +234,15 @@ class Engine:
                 self._plan_pump()
 
     def _check_end(self) -> None:
-        is_done = self.frontier.queued <= 0 and not self.committer.waiting
+        is_done = self._has_nothing_left() and not self.committer.waiting
         if (not self._in_flight and (self._stopping or is_done or self._failure)) or self._stopping:
             self._finished.set()
+
+    def _has_nothing_left(self) -> bool:
+        frontier = self.frontier
+        if self._is_endless or (self._due is not None and not self._due.is_exhausted):
+            return False
+        return frontier.revisiting <= 0 and (frontier.queued <= 0 or frontier.shelf.holds)
 
     # asking
 
@@ -278,17 +313,20 @@ class Engine:
             response = Response(lease.url, failure=lease.failure, detail=lease.detail, started_s=now, ended_s=now)
             self._loop.call_soon(self._on_response, lease, None, response)
             return
-        is_page, tables = lease.kind is Kind.PAGE, self.outcomes.tables
-        has_room = is_page and tables.is_on and self._limits.has_room(len(self._in_flight))
+        is_page, tables = lease.kind in (Kind.PAGE, Kind.REVISIT), self.outcomes.tables
+        has_room = lease.kind is Kind.PAGE and tables.is_on and self._limits.has_room(len(self._in_flight))
         if has_room and (table := tables.started(lease)) is not None:
             self._start(table)
+        fields = self._head_fields if lease.is_head else self._fields
+        if lease.kind is Kind.REVISIT:
+            fields += self.outcomes.revisits.conditions(lease)
         request = Request(
             url=lease.url,
             host=lease.host.host,
             port=lease.host.port,
             address=lease.address,
-            headers=self._head_fields if lease.is_head else self._fields,
-            body_limit_bytes=BODY_LIMITS[lease.kind],
+            headers=fields,
+            body_limit_bytes=BODY_LIMITS.get(lease.kind, 0),
             takes_any_type=not is_page,
             ticket=ticket if lease.kind is Kind.PAGE and not lease.is_head else 0,
         )
@@ -355,6 +393,8 @@ class Engine:
         self.frontier.batch = self.committer.batch
         self.frontier.committed(self.now())
         self.outcomes.committed()
+        if self._due is not None:
+            self._due.committed()
         self.linker.committed()
         self._inbox.settle()
         self.committer.announce_all()

@@ -6,6 +6,7 @@ Pure but for the clock it is given. Asked by the engine before every request and
 from collections.abc import Callable
 
 from lycosa.engine.counters import Counters
+from lycosa.engine.orders import Recrawl
 from lycosa.settings import CrawlSettings
 
 
@@ -47,3 +48,11 @@ class Limits:
         if s.pages is not None and run_pages:
             guesses.append((s.pages - self._counters.totals.pages) * self._run_s() / run_pages)
         return max(0.0, min(guesses)) if guesses else None
+
+
+def limits_of(settings: CrawlSettings, recrawl: Recrawl | None, seconds_before: float) -> CrawlSettings:
+    """The settings whose limits count: a recrawl has its own, by which alone it is bounded."""
+    if recrawl is None:
+        return settings
+    time_s = None if recrawl.time_s is None else seconds_before + recrawl.time_s
+    return settings.model_copy(update={"pages": None, "bytes": None, "time_s": time_s})

@@ -5,7 +5,8 @@ Each ends with exactly one release (the slots are free again) and, for a queued 
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from lycosa.engine.admission import Admission
 from lycosa.engine.archive import Archive
@@ -33,6 +34,9 @@ from lycosa.web.page import Page
 from lycosa.web.scope import DropReason, Scope
 from lycosa.web.url import Url, from_key, parse, url_key
 
+if TYPE_CHECKING:
+    from lycosa.engine.revisits import Revisits
+
 Listener = Callable[[str, PageRow, Page | None], None]
 MOST_HOPS = 20
 HEAD_ONLY = frozenset({206, 416})  # a part of the page, or a page that is shorter than its part
@@ -58,6 +62,27 @@ class Outcomes:
         self.early = Early(shard, self.admission, self._following, cap_bytes=self._decoded_cap)
         self.tables = Tables(shard, self._archive, self.early, self._following, cap_bytes=self._decoded_cap)
         self.listeners: list[Listener] = []
+        self._failures.on_revisit = self._revisit_given_up
+
+    def _revisit_given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
+        self.revisits.given_up(lease, request, response, name)
+
+    @cached_property
+    def revisits(self) -> "Revisits":
+        """Made when the first page is looked at again: a first crawl does not wait for its libraries."""
+        from lycosa.engine.revisits import Reader, Revisits
+        from lycosa.engine.visit_plan import VisitPlan
+
+        reader = Reader(
+            read=lambda response, body: read(response, body, self._analysers),
+            links=self._links_of,
+            row=self._page_row,
+            follow=self._follow,
+            tell=self._tell,
+            redirected=self._redirected,
+            decoded_cap=self._decoded_cap,
+        )
+        return Revisits(self._shard, self._archive, self._documents, VisitPlan(self._shard), reader)
 
     def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         """One response, whatever it is."""
@@ -80,6 +105,10 @@ class Outcomes:
             self._failures.settle(lease, request, response, rule)
             return
         row.tries = 0
+        if lease.kind is Kind.REVISIT and request is not None:
+            self.revisits.settle(lease, request, response)
+            self._shard.release(lease, response)
+            return
         if lease.is_head and response.status in HEAD_ONLY:
             self.admission.read_head(lease, response)
             self._shard.release(lease, response)
@@ -104,7 +133,8 @@ class Outcomes:
         written = location(response)
         target = parse(written, lease.url)
         row = PageRow(response.status, shard.now_unix(), entry.depth, location=target.href if target else written)
-        if lease.kind is Kind.PAGE:
+        is_page = lease.kind in (Kind.PAGE, Kind.REVISIT)
+        if is_page:
             links = redirect_row(target.href) if target else LinkRow(())
             joined = {target.href: target.href} if target else {}
             shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
@@ -117,13 +147,13 @@ class Outcomes:
             self._frontier.finish(lease, UrlState.FAILED, reason)
             return
         self._counters.totals.redirects += 1
-        if entry.depth == 0 and entry.origin in (Origin.WISH, Origin.REDIRECT) and lease.kind is Kind.PAGE:
+        if entry.depth == 0 and entry.origin in (Origin.WISH, Origin.REDIRECT) and is_page:
             self.widen([target])  # where a seed leads is part of the crawl
         kept = shard.sifter.sift([target.href])
         self._frontier.admit(
             kept,
             depth=entry.depth,
-            kind=entry.kind,
+            kind=Kind.PAGE if is_page else entry.kind,
             hops=entry.hops + 1,
             now=shard.now(),
             origin=Origin.REDIRECT,
@@ -152,15 +182,14 @@ class Outcomes:
             self._duplicate(lease, request, response, first[1], taken)
             return
         page = read(response, body, self._analysers)
-        said = page_directives(page.robots, response, self._settings.agent)
-        links = LinkRow(()) if said.nofollow and self._settings.nofollow else self._links(page, response)
+        links, noindex = self._links_of(page, response)
         made = self._archive.exchange(lease, request, response)
-        row = self._page_row(lease, response, page, made, noindex=said.noindex)
+        row = self._page_row(lease, response, page, made, noindex)
         self._archive.put(lease, row, self._archive.keep(made))
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         lease.host.row.links += len(links.hrefs)
-        new = self._follow(links, lease, response, row, page, taken)
+        new = self._follow(links, lease, key, row, page, response, taken)
         is_news = self.budgets.page(lease, page, new)
         self._count_page(lease)
         for part in self.statistics:
@@ -168,6 +197,16 @@ class Outcomes:
         self.mining.settled(lease, is_hit=is_news)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, page)
+
+    def _links_of(self, page: Page, response: Response) -> tuple[LinkRow, bool]:
+        """The links of a page and of its headers that are followed, and whether it asks not to be indexed."""
+        said = page_directives(page.robots, response, self._settings.agent)
+        if said.nofollow and self._settings.nofollow:
+            return LinkRow(()), said.noindex
+        links = followed(page, self._following)
+        if response.hints or "link" in response.headers:
+            links = with_headers(links, response)
+        return links, said.noindex
 
     def _duplicate(
         self, lease: Lease, request: Request, response: Response, original_key: bytes, taken: Taken | None
@@ -198,27 +237,30 @@ class Outcomes:
         self._counters.totals.duplicates += 1
         self.mining.settled(lease, is_hit=False)
         links = with_headers(self._documents.links(original_key) or LinkRow(()), response)
-        new = self._follow(links, lease, response, row, None, taken)
+        new = self._follow(links, lease, url_key(lease.url), row, None, response, taken)
         if original is not None:
             self.budgets.copy(lease, original, new)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
 
-    def _links(self, page: Page, response: Response) -> LinkRow:
-        links = followed(page, self._following)
-        return with_headers(links, response) if response.hints or "link" in response.headers else links
-
     def _follow(
-        self, links: LinkRow, lease: Lease, response: Response, row: PageRow, page: Page | None, taken: Taken | None
+        self,
+        links: LinkRow,
+        lease: Lease,
+        key: bytes,
+        row: PageRow,
+        page: Page | None,
+        response: Response | None = None,
+        taken: Taken | None = None,
     ) -> list[Url]:
         """Takes the links of a page into the link index and into the frontier; returns the URLs that were new."""
         joined = self._shard.sifter.joined(links, lease.url)
-        self._shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
+        self._shard.linker.page(lease.url, key, row, links, joined)
         new = self.admission.follow(lease, links, joined, page)
-        if "link" in response.headers:
+        if response is not None and "link" in response.headers:
             self.tables.hear(lease.host, response)
-        if taken is None:
+        if response is None or taken is None:
             return new
         self.early.compare(lease, taken, joined)
         if taken.claim is not None:
@@ -230,7 +272,7 @@ class Outcomes:
         lease.host.row.pages += 1
         self._counters.page()
 
-    def _page_row(self, lease: Lease, response: Response, page: Page, made: Exchange, *, noindex: bool) -> PageRow:
+    def _page_row(self, lease: Lease, response: Response, page: Page, made: Exchange, noindex: bool) -> PageRow:
         codes = page.codes
         return PageRow(
             response.status,

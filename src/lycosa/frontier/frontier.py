@@ -71,7 +71,7 @@ class Frontier:
         self._due_counter = count()
         self._drops_left = DROPS_A_CALL
         self.watchers: list[Watcher] = []
-        self.known = self.queued = 0
+        self.known = self.queued = self.revisiting = 0
         self.failed: Counter[str] = Counter()  # URLs of hosts given up, by the host's reason
         self.dropped: Counter[str] = Counter()
 
@@ -82,7 +82,13 @@ class Frontier:
         places = self.turns.places
         active = sum(places[place] for place in Place if place not in (Place.IDLE, Place.PARKED, Place.WAITING))
         return FrontierStats(
-            self.known, self.queued, self.shelf.count, active, places[Place.WAITING], places[Place.PARKED]
+            self.known,
+            self.queued,
+            self.shelf.count,
+            active,
+            places[Place.WAITING],
+            places[Place.PARKED],
+            self.revisiting,
         )
 
     # taking URLs in
@@ -169,6 +175,27 @@ class Frontier:
         if host.place is Place.IDLE:
             self._settle(host, now)
 
+    def revisit(self, href: str, depth: int, origin: Origin, *, now: float, now_unix: float) -> None:
+        """Queues a URL that is settled to be asked for again, before what else its host has; it stays settled."""
+        host = self._host(url_key(href), now)
+        if host.row.gave_up:
+            self._revive(host)
+        key = due_key(host, now_unix, next(self._due_counter))
+        entry = Entry(key, _path(href), Kind.REVISIT, depth, origin=origin)
+        self._put(Family.QUEUE, key, entry.pack())
+        host.pending[key] = entry
+        host.row.queued += 1
+        host.row.waits += 1
+        host.row.revisits += 1
+        self.revisiting += 1
+        host.due_at = min(host.due_at, now)
+        self.shelf.touch(host)
+        self._changed(host, now)
+
+    def hold(self) -> None:
+        """From now on only what is due is given out; called before anything is loaded."""
+        self.shelf.holds = True
+
     def credit(self, href: str) -> float:
         """What spoke for a URL that is queued, where the policy ranks."""
         key = url_key(href)
@@ -227,8 +254,9 @@ class Frontier:
 
     def _revive(self, host: Host) -> None:
         row = host.row
-        self.queued += row.queued
-        self.failed[row.gave_up] -= row.queued
+        self.queued += row.queued - row.revisits
+        self.revisiting += row.revisits
+        self.failed[row.gave_up] -= row.queued - row.revisits
         row.gave_up, row.tries, row.robots_tries, row.wait_until = "", 0, 0, 0.0
         self.shelf.touch(host)
 
@@ -298,6 +326,8 @@ class Frontier:
             self._drops_left -= 1
             if self.pace.robots and rules is not None and not rules.allows(entry.path):
                 self._close(host, entry, UrlState.DROPPED, Reason.ROBOTS)
+            elif entry.kind is Kind.REVISIT:
+                return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry)
             elif self._is_full(host):
                 self._close(host, entry, UrlState.DROPPED, Reason.PAGES_PER_HOST)
             elif isinstance(verdict := self._judge(host, entry, now_unix), Reason):
@@ -491,8 +521,9 @@ class Frontier:
         if host.row.gave_up:
             return
         host.row.gave_up = reason
-        self.queued -= host.row.queued
-        self.failed[reason] += host.row.queued
+        self.queued -= host.row.queued - host.row.revisits
+        self.revisiting -= host.row.revisits
+        self.failed[reason] += host.row.queued - host.row.revisits
         for window in host.windows.values():
             window.forget()
         host.due.clear()
@@ -505,7 +536,10 @@ class Frontier:
         row = UrlRow(state, entry.depth, reason, entry.origin)
         self._put_url(host.key + KEY_END + entry.path.encode(), row)
         host.row.queued -= 1
-        if host.row.gave_up:  # counted as failed when the host was given up
+        if entry.kind is Kind.REVISIT:
+            host.row.revisits -= 1
+            self.revisiting -= not host.row.gave_up
+        elif host.row.gave_up:  # counted as failed when the host was given up
             self.failed[host.row.gave_up] -= 1
         else:
             self.queued -= 1

@@ -52,6 +52,7 @@ class Host:
         "due_loaded",
         "group",
         "host",
+        "is_held",
         "is_live",
         "jobs",
         "key",
@@ -104,6 +105,7 @@ class Host:
         self.offer = self.offered = 0
         self.is_live = False  # will be asked soon: holds back whoever has less to offer
         self.waits_for_due = False  # has nothing but what waits for its time
+        self.is_held = False  # of its queue only what is due is given out
         self.woken_for = ""  # the share whose free slot is meant for it
 
     def __repr__(self) -> str:
@@ -158,7 +160,7 @@ class Host:
     @property
     def has_work(self) -> bool:
         """Is there anything that could be asked for now, politeness aside?"""
-        return bool(self.available or self.due or self.jobs)
+        return bool((self.available and not self.is_held) or self.due or self.jobs)
 
     @property
     def waits_until(self) -> float:

@@ -51,6 +51,7 @@ class FrontierStats(msgspec.Struct, frozen=True):
     active: int
     waiting: int
     parked: int
+    revisiting: int = 0
 
 
 class Watcher(Protocol):

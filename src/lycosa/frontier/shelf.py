@@ -51,6 +51,7 @@ class Shelf:
         most: int = HOSTS_MOST,
     ) -> None:
         self._swings = swings
+        self.holds = False  # hosts give out only what is due
         self._rows, self._turns, self._start = rows, turns, start
         self._delay_s, self._per_host, self.most = delay_s, per_host, most
         self.hosts: dict[bytes, Host] = {}
@@ -77,6 +78,7 @@ class Shelf:
         delay_s = self.delay_of(row)
         slots = Slots(self._per_host, first_at=self._start.first_at(row, delay_s))
         host = Host(key, row, slots, delay_s, swings=self._swings)
+        host.is_held = self.holds
         self.hosts[key] = host
         self._turns.enter(host)
         return host

@@ -88,6 +88,20 @@ class Ends(_Group):
     fail_on_limit: Annotated[Switch, _says("End with exit code 3 when one of these limits ended it.")] = False
 
 
+class Fresh(_Group):
+    title: ClassVar[str] = "How it is kept fresh"
+
+    keep_fresh: Annotated[Switch, _says("Never end: look at pages again as they are due.")] = False
+    visits_per_day: Annotated[
+        int | None, _by(v.or_none(v.whole(1))), _says("Pages looked at again a day; none: a tenth of all.")
+    ] = None
+    schedule: Annotated[
+        Literal["harmonic", "uniform", "proportional", "adaptive"],
+        _by(v.one_of("harmonic", "uniform", "proportional", "adaptive")),
+        _says("How they are spread: by importance and rate of change (harmonic), or as others do it."),
+    ] = "harmonic"
+
+
 class Manners(_Group):
     title: ClassVar[str] = "How it behaves towards hosts"
 
@@ -188,7 +202,7 @@ class Keeping(_Group):
     store_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Most results in one commit.")] = 300
 
 
-class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Named):
+class CrawlSettings(Reach, Order, Ends, Fresh, Manners, Network, Keeping, Named):
     """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
 
     model_config = ConfigDict(defer_build=False)
@@ -210,7 +224,7 @@ class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Named):
         return f"{name} (+{self.contact})" if self.contact else name
 
 
-GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Manners, Network, Keeping, Named)
+GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Fresh, Manners, Network, Keeping, Named)
 
 
 def sentence(error: ValidationError, spelled: Callable[[str], str] = str) -> str:

@@ -54,6 +54,8 @@ class RevisitProfile(StrEnum):
 
     SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
     NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+    # Our own: other bytes, but only in parts that change on every visit. The payload digest is the original's.
+    SAME_CONTENT = "urn:lycosa:revisit:same-content"
 
 
 class Original(msgspec.Struct, frozen=True):
@@ -98,7 +100,7 @@ def revisit(
     metadata: Mapping[str, str] | None = None,
 ) -> Exchange:
     """The same for a body that is already stored: the revisit keeps the headers and points to the original."""
-    if profile is RevisitProfile.SAME_PAYLOAD:
+    if profile is not RevisitProfile.NOT_MODIFIED:
         block = agreeing(response.header_block, status=response.status, body_bytes=len(response.body))
     else:
         block = well_formed(response.header_block, status=response.status)

@@ -5,6 +5,8 @@ Read by `lycosa.lab.registry`.
 """
 
 BUILT_IN: dict[str, str] = {
+    "change": "lycosa.lab.experiments.change:EXPERIMENT",
+    "freshness": "lycosa.lab.experiments.freshness:EXPERIMENT",
     "policies": "lycosa.lab.experiments.policies:EXPERIMENT",
     "simweb": "lycosa.lab.experiments.simweb:EXPERIMENT",
     "tarantula": "lycosa.lab.experiments.tarantula:EXPERIMENT",
