@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 Listener = Callable[[str, PageRow, Page | None], None]
 MOST_HOPS = 20
 HEAD_ONLY = frozenset({206, 416})  # a part of the page, or a page that is shorter than its part
+FINAL = frozenset({401, 403, 404, 410})  # of a table: there is none
 DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
 
 
@@ -101,6 +102,12 @@ class Outcomes:
             return
         taken = self.tables.ended(lease, taken)
         rule = self._failures.rule_of(response)
+        if lease.kind is Kind.REVISIT and request is not None and request.url != lease.url:  # a table in its place
+            if rule is None or response.status in FINAL:
+                self.revisits.tables.settle(lease, request, response)
+                self._shard.release(lease, response)
+                return
+            self.revisits.tables.failed(lease)
         if rule is not None:
             self._failures.settle(lease, request, response, rule)
             return
@@ -185,6 +192,7 @@ class Outcomes:
         links, noindex = self._links_of(page, response)
         made = self._archive.exchange(lease, request, response)
         row = self._page_row(lease, response, page, made, noindex)
+        row.volatile |= taken is not None and taken.claim is not None and taken.claim.has_parts
         self._archive.put(lease, row, self._archive.keep(made))
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
@@ -294,6 +302,7 @@ class Outcomes:
             noindex=noindex,
             structure=(page.structure_first, page.structure_last),
             codes=(codes.total, codes.squares, codes.distinct, codes.length),
+            volatile=page.is_volatile,
         )
 
     def _tell(self, row: PageRow, url: str, page: Page | None) -> None:

@@ -214,6 +214,7 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     revisits: int = 0  # entries, among those queued, of URLs that are settled
     misled: int = 0  # documents that did not have, in the end, what was taken from them early
     tables: int = 0  # what is known of its tables of links
+    volatile: int = 0  # and of its tables of volatile information
 
 
 _encode = msgspec.msgpack.Encoder().encode
