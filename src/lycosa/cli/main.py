@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lycosa import __version__
-from lycosa.cli import augment, collection, crawl, demo, lab, links, recrawl, simweb, tree
+from lycosa.cli import augment, changes, collection, crawl, demo, lab, links, recrawl, simweb, tree
 from lycosa.cli.beginning import INTERRUPTED, interruptible
 from lycosa.errors import LycosaError, StoreError
 
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 crawl.register(app)
 recrawl.register(app)
+changes.register(app)
 collection.register(app)
 tree.register(app)
 augment.register(app)

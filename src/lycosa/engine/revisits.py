@@ -196,8 +196,7 @@ class Revisits:
             self._documents.note(self._shard.committer.batch, key, row, links)
         self._reader.follow(links, lease, key, row, page)
         self._books.note(visit, compared.verdict, row, ticket)
-        if not compared.verdict.is_change:  # a patched one: not a change to be told of, but the history has begun
-            visit.before.changes += 1
+        visit.before.patches += not compared.verdict.is_change  # a version all the same
         self._books.recount(visit, row)
         self._books.settled(visit, Found(compared.verdict, presence, compared.masks, compared.digest, row))
         self._reader.tell(row, lease.url, page)
