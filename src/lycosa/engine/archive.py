@@ -4,7 +4,7 @@ from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
 from lycosa.frontier.lease import Lease
 from lycosa.records import Request, Response
-from lycosa.store import Exchange, Original, RevisitProfile, exchange, revisit
+from lycosa.store import Exchange, Original, RevisitProfile, exchange, patched, revisit
 from lycosa.web.url import url_key
 
 
@@ -36,6 +36,12 @@ class Archive:
             original=original,
             profile=profile,
             metadata=_metadata(lease),
+        )
+
+    def patched(self, lease: Lease, response: Response, table_url: str) -> Exchange:
+        """The records of a document that was never sent as a whole: stored before, brought up to date by its table."""
+        return patched(
+            response, fetched_s=self._shard.now_unix(), metadata={**_metadata(lease), "patched-by": table_url}
         )
 
     def keep(self, made: Exchange) -> int | None:

@@ -31,6 +31,7 @@ class Claim(NamedTuple):
 
     document: str
     urls: frozenset[str] | None
+    has_parts: bool = False
 
 
 class Taken(NamedTuple):

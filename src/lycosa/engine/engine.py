@@ -362,16 +362,20 @@ class Engine:
         has_room = lease.kind is Kind.PAGE and tables.is_on and self._limits.has_room(len(self._in_flight))
         if has_room and (table := tables.started(lease)) is not None:
             self._start(table)
-        fields = self._head_fields if lease.is_head else self._fields
-        if lease.kind is Kind.REVISIT:
-            fields += self.outcomes.revisits.conditions(lease)
+        fields, url, kind = self._head_fields if lease.is_head else self._fields, lease.url, lease.kind
+        if kind is Kind.REVISIT:
+            revisits = self.outcomes.revisits
+            if (table_url := revisits.tables.table_of(lease)) is not None:
+                url, kind, is_page = table_url, Kind.TABLE, False
+            else:
+                fields += revisits.conditions(lease)
         request = Request(
-            url=lease.url,
+            url=url,
             host=lease.host.host,
             port=lease.host.port,
             address=lease.address,
             headers=fields,
-            body_limit_bytes=BODY_LIMITS[lease.kind],
+            body_limit_bytes=BODY_LIMITS.get(kind, 0),
             takes_any_type=not is_page,
             ticket=ticket if lease.kind is Kind.PAGE and not lease.is_head else 0,
         )

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 Listener = Callable[[str, PageRow, Page | None], None]
 MOST_HOPS = 20
 HEAD_ONLY = frozenset({206, 416})  # a part of the page, or a page that is shorter than its part
+FINAL = frozenset({401, 403, 404, 410})  # of a table: there is none
 DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
 
 
@@ -101,6 +102,12 @@ class Outcomes:
             return
         taken = self.tables.ended(lease, taken)
         rule = self._failures.rule_of(response)
+        if lease.kind is Kind.REVISIT and request is not None and request.url != lease.url:  # a table in its place
+            if rule is None or response.status in FINAL:
+                self.revisits.tables.settle(lease, request, response)
+                self._shard.release(lease, response)
+                return
+            self.revisits.tables.failed(lease)
         if rule is not None:
             self._failures.settle(lease, request, response, rule)
             return
@@ -186,11 +193,12 @@ class Outcomes:
         links, noindex = self._links_of(page, response)
         made = self._archive.exchange(lease, request, response, sha1)
         row = self._page_row(lease, response, page, made, noindex)
+        row.volatile |= taken is not None and taken.claim is not None and taken.claim.has_parts
         self._archive.put(lease, row, self._archive.keep(made))
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         lease.host.row.links += len(links.hrefs)
-        new = self._follow(links, lease, response, row, page, taken)
+        new = self._follow(links, lease, key, row, page, response, taken)
         is_news = self.budgets.page(lease, page, new)
         self._count_page(lease)
         for part in self.statistics:
@@ -200,9 +208,13 @@ class Outcomes:
         self._tell(row, lease.url, page)
 
     def _links_of(self, page: Page, response: Response) -> tuple[LinkRow, bool]:
-        """The links of a page that are followed, and whether it asks not to be indexed."""
+        """The links of a page and of its headers that are followed, and whether it asks not to be indexed."""
         said = page_directives(page.robots, response, self._settings.agent)
-        links = LinkRow(()) if said.nofollow and self._settings.nofollow else self._links(page, response)
+        if said.nofollow and self._settings.nofollow:
+            return LinkRow(()), said.noindex
+        links = followed(page, self._following)
+        if response.hints or "link" in response.headers:
+            links = with_headers(links, response)
         return links, said.noindex
 
     def _duplicate(
@@ -242,27 +254,30 @@ class Outcomes:
         self._counters.totals.duplicates += 1
         self.mining.settled(lease, is_hit=False)
         links = with_headers(self._documents.links(original_key) or LinkRow(()), response)
-        new = self._follow(links, lease, response, row, None, taken)
+        new = self._follow(links, lease, url_key(lease.url), row, None, response, taken)
         if original is not None:
             self.budgets.copy(lease, original, new)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
 
-    def _links(self, page: Page, response: Response) -> LinkRow:
-        links = followed(page, self._following)
-        return with_headers(links, response) if response.hints or "link" in response.headers else links
-
     def _follow(
-        self, links: LinkRow, lease: Lease, response: Response, row: PageRow, page: Page | None, taken: Taken | None
+        self,
+        links: LinkRow,
+        lease: Lease,
+        key: bytes,
+        row: PageRow,
+        page: Page | None,
+        response: Response | None = None,
+        taken: Taken | None = None,
     ) -> list[Url]:
         """Takes the links of a page into the link index and into the frontier; returns the URLs that were new."""
         joined = self._shard.sifter.joined(links, lease.url)
-        self._shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
+        self._shard.linker.page(lease.url, key, row, links, joined)
         new = self.admission.follow(lease, links, joined, page)
-        if "link" in response.headers:
+        if response is not None and "link" in response.headers:
             self.tables.hear(lease.host, response)
-        if taken is None:
+        if response is None or taken is None:
             return new
         self.early.compare(lease, taken, joined)
         if taken.claim is not None:
@@ -296,6 +311,7 @@ class Outcomes:
             noindex=noindex,
             structure=(page.structure_first, page.structure_last),
             codes=(codes.total, codes.squares, codes.distinct, codes.length),
+            volatile=page.is_volatile,
         )
 
     def _tell(self, row: PageRow, url: str, page: Page | None) -> None:

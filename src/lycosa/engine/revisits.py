@@ -20,6 +20,7 @@ from lycosa.engine.documents import DocumentStore
 from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
+from lycosa.engine.table_visits import TableVisits
 from lycosa.engine.versions import version_at
 from lycosa.engine.visit_books import Found, Visit, VisitBooks
 from lycosa.engine.visit_plan import VisitPlan
@@ -44,7 +45,7 @@ class Reader(NamedTuple):
     read: Callable[[Response, bytes], Page]
     links: Callable[[Page, Response], tuple[LinkRow, bool]]  # what is followed, and whether it says noindex
     row: Callable[[Lease, Response, Page, Exchange, bool], PageRow]
-    follow: Callable[[LinkRow, Lease, Response, PageRow, Page | None, None], object]
+    follow: Callable[[LinkRow, Lease, bytes, PageRow, Page | None], object]
     tell: Callable[[PageRow, str, Page | None], None]
     redirected: Callable[[Lease, Request | None, Response], None]
     decoded_cap: int
@@ -58,6 +59,7 @@ class Revisits:
     ) -> None:
         self._shard, self._archive, self._documents, self.plan, self._reader = shard, archive, documents, plan, reader
         self._state, self._books = shard.collection.state, VisitBooks(shard, documents, plan)
+        self.tables = TableVisits(shard, archive, self.patched)
         shard.frontier.watchers.append(self)
 
     # what the frontier tells
@@ -110,6 +112,20 @@ class Revisits:
             self._failed(visit, f"cut off: {response.truncated}")
         else:
             self._document(visit)
+
+    def patched(self, lease: Lease, request: Request, response: Response, table_url: str) -> None:
+        """A table gave the document of now: also what is only volatile is a version of its own, and in the history."""
+        visit = self._begun(lease, request, response)
+        row, before = visit.row, visit.before
+        self._shard.counters.totals.visits_saved_bytes += row.size_bytes
+        before.saved += row.size_bytes
+        if document_digest(response.body) == row.digest:
+            self._books.settled(visit, Found(SAME, before.presence, before.masks.unchanged(), before.digest))
+            return
+        page = self._reader.read(response, response.body)
+        compared = self._compared(visit, page, response.body, Presence.PAGE)
+        made = self._archive.patched(lease, response, table_url)
+        self._store(visit, page, Presence.PAGE, compared, made)
 
     def given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
         """The retry table has nothing more to try: gone at once where the answer says so, else after some visits."""
@@ -168,19 +184,22 @@ class Revisits:
             kind, where = Kind.IMAGE, "other pixels"
         return Compared(Verdict(kind, where, 1), before.masks, b"")
 
-    def _store(self, visit: Visit, page: Page, presence: Presence, compared: Compared) -> None:
+    def _store(
+        self, visit: Visit, page: Page, presence: Presence, compared: Compared, patched: Exchange | None = None
+    ) -> None:
         """A new version: it takes the place of the stored one, which stays in the archive."""
         lease, response, key = visit.lease, visit.response, visit.key
         links, noindex = self._reader.links(page, response)
-        made = self._archive.exchange(lease, visit.request, response)
+        made = patched or self._archive.exchange(lease, visit.request, response)
         row = self._reader.row(lease, response, page, made, noindex)
         ticket = self._archive.keep(made)
         self._archive.put(lease, row, ticket)
         self._books.forget_document(visit)
         if self._documents.first_with(row.fingerprint) is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
-        self._reader.follow(links, lease, response, row, page, None)
+        self._reader.follow(links, lease, key, row, page)
         self._books.note(visit, compared.verdict, row, ticket)
+        visit.before.patches += not compared.verdict.is_change  # a version all the same
         self._books.recount(visit, row)
         self._books.settled(visit, Found(compared.verdict, presence, compared.masks, compared.digest, row))
         self._reader.tell(row, lease.url, page)
@@ -195,7 +214,7 @@ class Revisits:
         )
         links, _ = self._reader.links(page, response)
         if links != (self._documents.links(visit.key) or LinkRow(())):
-            self._reader.follow(links, lease, response, row, page, None)
+            self._reader.follow(links, lease, visit.key, row, page)
         self._archive.put(lease, row, None)
         self._revisit_record(visit, RevisitProfile.SAME_CONTENT)
         found = Found(compared.verdict, visit.before.presence, compared.masks, compared.digest, row)

@@ -152,7 +152,7 @@ class Tables:
         urls: Collection[str] = ()
         if not is_nofollow(said, response, self._following):
             urls = self._shard.sifter.joined(followed(found, self._following), document.url).values()
-        self._claims[id(document)] = Claim(found.document, frozenset(urls))
+        self._claims[id(document)] = Claim(found.document, frozenset(urls), found.volatile > 0)
         self._early.take(document, urls, is_sure=False)
 
     def _missed(self, document: Lease) -> None:

@@ -10,7 +10,7 @@ from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import Recovery, WarcWriter
 from lycosa.store.warc_parse import WarcRecord
 from lycosa.store.warc_read import WarcReader, read_record
-from lycosa.store.warc_record import Exchange, Original, RevisitProfile, exchange, revisit
+from lycosa.store.warc_record import Exchange, Original, RevisitProfile, exchange, patched, revisit
 
 __all__ = [
     "Batch",
@@ -28,6 +28,7 @@ __all__ = [
     "WarcWriter",
     "exchange",
     "is_collection",
+    "patched",
     "read_record",
     "revisit",
 ]

@@ -120,6 +120,21 @@ def revisit(
     return Exchange(members=members, payload_sha1=original.payload_sha1)
 
 
+def patched(response: Response, *, fetched_s: float, metadata: Mapping[str, str]) -> Exchange:
+    """A response that was put together here; in the place of a request is a record that tells how."""
+    digest = sha1(response.body, usedforsecurity=False).digest()
+    head = agreeing(response.header_block, status=response.status, body_bytes=len(response.body))
+    date, (metadata_id, response_id, _) = _date(fetched_s), _record_ids()
+    about = b"WARC-Target-URI: " + _uri(response.url) + b"\r\n"
+    fellow = about + b"WARC-Concurrent-To: <urn:uuid:" + response_id + b">\r\n"
+    extra = about + b"WARC-Payload-Digest: sha1:" + b32encode(digest) + b"\r\n"
+    members = [
+        _member(b"metadata", metadata_id, date, fellow, _FIELDS, (_fields(metadata),)),
+        _member(b"response", response_id, date, extra, _HTTP_RESPONSE, (head, response.body)),
+    ]
+    return Exchange(members=members, payload_sha1=digest)
+
+
 def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> bytes:
     """The record a WARC file opens with: who wrote it, with what settings."""
     extra = b"WARC-Filename: " + _clean(filename) + b"\r\n"

@@ -51,6 +51,7 @@ def analyse_xml(document: Document) -> Page:
         structure_last=last,
         codes=text.codes_of(visible),
         text_digest=digests.text_digest(main),
+        is_volatile=b"<Vol" in document.body,
     )
 
 

@@ -85,6 +85,7 @@ def analyse_html(document: Document) -> Page:
         codes=text.codes_of(visible),
         text_digest=digests.text_digest(main),
         is_cut=is_cut,
+        is_volatile=b"data-vol" in document.body,
     )
 
 
