@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lycosa.cluster.agent import Agent
+from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import Message, Reply
 from lycosa.cluster.reports import Orders, Report
@@ -47,6 +48,12 @@ class MemoryCluster:
         if {receiver, message.sender} & self.cut or receiver not in self.agents:
             raise ClusterError(f"{receiver} cannot be reached")
         return await self.agents[receiver].take(message)
+
+    async def carry(self, receiver: str, cargo: Cargo) -> bool:
+        await asyncio.sleep(LINE_S)
+        if receiver in self.cut or receiver not in self.agents:
+            raise ClusterError(f"{receiver} cannot be reached")
+        return await self.agents[receiver].load(cargo)
 
     async def beat(self, report: Report) -> Orders:
         await asyncio.sleep(LINE_S)

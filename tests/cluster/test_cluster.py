@@ -2,13 +2,18 @@
 
 import asyncio
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from lycosa.engine.views import open_to_read, stats_of
+from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.truth import truth
+from lycosa.store import Collection
 from tests.cluster.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
 from tests.engine.consistency import problems
 
@@ -116,3 +121,79 @@ def test_incarnation_is_never_given_twice(tmp_path: Path) -> None:
     second = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, pages=9)
     given = [agent.incarnation for cluster in (first, second) for agent in cluster.agents.values()]
     assert len(set(given)) == len(given)
+
+
+def by_shard(into: Path) -> dict[str, set[bytes]]:
+    """The hosts that every shard has, by their key."""
+    found = {}
+    for folder in sorted((into / "shards").iterdir()):
+        with Collection.open(folder, read_only=True) as shard:
+            found[folder.name] = {key for key, _ in shard.state.walk(Family.HOST)}
+    return found
+
+
+def assert_one_view(cluster: MemoryCluster, into: Path) -> None:
+    """Every known URL is counted once over all shards, and every host is where the table says."""
+    with open_to_read(into) as whole:
+        stats = stats_of(whole)
+        states = Counter(UrlRow.unpack(row).state for _, row in whole.state.walk(Family.URL))
+    assert stats.known == states.total()
+    assert stats.pages + stats.redirects + stats.sitemaps == states[UrlState.DONE]
+    owners = cluster.coordinator.table
+    for name, hosts in by_shard(into).items():
+        assert {owners.owner_of_bucket(key[:2]) for key in hosts} <= {name}
+
+
+def test_agent_that_joins_gets_its_share_and_nothing_is_lost_or_asked_twice(tmp_path: Path) -> None:
+    async def join(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(2)
+        for name in cluster.coordinator.join([""]):
+            cluster.start(name)
+
+    cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, act=join)
+    assert cluster.coordinator.table.epoch == 2
+    fetched = cluster.fetched()
+    assert set(fetched) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert max(fetched.values()) == 1
+    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    assert findings.is_clean, findings.broken()[:5]
+    assert cluster.webs["s2"][0].entries
+    assert_one_view(cluster, tmp_path)
+
+
+def test_agent_that_leaves_hands_everything_over(tmp_path: Path) -> None:
+    async def leave(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(2)
+        cluster.coordinator.leave(["s1"])
+
+    cluster = crawl(WEB, tmp_path, SEED, workers=3, delay_s=DELAY_S, act=leave)
+    assert cluster.coordinator.names == ["s0", "s2"]
+    fetched = cluster.fetched()
+    assert set(fetched) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert max(fetched.values()) == 1
+    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    assert findings.is_clean, findings.broken()[:5]
+    assert by_shard(tmp_path)["s1"] == set()
+    assert_one_view(cluster, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_agents_that_die_while_hosts_move_lose_nothing(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def stir(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(1 + chance.random())
+        for name in cluster.coordinator.join([""]):
+            cluster.start(name)
+        for _ in range(3):
+            await asyncio.sleep(chance.random() * 0.7)
+            name = chance.choice([name for name in cluster.coordinator.names if name in cluster.tasks])
+            await cluster.kill(name)
+            await asyncio.sleep(chance.random() * 0.5)
+            cluster.start(name)
+
+    cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, act=stir)
+    assert set(cluster.fetched()) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    assert findings.is_clean, findings.broken()[:5]
+    assert_one_view(cluster, tmp_path)

@@ -15,6 +15,7 @@ def test_second_agent_waits_until_the_first_gives_back() -> None:
     assert turns.ask("a", ADDRESS, 0.0) == HOLD_S
     assert turns.ask("b", ADDRESS, 1.0) == 0.0
     assert not turns.is_wanted("a", ADDRESS, TURN_S - 1)
+    assert turns.ask("b", ADDRESS, TURN_S - 0.5) == 0.0
     assert turns.is_wanted("a", ADDRESS, TURN_S)
     turns.give_back("a", ADDRESS)
     assert turns.ask("a", ADDRESS, TURN_S) == 0.0  # whoever waited is next
@@ -26,6 +27,14 @@ def test_agent_that_is_gone_loses_the_address_when_its_time_is_over() -> None:
     turns.ask("a", ADDRESS, 0.0)
     assert turns.ask("b", ADDRESS, HOLD_S - 0.1) == 0.0
     assert turns.ask("b", ADDRESS, HOLD_S) == HOLD_S
+
+
+def test_agent_that_no_longer_asks_holds_up_nobody() -> None:
+    turns = AddressTurns()
+    turns.ask("a", ADDRESS, 0.0)
+    turns.ask("b", ADDRESS, 1.0)
+    turns.give_back("a", ADDRESS)
+    assert turns.ask("c", ADDRESS, 10.0) == HOLD_S
 
 
 def test_new_coordinator_grants_nothing_before_it_has_heard_who_holds_what() -> None:

@@ -21,6 +21,7 @@ from ray.exceptions import RayError, RayTaskError
 
 from lycosa import __version__
 from lycosa.cluster.agent import AGAIN_S, CALL_S, LEASE_S, Agent
+from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import START, Message, Reply, Word
 from lycosa.cluster.reports import Enrolment, Orders, Report
@@ -67,6 +68,9 @@ class RayLines:
             coordinator = self._handle(coordinator_name(self._crawl))
             return await answer(coordinator.relay.remote(receiver, message), whom="the coordinator")
         return await answer(self._handle(agent_name(self._crawl, receiver)).take.remote(message), whom=receiver)
+
+    async def carry(self, receiver: str, cargo: Cargo) -> bool:
+        return await answer(self._handle(agent_name(self._crawl, receiver)).load.remote(cargo), whom=receiver)
 
     async def beat(self, report: Report) -> Orders:
         return await answer(self._handle(coordinator_name(self._crawl)).beat.remote(report), whom="the coordinator")
@@ -117,6 +121,9 @@ class ShardProcess:
 
     async def take(self, message: Message) -> Reply:
         return await self._agent.take(message) if self._agent else Reply(Word.BUSY, START, START)
+
+    async def load(self, cargo: Cargo) -> bool:
+        return await self._agent.load(cargo) if self._agent else False
 
     async def put(self, urls: list[str]) -> None:
         """URLs that the user adds: they are in the shard's inbox, on disk, when this returns."""

@@ -5,10 +5,9 @@ it has something to ask; after `TURN_S` it is told that others wait, starts noth
 back when its last request has ended. Who dies or is cut off loses it when its time is over. Pure: `now` is an argument.
 """
 
-from collections import deque
-
 HOLD_S = 15.0
 TURN_S = 10.0
+STALE_S = 3.0  # who waits asks again twice a second: one who has not for so long does not want it any more
 
 
 class _Address:
@@ -17,7 +16,7 @@ class _Address:
     def __init__(self) -> None:
         self.holder = ""
         self.since = self.until = 0.0
-        self.waiting: deque[str] = deque()
+        self.waiting: dict[str, float] = {}  # agent → when it asked last, in the order in which they came
 
 
 class AddressTurns:
@@ -42,26 +41,28 @@ class AddressTurns:
         if one.holder and one.holder != agent and one.until <= now:
             one.holder = ""
         if not one.holder:
-            self._wait(one, agent)
-            if one.waiting[0] != agent or now < self.hears_until:
+            one.waiting[agent] = now
+            if next(iter(self._awake(one, now))) != agent or now < self.hears_until:
                 return 0.0
-            one.waiting.popleft()
+            del one.waiting[agent]
             one.holder, one.since = agent, now
         if one.holder == agent:
             one.until = now + HOLD_S
             return HOLD_S
-        self._wait(one, agent)
+        one.waiting[agent] = now
         return 0.0
 
     @staticmethod
-    def _wait(one: _Address, agent: str) -> None:
-        if agent not in one.waiting:
-            one.waiting.append(agent)
+    def _awake(one: _Address, now: float) -> dict[str, float]:
+        one.waiting = {agent: asked for agent, asked in one.waiting.items() if asked > now - STALE_S}
+        return one.waiting
 
     def is_wanted(self, agent: str, address: str, now: float) -> bool:
         """Has the agent had its turn, and do others wait?"""
         one = self._addresses.get(address)
-        return one is not None and one.holder == agent and bool(one.waiting) and now - one.since >= TURN_S
+        if one is None or one.holder != agent or now - one.since < TURN_S:
+            return False
+        return bool(self._awake(one, now))
 
     def give_back(self, agent: str, address: str) -> None:
         one = self._addresses.get(address)
@@ -69,13 +70,6 @@ class AddressTurns:
             return
         if one.holder == agent:
             one.holder, one.until = "", 0.0
-        if agent in one.waiting:
-            one.waiting.remove(agent)
+        one.waiting.pop(agent, None)
         if not one.holder and not one.waiting:
             del self._addresses[address]
-
-    def forget(self, agent: str) -> None:
-        """A new incarnation of an agent begins: what it waited for is void; what it held runs out by itself."""
-        for one in self._addresses.values():
-            if agent in one.waiting:
-                one.waiting.remove(agent)

@@ -98,6 +98,11 @@ class Table(msgspec.Struct, frozen=True, dict=True):
             name = known[host] = self.members[self._index(host)].name
         return name
 
+    def owner_of_bucket(self, bucket: bytes) -> str:
+        """The name of the member that owns a bucket."""
+        at = 2 * int.from_bytes(bucket)
+        return self.members[int.from_bytes(self.owners[at : at + 2])].name
+
     def _index(self, host: str) -> int:
         count = len(self.members)
         if self.scheme is Scheme.RENDEZVOUS:

@@ -8,7 +8,7 @@ nothing of Ray.
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 import msgspec
@@ -22,7 +22,7 @@ from lycosa.cluster.quiet import Quiet
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.totals import joined
-from lycosa.errors import StoreError
+from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.settings import CrawlSettings
 from lycosa.store.joined import SHARDED, SHARDS
 
@@ -37,6 +37,8 @@ class Kept(msgspec.Struct):
     incarnation: int = 0
     scheme: Scheme = Scheme.RENDEZVOUS
     members: list[Member] = []
+    after: list[Member] = []  # the members once a move is over; empty: nothing moves
+    leaving: list[str] = []  # have handed over what they had, and may still have URLs to send
     widened: list[str] = []
 
 
@@ -49,6 +51,7 @@ class Coordinator:
         self.folder, self.settings, self._now = folder, settings, now
         self._kept = load(folder)
         self._table: Table | None = None
+        self._next: Table | None = None
         self._reports: dict[str, Report] = {}
         self._heard: dict[str, float] = {}
         self._incarnations: dict[str, int] = {}
@@ -68,11 +71,70 @@ class Coordinator:
 
     @property
     def names(self) -> list[str]:
-        return [member.name for member in self._kept.members]
+        """All who have to be there: members, those to be, and those on their way out."""
+        both = {member.name: None for member in (*self._kept.members, *self._kept.after)}
+        return [*both, *(name for name in self._kept.leaving if name not in both)]
+
+    @property
+    def moving(self) -> Table | None:
+        """The table that will be in force once every bucket that moves has arrived."""
+        if not self._kept.after:
+            return None
+        if self._next is None or self._next.epoch != self._kept.epoch + 1:
+            self._next = table(self._kept.epoch + 1, self._kept.after, self._kept.scheme)
+        return self._next
+
+    def join(self, addresses: Iterable[str]) -> list[str]:
+        """New members, one at each address; returns their names. Only their share of the buckets moves."""
+        self._require_calm()
+        new = []
+        for address in addresses:
+            self._kept.number += 1
+            new.append(Member(f"s{self._kept.number - 1}", self._kept.number, address=address))
+        self._kept.after = [*self._kept.members, *new]
+        self._keep()
+        return [member.name for member in new]
+
+    def leave(self, names: Collection[str]) -> None:
+        """Members hand over what they have and end."""
+        self._require_calm()
+        stay = [member for member in self._kept.members if member.name not in names]
+        if len(stay) + len(names) != len(self._kept.members) or not stay:
+            raise SettingsError(f"cannot take {', '.join(names)} out of {', '.join(self.names)}")
+        self._kept.after = stay
+        self._keep()
+
+    @property
+    def is_calm(self) -> bool:
+        """Nothing moves, and nobody is on the way out."""
+        return not self._kept.after and not self._kept.leaving
+
+    def _require_calm(self) -> None:
+        if not self.is_calm:
+            raise ClusterError("hosts are moving already: try again when they have arrived")
+        if self._kept.scheme is not Scheme.RENDEZVOUS:
+            raise SettingsError(f"{self._kept.scheme} moves nearly every host when members change: use rendezvous")
+
+    def _go_on_moving(self) -> None:
+        """Once everything has arrived the new table is in force."""
+        if not self._kept.after:
+            return
+        wanted = self._kept.epoch + 1
+        if all(name in self._reports and self._reports[name].shipped == wanted for name in self.names):
+            stay = {member.name for member in self._kept.after}
+            self._kept.leaving = [member.name for member in self._kept.members if member.name not in stay]
+            self._kept.members, self._kept.after, self._kept.epoch = self._kept.after, [], wanted
+            self._quiet.forget()
+            self._keep()
+
+    def _is_out(self, report: Report) -> bool:
+        """May a member that leaves end now? It has nothing left, and all it sent has arrived."""
+        return report.name in self._kept.leaving and report.epoch == self._kept.epoch and report.is_idle
 
     def address(self, name: str) -> str:
         """The machine that has a member's files; empty: any."""
-        return next(member.address for member in self._kept.members if member.name == name)
+        both = (*self._kept.members, *self._kept.after)
+        return next((member.address for member in both if member.name == name), "")
 
     @property
     def table(self) -> Table:
@@ -94,12 +156,13 @@ class Coordinator:
         self._incarnations[name] = self._kept.incarnation
         self._keep()
         self._quiet.forget()
-        self._turns.forget(name)
         self._heard[name] = self._now()
         folder = str(self.folder / SHARDS / name)
-        number = next(member.number for member in self._kept.members if member.name == name)
+        number = int(name.removeprefix("s")) + 1
         known = dict(self._incarnations)
-        return Enrolment(name, self._kept.incarnation, self.table, self.settings, folder, known, number, __version__)
+        return Enrolment(
+            name, self._kept.incarnation, self.table, self.settings, folder, known, number, __version__, self.moving
+        )
 
     def silent_s(self, name: str) -> float:
         """Seconds since a member was started or heard last; for ever if it never was."""
@@ -119,14 +182,19 @@ class Coordinator:
         mark = (report.incarnation, report.activity) if report.is_idle else None
         if not report.ended:
             self._quiet.heard(name, mark, self.names)
+        self._go_on_moving()
         self._judge()
+        if report.ended and name in self._kept.leaving:
+            self._kept.leaving.remove(name)
+            self._keep()
         granted, wanted = self._addresses(report)
         return Orders(
             boot=self._boot,
             granted=granted,
             wanted=wanted,
             table=self.table if report.epoch < self._kept.epoch else None,
-            stop=self.stopping,
+            moving=self.moving,
+            stop=self.stopping or ("left" if self._is_out(report) else ""),
             is_over=self.is_over,
             cap=self._cap(report),
             widened=self._news_of_scope(name, report.incarnation),
@@ -155,7 +223,7 @@ class Coordinator:
 
     def _judge(self) -> None:
         """Is a limit reached, or everything done?"""
-        self.is_over = self.is_over or self._quiet.is_quiet(self.names)
+        self.is_over = self.is_over or (self.is_calm and self._quiet.is_quiet(self.names))
         if self.stopping or self.is_over:
             return
         s, reports = self.settings, self._reports.values()

@@ -18,6 +18,7 @@ class Enrolment(msgspec.Struct, frozen=True):
     members: dict[str, int] = {}
     number: int = 0
     version: str = ""
+    moving: Table | None = None
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +36,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     cap: int = 0
     widened: tuple[str, ...] = ()
     ended: str = ""
+    shipped: int = 0
     boot: str = ""
     holds: tuple[str, ...] = ()
     wants: tuple[str, ...] = ()
@@ -52,6 +54,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
 
     is_void: bool = False
     table: Table | None = None
+    moving: Table | None = None
     stop: str = ""
     is_over: bool = False
     cap: int | None = None

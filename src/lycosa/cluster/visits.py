@@ -45,6 +45,11 @@ class Visits:
                 self._leaving.discard(address)
                 self._returning.append(address)
 
+    def wake_all(self) -> list[str]:
+        """The hosts have changed: all that wait are looked at anew."""
+        waiting, self._waiting = self._waiting, {}
+        return [host for hosts in waiting.values() for host in hosts]
+
     def wants(self) -> tuple[str, ...]:
         """What to ask for: addresses that hosts wait for, and those in use, to be renewed."""
         return tuple({**self.held, **self._waiting})

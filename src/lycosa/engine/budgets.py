@@ -184,6 +184,12 @@ class Budgets:
                 domains.popitem(last=False)
         self._minds.before_commit(batch)
 
+    def forget(self) -> None:
+        """Hosts have come or gone, between two commits: what is remembered of rows may be wrong."""
+        if self._domains is not None:
+            self._domains.clear()
+        self._minds.forget()
+
     def committed(self) -> None:
         self._plain.clear()
 

@@ -18,6 +18,7 @@ from lycosa.engine.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.limits import Limits, limits_of
 from lycosa.engine.linker import Linker
+from lycosa.engine.moving import move
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.outcomes import Outcomes
 from lycosa.engine.outside import take_in
@@ -232,6 +233,28 @@ class Engine:
     def scope_seeds(self) -> list[Url]:
         """The URLs whose hosts, folders or domains are the scope; it only grows."""
         return self._shard.scope_seeds
+
+    def hosts_in_flight(self) -> set[str]:
+        """The hosts at which requests are under way, or ended and are not settled yet."""
+        return {lease.host.host for lease in self._in_flight.values()}
+
+    def move_hosts(self, *, lost: Sequence[bytes], came: Sequence[tuple[bytes, bytes]]) -> bool:
+        """Gives buckets away and takes hosts in, in a commit of its own; False: not now, try again."""
+        self._commit()
+        self.linker.flush()
+        if self.committer.has_failed or self.committer.waiting or self.linker.is_waiting:
+            return False
+        batch = move(self._shard, self._forget, lost=lost, came=came, now=self.now(), now_unix=self.now_unix())
+        batch.put(*self._teller.row())
+        self.collection.commit(batch)
+        self.frontier.load(self.now())
+        self.events.write("moved", lost=len(lost), came=len(came))
+        self._plan_pump()
+        return True
+
+    def _forget(self) -> None:
+        self.outcomes.budgets.forget()
+        self.linker.feed.forget()
 
     def in_use(self, address: str) -> int:
         """Requests under way to an address, or one if it has to be left alone for a while."""

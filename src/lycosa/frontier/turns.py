@@ -167,6 +167,10 @@ class Turns:
         slots = self._shares.get(name)
         return 0 if slots is None else slots.in_use + sum(at > now for at in slots.free_at)
 
+    def begin_anew(self, now: float) -> None:
+        """Shares that are not known yet may have been asked a moment ago, by somebody else."""
+        self._restarted_at = now
+
     def _first_at(self, share: Share) -> float:
         """After a restart nobody knows when a share was asked last."""
         return 0.0 if self._restarted_at is None else self._restarted_at + share.delay_s
