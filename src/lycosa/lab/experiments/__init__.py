@@ -8,6 +8,7 @@ BUILT_IN: dict[str, str] = {
     "change": "lycosa.lab.experiments.change:EXPERIMENT",
     "freshness": "lycosa.lab.experiments.freshness:EXPERIMENT",
     "policies": "lycosa.lab.experiments.policies:EXPERIMENT",
+    "savings": "lycosa.lab.experiments.savings:EXPERIMENT",
     "simweb": "lycosa.lab.experiments.simweb:EXPERIMENT",
     "tarantula": "lycosa.lab.experiments.tarantula:EXPERIMENT",
 }
