@@ -61,10 +61,10 @@ def hosts(collection: Collection, *, now_unix: float | None = None) -> Iterator[
         row = unpack_host(packed)
         yield HostView(
             host=from_key(key + b"\0"),
-            queued=0 if row.gave_up else row.queued,
+            queued=0 if row.gave_up else row.queued - row.revisits,
             pages=row.pages,
             requests=row.requests,
-            failed=row.failed + (row.queued if row.gave_up else 0),
+            failed=row.failed + (row.queued - row.revisits if row.gave_up else 0),
             bytes=row.bytes,
             mean_s=row.seconds / row.requests if row.requests else 0.0,
             address=row.address,
@@ -109,7 +109,7 @@ def why(collection: Collection, text: str) -> list[str]:
         lines += _known(UrlRow.unpack(packed), url, host)
     page = collection.state.get(Family.PAGE, key)
     if page is not None:
-        lines += _page(unpack_page(page))
+        lines += [*_page(unpack_page(page)), *_next_visit(collection, key)]
     if host is not None:
         queued = f"given up ({host.gave_up})" if host.gave_up else f"{host.queued:,} queued"
         lines.append(f"host: {host.pages:,} pages, {queued}, robots.txt {_robots_words(host)}")
@@ -158,6 +158,19 @@ def _page(row: PageRow) -> list[str]:
     if row.truncated:
         lines.append(f"cut off: {row.truncated}")
     return lines
+
+
+def _next_visit(collection: Collection, key: bytes) -> list[str]:
+    from lycosa.engine.visit_rows import visit_of  # its libraries take a moment, and most commands need none
+
+    visit = visit_of(collection.state, key)
+    if visit is None:
+        return []
+    due = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(visit.due_s))
+    seen = (
+        f"looked at {visit.visits:,} times, {visit.changes:,} with a change" if visit.visits else "not looked at again"
+    )
+    return [f"{seen}; it seems to change {visit.rate:.2g} times a day; due {due}"]
 
 
 def open_to_read(path: Path) -> Collection:

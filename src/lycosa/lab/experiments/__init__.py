@@ -10,6 +10,7 @@ BUILT_IN: dict[str, str] = {
     "freshness": "lycosa.lab.experiments.freshness:EXPERIMENT",
     "migrating": "lycosa.lab.experiments.migrating:EXPERIMENT",
     "policies": "lycosa.lab.experiments.policies:EXPERIMENT",
+    "savings": "lycosa.lab.experiments.savings:EXPERIMENT",
     "simweb": "lycosa.lab.experiments.simweb:EXPERIMENT",
     "tarantula": "lycosa.lab.experiments.tarantula:EXPERIMENT",
     "tol": "lycosa.lab.experiments.tol:EXPERIMENT",
