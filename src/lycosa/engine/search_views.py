@@ -175,20 +175,25 @@ class SearchView:
                 copies.setdefault(cluster, []).append(copy)
         found = []
         marking: dict[int, Highlighter] = {}
-        for hit in hits:
+        for hit, key, row in zip(hits, *self._rows(numbers), strict=True):
+            if key is None or row is None:
+                continue  # gone since the state was read
             cluster, speaks = about.get(hit.file_num, (0, len(LANGUAGES) - 1))
             if speaks not in marking:
                 marking[speaks] = Highlighter(words, LANGUAGES[speaks])
-            if result := self._result(hit, marking[speaks], copies.get(cluster, [])):
-                found.append(result)
+            found.append(self._result(hit, from_key(key), row, marking[speaks], copies.get(cluster, [])))
         return tuple(found)
 
-    def _result(self, hit: Hit, marking: Highlighter, copies: list[int]) -> Result | None:
-        key = key_of(self._collection.state, hit.file_num)
-        packed = self._collection.state.get(Family.PAGE, key) if key else None
-        if key is None or packed is None:
-            return None  # gone since the state was read
-        url, row = from_key(key), unpack_page(packed)
+    def _rows(self, numbers: Sequence[int]) -> tuple[list[bytes | None], list[PageRow | None]]:
+        """The url keys of pages, and their rows."""
+        if not numbers:
+            return [], []
+        state = self._collection.state
+        keys = state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
+        packed = state.get_many(Family.PAGE, [key or b"" for key in keys])
+        return keys, [unpack_page(row) if row else None for row in packed]
+
+    def _result(self, hit: Hit, url: str, row: PageRow, marking: Highlighter, copies: list[int]) -> Result:
         piece = self._snippet(url, row, marking)
         others = [
             from_key(other) for copy in sorted(copies)[:COPIES_SHOWN] if (other := key_of(self._collection.state, copy))
