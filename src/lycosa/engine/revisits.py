@@ -17,6 +17,7 @@ from lycosa.change.masks import Masks
 from lycosa.change.verdict import Compared, Version, change_of_state, judge, presence_of
 from lycosa.engine.archive import Archive
 from lycosa.engine.documents import DocumentStore
+from lycosa.engine.hints import Hints
 from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
@@ -30,7 +31,9 @@ from lycosa.frontier.rows import KEY_END, Entry, Reason, UrlState
 from lycosa.frontier.rows import Kind as EntryKind
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Exchange, Original, RevisitProfile
+from lycosa.web import sitemap
 from lycosa.web.digests import document_digest
+from lycosa.web.media import Kind as MediaKind
 from lycosa.web.page import Page
 from lycosa.web.url import parse, url_key
 
@@ -47,6 +50,7 @@ class Reader(NamedTuple):
     follow: Callable[[LinkRow, Lease, bytes, PageRow, Page | None], object]
     tell: Callable[[PageRow, str, Page | None], None]
     redirected: Callable[[Lease, Request | None, Response], None]
+    sitemap: Callable[[Lease, Request | None, Response], None]
     decoded_cap: int
 
 
@@ -57,6 +61,7 @@ class Revisits:
         self, shard: Shard, archive: Archive, documents: DocumentStore, plan: VisitPlan, reader: Reader
     ) -> None:
         self._shard, self._archive, self._documents, self.plan, self._reader = shard, archive, documents, plan, reader
+        self.hints = Hints(shard)
         self._state, self._books = shard.collection.state, VisitBooks(shard, documents, plan)
         shard.frontier.watchers.append(self)
 
@@ -97,6 +102,8 @@ class Revisits:
         visit = self._begun(lease, request, response)
         if response.status == 304:
             self._same(visit, RevisitProfile.NOT_MODIFIED)
+        elif visit.row.is_sitemap:
+            self._sitemap(visit)
         elif response.status in (301, 302, 303, 307, 308):
             self._moved(visit)
         elif response.truncated is Truncation.UNWANTED:
@@ -111,7 +118,9 @@ class Revisits:
     def given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
         """The retry table has nothing more to try: gone at once where the answer says so, else after some visits."""
         visit = self._begun(lease, request or Request(lease.url, "", 0, ""), response)
-        if response.failure is None and 400 <= response.status < 500:
+        if visit.row.is_sitemap:
+            self._books.settled(visit, Found(None, visit.before.presence, Masks(), b""))
+        elif response.failure is None and 400 <= response.status < 500:
             self._gone(visit, name)
         else:
             self._failed(visit, name)
@@ -144,7 +153,7 @@ class Revisits:
         if verdict is None:
             compared = self._compared(visit, page, body, presence)
         if compared.verdict.is_change:
-            self._store(visit, page, presence, compared)
+            self._store(visit, page, body, presence, compared)
         else:
             self._keep(visit, page, compared)
 
@@ -165,7 +174,7 @@ class Revisits:
             kind, where = Kind.IMAGE, "other pixels"
         return Compared(Verdict(kind, where, 1), before.masks, b"")
 
-    def _store(self, visit: Visit, page: Page, presence: Presence, compared: Compared) -> None:
+    def _store(self, visit: Visit, page: Page, body: bytes, presence: Presence, compared: Compared) -> None:
         """A new version: it takes the place of the stored one, which stays in the archive."""
         lease, response, key = visit.lease, visit.response, visit.key
         links, noindex = self._reader.links(page, response)
@@ -177,6 +186,8 @@ class Revisits:
         if self._documents.first_with(row.fingerprint) is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         self._reader.follow(links, lease, key, row, page)
+        if page.media.kind is MediaKind.FEED:
+            self.hints.heard(lease.host, sitemap.read(body, lease.url).entries)
         self._books.note(visit, compared.verdict, row, ticket)
         self._books.recount(visit, row)
         self._books.settled(visit, Found(compared.verdict, presence, compared.masks, compared.digest, row))
@@ -216,6 +227,18 @@ class Revisits:
         row = visit.row
         known = Original(visit.lease.url, row.fetched_s, row.payload_sha1)
         self._archive.keep(self._archive.revisit(visit.lease, visit.request, visit.response, known, profile))
+
+    def _sitemap(self, visit: Visit) -> None:
+        """A sitemap is read again: for URLs that are new, and for what it says of changes."""
+        if visit.response.status != 200:
+            self._books.settled(visit, Found(None, visit.before.presence, Masks(), b""))
+            return
+        if document_digest(content(visit.response, self._reader.decoded_cap)) == visit.row.digest:
+            self._same(visit, RevisitProfile.SAME_PAYLOAD)
+            return
+        self._books.settled(visit, Found(SAME, visit.before.presence, Masks(), b""), None)
+        self._shard.counters.totals.sitemaps -= 1  # it was counted when it was first read
+        self._reader.sitemap(visit.lease, visit.request, visit.response)
 
     def _moved(self, visit: Visit) -> None:
         """A redirect: news if there was none, or if it leads elsewhere."""

@@ -11,6 +11,7 @@ from lycosa.change.kinds import Kind, Presence, Verdict
 from lycosa.change.masks import Masks
 from lycosa.change.rates import estimate
 from lycosa.engine.documents import DocumentStore
+from lycosa.engine.hints import Hints
 from lycosa.engine.pages import PageRow, doc_key
 from lycosa.engine.shard import Shard
 from lycosa.engine.visit_plan import DAY_S, VisitPlan
@@ -93,6 +94,7 @@ class VisitBooks:
             fails=before.fails if verdict is None else 0,
         )
         self._plan.schedule(shard.committer.batch, visit.key, found.row or visit.row, after, changed=changed)
+        Hints.proved(visit.lease.host, before, changed=changed)
         shard.counters.totals.visits += 1
         shard.counters.totals.visits_changed += changed
         if state is not None:

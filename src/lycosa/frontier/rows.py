@@ -211,6 +211,8 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     folders_tried: int = 0  # guesses of folders, and how many were there
     folders_found: int = 0
     revisits: int = 0  # entries, among those queued, of URLs that are settled
+    hints: int = 0  # pages that its sitemaps said had changed, and how many had
+    hints_true: int = 0
 
 
 _encode = msgspec.msgpack.Encoder().encode
