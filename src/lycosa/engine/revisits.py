@@ -22,7 +22,7 @@ from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
 from lycosa.engine.versions import version_at
-from lycosa.engine.visit_books import Found, Visit, VisitBooks
+from lycosa.engine.visit_books import Found, Visit, VisitBooks, presence_of_row
 from lycosa.engine.visit_plan import VisitPlan
 from lycosa.engine.visit_rows import VisitRow, visit_of
 from lycosa.frontier.hosts import Host
@@ -131,7 +131,7 @@ class Revisits:
         row = unpack_page(packed) if packed else PageRow(0, 0.0, lease.depth)
         before = visit_of(self._state, key) or VisitRow()
         if not before.visits:
-            before.presence = _presence_of_row(row)
+            before.presence = presence_of_row(row)
         return Visit(lease, request, response, key, row, before)
 
     def _document(self, visit: Visit) -> None:
@@ -178,8 +178,9 @@ class Revisits:
         """A new version: it takes the place of the stored one, which stays in the archive."""
         lease, response, key = visit.lease, visit.response, visit.key
         links, noindex = self._reader.links(page, response)
-        made = self._archive.exchange(lease, visit.request, response)
+        made, original = self._archive.version(lease, visit.request, response, page, self._documents)
         row = self._reader.row(lease, response, page, made, noindex)
+        row.original = original
         ticket = self._archive.keep(made)
         self._archive.put(lease, row, ticket)
         self._books.forget_document(visit)
@@ -283,16 +284,6 @@ class Revisits:
             return
         state = UrlState.FAILED if is_gone else UrlState.DONE
         self._books.settled(visit, Found(None, before.presence, before.masks, before.digest), state)
-
-
-def _presence_of_row(row: PageRow) -> Presence:
-    if row.location:
-        return Presence.MOVED
-    if not row.status or row.status >= 400:
-        return Presence.GONE
-    if row.essence.startswith("image/"):
-        return Presence.IMAGE
-    return Presence.PAGE if row.text_digest or row.original else Presence.FILE
 
 
 def _state_words(old: Presence, new: Presence, page: Page) -> str:

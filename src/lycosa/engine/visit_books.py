@@ -113,6 +113,7 @@ class VisitBooks:
         totals, host = self._shard.counters.totals, visit.lease.host
         if row.status and row.status < 400:
             totals.pages += 1
+            totals.duplicates += bool(row.original)
             host.row.pages += 1
         else:
             totals.failed[str(row.status or "none")] += 1
@@ -129,3 +130,14 @@ class VisitBooks:
         else:
             totals.failed[str(row.status or "none")] -= 1
             host.row.failed -= 1
+
+
+def presence_of_row(row: PageRow) -> Presence:
+    """What stood at a URL when it was stored; for pages that were never looked at again."""
+    if row.location:
+        return Presence.MOVED
+    if not row.status or row.status >= 400:
+        return Presence.GONE
+    if row.essence.startswith("image/"):
+        return Presence.IMAGE
+    return Presence.PAGE if row.text_digest or row.original else Presence.FILE
