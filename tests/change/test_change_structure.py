@@ -57,7 +57,7 @@ def test_walk_of_two_documents_says_where_they_part(old: str, new: str, where: s
 
 
 def test_walk_of_one_structure_finds_nothing_but_the_text_that_changed() -> None:
-    old, new = tree_of(b"<p>one</p><p>two</p>"), tree_of(b"<p>one</p><p>three</p>")
+    old, new = (tree_of(body, with_content=True) for body in (b"<p>one</p><p>two</p>", b"<p>one</p><p>three</p>"))
     assert locate(old, new) is None
     assert changed_levels(old, new) == []
     assert [new[number].name for number in changed_contents(old, new)] == ["p"]

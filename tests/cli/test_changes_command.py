@@ -43,10 +43,10 @@ def test_changes_lists_the_newest_first_with_kind_and_place(crawled: Path) -> No
 
 def test_changes_are_filtered_by_time_host_kind_and_word(crawled: Path) -> None:
     every = listed(crawled)
-    recent = listed(crawled, "--since", "2027-02-10")
+    recent = listed(crawled, "--since", "2026-01-26")
     assert recent == [change for change in every if change["at_s"] >= BEGIN_S + 25 * DAY_S]
     assert 0 < len(recent) < len(every)
-    assert listed(crawled, "--until", "2027-02-10") == [change for change in every if change not in recent]
+    assert listed(crawled, "--until", "2026-01-26") == [change for change in every if change not in recent]
     assert {change["kind"] for change in listed(crawled, "--kind", "gone", "--kind", "back")} <= {"gone", "back"}
     assert {change["word"] for change in listed(crawled, "--kind", "removed")} == {"removed"}
     here = listed(crawled, "--host", "h1.sim")
@@ -58,7 +58,7 @@ def test_changes_are_filtered_by_time_host_kind_and_word(crawled: Path) -> None:
 def test_changes_of_a_page_show_its_versions_and_their_difference(crawled: Path) -> None:
     url = next(str(change["url"]) for change in listed(crawled, "--kind", "text") if not change["also"])
     shown = say("changes", crawled, url)
-    assert "  1  2027-01-15" in shown
+    assert "  1  2026-01-0" in shown
     assert "new " in shown
     assert "\n  ~ " in shown or "\n  + " in shown
     found = json.loads(say("changes", crawled, url, "--json"))

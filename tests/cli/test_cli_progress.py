@@ -210,3 +210,8 @@ def test_view_on_a_stream_that_is_no_terminal_writes_lines_and_quiet_nothing() -
     view.show(BUSY)
     view.close()
     assert out.getvalue() == ""
+
+
+def test_line_of_a_recrawl_tells_what_was_looked_at_again() -> None:
+    line = line_of(CrawlStats(pages=250, run_visits=120, run_changed=7))
+    assert line.startswith("250 pages, 120 looked at again, 7 changed, ")

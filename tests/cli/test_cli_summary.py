@@ -91,3 +91,12 @@ def test_json_counts_failures_and_says_their_reasons() -> None:
     assert facts["slowest"] == [{"host": "slow.example", "mean_s": 3.0, "queued": 1}]
     assert facts["stopped_by"] == "pages"
     assert set(CrawlStats.__struct_fields__) <= set(facts)
+
+
+def test_summary_of_a_recrawl_tells_what_changed_and_what_was_saved() -> None:
+    stats = CrawlStats(
+        pages=250, queued=3, run_visits=120, run_changed=7, run_not_modified=90, run_saved_bytes=1_500_000
+    )
+    text = summary(stats, Path("my crawl"))
+    assert "looked again at 120: 7 changed, 113 did not (90 said so, 1.5 MB saved)" in text
+    assert "3 still queued: `lycosa crawl` goes on with them" in text

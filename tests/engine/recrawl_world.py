@@ -10,11 +10,12 @@ from unittest.mock import patch
 from lycosa.engine.crawl import Crawl
 from lycosa.engine.orders import Recrawl
 from lycosa.simweb import SimWeb
+from lycosa.simweb.documents import EPOCH_S
 from lycosa.simweb.memory import MemoryWeb
 from lycosa.simweb.virtual import run_virtual
 from tests.engine.memory_crawl import Result
 
-BEGIN_S = 1_800_000_000.0  # the wall clock of the first crawl
+BEGIN_S = EPOCH_S + 43_200  # the wall clock of the first crawl: half a day after the simulated web began
 DAY_S = 86_400.0
 OPTIONS = {"allow_private": ["127.0.0.0/8"], "scope": "any", "delay_s": 0.05}
 

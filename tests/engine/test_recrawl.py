@@ -12,16 +12,19 @@ from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.versions import version_at
 from lycosa.engine.visit_rows import ChangeRow, VisitRow, history, split_change_key, unpack_change, visit_of
+from lycosa.frontier.rows import unpack_host
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.documents import HONEST_LASTMOD, LASTMOD_PURPOSE
+from lycosa.simweb.draws import unit
 from lycosa.simweb.layout import Place
 from lycosa.simweb.web import Answer
 from lycosa.store import Collection
 from lycosa.web.url import from_key, url_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import front
-from tests.engine.recrawl_world import DAY_S, run
+from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
 
 WEB = SimWeb(SimSettings(seed=1, hosts=4, pages=160, tables=0.0))  # by table: test_table_visits
 ALL = Recrawl(everything=True)
@@ -131,7 +134,9 @@ def test_recrawl_of_a_web_that_stood_still_stores_nothing_and_keeps_every_link(i
     result = run(WEB, into, days=0, clock_days=LATER, recrawl=ALL)
     assert result.stats.visits_changed == 0
     assert changes(into) == {}
-    assert rows(into) == before
+    assert {url: row for url, row in rows(into).items() if not row.is_sitemap} == {
+        url: row for url, row in before.items() if not row.is_sitemap
+    }
     assert sum(file.stat().st_size for file in (into / "warc").iterdir()) - size < 2_000 * result.stats.visits
     assert problems(into) == []
 
@@ -142,7 +147,7 @@ def test_recrawl_visits_only_what_is_due_and_leaves_the_queue_to_the_crawl(tmp_p
     soon = run(WEB, tmp_path / "c", days=1 / 48, recrawl=Recrawl(), pages=40)
     assert soon.stats.run_visits == 0
     later = run(WEB, tmp_path / "c", days=100, recrawl=Recrawl(), pages=40)
-    assert 0 < later.stats.run_visits <= first.stats.pages + first.stats.redirects
+    assert 0 < later.stats.run_visits <= first.stats.pages + first.stats.redirects + first.stats.sitemaps
     assert later.stats.run_pages == 0
     assert later.stats.queued >= first.stats.queued
     assert problems(tmp_path / "c") == []
@@ -226,9 +231,28 @@ def test_clock_that_goes_back_loses_no_page_and_pulls_its_times_in(into: Path) -
     assert run(WEB, into, days=10, recrawl=Recrawl(budget=1_000)).stats.run_visits == 0
     with Collection.open(into) as collection:
         due = [int.from_bytes(key[:8]) / 1000 for key, _ in collection.state.walk(Family.DUE)]
-    assert max(due) < 1_800_000_000 + (10 + 1.1 * 180) * DAY_S
+    assert max(due) < BEGIN_S + (10 + 1.1 * 180) * DAY_S
     assert run(WEB, into, days=250, recrawl=Recrawl(budget=1_000)).stats.run_visits > 100
     assert problems(into) == []
+
+
+def test_sitemaps_that_tell_the_truth_bring_visits_forward_and_liars_lose_their_trust(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(seed=3, hosts=6, pages=240, robots={"sitemap": 1.0, "missing": 0.0}))
+    run(web, tmp_path / "c", front(web))
+    for days in (4, 5, 6, 9, 10, 11):
+        run(web, tmp_path / "c", days=days, recrawl=Recrawl(budget=20))
+    with Collection.open(tmp_path / "c") as collection:
+        hosts = {from_key(key + b"\0"): unpack_host(row) for key, row in collection.state.walk(Family.HOST)}
+    honest, lying = [], []
+    for number in range(6):
+        row = hosts[web.linker.origin(number)]
+        is_honest = unit(web.draws.mix(number, 0, LASTMOD_PURPOSE)) < HONEST_LASTMOD
+        (honest if is_honest else lying).append(row)
+    assert sum(row.hints for row in honest) > 5
+    assert sum(row.hints_true for row in honest) >= 0.5 * sum(row.hints for row in honest)
+    assert all(row.hints_true < 0.5 * row.hints for row in lying)
+    assert all(0 < row.hints <= 6 for row in lying)
+    assert problems(tmp_path / "c") == []
 
 
 @pytest.mark.slow

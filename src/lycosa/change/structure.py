@@ -6,12 +6,12 @@ Pure. Called by `cascade` and `verdict`.
 """
 
 from collections.abc import Sequence
-from math import sqrt
 
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from lycosa.web import hazard
+from lycosa.web.text import codes_of
 
 Strings = tuple[str, str]
 MOST_NODES = 200_000  # of a document; what comes after is not looked at
@@ -45,8 +45,9 @@ class Location(msgspec.Struct, frozen=True):
         return f"{self.path}: {' '.join(changes[:8])}" if changes else self.path
 
 
-def tree_of(html: bytes) -> list[Node]:
-    """The elements of a document in level order; a node's id is its index, the root is 0 on level 1."""
+def tree_of(html: bytes, *, with_content: bool = False) -> list[Node]:
+    """The elements of a document in level order; a node's id is its index, the root is 0 on level 1. Content values are
+    worked out if they are wanted."""
     parser = LexborHTMLParser(html if hazard.is_tame(html) else html[: hazard.CUT_BYTES])
     nodes: list[Node] = []
     if parser.root is None:
@@ -54,7 +55,8 @@ def tree_of(html: bytes) -> list[Node]:
     waiting: list[tuple[LexborNode, int, int]] = [(parser.root, 1, -1)]
     for element, level, parent in waiting:  # grows while it is walked: level order
         number = len(nodes)
-        nodes.append(Node(element.tag or "?", level, parent, _content_value(element.text(deep=False))))
+        content = _content_value(element.text(deep=False)) if with_content else 0.0
+        nodes.append(Node(element.tag or "?", level, parent, content))
         if parent >= 0:
             nodes[parent].children.append(number)
         if len(waiting) < MOST_NODES:
@@ -64,8 +66,7 @@ def tree_of(html: bytes) -> list[Node]:
 
 def _content_value(text: str) -> float:
     """The root mean square of the character codes, as in the text code of method II (Y10); 0 for no text."""
-    codes = [ord(letter) for letter in text.strip()]
-    return sqrt(sum(code * code for code in codes)) / len(codes) if codes else 0.0
+    return codes_of(text.strip().encode("utf-8", "replace")).root_of_squares
 
 
 def level_table(nodes: Sequence[Node]) -> list[int]:

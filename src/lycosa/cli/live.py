@@ -84,6 +84,10 @@ def _rows(stats: CrawlStats) -> list[tuple[str, list[str], str]]:
     slowest = [f"{duration(slow.mean_s)} {slow.host} ({count(slow.queued)} queued)" for slow in stats.slowest]
     spent = [duration(stats.seconds)] + ([] if stats.left_s is None else [f"{duration(stats.left_s)} left"])
     rows = [("pages", pages, "bold green"), ("queued", queued, ""), ("hosts", hosts, "")]
+    if stats.run_visits or stats.revisiting:
+        again = [f"{count(stats.run_visits)} looked at, {count(stats.run_changed)} changed"]
+        again += [f"{count(stats.run_not_modified)} not modified", f"{count(stats.revisiting)} waiting"]
+        rows.insert(1, ("again", again, "bold green"))
     rows.append(("errors", errors or ["none"], "red" if errors else ""))
     rows += [("slowest", slowest, "")] if slowest else []
     return [*rows, ("time", spent, "")]

@@ -84,6 +84,8 @@ def line_of(stats: CrawlStats, encoding: str = UTF_8) -> str:
         f"{hosts} {count(stats.hosts_parked)} parked",
         f"{count(sum(stats.failed.values()))} failed",
     ]
+    if stats.run_visits or stats.revisiting:
+        parts.insert(1, f"{count(stats.run_visits)} looked at again, {count(stats.run_changed)} changed")
     if stats.left_s is not None:
         parts.append(f"{duration(stats.left_s)} left")
     line = ", ".join(parts)

@@ -37,7 +37,8 @@ def summary(stats: CrawlStats, into: Path) -> str:
     if stats.ignored:
         lines += _reasons("links not followed", _grouped(stats.ignored), _details(stats.ignored))
     if stats.queued:
-        lines.append(f"  {count(stats.queued)} still queued: the same command goes on with them")
+        how = "`lycosa crawl`" if stats.run_visits else "the same command"
+        lines.append(f"  {count(stats.queued)} still queued: {how} goes on with them")
     if stats.standing:
         lines.append(f"  {stats.standing}")
     folder = shlex.quote(str(into))

@@ -1,11 +1,13 @@
 """From a request and its response to WARC members and rows in the open batch."""
 
+from lycosa.engine.documents import DocumentStore
 from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
 from lycosa.frontier.lease import Lease
 from lycosa.records import Request, Response
 from lycosa.store import Exchange, Original, RevisitProfile, exchange, patched, revisit
-from lycosa.web.url import url_key
+from lycosa.web.page import Page
+from lycosa.web.url import from_key, url_key
 
 
 class Archive:
@@ -43,6 +45,20 @@ class Archive:
         return patched(
             response, fetched_s=self._shard.now_unix(), metadata={**_metadata(lease), "patched-by": table_url}
         )
+
+    def version(
+        self, lease: Lease, request: Request, response: Response, page: Page, documents: DocumentStore
+    ) -> tuple[Exchange, str]:
+        """The records of a new version; those of a copy, and whose, where another URL has the same document."""
+        made = self.exchange(lease, request, response)
+        first = documents.first_with(page.fingerprint)
+        if first is None or first[0] != page.digest or first[1] == url_key(lease.url):
+            return made, ""
+        original, url = documents.page(first[1]), from_key(first[1])
+        if original is None or original.payload_sha1 != made.payload_sha1:
+            return made, ""
+        known = Original(url, original.fetched_s, original.payload_sha1)
+        return self.revisit(lease, request, response, known), url
 
     def keep(self, made: Exchange) -> int | None:
         """Hands the records over; returns a ticket for the response's place."""

@@ -150,6 +150,7 @@ class Engine:
     def _due_of(self, shard: Shard, recrawl: Recrawl | None) -> "Due":
         from lycosa.engine.due import Due  # a crawl that looks at nothing again does not wait for its libraries
 
+        self.outcomes.revisits.hints.is_off = recrawl is not None and recrawl.everything
         return Due(shard, self.outcomes.revisits.plan, recrawl)
 
     def __repr__(self) -> str:

@@ -4,7 +4,8 @@ Nothing of a host is asked for before its robots.txt is known. Where it cannot b
 and it is tried again as the retry table says; then the host is given up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from hashlib import sha1
 
 from lycosa.engine.archive import Archive
 from lycosa.engine.failures import PATIENT_WAIT_S
@@ -18,6 +19,7 @@ from lycosa.frontier.lease import Lease
 from lycosa.frontier.rows import Kind, Origin, Reason, UrlState
 from lycosa.records import Request, Response
 from lycosa.web import robots, sitemap
+from lycosa.web.digests import document_digest
 from lycosa.web.url import parse
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -33,6 +35,7 @@ class HostRules:
 
     def __init__(self, shard: Shard, archive: Archive) -> None:
         self._shard, self._archive = shard, archive
+        self.on_dates: Callable[[Host, Sequence[sitemap.SitemapEntry]], object] | None = None
 
     def robots(self, lease: Lease, request: Request | None, response: Response) -> None:
         shard = self._shard
@@ -98,8 +101,22 @@ class HostRules:
         """Takes in what a sitemap lists; the pages count as one link away from a seed."""
         shard, depth = self._shard, lease.depth
         ticket = self._archive.keep_answer(lease, request, response)
-        self._archive.put(lease, PageRow(response.status, shard.now_unix(), depth, essence=SITEMAP), ticket)
-        found = sitemap.read(content(response, SITEMAP_BYTES), lease.url)
+        body = content(response, SITEMAP_BYTES)
+        row = PageRow(
+            response.status,
+            shard.now_unix(),
+            depth,
+            essence=SITEMAP,
+            size_bytes=len(response.body),
+            payload_sha1=sha1(response.body, usedforsecurity=False).digest(),
+            digest=document_digest(body),
+            etag=response.headers.get("etag", ""),
+            last_modified=response.headers.get("last-modified", ""),
+        )
+        self._archive.put(lease, row, ticket)
+        found = sitemap.read(body, lease.url)
+        if self.on_dates is not None:
+            self.on_dates(lease.host, found.entries)
         urls = [entry.url for entry in found.entries]
         most = shard.settings.depth
         if found.is_index:

@@ -81,9 +81,12 @@ class Outcomes:
             follow=self._follow,
             tell=self._tell,
             redirected=self._redirected,
+            sitemap=self._rules.sitemap,
             decoded_cap=self._decoded_cap,
         )
-        return Revisits(self._shard, self._archive, self._documents, VisitPlan(self._shard), reader)
+        revisits = Revisits(self._shard, self._archive, self._documents, VisitPlan(self._shard), reader)
+        self._rules.on_dates = revisits.hints.heard
+        return revisits
 
     def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         """One response, whatever it is."""

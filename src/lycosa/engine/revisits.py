@@ -17,12 +17,13 @@ from lycosa.change.masks import Masks
 from lycosa.change.verdict import Compared, Version, change_of_state, judge, presence_of
 from lycosa.engine.archive import Archive
 from lycosa.engine.documents import DocumentStore
+from lycosa.engine.hints import Hints
 from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
 from lycosa.engine.table_visits import TableVisits
 from lycosa.engine.versions import version_at
-from lycosa.engine.visit_books import Found, Visit, VisitBooks
+from lycosa.engine.visit_books import Found, Visit, VisitBooks, presence_of_row
 from lycosa.engine.visit_plan import VisitPlan
 from lycosa.engine.visit_rows import VisitRow, visit_of
 from lycosa.frontier.hosts import Host
@@ -31,7 +32,9 @@ from lycosa.frontier.rows import KEY_END, Entry, Reason, UrlState
 from lycosa.frontier.rows import Kind as EntryKind
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Exchange, Original, RevisitProfile
+from lycosa.web import sitemap
 from lycosa.web.digests import document_digest
+from lycosa.web.media import Kind as MediaKind
 from lycosa.web.page import Page
 from lycosa.web.url import parse, url_key
 
@@ -48,6 +51,7 @@ class Reader(NamedTuple):
     follow: Callable[[LinkRow, Lease, bytes, PageRow, Page | None], object]
     tell: Callable[[PageRow, str, Page | None], None]
     redirected: Callable[[Lease, Request | None, Response], None]
+    sitemap: Callable[[Lease, Request | None, Response], None]
     decoded_cap: int
 
 
@@ -58,6 +62,7 @@ class Revisits:
         self, shard: Shard, archive: Archive, documents: DocumentStore, plan: VisitPlan, reader: Reader
     ) -> None:
         self._shard, self._archive, self._documents, self.plan, self._reader = shard, archive, documents, plan, reader
+        self.hints = Hints(shard)
         self._state, self._books = shard.collection.state, VisitBooks(shard, documents, plan)
         self.tables = TableVisits(shard, archive, self.patched)
         shard.frontier.watchers.append(self)
@@ -102,6 +107,8 @@ class Revisits:
         visit = self._begun(lease, request, response)
         if response.status == 304:
             self._same(visit, RevisitProfile.NOT_MODIFIED)
+        elif visit.row.is_sitemap:
+            self._sitemap(visit)
         elif response.status in (301, 302, 303, 307, 308):
             self._moved(visit)
         elif response.truncated is Truncation.UNWANTED:
@@ -125,12 +132,14 @@ class Revisits:
         page = self._reader.read(response, response.body)
         compared = self._compared(visit, page, response.body, Presence.PAGE)
         made = self._archive.patched(lease, response, table_url)
-        self._store(visit, page, Presence.PAGE, compared, made)
+        self._store(visit, page, response.body, Presence.PAGE, compared, made)
 
     def given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
         """The retry table has nothing more to try: gone at once where the answer says so, else after some visits."""
         visit = self._begun(lease, request or Request(lease.url, "", 0, ""), response)
-        if response.failure is None and 400 <= response.status < 500:
+        if visit.row.is_sitemap:
+            self._books.settled(visit, Found(None, visit.before.presence, Masks(), b""))
+        elif response.failure is None and 400 <= response.status < 500:
             self._gone(visit, name)
         else:
             self._failed(visit, name)
@@ -141,7 +150,7 @@ class Revisits:
         row = unpack_page(packed) if packed else PageRow(0, 0.0, lease.depth)
         before = visit_of(self._state, key) or VisitRow()
         if not before.visits:
-            before.presence = _presence_of_row(row)
+            before.presence = presence_of_row(row)
         return Visit(lease, request, response, key, row, before)
 
     def _document(self, visit: Visit) -> None:
@@ -163,7 +172,7 @@ class Revisits:
         if verdict is None:
             compared = self._compared(visit, page, body, presence)
         if compared.verdict.is_change:
-            self._store(visit, page, presence, compared)
+            self._store(visit, page, body, presence, compared)
         else:
             self._keep(visit, page, compared)
 
@@ -185,19 +194,31 @@ class Revisits:
         return Compared(Verdict(kind, where, 1), before.masks, b"")
 
     def _store(
-        self, visit: Visit, page: Page, presence: Presence, compared: Compared, patched: Exchange | None = None
+        self,
+        visit: Visit,
+        page: Page,
+        body: bytes,
+        presence: Presence,
+        compared: Compared,
+        patched: Exchange | None = None,
     ) -> None:
         """A new version: it takes the place of the stored one, which stays in the archive."""
         lease, response, key = visit.lease, visit.response, visit.key
         links, noindex = self._reader.links(page, response)
-        made = patched or self._archive.exchange(lease, visit.request, response)
+        if patched is not None:
+            made, original = patched, ""
+        else:
+            made, original = self._archive.version(lease, visit.request, response, page, self._documents)
         row = self._reader.row(lease, response, page, made, noindex)
+        row.original = original
         ticket = self._archive.keep(made)
         self._archive.put(lease, row, ticket)
         self._books.forget_document(visit)
         if self._documents.first_with(row.fingerprint) is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         self._reader.follow(links, lease, key, row, page)
+        if page.media.kind is MediaKind.FEED:
+            self.hints.heard(lease.host, sitemap.read(body, lease.url).entries)
         self._books.note(visit, compared.verdict, row, ticket)
         visit.before.patches += not compared.verdict.is_change  # a version all the same
         self._books.recount(visit, row)
@@ -238,6 +259,18 @@ class Revisits:
         row = visit.row
         known = Original(visit.lease.url, row.fetched_s, row.payload_sha1)
         self._archive.keep(self._archive.revisit(visit.lease, visit.request, visit.response, known, profile))
+
+    def _sitemap(self, visit: Visit) -> None:
+        """A sitemap is read again: for URLs that are new, and for what it says of changes."""
+        if visit.response.status != 200:
+            self._books.settled(visit, Found(None, visit.before.presence, Masks(), b""))
+            return
+        if document_digest(content(visit.response, self._reader.decoded_cap)) == visit.row.digest:
+            self._same(visit, RevisitProfile.SAME_PAYLOAD)
+            return
+        self._books.settled(visit, Found(SAME, visit.before.presence, Masks(), b""), None)
+        self._shard.counters.totals.sitemaps -= 1  # it was counted when it was first read
+        self._reader.sitemap(visit.lease, visit.request, visit.response)
 
     def _moved(self, visit: Visit) -> None:
         """A redirect: news if there was none, or if it leads elsewhere."""
@@ -282,16 +315,6 @@ class Revisits:
             return
         state = UrlState.FAILED if is_gone else UrlState.DONE
         self._books.settled(visit, Found(None, before.presence, before.masks, before.digest), state)
-
-
-def _presence_of_row(row: PageRow) -> Presence:
-    if row.location:
-        return Presence.MOVED
-    if not row.status or row.status >= 400:
-        return Presence.GONE
-    if row.essence.startswith("image/"):
-        return Presence.IMAGE
-    return Presence.PAGE if row.text_digest or row.original else Presence.FILE
 
 
 def _state_words(old: Presence, new: Presence, page: Page) -> str:

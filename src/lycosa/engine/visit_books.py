@@ -11,6 +11,7 @@ from lycosa.change.kinds import Kind, Presence, Verdict
 from lycosa.change.masks import Masks
 from lycosa.change.rates import estimate
 from lycosa.engine.documents import DocumentStore
+from lycosa.engine.hints import Hints
 from lycosa.engine.pages import PageRow, doc_key
 from lycosa.engine.shard import Shard
 from lycosa.engine.visit_plan import DAY_S, VisitPlan
@@ -93,6 +94,7 @@ class VisitBooks:
             fails=before.fails if verdict is None else 0,
         )
         self._plan.schedule(shard.committer.batch, visit.key, found.row or visit.row, after, changed=changed)
+        Hints.proved(visit.lease.host, before, changed=changed)
         shard.counters.totals.visits += 1
         shard.counters.totals.visits_changed += changed
         if state is not None:
@@ -111,6 +113,7 @@ class VisitBooks:
         totals, host = self._shard.counters.totals, visit.lease.host
         if row.status and row.status < 400:
             totals.pages += 1
+            totals.duplicates += bool(row.original)
             host.row.pages += 1
         else:
             totals.failed[str(row.status or "none")] += 1
@@ -127,3 +130,14 @@ class VisitBooks:
         else:
             totals.failed[str(row.status or "none")] -= 1
             host.row.failed -= 1
+
+
+def presence_of_row(row: PageRow) -> Presence:
+    """What stood at a URL when it was stored; for pages that were never looked at again."""
+    if row.location:
+        return Presence.MOVED
+    if not row.status or row.status >= 400:
+        return Presence.GONE
+    if row.essence.startswith("image/"):
+        return Presence.IMAGE
+    return Presence.PAGE if row.text_digest or row.original else Presence.FILE

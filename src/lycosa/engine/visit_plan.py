@@ -38,6 +38,7 @@ SHORTEST_DAYS, LONGEST_DAYS = 1 / 24, 180.0
 USUAL_SHARE, LEAST_BUDGET = 0.1, 24.0  # of the pages, a day, where no budget is set
 HOST_SHARE = 0.5  # of the requests that a host may get politely
 EMPTY_WORTH = 0.25  # of what is gone or leads elsewhere, beside a page
+SITEMAP_DAYS = 1.0  # sitemaps are read again so often: what they say of changes is worth more than they cost
 SPREAD = 0.1  # times differ by so much, so that what was fetched together is not due together
 TOO_FAR = 1.5  # times the interval: no due time is further away than that
 
@@ -89,6 +90,8 @@ class VisitPlan:
     def interval(self, key: bytes, row: PageRow, visit: VisitRow, *, changed: bool | None = None) -> float:
         """Days until a page is looked at next; `changed` tells what a visit found, None where there was none."""
         plan = self.plan
+        if row.is_sitemap:
+            return SITEMAP_DAYS
         if self._schedule == "adaptive":
             factor = 1.0 if changed is None else 1 - NUTCH_SHRINKS if changed else 1 + NUTCH_GROWS
             days = (visit.interval or NUTCH_FIRST_DAYS) * factor
@@ -123,7 +126,7 @@ class VisitPlan:
         for number, (key, row, visit) in enumerate(self._pages()):
             if number % ROWS_A_TURN == 0:
                 await asyncio.sleep(0)
-            if number % stride:
+            if number % stride or row.is_sitemap:
                 continue
             host = _host_of(key)
             if not names or names[-1] != host:
@@ -183,14 +186,14 @@ class VisitPlan:
         self._state.write(batch)
 
     def _pages(self) -> Iterator[tuple[bytes, PageRow, VisitRow | None]]:
-        """Every URL that was ever a page, with its visits: two walks side by side."""
+        """Every URL that was ever a page, and sitemaps, with their visits: two walks side by side."""
         visits = self._state.walk(Family.VISIT)
         visit_key, visit = next(visits, (b"\xff", b""))
         for key, packed in self._state.walk(Family.PAGE):
             while visit_key < key:
                 visit_key, visit = next(visits, (b"\xff" * 64, b""))
             row = unpack_page(packed)
-            if row.file_num:
+            if row.file_num or (row.is_sitemap and row.status == 200):
                 yield key, row, unpack_visit(visit) if visit_key == key else None
 
 

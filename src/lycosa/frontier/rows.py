@@ -215,6 +215,8 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     misled: int = 0  # documents that did not have, in the end, what was taken from them early
     tables: int = 0  # what is known of its tables of links
     volatile: int = 0  # and of its tables of volatile information
+    hints: int = 0  # pages that its sitemaps said had changed, and how many had
+    hints_true: int = 0
 
 
 _encode = msgspec.msgpack.Encoder().encode
