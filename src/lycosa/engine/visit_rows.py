@@ -24,8 +24,8 @@ TIME_BYTES = 8
 
 class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """A page that is looked at again. `digest` is that of the stored content under `masks`; `fails` counts visits in a
-    row that brought nothing; `saved` the bytes that did not have to be sent again; `patches` versions in the history that
-    are no changes: volatile parts from a table. Intervals and rates are in days."""
+    row that brought nothing; `saved` the bytes that did not have to be sent again; `patches` versions in the history
+    that are no changes: volatile parts from a table, whose tag is `table_etag`. Intervals and rates are in days."""
 
     checked_s: float = 0.0
     due_s: float = 0.0
@@ -40,6 +40,7 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     fails: int = 0
     saved: int = 0
     patches: int = 0
+    table_etag: str = ""
 
     def pack(self) -> bytes:
         return _encode(self)
