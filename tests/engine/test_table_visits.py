@@ -123,6 +123,21 @@ def test_host_without_tables_is_asked_for_one_at_most(tmp_path: Path) -> None:
     assert tables_asked(run(web_with(0.0), tmp_path / "c", days=2 * DAYS, recrawl=ALL)) == []
 
 
+def test_table_that_has_not_changed_is_not_sent_again(tmp_path: Path) -> None:
+    web = web_with(1.0)
+    looked_again(web, tmp_path / "c")
+    before = stored(tmp_path / "c")
+    result = run(web, tmp_path / "c", days=DAYS, clock_days=DAYS + 1, recrawl=ALL)
+    asked = [entry for entry in result.entries if entry.path.endswith(".tvi")]
+    assert asked
+    has_etag, _ = web._validator_kinds(0)
+    assert has_etag
+    assert 304 in {entry.status for entry in asked}  # the others were fetched whole last time
+    assert {url: found[1:] for url, found in stored(tmp_path / "c").items()} == {
+        url: found[1:] for url, found in before.items()
+    }
+
+
 def test_tables_off_asks_for_documents_only(tmp_path: Path) -> None:
     assert tables_asked(looked_again(web_with(1.0), tmp_path / "c", tables="off")) == []
 

@@ -183,6 +183,21 @@ def test_patched_document_is_the_new_document(rows: list[tuple[str, str, str]], 
     assert tvi.patch(old, sent, is_xml=False) == new
 
 
+@given(
+    st.text(st.sampled_from("<>/ ='\"-!spandt:vol1Vx"), max_size=80).map(str.encode) | st.binary(max_size=80),
+    st.booleans(),
+)
+def test_any_document_has_a_table_that_patches_it_or_none(body: bytes, is_xml: bool) -> None:
+    made = tvi.of_document(body, is_xml=is_xml)
+    if made is not None:
+        assert volatile.named(body, [name for name, _ in made.parts], is_xml=is_xml) is not None
+        written = tvi.write(made)
+        assert isinstance(written, bytes)
+        assert tvi.parse(written) == made
+        assert tvi.patch(body, made, is_xml=is_xml) == body
+    assert tvi.of_document(body, is_xml=False, selector="span, p") is None or b"<" in body
+
+
 def test_patch_by_selector_and_in_xml() -> None:
     for old, new, is_xml, selector in (
         (b"<p>a</p><i class=v>1</i>", b"<p>a</p><i class=v>2</i>", False, ".v"),

@@ -391,6 +391,7 @@ class Engine:
             revisits = self.outcomes.revisits
             if (table_url := revisits.tables.table_of(lease)) is not None:
                 url, kind, is_page = table_url, Kind.TABLE, False
+                fields += revisits.tables.conditions(lease)
             else:
                 fields += revisits.conditions(lease)
         request = Request(
