@@ -173,6 +173,22 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
 
 
 @app.command()
+def grow(count: Annotated[int, typer.Argument(min=1, help="How many more shards.")] = 1) -> None:
+    """More shards for the crawl that runs; only their share of the hosts moves."""
+    from lycosa.cluster import shared
+
+    shared.resize(_cluster.address, _token(_cluster.token_file), join=count)
+
+
+@app.command()
+def shrink(names: Annotated[list[str], typer.Argument(metavar="SHARD", help="As `status` names them.")]) -> None:
+    """Take shards out of the crawl that runs: they hand over what they have, and end."""
+    from lycosa.cluster import shared
+
+    shared.resize(_cluster.address, _token(_cluster.token_file), leave=names)
+
+
+@app.command()
 def stop() -> None:
     """End the crawls of a cluster gently; the nodes go on until their own Ctrl-C."""
     from lycosa.cluster import shared

@@ -24,6 +24,7 @@ from lycosa.cluster.agent import AGAIN_S, CALL_S, LEASE_S, Agent
 from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import START, Message, Reply, Word
+from lycosa.cluster.ray_node import addresses
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.process import calm_collector, return_large_blocks
@@ -32,6 +33,7 @@ from lycosa.errors import ClusterError, LycosaError, StoreError
 from lycosa.settings import CrawlSettings
 
 NAMESPACE = "lycosa"
+CENSUS_S = 5.0
 SILENT_S = 2.0  # then a member is looked after; it beats twice a second
 WATCH_S = 0.25
 DEAD_S = LEASE_S + 5.0  # then a member that does not answer is ended: nobody can be asked by it any more
@@ -153,9 +155,17 @@ class CoordinatorProcess:
     """The coordinator, and the one who starts agents."""
 
     def __init__(
-        self, crawl: str, folder: str, settings: CrawlSettings, seconds: float, *, is_detached: bool = False
+        self,
+        crawl: str,
+        folder: str,
+        settings: CrawlSettings,
+        seconds: float,
+        *,
+        is_detached: bool = False,
+        is_elastic: bool = False,
     ) -> None:
-        self._crawl, self._folder, self._is_detached = crawl, Path(folder), is_detached
+        self._crawl, self._folder = crawl, Path(folder)
+        self._is_detached, self._is_elastic, self._next_census = is_detached, is_elastic, 0.0
         self._coordinator = Coordinator(self._folder, settings, seconds=seconds)
         self._inbox = Inbox(self._folder)
         self._agents: dict[str, Any] = {}
@@ -191,6 +201,17 @@ class CoordinatorProcess:
     async def stop(self, reason: str) -> None:
         self._coordinator.stop(reason)
 
+    async def resize(self, join: int, leave: list[str]) -> str:
+        """Members join or leave; returns why not, if it cannot be."""
+        try:
+            if join:
+                self._coordinator.join([""] * join)
+            if leave:
+                self._coordinator.leave(leave)
+        except LycosaError as error:
+            return str(error)
+        return ""
+
     async def spent(self) -> tuple[int, float]:
         return os.getpid(), time.process_time()
 
@@ -214,7 +235,18 @@ class CoordinatorProcess:
             silent = [name for name in self._coordinator.names if self._coordinator.silent_s(name) > SILENT_S]
             await asyncio.gather(*(self._revive(name) for name in silent))
             await self._hand_out()
+            self._take_census()
             await asyncio.sleep(WATCH_S)
+
+    def _take_census(self) -> None:
+        """Machines that have joined the cluster get shards, one a processor."""
+        if not self._is_elastic or time.monotonic() < self._next_census or not self._coordinator.is_calm:
+            return
+        self._next_census = time.monotonic() + CENSUS_S
+        known = {self._coordinator.address(name) for name in self._coordinator.names}
+        new = [address for address in addresses() if address not in known]
+        if new:
+            self._coordinator.join(new)
 
     async def _revive(self, name: str) -> None:
         """Starts a silent member, unless it runs and has only been slow to tell."""
@@ -282,12 +314,14 @@ def _named(name: str, *, is_detached: bool) -> dict[str, Any]:
     return options | ({"lifetime": "detached"} if is_detached else {})
 
 
-def make_coordinator(folder: Path, settings: CrawlSettings, seconds: float, *, is_detached: bool) -> Any:
+def make_coordinator(
+    folder: Path, settings: CrawlSettings, seconds: float, *, is_detached: bool, is_elastic: bool
+) -> Any:
     """The coordinator of the collection at `folder`, on this machine; the one that is there, if there is one."""
     crawl = crawl_name(folder)
     here = {"resources": {f"node:{_here()}": 0.001}}
     maker = CoordinatorActor.options(**_named(coordinator_name(crawl), is_detached=is_detached), **here)
-    return maker.remote(crawl, str(folder), settings, seconds, is_detached=is_detached)
+    return maker.remote(crawl, str(folder), settings, seconds, is_detached=is_detached, is_elastic=is_elastic)
 
 
 def crawl_name(folder: Path) -> str:

@@ -9,12 +9,14 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
 
-from lycosa.errors import ClusterError, MissingExtra
+from lycosa.errors import ClusterError, MissingExtra, SettingsError
 
 LOOPBACK = "127.0.0.1"
+REACH_S = 3.0
 OBJECT_STORE_BYTES = 80 << 20  # Ray's least is 75 MB
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -82,6 +84,7 @@ def _first_line(error: Exception) -> str:
 
 def connect(address: str, token: str) -> None:
     """Joins a cluster that runs, as its user."""
+    _require_listener(address)
     prepare_environment(token)
     import ray
 
@@ -91,6 +94,19 @@ def connect(address: str, token: str) -> None:
         raise ClusterError(
             f"no cluster answers at {address}: check the address and the token, and that `lycosa cluster start --head`"
             f" runs there ({_first_line(error)})"
+        ) from error
+
+
+def _require_listener(address: str) -> None:
+    """Ray tries for a minute to reach an address at which nobody listens; a look beforehand takes no time."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal():
+        raise SettingsError(f"{address!r} is no address of a cluster: write HOST:PORT, such as 192.0.2.1:6379")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()
+    except OSError as error:
+        raise ClusterError(
+            f"nobody listens at {address}: check the address, and that `lycosa cluster start --head` runs there"
         ) from error
 
 
