@@ -18,6 +18,7 @@ from lycosa.engine.findable import date_of
 from lycosa.engine.indexer import Indexer
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.views import open_to_read
+from lycosa.errors import StoreError
 from lycosa.graph.feed import key_of, last_told
 from lycosa.graph.ranks import RankTable
 from lycosa.records import Family
@@ -94,23 +95,27 @@ def make_index(path: Path, *, anew: bool = False, progress: Progress | None = No
 
 
 def update_index(path: Path, *, progress: Progress | None = None) -> None:
-    """Brings an index up to date before it is asked, unless another process is at it."""
+    """Brings an index up to date before it is asked, unless another process is at it. Where that cannot be written, an
+    index that is there answers as it is."""
     if is_written(path):
         return
     with open_to_read(path) as collection:
+        is_there = True
         try:
             if Reader.open(path).covered == last_told(collection.state):
                 return
         except NoIndex:
-            pass
+            is_there = False
         try:
             indexer = Indexer(collection, progress=progress)
-        except IndexInUse:
-            return
+        except StoreError as error:
+            if is_there or isinstance(error, IndexInUse):
+                return
+            raise
         try:
             is_new = indexer.covered < 0
             pages = indexer.catch_up()
-            if is_new or pages * SETTLED_SHARE > indexer.documents or indexer.links_have_doubled():
+            if is_new or pages * SETTLED_SHARE > indexer.documents:
                 indexer.settle()
         finally:
             indexer.close()
