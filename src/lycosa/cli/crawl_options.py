@@ -17,6 +17,7 @@ from typer.core import TyperCommand
 from lycosa.errors import SettingsError
 
 if TYPE_CHECKING:
+    from lycosa.engine.orders import Recrawl
     from lycosa.settings import CrawlSettings, Source
 
 SETTINGS_FILE = "lycosa.toml"
@@ -30,6 +31,7 @@ class CrawlOrder(NamedTuple):
     into: Path
     json: bool = False
     quiet: bool = False
+    recrawl: "Recrawl | None" = None
 
 
 class CrawlCommand(TyperCommand):
@@ -77,6 +79,13 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         ] = None,
         images: Annotated[bool | None, typer.Option("--images/--no-images", help="Images of pages too [no].")] = None,
         sitemaps: Annotated[bool | None, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps [yes].")] = None,
+        tables: Annotated[
+            str | None,
+            typer.Option(metavar="WORD", help="Read tables of links beside documents: off, auto or always [auto]."),
+        ] = None,
+        eager: Annotated[
+            bool | None, typer.Option("--eager/--no-eager", help="Take links while a slow document arrives [yes].")
+        ] = None,
         policy: Annotated[
             str | None,
             typer.Option(metavar="NAME", help="breadth, rank, pvalue, top-window or leaf-window goes first [breadth]."),
@@ -103,6 +112,12 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         fail_on_limit: Annotated[
             bool | None,
             typer.Option("--fail-on-limit/--no-fail-on-limit", help="Exit with 3 when a limit ended it [no]."),
+        ] = None,
+        keep_fresh: Annotated[
+            bool | None, typer.Option("--keep-fresh/--no-keep-fresh", help="Never end: look at pages again [no].")
+        ] = None,
+        visits_per_day: Annotated[
+            str | None, typer.Option("--budget", metavar="N", help="Pages looked at again a day [a tenth of all].")
         ] = None,
         delay_s: Annotated[
             str | None, typer.Option("--delay", metavar="S", help="Pause between two requests to a host [1].")
@@ -142,6 +157,9 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         ] = None,
         index: Annotated[
             bool | None, typer.Option("--index/--no-index", help="Keep the search index up to date meanwhile [no].")
+        ] = None,
+        workers: Annotated[
+            str | None, typer.Option(metavar="N", help="Processes, each with its share of the hosts [this one alone].")
         ] = None,
         config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings as TOML; options win.")] = None,
         json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output at the end.")] = False,

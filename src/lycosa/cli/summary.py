@@ -26,6 +26,8 @@ _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 def summary(stats: CrawlStats, into: Path) -> str:
     """Several lines: what there is now, what failed and was skipped and why, what to look at next."""
     lines = [_headline(stats, into), *_run(stats)]
+    if stats.run_visits:
+        lines.append(_visits(stats))
     if stats.duplicates:
         lines.append(f"  {count(stats.duplicates)} duplicates: documents that were there already")
     if stats.failed:
@@ -63,6 +65,13 @@ def _run(stats: CrawlStats) -> list[str]:
         return []
     of_run = f"{count(stats.run_pages)} pages, {size(stats.run_bytes)} in {duration(stats.run_seconds)}"
     return [f"  this run: {of_run}"]
+
+
+def _visits(stats: CrawlStats) -> str:
+    saved = f", {size(stats.run_saved_bytes)} saved" if stats.run_saved_bytes else ""
+    told = f" ({count(stats.run_not_modified)} said so{saved})" if stats.run_not_modified else ""
+    same = count(stats.run_visits - stats.run_changed)
+    return f"  looked again at {count(stats.run_visits)}: {count(stats.run_changed)} changed, {same} did not{told}"
 
 
 def _reasons(title: str, counts: Mapping[str, int], details: Mapping[str, str] | None = None) -> list[str]:

@@ -4,7 +4,7 @@ from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
 from lycosa.frontier.lease import Lease
 from lycosa.records import Request, Response
-from lycosa.store import Exchange, Original, RevisitProfile, exchange, revisit
+from lycosa.store import Exchange, Original, RevisitProfile, exchange, patched, revisit
 from lycosa.web.url import url_key
 
 
@@ -14,18 +14,34 @@ class Archive:
     def __init__(self, shard: Shard) -> None:
         self._shard, self._committer = shard, shard.committer
 
-    def exchange(self, lease: Lease, request: Request, response: Response) -> Exchange:
-        return exchange(request, response, fetched_s=self._shard.now_unix(), metadata=_metadata(lease))
+    def exchange(self, lease: Lease, request: Request, response: Response, sha1: bytes | None = None) -> Exchange:
+        """The records of a body; `sha1` is its digest, where it is known."""
+        return exchange(
+            request, response, fetched_s=self._shard.now_unix(), metadata=_metadata(lease), payload_sha1=sha1
+        )
 
-    def revisit(self, lease: Lease, request: Request, response: Response, original: Original) -> Exchange:
+    def revisit(
+        self,
+        lease: Lease,
+        request: Request,
+        response: Response,
+        original: Original,
+        profile: RevisitProfile = RevisitProfile.SAME_PAYLOAD,
+    ) -> Exchange:
         """The records of a body that is stored already."""
         return revisit(
             request,
             response,
             fetched_s=self._shard.now_unix(),
             original=original,
-            profile=RevisitProfile.SAME_PAYLOAD,
+            profile=profile,
             metadata=_metadata(lease),
+        )
+
+    def patched(self, lease: Lease, response: Response, table_url: str) -> Exchange:
+        """The records of a document that was never sent as a whole: stored before, brought up to date by its table."""
+        return patched(
+            response, fetched_s=self._shard.now_unix(), metadata={**_metadata(lease), "patched-by": table_url}
         )
 
     def keep(self, made: Exchange) -> int | None:

@@ -6,10 +6,14 @@ Filled by the engine with every settled request, emptied by `commit`.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from lycosa.engine.pages import PageRow, pack
 from lycosa.records import Family
 from lycosa.store import Batch, Collection
+
+if TYPE_CHECKING:
+    from lycosa.engine.visit_rows import ChangeRow
 
 SYNC_EVERY_S = 1.0
 
@@ -22,6 +26,7 @@ class Committer:
         self.batch = Batch()
         self._members: list[bytes] = []
         self._pages: list[tuple[bytes, PageRow, int | None]] = []
+        self._changes: list[tuple[bytes, ChangeRow, int | None]] = []
         self._announcements: list[Callable[[], None]] = []
         self._is_appended = False
         self.has_failed = False  # a commit is half done: nothing may be added until it has succeeded
@@ -43,6 +48,10 @@ class Committer:
         """Adds a page row; its place is filled in when the archive has the record."""
         self._pages.append((key, row, ticket))
 
+    def change(self, key: bytes, row: "ChangeRow", ticket: int | None) -> None:
+        """Adds a row of the history; its place is filled in likewise."""
+        self._changes.append((key, row, ticket))
+
     def announce(self, tell: Callable[[], None]) -> None:
         """Called once the commit is done."""
         self._announcements.append(tell)
@@ -56,7 +65,11 @@ class Committer:
                 if ticket is not None:
                     row.place = places[ticket].pack()
                 self.batch.put(Family.PAGE, key, pack(row))
-            self._members, self._pages, self._is_appended = [], [], True
+            for key, change, ticket in self._changes:
+                if ticket is not None:
+                    change.place = places[ticket].pack()
+                self.batch.put(Family.CHANGE, key, change.pack())
+            self._members, self._pages, self._changes, self._is_appended = [], [], [], True
             write_last(self.batch)
         sync = self._syncs and now - self._synced_at >= SYNC_EVERY_S
         self._collection.commit(self.batch, sync=sync)

@@ -31,6 +31,7 @@ class Counters:
     def __init__(self, totals: Totals) -> None:
         self.totals = totals
         self.run_pages = self.run_requests = self.run_bytes = 0
+        self._before = (totals.visits, totals.visits_changed, totals.not_modified, totals.visits_saved_bytes)
 
     def request(self, size_bytes: int) -> None:
         self.totals.requests += 1
@@ -51,6 +52,7 @@ class Counters:
         """The counts of this moment by name; a copy."""
         t = self.totals
         t.known, t.queued, t.hosts, t.seconds = frontier.known, frontier.queued, frontier.hosts, seconds
+        t.revisiting = frontier.revisiting
         counts = msgspec.structs.asdict(t)
         return {name: +value if isinstance(value, Counter) else value for name, value in counts.items()}
 
@@ -60,8 +62,14 @@ class Counters:
 
     def stats(self, frontier: FrontierStats, *, seconds: float, run_s: float, **moment: Any) -> CrawlStats:
         """What a crawl tells of itself; `moment` holds what is not counted."""
+        visits, changed, not_modified, saved = self._before
+        t = self.totals
         return CrawlStats(
             **self.now(frontier, seconds=seconds),
+            run_visits=t.visits - visits,
+            run_changed=t.visits_changed - changed,
+            run_not_modified=t.not_modified - not_modified,
+            run_saved_bytes=t.visits_saved_bytes - saved,
             hosts_active=frontier.active,
             hosts_waiting=frontier.waiting,
             hosts_parked=frontier.parked,

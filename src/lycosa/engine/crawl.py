@@ -17,6 +17,7 @@ from lycosa import __version__
 from lycosa.engine.engine import Engine
 from lycosa.engine.following import IndexFollowing
 from lycosa.engine.inbox import literal_hosts
+from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import PageRow
 from lycosa.engine.parts import Parts, Statistics, usual_parts
 from lycosa.engine.stats import CrawlStats
@@ -73,6 +74,7 @@ class Crawl:
         filters: Sequence[UrlFilter] = (),
         statistics: Sequence[Statistics] = (),
         now: Callable[[], float] | None = None,
+        recrawl: Recrawl | None = None,
         **named: Any,
     ) -> None:
         self.into = Path(into)
@@ -80,6 +82,7 @@ class Crawl:
         wanted = CrawlSettings(**named, seeds=(*base.seeds, *urls))
         opened = tuple(dict.fromkeys((*base.typed_hosts, *literal_hosts(urls))))
         self.settings = base.model_copy(update={**wanted.model_dump(exclude_unset=True), "typed_hosts": opened})
+        self._recrawl = recrawl
         self._given = _Given(resolver, downloader, filters, statistics, now)
         self._pages: deque[CrawledPage] = deque()
         self._news = asyncio.Event()
@@ -107,7 +110,7 @@ class Crawl:
         try:
             self._collection = Collection.create(self.into, warc_info=info, warc_bytes=s.warc_bytes)
             self._collection.save_settings(to_toml(s))
-            self._engine = Engine(self._collection, s, parts, is_restart=is_restart)
+            self._engine = Engine(self._collection, s, parts, is_restart=is_restart, recrawl=self._recrawl)
         except BaseException:
             if self._collection is not None:
                 self._collection.close()

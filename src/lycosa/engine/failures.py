@@ -4,6 +4,8 @@ Failures that concern a whole host are counted with the host: a host of a thousa
 tried three times, not three thousand. The others are counted with the URL. `--wait` never gives a host up.
 """
 
+from collections.abc import Callable
+
 from lycosa.engine.archive import Archive
 from lycosa.engine.mining import Mining
 from lycosa.engine.pages import PageRow
@@ -11,7 +13,7 @@ from lycosa.engine.shard import Shard
 from lycosa.fetch.retry import Rule, decide, parse_retry_after, rule_for
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease
-from lycosa.frontier.rows import Entry, Reason, UrlState
+from lycosa.frontier.rows import Entry, Kind, Reason, UrlState
 from lycosa.records import Failure, Request, Response
 from lycosa.web.url import url_key
 
@@ -25,6 +27,7 @@ class Failures:
 
     def __init__(self, shard: Shard, archive: Archive, mining: Mining) -> None:
         self._shard, self._archive, self._mining = shard, archive, mining
+        self.on_revisit: Callable[[Lease, Request | None, Response, str], None] | None = None
 
     def rule_of(self, response: Response) -> Rule | None:
         """What the table says of an answer; None when it was no failure."""
@@ -41,7 +44,7 @@ class Failures:
         self._archive.keep_answer(lease, request, response)
         wait_s = self._wait(host, entry, response, rule)
         if wait_s is None:
-            self._give_up(lease, entry, response, rule, name)
+            self._give_up(lease, entry, request, response, rule, name)
             return
         due_in = 0.0 if rule.waits_host else wait_s
         shard.frontier.retry(
@@ -68,8 +71,17 @@ class Failures:
         )
         return verdict.wait_s if verdict else None
 
-    def _give_up(self, lease: Lease, entry: Entry, response: Response, rule: Rule, name: str) -> None:
+    def _give_up(
+        self, lease: Lease, entry: Entry, request: Request | None, response: Response, rule: Rule, name: str
+    ) -> None:
         shard, host = self._shard, lease.host
+        if lease.kind is Kind.REVISIT and self.on_revisit is not None:
+            self.on_revisit(lease, request, response, name)
+            if rule.gives_up_on_host:
+                shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)
+                shard.frontier.give_up(host, name, shard.now())
+            shard.release(lease, response)
+            return
         self._mining.settled(lease, is_hit=False)
         if entry.origin.is_guess and not rule.gives_up_on_host:
             shard.frontier.finish(lease, UrlState.DROPPED, Reason.GUESS)

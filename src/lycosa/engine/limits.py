@@ -6,14 +6,18 @@ Pure but for the clock it is given. Asked by the engine before every request and
 from collections.abc import Callable
 
 from lycosa.engine.counters import Counters
+from lycosa.engine.orders import Recrawl
+from lycosa.engine.outside import Outside
 from lycosa.settings import CrawlSettings
 
 
 class Limits:
     """What may still be done. `run_s` is the time of this run so far."""
 
-    def __init__(self, settings: CrawlSettings, counters: Counters, run_s: Callable[[], float]) -> None:
-        self._settings, self._counters, self._run_s = settings, counters, run_s
+    def __init__(
+        self, settings: CrawlSettings, counters: Counters, run_s: Callable[[], float], outside: Outside | None = None
+    ) -> None:
+        self._settings, self._counters, self._run_s, self._outside = settings, counters, run_s, outside
         self._seconds_before = counters.totals.seconds
 
     def seconds(self) -> float:
@@ -36,6 +40,8 @@ class Limits:
         s = self._settings
         if in_flight >= s.transfers:
             return False
+        if self._outside is not None and not self._outside.may_ask(self._counters.totals.pages + in_flight):
+            return False
         return s.pages is None or self._counters.totals.pages + in_flight < s.pages
 
     def left_s(self) -> float | None:
@@ -47,3 +53,11 @@ class Limits:
         if s.pages is not None and run_pages:
             guesses.append((s.pages - self._counters.totals.pages) * self._run_s() / run_pages)
         return max(0.0, min(guesses)) if guesses else None
+
+
+def limits_of(settings: CrawlSettings, recrawl: Recrawl | None, seconds_before: float) -> CrawlSettings:
+    """The settings whose limits count: a recrawl has its own, by which alone it is bounded."""
+    if recrawl is None:
+        return settings
+    time_s = None if recrawl.time_s is None else seconds_before + recrawl.time_s
+    return settings.model_copy(update={"pages": None, "bytes": None, "time_s": time_s})

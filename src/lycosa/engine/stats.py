@@ -30,7 +30,9 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     `pages` are documents stored, `duplicates` those among them that were known under another URL. `failed` are URLs
     given up, `dropped` known URLs that are not asked for or not kept, `ignored` links that were never taken in, each
-    by reason; a link that stands on many pages may be ignored more than once.
+    by reason; a link that stands on many pages may be ignored more than once. `tables` are requests for tables of
+    links: those that were read, and the others by what came instead. `visits` are looks at pages that were there
+    before, `not_modified` those answered by 304, `revisiting` the pages that wait to be looked at again.
     """
 
     pages: int = 0
@@ -43,6 +45,10 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     redirects: int = 0
     sitemaps: int = 0
     not_modified: int = 0
+    visits: int = 0
+    visits_changed: int = 0
+    visits_saved_bytes: int = 0
+    revisiting: int = 0
     seconds: float = 0.0
     failed: Counter[str] = _tally()
     dropped: Counter[str] = _tally()
@@ -52,6 +58,7 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     statuses: Counter[str] = _tally()
     sizes: Counter[str] = _tally()
     links: Counter[str] = _tally()
+    tables: Counter[str] = _tally()
 
 
 class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # type: ignore[misc]
@@ -65,6 +72,10 @@ class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # typ
     run_pages: int = 0
     run_requests: int = 0
     run_bytes: int = 0
+    run_visits: int = 0
+    run_changed: int = 0
+    run_not_modified: int = 0
+    run_saved_bytes: int = 0
     pages_per_s: float = 0.0
     bytes_per_s: float = 0.0
     slowest: tuple[SlowHost, ...] = ()

@@ -5,7 +5,7 @@ on disk. A window holds the next entries of a lane; what lies outside is read in
 """
 
 from collections import deque
-from enum import Enum
+from enum import StrEnum
 
 import msgspec
 
@@ -15,7 +15,7 @@ from lycosa.frontier.window import Window
 from lycosa.web.url import from_key
 
 
-class Place(Enum):
+class Place(StrEnum):
     """Where a host is."""
 
     IDLE = "idle"  # nothing queued
@@ -37,6 +37,7 @@ class RobotsJob(msgspec.Struct, frozen=True):
 
 
 NO_OFFER = MOST_BANDS + 1
+LAST_OFFER = NO_OFFER + 1  # whatever it has: others go first
 
 
 class Host:
@@ -52,7 +53,9 @@ class Host:
         "due_loaded",
         "group",
         "host",
+        "is_held",
         "is_live",
+        "is_put_last",
         "jobs",
         "key",
         "late_at",
@@ -103,7 +106,9 @@ class Host:
         self.step = -1
         self.offer = self.offered = 0
         self.is_live = False  # will be asked soon: holds back whoever has less to offer
+        self.is_put_last = False  # it has had its share: asked only when nobody else is to be asked soon
         self.waits_for_due = False  # has nothing but what waits for its time
+        self.is_held = False  # of its queue only what is due is given out
         self.woken_for = ""  # the share whose free slot is meant for it
 
     def __repr__(self) -> str:
@@ -158,7 +163,7 @@ class Host:
     @property
     def has_work(self) -> bool:
         """Is there anything that could be asked for now, politeness aside?"""
-        return bool(self.available or self.due or self.jobs)
+        return bool((self.available and not self.is_held) or self.due or self.jobs)
 
     @property
     def waits_until(self) -> float:

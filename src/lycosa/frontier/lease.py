@@ -51,6 +51,7 @@ class FrontierStats(msgspec.Struct, frozen=True):
     active: int
     waiting: int
     parked: int
+    revisiting: int = 0
 
 
 class Watcher(Protocol):
@@ -63,3 +64,7 @@ class Watcher(Protocol):
         ...
 
     def dropped(self, host: Host, entry: Entry, reason: Reason) -> None: ...
+
+    def puts_last(self, host: Host) -> bool:
+        """Has this host had its share, so that others go first?"""
+        ...

@@ -27,10 +27,12 @@ class Queues:
         """The next entry of a host: one whose time has come, or the first of the band whose turn it is."""
         if not host.due and host.due_at <= now:
             self._read_due(host, now, now_unix)
-        if not host.due and not host.available and host.row.late and host.late_at <= now:
+        if not host.due and not host.available and host.row.late and host.late_at <= now and not host.is_held:
             self._read_late(host, now)
         if host.due:
             return host.due.popleft()
+        if host.is_held:
+            return None
         band = self._policy.next_band(host)
         if band is None:
             return None

@@ -81,6 +81,8 @@ class Kind(IntEnum):
     PAGE = 0
     SITEMAP = 1
     ROBOTS = 2  # never queued: robots.txt is asked for when a host needs it
+    REVISIT = 3  # a URL that is settled, to be looked at again; it stays settled while it waits
+    TABLE = 4  # never queued: a table of links is asked for beside its document
 
 
 class Origin(IntEnum):
@@ -209,6 +211,10 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     links: int = 0  # found on its pages
     folders_tried: int = 0  # guesses of folders, and how many were there
     folders_found: int = 0
+    revisits: int = 0  # entries, among those queued, of URLs that are settled
+    misled: int = 0  # documents that did not have, in the end, what was taken from them early
+    tables: int = 0  # what is known of its tables of links
+    volatile: int = 0  # and of its tables of volatile information
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -51,6 +51,7 @@ class Shelf:
         most: int = HOSTS_MOST,
     ) -> None:
         self._swings = swings
+        self.holds = False  # hosts give out only what is due
         self._rows, self._turns, self._start = rows, turns, start
         self._delay_s, self._per_host, self.most = delay_s, per_host, most
         self.hosts: dict[bytes, Host] = {}
@@ -77,6 +78,7 @@ class Shelf:
         delay_s = self.delay_of(row)
         slots = Slots(self._per_host, first_at=self._start.first_at(row, delay_s))
         host = Host(key, row, slots, delay_s, swings=self._swings)
+        host.is_held = self.holds
         self.hosts[key] = host
         self._turns.enter(host)
         return host
@@ -135,6 +137,17 @@ class Shelf:
             if key not in self.hosts and row.queued and not row.gave_up:
                 taken.append(self._adopt(key, row))
         return True
+
+    def remove(self, key: bytes) -> None:
+        """A host is no longer this shard's: nothing of it is written any more."""
+        host = self.hosts.pop(key, None)
+        if host is not None:
+            self._turns.leave(host)
+        self._dirty.pop(key, None)
+
+    def begin_anew(self, start: Start) -> None:
+        """Hosts have come whose rows are on disk: they are looked for, and may have been asked a moment ago."""
+        self._start, self._cursor, self._rounds = start, b"", 2
 
     def _put_out(self, now: float, wanted: Callable[[Host], bool], most: int) -> None:
         resting = (host for host in self.hosts.values() if wanted(host) and self._is_resting(host, now))

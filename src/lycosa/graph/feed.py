@@ -60,6 +60,10 @@ class Feed:
     def __repr__(self) -> str:
         return f"<Feed next={self.next}>"
 
+    def forget(self) -> None:
+        """Pages have come or gone, between two commits: counters are read again."""
+        self._counters.clear()
+
     @property
     def last(self) -> int:
         return self.next - 1

@@ -61,6 +61,12 @@ class Reach(_Group):
     ] = ()
     images: Annotated[Switch, _says("Ask for the images of pages too.")] = False
     sitemaps: Annotated[Switch, _says("Read the sitemaps of hosts.")] = True
+    tables: Annotated[
+        Literal["off", "auto", "always"],
+        _by(v.one_of("off", "auto", "always")),
+        _says("Ask for tables of links beside documents: when there is nothing else to ask for (auto), or always."),
+    ] = "auto"
+    eager: Annotated[Switch, _says("Take the links of a slow document while it arrives.")] = True
     max_url_bytes: Annotated[int, _by(v.whole(16, 16_384)), _says("Longer URLs are dropped.")] = 2_048
     max_path_segments: Annotated[int, _by(v.whole(1, 16_384)), _says("Deeper paths are dropped.")] = 20
     max_segment_repeats: Annotated[
@@ -80,6 +86,20 @@ class Ends(_Group):
     pages_per_host: Annotated[int | None, _by(v.or_none(v.whole(1))), _says("Most pages kept of one host.")] = None
     wait: Annotated[Switch, _says("Keep waiting for hosts that do not answer, instead of giving them up.")] = False
     fail_on_limit: Annotated[Switch, _says("End with exit code 3 when one of these limits ended it.")] = False
+
+
+class Fresh(_Group):
+    title: ClassVar[str] = "How it is kept fresh"
+
+    keep_fresh: Annotated[Switch, _says("Never end: look at pages again as they are due.")] = False
+    visits_per_day: Annotated[
+        int | None, _by(v.or_none(v.whole(1))), _says("Pages looked at again a day; none: a tenth of all.")
+    ] = None
+    schedule: Annotated[
+        Literal["harmonic", "uniform", "proportional", "adaptive"],
+        _by(v.one_of("harmonic", "uniform", "proportional", "adaptive")),
+        _says("How they are spread: by importance and rate of change (harmonic), or as others do it."),
+    ] = "harmonic"
 
 
 class Manners(_Group):
@@ -185,7 +205,25 @@ class Keeping(_Group):
     ] = False
 
 
-class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Named):
+class Many(_Group):
+    title: ClassVar[str] = "How many do it"
+
+    workers: Annotated[
+        int, _by(v.whole(0, 10_000)), _says("Processes, each with its share of the hosts; 0: this one alone.")
+    ] = 0
+    assignment: Annotated[
+        Literal["rendezvous", "letter-sum", "two-level"],
+        _by(v.one_of("rendezvous", "letter-sum", "two-level")),
+        _says("Who gets which host: rendezvous keeps a domain together and moves little."),
+    ] = "rendezvous"
+    exchange: Annotated[
+        Literal["direct", "coordinator"],
+        _by(v.one_of("direct", "coordinator")),
+        _says("How URLs travel to their owner: straight, or through the coordinator."),
+    ] = "direct"
+
+
+class CrawlSettings(Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, Named):
     """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
 
     model_config = ConfigDict(defer_build=False)
@@ -207,7 +245,7 @@ class CrawlSettings(Reach, Order, Ends, Manners, Network, Keeping, Named):
         return f"{name} (+{self.contact})" if self.contact else name
 
 
-GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Manners, Network, Keeping, Named)
+GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, Named)
 
 
 def sentence(error: ValidationError, spelled: Callable[[str], str] = str) -> str:

@@ -1,0 +1,156 @@
+"""`lycosa changes` and `lycosa freshness`: what changed in a collection, one page's versions, and how fresh it is.
+
+They read the committed state and the archive beside a running crawl, or without one.
+"""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lycosa.cli.collection import Folder
+from lycosa.errors import SettingsError
+
+if TYPE_CHECKING:
+    from lycosa.engine.change_views import ChangeView, PageHistory
+
+ROWS = 50
+KINDS = ("text", "structure", "image", "moved", "gone", "back", "new", "changed", "removed")
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(changes)
+    app.command()(freshness)
+
+
+def changes(
+    into: Folder,
+    url: Annotated[
+        str | None, typer.Argument(metavar="[URL]", help="Show this page's versions and difference.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only from then on: 2h or 3d ago, or a date such as 2026-05-31.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only until then.")] = None,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Only of this host.")] = "",
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kind", metavar="WORD", help=f"Only these: {', '.join(KINDS)}. Repeatable.")
+    ] = None,
+    rows: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Show so many, the newest first.")] = ROWS,
+    old: Annotated[int | None, typer.Option(min=1, metavar="N", help="With URL: compare this version")] = None,
+    new: Annotated[int | None, typer.Option(min=1, metavar="N", help="with this one [the last two].")] = None,
+    json: AsJson = False,
+) -> None:
+    """What changed in a collection; with a URL, its versions and what is different between them."""
+    import msgspec
+
+    from lycosa.engine import change_views as views
+    from lycosa.engine.views import open_to_read
+
+    if unknown := [kind for kind in kinds or [] if kind not in KINDS]:
+        raise SettingsError(f"--kind is {unknown[0]!r}, it must be one of {', '.join(KINDS)}")
+    with open_to_read(into) as collection:
+        if url is not None:
+            found = views.page_history(collection, url, old=old, new=new)
+            if json:
+                sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+            else:
+                _show_page(found)
+            return
+        now = time.time()
+        wanted = views.Wanted(
+            since_s=_time(since, "--since", now) if since else 0.0,
+            until_s=_time(until, "--until", now) if until else float("inf"),
+            host=host,
+            kinds=tuple(kinds or ()),
+        )
+        listed = views.changes(collection, wanted, most=rows if json else rows + 1)
+    if json:
+        for view in listed:
+            sys.stdout.buffer.write(msgspec.json.encode(view) + b"\n")
+        return
+    if not listed:
+        print("no change is known; `lycosa recrawl` looks again", file=sys.stderr)
+    for view in listed[:rows]:
+        _say(f"{_date(view.at_s)}  {view.word:<8} {view.kind:<10} {view.url}  {_where(view)}".rstrip())
+    if len(listed) > rows:
+        print(f"more than {rows}; -n shows more", file=sys.stderr)
+
+
+def freshness(into: Folder, json: AsJson = False) -> None:
+    """How fresh each host is: what is expected to be as stored, when it was seen, what that took and saved."""
+    import msgspec
+
+    from lycosa.cli.wording import size
+    from lycosa.engine.change_views import freshness as hosts
+    from lycosa.engine.views import open_to_read
+
+    with open_to_read(into) as collection:
+        if not json:
+            print(f"{'pages':>8}{'gone':>7}{'fresh %':>9}{'age d':>8}{'cost':>7}{'visits':>9}{'changed':>9}", end="")
+            print(f"{'saved':>10}{'due':>7}  host")
+        for row in hosts(collection):
+            if json:
+                sys.stdout.buffer.write(msgspec.json.encode(row) + b"\n")
+                continue
+            counts = f"{row.pages:>8,}{row.gone:>7,}{100 * row.fresh:>9.1f}{row.age_days:>8.1f}{row.cost:>7.2f}"
+            _say(
+                f"{counts}{row.visits:>9,}{row.changes:>9,}{size(row.saved_bytes):>10}{row.due:>7,}  {row.host}",
+            )
+
+
+def _show_page(found: "PageHistory") -> None:
+    _say(found.url)
+    rate = f"changes {found.changes_per_day:.2g} times a day" if found.visits else "was never looked at again"
+    visits = f"{found.visits:,} {'visit' if found.visits == 1 else 'visits'}, {found.changes:,} with a change"
+    print(f"  {visits}; {rate}; seen {_date(found.checked_s)}" + (f", due {_date(found.due_s)}" if found.due_s else ""))
+    for number, view in enumerate(found.versions, start=1):
+        stored = f"{view.size_bytes:,} bytes {view.content_type}".rstrip() if view.archived else "nothing stored"
+        _say(f"  {number:>3}  {_date(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}  {_where(view)}")
+    if found.diff is None or found.compared is None:
+        return
+    print(f"\nfrom {_date(found.compared[0])} to {_date(found.compared[1])}")
+    if found.diff.structure.where:
+        _say(f"structure: {found.diff.structure.where}")
+        for level, before, after in found.diff.structure.levels:
+            print(f"  level {level}: {before} elements, then {after}")
+    for line in found.diff.lines:
+        _say(f"  {line}")
+    if not found.diff.lines and not found.diff.structure.where:
+        print("  the main content is the same")
+
+
+def _where(view: "ChangeView") -> str:
+    also = f" (and {', '.join(view.also)})" if view.also else ""
+    return f"{view.where}{also}"
+
+
+def _say(line: str) -> None:
+    from lycosa.cli.wording import printable
+
+    print(printable(line, sys.stdout.encoding))
+
+
+def _date(unix_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_s))
+
+
+def _time(text: str, option: str, now: float) -> float:
+    """A date, or a time so long ago."""
+    from datetime import datetime
+
+    from lycosa.settings import Source, merge
+
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        pass
+    days = text.strip().lower().removesuffix("d")
+    if days != text.strip().lower() and days.replace(".", "", 1).isdigit():
+        return now - float(days) * 86_400
+    try:
+        return now - (merge(Source({"time_s": text}, lambda _: option)).time_s or 0.0)
+    except SettingsError:
+        raise SettingsError(f"{option} is {text!r}: write 2h, 3d or a date such as 2026-05-31") from None

@@ -1,0 +1,217 @@
+"""What changed in a collection, asked from outside: lists with filters, one page's versions, how fresh it is.
+
+Reads the committed state and the archive only, beside a running crawl or without one.
+"""
+
+import heapq
+import time
+from collections.abc import Collection as Names
+from collections.abc import Iterator
+from math import exp, log1p
+
+import msgspec
+
+from lycosa.change.diff import Diff, diff
+from lycosa.change.kinds import Kind, Presence
+from lycosa.engine.pages import unpack_page
+from lycosa.engine.versions import version_at
+from lycosa.engine.visit_plan import DAY_S
+from lycosa.engine.visit_rows import (
+    ChangeRow,
+    VisitRow,
+    history,
+    split_change_key,
+    unpack_change,
+    unpack_visit,
+    visit_of,
+)
+from lycosa.errors import SettingsError
+from lycosa.records import Family
+from lycosa.store import Collection
+from lycosa.web.url import from_key, parse, url_key
+
+
+class ChangeView(msgspec.Struct, frozen=True):
+    """One change for the eye. `at_s` is Unix time; `archived`: the version that it brought can be read."""
+
+    url: str
+    at_s: float
+    kind: Kind
+    word: str
+    where: str
+    size: int
+    also: tuple[Kind, ...]
+    status: int
+    content_type: str
+    size_bytes: int
+    archived: bool
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which changes are asked for; empty: all."""
+
+    since_s: float = 0.0
+    until_s: float = float("inf")
+    host: str = ""
+    kinds: Names[str] = ()
+
+
+class PageHistory(msgspec.Struct, frozen=True):
+    """The versions of one page, the oldest first, what is known of its changing, and the last difference."""
+
+    url: str
+    versions: tuple[ChangeView, ...]
+    visits: int
+    changes: int
+    changes_per_day: float
+    checked_s: float
+    due_s: float
+    presence: str
+    compared: tuple[float, float] | None = None
+    diff: Diff | None = None
+
+
+class HostFreshness(msgspec.Struct, frozen=True):
+    """A host's pages that were looked at again, or will be. `fresh` is the expected share of pages that are still as
+    stored, `age_days` how long ago they were seen on average, `cost` the mean harmonic cost at this moment."""
+
+    host: str
+    pages: int
+    gone: int
+    fresh: float
+    age_days: float
+    cost: float
+    visits: int
+    changes: int
+    saved_bytes: int
+    due: int
+
+
+def _view(url: str, at_s: float, row: ChangeRow) -> ChangeView:
+    return ChangeView(
+        url,
+        at_s,
+        row.kind,
+        row.word,
+        row.where,
+        row.size,
+        row.also,
+        row.status,
+        row.essence,
+        row.size_bytes,
+        bool(row.place),
+    )
+
+
+def changes(collection: Collection, wanted: Wanted, *, most: int) -> list[ChangeView]:
+    """The latest changes, the newest first; the opening of a history is none."""
+    return heapq.nlargest(most, _changes(collection, wanted), key=lambda view: (view.at_s, view.url))
+
+
+def _changes(collection: Collection, wanted: Wanted) -> Iterator[ChangeView]:
+    start, end = _host_range(wanted.host) if wanted.host else (b"", None)
+    for found, packed in collection.state.walk(Family.CHANGE, start, end):
+        key, at_s = split_change_key(found)
+        if not wanted.since_s <= at_s <= wanted.until_s:
+            continue
+        row = unpack_change(packed)
+        if row.kind is not Kind.NEW and (not wanted.kinds or {row.kind, row.word} & set(wanted.kinds)):
+            yield _view(from_key(key), at_s, row)
+
+
+def _host_range(host: str) -> tuple[bytes, bytes]:
+    """The keys of a host, of all its ports unless one is named."""
+    url = parse(f"http://{host}/")
+    if url is None or "/" in host:
+        raise SettingsError(f"{host!r} is not the name of a host")
+    key = url_key(url.href)
+    site = key[: key.index(b"\0", 2)]
+    prefix = site.rsplit(b":", 1 if ":" in host.rpartition("]")[2] else 2)[0]
+    return prefix + b":", prefix + b";"
+
+
+def page_history(collection: Collection, text: str, *, old: int | None = None, new: int | None = None) -> PageHistory:
+    """The versions of a URL and the difference of two of them, by number from 1; without numbers the last two."""
+    url = parse(text)
+    key = url_key(url.href) if url else b""
+    packed = collection.state.get(Family.PAGE, key) if url else None
+    if url is None or packed is None:
+        raise SettingsError(f"{text!r} was never fetched into this collection")
+    rows = list(history(collection.state, key))
+    page = unpack_page(packed)
+    if not rows:  # it never changed: its one version is the page
+        first = ChangeRow(
+            Kind.NEW, status=page.status, essence=page.essence, size_bytes=page.size_bytes, place=page.place
+        )
+        rows = [(page.fetched_s, first)]
+    visit = visit_of(collection.state, key) or VisitRow()
+    compared, found = _difference(collection, url.href, rows, old, new)
+    return PageHistory(
+        url.href,
+        tuple(_view(url.href, at_s, row) for at_s, row in rows),
+        visit.visits,
+        visit.changes,
+        visit.rate,
+        visit.checked_s or page.fetched_s,
+        visit.due_s,
+        visit.presence,
+        compared,
+        found,
+    )
+
+
+def _difference(
+    collection: Collection, url: str, rows: list[tuple[float, ChangeRow]], old: int | None, new: int | None
+) -> tuple[tuple[float, float] | None, Diff | None]:
+    archived = [number for number, (_, row) in enumerate(rows, start=1) if row.place]
+    if new is None:
+        new = archived[-1] if archived else None
+    if old is None:
+        old = next((number for number in reversed(archived) if new is not None and number < new), None)
+    if old is None or new is None:
+        return None, None
+    for number in (old, new):
+        if number not in archived:
+            raise SettingsError(f"version {number} of {url} is not in the archive: choose from {archived}")
+    versions = [version_at(collection, rows[number - 1][1].place, url) for number in (old, new)]
+    if versions[0] is None or versions[1] is None:
+        return None, None
+    return (rows[old - 1][0], rows[new - 1][0]), diff(versions[0], versions[1])
+
+
+def freshness(collection: Collection, *, now_s: float | None = None) -> Iterator[HostFreshness]:
+    """How fresh every host is that has pages with a time to be looked at again."""
+    now = time.time() if now_s is None else now_s
+    host, rows = b"", list[VisitRow]()
+    for key, packed in collection.state.walk(Family.VISIT):
+        here = key[: key.index(b"\0", 2)]
+        if here != host and rows:
+            yield _host(host, rows, now)
+            rows = []
+        host = here
+        rows.append(unpack_visit(packed))
+        if len(rows) >= 100_000:  # a host this large is told of in parts
+            yield _host(host, rows, now)
+            rows = []
+    if rows:
+        yield _host(host, rows, now)
+
+
+def _host(host: bytes, rows: list[VisitRow], now: float) -> HostFreshness:
+    seen = [row for row in rows if row.presence is not Presence.GONE]
+    # A page that was never visited again was seen when it was fetched: an interval, more or less, before it is due.
+    ages = [max(0.0, now - (row.checked_s or row.due_s - row.interval * DAY_S)) / DAY_S for row in seen]
+    pairs = list(zip(seen, ages, strict=True))
+    count = max(len(seen), 1)
+    return HostFreshness(
+        from_key(host + b"\0"),
+        len(seen),
+        len(rows) - len(seen),
+        sum(exp(-row.rate * age) for row, age in pairs) / count,
+        sum(ages) / count,
+        sum(log1p(row.rate * age) for row, age in pairs) / count,
+        sum(row.visits for row in rows),
+        sum(row.changes for row in rows),
+        sum(row.saved for row in rows),
+        sum(row.due_s <= now for row in rows),
+    )

@@ -1,0 +1,119 @@
+"""From what is due to the frontier: pages whose time has come are queued, no faster than the budget has it.
+
+A recrawl takes what was due when it began, at most what the budget allows for the days since the last one, a week at
+most: a clock that jumps ahead by a year makes a week's work, not a stampede. A crawl that keeps itself fresh goes on
+for ever, an hour's budget ahead at most. What is taken leaves `due` in the commit that queues it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from lycosa.engine.orders import Recrawl
+from lycosa.engine.shard import Shard
+from lycosa.engine.visit_plan import DAY_S, VisitPlan
+from lycosa.engine.visit_rows import due_before, due_key, key_of_due, unpack_visit
+from lycosa.frontier.rows import UrlRow
+from lycosa.records import Family
+from lycosa.web.url import from_key
+
+AHEAD = 1_000  # revisits queued at a time
+READ = 500  # rows of `due` read at a time
+MOST_DAYS = 7.0  # of budget that one recrawl may make up for
+BURST_S = 3600.0  # of budget that may gather while nothing is due
+PLAN_AGAIN_S = DAY_S
+PLAN_SOON_S, GROWN = 600.0, 1.1  # a collection that grew by so much needs its plan anew sooner
+
+
+class Due:
+    """Feeds the frontier with what is due. `order` is that of a recrawl, None for a crawl that keeps itself fresh."""
+
+    def __init__(self, shard: Shard, plan: VisitPlan, order: Recrawl | None) -> None:
+        self._shard, self.plan, self._order = shard, plan, order
+        self._state = shard.collection.state
+        self._head, self._taken = b"", set[bytes]()
+        self._began_unix = shard.now_unix()
+        self._allowance = 0.0
+        self._filled_at = self._planned_at = shard.now()
+        self._planning: asyncio.Task[object] | None = None
+        self.is_exhausted = False
+
+    def __repr__(self) -> str:
+        return f"<Due {self.plan!r} allowance={self._allowance:.0f} exhausted={self.is_exhausted}>"
+
+    async def begin(self) -> None:
+        """Makes the plan; afterwards `feed` may be called."""
+        last_s = self.plan.plan.made_s
+        budget = self._order.budget if self._order else None
+        plan = await self.plan.make(budget or self._shard.settings.visits_per_day)
+        if self._order is None:
+            self._allowance = plan.budget * BURST_S / DAY_S + 1
+        elif self._order.most is not None or self._order.everything:
+            self._allowance = self._order.most if self._order.most is not None else float("inf")
+        else:
+            days = (self._began_unix - last_s) / DAY_S if last_s else MOST_DAYS
+            self._allowance = max(1.0, plan.budget * min(max(days, 1.0), MOST_DAYS))
+        self._planned_at = self._shard.now()
+
+    def feed(self) -> None:
+        """Queues what is due, as far as there is room and budget; called before every commit."""
+        if self._order is None:
+            self._refill()
+        room = AHEAD - self._shard.frontier.revisiting
+        limit = int(min(room, self._allowance, READ))
+        if limit <= 0 or self.is_exhausted:
+            self.is_exhausted = self.is_exhausted or (self._order is not None and self._allowance < 1)
+            return
+        rows = self._state.scan(Family.DUE, self._head, self._end(), limit=limit)
+        if rows:
+            self._head = rows[-1][0] + b"\0"
+            self._queue([key for key, _ in rows])
+        elif self._order is not None:
+            self.is_exhausted = True
+
+    def _end(self) -> bytes | None:
+        if self._order is None:
+            return due_before(self._shard.now_unix())
+        return None if self._order.everything else due_before(self._began_unix)
+
+    def _queue(self, dues: Sequence[bytes]) -> None:
+        frontier, batch = self._shard.frontier, self._shard.committer.batch
+        keys = [key_of_due(due) for due in dues]
+        visits = self._state.get_many(Family.VISIT, keys)
+        urls = self._state.get_many(Family.URL, keys)
+        now, now_unix = self._shard.now(), self._shard.now_unix()
+        for due, key, packed, url in zip(dues, keys, visits, urls, strict=True):
+            if due in self._taken:
+                continue
+            visit = unpack_visit(packed) if packed else None
+            is_current = visit is not None and due_key(key, visit.due_s) == due
+            if is_current and visit is not None and visit.checked_s >= self._began_unix and self._order is not None:
+                continue  # looked at in this very run
+            self._taken.add(due)
+            batch.delete(Family.DUE, due)
+            if is_current and url is not None:
+                row = UrlRow.unpack(url)
+                frontier.revisit(from_key(key), row.depth, row.origin, now=now, now_unix=now_unix)
+                self._allowance -= 1
+
+    def _refill(self) -> None:
+        """A crawl that goes on for ever: its budget comes in drop by drop, and its plan is made anew every day."""
+        now, budget = self._shard.now(), self.plan.plan.budget
+        self._allowance = min(
+            self._allowance + budget * (now - self._filled_at) / DAY_S, max(1.0, budget * BURST_S / DAY_S)
+        )
+        self._filled_at = now
+        has_grown = self._shard.counters.totals.pages > GROWN * self.plan.plan.pages
+        wait_s = PLAN_SOON_S if has_grown else PLAN_AGAIN_S
+        if now - self._planned_at >= wait_s and (self._planning is None or self._planning.done()):
+            self._planned_at = now
+            self._planning = asyncio.get_running_loop().create_task(self.plan.make(self._shard.settings.visits_per_day))
+
+    def committed(self) -> None:
+        """What was taken is no longer in `due`. What came in before the place that was reached is looked for again."""
+        self._taken.clear()
+        if self._order is None:
+            self._head = b""
+
+    def close(self) -> None:
+        if self._planning is not None:
+            self._planning.cancel()

@@ -1,0 +1,299 @@
+"""Looking at pages again: what is due is queued, asked for with conditions, judged, and kept only if it changed.
+
+A visit ends in one commit: the page's row, its history, its visit row and its next time, beside the records. So a kill
+counts no visit twice and loses none: what was not committed is still queued. Unchanged pages keep their links, their
+place in the index and their stored version. Errors and odd answers (login forms, empty bodies) never replace a version.
+Called by the outcomes with every answer to a revisit, by the engine for what is due.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from lycosa.change.image import image_value
+from lycosa.change.kinds import SAME, Kind, Presence, Verdict
+from lycosa.change.masks import Masks
+from lycosa.change.verdict import Compared, Version, change_of_state, judge, presence_of
+from lycosa.engine.archive import Archive
+from lycosa.engine.documents import DocumentStore
+from lycosa.engine.pages import LinkRow, PageRow, unpack_page
+from lycosa.engine.reading import content, location
+from lycosa.engine.shard import Shard
+from lycosa.engine.table_visits import TableVisits
+from lycosa.engine.versions import version_at
+from lycosa.engine.visit_books import Found, Visit, VisitBooks
+from lycosa.engine.visit_plan import VisitPlan
+from lycosa.engine.visit_rows import VisitRow, visit_of
+from lycosa.frontier.hosts import Host
+from lycosa.frontier.lease import Lease
+from lycosa.frontier.rows import KEY_END, Entry, Reason, UrlState
+from lycosa.frontier.rows import Kind as EntryKind
+from lycosa.records import Family, Request, Response, Truncation
+from lycosa.store import Exchange, Original, RevisitProfile
+from lycosa.web.digests import document_digest
+from lycosa.web.page import Page
+from lycosa.web.url import parse, url_key
+
+GIVE_UP_AFTER = 3  # visits in a row that brought nothing: then the page is gone
+NO_DOCUMENT = frozenset({Presence.EMPTY, Presence.LOGIN})
+
+
+class Reader(NamedTuple):
+    """What the outcomes lend for a page that has to be read: how it is analysed, followed, kept and told of."""
+
+    read: Callable[[Response, bytes], Page]
+    links: Callable[[Page, Response], tuple[LinkRow, bool]]  # what is followed, and whether it says noindex
+    row: Callable[[Lease, Response, Page, Exchange, bool], PageRow]
+    follow: Callable[[LinkRow, Lease, bytes, PageRow, Page | None], object]
+    tell: Callable[[PageRow, str, Page | None], None]
+    redirected: Callable[[Lease, Request | None, Response], None]
+    decoded_cap: int
+
+
+class Revisits:
+    """Settles revisits. Watches the frontier for those that robots.txt forbids by now."""
+
+    def __init__(
+        self, shard: Shard, archive: Archive, documents: DocumentStore, plan: VisitPlan, reader: Reader
+    ) -> None:
+        self._shard, self._archive, self._documents, self.plan, self._reader = shard, archive, documents, plan, reader
+        self._state, self._books = shard.collection.state, VisitBooks(shard, documents, plan)
+        self.tables = TableVisits(shard, archive, self.patched)
+        shard.frontier.watchers.append(self)
+
+    # what the frontier tells
+
+    def queued(self, host: Host, entry: Entry) -> None:
+        """Nothing to do."""
+
+    def judge(self, host: Host, entry: Entry, now_unix: float) -> Reason | float | None:
+        """Nothing to say."""
+        return None
+
+    def puts_last(self, host: Host) -> bool:
+        return False
+
+    def dropped(self, host: Host, entry: Entry, reason: Reason) -> None:
+        """A page may no longer be asked for: it is not a page any more, but what is stored stays."""
+        if entry.kind is EntryKind.REVISIT:
+            packed = self._state.get(Family.PAGE, host.key + KEY_END + entry.path.encode())
+            if packed:
+                self._books.uncount(host, unpack_page(packed))
+
+    # asking
+
+    def conditions(self, lease: Lease) -> tuple[tuple[str, str], ...]:
+        """The header fields that ask for a page only if it changed."""
+        packed = self._state.get(Family.PAGE, url_key(lease.url))
+        row = unpack_page(packed) if packed else None
+        if row is None or row.status != 200 or row.truncated:
+            return ()
+        visit = visit_of(self._state, url_key(lease.url))
+        if visit is not None and visit.presence in NO_DOCUMENT:
+            return ()
+        fields = (("If-None-Match", row.etag), ("If-Modified-Since", row.last_modified))
+        return tuple((name, value) for name, value in fields if value and value.isascii() and value.isprintable())
+
+    # settling
+
+    def settle(self, lease: Lease, request: Request, response: Response) -> None:
+        """An answer that is no failure."""
+        visit = self._begun(lease, request, response)
+        if response.status == 304:
+            self._same(visit, RevisitProfile.NOT_MODIFIED)
+        elif response.status in (301, 302, 303, 307, 308):
+            self._moved(visit)
+        elif response.truncated is Truncation.UNWANTED:
+            essence = response.headers.get("content-type", "another type")
+            self._gone(visit, f"now {essence[:60]}, which is not wanted")
+        elif response.truncated and not visit.row.truncated:
+            self._archive.keep_answer(lease, request, response)
+            self._failed(visit, f"cut off: {response.truncated}")
+        else:
+            self._document(visit)
+
+    def patched(self, lease: Lease, request: Request, response: Response, table_url: str) -> None:
+        """A table gave the document of now: also what is only volatile is a version of its own, and in the history."""
+        visit = self._begun(lease, request, response)
+        row, before = visit.row, visit.before
+        self._shard.counters.totals.visits_saved_bytes += row.size_bytes
+        before.saved += row.size_bytes
+        if document_digest(response.body) == row.digest:
+            self._books.settled(visit, Found(SAME, before.presence, before.masks.unchanged(), before.digest))
+            return
+        page = self._reader.read(response, response.body)
+        compared = self._compared(visit, page, response.body, Presence.PAGE)
+        made = self._archive.patched(lease, response, table_url)
+        self._store(visit, page, Presence.PAGE, compared, made)
+
+    def given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
+        """The retry table has nothing more to try: gone at once where the answer says so, else after some visits."""
+        visit = self._begun(lease, request or Request(lease.url, "", 0, ""), response)
+        if response.failure is None and 400 <= response.status < 500:
+            self._gone(visit, name)
+        else:
+            self._failed(visit, name)
+
+    def _begun(self, lease: Lease, request: Request, response: Response) -> Visit:
+        key = url_key(lease.url)
+        packed = self._state.get(Family.PAGE, key)
+        row = unpack_page(packed) if packed else PageRow(0, 0.0, lease.depth)
+        before = visit_of(self._state, key) or VisitRow()
+        if not before.visits:
+            before.presence = _presence_of_row(row)
+        return Visit(lease, request, response, key, row, before)
+
+    def _document(self, visit: Visit) -> None:
+        """An answer with a body."""
+        row, before, response = visit.row, visit.before, visit.response
+        body = content(response, self._reader.decoded_cap)
+        if row.digest and before.presence is not Presence.GONE and document_digest(body) == row.digest:
+            self._same(visit, RevisitProfile.SAME_PAYLOAD)
+            return
+        page = self._reader.read(response, body)
+        presence = presence_of(page, body)
+        verdict = change_of_state(before.presence, presence, _state_words(before.presence, presence, page))
+        compared = Compared(verdict or SAME, before.masks, b"")
+        if presence in NO_DOCUMENT:
+            if compared.verdict.is_change:
+                self._books.note(visit, compared.verdict, row, None)
+            self._books.settled(visit, Found(compared.verdict, presence, before.masks, before.digest))
+            return
+        if verdict is None:
+            compared = self._compared(visit, page, body, presence)
+        if compared.verdict.is_change:
+            self._store(visit, page, presence, compared)
+        else:
+            self._keep(visit, page, compared)
+
+    def _compared(self, visit: Visit, page: Page, body: bytes, presence: Presence) -> Compared:
+        row, before = visit.row, visit.before
+
+        def stored() -> Version | None:
+            return version_at(self._shard.collection, row.place, visit.lease.url)
+
+        if presence is Presence.PAGE:
+            return judge(Version(page, body), before.masks, before.digest, stored)
+        kind, where = Kind.TEXT, "other bytes"
+        if presence is Presence.IMAGE:
+            old, new = stored(), image_value(body)
+            was = image_value(old.body) if old else None
+            if new is not None and was is not None and new.digest == was.digest:
+                return Compared(Verdict(Kind.VOLATILE), before.masks, b"")
+            kind, where = Kind.IMAGE, "other pixels"
+        return Compared(Verdict(kind, where, 1), before.masks, b"")
+
+    def _store(
+        self, visit: Visit, page: Page, presence: Presence, compared: Compared, patched: Exchange | None = None
+    ) -> None:
+        """A new version: it takes the place of the stored one, which stays in the archive."""
+        lease, response, key = visit.lease, visit.response, visit.key
+        links, noindex = self._reader.links(page, response)
+        made = patched or self._archive.exchange(lease, visit.request, response)
+        row = self._reader.row(lease, response, page, made, noindex)
+        ticket = self._archive.keep(made)
+        self._archive.put(lease, row, ticket)
+        self._books.forget_document(visit)
+        if self._documents.first_with(row.fingerprint) is None:
+            self._documents.note(self._shard.committer.batch, key, row, links)
+        self._reader.follow(links, lease, key, row, page)
+        self._books.note(visit, compared.verdict, row, ticket)
+        visit.before.patches += not compared.verdict.is_change  # a version all the same
+        self._books.recount(visit, row)
+        self._books.settled(visit, Found(compared.verdict, presence, compared.masks, compared.digest, row))
+        self._reader.tell(row, lease.url, page)
+
+    def _keep(self, visit: Visit, page: Page, compared: Compared) -> None:
+        """Other bytes, the same content: what is stored stays, and says by which fields it was seen last."""
+        lease, response, old = visit.lease, visit.response, visit.row
+        row = msgspec.structs.replace(
+            old,
+            etag=response.headers.get("etag", ""),
+            last_modified=response.headers.get("last-modified", ""),
+        )
+        links, _ = self._reader.links(page, response)
+        if links != (self._documents.links(visit.key) or LinkRow(())):
+            self._reader.follow(links, lease, visit.key, row, page)
+        self._archive.put(lease, row, None)
+        self._revisit_record(visit, RevisitProfile.SAME_CONTENT)
+        found = Found(compared.verdict, visit.before.presence, compared.masks, compared.digest, row)
+        self._books.settled(visit, found)
+
+    def _same(self, visit: Visit, profile: RevisitProfile) -> None:
+        """The very same: links, index entry and version stay as they are."""
+        before, totals = visit.before, self._shard.counters.totals
+        if profile is RevisitProfile.NOT_MODIFIED:
+            totals.not_modified += 1
+            before.saved += visit.row.size_bytes
+            totals.visits_saved_bytes += visit.row.size_bytes
+        self._revisit_record(visit, profile)
+        presence, verdict = before.presence, SAME
+        if presence in NO_DOCUMENT:
+            presence, verdict = Presence.PAGE, Verdict(Kind.BACK, f"{presence} → page", 1)
+            self._books.note(visit, verdict, visit.row, None)
+        self._books.settled(visit, Found(verdict, presence, before.masks.unchanged(), before.digest))
+
+    def _revisit_record(self, visit: Visit, profile: RevisitProfile) -> None:
+        row = visit.row
+        known = Original(visit.lease.url, row.fetched_s, row.payload_sha1)
+        self._archive.keep(self._archive.revisit(visit.lease, visit.request, visit.response, known, profile))
+
+    def _moved(self, visit: Visit) -> None:
+        """A redirect: news if there was none, or if it leads elsewhere."""
+        target = parse(location(visit.response), visit.lease.url)
+        where = target.href if target else location(visit.response)
+        if where == visit.row.location:
+            self._archive.keep_answer(visit.lease, visit.request, visit.response)
+            self._books.settled(visit, Found(SAME, Presence.MOVED, visit.before.masks, visit.before.digest))
+            return
+        verdict = Verdict(Kind.MOVED, f"to {where}", 1)
+        self._books.note(visit, verdict, PageRow(visit.response.status, 0.0), None)
+        self._books.forget_document(visit)
+        self._books.uncount(visit.lease.host, visit.row)
+        row = PageRow(visit.response.status, self._shard.now_unix(), visit.lease.depth, location=where)
+        self._books.settled(visit, Found(verdict, Presence.MOVED, Masks(), b"", row), None)
+        self._reader.redirected(visit.lease, visit.request, visit.response)
+
+    def _gone(self, visit: Visit, why: str) -> None:
+        """What was here is not any more: it leaves the index, its versions stay in the archive."""
+        lease, shard, before = visit.lease, self._shard, visit.before
+        if before.presence is Presence.GONE:
+            self._books.settled(visit, Found(SAME, Presence.GONE, before.masks, before.digest), UrlState.FAILED)
+            return
+        verdict = Verdict(Kind.GONE, why, 1)
+        status = visit.response.status if visit.response.status >= 400 else 0
+        row = PageRow(status, shard.now_unix(), lease.depth)
+        self._books.note(visit, verdict, row, None)
+        self._books.forget_document(visit)
+        shard.linker.gone(lease.url, visit.key, row)
+        self._archive.put(lease, row, None)
+        self._books.recount(visit, row)
+        found = Found(verdict, Presence.GONE, before.masks, before.digest, row)
+        self._books.settled(visit, found, UrlState.FAILED)
+
+    def _failed(self, visit: Visit, why: str) -> None:
+        """Nothing came: what is stored stays, until that has happened several times in a row."""
+        before = visit.before
+        before.fails += 1
+        is_gone = before.presence is Presence.GONE
+        if before.fails >= GIVE_UP_AFTER and not is_gone:
+            self._gone(visit, why)
+            return
+        state = UrlState.FAILED if is_gone else UrlState.DONE
+        self._books.settled(visit, Found(None, before.presence, before.masks, before.digest), state)
+
+
+def _presence_of_row(row: PageRow) -> Presence:
+    if row.location:
+        return Presence.MOVED
+    if not row.status or row.status >= 400:
+        return Presence.GONE
+    if row.essence.startswith("image/"):
+        return Presence.IMAGE
+    return Presence.PAGE if row.text_digest or row.original else Presence.FILE
+
+
+def _state_words(old: Presence, new: Presence, page: Page) -> str:
+    what = page.media.essence if new in (Presence.FILE, Presence.IMAGE) else str(new)
+    return f"{old} → {what}"

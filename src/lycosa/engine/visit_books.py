@@ -1,0 +1,129 @@
+"""What a visit leaves behind, in the open batch: history, visit row, next time, and counts that still add up.
+
+Every function writes what one commit holds together; nothing here judges. Called by `engine.revisits`.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from lycosa.change.kinds import Kind, Presence, Verdict
+from lycosa.change.masks import Masks
+from lycosa.change.rates import estimate
+from lycosa.engine.documents import DocumentStore
+from lycosa.engine.pages import PageRow, doc_key
+from lycosa.engine.shard import Shard
+from lycosa.engine.visit_plan import DAY_S, VisitPlan
+from lycosa.engine.visit_rows import ChangeRow, VisitRow, change_key
+from lycosa.frontier.hosts import Host
+from lycosa.frontier.lease import Lease
+from lycosa.frontier.rows import Reason, UrlState
+from lycosa.records import Family, Request, Response
+
+
+class Visit(NamedTuple):
+    """One visit under way: the request, and what is known of the page from before."""
+
+    lease: Lease
+    request: Request
+    response: Response
+    key: bytes
+    row: PageRow
+    before: VisitRow
+
+
+class Found(NamedTuple):
+    """What a visit says of a page. `verdict` None: nothing, the host failed. `row` is the page's new row, if any."""
+
+    verdict: Verdict | None
+    presence: Presence
+    masks: Masks
+    digest: bytes
+    row: PageRow | None = None
+
+
+class VisitBooks:
+    """Keeps the books of visits."""
+
+    def __init__(self, shard: Shard, documents: DocumentStore, plan: VisitPlan) -> None:
+        self._shard, self._documents, self._plan = shard, documents, plan
+
+    def note(self, visit: Visit, verdict: Verdict, row: PageRow, ticket: int | None) -> None:
+        """One line of the history; before the first of them, the version that was there first."""
+        old, now, committer = visit.row, self._shard.now_unix(), self._shard.committer
+        if not (visit.before.changes or visit.before.patches) and old.fetched_s:
+            first = ChangeRow(
+                Kind.NEW,
+                status=old.status,
+                essence=old.essence,
+                size_bytes=old.size_bytes,
+                place=old.place,
+                payload_sha1=old.payload_sha1,
+            )
+            committer.change(change_key(visit.key, min(old.fetched_s, now - 0.001)), first, None)
+        change = ChangeRow(
+            verdict.kind,
+            verdict.where,
+            verdict.size,
+            verdict.also,
+            row.status,
+            row.essence,
+            row.size_bytes,
+            payload_sha1=row.payload_sha1,
+        )
+        committer.change(change_key(visit.key, now), change, ticket)
+
+    def settled(self, visit: Visit, found: Found, state: UrlState | None = UrlState.DONE) -> None:
+        """The visit is over: what it says of the page, and when the next is due. `state` None: settled elsewhere."""
+        before, verdict, shard = visit.before, found.verdict, self._shard
+        now, changed = shard.now_unix(), verdict is not None and verdict.is_change
+        seen = before.seen
+        if verdict is not None:
+            seen = seen.visited((now - (before.checked_s or visit.row.fetched_s)) / DAY_S, changed=changed)
+        after = msgspec.structs.replace(
+            before,
+            checked_s=now,
+            seen=seen,
+            rate=estimate(seen),
+            presence=found.presence,
+            masks=found.masks,
+            digest=found.digest,
+            visits=before.visits + 1,
+            changes=before.changes + changed,
+            fails=before.fails if verdict is None else 0,
+        )
+        self._plan.schedule(shard.committer.batch, visit.key, found.row or visit.row, after, changed=changed)
+        shard.counters.totals.visits += 1
+        shard.counters.totals.visits_changed += changed
+        if state is not None:
+            shard.frontier.finish(visit.lease, state, Reason.STATUS if state is UrlState.FAILED else Reason.NONE)
+
+    def forget_document(self, visit: Visit) -> None:
+        """The old document is no longer to be had here: others that have it are no copies of this page."""
+        row = visit.row
+        if row.fingerprint and (first := self._documents.first_with(row.fingerprint)) and first[1] == visit.key:
+            self._shard.committer.batch.delete(Family.DOC, doc_key(row.fingerprint))
+
+    # counts: a URL is a page, a redirect or a failure, and after a visit it may be another one
+
+    def recount(self, visit: Visit, row: PageRow) -> None:
+        self.uncount(visit.lease.host, visit.row)
+        totals, host = self._shard.counters.totals, visit.lease.host
+        if row.status and row.status < 400:
+            totals.pages += 1
+            host.row.pages += 1
+        else:
+            totals.failed[str(row.status or "none")] += 1
+            host.row.failed += 1
+
+    def uncount(self, host: Host, row: PageRow) -> None:
+        totals = self._shard.counters.totals
+        if row.location:
+            totals.redirects -= 1
+        elif row.status and row.status < 400:
+            totals.pages -= 1
+            totals.duplicates -= bool(row.original)
+            host.row.pages -= 1
+        else:
+            totals.failed[str(row.status or "none")] -= 1
+            host.row.failed -= 1

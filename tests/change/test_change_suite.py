@@ -1,0 +1,19 @@
+"""The verdict suite over the simulated web, a smaller one of what `lycosa lab change` runs."""
+
+import io
+
+import pytest
+
+from lycosa.lab.experiments.change import EXPERIMENT
+from lycosa.lab.progress import view_on
+from lycosa.lab.result import perform
+
+
+@pytest.mark.slow
+def test_verdicts_on_a_thousand_simulated_pairs_miss_nothing_and_cry_no_wolf() -> None:
+    result = perform(EXPERIMENT, seed=3, quick=True, view=view_on(io.StringIO()))
+    found = {name: figure.value for name, figure in result.findings.figures.items()}
+    assert found["changes missed"] == 0
+    assert found["false alarms"] <= 0.5
+    assert min(found["volatile parts recognised, marked"], found["volatile parts recognised, not marked"]) >= 95
+    assert found["changes missed by the codes"] > 0

@@ -1,0 +1,197 @@
+"""Verdicts: what counts as a change of content, what is learned to be volatile, what is a change of state."""
+
+from html import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lycosa.change.content import content_of
+from lycosa.change.kinds import Kind, Presence, Verdict, Word
+from lycosa.change.masks import Masks
+from lycosa.change.structure import differs
+from lycosa.change.verdict import Compared, Version, change_of_state, compare, judge, presence_of
+from lycosa.web.page import analyse
+
+PAGE = "<title>T</title><nav><a href=/n>n</a></nav><main><h1>Head</h1><p>{text}</p><img src={image} alt=x>{more}</main>"
+
+
+def version(text: str = "Some words", more: str = "", image: str = "/i.png", frame: str = PAGE) -> Version:
+    body = frame.format(text=text, more=more, image=image).encode()
+    return Version(analyse(body, url="http://h.example/", content_type="text/html; charset=utf-8"), body)
+
+
+def kind(old: Version, new: Version) -> Kind:
+    return compare(old, new).verdict.kind
+
+
+def visits(*versions: Version) -> list[Verdict]:
+    """The verdicts on a page that was stored as the first version and then visited."""
+    stored, masks, digest, found = versions[0], Masks(), b"", []
+    for new in versions[1:]:
+        compared: Compared = judge(new, masks, digest, lambda stored=stored: stored)
+        masks, digest = compared.masks, compared.digest
+        stored = new if compared.verdict.is_change else stored
+        found.append(compared.verdict)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (version("Other words"), Kind.TEXT),
+        (version("words Some"), Kind.TEXT),
+        (version("Some <b>words</b>"), Kind.STRUCTURE),
+        (version(image="/j.png"), Kind.IMAGE),
+        (version(more="<a href=/x>Some</a>"), Kind.STRUCTURE),
+        (version(), Kind.NONE),
+        (version("Some\n   words"), Kind.VOLATILE),
+        (version(more="<!-- built 3 May -->"), Kind.VOLATILE),
+        (version(more="<script>let n=1</script>"), Kind.VOLATILE),
+        (version(frame=PAGE.replace("<p>", "<p class=new>")), Kind.VOLATILE),
+        (version(frame=PAGE.replace("href=/n>n", "href=/m>m")), Kind.VOLATILE),
+    ],
+)
+def test_verdict_on_one_edit_names_its_kind(new: Version, expected: Kind) -> None:
+    assert kind(version(), new) is expected
+
+
+def test_verdict_on_a_link_that_leads_elsewhere_is_text() -> None:
+    old, new = version(more="<a href=/a>go</a>"), version(more="<a href=/b>go</a>")
+    found = compare(old, new).verdict
+    assert (found.kind, found.where, found.size) == (Kind.TEXT, "1: /b", 1)
+
+
+def test_verdict_on_text_and_structure_names_the_first_and_keeps_the_other() -> None:
+    found = compare(version(), version("Other <i>words</i>", image="/k.png")).verdict
+    assert (found.kind, found.also) == (Kind.STRUCTURE, (Kind.TEXT, Kind.IMAGE))
+    assert found.where == "html > body > main > p: +i"
+
+
+def test_tags_with_the_same_first_and_last_letter_differ_for_the_verdict() -> None:
+    old, new = version(more="<del>x</del>"), version(more="<dl>x</dl>")
+    assert differs(_strings(old), _strings(new)) is None
+    assert kind(old, new) is Kind.STRUCTURE
+
+
+def _strings(of: Version) -> tuple[str, str]:
+    return of.page.structure_first, of.page.structure_last
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Read {n}7 times, last from {n}ab{n}c.",
+        "Last updated Monday, {n} May 2026 1{n}:22",
+        "Visitors today: {n},312",
+        "Generated in 0.03{n} s",
+        "{n} minutes ago",
+    ],
+)
+def test_values_that_change_on_every_visit_are_volatile_from_the_third(text: str) -> None:
+    kinds = [verdict.kind for verdict in visits(*(version(text.format(n=n)) for n in range(1, 7)))]
+    assert kinds == [Kind.TEXT] + [Kind.VOLATILE] * 4
+
+
+def test_links_with_a_session_id_are_volatile_from_the_third_visit() -> None:
+    pages = [version(more=f"<a href='/go?sid={n}f3ab2c{n}'>go</a>") for n in range(1, 6)]
+    assert [verdict.kind for verdict in visits(*pages)] == [Kind.TEXT] + [Kind.VOLATILE] * 3
+
+
+def test_edit_beside_a_learned_part_is_a_change() -> None:
+    counter = [f"<p>Read {n}7 times</p>" for n in range(6)]
+    pages = [version(more=more) for more in counter[:4]] + [version("New words", more=counter[4])]
+    assert visits(*pages)[-1].kind is Kind.TEXT
+
+
+def test_part_with_a_mark_is_volatile_at_once() -> None:
+    pages = [version(more=f"<p><span data-vol=1>whatever {word}</span></p>") for word in ("here", "there")]
+    assert visits(*pages)[0].kind is Kind.VOLATILE
+
+
+def test_words_that_change_on_every_visit_stay_changes() -> None:
+    pages = [version(word) for word in ("one", "two", "three", "four", "five")]
+    assert {verdict.kind for verdict in visits(*pages)} == {Kind.TEXT}
+
+
+def test_value_that_changed_only_now_and_then_stays_a_change() -> None:
+    masks, digest, stored = Masks(), b"", version("Version 1.0")
+    for number in range(1, 5):
+        new = version(f"Version 1.{number}")
+        compared = judge(new, masks, digest, lambda stored=stored: stored)
+        assert compared.verdict.kind is Kind.TEXT
+        masks, digest, stored = compared.masks, compared.digest, new
+        for _ in range(4):  # visits on which it was the same
+            masks = masks.unchanged()
+
+
+def test_prices_in_a_list_are_told_apart_by_their_neighbours() -> None:
+    def shop(first: int, second: int) -> Version:
+        return version(more=f"<b>Apple</b><i>{first} EUR</i><b>Pear</b><i>{second} EUR</i>")
+
+    found = visits(shop(1, 9), shop(2, 9), shop(3, 9), shop(4, 9), shop(5, 8))
+    assert [verdict.kind for verdict in found] == [Kind.TEXT, Kind.VOLATILE, Kind.VOLATILE, Kind.TEXT]
+
+
+def test_stored_version_is_not_read_when_the_digest_knows_the_page() -> None:
+    first = compare(version(), version("Some  words"))
+    again = judge(version("Some   words"), first.masks, first.digest, lambda: pytest.fail("it was read"))
+    assert again.verdict.kind is Kind.VOLATILE
+
+
+def test_stored_version_that_cannot_be_read_makes_everything_a_change() -> None:
+    assert judge(version(), Masks(), b"", lambda: None).verdict.kind is Kind.TEXT
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "expected"),
+    [
+        (b"<p>words", "text/html", Presence.PAGE),
+        (b"", "text/html", Presence.EMPTY),
+        (b"  \n<html><body></body></html>", "text/html", Presence.EMPTY),
+        (b"%PDF-1.7 ...", "application/pdf", Presence.FILE),
+        (b"%PDF-1.7 ...", "text/html", Presence.FILE),
+        (b"\x89PNG\r\n\x1a\n", "image/png", Presence.IMAGE),
+        (b"<h1>Sign in</h1><form><input name=u><input type=password></form>", "text/html", Presence.LOGIN),
+        (b"<p>" + b"long words " * 300 + b"<input type=password>", "text/html", Presence.PAGE),
+    ],
+)
+def test_presence_of_an_answer_says_what_stands_there(body: bytes, content_type: str, expected: Presence) -> None:
+    page = analyse(body, url="http://h.example/", content_type=content_type)
+    assert presence_of(page, body) is expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected", "word"),
+    [
+        (Presence.PAGE, Presence.FILE, Kind.GONE, Word.REMOVED),
+        (Presence.PAGE, Presence.EMPTY, Kind.GONE, Word.REMOVED),
+        (Presence.PAGE, Presence.LOGIN, Kind.GONE, Word.REMOVED),
+        (Presence.PAGE, Presence.GONE, Kind.GONE, Word.REMOVED),
+        (Presence.PAGE, Presence.MOVED, Kind.MOVED, Word.CHANGED),
+        (Presence.GONE, Presence.PAGE, Kind.BACK, Word.NEW),
+        (Presence.LOGIN, Presence.PAGE, Kind.BACK, Word.NEW),
+        (Presence.GONE, Presence.FILE, Kind.BACK, Word.NEW),
+    ],
+)
+def test_change_of_presence_is_a_change_of_state(old: Presence, new: Presence, expected: Kind, word: Word) -> None:
+    found = change_of_state(old, new)
+    assert found is not None
+    assert (found.kind, found.word) == (expected, word)
+    assert change_of_state(old, old) is None
+
+
+@given(st.binary(max_size=400), st.sampled_from(["text/html", "text/plain", "application/rss+xml", "image/png", None]))
+def test_content_of_any_bytes_is_equal_to_itself(body: bytes, content_type: str | None) -> None:
+    page = analyse(body, url="http://h.example/", content_type=content_type)
+    one, two = Version(page, body), Version(page, body)
+    assert content_of(page, body) == content_of(page, body)
+    assert compare(one, two).verdict.kind is Kind.NONE
+
+
+@given(st.text(max_size=300))
+def test_masks_learned_from_any_text_never_hide_a_change_of_words(text: str) -> None:
+    text = escape(text)
+    masks = compare(version(text), version(text + " 1")).masks
+    masks = compare(version(text + " 1"), version(text + " 2"), masks).masks
+    assert compare(version(text + " 2"), version(text + " zebra"), masks).verdict.is_change

@@ -1,0 +1,52 @@
+"""The difference of two versions for the eye."""
+
+import time
+
+from lycosa.change.diff import MOST, diff, lines_of
+from lycosa.change.verdict import Version
+from lycosa.web.page import analyse
+
+
+def version(main: str) -> Version:
+    body = f"<title>T</title><main>{main}</main>".encode()
+    return Version(analyse(body, url="http://h.example/", content_type="text/html; charset=utf-8"), body)
+
+
+def test_diff_marks_words_links_and_images() -> None:
+    old = version("<p>The old house stands</p><a href=/a>x</a><img src=/1.png>")
+    new = version("<p>The new house stands</p><a href=/b>x</a><img src=/2.png>")
+    assert diff(old, new).lines == (
+        "  T",
+        "~ The [-old-]{+new+} house stands",
+        "  x",
+        "- link /a",
+        "+ link /b",
+        "- image /1.png",
+        "+ image /2.png",
+    )
+
+
+def test_diff_of_structure_says_where_and_on_which_levels() -> None:
+    found = diff(version("<p>a</p>"), version("<p>a</p><ul><li>b</li></ul>"))
+    assert found.structure.where == "html > body > main: +ul"
+    assert found.structure.levels == ((4, 1, 2), (5, 0, 1))
+    assert "+ b" in found.lines
+
+
+def test_diff_of_equal_versions_is_empty() -> None:
+    found = diff(version("<p>a</p>"), version("<p>a</p>"))
+    assert (found.lines, found.structure.where, found.structure.levels) == ((), "", ())
+
+
+def test_lines_far_apart_leave_out_what_is_the_same_between_them() -> None:
+    old = ["first", *map(str, range(20)), "last"]
+    new = ["FIRST", *map(str, range(20)), "LAST"]
+    assert list(lines_of(old, new)) == ["- first", "+ FIRST", "  0", "@ 18 unchanged", "  19", "- last", "+ LAST"]
+
+
+def test_lines_of_large_rewrites_are_bounded_in_time() -> None:
+    old, new = [f"a{n} b" for n in range(50_000)], [f"c{n} b" for n in range(50_000)]
+    began = time.process_time()
+    assert list(lines_of(old, new)) == ["@ 50,000 pieces became 50,000: too many to compare one by one"]
+    assert list(lines_of(old[:MOST], new[:MOST]))
+    assert time.process_time() - began < 5

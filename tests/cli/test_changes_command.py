@@ -1,0 +1,102 @@
+"""`lycosa recrawl`, `changes` and `freshness` on a collection that was looked at again."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lycosa.cli.main import app
+from lycosa.engine.orders import Recrawl
+from lycosa.simweb import SimSettings, SimWeb
+from tests.engine.memory_crawl import front
+from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("changes") / "crawl"
+    web = SimWeb(SimSettings(seed=1, hosts=2, pages=80))
+    run(web, into, front(web))
+    run(web, into, days=20, recrawl=Recrawl(everything=True))
+    run(web, into, days=40, recrawl=Recrawl(everything=True))
+    return into
+
+
+def say(*words: str | Path) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def listed(*words: str | Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in say("changes", *words, "--json", "-n", "1000").splitlines()]
+
+
+def test_changes_lists_the_newest_first_with_kind_and_place(crawled: Path) -> None:
+    found = listed(crawled)
+    times = [change["at_s"] for change in found]
+    assert times == sorted(times, reverse=True)
+    assert {"text", "structure", "gone"} <= {change["kind"] for change in found}
+    assert "html > body > main" in say("changes", crawled, "--kind", "structure")
+
+
+def test_changes_are_filtered_by_time_host_kind_and_word(crawled: Path) -> None:
+    every = listed(crawled)
+    recent = listed(crawled, "--since", "2027-02-10")
+    assert recent == [change for change in every if change["at_s"] >= BEGIN_S + 25 * DAY_S]
+    assert 0 < len(recent) < len(every)
+    assert listed(crawled, "--until", "2027-02-10") == [change for change in every if change not in recent]
+    assert {change["kind"] for change in listed(crawled, "--kind", "gone", "--kind", "back")} <= {"gone", "back"}
+    assert {change["word"] for change in listed(crawled, "--kind", "removed")} == {"removed"}
+    here = listed(crawled, "--host", "h1.sim")
+    assert here == [change for change in every if str(change["url"]).startswith("http://h1.sim:8800/")]
+    assert here == listed(crawled, "--host", "h1.sim:8800")
+    assert listed(crawled, "--host", "sim") == []
+
+
+def test_changes_of_a_page_show_its_versions_and_their_difference(crawled: Path) -> None:
+    url = next(str(change["url"]) for change in listed(crawled, "--kind", "text") if not change["also"])
+    shown = say("changes", crawled, url)
+    assert "  1  2027-01-15" in shown
+    assert "new " in shown
+    assert "\n  ~ " in shown or "\n  + " in shown
+    found = json.loads(say("changes", crawled, url, "--json"))
+    assert [version["archived"] for version in found["versions"]] == [True] * len(found["versions"])
+    assert found["diff"]["lines"]
+    first = json.loads(say("changes", crawled, url, "--old", "1", "--new", "1", "--json"))
+    assert first["diff"]["lines"] == []
+
+
+def test_changes_of_a_page_that_is_gone_still_show_what_it_said(crawled: Path) -> None:
+    url = str(listed(crawled, "--kind", "gone")[0]["url"])
+    assert "nothing stored" in say("changes", crawled, url)
+
+
+def test_freshness_adds_up_to_the_collection(crawled: Path) -> None:
+    rows = [json.loads(line) for line in say("freshness", crawled, "--json").splitlines()]
+    assert {row["host"] for row in rows} == {"http://h0.sim:8800", "http://h1.sim:8800"}
+    status = json.loads(say("status", crawled, "--json"))
+    assert sum(row["visits"] for row in rows) == status["visits"]
+    assert sum(row["changes"] for row in rows) == status["visits_changed"]
+    assert sum(row["saved_bytes"] for row in rows) == status["visits_saved_bytes"]
+    assert "fresh %" in say("freshness", crawled)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["changes", "--kind", "new-ish"], "--kind is 'new-ish'"),
+        (["changes", "--since", "soon"], "--since is 'soon'"),
+        (["changes", "http://elsewhere.example/"], "was never fetched into this collection"),
+        (["changes", "--host", "a/b"], "is not the name of a host"),
+    ],
+)
+def test_changes_asked_wrongly_say_what_is_wrong(crawled: Path, words: list[str], sentence: str) -> None:
+    result = CliRunner().invoke(app, [words[0], str(crawled), *words[1:]])
+    assert sentence in str(result.exception)
+
+
+def test_recrawl_of_what_is_no_collection_says_so(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["recrawl", str(tmp_path / "none")])
+    assert "there is no collection" in str(result.exception)

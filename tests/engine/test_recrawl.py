@@ -1,0 +1,249 @@
+"""Looking again: what changed is found and kept, what did not stays, odd answers replace nothing, clocks may jump."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lycosa.change.kinds import Kind, Presence
+from lycosa.engine.orders import Recrawl
+from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.versions import version_at
+from lycosa.engine.visit_rows import ChangeRow, VisitRow, history, split_change_key, unpack_change, visit_of
+from lycosa.records import Family
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.layout import Place
+from lycosa.simweb.web import Answer
+from lycosa.store import Collection
+from lycosa.web.url import from_key, url_key
+from tests.engine.consistency import problems
+from tests.engine.memory_crawl import front
+from tests.engine.recrawl_world import DAY_S, run
+
+WEB = SimWeb(SimSettings(seed=1, hosts=4, pages=160, tables=0.0))  # by table: test_table_visits
+ALL = Recrawl(everything=True)
+LATER = 40  # days
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("crawled") / "crawl"
+    run(WEB, into, front(WEB))
+    return into
+
+
+@pytest.fixture
+def into(crawled: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(crawled, tmp_path / "crawl"))
+
+
+def rows(into: Path) -> dict[str, PageRow]:
+    with Collection.open(into) as collection:
+        return {from_key(key): unpack_page(row) for key, row in collection.state.walk(Family.PAGE)}
+
+
+def changes(into: Path) -> dict[str, list[ChangeRow]]:
+    found: dict[str, list[ChangeRow]] = {}
+    with Collection.open(into) as collection:
+        for key, row in collection.state.walk(Family.CHANGE):
+            found.setdefault(from_key(split_change_key(key)[0]), []).append(unpack_change(row))
+    return found
+
+
+def visit(into: Path, url: str) -> VisitRow:
+    with Collection.open(into) as collection:
+        found = visit_of(collection.state, url_key(url))
+    assert found is not None
+    return found
+
+
+def pages(into: Path) -> Iterator[tuple[str, Place]]:
+    """The documents of the collection, and the pages of the web that they are."""
+    for url, row in rows(into).items():
+        if row.is_page and row.status == 200:
+            host, target = WEB.address_of(url)
+            place = WEB.layout.locate(host, target)
+            if place is not None:
+                yield url, place
+
+
+def an_article(into: Path) -> str:
+    return next(url for url, place in pages(into) if place.page and WEB.pages.source(place) == place)
+
+
+def expected(place: Place, before: float, after: float) -> Kind | None:
+    """What the web says became of a page; None where nothing that is told of did."""
+    source = WEB.pages.source(place)
+    if WEB.state(place, after * DAY_S).gone:
+        return Kind.GONE
+    old, new = WEB.state(source, before * DAY_S), WEB.state(source, after * DAY_S)
+    if old.structure != new.structure:
+        return Kind.STRUCTURE
+    is_news = old.volatile != new.volatile and not WEB.pages.has_marked_volatile(source)  # not learned yet
+    return Kind.TEXT if old.text != new.text or is_news else None
+
+
+def test_recrawl_tells_exactly_what_the_web_says_has_changed(into: Path) -> None:
+    truth = {url: kind for url, place in pages(into) if (kind := expected(place, 0, LATER))}
+    before = dict(pages(into))
+    result = run(WEB, into, days=LATER, recrawl=ALL)
+    told = {url: found[-1].kind for url, found in changes(into).items() if url in before}
+    assert told == truth
+    assert set(truth.values()) == {Kind.GONE, Kind.STRUCTURE, Kind.TEXT}
+    assert {found[0].kind for found in changes(into).values()} == {Kind.NEW}
+    assert result.stats.not_modified > 10
+    assert problems(into) == []
+    assert audit(WEB.settings, result.entries, Rules(delay_s=0.05)).is_clean
+
+
+@pytest.mark.slow
+def test_recrawl_again_and_again_learns_volatile_parts_and_brings_pages_back(into: Path) -> None:
+    for days in range(12, 72, 12):
+        run(WEB, into, days=days, recrawl=ALL)
+    assert problems(into) == []
+    kinds = {row.kind for found in changes(into).values() for row in found}
+    assert kinds == {Kind.NEW, Kind.TEXT, Kind.STRUCTURE, Kind.GONE, Kind.BACK}
+    unmarked = [
+        url for url, place in pages(into) if WEB.pages.has_volatile(place) and not WEB.pages.has_marked_volatile(place)
+    ]
+    learned = [url for url in unmarked if any(part.is_volatile for part in visit(into, url).masks.parts)]
+    assert len(learned) > len(unmarked) / 2
+
+
+def test_versions_before_a_change_are_read_back_from_the_archive(into: Path) -> None:
+    url, place = next(
+        (url, place) for url, place in pages(into) if expected(place, 0, LATER) in (Kind.TEXT, Kind.STRUCTURE)
+    )
+    run(WEB, into, days=LATER, recrawl=ALL)
+    with Collection.open(into) as collection:
+        stored = [version_at(collection, row.place, url) for _, row in history(collection.state, url_key(url))]
+    source = WEB.pages.source(place)
+    bodies = [WEB.pages.html(source, WEB.state(source, days * DAY_S)) for days in (0, LATER)]
+    assert [version.body for version in stored if version] == bodies
+
+
+def test_recrawl_of_a_web_that_stood_still_stores_nothing_and_keeps_every_link(into: Path) -> None:
+    before = rows(into)
+    size = sum(file.stat().st_size for file in (into / "warc").iterdir())
+    result = run(WEB, into, days=0, clock_days=LATER, recrawl=ALL)
+    assert result.stats.visits_changed == 0
+    assert changes(into) == {}
+    assert rows(into) == before
+    assert sum(file.stat().st_size for file in (into / "warc").iterdir()) - size < 2_000 * result.stats.visits
+    assert problems(into) == []
+
+
+def test_recrawl_visits_only_what_is_due_and_leaves_the_queue_to_the_crawl(tmp_path: Path) -> None:
+    first = run(WEB, tmp_path / "c", front(WEB), pages=40)
+    assert first.stats.queued > 20
+    soon = run(WEB, tmp_path / "c", days=1 / 48, recrawl=Recrawl(), pages=40)
+    assert soon.stats.run_visits == 0
+    later = run(WEB, tmp_path / "c", days=100, recrawl=Recrawl(), pages=40)
+    assert 0 < later.stats.run_visits <= first.stats.pages + first.stats.redirects
+    assert later.stats.run_pages == 0
+    assert later.stats.queued >= first.stats.queued
+    assert problems(tmp_path / "c") == []
+
+
+def test_recrawl_after_a_finished_crawl_follows_links_that_are_new(into: Path) -> None:
+    url = an_article(into)
+
+    def with_link(original, host, target, *rest):  # type: ignore[no-untyped-def]
+        answer = original(host, target, *rest)
+        if url.endswith(target) and target != "/":
+            return msgspec.structs.replace(
+                answer, etag="", modified_s=0, body=answer.body.replace(b"</main>", b"<a href=/feed.xml>new</a></main>")
+            )
+        return answer
+
+    result = run(WEB, into, days=0, clock_days=LATER, recrawl=ALL, answer=with_link)
+    assert any(entry.path == "/feed.xml" for entry in result.entries)
+    assert problems(into) == []
+
+
+@pytest.mark.parametrize(
+    ("odd", "kind", "presence"),
+    [
+        (Answer(200, b"%PDF-1.7 binary", "application/pdf"), Kind.GONE, Presence.FILE),
+        (Answer(200, b"<h1>Sign in</h1><form><input type=password></form>"), Kind.GONE, Presence.LOGIN),
+        (Answer(200, b""), Kind.GONE, Presence.EMPTY),
+        (Answer(410, b"gone"), Kind.GONE, Presence.GONE),
+        (Answer(403, b"no"), Kind.GONE, Presence.GONE),
+        (Answer(301, b"", headers=(("Location", "/"),)), Kind.MOVED, Presence.MOVED),
+    ],
+    ids=["pdf", "login", "empty", "gone", "forbidden", "moved"],
+)
+def test_page_that_turns_into_something_else_changes_its_state_and_comes_back(
+    into: Path, odd: Answer, kind: Kind, presence: Presence
+) -> None:
+    url = an_article(into)
+    digest = rows(into)[url].digest
+
+    def oddly(original, host, target, *rest):  # type: ignore[no-untyped-def]
+        return odd if WEB.linker.origin(host) + target == url else original(host, target, *rest)
+
+    run(WEB, into, days=0, clock_days=10, recrawl=ALL, answer=oddly)
+    assert [row.kind for row in changes(into)[url]] == [Kind.NEW, kind]
+    assert visit(into, url).presence is presence
+    assert problems(into) == []
+    run(WEB, into, days=0, clock_days=20, recrawl=ALL, answer=oddly)
+    assert [row.kind for row in changes(into)[url]] == [Kind.NEW, kind]  # told once
+    run(WEB, into, days=0, clock_days=30, recrawl=ALL)
+    assert [row.kind for row in changes(into)[url]] == [Kind.NEW, kind, Kind.BACK]
+    assert (rows(into)[url].digest, visit(into, url).presence) == (digest, Presence.PAGE)
+    assert problems(into) == []
+
+
+def test_server_errors_leave_the_page_until_they_have_come_three_times(into: Path) -> None:
+    url = an_article(into)
+    before = rows(into)[url]
+
+    def broken(original, host, target, *rest):  # type: ignore[no-untyped-def]
+        return Answer(500, b"") if WEB.linker.origin(host) + target == url else original(host, target, *rest)
+
+    for days in (10, 20):
+        run(WEB, into, days=0, clock_days=days, recrawl=ALL, answer=broken)
+        assert rows(into)[url] == before
+        assert url not in changes(into)
+    run(WEB, into, days=0, clock_days=30, recrawl=ALL, answer=broken)
+    assert [row.kind for row in changes(into)[url]] == [Kind.NEW, Kind.GONE]
+    assert problems(into) == []
+
+
+def test_clock_that_jumps_ten_years_ahead_makes_a_week_of_work_at_most(into: Path) -> None:
+    run(WEB, into, days=1, recrawl=Recrawl(budget=5))
+    result = run(WEB, into, days=3_650, recrawl=Recrawl(budget=5))
+    assert 0 < result.stats.run_visits <= 35
+    assert problems(into) == []
+
+
+@pytest.mark.slow
+def test_clock_that_goes_back_loses_no_page_and_pulls_its_times_in(into: Path) -> None:
+    run(WEB, into, days=1_000, recrawl=ALL)
+    assert run(WEB, into, days=10, recrawl=Recrawl(budget=1_000)).stats.run_visits == 0
+    with Collection.open(into) as collection:
+        due = [int.from_bytes(key[:8]) / 1000 for key, _ in collection.state.walk(Family.DUE)]
+    assert max(due) < 1_800_000_000 + (10 + 1.1 * 180) * DAY_S
+    assert run(WEB, into, days=250, recrawl=Recrawl(budget=1_000)).stats.run_visits > 100
+    assert problems(into) == []
+
+
+@pytest.mark.slow
+def test_keep_fresh_goes_on_for_ever_within_its_budget(tmp_path: Path) -> None:
+    result = run(
+        WEB,
+        tmp_path / "c",
+        front(WEB),
+        time_scale=1.0,
+        keep_fresh=True,
+        visits_per_day=48,
+        time_s=8 * DAY_S,
+        store_interval_s=30,
+    )
+    assert result.ended_by == "time"
+    assert 0.5 * 48 * 8 <= result.stats.visits <= 1.05 * 48 * 8
+    assert result.stats.visits_changed > 0
+    assert problems(tmp_path / "c") == []
