@@ -1,19 +1,18 @@
 """From a page's row to what the archive holds of it: header fields and the body with its content coding undone.
 
-A page whose document was known already has a record without a body: the body is that of the page it names, or, where
-that page has changed since, of whichever record has the same payload, for which the archive is read through once.
+A page whose document was known already has a record without a body: the body is that of the record it refers to, which
+a page's row or history knows; else of whichever has the same payload, for which the archive is read through once.
 """
 
 from base64 import b32encode
 from collections import OrderedDict
 
-from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.pages import PageRow
+from lycosa.engine.versions import referred
 from lycosa.errors import StoreError
 from lycosa.fetch.decode import decode
 from lycosa.fetch.headers import parse_fields
-from lycosa.records import Family
 from lycosa.store import Collection, Place, WarcReader, WarcRecord
-from lycosa.web.url import url_key
 
 _REVISIT = "revisit"
 _KEPT_PLACES = 10_000
@@ -39,7 +38,7 @@ class Contents:
         try:
             record = self._collection.record(Place.unpack(row.place))
             if record.type == _REVISIT:
-                place = self._elsewhere(row)
+                place = self._elsewhere(row, record)
                 if place is None:
                     return None
                 record = self._collection.record(place)
@@ -47,11 +46,10 @@ class Contents:
             return None  # after a power loss: the page is queued again
         return opened(record)
 
-    def _elsewhere(self, row: PageRow) -> Place | None:
-        if row.original and (packed := self._collection.state.get(Family.PAGE, url_key(row.original))):
-            original = unpack_page(packed)
-            if original.place and not original.original and original.payload_sha1 == row.payload_sha1:
-                return Place.unpack(original.place)
+    def _elsewhere(self, row: PageRow, record: WarcRecord) -> Place | None:
+        place = referred(self._collection, record)
+        if place and place != row.place:
+            return Place.unpack(place)
         if row.payload_sha1 not in self._found:
             self._look_for(row.payload_sha1)
         return self._found.get(row.payload_sha1)

@@ -43,6 +43,8 @@ def read_one(folder: Path, url: str, place: bytes) -> Readable | None:
         record = read_record(warc_path(folder, found.file_number), found)
     except StoreError:
         return None
+    if record.type == "revisit":
+        return None  # its body is elsewhere
     fields, body = opened(record)
     return readable(body, url=url, content_type=fields.get("content-type"))
 
