@@ -64,11 +64,11 @@ def _with_body(collection: Collection, place: bytes) -> WarcRecord | None:
             return None
         if record.type != "revisit":
             return record
-        place = referred(collection, record)
+        place = _referred(collection, record)
     return None
 
 
-def referred(collection: Collection, record: WarcRecord) -> bytes:
+def _referred(collection: Collection, record: WarcRecord) -> bytes:
     """The place of the record that a revisit refers to; nothing when it is not known."""
     url = parse(record.header("WARC-Refers-To-Target-URI") or "")
     named = (record.header("WARC-Payload-Digest") or "").partition(":")[2]
