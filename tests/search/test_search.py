@@ -166,6 +166,19 @@ def test_library_searches_what_was_just_crawled(tmp_path: Path) -> None:
     shop.close()
 
 
+def test_index_that_cannot_be_written_answers_as_it_is(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page(SUN, "<title>One</title>solar")
+    shop.index()
+    shop.page(WIND, "<title>Two</title>solar and wind")
+    (tmp_path / "index" / "lock").unlink()
+    (tmp_path / "index" / "lock").mkdir()
+    with lycosa.Collection(tmp_path) as collection:
+        found = collection.search("solar")
+    assert (urls(found), found.behind) == ([SUN], 1)
+    shop.close()
+
+
 def test_damaged_index_says_how_to_make_it_anew(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.page(SUN, "<title>One</title>solar")
