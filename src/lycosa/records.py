@@ -39,7 +39,7 @@ class Request(msgspec.Struct, frozen=True):
     """One request to one checked address. `headers` are sent exactly as given, in this order.
 
     `body_limit_bytes` replaces the downloader's usual limit (0: the usual one). `takes_any_type`: the body is wanted
-    whatever its media type, as for robots.txt and sitemaps.
+    whatever its media type, as for robots.txt and sitemaps. `ticket` is whatever the one who asks knows it by.
     """
 
     url: str
@@ -50,6 +50,7 @@ class Request(msgspec.Struct, frozen=True):
     method: str = "GET"
     body_limit_bytes: int = 0
     takes_any_type: bool = False
+    ticket: int = 0
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -57,6 +58,7 @@ class Response(msgspec.Struct, frozen=True):
 
     `header_block` is the last response's status line and headers as received; `headers` the same with lower-case
     names, repeated ones joined by ", ". `body` is what HTTP transferred: transfer coding undone, content coding not.
+    `hints` are the `Link` fields of 103 Early Hints that came before.
     """
 
     url: str
@@ -71,6 +73,7 @@ class Response(msgspec.Struct, frozen=True):
     failure: Failure | None = None
     truncated: Truncation | None = None
     detail: str = ""
+    hints: str = ""
 
 
 class Resolved(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ from tests.engine.consistency import problems
 from tests.engine.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
 
-WEB = SimWeb(SimSettings(seed=1, hosts=4, pages=160))
+WEB = SimWeb(SimSettings(seed=1, hosts=4, pages=160, tables=0.0))  # by table: test_table_visits
 ALL = Recrawl(everything=True)
 LATER = 40  # days
 

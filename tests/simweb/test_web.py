@@ -12,6 +12,9 @@ from lycosa.simweb.change import DAY_S
 from lycosa.simweb.layout import Place
 from lycosa.simweb.protocol import Asked, wire
 from lycosa.simweb.settings import DOCUMENT_TROUBLE
+from lycosa.web import tol, tvi
+from lycosa.web.page import analyse
+from lycosa.web.table import Refusal, digest_of
 
 HREF = re.compile(rb'<a href="([^"]*)"')
 
@@ -156,10 +159,48 @@ def test_tables_stand_beside_documents() -> None:
     for path in ("/index.tol", web.layout.path_of(Place(0, 0, 1)).replace(".html", ".tol")):
         lines = web.answer(0, path).body.decode().splitlines()
         assert lines[0] == "# tol 1"
-        assert {line.split("\t")[0] for line in lines[1:]} <= {"internal", "external"}
+        rows = [line for line in lines if not line.startswith("# ")]
+        assert {row.split("\t")[0] for row in rows} <= {"internal", "external"}
     marked = next(p for p in articles(web, 300) if web.pages.has_marked_volatile(p))
     text = web.answer(marked.host, web.layout.path_of(marked).replace(".html", ".tvi")).body.decode().split("\t")[1]
     assert text.strip() in fetch(web, marked).decode()
+
+
+def test_tables_are_those_that_a_publisher_would_write() -> None:
+    web = SimWeb(SimSettings(hosts=3, pages=900, tables=1.0))
+    for place in [Place(0, 0, 0), *articles(web, 40)]:
+        path = web.layout.path_of(place)
+        body, base = (
+            web.answer(place.host, path).body,
+            path.removesuffix(".html") if path[-1] != "/" else path + "index",
+        )
+        table = tol.parse(web.answer(place.host, base + ".tol").body)
+        assert isinstance(table, tol.Tol)
+        assert set(table.links) == set(analyse(body, url=web.url(place), content_type="text/html").links)
+        assert (table.document, table.of) == (digest_of(body), path.rpartition("/")[2] or "index.html")
+        made = tvi.of_document(body, is_xml=False, of=table.of)
+        answer = web.answer(place.host, base + ".tvi")
+        assert (tvi.parse(answer.body) == made) if made else answer.status == 404
+
+
+def test_patch_of_a_simulated_page_is_the_page_of_another_time() -> None:
+    web = SimWeb(SimSettings(hosts=2, pages=600, tables=1.0))
+    patched = whole = 0
+    for place in [p for p in articles(web, 300) if web.pages.has_marked_volatile(p)]:
+        path = web.layout.path_of(place)
+        old, new = (web.answer(place.host, path, day * DAY_S) for day in (0, 9))
+        table = tvi.parse(web.answer(place.host, path.replace(".html", ".tvi"), 9 * DAY_S).body)
+        if new.status != 200 or not isinstance(table, tvi.Tvi):
+            continue
+        now = tvi.patch(old.body, table, is_xml=False)
+        if isinstance(now, bytes):
+            assert now == new.body
+            patched += old.body != new.body
+        else:
+            assert now is Refusal.FRAME_CHANGED
+            whole += 1
+    assert patched > 10
+    assert whole > 0
 
 
 # change

@@ -79,6 +79,13 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         ] = None,
         images: Annotated[bool | None, typer.Option("--images/--no-images", help="Images of pages too [no].")] = None,
         sitemaps: Annotated[bool | None, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps [yes].")] = None,
+        tables: Annotated[
+            str | None,
+            typer.Option(metavar="WORD", help="Read tables of links beside documents: off, auto or always [auto]."),
+        ] = None,
+        eager: Annotated[
+            bool | None, typer.Option("--eager/--no-eager", help="Take links while a slow document arrives [yes].")
+        ] = None,
         policy: Annotated[
             str | None,
             typer.Option(metavar="NAME", help="breadth, rank, pvalue, top-window or leaf-window goes first [breadth]."),
@@ -147,6 +154,12 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         ] = None,
         durability: Annotated[
             str | None, typer.Option(metavar="WORD", help="Survives: process (its end) or power (loss) [process].")
+        ] = None,
+        index: Annotated[
+            bool | None, typer.Option("--index/--no-index", help="Keep the search index up to date meanwhile [no].")
+        ] = None,
+        workers: Annotated[
+            str | None, typer.Option(metavar="N", help="Processes, each with its share of the hosts [this one alone].")
         ] = None,
         config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings as TOML; options win.")] = None,
         json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output at the end.")] = False,

@@ -67,6 +67,10 @@ def simweb(
     line: Annotated[
         float, typer.Option(metavar="BYTES/S", help="Bandwidth that all transfers of all hosts share; 0: no limit.")
     ] = 0.0,
+    transfer: Annotated[
+        float,
+        typer.Option(metavar="BYTES/S", help="Bandwidth of one transfer, whatever else is under way; 0: no limit."),
+    ] = 0.0,
     gzip: Annotated[bool, typer.Option(help="Compress for clients that accept it.")] = True,
     tls: Annotated[bool, typer.Option(help="Speak HTTPS with certificates of an authority made for this run.")] = False,
     ca_file: Annotated[Path, typer.Option(help="Where --tls writes the authority's certificate.")] = Path(
@@ -99,6 +103,7 @@ def simweb(
         bandwidth_bytes_s=bandwidth,
         bandwidth_spread=bandwidth_spread,
         line_bytes_s=line,
+        transfer_bytes_s=transfer,
     )
     check_time("--time-scale", time_scale)
     if port == 0 and context.invoked_subcommand:

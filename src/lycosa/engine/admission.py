@@ -5,7 +5,7 @@ the evidence for known URLs gathers here and goes to the frontier in batches, so
 of a site costs one addition a page.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lycosa.engine.budgets import Budgets
 from lycosa.engine.pages import LinkRow
@@ -53,7 +53,18 @@ class Admission:
         if not wanted:
             return []
         kept = self._budgets.without_doubles(lease.host, wanted)
-        return self._frontier.admit(kept, depth=depth + 1, now=self._shard.now())
+        return self._frontier.admit(kept, depth=depth + 1, now=self._shard.now(), source=lease.host.host)
+
+    def can_take_early(self, lease: Lease) -> bool:
+        """May links be taken before their page is whole? Not where the page has a say in what they are worth."""
+        limit = self._shard.settings.depth
+        return self._ranking is None and (limit is None or lease.depth < limit)
+
+    def take_early(self, lease: Lease, urls: Sequence[str]) -> list[Url]:
+        """Links of a page that is still on its way; returns the URLs that were new."""
+        wanted = self._shard.sifter.wanted(urls)
+        kept = self._budgets.without_doubles(lease.host, wanted) if wanted else []
+        return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now()) if kept else []
 
     def _follow_ranked(
         self, ranking: Ranking, lease: Lease, links: LinkRow, joined: Mapping[str, str], page: Page | None
@@ -75,7 +86,9 @@ class Admission:
             self._gather(ranking, credits, set(fresh))
         kept = self._budgets.without_doubles(lease.host, sifter.sift(fresh))
         found = [credits[url.href] for url in kept]
-        return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now(), credits=found)
+        return self._frontier.admit(
+            kept, depth=lease.depth + 1, now=self._shard.now(), credits=found, source=lease.host.host
+        )
 
     def read_head(self, lease: Lease, response: Response) -> None:
         """The beginning of a page came, to judge it by before the rest is asked for."""

@@ -5,7 +5,7 @@ from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
 from lycosa.frontier.lease import Lease
 from lycosa.records import Request, Response
-from lycosa.store import Exchange, Original, RevisitProfile, exchange, revisit
+from lycosa.store import Exchange, Original, RevisitProfile, exchange, patched, revisit
 from lycosa.web.page import Page
 from lycosa.web.url import from_key, url_key
 
@@ -16,8 +16,11 @@ class Archive:
     def __init__(self, shard: Shard) -> None:
         self._shard, self._committer = shard, shard.committer
 
-    def exchange(self, lease: Lease, request: Request, response: Response) -> Exchange:
-        return exchange(request, response, fetched_s=self._shard.now_unix(), metadata=_metadata(lease))
+    def exchange(self, lease: Lease, request: Request, response: Response, sha1: bytes | None = None) -> Exchange:
+        """The records of a body; `sha1` is its digest, where it is known."""
+        return exchange(
+            request, response, fetched_s=self._shard.now_unix(), metadata=_metadata(lease), payload_sha1=sha1
+        )
 
     def revisit(
         self,
@@ -50,6 +53,12 @@ class Archive:
             return made, ""
         known = Original(url, original.fetched_s, original.payload_sha1)
         return self.revisit(lease, request, response, known), url
+
+    def patched(self, lease: Lease, response: Response, table_url: str) -> Exchange:
+        """The records of a document that was never sent as a whole: stored before, brought up to date by its table."""
+        return patched(
+            response, fetched_s=self._shard.now_unix(), metadata={**_metadata(lease), "patched-by": table_url}
+        )
 
     def keep(self, made: Exchange) -> int | None:
         """Hands the records over; returns a ticket for the response's place."""

@@ -18,8 +18,10 @@ from lycosa.engine.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.limits import Limits, limits_of
 from lycosa.engine.linker import Linker
+from lycosa.engine.moving import move
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.outcomes import Outcomes
+from lycosa.engine.outside import take_in
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Sifter, filters_of
 from lycosa.engine.shard import Shard
@@ -27,7 +29,9 @@ from lycosa.engine.stats import CrawlStats, Totals
 from lycosa.engine.telling import Teller
 from lycosa.engine.whereabouts import Whereabouts
 from lycosa.errors import StoreError
+from lycosa.fetch.downloader import Watchable
 from lycosa.fetch.headers import request_fields, user_agent
+from lycosa.frontier.crossing import Crossing
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.politeness import Group
@@ -38,6 +42,7 @@ from lycosa.settings import CrawlSettings
 from lycosa.settings.values import read_group
 from lycosa.store import Batch, Collection
 from lycosa.web.relevance import HEAD_BYTES
+from lycosa.web.table import MAX_BYTES
 from lycosa.web.url import Url, parse
 
 if TYPE_CHECKING:
@@ -47,6 +52,13 @@ COMMIT_AGAIN_S = 1.0
 COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
+BODY_LIMITS = {
+    Kind.PAGE: 0,
+    Kind.REVISIT: 0,
+    Kind.ROBOTS: ROBOTS_BYTES,
+    Kind.SITEMAP: SITEMAP_BYTES,
+    Kind.TABLE: MAX_BYTES,
+}
 STARTS_A_TURN = 64  # requests started before the loop gets a turn
 
 
@@ -69,10 +81,16 @@ class Engine:
         self._unix_offset = began_unix - began
         self.counters = Counters(load(collection.state, Totals))
         self.committer = Committer(collection, syncs=settings.durability == "power")
-        self._whereabouts = Whereabouts(settings, parts, now=self.now, now_unix=self.now_unix, on_news=self._on_located)
+        self._whereabouts = Whereabouts(settings, parts, now=self.now, now_unix=self.now_unix, on_news=self.located)
         start = Start(began, began_unix, is_restart=is_restart)
+        self._outside = parts.outside
         self.frontier = Frontier(
-            collection.state, _pace(settings), start, locate=self._whereabouts.locate, policy=parts.policy
+            collection.state,
+            _pace(settings),
+            start,
+            locate=self._whereabouts.locate,
+            policy=parts.policy,
+            elsewhere=parts.outside,
         )
         totals = self.counters.totals
         self.frontier.known, self.frontier.queued, self.frontier.shelf.count = totals.known, totals.queued, totals.hosts
@@ -80,6 +98,8 @@ class Engine:
         self.frontier.revisiting = totals.revisiting
         self.frontier.batch = self.committer.batch
         self.downloader = parts.downloader
+        if settings.eager and parts.analysers is None and isinstance(parts.downloader, Watchable):
+            parts.downloader.watch(self._on_arriving)
         self.events = EventLog(collection.log_path, self.now_unix)
         self._inbox = Inbox(collection.path)
         self._fields = request_fields(user_agent(settings.agent, contact=settings.contact or ""))
@@ -91,7 +111,7 @@ class Engine:
         self.seeds = [url for seed in settings.seeds if (url := parse(seed))]
         filters = [*filters_of(settings, self.seeds), *parts.filters]
         self.linker = Linker(collection)
-        shard = Shard(
+        self._shard = shard = Shard(
             collection,
             settings,
             self.frontier,
@@ -106,7 +126,8 @@ class Engine:
             self.now_unix,
         )
         self.outcomes = Outcomes(shard, parts)
-        self._limits = Limits(limits_of(settings, recrawl, totals.seconds), self.counters, lambda: self.now() - began)
+        ends = limits_of(settings, recrawl, totals.seconds)
+        self._limits = Limits(ends, self.counters, lambda: self.now() - began, parts.outside)
         if recrawl is not None and totals.queued:
             self.frontier.hold()  # what was never asked for is left to the crawl
         is_fresh = recrawl is not None or settings.keep_fresh
@@ -150,7 +171,7 @@ class Engine:
             if self._due is not None:
                 await self._due.begin()
             if not self.frontier.shelf.holds:
-                self.add(self.seeds)
+                self.add([seed for seed in self.seeds if self.frontier.owns(seed.host)])
                 self.add(self._inbox.take())
             self.frontier.load(self.now())
             ticker = self._loop.create_task(self._tick())
@@ -197,6 +218,53 @@ class Engine:
         self._plan_pump()
         return new
 
+    def receive(self, crossings: Sequence[Crossing]) -> bool:
+        """Takes in what other shards found; False while the disk refuses: then they must be sent again."""
+        if self.committer.has_failed or self._failure is not None:
+            return False
+        take_in(self._shard, self.outcomes, crossings, now=self.now())
+        self._plan_pump()
+        return True
+
+    def fail(self, error: Exception) -> None:
+        """Ends the crawl at once: what is in flight is cancelled, nothing more is committed, `run` raises the error."""
+        self._failed(error)
+
+    @property
+    def scope_seeds(self) -> list[Url]:
+        """The URLs whose hosts, folders or domains are the scope; it only grows."""
+        return self._shard.scope_seeds
+
+    def hosts_in_flight(self) -> set[str]:
+        """The hosts at which requests are under way, or ended and are not settled yet."""
+        return {lease.host.host for lease in self._in_flight.values()}
+
+    def move_hosts(self, *, lost: Sequence[bytes], came: Sequence[tuple[bytes, bytes]]) -> bool:
+        """Gives buckets away and takes hosts in, in a commit of its own; False: not now, try again."""
+        self._commit()
+        self.linker.flush()
+        if self.committer.has_failed or self.committer.waiting or self.linker.is_waiting:
+            return False
+        batch = move(self._shard, self._forget, lost=lost, came=came, now=self.now(), now_unix=self.now_unix())
+        batch.put(*self._teller.row())
+        self.collection.commit(batch)
+        self.frontier.load(self.now())
+        self.events.write("moved", lost=len(lost), came=len(came))
+        self._plan_pump()
+        return True
+
+    def _forget(self) -> None:
+        self.outcomes.budgets.forget()
+        self.linker.feed.forget()
+
+    def in_use(self, address: str) -> int:
+        """Requests under way to an address, or one if it has to be left alone for a while."""
+        return self.frontier.turns.in_use_of(address, self.now())
+
+    def wake(self) -> None:
+        """Something has changed outside: there may be more to do."""
+        self._plan_pump()
+
     async def _wind_down(self) -> None:
         deadline = self.now() + STOP_GRACE_S
         while self._in_flight and self.now() < deadline:
@@ -229,8 +297,13 @@ class Engine:
                 self._check_end()
                 self._plan_pump()
 
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is left to be asked for, and nothing waits to be committed."""
+        return self._has_nothing_left() and not self.committer.waiting
+
     def _check_end(self) -> None:
-        is_done = self._has_nothing_left() and not self.committer.waiting
+        is_done = self.is_idle and (self._outside is None or self._outside.may_end())
         if (not self._in_flight and (self._stopping or is_done or self._failure)) or self._stopping:
             self._finished.set()
 
@@ -278,12 +351,20 @@ class Engine:
             if lease is None:
                 if self.frontier.has_more:
                     self._plan_pump()
+                else:
+                    self._start_tables()
                 break
             self._start(lease)
             started += 1
         if self._limits.has_room(len(self._in_flight)):  # else the next response is what there is to wait for
             self._plan_wake()
         self._check_end()
+
+    def _start_tables(self) -> None:
+        """Nothing else can be asked for: slots that would stand idle are for tables of links."""
+        tables = self.outcomes.tables.idle()
+        while self._limits.has_room(len(self._in_flight)) and (lease := next(tables, None)) is not None:
+            self._start(lease)
 
     def _plan_wake(self) -> None:
         if self._wake_handle is not None:
@@ -301,22 +382,39 @@ class Engine:
             response = Response(lease.url, failure=lease.failure, detail=lease.detail, started_s=now, ended_s=now)
             self._loop.call_soon(self._on_response, lease, None, response)
             return
-        is_page = lease.kind in (Kind.PAGE, Kind.REVISIT)
-        fields = self._head_fields if lease.is_head else self._fields
-        if lease.kind is Kind.REVISIT:
-            fields += self.outcomes.revisits.conditions(lease)
+        is_page, tables = lease.kind in (Kind.PAGE, Kind.REVISIT), self.outcomes.tables
+        has_room = lease.kind is Kind.PAGE and tables.is_on and self._limits.has_room(len(self._in_flight))
+        if has_room and (table := tables.started(lease)) is not None:
+            self._start(table)
+        fields, url, kind = self._head_fields if lease.is_head else self._fields, lease.url, lease.kind
+        if kind is Kind.REVISIT:
+            revisits = self.outcomes.revisits
+            if (table_url := revisits.tables.table_of(lease)) is not None:
+                url, kind, is_page = table_url, Kind.TABLE, False
+            else:
+                fields += revisits.conditions(lease)
         request = Request(
-            url=lease.url,
+            url=url,
             host=lease.host.host,
             port=lease.host.port,
             address=lease.address,
             headers=fields,
-            body_limit_bytes=0 if is_page else ROBOTS_BYTES if lease.kind is Kind.ROBOTS else SITEMAP_BYTES,
+            body_limit_bytes=BODY_LIMITS.get(kind, 0),
             takes_any_type=not is_page,
+            ticket=ticket if lease.kind is Kind.PAGE and not lease.is_head else 0,
         )
         self.downloader.start(request, lambda response: self._on_response(lease, request, response))
 
-    def _on_located(self, names: list[str]) -> None:
+    def _on_arriving(self, request: Request, response: Response) -> None:
+        """A part of a slow response has come: its links need not wait for the rest."""
+        lease = self._in_flight.get(request.ticket)
+        if lease is not None and not self.committer.has_failed and not self._stopping:
+            with self._watched():
+                self.outcomes.early.arriving(lease, response)
+            self._plan_pump()
+
+    def located(self, names: list[str]) -> None:
+        """It is known now where these hosts live, and whether they may be asked there."""
         for name in names:
             self.frontier.named(name, self.now())
         self._plan_pump()
@@ -336,6 +434,8 @@ class Engine:
     def _settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         del self._in_flight[id(lease)]
         if response.failure is Failure.CANCELLED:
+            self.outcomes.early.ended(lease)
+            self.outcomes.tables.cancelled(lease)
             self.frontier.put_back(lease)
             self.frontier.release(lease, response.ended_s, self.now())
         else:
@@ -370,6 +470,8 @@ class Engine:
         if self._due is not None:
             self._due.committed()
         self.linker.committed()
+        if self._outside is not None:
+            self._outside.committed()
         self._inbox.settle()
         self.committer.announce_all()
         self.events.flush()
@@ -384,6 +486,8 @@ class Engine:
         self.frontier.write_hosts()
         self.linker.write(batch)
         batch.put(*self._teller.row())
+        if self._outside is not None:
+            self._outside.write(batch)
 
     def _take_in_losses(self) -> None:
         """After a power loss: the pages whose records are not whole are queued again."""

@@ -12,6 +12,7 @@ from lycosa.engine.admission import Admission
 from lycosa.engine.archive import Archive
 from lycosa.engine.budgets import Budgets
 from lycosa.engine.documents import DocumentStore
+from lycosa.engine.early import Early, Taken
 from lycosa.engine.failures import Failures
 from lycosa.engine.host_rules import REDIRECTS, HostRules
 from lycosa.engine.linker import redirect_row
@@ -19,15 +20,16 @@ from lycosa.engine.minds import Minds
 from lycosa.engine.mining import Mining
 from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.parts import Parts
-from lycosa.engine.reading import Following, content, followed, location, page_directives, read
+from lycosa.engine.reading import Following, content, followed, location, page_directives, read, with_headers
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import PageStatistics
+from lycosa.engine.tables import Tables
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.mining import Mine
 from lycosa.frontier.rows import Kind, Origin, Reason, UrlRow, UrlState
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Batch, Exchange, Original, Place, Recovery
-from lycosa.web.digests import document_digest, document_fingerprint
+from lycosa.web.digests import DIGEST_BYTES, document_digest, document_fingerprint, payload_sha1
 from lycosa.web.page import Page
 from lycosa.web.scope import DropReason, Scope
 from lycosa.web.url import Url, from_key, parse, url_key
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 Listener = Callable[[str, PageRow, Page | None], None]
 MOST_HOPS = 20
 HEAD_ONLY = frozenset({206, 416})  # a part of the page, or a page that is shorter than its part
+FINAL = frozenset({401, 403, 404, 410})  # of a table: there is none
 DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
 
 
@@ -57,6 +60,8 @@ class Outcomes:
             agent=s.agent, images=s.images, obeys_nofollow=s.nofollow, max_url_bytes=s.max_url_bytes
         )
         self._decoded_cap = s.body_bytes * DECODED_FACTOR
+        self.early = Early(shard, self.admission, self._following, cap_bytes=self._decoded_cap)
+        self.tables = Tables(shard, self._archive, self.early, self._following, cap_bytes=self._decoded_cap)
         self.listeners: list[Listener] = []
         self._failures.on_revisit = self._revisit_given_up
 
@@ -85,6 +90,7 @@ class Outcomes:
 
     def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         """One response, whatever it is."""
+        taken = self.early.ended(lease) if self.early.taken else None
         row = lease.host.row
         row.requests += 1
         row.bytes += len(response.body)
@@ -94,7 +100,17 @@ class Outcomes:
         if lease.kind is Kind.ROBOTS:
             self._rules.robots(lease, request, response)
             return
+        if lease.kind is Kind.TABLE:
+            self.tables.settle(lease, request, response)
+            return
+        taken = self.tables.ended(lease, taken)
         rule = self._failures.rule_of(response)
+        if lease.kind is Kind.REVISIT and request is not None and request.url != lease.url:  # a table in its place
+            if rule is None or response.status in FINAL:
+                self.revisits.tables.settle(lease, request, response)
+                self._shard.release(lease, response)
+                return
+            self.revisits.tables.failed(lease)
         if rule is not None:
             self._failures.settle(lease, request, response, rule)
             return
@@ -115,7 +131,7 @@ class Outcomes:
             self._rules.sitemap(lease, request, response)
         else:
             assert request is not None
-            self._page(lease, request, response)
+            self._page(lease, request, response, taken)
         self._shard.release(lease, response)
 
     # redirects
@@ -167,23 +183,25 @@ class Outcomes:
 
     # pages
 
-    def _page(self, lease: Lease, request: Request, response: Response) -> None:
+    def _page(self, lease: Lease, request: Request, response: Response, taken: Taken | None) -> None:
         key = url_key(lease.url)
         body = content(response, self._decoded_cap)
-        fingerprint = document_fingerprint(body)
+        fingerprint, sha1 = document_fingerprint(body), payload_sha1(response.body)
+        digest = sha1[:DIGEST_BYTES] if body is response.body else document_digest(body)
         first = self._documents.first_with(fingerprint)
-        if first is not None and body and first[1] != key and first[0] == document_digest(body):
-            self._duplicate(lease, request, response, first[1])
+        if first is not None and body and first[1] != key and first[0] == digest:
+            self._duplicate(lease, request, response, first[1], sha1, taken)
             return
-        page = read(response, body, self._analysers)
+        page = read(response, body, self._analysers, fingerprint=fingerprint, digest=digest)
         links, noindex = self._links_of(page, response)
-        made = self._archive.exchange(lease, request, response)
+        made = self._archive.exchange(lease, request, response, sha1)
         row = self._page_row(lease, response, page, made, noindex)
+        row.volatile |= taken is not None and taken.claim is not None and taken.claim.has_parts
         self._archive.put(lease, row, self._archive.keep(made))
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         lease.host.row.links += len(links.hrefs)
-        new = self._follow(links, lease, key, row, page)
+        new = self._follow(links, lease, key, row, page, response, taken)
         is_news = self.budgets.page(lease, page, new)
         self._count_page(lease)
         for part in self.statistics:
@@ -193,26 +211,39 @@ class Outcomes:
         self._tell(row, lease.url, page)
 
     def _links_of(self, page: Page, response: Response) -> tuple[LinkRow, bool]:
-        """The links of a page that are followed, and whether it asks not to be indexed."""
-        said = page_directives(page, response, self._settings.agent)
-        links = LinkRow(()) if said.nofollow and self._settings.nofollow else followed(page, self._following)
+        """The links of a page and of its headers that are followed, and whether it asks not to be indexed."""
+        said = page_directives(page.robots, response, self._settings.agent)
+        if said.nofollow and self._settings.nofollow:
+            return LinkRow(()), said.noindex
+        links = followed(page, self._following)
+        if response.hints or "link" in response.headers:
+            links = with_headers(links, response)
         return links, said.noindex
 
-    def _duplicate(self, lease: Lease, request: Request, response: Response, original_key: bytes) -> None:
+    def _duplicate(
+        self,
+        lease: Lease,
+        request: Request,
+        response: Response,
+        original_key: bytes,
+        sha1: bytes,
+        taken: Taken | None,
+    ) -> None:
         """The document is known under another URL: a revisit record, no second parse, but its links from here."""
         original = self._documents.page(original_key)
         original_url = from_key(original_key)
-        made = self._archive.exchange(lease, request, response)
-        if original is not None and original.payload_sha1 == made.payload_sha1 and original_url != lease.url:
-            known = Original(original_url, original.fetched_s, original.payload_sha1)
+        if original is not None and original.payload_sha1 == sha1 and original_url != lease.url:
+            known = Original(original_url, original.fetched_s, sha1)
             made = self._archive.revisit(lease, request, response, known)
+        else:
+            made = self._archive.exchange(lease, request, response, sha1)
         row = PageRow(
             response.status,
             self._shard.now_unix(),
             lease.depth,
             essence=original.essence if original else "",
             size_bytes=len(response.body),
-            payload_sha1=made.payload_sha1,
+            payload_sha1=sha1,
             original=original_url,
             title=original.title if original else "",
             language=original.language if original else "",
@@ -220,23 +251,41 @@ class Outcomes:
             last_modified=response.headers.get("last-modified", ""),
             fingerprint=original.fingerprint if original else 0,
             digest=original.digest if original else b"",
+            noindex=original is not None and original.noindex,
         )
         self._archive.put(lease, row, self._archive.keep(made))
         self._counters.totals.duplicates += 1
         self.mining.settled(lease, is_hit=False)
-        links = self._documents.links(original_key) or LinkRow(())
-        new = self._follow(links, lease, url_key(lease.url), row, None)
+        links = with_headers(self._documents.links(original_key) or LinkRow(()), response)
+        new = self._follow(links, lease, url_key(lease.url), row, None, response, taken)
         if original is not None:
             self.budgets.copy(lease, original, new)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
 
-    def _follow(self, links: LinkRow, lease: Lease, key: bytes, row: PageRow, page: Page | None) -> list[Url]:
+    def _follow(
+        self,
+        links: LinkRow,
+        lease: Lease,
+        key: bytes,
+        row: PageRow,
+        page: Page | None,
+        response: Response | None = None,
+        taken: Taken | None = None,
+    ) -> list[Url]:
         """Takes the links of a page into the link index and into the frontier; returns the URLs that were new."""
         joined = self._shard.sifter.joined(links, lease.url)
         self._shard.linker.page(lease.url, key, row, links, joined)
-        return self.admission.follow(lease, links, joined, page)
+        new = self.admission.follow(lease, links, joined, page)
+        if response is not None and "link" in response.headers:
+            self.tables.hear(lease.host, response)
+        if response is None or taken is None:
+            return new
+        self.early.compare(lease, taken, joined)
+        if taken.claim is not None:
+            self.tables.compare(lease, taken.claim, joined.values(), response)
+        return [*taken.new, *new]
 
     def _count_page(self, lease: Lease) -> None:
         self.mining.page(lease)
@@ -265,6 +314,7 @@ class Outcomes:
             noindex=noindex,
             structure=(page.structure_first, page.structure_last),
             codes=(codes.total, codes.squares, codes.distinct, codes.length),
+            volatile=page.is_volatile,
         )
 
     def _tell(self, row: PageRow, url: str, page: Page | None) -> None:

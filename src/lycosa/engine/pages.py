@@ -9,13 +9,12 @@ Written by the engine in the commit that settles the URL, read by it and by the 
 
 import msgspec
 
-DIGEST_BYTES = 16
 SITEMAP = "sitemap"  # the essence of what is read as one, whatever its media type
 
 
 class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """One fetched URL. `place` is where its record stands, `original` the URL that had the same document before,
-    `file_num` its number in the collection (0: it was never a page)."""
+    `file_num` its number in the collection (0: it was never a page), `volatile` whether it has volatile parts."""
 
     status: int
     fetched_s: float
@@ -40,6 +39,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     structure: tuple[str, str] = ("", "")
     codes: tuple[int, int, int, int] = (0, 0, 0, 0)
     file_num: int = 0
+    volatile: bool = False
 
     @property
     def is_sitemap(self) -> bool:

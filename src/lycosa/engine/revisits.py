@@ -21,6 +21,7 @@ from lycosa.engine.hints import Hints
 from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
+from lycosa.engine.table_visits import TableVisits
 from lycosa.engine.versions import version_at
 from lycosa.engine.visit_books import Found, Visit, VisitBooks, presence_of_row
 from lycosa.engine.visit_plan import VisitPlan
@@ -31,9 +32,7 @@ from lycosa.frontier.rows import KEY_END, Entry, Reason, UrlState
 from lycosa.frontier.rows import Kind as EntryKind
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Exchange, Original, RevisitProfile
-from lycosa.web import sitemap
 from lycosa.web.digests import document_digest
-from lycosa.web.media import Kind as MediaKind
 from lycosa.web.page import Page
 from lycosa.web.url import parse, url_key
 
@@ -63,6 +62,7 @@ class Revisits:
         self._shard, self._archive, self._documents, self.plan, self._reader = shard, archive, documents, plan, reader
         self.hints = Hints(shard)
         self._state, self._books = shard.collection.state, VisitBooks(shard, documents, plan)
+        self.tables = TableVisits(shard, archive, self.patched)
         shard.frontier.watchers.append(self)
 
     # what the frontier tells
@@ -73,6 +73,9 @@ class Revisits:
     def judge(self, host: Host, entry: Entry, now_unix: float) -> Reason | float | None:
         """Nothing to say."""
         return None
+
+    def puts_last(self, host: Host) -> bool:
+        return False
 
     def dropped(self, host: Host, entry: Entry, reason: Reason) -> None:
         """A page may no longer be asked for: it is not a page any more, but what is stored stays."""
@@ -115,6 +118,20 @@ class Revisits:
         else:
             self._document(visit)
 
+    def patched(self, lease: Lease, request: Request, response: Response, table_url: str) -> None:
+        """A table gave the document of now: also what is only volatile is a version of its own, and in the history."""
+        visit = self._begun(lease, request, response)
+        row, before = visit.row, visit.before
+        self._shard.counters.totals.visits_saved_bytes += row.size_bytes
+        before.saved += row.size_bytes
+        if document_digest(response.body) == row.digest:
+            self._books.settled(visit, Found(SAME, before.presence, before.masks.unchanged(), before.digest))
+            return
+        page = self._reader.read(response, response.body)
+        compared = self._compared(visit, page, response.body, Presence.PAGE)
+        made = self._archive.patched(lease, response, table_url)
+        self._store(visit, page, Presence.PAGE, compared, made)
+
     def given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
         """The retry table has nothing more to try: gone at once where the answer says so, else after some visits."""
         visit = self._begun(lease, request or Request(lease.url, "", 0, ""), response)
@@ -153,7 +170,8 @@ class Revisits:
         if verdict is None:
             compared = self._compared(visit, page, body, presence)
         if compared.verdict.is_change:
-            self._store(visit, page, body, presence, compared)
+            self.hints.heard_feed(visit.lease, page, body)
+            self._store(visit, page, presence, compared)
         else:
             self._keep(visit, page, compared)
 
@@ -174,11 +192,15 @@ class Revisits:
             kind, where = Kind.IMAGE, "other pixels"
         return Compared(Verdict(kind, where, 1), before.masks, b"")
 
-    def _store(self, visit: Visit, page: Page, body: bytes, presence: Presence, compared: Compared) -> None:
+    def _store(
+        self, visit: Visit, page: Page, presence: Presence, compared: Compared, patched: Exchange | None = None
+    ) -> None:
         """A new version: it takes the place of the stored one, which stays in the archive."""
         lease, response, key = visit.lease, visit.response, visit.key
         links, noindex = self._reader.links(page, response)
-        made, original = self._archive.version(lease, visit.request, response, page, self._documents)
+        made, original = patched, ""
+        if made is None:
+            made, original = self._archive.version(lease, visit.request, response, page, self._documents)
         row = self._reader.row(lease, response, page, made, noindex)
         row.original = original
         ticket = self._archive.keep(made)
@@ -187,9 +209,8 @@ class Revisits:
         if self._documents.first_with(row.fingerprint) is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         self._reader.follow(links, lease, key, row, page)
-        if page.media.kind is MediaKind.FEED:
-            self.hints.heard(lease.host, sitemap.read(body, lease.url).entries)
         self._books.note(visit, compared.verdict, row, ticket)
+        visit.before.patches += not compared.verdict.is_change  # a version all the same
         self._books.recount(visit, row)
         self._books.settled(visit, Found(compared.verdict, presence, compared.masks, compared.digest, row))
         self._reader.tell(row, lease.url, page)

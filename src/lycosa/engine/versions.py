@@ -22,13 +22,11 @@ BODY_CAP_BYTES = 64 << 20
 
 def version_at(collection: Collection, place: bytes, url: str) -> Version | None:
     """The document whose record is at `place`, analysed as that of `url`."""
-    record = _with_body(collection, place)
-    if record is None:
+    document = document_at(collection, place)
+    if document is None:
         return None
-    head, body = record.http()
+    head, body = document
     headers = headers_of(head)
-    if coding := headers.get("content-encoding", ""):
-        body = decode(body, coding, cap_bytes=BODY_CAP_BYTES).body
     page = analyse(
         body,
         url=url,
@@ -36,6 +34,17 @@ def version_at(collection: Collection, place: bytes, url: str) -> Version | None
         content_language=headers.get("content-language"),
     )
     return Version(page, body)
+
+
+def document_at(collection: Collection, place: bytes) -> tuple[bytes, bytes] | None:
+    """The header block and the document, content coding undone, of the record at `place`."""
+    record = _with_body(collection, place)
+    if record is None:
+        return None
+    head, body = record.http()
+    if coding := headers_of(head).get("content-encoding", ""):
+        body = decode(body, coding, cap_bytes=BODY_CAP_BYTES).body
+    return head, body
 
 
 def headers_of(head: bytes) -> dict[str, str]:

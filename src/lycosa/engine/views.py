@@ -13,11 +13,14 @@ from lycosa.engine.counters import load
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import filters_of
 from lycosa.engine.stats import CrawlStats
+from lycosa.engine.totals import joined
+from lycosa.frontier.domains import domain_key, unpack_domain
 from lycosa.frontier.pattern import fold
 from lycosa.frontier.rows import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
-from lycosa.store import Collection
+from lycosa.store import Collection, JoinedCollection
+from lycosa.web.domain import domain_of
 from lycosa.web.url import Url, from_key, parse, url_key
 
 ORIGINS = {
@@ -112,6 +115,10 @@ def why(collection: Collection, text: str) -> list[str]:
         lines.append(f"host: {host.pages:,} pages, {queued}, robots.txt {_robots_words(host)}")
         if waits := _waits(host, time.time()):
             lines.append(f"host waits {waits}")
+        domain = domain_of(url.host)
+        budget = unpack_domain(collection.state.get(Family.META, domain_key(domain)))
+        if budget.is_spent:
+            lines.append(f"the domain {domain} has had its {budget.pages:,} pages: the hosts of others go first")
     return lines
 
 
@@ -173,4 +180,6 @@ def open_to_read(path: Path) -> Collection:
 
 def stats_of(collection: Collection) -> CrawlStats:
     """The counts of a collection, as far as they are committed."""
+    if isinstance(collection, JoinedCollection):
+        return joined([load(shard.state, CrawlStats) for shard in collection.shards])
     return load(collection.state, CrawlStats)

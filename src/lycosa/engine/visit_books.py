@@ -52,7 +52,7 @@ class VisitBooks:
     def note(self, visit: Visit, verdict: Verdict, row: PageRow, ticket: int | None) -> None:
         """One line of the history; before the first of them, the version that was there first."""
         old, now, committer = visit.row, self._shard.now_unix(), self._shard.committer
-        if not visit.before.changes and old.fetched_s:
+        if not (visit.before.changes or visit.before.patches) and old.fetched_s:
             first = ChangeRow(
                 Kind.NEW,
                 status=old.status,

@@ -24,8 +24,9 @@ TIME_BYTES = 8
 
 class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """A page that is looked at again. `digest` is that of the stored content under `masks`; `fails` counts visits in a
-    row that brought nothing; `saved` the bytes that did not have to be sent again; `hint_s` is when its host last said
-    that it had changed. Intervals and rates are in days."""
+    row that brought nothing; `saved` the bytes that did not have to be sent again; `patches` versions in the history
+    that are no changes: volatile parts from a table; `hint_s` is when its host last said that it had changed. Intervals
+    and rates are in days."""
 
     checked_s: float = 0.0
     due_s: float = 0.0
@@ -39,6 +40,7 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     changes: int = 0
     fails: int = 0
     saved: int = 0
+    patches: int = 0
     hint_s: float = 0.0
 
     def pack(self) -> bytes:

@@ -8,12 +8,13 @@ is a `Response`, never an exception. `start`, `cancel_all` and `close` are calle
 import asyncio
 import resource
 import ssl
+from collections.abc import Callable
 from time import monotonic
 
 import pycurl
 
 from lycosa.errors import SettingsError
-from lycosa.fetch.downloader import Accepts, Done, DownloaderStats, Limits, refused
+from lycosa.fetch.downloader import Accepts, Done, DownloaderStats, Limits, Watcher, refused
 from lycosa.fetch.flow import Flow
 from lycosa.fetch.multi import MultiDriver
 from lycosa.fetch.transfer import Shared, Transfer
@@ -77,6 +78,7 @@ class CurlDownloader:
         self._tick: asyncio.TimerHandle | None = None
         self._has_turn_due = False
         self._is_closed = False
+        self._watcher: Watcher | None = None
         self._started = self._ended = self._failed = self._received_bytes = self._connections_opened = 0
 
     def __repr__(self) -> str:
@@ -98,6 +100,13 @@ class CurlDownloader:
         self._active[transfer.curl] = transfer
         if self._tick is None:
             self._tick = self._loop.call_later(TICK_S, self._on_tick)
+
+    def watch(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+
+    def set_fence(self, fence: Callable[[], bool]) -> None:
+        """Asked before every action on a socket; where it is True, it has cancelled everything, and nothing is done."""
+        self._driver.fence = fence
 
     def cancel_all(self) -> None:
         for transfer in list(self._active.values()):
@@ -183,8 +192,20 @@ class CurlDownloader:
                 self._end(transfer, transfer.response(0, "", failure))
         if self._flow.held:
             self._flow.turn(now_s)
+        if self._watcher is not None:
+            self._show_news(self._watcher)
         if self._active and self._tick is None:
             self._tick = self._loop.call_later(TICK_S, self._on_tick)
+
+    def _show_news(self, watcher: Watcher) -> None:
+        """What is done before the next tick is never looked at: only slow responses cost anything."""
+        for transfer in [transfer for transfer in self._active.values() if transfer.has_news]:
+            if transfer.curl in self._active:  # the watcher may have ended another
+                try:
+                    watcher(transfer.request, transfer.so_far())
+                except Exception as error:
+                    message = f"a watcher failed for {transfer.request.url}"
+                    self._loop.call_exception_handler({"message": message, "exception": error})
 
 
 def raise_descriptor_limit() -> int:

@@ -8,13 +8,14 @@ Called by the engine only, from one event loop.
 import asyncio
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from lycosa.records import Failure, Request, Response
 
 Done = Callable[[Response], None]
+Watcher = Callable[[Request, Response], None]
 Accepts = Callable[[int, dict[str, str]], bool]
 
 
@@ -61,6 +62,15 @@ class Downloader(Protocol):
     def stats(self) -> DownloaderStats: ...
 
 
+@runtime_checkable
+class Watchable(Protocol):
+    """A downloader that shows what it has of a response while the rest is on its way."""
+
+    def watch(self, watcher: Watcher) -> None:
+        """From now on `watcher` hears of slow responses: from the event loop, a few times a second at most, only of
+        those with news since, never after their `done`. What it is shown is the beginning of what `done` will be."""
+
+
 class ByScheme:
     """A downloader made of others, each for the schemes it was named for. One may serve several."""
 
@@ -77,6 +87,17 @@ class ByScheme:
             downloader.start(request, done)
             return
         asyncio.get_running_loop().call_soon(done, refused(request, Failure.PROTOCOL, "no downloader for this scheme"))
+
+    def watch(self, watcher: Watcher) -> None:
+        for downloader in self._each:
+            if isinstance(downloader, Watchable):
+                downloader.watch(watcher)
+
+    def set_fence(self, fence: Callable[[], bool]) -> None:
+        """For those parts that can be fenced."""
+        for downloader in self._each:
+            if hasattr(downloader, "set_fence"):
+                downloader.set_fence(fence)
 
     def cancel_all(self) -> None:
         for downloader in self._each:

@@ -6,6 +6,7 @@ their return value, with the reason noted first. Called by `fetch.curl`.
 """
 
 import re
+import sys
 from collections.abc import Callable
 from enum import Enum
 from time import monotonic
@@ -18,6 +19,12 @@ from lycosa.fetch.flow import Flow
 from lycosa.fetch.headers import curl_lines, parse_fields, parse_status
 from lycosa.mapping.guard import packed_address
 from lycosa.records import Failure, Request, Response, Truncation
+
+# A watcher is shown a response when so much has come, then each time it has grown by half: all looks together read
+# three times what has come. Beyond the last a document is waited for.
+LOOK_FIRST_BYTES = 2 * 1024
+LOOK_GROWTH = 1.5
+LOOK_LAST_BYTES = 2 * 1024 * 1024
 
 _STOP = 0  # fewer bytes than were offered: libcurl ends the transfer
 
@@ -91,6 +98,8 @@ class Transfer:
         self._block = b""
         self._fields: dict[str, str] = {}
         self._status = 0
+        self._hints = ""
+        self._next_look_bytes = LOOK_FIRST_BYTES
         self._header_bytes = 0
         self.body_bytes = 0
         self._phase = Phase.CONNECTING
@@ -160,10 +169,15 @@ class Transfer:
         status = parse_status(block)
         if 100 <= status < 200 and status != 101:
             self._lines.clear()
+            if status == 103 and (hinted := parse_fields(block).get("link")):
+                self._hints = f"{self._hints}, {hinted}" if self._hints else hinted
+                self._next_look_bytes = 0
             return None
         self._block = block
         self._status = status
         self._fields = parse_fields(block)
+        if "link" in self._fields:
+            self._next_look_bytes = 0
         accepts = self._shared.accepts
         if accepts is None or self.request.takes_any_type:
             return None
@@ -199,6 +213,29 @@ class Transfer:
             self.curl.pause(pycurl.PAUSE_CONT)
         except pycurl.error as error:
             self._shared.on_broken(self, *_code_and_text(error))
+
+    @property
+    def has_news(self) -> bool:
+        """Is there enough that a watcher has not seen?"""
+        return self.body_bytes >= self._next_look_bytes and bool(self._block or self._hints)
+
+    def so_far(self) -> Response:
+        """What has come, for a watcher."""
+        if len(self._chunks) > 1:
+            self._chunks[:] = [b"".join(self._chunks)]
+        grown = max(LOOK_FIRST_BYTES, int(self.body_bytes * LOOK_GROWTH))
+        self._next_look_bytes = grown if grown <= LOOK_LAST_BYTES else sys.maxsize
+        return Response(
+            url=self.request.url,
+            status=self._status,
+            header_block=self._block,
+            headers=self._fields,
+            body=self._chunks[0] if self._chunks else b"",
+            address=self.request.address,
+            started_s=self.started_s,
+            first_byte_s=self._first_byte_s,
+            hints=self._hints,
+        )
 
     def overdue(self, now_s: float) -> Failure | None:
         """The clock that has run out. Time spent held by us counts for none of them."""
@@ -238,6 +275,7 @@ class Transfer:
             failure=failure,
             truncated=truncated,
             detail=self._detail or (text if failure else ""),
+            hints=self._hints,
         )
 
     def _failure_of(self, code: int, text: str) -> Failure:

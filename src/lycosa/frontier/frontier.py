@@ -13,7 +13,8 @@ from itertools import count, repeat
 
 import msgspec
 
-from lycosa.frontier.hosts import Host, Place, RobotsJob
+from lycosa.frontier.crossing import Elsewhere, keep_own, vouch_own
+from lycosa.frontier.hosts import LAST_OFFER, Host, Place, RobotsJob
 from lycosa.frontier.lease import FrontierStats, Lease, Pace, Watcher
 from lycosa.frontier.policies import BREADTH
 from lycosa.frontier.policy import HeadReader, Policy
@@ -41,6 +42,7 @@ from lycosa.web.url import BUCKET_BYTES, Url, url_key
 
 FRONTS_URLS = 100_000  # entries in all fronts together
 FRONT_MOST, FRONT_LEAST = 512, 4  # entries in one front
+REVIEWS_A_COMMIT = 100  # hosts put last that are looked at again
 DROPS_A_CALL = 500  # URLs that `next` may drop or put off before the loop gets a turn
 
 
@@ -56,7 +58,9 @@ class Frontier:
         locate: Callable[[Host], Mapped | None],
         policy: Policy = BREADTH,
         room: int = FRONT_MOST,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
+        self._elsewhere = elsewhere
         self._most_room = room
         self._rows, self.pace, self._locate, self.policy = rows, pace, locate, policy
         restarted_at = start.now if start.is_restart else None
@@ -71,6 +75,7 @@ class Frontier:
         self._due_counter = count()
         self._drops_left = DROPS_A_CALL
         self.watchers: list[Watcher] = []
+        self._put_last: dict[bytes, Host] = {}  # hosts that let others go first, those reviewed lately last
         self.known = self.queued = self.revisiting = 0
         self.failed: Counter[str] = Counter()  # URLs of hosts given up, by the host's reason
         self.dropped: Counter[str] = Counter()
@@ -103,11 +108,18 @@ class Frontier:
         now: float,
         origin: Origin = Origin.LINK,
         credits: Iterable[float] | None = None,
+        source: str = "",
     ) -> list[Url]:
         """Takes in those of the URLs that are not known yet, and returns them. A wish revives a host given up.
 
         `credits`: what speaks for each of them, where the policy ranks; it counts for those that are known, too.
+        `source` is the host of the page they are on. URLs of other shards are sent there, and returned if that is new.
         """
+        sent: list[Url] = []
+        if self._elsewhere is not None:
+            urls, credits, sent = keep_own(
+                self._elsewhere, urls, credits, depth=depth, kind=kind, hops=hops, origin=origin, source=source
+            )
         pending, is_wish = self._pending, origin is Origin.WISH
         worth = list(zip(urls, credits, strict=True)) if credits is not None else None
         asked = [
@@ -127,7 +139,7 @@ class Frontier:
                 touched[host.key] = host
             if known is not None or key in pending:
                 continue
-            self._enqueue(host, key, Entry(b"", url.path, kind, depth, 0, hops, origin), credit)
+            self._enqueue(host, key, url.path, credit, kind=kind, depth=depth, hops=hops, origin=origin)
             touched[host.key] = host
             new.append(url)
         self.known += len(new)
@@ -136,17 +148,31 @@ class Frontier:
         if worth is not None:
             taken = {url.href for url in new}
             self.vouch({url.href: credit for url, credit in worth if credit and url.href not in taken}, now)
-        return new
+        return new + sent if sent else new
 
-    def _enqueue(self, host: Host, key: bytes, entry: Entry, credit: float) -> None:
-        """Puts an entry that has no key yet into the band where it belongs."""
+    def owns(self, host: str) -> bool:
+        """Does a host belong to this shard?"""
+        return self._elsewhere is None or self._elsewhere.owns(host)
+
+    def _enqueue(
+        self,
+        host: Host,
+        key: bytes,
+        path: str,
+        credit: float,
+        *,
+        kind: Kind,
+        depth: int,
+        hops: int = 0,
+        origin: Origin = Origin.LINK,
+    ) -> None:
+        """Puts a URL into the band where it belongs."""
         ranking = self.policy.ranking
         band = ranking.band(credit, host.row) if ranking else 1
-        order = entry.path.encode() if self.policy.walk.by_path else host.next_sequence()
-        entry = msgspec.structs.replace(entry, key=lane_start(host.key, band) + order)
+        order = path.encode() if self.policy.walk.by_path else host.next_sequence()
+        entry = Entry(lane_start(host.key, band) + order, path, kind, depth, 0, hops, origin)
         standing = Standing(band, order, credit) if ranking else None
-        row = UrlRow(UrlState.QUEUED, entry.depth, origin=entry.origin, standing=standing)
-        self._put_url(key, row)
+        self._put_url(key, UrlRow(UrlState.QUEUED, depth, Reason.NONE, origin, standing))
         self._put(Family.QUEUE, entry.key, entry.pack())
         host.add(entry, room=self._room())
         self.shelf.touch(host)
@@ -162,7 +188,7 @@ class Frontier:
         if (
             host.place is Place.IDLE
             or (host.place in (Place.WAITING, Place.PARKED) and host.waits_for_due)
-            or (host.place in (Place.WAITING, Place.READY) and self.policy.offer(host) != host.offered)
+            or (host.place in (Place.WAITING, Place.READY) and self._offer(host, now) != host.offered)
         ):
             self._settle(host, now)
 
@@ -171,7 +197,7 @@ class Frontier:
         key = url_key(href)
         host = self._host(key, now)
         host.row.pages -= pages
-        self._enqueue(host, key, Entry(b"", _path(href), kind, depth), 0.0)
+        self._enqueue(host, key, _path(href), 0.0, kind=kind, depth=depth)
         if host.place is Place.IDLE:
             self._settle(host, now)
 
@@ -210,6 +236,8 @@ class Frontier:
         ranking = self.policy.ranking
         if ranking is None or not evidence:
             return
+        if self._elsewhere is not None:
+            evidence = vouch_own(self._elsewhere, evidence)
         keys = [url_key(href) for href in evidence]
         touched: dict[bytes, Host] = {}
         for key, more, packed in zip(keys, evidence.values(), self._rows.get_many(Family.URL, keys), strict=True):
@@ -317,7 +345,11 @@ class Frontier:
         if host.jobs:
             job = host.jobs.popleft()
             return _lease_of(host, Kind.ROBOTS, _path(job.url), mapped, shares, job=job)
-        if host.awaits_robots or not (host.has_work or host.waits_until <= now):
+        if host.awaits_robots or not (host.has_work or host.waits_until <= now) or self._is_filling(host):
+            return None
+        if self._puts_last(host) and not host.is_put_last:
+            self._put_last[host.key] = host
+            host.is_put_last = True
             return None
         rules = host.row.robots
         if self.pace.robots and (rules is None or host.row.robots_until < now_unix):
@@ -339,6 +371,18 @@ class Frontier:
                 return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry, is_head=is_head)
         return None
 
+    def beside(self, lease: Lease, kind: Kind, url: str, now: float) -> Lease | None:
+        """Another request to the host of a lease, if robots.txt allows it and slots for it are free now."""
+        host, rules = lease.host, lease.host.row.robots
+        if host.slots.next_at() > now or not self.turns.is_free(lease.shares, now):
+            return None
+        if self.pace.robots and (rules is None or not rules.allows(_path(url))):
+            return None
+        host.slots.take()
+        self.turns.take(host, lease.shares)
+        self._settle(host, now)
+        return Lease(host, kind, url, lease.address, shares=lease.shares)
+
     def _wants_head(self, reader: HeadReader, host: Host, entry: Entry) -> bool:
         if entry.has_head or entry.tries or entry.kind is not Kind.PAGE or entry.origin is Origin.WISH:
             return False
@@ -351,19 +395,30 @@ class Frontier:
                 return verdict
         return None
 
+    def _puts_last(self, host: Host) -> bool:
+        for watcher in self.watchers:  # noqa: SIM110 - for every URL given out
+            if watcher.puts_last(host):
+                return True
+        return False
+
     def _is_full(self, host: Host) -> bool:
         most = self.pace.pages_per_host
-        return most is not None and host.row.pages + host.slots.in_use >= most
+        return most is not None and host.row.pages >= most
+
+    def _is_filling(self, host: Host) -> bool:
+        """May what is under way be the last pages that this host gives? If it fails, others take its place."""
+        most = self.pace.pages_per_host
+        return most is not None and host.row.pages < most <= host.row.pages + host.slots.in_use
 
     def _settle(self, host: Host, now: float) -> None:
         """Puts a host where it belongs now."""
         turns, at = self.turns, host.slots.next_at()
-        host.offer = 0 if host.due_at <= now else self.policy.offer(host)
+        host.offer = self._offer(host, now)
         host.waits_for_due = not host.has_work
         if host.awaits_robots and not host.jobs:
             turns.move(host, Place.ROBOTS)
             return
-        if at == NEVER:
+        if at == NEVER or (self._is_filling(host) and not host.jobs):
             turns.move(host, Place.BUSY)
             return
         is_wanted = not host.row.gave_up and (host.has_work or host.row.waits)
@@ -378,6 +433,12 @@ class Frontier:
             turns.ready(host)
         else:
             turns.wait(host, at, Place.PARKED if host.row.wait_reason else Place.WAITING)
+
+    def _offer(self, host: Host, now: float) -> int:
+        """What a host has to give, seen from outside; 0 is the best."""
+        if host.is_put_last:
+            return LAST_OFFER
+        return 0 if host.due_at <= now else self.policy.offer(host)
 
     def named(self, name: str, now: float) -> None:
         """A name has been resolved: its hosts may go on."""
@@ -553,6 +614,20 @@ class Frontier:
         """The batch is on disk: what was in it can be read now."""
         self._pending.clear()
         for host in self.shelf.committed(now):
+            self._settle(host, now)
+        for _ in range(min(REVIEWS_A_COMMIT, len(self._put_last))):
+            self._review(next(iter(self._put_last)), now)
+
+    def _review(self, host_key: bytes, now: float) -> None:
+        """Does a host still have to let others go first?"""
+        host = self._put_last.pop(host_key)
+        if self.shelf.hosts.get(host_key) is not host:
+            return
+        if self._puts_last(host):
+            self._put_last[host_key] = host
+            return
+        host.is_put_last = False
+        if host.place in (Place.READY, Place.WAITING):
             self._settle(host, now)
 
     def _put_url(self, key: bytes, row: UrlRow) -> None:

@@ -82,6 +82,7 @@ class Kind(IntEnum):
     SITEMAP = 1
     ROBOTS = 2  # never queued: robots.txt is asked for when a host needs it
     REVISIT = 3  # a URL that is settled, to be looked at again; it stays settled while it waits
+    TABLE = 4  # never queued: a table of links is asked for beside its document
 
 
 class Origin(IntEnum):
@@ -211,6 +212,9 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     folders_tried: int = 0  # guesses of folders, and how many were there
     folders_found: int = 0
     revisits: int = 0  # entries, among those queued, of URLs that are settled
+    misled: int = 0  # documents that did not have, in the end, what was taken from them early
+    tables: int = 0  # what is known of its tables of links
+    volatile: int = 0  # and of its tables of volatile information
     hints: int = 0  # pages that its sitemaps said had changed, and how many had
     hints_true: int = 0
 

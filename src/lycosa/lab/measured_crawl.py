@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lycosa.engine.views import open_to_read
 from lycosa.frontier.rows import Reason, UrlRow, UrlState
@@ -68,7 +68,7 @@ class Ground:
         topic = {"topic": " ".join(TOPICS[self.topic])} if policy == "topic" else {}
         with tempfile.TemporaryDirectory(prefix="lycosa-lab-") as folder:
             into = Path(folder) / "crawl"
-            limits = {"policy": policy, "mine": mine, "pages": pages, **topic}
+            limits: dict[str, Any] = {"policy": policy, "mine": mine, "pages": pages, **topic}
             done = crawl(self.known.web, into, *self.known.seeds, advance=advance, **limits)
             mined = _mined(into)
         known = self.known

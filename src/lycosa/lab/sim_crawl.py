@@ -44,9 +44,17 @@ class Crawled(NamedTuple):
 
 
 def crawl(
-    web: SimWeb, into: Path, *seeds: str, advance: Callable[[int], None] = lambda pages: None, **settings: Any
+    web: SimWeb,
+    into: Path,
+    *seeds: str,
+    advance: Callable[[int], None] = lambda pages: None,
+    rules: Rules | None = None,
+    **settings: Any,
 ) -> Crawled:
-    """Crawls until nothing is left or a limit of the settings is reached; `advance` hears of pages on the way."""
+    """Crawls until nothing is left or a limit of the settings is reached; `advance` hears of pages on the way.
+
+    `rules` are what the log is checked by, where they are not the default ones.
+    """
     options = {"allow_private": ["127.0.0.0/8"], "scope": "any", **settings}
 
     async def main() -> Crawled:
@@ -62,6 +70,6 @@ def crawl(
                     advance(LOOK_EVERY_PAGES)
             stats = running.stats()
         looks.append(Look(stats.run_seconds, len(urls), stats.known))
-        return Crawled(urls, looks, memory.entries, audit(web.settings, memory.entries, Rules()).is_clean)
+        return Crawled(urls, looks, memory.entries, audit(web.settings, memory.entries, rules or Rules()).is_clean)
 
     return run_virtual(main())

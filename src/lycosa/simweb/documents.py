@@ -4,6 +4,7 @@ Pure and made on request, one sitemap file of at most a thousand URLs at a time.
 well; a third of the hosts lie about lastmod (always now), as the real web does.
 """
 
+import hashlib
 import re
 import struct
 import zlib
@@ -156,16 +157,25 @@ class Documents:
         place = self._layout.locate(host, stem.removesuffix("index")) if stem.endswith("/index") else None
         return place or self._layout.locate(host, stem + ".html")
 
-    def table_of_links(self, place: Place, host: int) -> bytes:
-        """A link a line: kind, href, anchor, separated by tabs; the internal ones, to `host`, first."""
+    def table_of_links(self, place: Place, host: int, state: State, name: str) -> bytes:
+        """The links of the document that `host` serves as `name`, as docs/formats.md has it."""
         own = f"{self._linker.origin(host)}/"
-        lines = {
-            f"{'external' if '://' in href and not href.startswith(own) else 'internal'}\t{href}\t{anchor}"
-            for href, anchor in self._pages.all_links(place)
-        }
-        return ("# tol 1\n" + "\n".join(sorted(lines, reverse=True)) + "\n").encode()
+        rows: dict[tuple[str, str], str] = {}
+        for href, anchor, rel, element in self._pages.every_link(place):
+            is_external = "://" in href and not href.startswith(own)
+            row = f"{'external' if is_external else 'internal'}\t{href}\t{anchor}\t{rel}\t{element}"
+            rows.setdefault((href, element), row.rstrip("\t"))
+        digest = hashlib.sha256(self._pages.html(place, state)).hexdigest()
+        head = f"# tol 1\n# of: {name}\n# document: sha-256={digest}\n"
+        head += "# parts: 1\n" if self._pages.has_marked_volatile(place) else ""
+        return (head + "".join(f"{row}\n" for row in rows.values())).encode()
 
-    def table_of_volatile(self, place: Place, state: State) -> bytes:
-        """The marked volatile part by its id."""
-        part = f"1\t{self._pages.volatile_text(place, state)}\n" if self._pages.has_marked_volatile(place) else ""
-        return ("# tvi 1\n" + part).encode()
+    def table_of_volatile(self, place: Place, state: State, name: str) -> bytes | None:
+        """The marked volatile part, as docs/formats.md has it; None where there is none."""
+        if not self._pages.has_marked_volatile(place):
+            return None
+        document, text = self._pages.html(place, state), self._pages.volatile_text(place, state)
+        frame = document.replace(f'<span data-vol="1">{text}</span>'.encode(), b'<span data-vol="1"></span>')
+        digests = [hashlib.sha256(body).hexdigest() for body in (document, frame)]
+        head = f"# tvi 1\n# of: {name}\n# document: sha-256={digests[0]}\n# frame: sha-256={digests[1]}\n"
+        return f"{head}1\t{text}\n".encode()

@@ -21,6 +21,8 @@ from lycosa.simweb.protocol import Asked, Wire, wire
 from lycosa.simweb.web import Answer, SimWeb
 
 FAILED_LOOKUP_S = 5.0
+# Whoever watches bodies arrive looks so often, at bodies that have grown by half since.
+LOOK_EVERY_S, LOOK_LEAST_BYTES, LOOK_GROWTH = 0.1, 2 * 1024, 1.5
 WARM_HOSTS = 1024  # hosts to which a connection is held open, as a client with a bounded pool would
 
 
@@ -59,6 +61,7 @@ class MemoryWeb:
         self._names = NameServer(web, self.clock)
         self._open: dict[int, _Transfer] = {}
         self._count = 0
+        self._watcher: Callable[[Request, Response], None] | None = None
         self._warm: dict[tuple[str, str], None] = {}
 
     def __repr__(self) -> str:
@@ -99,6 +102,8 @@ class MemoryWeb:
         response = self._timed(self._response(request, message), host or 0, answer.delay_s)
         self._count += 1
         timer = self._loop.call_at(response.ended_s, self._finish, self._count)
+        if self._watcher is not None and response.failure is None:
+            self._plan_look(self._count, response.first_byte_s, 0)
         wait = float(dict(answer.headers).get("Retry-After", 0))
         self._open[self._count] = _Transfer(timer, done, request, response, wait)
 
@@ -130,6 +135,27 @@ class MemoryWeb:
         if len(self._warm) > WARM_HOSTS:
             del self._warm[next(iter(self._warm))]
         return trips
+
+    def watch(self, watcher: Callable[[Request, Response], None]) -> None:
+        """`watcher` is shown bodies while they arrive, as the server's pace has them."""
+        self._watcher = watcher
+
+    def _plan_look(self, ticket: int, now: float, seen_bytes: int) -> None:
+        self._loop.call_at(now + LOOK_EVERY_S, self._look, ticket, seen_bytes)
+
+    def _look(self, ticket: int, seen_bytes: int) -> None:
+        transfer, now = self._open.get(ticket), self._loop.time()
+        if transfer is None or self._watcher is None:
+            return
+        response = transfer.response
+        first, ended = response.first_byte_s, response.ended_s
+        arrived = int(len(response.body) * (now - first) / (ended - first)) if ended > first else 0
+        if arrived >= max(LOOK_LEAST_BYTES, LOOK_GROWTH * seen_bytes):
+            seen_bytes = arrived
+            self._watcher(
+                transfer.request, msgspec.structs.replace(response, body=response.body[:arrived], ended_s=0.0)
+            )
+        self._plan_look(ticket, now, seen_bytes)
 
     def _finish(self, ticket: int) -> None:
         transfer = self._open.pop(ticket)

@@ -2,7 +2,7 @@
 
 Both are log-normal over hosts around the settings' medians; a spread of 0 makes all hosts equal.
 A host's transfers share its bandwidth, and the transfers of all hosts the client's line, where it has a limit: each
-reserves time on the lines, piece by piece where pieces are sent.
+reserves time on the lines, piece by piece where pieces are sent. The limit of a single transfer is shared with nobody.
 The server and the in-memory web turn the figures into waiting.
 """
 
@@ -32,7 +32,8 @@ class Network:
     def __init__(self, settings: SimSettings, draws: Draws) -> None:
         self._settings, self._draws = settings, draws
         self._taken_until: dict[int, float] = {}
-        self.is_ideal = not (settings.rtt_ms or settings.bandwidth_bytes_s or settings.line_bytes_s)
+        limits = settings.bandwidth_bytes_s, settings.line_bytes_s, settings.transfer_bytes_s
+        self.is_ideal = not (settings.rtt_ms or any(limits))
 
     def line(self, host: int) -> Line:
         s = self._settings
@@ -44,6 +45,7 @@ class Network:
     def piece_bytes(self, host: int) -> int:
         """How much to send at once, so that transfers take turns."""
         limits = [bytes_s for _, bytes_s in self._limits(host)]
+        limits += [s] if (s := self._settings.transfer_bytes_s) else []
         return max(1, int(min(limits) * PACE_S)) if limits else sys.maxsize
 
     def reserve(self, host: int, size_bytes: int, now: float) -> float:
@@ -55,7 +57,8 @@ class Network:
                 free = now
             self._taken_until[line] = free + size_bytes / bytes_s
             until = max(until, self._taken_until[line])
-        return until
+        own = self._settings.transfer_bytes_s
+        return max(until, now + size_bytes / own) if own else until
 
     def _limits(self, host: int) -> list[tuple[int, float]]:
         """The lines on a host's way that have a limit: its own, and the client's."""

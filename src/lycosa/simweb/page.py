@@ -97,6 +97,24 @@ class Pages:
         navigation = [(base + path, name) for path, name in self._linker.navigation(place.host)]
         return navigation + self._linker.breadcrumbs(place) + self.main_links(place)
 
+    def every_link(self, place: Place) -> list[tuple[str, str, str, str]]:
+        """All links as a table has them, followed or not: (href, anchor, rel, element), element empty for an `<a>`."""
+        found = [(href, anchor, "", "") for href, anchor in self.all_links(place)]
+        if unit(self.key(place)) < CANONICAL_SHARE:
+            found.append((self._canonical(place), "", "canonical", "link"))
+        found.append((f"{self._linker.base(place)}/feed.xml", "", "alternate", "link"))
+        folder = self._layout.folder(place.host, place.folder)
+        return [*found, (self._image(place), folder.words[0], "", "img")]
+
+    def _canonical(self, place: Place) -> str:
+        folder = self._layout.folder(place.host, place.folder)
+        return f"{self._linker.origin(place.host)}{folder.path}{folder.name(place.page)}"
+
+    def _image(self, place: Place) -> str:
+        folder = self._layout.folder(place.host, place.folder)
+        origin = self._linker.origin(place.host) if self._linker.base(place) else ""
+        return f"{origin}{folder.path}{folder.words[folder.offset]}-{place.page}.png"
+
     def title(self, place: Place) -> str:
         folder = self._layout.folder(place.host, place.folder)
         if place.page == 0:
@@ -111,7 +129,6 @@ class Pages:
         links, count, chances = self.plan(place)
         key, base = self.key(place), self._linker.base(place)
         folder = self._layout.folder(place.host, place.folder)
-        origin = self._linker.origin(place.host)
         title = self.title(place)
         passages = self._prose(place, folder.topic, chances[-count:], state)
         anchors = [
@@ -121,8 +138,7 @@ class Pages:
         crumbs = " / ".join([f'<a href="{href}">{anchor}</a>' for href, anchor in self._linker.breadcrumbs(place)])
         canonical = ""
         if unit(key) < CANONICAL_SHARE:
-            canonical = f'<link rel="canonical" href="{origin}{folder.path}{folder.name(place.page)}">\n'
-        image = f"{origin if base else ''}{folder.path}{folder.words[folder.offset]}-{place.page}.png"
+            canonical = f'<link rel="canonical" href="{self._canonical(place)}">\n'
         return (
             f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
             f'<meta name="description" content="{passages[0]}">\n{canonical}'
@@ -131,7 +147,7 @@ class Pages:
             f'<header><nav class="top"><ul>{navigation}</ul></nav><div class="crumbs">{crumbs}</div></header>\n'
             f"<main>\n<h1>{title}</h1>\n"
             f"{_body(passages, anchors)}"
-            f'<figure><img src="{image}" alt="{folder.words[0]}" width="64" height="64"></figure>\n'
+            f'<figure><img src="{self._image(place)}" alt="{folder.words[0]}" width="64" height="64"></figure>\n'
             f"{_structure(state.structure)}{self.volatile(place, state)}"
             f"</main>\n<footer><p>{_TAGLINES[place.host % len(_TAGLINES)]}</p></footer>\n</body>\n</html>\n"
         ).encode()

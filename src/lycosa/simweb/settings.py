@@ -35,6 +35,7 @@ HOST_TROUBLE = {
     "path-loop": "relative links that grow the path without end",
     "session-ids": "every link carries a new session id",
     "soft-404": "unknown paths answer 200 with links to more of them",
+    "lying-table": "tables of links that have one too many and lack one, on hosts that have tables",
 }
 TROUBLE = DOCUMENT_TROUBLE | HOST_TROUBLE
 # What robots.txt is like: shares of hosts. `rules`, `sitemap` and `missing` are ordinary, the others off by default.
@@ -64,7 +65,8 @@ MAX_ADDRESSES = 16_000_000  # 127.1.0.0 to 127.255.255.255
 class SimSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one simulated web. `addresses` 0 means a quarter of the hosts, at least one.
 
-    `line_bytes_s` is the client's own line, over which the answers of all hosts come; 0: no limit.
+    `line_bytes_s` is the client's own line, over which the answers of all hosts come, `transfer_bytes_s` what any one
+    transfer gets; 0: no limit.
     """
 
     seed: int = 1
@@ -86,6 +88,7 @@ class SimSettings(msgspec.Struct, frozen=True, kw_only=True):
     bandwidth_bytes_s: float = 0.0
     bandwidth_spread: float = 0.0
     line_bytes_s: float = 0.0
+    transfer_bytes_s: float = 0.0
 
     def __post_init__(self) -> None:
         _check_count("--hosts", self.hosts, least=1, most=10_000_000)
@@ -106,7 +109,14 @@ class SimSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise SettingsError(
                 "the shares of document trouble add up to more than 1: a document has one trouble at most"
             )
-        for name in ("rtt_ms", "rtt_spread", "bandwidth_bytes_s", "bandwidth_spread", "line_bytes_s"):
+        for name in (
+            "rtt_ms",
+            "rtt_spread",
+            "bandwidth_bytes_s",
+            "bandwidth_spread",
+            "line_bytes_s",
+            "transfer_bytes_s",
+        ):
             if not 0 <= getattr(self, name) < 1e12:
                 raise SettingsError(f"{name} is {getattr(self, name)}, it must not be negative")
 

@@ -24,6 +24,8 @@ from lycosa.simweb.settings import DOCUMENT_TROUBLE, SimSettings
 from lycosa.simweb.traps import Traps, without_session
 from lycosa.simweb.vocabulary import Vocabulary
 
+# Trouble that puts links into honest pages.
+LINK_TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
 TROUBLE_PURPOSE, VALIDATOR_PURPOSE, TABLE_PURPOSE, GONE_PURPOSE = 60, 61, 62, 63
 BUSY_S, BUSY_EVERY_S = 3.0, 20.0  # a host with `unavailable` or `too-many` is busy this long, this often
 HAS_ETAG, HAS_LAST_MODIFIED = 0.8, 0.8  # shares of hosts
@@ -131,8 +133,14 @@ class SimWeb:
             body = body.replace(b"<footer>", b"<footer>" + footer.encode(), 1) if footer else body
             body = self.traps.add_sessions(place.host, asked, body)
         etag, modified_s = self._validators(place, source, state)
-        answer = Answer(200, body, etag=etag, modified_s=modified_s, trouble=trouble)
+        told = self._table_links(place) if self.settings.tables and self.tells_of_tables(place.host) else ()
+        answer = Answer(200, body, etag=etag, modified_s=modified_s, headers=told, trouble=trouble)
         return self._spoiled(answer) if trouble else answer
+
+    def _table_links(self, place: Place) -> tuple[tuple[str, str], ...]:
+        name = self.layout.path_of(place).rpartition("/")[2]
+        table = f"{name.removesuffix('.html')}.tol" if name else "index.tol"
+        return (("Link", f'<{table}>; rel="table-of-links"'),)
 
     def not_there(self, place: Place) -> Answer:
         """The answer for a page that is gone: 410 on one host in four, else 404."""
@@ -254,15 +262,25 @@ class SimWeb:
         place = self.documents.table_place(host, path)
         if place is None or not self.has_tables(host) or self.state(place, time_s).gone:
             return None
-        if ending == "tol":
-            table = self.documents.table_of_links(self.pages.source(place), host)
-            return Answer(200, table, "text/plain; charset=utf-8")
         source = self.pages.source(place)
-        body = self.documents.table_of_volatile(source, self.state(source, time_s))
-        return Answer(200, body, "text/plain; charset=utf-8")
+        state = self.state(source, time_s)
+        name = self.layout.path_of(place).rpartition("/")[2] or "index.html"
+        if ending == "tvi":
+            body = self.documents.table_of_volatile(source, state, name)
+        else:
+            body = self.documents.table_of_links(source, host, state, name)
+            if self.traps.host_has(host, "lying-table"):
+                body = b"\n".join([*body.split(b"\n")[:-2], b"internal\t/not-there.html", b""])
+        return None if body is None else Answer(200, body, "text/plain; charset=utf-8")
 
     def has_tables(self, host: int) -> bool:
-        return unit(self.draws.mix(host, 0, TABLE_PURPOSE)) < self.settings.tables
+        """Not where traps put links into pages that no table has."""
+        is_plain = not any(self.traps.host_has(host, name) for name in LINK_TRAPS)
+        return is_plain and unit(self.draws.mix(host, 0, TABLE_PURPOSE)) < self.settings.tables
+
+    def tells_of_tables(self, host: int) -> bool:
+        """Half of the hosts that have tables say so in a Link header."""
+        return self.has_tables(host) and unit(self.draws.mix(host, 1, TABLE_PURPOSE)) < 0.5
 
 
 __all__ = ["EPOCH_S", "NOT_FOUND", "Answer", "SimWeb", "http_date"]

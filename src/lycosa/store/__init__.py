@@ -4,19 +4,20 @@ The order of writes is the guarantee: WARC append, then the state batch that nam
 """
 
 from lycosa.records import Family
-from lycosa.store.collection import Collection, is_collection
+from lycosa.store.collection import Collection, JoinedCollection, is_collection
 from lycosa.store.place import Place
 from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import Recovery, WarcWriter
 from lycosa.store.warc_parse import WarcRecord
 from lycosa.store.warc_read import WarcReader, read_record
-from lycosa.store.warc_record import Exchange, Original, RevisitProfile, exchange, revisit
+from lycosa.store.warc_record import Exchange, Original, RevisitProfile, exchange, patched, revisit
 
 __all__ = [
     "Batch",
     "Collection",
     "Exchange",
     "Family",
+    "JoinedCollection",
     "Original",
     "Place",
     "Recovery",
@@ -27,6 +28,7 @@ __all__ = [
     "WarcWriter",
     "exchange",
     "is_collection",
+    "patched",
     "read_record",
     "revisit",
 ]

@@ -33,12 +33,14 @@ class TextCodes(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A body on its way to an analyser: content coding undone, encoding known."""
+    """A body on its way to an analyser: content coding undone, encoding known; its digests (P6) are for the page."""
 
     body: bytes
     url: str
     media: Media
     charset: str
+    fingerprint: int = 0
+    digest: bytes = b""
     content_language: str | None = None
 
 
@@ -48,6 +50,7 @@ class Page(msgspec.Struct, frozen=True):
     `fingerprint` and `digest` are of the body's bytes (P6), `text_digest` of the main element's text, or of all text
     where there is no one main element. `structure_first` and `structure_last` are the structure strings (Y7), `codes`
     the text codes (Y9, Y10). `robots` are the contents of `<meta name=robots>`, `headings` pairs of level and text.
+    `is_volatile`: there are marks of volatile parts (P7), or what looks like them.
     `is_cut` tells that only the first part was analysed, since the whole was built to choke a parser.
     """
 
@@ -70,6 +73,7 @@ class Page(msgspec.Struct, frozen=True):
     codes: TextCodes = TextCodes()
     text_digest: bytes = b""
     is_cut: bool = False
+    is_volatile: bool = False
 
 
 class Analyser(Protocol):

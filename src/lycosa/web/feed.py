@@ -40,8 +40,8 @@ def analyse_xml(document: Document) -> Page:
         url=document.url,
         media=document.media,
         charset=document.charset,
-        fingerprint=digests.document_fingerprint(document.body),
-        digest=digests.document_digest(document.body),
+        fingerprint=document.fingerprint,
+        digest=document.digest,
         title=reader.title,
         description=reader.description,
         language=reader.language or document.content_language,
@@ -51,6 +51,7 @@ def analyse_xml(document: Document) -> Page:
         structure_last=last,
         codes=text.codes_of(visible),
         text_digest=digests.text_digest(main),
+        is_volatile=b"<Vol" in document.body,
     )
 
 

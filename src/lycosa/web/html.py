@@ -9,13 +9,14 @@ of cache misses. Called by `page` for HTML and XHTML.
 import re
 from collections.abc import Sequence
 from itertools import compress, pairwise
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from lycosa.web import digests, hazard, links, structure, text
 from lycosa.web.charset import to_utf8
 from lycosa.web.document import Document, Page
-from lycosa.web.links import SUSPECT, WHITESPACE, Collector, LinkKind
+from lycosa.web.links import SUSPECT, WHITESPACE, Collector, LinkKind, Links
 from lycosa.web.media import Kind
 from lycosa.web.structure import TAG_ID
 
@@ -58,26 +59,18 @@ _SELF_CLOSED = re.compile(rb"<(script|style|title|textarea|iframe|noscript|xmp|n
 
 def analyse_html(document: Document) -> Page:
     """The page of an HTML or XHTML document."""
-    body = to_utf8(document.body, document.charset)
-    if document.media.kind is Kind.XHTML:
-        body = _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
-    is_cut = not hazard.is_tame(body)
-    if is_cut:
-        body = body[: hazard.CUT_BYTES]
-    tree = LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS)
-    nodes = _SELECTOR.find("*", root) if (root := tree.root) is not None else []
+    tree, is_cut = _parsed(document)
+    nodes = _elements(tree)
     numbers = structure.tag_numbers(nodes)
-    reading = _Reading()
-    _read_anchors(nodes, numbers, reading.links)
-    reading.read(nodes, numbers)
+    reading = _read(nodes, numbers)
     first, last = structure.of_tree(nodes, numbers)
     visible, main = _text(tree, reading)
     return Page(
         url=document.url,
         media=document.media,
         charset=document.charset,
-        fingerprint=digests.document_fingerprint(document.body),
-        digest=digests.document_digest(document.body),
+        fingerprint=document.fingerprint,
+        digest=document.digest,
         title=reading.title,
         description=reading.description,
         canonical=reading.canonical,
@@ -92,7 +85,46 @@ def analyse_html(document: Document) -> Page:
         codes=text.codes_of(visible),
         text_digest=digests.text_digest(main),
         is_cut=is_cut,
+        is_volatile=b"data-vol" in document.body,
     )
+
+
+class Heading(NamedTuple):
+    """What a document says before its text: where its links lead, and what it tells robots."""
+
+    links: Links
+    base_href: str | None
+    robots: tuple[str, ...]
+
+
+def read_links(document: Document) -> Heading:
+    """The links that `analyse_html` finds in the same document, and nothing that takes longer."""
+    tree, _ = _parsed(document)
+    nodes = _elements(tree)
+    reading = _read(nodes, structure.tag_numbers(nodes))
+    return Heading(reading.links.links(), reading.base_href, tuple(reading.robots))
+
+
+def _parsed(document: Document) -> tuple[LexborHTMLParser, bool]:
+    """The tree, and whether it is only that of the beginning."""
+    body = to_utf8(document.body, document.charset)
+    if document.media.kind is Kind.XHTML:
+        body = _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
+    is_cut = not hazard.is_tame(body)
+    if is_cut:
+        body = body[: hazard.CUT_BYTES]
+    return LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS), is_cut
+
+
+def _elements(tree: LexborHTMLParser) -> Sequence[LexborNode]:
+    return _SELECTOR.find("*", root) if (root := tree.root) is not None else []
+
+
+def _read(nodes: Sequence[LexborNode], numbers: bytes) -> "_Reading":
+    reading = _Reading()
+    _read_anchors(nodes, numbers, reading.links)
+    reading.read(nodes, numbers)
+    return reading
 
 
 def _read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: Collector) -> None:

@@ -9,12 +9,16 @@ Called once a document.
 
 from collections.abc import Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
 from lycosa.web import charset, digests
 from lycosa.web.document import Analyser, Document, Page
 from lycosa.web.media import SNIFF_BYTES, Kind, identify
 
-__all__ = ["Analyser", "Document", "Page", "analyse"]
+if TYPE_CHECKING:
+    from lycosa.web.html import Heading
+
+__all__ = ["Analyser", "Document", "Page", "analyse", "links_of"]
 
 # Where a document of this kind declares its encoding.
 _FORMS: Mapping[Kind, charset.Form] = {Kind.XML: "xml", Kind.XHTML: "xml", Kind.FEED: "xml", Kind.TEXT: "text"}
@@ -27,16 +31,36 @@ def analyse(
     content_type: str | None = None,
     content_language: str | None = None,
     analysers: Mapping[Kind, Analyser] | None = None,
+    fingerprint: int | None = None,
+    digest: bytes | None = None,
 ) -> Page:
-    """The page of `body` (content coding undone). `content_type` and `content_language` are the headers as sent."""
+    """The page of `body` (content coding undone). `content_type` and `content_language` are the headers as sent.
+
+    Who has made the digests already hands them on; a body is long.
+    """
+    fingerprint = digests.document_fingerprint(body) if fingerprint is None else fingerprint
+    digest = digests.document_digest(body) if digest is None else digest
     media = identify(content_type, body[:SNIFF_BYTES])
     analyser = (built_in() if analysers is None else analysers).get(media.kind)
     if analyser is None:
-        fingerprint, digest = digests.document_fingerprint(body), digests.document_digest(body)
         return Page(url=url, media=media, charset=None, fingerprint=fingerprint, digest=digest)
     encoding = charset.detect(body, http_charset=media.charset, form=_FORMS.get(media.kind, "html"))
     language = (content_language or "").partition(",")[0].strip() or None
-    return analyser(Document(body, url, media, encoding, language))
+    return analyser(Document(body, url, media, encoding, fingerprint, digest, language))
+
+
+def links_of(body: bytes, *, url: str, content_type: str | None = None) -> "Heading | None":
+    """The links that `analyse` finds, and what stands beside them; None for a document that has none by its kind."""
+    from lycosa.web.html import Heading, read_links  # later: as `built_in`
+
+    media = identify(content_type, body[:SNIFF_BYTES])
+    if media.kind in (Kind.HTML, Kind.XHTML):
+        encoding = charset.detect(body, http_charset=media.charset, form=_FORMS.get(media.kind, "html"))
+        return read_links(Document(body, url, media, encoding))
+    if media.kind not in (Kind.XML, Kind.FEED):
+        return None
+    page = analyse(body, url=url, content_type=content_type)
+    return Heading(page.links, page.base_href, page.robots)
 
 
 @cache

@@ -1,0 +1,59 @@
+"""The tables of one document, made with the crawler's own analyser, so that a crawler finds in them what it would find
+in the document.
+
+Pure. Called by `augment.site` for files and by the middleware for responses.
+"""
+
+from typing import NamedTuple
+
+from lycosa.web import tol, tvi
+from lycosa.web.links import Links
+from lycosa.web.media import SNIFF_BYTES, Kind, identify
+from lycosa.web.page import links_of
+from lycosa.web.table import Refusal, digest_of
+
+_XML = (Kind.XML, Kind.FEED)
+
+
+class Wanted(NamedTuple):
+    """What the publisher asks for: which origin the site has, and which elements are volatile beside the marked."""
+
+    site: str = ""
+    selector: str = ""
+
+
+class Tables(NamedTuple):
+    """The tables of a document as bytes; `tvi` is None where it has no volatile parts, `refused` says why there is no
+    table of links."""
+
+    tol: bytes | None
+    tvi: bytes | None
+    refused: str = ""
+
+
+NOT_A_DOCUMENT = "its kind has no links"
+
+
+def tables_of(body: bytes, wanted: Wanted, *, name: str, content_type: str | None) -> Tables:
+    """The tables of `body`. Raises ValueError for a selector that is none."""
+    found = links_of(body, url=f"http://site.invalid/{name}", content_type=content_type)
+    if found is None:
+        return Tables(None, None, NOT_A_DOCUMENT)
+    is_xml = identify(content_type, body[:SNIFF_BYTES]).kind in _XML
+    volatile = tvi.of_document(body, is_xml=is_xml, selector=wanted.selector, of=name)
+    volatile_bytes = tvi.write(volatile) if volatile else None
+    if isinstance(volatile_bytes, Refusal):
+        volatile = volatile_bytes = None
+    made = tol.write(
+        tol.Tol(
+            found.links or Links(),
+            base_href=found.base_href or "",
+            robots=", ".join(found.robots),
+            of=name,
+            document=volatile.document if volatile else digest_of(body),
+            site=wanted.site,
+            selector=wanted.selector,
+            volatile=len(volatile.parts) if volatile else 0,
+        )
+    )
+    return Tables(None, volatile_bytes, made) if isinstance(made, Refusal) else Tables(made, volatile_bytes)

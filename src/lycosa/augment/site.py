@@ -1,0 +1,229 @@
+"""Tables beside the documents of a static site: written where a document is new or has changed, nowhere else.
+
+A table holds the digest of its document and what was asked for, so a second run reads and compares and writes nothing;
+`check` makes every table anew and tells which differ. A table whose document is gone is removed, if it is ours. Files
+are replaced in one step, so a server never sends half of one. Called by the command line.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from lycosa.augment.document import NOT_A_DOCUMENT, Tables, Wanted, tables_of
+from lycosa.web import table, tol, tvi
+from lycosa.web.table import Refusal, beside, digest_of
+
+# What a server will say of a file, by its ending; the first of two that share a name has the table.
+TYPES = {
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".xhtml": "application/xhtml+xml",
+    ".xml": "application/xml",
+}
+_ORDER = {ending: place for place, ending in enumerate(TYPES)}
+_WORDS = (tol.WORD, tvi.WORD)
+NAME_TAKEN = "another document has the table's name"
+CHUNK_FILES = 32
+MOST_PROCESSES = 8
+TOO_LARGE_BYTES = 64 * 1024 * 1024
+
+
+class Summary(msgspec.Struct):
+    """What became of a site's documents and tables. `refused` counts documents without a table, by reason."""
+
+    documents: int = 0
+    written: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    table_bytes: int = 0
+    document_bytes: int = 0
+    refused: Counter[str] = msgspec.field(default_factory=Counter)
+    stale: list[str] = msgspec.field(default_factory=list)
+
+    def add(self, other: "Summary") -> None:
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class _File(NamedTuple):
+    path: Path
+    beside: dict[str, Path]  # the word of a table → where it is, or would be
+    there: frozenset[str]  # the words of those that are there
+
+    def before(self, word: str) -> bytes | None:
+        """What is in a table now."""
+        return _bytes(self.beside[word]) if word in self.there else None
+
+
+def augment(root: Path, wanted: Wanted, *, check: bool = False) -> Summary:
+    """Bring the tables of a site up to date, or with `check` only say in `stale` which are not.
+
+    Raises ValueError for a selector that is none.
+    """
+    summary = Summary()
+    files: list[_File] = []
+    orphans: list[Path] = []
+    for folder, names in _folders(root):
+        found = list(_documents(folder, names, summary))
+        kept = {path.name for file in found for path in file.beside.values()}
+        tables = [folder / name for name in names if name.endswith((".tol", ".tvi")) and name not in kept]
+        orphans += [path for path in tables if _is_orphan(path, names)]
+        files += found
+    for done in _each_chunk(partial(_take, wanted=wanted, check=check), files):
+        summary.add(done)
+    for path in orphans:
+        if check:
+            summary.stale.append(f"{path}: its document is gone")
+        else:
+            path.unlink()
+            summary.removed += 1
+    summary.stale = [line.removeprefix(f"{root}{os.sep}") for line in summary.stale]
+    return summary
+
+
+def _each_chunk(take: Callable[[list[_File]], Summary], files: list[_File]) -> Iterator[Summary]:
+    """The work in pieces, on all cores if there is enough of it; a process more costs as much as twenty documents."""
+    chunks = [files[start : start + CHUNK_FILES] for start in range(0, len(files), CHUNK_FILES)]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if len(chunks) < 4 or cores == 1:
+        yield from map(take, chunks)
+        return
+    with ProcessPoolExecutor(min(cores, len(chunks), MOST_PROCESSES)) as pool:
+        yield from pool.map(take, chunks)
+
+
+def _take(files: list[_File], *, wanted: Wanted, check: bool) -> Summary:
+    summary = Summary()
+    for file in files:
+        summary.documents += 1
+        (_check if check else _update)(file, wanted, summary)
+    return summary
+
+
+def _folders(root: Path) -> Iterator[tuple[Path, list[str]]]:
+    """Every folder with the names of its files; hidden ones are not published, links to folders lead elsewhere."""
+    for name, folders, files in os.walk(root):
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+        yield Path(name), sorted(file for file in files if not file.startswith("."))
+
+
+def _documents(folder: Path, names: list[str], summary: Summary) -> Iterator[_File]:
+    taken: set[str] = set()
+    there = set(names)
+    found = [name for name in names if Path(name).suffix.lower() in TYPES]
+    for name in sorted(found, key=lambda name: _ORDER[Path(name).suffix.lower()]):
+        table_name = beside(name, tol.WORD) or ""
+        if table_name in taken:
+            summary.refused[NAME_TAKEN] += 1
+            continue
+        taken.add(table_name)
+        paths = {word: folder / (beside(name, word) or "") for word in _WORDS}
+        yield _File(folder / name, paths, frozenset(word for word, path in paths.items() if path.name in there))
+
+
+def _made(file: _File, body: bytes, wanted: Wanted, summary: Summary) -> Tables:
+    name = file.path.name
+    made = tables_of(body, wanted, name=name, content_type=TYPES[file.path.suffix.lower()])
+    if made.refused:
+        summary.refused[made.refused] += 1
+    return made
+
+
+def _read(path: Path, summary: Summary) -> bytes | None:
+    try:
+        size = path.stat().st_size
+        if size > TOO_LARGE_BYTES:
+            summary.refused["the document is too large"] += 1
+            return None
+        body = path.read_bytes()
+    except OSError as error:
+        summary.refused[f"the document cannot be read: {error.strerror}"] += 1
+        return None
+    summary.document_bytes += size
+    return body
+
+
+def _update(file: _File, wanted: Wanted, summary: Summary) -> None:
+    body = _read(file.path, summary)
+    if body is None:
+        return
+    if _is_current(file, digest_of(body), wanted):
+        summary.unchanged += 1
+        return
+    made = _made(file, body, wanted, summary)
+    changed = False
+    for word, content in ((tol.WORD, made.tol), (tvi.WORD, made.tvi)):
+        changed |= _put(file.beside[word], file.before(word), content, summary)
+    summary.written += changed
+    summary.unchanged += not changed and made.refused != NOT_A_DOCUMENT
+
+
+def _put(path: Path, before: bytes | None, content: bytes | None, summary: Summary) -> bool:
+    """Leave `content` at `path`; returns whether anything had to be done."""
+    if before == content:
+        return False
+    if content is None:
+        if before is None or not before.startswith(b"# t"):
+            return False
+        path.unlink()
+        summary.removed += 1
+        return True
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
+    summary.table_bytes += len(content)
+    return True
+
+
+def _is_current(file: _File, digest: str, wanted: Wanted) -> bool:
+    """Whether both tables were made from this document, by the same wishes."""
+    links = _headers(file.before(tol.WORD), tol.WORD)
+    if (
+        links.get("document") != digest
+        or links.get("of") != file.path.name
+        or links.get("site", "") != wanted.site
+        or links.get("volatile", "") != wanted.selector
+    ):
+        return False
+    volatile = file.before(tvi.WORD)
+    return _headers(volatile, tvi.WORD).get("document") == digest if "parts" in links else volatile is None
+
+
+def _headers(body: bytes | None, word: str) -> dict[str, str]:
+    found = table.read_headers(body, word) if body is not None else Refusal.NOT_A_TABLE
+    return {} if isinstance(found, Refusal) else found
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _check(file: _File, wanted: Wanted, summary: Summary) -> None:
+    body = _read(file.path, summary)
+    if body is None:
+        return
+    made = _made(file, body, wanted, summary)
+    is_current = True
+    for word, content in ((tol.WORD, made.tol), (tvi.WORD, made.tvi)):
+        path = file.beside[word]
+        before = file.before(word)
+        if before != content and not (content is None and not (before or b"").startswith(b"# t")):
+            why = "missing" if before is None else "not wanted any more" if content is None else "stale"
+            summary.stale.append(f"{path}: {why}")
+            is_current = False
+    summary.unchanged += is_current
+
+
+def _is_orphan(path: Path, names: list[str]) -> bool:
+    """Is it a table of ours whose document is no longer there?"""
+    headers = _headers(_bytes(path), path.suffix[1:])
+    return bool(headers.get("of")) and headers["of"] not in names

@@ -1,0 +1,79 @@
+"""`lycosa augment`: tables of links and of volatile information beside the documents of a static site."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+STALE = 1  # exit code of a check that found something
+SHOWN = 50
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(augment)
+
+
+def augment(
+    site: Annotated[Path, typer.Argument(metavar="SITE_DIR", help="The folder with the site's files.")],
+    volatile: Annotated[
+        str,
+        typer.Option(
+            "--volatile", metavar="SELECTOR", help="CSS selector of elements that change often.", show_default=False
+        ),
+    ] = "",
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url", metavar="URL", help="Where the site is published: links there are internal.", show_default=False
+        ),
+    ] = "",
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; say which tables are stale, exit 1 if there are any.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Write .tol and .tvi beside the documents of a site, so that crawlers find links early and changes cheaply.
+
+    page.tol lists the links of page.html; page.tvi holds its volatile parts: what is in <span data-vol="ID"> in HTML,
+    in <Vol1>, <Vol2> … in XML, and in elements that --volatile selects. Only tables whose document has changed are
+    written. The formats are in docs/formats.md.
+
+    \b
+    lycosa augment public/                            after each build of the site
+    lycosa augment public/ --volatile .visitors       elements of class visitors change often
+    lycosa augment public/ --check                    in a test: are all tables up to date?
+    """
+    from lycosa.augment.document import Wanted
+    from lycosa.augment.site import augment as bring_up_to_date
+    from lycosa.cli.wording import printable
+    from lycosa.errors import SettingsError
+    from lycosa.web.url import parse
+
+    if not site.is_dir():
+        raise SettingsError(f"{site} is not a folder; give the folder with the site's files")
+    published = parse(url) if url else None
+    if url and published is None:
+        raise SettingsError(f"--url is {url!r}, it must be an http or https URL")
+    origin = published.href[: published.href.index("/", 8)] if published else ""
+    try:
+        done = bring_up_to_date(site, Wanted(origin, volatile), check=check)
+    except ValueError as error:
+        raise SettingsError(f"--volatile: {error}") from error
+    except OSError as error:
+        raise SettingsError(f"cannot write in {site}: {error.strerror} ({error.filename})") from error
+    if json:
+        import msgspec
+
+        sys.stdout.buffer.write(msgspec.json.encode(done) + b"\n")
+    else:
+        for line in done.stale[:SHOWN]:
+            print(printable(line, sys.stdout.encoding))
+        if len(done.stale) > SHOWN:
+            print(f"and {len(done.stale) - SHOWN:,} more")
+        verb = f"{len(done.stale):,} tables stale" if check else f"tables of {done.written:,} written"
+        print(f"{done.documents:,} documents: {verb}, {done.unchanged:,} up to date, {done.removed:,} tables removed")
+        for reason, count in done.refused.most_common():
+            print(f"without a table: {count:,} ({reason})")
+    if check and done.stale:
+        raise typer.Exit(STALE)

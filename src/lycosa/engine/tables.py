@@ -1,0 +1,203 @@
+"""Tables of links in a crawl (P4): a document's links from the small file beside it, while the document is on its way.
+
+Whether a host has tables is found out once: a `Link` header says so, or the table of one document is tried and the
+answer remembered. A table is only ever asked for through a slot of the host that is free now, beside the document and
+never in its place. Automatic mode takes a slot only when nothing else can be asked for, and never on a host with a
+delay: a table would then cost a page. `always` takes any free slot.
+A table that differs from its document in the end lies: its host's tables are not asked for any more. Links from tables
+pass the filters, robots.txt and the guard as all others do. Memory: documents in flight.
+"""
+
+from collections.abc import Collection, Iterator
+from enum import IntEnum
+
+from lycosa.engine.archive import Archive
+from lycosa.engine.early import MISLED_MOST, Claim, Early, Taken, is_nofollow
+from lycosa.engine.reading import Following, content, followed, header_hrefs
+from lycosa.engine.shard import Shard
+from lycosa.fetch.retry import parse_retry_after
+from lycosa.frontier.hosts import Host
+from lycosa.frontier.lease import Lease
+from lycosa.frontier.rows import Kind
+from lycosa.records import Request, Response
+from lycosa.web import table, tol
+from lycosa.web.link_header import parse_links
+from lycosa.web.table import Refusal
+
+BUSY = frozenset({429, 503})
+BUSY_WAIT_S = 5.0
+# A document this far on its way, by the host's usual time, is nearly as soon there as its table.
+LATE_SHARE = 0.5
+
+
+class Known(IntEnum):
+    """What is known of a host's tables. Values are stored: never renumber."""
+
+    NOTHING = 0
+    HAS = 1
+    HAS_NONE = 2
+    LIES = 3
+    TRYING = 4  # asked once, no answer yet; after a restart it counts as none
+    HAS_ALL = 5  # documents whose name has no ending have them, too
+
+
+_HAS = frozenset({Known.HAS, Known.HAS_ALL})
+
+
+MISSING = Claim("", None)
+
+
+class Tables:
+    """Asks for tables, reads them, and compares them with their documents."""
+
+    def __init__(self, shard: Shard, archive: Archive, early: Early, following: Following, *, cap_bytes: int) -> None:
+        self._shard, self._archive, self._early, self._following = shard, archive, early, following
+        self._mode, self._cap_bytes = shard.settings.tables, cap_bytes
+        # a limit of pages a host counts what is in flight, and a table would pass for a page
+        self.is_on = self._mode != "off" and shard.settings.pages_per_host is None
+        self._open: dict[int, float] = {}  # id of a document's lease in flight → when it began
+        self._young: dict[int, Lease] = {}  # those whose table was not asked for
+        self._asked: dict[int, Lease] = {}  # id of a table's lease → the lease of its document
+        self._claims: dict[int, Claim] = {}
+
+    def __repr__(self) -> str:
+        return f"<Tables {self._mode} documents={len(self._open)} asked={len(self._asked)}>"
+
+    # asking
+
+    def started(self, document: Lease) -> Lease | None:
+        """A document is about to be asked for; the lease of its table, if that goes at once."""
+        if document.host.slots.limit == 1 or not self._may_have(document) or not self._early.can_take(document):
+            return None
+        self._open[id(document)] = self._shard.now()
+        lease = self._beside(document) if self._mode == "always" else None
+        if lease is None:
+            self._young[id(document)] = document
+        return lease
+
+    def idle(self) -> Iterator[Lease]:
+        """Nothing else can be asked for now: the tables of documents that were asked for a moment ago."""
+        now = self._shard.now()
+        for ticket, document in list(self._young.items()):
+            host = document.host
+            usual_s = host.row.seconds / max(1, host.row.requests)
+            if now - self._open[ticket] > LATE_SHARE * usual_s or not self._may_have(document):
+                del self._young[ticket]
+            elif not (host.has_work or host.delay_s) and (lease := self._beside(document)) is not None:
+                del self._young[ticket]
+                yield lease
+
+    def _may_have(self, document: Lease) -> bool:
+        known = document.host.row.tables
+        return known == Known.HAS_ALL or (known in (Known.HAS, Known.NOTHING) and _has_ending(document.url))
+
+    def _beside(self, document: Lease) -> Lease | None:
+        url = table.beside(document.url, tol.WORD)
+        lease = self._shard.frontier.beside(document, Kind.TABLE, url, self._shard.now()) if url else None
+        if lease is not None:
+            self._asked[id(lease)] = document
+            if document.host.row.tables == Known.NOTHING:
+                self._know(document.host, Known.TRYING)
+        return lease
+
+    # hearing
+
+    def hear(self, host: Host, response: Response) -> None:
+        """The headers of a document: do they tell of a table?"""
+        value = response.headers.get("link", "")
+        told = Known.HAS if _has_ending(response.url) else Known.HAS_ALL
+        is_news = host.row.tables in (Known.NOTHING, Known.HAS) and host.row.tables != told and tol.REL in value
+        if is_news and any(tol.REL in link.rels for link in parse_links(value)):
+            self._know(host, told)
+
+    def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
+        """The answer to a table."""
+        document, shard = self._asked.pop(id(lease)), self._shard
+        self._archive.keep_answer(lease, request, response)
+        found = self._read(document, response)
+        shard.counters.totals.tables["read" if isinstance(found, tol.Tol) else found] += 1
+        if isinstance(found, tol.Tol):
+            if lease.host.row.tables not in _HAS:
+                self._know(lease.host, Known.HAS)
+            self._claim(document, found, response)
+        elif found != Refusal.OTHER_DOCUMENT:
+            self._missed(document)
+        wait_s = 0.0
+        if response.failure is None and response.status in BUSY:
+            asked_for = parse_retry_after(response.headers.get("retry-after", ""), now_unix_s=shard.now_unix())
+            wait_s = max(BUSY_WAIT_S, asked_for or 0.0)
+        shard.release(lease, response, wait_s=wait_s, reason=str(response.status) if wait_s else "")
+
+    def cancelled(self, lease: Lease) -> None:
+        """The request for a table, or for a document, was cancelled."""
+        self._asked.pop(id(lease), None)
+        self.ended(lease)
+
+    def _read(self, document: Lease, response: Response) -> tol.Tol | str:
+        """The table in an answer, or why there is none."""
+        if response.failure is not None or response.truncated is not None:
+            return str(response.failure or response.truncated)
+        if response.status != 200:
+            return str(response.status)
+        found = tol.parse(content(response, table.MAX_BYTES + 1))
+        if isinstance(found, tol.Tol) and not table.is_of(found.of, document.url):
+            return Refusal.OTHER_DOCUMENT
+        return found
+
+    def _claim(self, document: Lease, found: tol.Tol, response: Response) -> None:
+        """Takes in what a table says of a document, if that is still on its way."""
+        if id(document) not in self._open or document.host.row.tables == Known.LIES:
+            return
+        said = (found.robots,) if found.robots else ()
+        urls: Collection[str] = ()
+        if not is_nofollow(said, response, self._following):
+            urls = self._shard.sifter.joined(followed(found, self._following), document.url).values()
+        self._claims[id(document)] = Claim(found.document, frozenset(urls), found.volatile > 0)
+        self._early.take(document, urls, is_sure=False)
+
+    def _missed(self, document: Lease) -> None:
+        """There is no table. A host that was tried has none; on one that has some, the document has to be one."""
+        if document.host.row.tables == Known.TRYING:
+            self._know(document.host, Known.HAS_NONE)
+        elif id(document) in self._open:
+            self._claims[id(document)] = MISSING
+
+    # comparing
+
+    def ended(self, document: Lease, taken: Taken | None = None) -> Taken | None:
+        """The request for a document has ended: what was taken for it, with what its table claimed in time."""
+        if self._open.pop(id(document), None) is None:
+            return taken
+        self._young.pop(id(document), None)
+        claim = self._claims.pop(id(document), None)
+        if claim is None:
+            return taken
+        return taken._replace(claim=claim) if taken else Taken(set(), [], claim)
+
+    def compare(self, document: Lease, claim: Claim, urls: Collection[str], response: Response) -> None:
+        """The document is there: are its links those that its table has?"""
+        host = document.host
+        if claim.urls is None:  # one request in vain is enough
+            self._know(host, Known.HAS_NONE)
+            return
+        wrong = claim.urls.symmetric_difference(urls)
+        if not wrong or response.truncated is not None or wrong <= set(header_hrefs(response)):
+            return
+        if claim.document and claim.document != table.digest_of(content(response, self._cap_bytes)):
+            host.row.misled += 1  # it may have changed since the table was made
+            if host.row.misled < MISLED_MOST:
+                return
+        if host.row.tables != Known.LIES:
+            self._know(host, Known.LIES)
+            self._shard.events.write("tables-not-trusted", host=host.origin, url=document.url, links=len(wrong))
+
+    def _know(self, host: Host, known: Known) -> None:
+        if host.row.tables not in (known, Known.LIES):
+            host.row.tables = known
+            self._shard.frontier.shelf.touch(host)
+
+
+def _has_ending(url: str) -> bool:
+    """Is it likely a document? What has no ending is often moved elsewhere, and its table then is asked for in vain."""
+    name = url.partition("?")[0].rpartition("/")[2]
+    return not name or "." in name

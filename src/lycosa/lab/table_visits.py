@@ -1,0 +1,96 @@
+"""Keeping pages of the simulated web fresh by looking at each once a day: whole, with conditions, or by its table.
+
+Every byte is that of the web's own HTTP, heads included. A visitor has what it stored and nothing else: whether a page
+has a table it sees by the marks in what it stored. Used by the experiment `tvi`.
+"""
+
+import gzip
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from lycosa.simweb.protocol import Asked, Wire, wire
+from lycosa.simweb.web import Answer
+from lycosa.web import table, tvi, volatile
+from lycosa.web.table import Refusal
+
+REQUEST_BYTES = 200  # of a request, about: its line, host, agent, accepted types and codings
+
+
+class Stored(NamedTuple):
+    """What a visitor keeps of a page: its document, and the validators of the document and of its table."""
+
+    body: bytes | None = None
+    etag: str = ""
+    modified: str = ""
+    table_etag: str = ""
+
+
+Answers = Callable[[int, str, float], Answer]
+
+
+class Line:
+    """The way to the web: asks, and counts what that takes."""
+
+    def __init__(self, answer: Answers) -> None:
+        self._answer = answer
+        self.requests = self.bytes = 0
+
+    def get(self, host: int, path: str, time_s: float, *, etag: str = "", modified: str = "") -> Wire:
+        asked = Asked(accept_encoding="gzip", if_none_match=etag, if_modified_since=modified)
+        message = wire(self._answer(host, path, time_s), asked, time_s=time_s, gzip=True)
+        self.requests += 1
+        self.bytes += REQUEST_BYTES + len(etag) + len(modified) + message.size_bytes
+        return message
+
+
+class Visitor(Protocol):
+    """One way of looking again. Gives what it has after the visit; a body of None: the page is gone."""
+
+    def __call__(self, line: Line, host: int, path: str, time_s: float, stored: Stored) -> Stored: ...
+
+
+def whole(line: Line, host: int, path: str, time_s: float, stored: Stored) -> Stored:
+    """The document, every time."""
+    return _kept(line.get(host, path, time_s), stored)
+
+
+def conditional(line: Line, host: int, path: str, time_s: float, stored: Stored) -> Stored:
+    """The document, if its validators say that it changed."""
+    if stored.body is None:
+        return whole(line, host, path, time_s, stored)
+    return _kept(line.get(host, path, time_s, etag=stored.etag, modified=stored.modified), stored)
+
+
+def by_table(line: Line, host: int, path: str, time_s: float, stored: Stored) -> Stored:
+    """The table, where the stored document has volatile parts; the document where the table shows that it must be."""
+    where = table.beside(path, tvi.WORD)
+    if stored.body is None or where is None or not volatile.marked(stored.body, is_xml=False):
+        return conditional(line, host, path, time_s, stored)
+    answer = line.get(host, where, time_s, etag=stored.table_etag)
+    if answer.status == 304:
+        return stored
+    found = tvi.parse(_body(answer)) if answer.status == 200 else Refusal.NOT_A_TABLE
+    patched = tvi.patch(stored.body, found, is_xml=False) if isinstance(found, tvi.Tvi) else found
+    if isinstance(patched, bytes):
+        # the document's own validators are of a version that was never fetched, and would only be asked for in vain
+        return Stored(patched, "", "", _field(answer, "ETag"))
+    return conditional(line, host, path, time_s, stored)._replace(table_etag="")
+
+
+def _kept(answer: Wire, stored: Stored) -> Stored:
+    if answer.status == 304:
+        return stored
+    if answer.status != 200:
+        return Stored()
+    return Stored(_body(answer), _field(answer, "ETag"), _field(answer, "Last-Modified"))
+
+
+def _body(answer: Wire) -> bytes:
+    return gzip.decompress(answer.body) if _field(answer, "Content-Encoding") == "gzip" else answer.body
+
+
+def _field(answer: Wire, name: str) -> str:
+    for line in answer.head.decode("latin-1").split("\r\n"):
+        if line.startswith(f"{name}: "):
+            return line[len(name) + 2 :]
+    return ""

@@ -1,0 +1,130 @@
+"""`lycosa augment`: tables beside the files of a site, written only where something changed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lycosa.augment.document import Wanted
+from lycosa.augment.site import CHUNK_FILES, NAME_TAKEN, augment
+from lycosa.web import tol, tvi
+from lycosa.web.page import analyse
+
+PAGE = '<a href="a.html">A</a> <span data-vol="n">{}</span> <i class="v">{}</i>'
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "index.html").write_text(PAGE.format(1, 1))
+    (tmp_path / "sub" / "plain.htm").write_text("<link rel=next href=2.htm><meta name=robots content=nofollow>")
+    (tmp_path / "sub" / "feed.xml").write_text("<rss><channel><item><link>http://x/</link></item></channel></rss>")
+    (tmp_path / "style.css").write_text("p {}")
+    return tmp_path
+
+
+def snapshot(root: Path) -> dict[Path, tuple[int, bytes]]:
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in root.rglob("*") if path.is_file()}
+
+
+def links_in(path: Path) -> tol.Tol:
+    found = tol.parse(path.read_bytes())
+    assert isinstance(found, tol.Tol)
+    return found
+
+
+def test_tables_have_the_links_that_the_analyser_finds(site: Path) -> None:
+    done = augment(site, Wanted())
+    assert (done.documents, done.written) == (3, 3)
+    for name, kind in (("index.html", "text/html"), ("sub/plain.htm", "text/html"), ("sub/feed.xml", "text/xml")):
+        path = site / name
+        page = analyse(path.read_bytes(), url="http://site.example/", content_type=kind)
+        assert links_in(path.with_suffix(".tol")).links == page.links
+    assert links_in(site / "sub" / "plain.tol").robots == "nofollow"
+    assert not (site / "style.tol").exists()
+
+
+def test_second_run_touches_nothing(site: Path) -> None:
+    for wanted in (Wanted(), Wanted("https://x.example", ".v")):
+        augment(site, wanted)
+        before = snapshot(site)
+        done = augment(site, wanted)
+        assert (done.written, done.unchanged, done.removed) == (0, 3, 0)
+        assert snapshot(site) == before
+
+
+def test_only_tables_of_changed_documents_are_written(site: Path) -> None:
+    augment(site, Wanted())
+    before = snapshot(site)
+    (site / "index.html").write_text(PAGE.format(2, 1))
+    assert augment(site, Wanted()).written == 1
+    changed = {path.name for path, state in snapshot(site).items() if before.get(path) != state}
+    assert changed == {"index.html", "index.tol", "index.tvi"}
+    found = tvi.parse((site / "index.tvi").read_bytes())
+    assert isinstance(found, tvi.Tvi)
+    assert found.parts == (("n", b"2"),)
+
+
+def test_selector_replaces_marks_and_its_loss_is_noticed(site: Path) -> None:
+    augment(site, Wanted(selector=".v"))
+    found = tvi.parse((site / "index.tvi").read_bytes())
+    assert isinstance(found, tvi.Tvi)
+    assert [name for name, _ in found.parts] == ["i:1"]
+    (site / "index.html").write_text("nothing volatile")
+    assert augment(site, Wanted(selector=".v")).removed == 1
+    assert not (site / "index.tvi").exists()
+
+
+def test_check_names_what_is_stale_and_writes_nothing(site: Path) -> None:
+    augment(site, Wanted())
+    (site / "index.html").write_text(PAGE.format(2, 1))
+    (site / "sub" / "feed.tol").unlink()
+    (site / "sub" / "plain.htm").unlink()
+    before = snapshot(site)
+    done = augment(site, Wanted(), check=True)
+    assert sorted(done.stale) == [
+        "index.tol: stale",
+        "index.tvi: stale",
+        "sub/feed.tol: missing",
+        "sub/plain.tol: its document is gone",
+    ]
+    assert snapshot(site) == before
+
+
+def test_table_of_a_document_that_is_gone_is_removed_and_no_other_file(site: Path) -> None:
+    (site / "notes.tol").write_text("not a table")
+    augment(site, Wanted())
+    (site / "index.html").unlink()
+    assert augment(site, Wanted()).removed == 2
+    assert (site / "notes.tol").exists()
+    assert not (site / "index.tol").exists()
+
+
+def test_documents_of_one_name_share_no_table(site: Path) -> None:
+    (site / "index.xml").write_text("<r/>")
+    done = augment(site, Wanted())
+    assert done.refused == {NAME_TAKEN: 1}
+    assert links_in(site / "index.tol").of == "index.html"
+
+
+def test_many_documents_are_done_by_several_processes(tmp_path: Path) -> None:
+    for number in range(5 * CHUNK_FILES):
+        (tmp_path / f"{number}.html").write_text(f"<a href={number + 1}.html>next</a>")
+    assert augment(tmp_path, Wanted()).written == 5 * CHUNK_FILES
+    assert links_in(tmp_path / "77.tol").links.hrefs == ("78.html",)
+
+
+@pytest.mark.slow
+def test_command_says_what_it_did_and_how_the_check_went(site: Path) -> None:
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "lycosa", "augment", str(site), *words]
+        return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+
+    assert command("--check").returncode == 1
+    assert json.loads(command("--json").stdout)["written"] == 3
+    assert command("--check").returncode == 0
+    assert "up to date" in command().stdout
+    wrong = command("--volatile", "p[[")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)

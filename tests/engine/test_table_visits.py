@@ -1,0 +1,155 @@
+"""Looking again by table: only the table is fetched, and what is stored is what the host would have sent."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lycosa.change.kinds import Kind
+from lycosa.engine.orders import Recrawl
+from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.tables import Known
+from lycosa.engine.versions import document_at
+from lycosa.engine.visit_rows import ChangeRow, history
+from lycosa.frontier.rows import unpack_host
+from lycosa.records import Family
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.web import Answer
+from lycosa.store import Collection
+from lycosa.web.url import from_key, url_key
+from tests.engine.consistency import problems
+from tests.engine.memory_crawl import Result, front
+from tests.engine.recrawl_world import DAY_S, run
+
+ALL = Recrawl(everything=True)
+DAYS = 4
+
+
+def web_with(tables: float) -> SimWeb:
+    return SimWeb(SimSettings(seed=5, hosts=1, pages=90, tables=tables))
+
+
+def looked_again(web: SimWeb, into: Path, **options: Any) -> Result:
+    run(web, into, front(web))
+    return run(web, into, days=DAYS, recrawl=ALL, **options)
+
+
+def tables_asked(result: Result) -> list[str]:
+    return [f"{entry.host}{entry.path}" for entry in result.entries if entry.path.endswith(".tvi")]
+
+
+def stored(into: Path) -> dict[str, tuple[PageRow, bytes, list[ChangeRow]]]:
+    """Of every page: its row, the document that a reader of the archive gets, and its history."""
+    found = {}
+    with Collection.open(into) as collection:
+        for key, packed in collection.state.walk(Family.PAGE):
+            row = unpack_page(packed)
+            document = document_at(collection, row.place) if row.is_page and row.status == 200 else None
+            if document is not None:
+                found[from_key(key)] = row, document[1], [change for _, change in history(collection.state, key)]
+    return found
+
+
+def hosts(into: Path) -> list[int]:
+    with Collection.open(into) as collection:
+        return [unpack_host(row).volatile for _, row in collection.state.walk(Family.HOST)]
+
+
+def test_pages_with_volatile_parts_are_brought_up_to_date_by_their_tables(tmp_path: Path) -> None:
+    web = web_with(1.0)
+    result = looked_again(web, tmp_path / "c")
+    patched = 0
+    for url, (row, document, changes) in stored(tmp_path / "c").items():
+        if not row.volatile:
+            continue
+        host, path = web.address_of(url)
+        truth = web.answer(host, path, DAYS * DAY_S)
+        assert document == truth.body, url
+        asked = [entry.path for entry in result.entries if f"http://{entry.host}:8800{entry.path}" == url]
+        if changes and changes[-1].kind is Kind.VOLATILE:
+            assert asked == []
+            assert changes[0].kind is Kind.NEW
+            assert changes[-1].place == row.place
+            patched += 1
+    assert patched > 3
+    assert result.stats.tables["patched"] >= patched
+    assert set(hosts(tmp_path / "c")) == {Known.HAS}
+    assert problems(tmp_path / "c") == []
+    assert audit(web.settings, result.entries, Rules(delay_s=0.05)).is_clean
+
+
+def test_frame_that_changed_as_well_is_fetched_whole(tmp_path: Path) -> None:
+    web = web_with(1.0)
+    run(web, tmp_path / "c", front(web))
+    result = run(web, tmp_path / "c", days=60, recrawl=ALL)
+    assert result.stats.tables["more than the volatile parts has changed"] > 0
+    for url, (row, document, _) in stored(tmp_path / "c").items():
+        host, path = web.address_of(url)
+        truth = web.answer(host, path, 60 * DAY_S)
+        if row.volatile and truth.status == 200:
+            assert document == truth.body, url
+
+
+@pytest.mark.slow
+def test_history_keeps_every_version_over_several_visits(tmp_path: Path) -> None:
+    web = web_with(1.0)
+    run(web, tmp_path / "c", front(web))
+    for days in (4, 8, 12):
+        run(web, tmp_path / "c", days=days, recrawl=ALL)
+    several = 0
+    with Collection.open(tmp_path / "c") as collection:
+        for url in stored_urls(collection):
+            kinds = [change.kind for _, change in history(collection.state, url_key(url))]
+            assert kinds.count(Kind.NEW) <= 1
+            several += kinds.count(Kind.VOLATILE) > 1
+            for time_s, change in history(collection.state, url_key(url)):
+                document = document_at(collection, change.place) if change.kind is Kind.VOLATILE else None
+                if document is not None:
+                    host, path = web.address_of(url)
+                    day = round((time_s - 1_800_000_000.0) / DAY_S)
+                    assert document[1] == web.answer(host, path, day * DAY_S).body
+    assert several > 0
+
+
+def stored_urls(collection: Collection) -> list[str]:
+    return [from_key(key) for key, packed in collection.state.walk(Family.PAGE) if unpack_page(packed).volatile]
+
+
+def test_host_without_tables_is_asked_for_one_at_most(tmp_path: Path) -> None:
+    result = looked_again(web_with(0.0), tmp_path / "c")
+    asked = tables_asked(result)
+    assert len(asked) == 1
+    assert tables_asked(run(web_with(0.0), tmp_path / "c", days=2 * DAYS, recrawl=ALL)) == []
+
+
+def test_tables_off_asks_for_documents_only(tmp_path: Path) -> None:
+    assert tables_asked(looked_again(web_with(1.0), tmp_path / "c", tables="off")) == []
+
+
+@pytest.mark.parametrize(
+    ("lie", "known"),
+    [
+        (lambda body: body.replace(b"Read ", b"Seen "), Known.LIES),
+        (lambda body: body.replace(b"# tvi 1", b"# tvi 7"), Known.HAS_NONE),
+        (lambda body: b"\xff" + body, Known.HAS_NONE),
+        (lambda body: body[:-9], Known.HAS_NONE),
+    ],
+)
+def test_table_that_is_wrong_changes_nothing(tmp_path: Path, lie: Any, known: Known) -> None:
+    web = web_with(1.0)
+
+    def answer(original: Any, host: int, target: str, *rest: float) -> Answer:
+        found = original(host, target, *rest)
+        if not target.endswith(".tvi") or found.status != 200:
+            return found  # type: ignore[no-any-return]
+        return Answer(200, lie(found.body), "text/plain")
+
+    looked_again(web, tmp_path / "c", answer=answer)
+    assert known in hosts(tmp_path / "c")
+    for url, (row, document, _) in stored(tmp_path / "c").items():
+        host, path = web.address_of(url)
+        if row.volatile and not row.original:
+            assert b"Seen " not in document
+            frame = web.answer(host, path, 0).body
+            assert document in (frame, web.answer(host, path, DAYS * DAY_S).body)

@@ -1,0 +1,207 @@
+"""Tables: what is written is read back, whatever else comes is refused with a reason, and a patch is exact."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lycosa.web import table, tol, tvi, volatile
+from lycosa.web.links import LinkKind, Links
+from lycosa.web.table import Refusal, beside, is_of
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+kinds = st.sampled_from([kind for kind in LinkKind if kind is not LinkKind.REDIRECT])
+
+
+@st.composite
+def tols(draw: st.DrawFn) -> tol.Tol:
+    rows = draw(st.lists(st.tuples(texts, kinds, texts, texts), max_size=6))
+    hrefs, elements, anchors, rels = zip(*rows, strict=True) if rows else ((), (), (), ())
+    headers = [draw(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)) for _ in range(3)]
+    links = Links(tuple(hrefs), bytes(elements), tuple(anchors), tuple(rels))
+    return tol.Tol(links, *headers, volatile=draw(st.integers(0, 9)))
+
+
+@given(tols())
+def test_tol_written_is_read_back_equal(made: tol.Tol) -> None:
+    body = tol.write(made)
+    assert isinstance(body, bytes)
+    assert tol.parse(body) == made
+    assert tol.parse(body.replace(b"\n", b"\r\n")) == made  # a server or an editor may do that
+
+
+@given(st.lists(st.tuples(st.from_regex(r"\A[A-Za-z0-9_.-]{1,8}\Z"), st.binary(max_size=30)), unique_by=lambda p: p[0]))
+def test_tvi_written_is_read_back_equal(parts: list[tuple[str, bytes]]) -> None:
+    made = tvi.Tvi(tuple(parts), "sha-256=1", "sha-256=2", "page.html", ".x")
+    body = tvi.write(made)
+    assert isinstance(body, bytes)
+    assert tvi.parse(body) == made
+
+
+@given(
+    st.binary(max_size=60), st.sampled_from([b"", b"# tol 1\n", b"# tvi 1\n# document: a\n# frame: b\n", b"# tol 2\n"])
+)
+def test_any_bytes_give_a_table_or_a_refusal(body: bytes, start: bytes) -> None:
+    assert isinstance(tol.parse(start + body), tol.Tol | Refusal)
+    assert isinstance(tvi.parse(start + body), tvi.Tvi | Refusal)
+
+
+@given(st.binary(max_size=200))
+def test_a_damaged_table_never_raises(noise: bytes) -> None:
+    whole = tol.write(tol.Tol(Links(("/a", "/b"), bytes((1, 6)), ("A", ""), ("", "next"))))
+    assert isinstance(whole, bytes)
+    for at in range(0, len(whole), 7):
+        assert isinstance(tol.parse(whole[:at] + noise + whole[at:]), tol.Tol | Refusal)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", Refusal.NOT_A_TABLE),
+        (b"<!DOCTYPE html><title>Not found</title>", Refusal.NOT_A_TABLE),
+        (b"# tvi 1\n", Refusal.NOT_A_TABLE),
+        (b"# tol 2\n", Refusal.VERSION),
+        (b"# tol one\n", Refusal.NOT_A_TABLE),
+        (b"# tol 1\ninternal\t/caf\xe9\n", Refusal.ENCODING),
+        (b"# tol 1\ninternal\t/a\ninternal\t/b", Refusal.BROKEN),  # cut on its way
+        (b"# tol 1\nelsewhere\t/a\n", Refusal.BROKEN),
+        (b"# tol 1\ninternal\t/a\t\t\tscript\n", Refusal.BROKEN),
+        (b"# tol 1\ninternal\t/a\\x\n", Refusal.BROKEN),
+        (b"# tol 1\n# of: a\n# of: b\n", Refusal.BROKEN),
+        (b"# tol 1\n" + b"internal\t/a\n" * (table.MAX_ROWS + 1), Refusal.TOO_LARGE),
+        (b"# tol 1\ninternal\t/" + b"a" * table.MAX_LINE_BYTES + b"\n", Refusal.TOO_LARGE),
+        (b"# tol 1\n" + b"\n" * table.MAX_BYTES, Refusal.TOO_LARGE),
+    ],
+)
+def test_tol_that_is_none_is_refused_with_its_reason(body: bytes, reason: Refusal) -> None:
+    assert tol.parse(body) is reason
+
+
+def test_tol_says_what_is_internal() -> None:
+    hrefs = ("/a", "b.html", "https://here.example/c", "//HERE.example:443/d", "https://other.example/", "mailto:x@y")
+    links = Links(hrefs, bytes((1,)) * 6, ("",) * 6, ("",) * 6)
+    body = tol.write(tol.Tol(links, site="https://here.example"))
+    assert isinstance(body, bytes)
+    places = [line.split("\t")[0] for line in body.decode().splitlines() if "\t" in line]
+    assert places == ["internal"] * 3 + ["external"] * 3  # without its scheme nobody knows what port 443 means
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("http://h/a/page.html", "http://h/a/page.tol"),
+        ("http://h/a/page.html?x=1.5", "http://h/a/page.tol?x=1.5"),
+        ("http://h/", "http://h/index.tol"),
+        ("http://h/a/", "http://h/a/index.tol"),
+        ("/v1.2", "/v1.2.tol"),
+        ("/a.b/page", "/a.b/page.tol"),
+        ("/.html", "/.html.tol"),
+        ("/page.tol", None),
+    ],
+)
+def test_table_stands_beside_its_document(url: str, name: str | None) -> None:
+    assert beside(url, "tol") == name
+
+
+def test_table_of_another_document_is_told() -> None:
+    assert is_of("page.html", "http://h/a/page.html?x=1")
+    assert not is_of("page.html", "http://h/a/page.xml")
+    assert is_of("index.html", "http://h/a/")
+    assert is_of("", "http://h/a/anything")
+
+
+# volatile parts
+
+HTML = (
+    b"<title><span data-vol=9></title><!-- <span data-vol=8>x</span> -->"
+    b'<p a=">"><SPAN class=x DATA-VOL="1">old</SPAN></p>'
+)
+XML = b"<r><!-- <Vol1>x</Vol1> --><Vol1>a</Vol1><![CDATA[<Vol2>]]><Vol2><Vol2>b</Vol2></Vol2><Vol3/></r>"
+
+
+def contents(body: bytes, parts: list[volatile.Part]) -> list[tuple[str, bytes]]:
+    return [(part.id, body[part.start : part.end]) for part in parts]
+
+
+def test_marked_parts_are_found_where_they_are_markup() -> None:
+    assert contents(HTML, volatile.marked(HTML, is_xml=False)) == [("1", b"old")]
+    assert contents(XML, volatile.marked(XML, is_xml=True)) == [("Vol1", b"a"), ("Vol2", b"<Vol2>b</Vol2>")]
+
+
+def test_parts_inside_parts_and_repeated_ids_stay_in_the_frame() -> None:
+    body = (
+        b"<span data-vol=1>a<span>b</span><span data-vol=2>c</span></span><span data-vol=1>d</span><span data-vol=3>e"
+    )
+    assert contents(body, volatile.marked(body, is_xml=False)) == [
+        ("1", b"a<span>b</span><span data-vol=2>c</span>"),
+    ]
+
+
+def test_selected_parts_are_numbered_by_their_tags() -> None:
+    body = b"<!-- <td> --><table><tr><td>1<td class=n>2</td><td>3</td></table><div class=n><b>x</b></div>"
+    found = volatile.selected(body, ".n")
+    assert found is not None
+    assert contents(body, found) == [("td:2", b"2"), ("div:1", b"<b>x</b>")]
+
+
+def test_selected_parts_that_the_parser_has_made_are_not_told() -> None:
+    assert volatile.selected(b"<p><b class=n>x<p>y", ".n") is None  # the second <b> is in no source
+    with pytest.raises(ValueError, match="selector"):
+        volatile.selected(b"<p>", "p[[")
+
+
+@pytest.mark.parametrize(
+    "piece", [b"<a ", b"<!--", b"<span data-vol=1>", b'<a b="', b"<title>", b"</span", b"<![CDATA["]
+)
+def test_looking_for_parts_takes_linear_time(piece: bytes) -> None:
+    body = b"<span data-vol=0>" + piece * (1_000_000 // len(piece))
+    volatile.marked(body, is_xml=False)  # a square would not end
+    volatile.marked(b"<Vol1>" + body, is_xml=True)
+
+
+fragments = st.lists(
+    st.sampled_from(
+        ["<p>", "</p>", "<b>x</b>", "<!-- <span data-vol=1> -->", "<script>'<span data-vol=2>'</script>", "ü & text"]
+    ),
+    max_size=5,
+).map("".join)
+inner = st.text(st.characters(exclude_characters="<", exclude_categories=["Cs"]), max_size=15)
+
+
+@given(st.lists(st.tuples(fragments, inner, inner), min_size=1, max_size=5), st.sampled_from(["utf-8", "latin-1"]))
+def test_patched_document_is_the_new_document(rows: list[tuple[str, str, str]], encoding: str) -> None:
+    def document(which: int) -> bytes:
+        pieces = [f'{row[0]}<span data-vol="n{i}">{row[which]}</span>' for i, row in enumerate(rows)]
+        return "".join(pieces).encode(encoding, "replace")
+
+    old, new = document(1), document(2)
+    made = tvi.of_document(new, is_xml=False)
+    assert made is not None
+    body = tvi.write(made)
+    assert isinstance(body, bytes)
+    sent = tvi.parse(body)
+    assert isinstance(sent, tvi.Tvi)
+    assert tvi.patch(old, sent, is_xml=False) == new
+
+
+def test_patch_by_selector_and_in_xml() -> None:
+    for old, new, is_xml, selector in (
+        (b"<p>a</p><i class=v>1</i>", b"<p>a</p><i class=v>2</i>", False, ".v"),
+        (b"<r><Vol7>1</Vol7></r>", b"<r><Vol7>22</Vol7></r>", True, ""),
+    ):
+        made = tvi.of_document(new, is_xml=is_xml, selector=selector)
+        assert made is not None
+        assert tvi.patch(old, made, is_xml=is_xml) == new
+
+
+def test_changed_frame_is_noticed() -> None:
+    made = tvi.of_document(b"<h1>New</h1><span data-vol=1>2</span>", is_xml=False)
+    assert made is not None
+    assert tvi.patch(b"<h1>Old</h1><span data-vol=1>1</span>", made, is_xml=False) is Refusal.FRAME_CHANGED
+    assert tvi.patch(b"<h1>New</h1>", made, is_xml=False) is Refusal.FRAME_CHANGED
+
+
+def test_table_that_lies_about_its_parts_is_noticed() -> None:
+    made = tvi.of_document(b"<span data-vol=1>2</span>", is_xml=False)
+    assert made is not None
+    lie = tvi.Tvi((("1", b"3"),), made.document, made.frame)
+    assert tvi.patch(b"<span data-vol=1>1</span>", lie, is_xml=False) is Refusal.NOT_WHAT_IT_SAYS
