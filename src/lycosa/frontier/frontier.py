@@ -7,6 +7,7 @@ Memory: hosts with work and the fronts of their queues, all together at most `FR
 Time is an argument: `now` is monotonic, `now_unix` the wall clock.
 """
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count, repeat
@@ -19,7 +20,7 @@ from lycosa.frontier.lease import FrontierStats, Lease, Pace, Watcher
 from lycosa.frontier.policies import BREADTH
 from lycosa.frontier.policy import HeadReader, Policy
 from lycosa.frontier.politeness import Groups, Share
-from lycosa.frontier.queues import Queues, due_key
+from lycosa.frontier.queues import DUE_COUNTER_BITS, Queues, due_key
 from lycosa.frontier.rows import (
     DUE_LANE,
     KEY_END,
@@ -72,7 +73,8 @@ class Frontier:
         self._groups, self._head_reader = Groups(pace.groups), policy.head_reader
         self.batch: Writes | None = None
         self._pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
-        self._due_counter = count()
+        # Not from 0: a process after this one, with a clock that went back, must not write over what still waits.
+        self._due_counter = count(random.getrandbits(DUE_COUNTER_BITS))
         self._drops_left = DROPS_A_CALL
         self.watchers: list[Watcher] = []
         self._put_last: dict[bytes, Host] = {}  # hosts that let others go first, those reviewed lately last
