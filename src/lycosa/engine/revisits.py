@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.change.image import image_value
 from lycosa.change.kinds import SAME, Kind, Presence, Verdict
 from lycosa.change.masks import Masks
-from lycosa.change.verdict import Compared, Version, change_of_state, judge, presence_of
+from lycosa.change.verdict import Compared, Version, change_of_state, judge, judge_file, presence_of
 from lycosa.engine.archive import Archive
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.hints import Hints
@@ -160,7 +159,7 @@ class Revisits:
             return
         page = self._reader.read(response, body)
         presence = presence_of(page, body)
-        verdict = change_of_state(before.presence, presence, _state_words(before.presence, presence, page))
+        verdict = change_of_state(before.presence, presence, page.media.essence)
         compared = Compared(verdict or SAME, before.masks, b"")
         if presence in NO_DOCUMENT:
             if compared.verdict.is_change:
@@ -183,14 +182,7 @@ class Revisits:
 
         if presence is Presence.PAGE:
             return judge(Version(page, body), before.masks, before.digest, stored)
-        kind, where = Kind.TEXT, "other bytes"
-        if presence is Presence.IMAGE:
-            old, new = stored(), image_value(body)
-            was = image_value(old.body) if old else None
-            if new is not None and was is not None and new.digest == was.digest:
-                return Compared(Verdict(Kind.VOLATILE), before.masks, b"")
-            kind, where = Kind.IMAGE, "other pixels"
-        return Compared(Verdict(kind, where, 1), before.masks, b"")
+        return Compared(judge_file(presence, body, stored), before.masks, b"")
 
     def _store(
         self, visit: Visit, page: Page, presence: Presence, compared: Compared, patched: Exchange | None = None
@@ -305,8 +297,3 @@ class Revisits:
             return
         state = UrlState.FAILED if is_gone else UrlState.DONE
         self._books.settled(visit, Found(None, before.presence, before.masks, before.digest), state)
-
-
-def _state_words(old: Presence, new: Presence, page: Page) -> str:
-    what = page.media.essence if new in (Presence.FILE, Presence.IMAGE) else str(new)
-    return f"{old} → {what}"
