@@ -1,16 +1,19 @@
 """Verdicts: what counts as a change of content, what is learned to be volatile, what is a change of state."""
 
+import io
 from html import escape
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from lycosa.change.content import content_of
 from lycosa.change.kinds import Kind, Presence, Verdict, Word
 from lycosa.change.masks import Masks
 from lycosa.change.structure import differs
-from lycosa.change.verdict import Compared, Version, change_of_state, compare, judge, presence_of
+from lycosa.change.verdict import Compared, Version, change_of_state, compare, judge, judge_file, presence_of
 from lycosa.web.page import analyse
 
 PAGE = "<title>T</title><nav><a href=/n>n</a></nav><main><h1>Head</h1><p>{text}</p><img src={image} alt=x>{more}</main>"
@@ -195,3 +198,20 @@ def test_masks_learned_from_any_text_never_hide_a_change_of_words(text: str) -> 
     masks = compare(version(text), version(text + " 1")).masks
     masks = compare(version(text + " 1"), version(text + " 2"), masks).masks
     assert compare(version(text + " 2"), version(text + " zebra"), masks).verdict.is_change
+
+
+def test_image_encoded_anew_shows_the_same_and_another_does_not() -> None:
+    pixels = np.random.default_rng(2).random((64, 64)) < 0.5
+    old = Version(analyse(png(pixels), url="http://h.example/i.png", content_type="image/png"), png(pixels))
+    again, other = png(pixels, compress_level=1), png(~pixels)
+    assert again != old.body
+    assert judge_file(Presence.IMAGE, again, lambda: old).kind is Kind.VOLATILE
+    assert judge_file(Presence.IMAGE, other, lambda: old).kind is Kind.IMAGE
+    assert judge_file(Presence.IMAGE, b"no image", lambda: old).kind is Kind.IMAGE
+    assert judge_file(Presence.FILE, b"other", lambda: None).kind is Kind.TEXT
+
+
+def png(pixels: np.ndarray, **options: int) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(pixels.astype(np.uint8) * 255).save(out, "PNG", **options)
+    return out.getvalue()

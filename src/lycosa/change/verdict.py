@@ -15,6 +15,7 @@ import msgspec
 
 from lycosa.change import structure
 from lycosa.change.content import Content, content_of
+from lycosa.change.image import image_value
 from lycosa.change.kinds import SAME, Kind, Presence, Verdict
 from lycosa.change.masks import Masks, content_digest, masked_content
 from lycosa.web.media import Kind as MediaKind
@@ -60,11 +61,11 @@ def presence_of(page: Page, body: bytes) -> Presence:
     return Presence.PAGE
 
 
-def change_of_state(old: Presence, new: Presence, detail: str = "") -> Verdict | None:
-    """The verdict when a URL is no longer what it was; None when it is."""
+def change_of_state(old: Presence, new: Presence, essence: str = "") -> Verdict | None:
+    """The verdict when a URL is no longer what it was; None when it is. `essence` is its media type now."""
     if old is new:
         return None
-    where = detail or f"{old} → {new}"
+    where = f"{old} → {essence if essence and new in (Presence.FILE, Presence.IMAGE) else new}"
     if new is Presence.MOVED:
         return Verdict(Kind.MOVED, where)
     if new is Presence.PAGE or (new in (Presence.FILE, Presence.IMAGE) and old is Presence.GONE):
@@ -82,6 +83,16 @@ def judge(new: Version, masks: Masks, digest: bytes, stored: Callable[[], Versio
     if old is None:
         return Compared(Verdict(Kind.TEXT, "the version before cannot be read"), masks, content_digest(content, masks))
     return _compare(old, new, old.content(), content, masks)
+
+
+def judge_file(presence: Presence, new: bytes, stored: Callable[[], Version | None]) -> Verdict:
+    """What is different in a document that is not read, its bytes being others: an image may still show the same."""
+    if presence is not Presence.IMAGE:
+        return Verdict(Kind.TEXT, "other bytes", 1)
+    old, shown = stored(), image_value(new)
+    before = image_value(old.body) if old else None
+    is_same = shown is not None and before is not None and shown.digest == before.digest
+    return Verdict(Kind.VOLATILE) if is_same else Verdict(Kind.IMAGE, "other pixels", 1)
 
 
 def compare(old: Version, new: Version, masks: Masks = NO_MASKS) -> Compared:

@@ -12,8 +12,12 @@ from lycosa.engine.pages import unpack_page
 from lycosa.engine.shard import Shard
 from lycosa.engine.visit_rows import VisitRow, due_key, unpack_visit
 from lycosa.frontier.hosts import Host
+from lycosa.frontier.lease import Lease
 from lycosa.frontier.rows import HostRow
 from lycosa.records import Family
+from lycosa.web import sitemap
+from lycosa.web.media import Kind
+from lycosa.web.page import Page
 from lycosa.web.sitemap import SitemapEntry
 from lycosa.web.url import parse, url_key
 
@@ -52,6 +56,11 @@ class Hints:
                 break
         self._shard.frontier.shelf.touch(host)
         return sooner
+
+    def heard_feed(self, lease: Lease, page: Page, body: bytes) -> None:
+        """A page was read; if it is a feed, it says something of others."""
+        if page.media.kind is Kind.FEED:
+            self.heard(lease.host, sitemap.read(body, lease.url).entries)
 
     def _is_waiting(self, visit: VisitRow) -> bool:
         """Is the page to be looked at later, and has it no part that changes all the time?"""

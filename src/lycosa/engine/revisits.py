@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.change.image import image_value
 from lycosa.change.kinds import SAME, Kind, Presence, Verdict
 from lycosa.change.masks import Masks
-from lycosa.change.verdict import Compared, Version, change_of_state, judge, presence_of
+from lycosa.change.verdict import Compared, Version, change_of_state, judge, judge_file, presence_of
 from lycosa.engine.archive import Archive
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.hints import Hints
@@ -32,9 +31,7 @@ from lycosa.frontier.rows import KEY_END, Entry, Reason, UrlState
 from lycosa.frontier.rows import Kind as EntryKind
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Exchange, Original, RevisitProfile
-from lycosa.web import sitemap
 from lycosa.web.digests import document_digest
-from lycosa.web.media import Kind as MediaKind
 from lycosa.web.page import Page
 from lycosa.web.url import parse, url_key
 
@@ -137,7 +134,7 @@ class Revisits:
         page = self._reader.read(response, response.body)
         compared = self._compared(visit, page, response.body, Presence.PAGE)
         made = self._archive.patched(lease, response, request.url)
-        self._store(visit, page, response.body, Presence.PAGE, compared, made)
+        self._store(visit, page, Presence.PAGE, compared, made)
 
     def given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
         """The retry table has nothing more to try: gone at once where the answer says so, else after some visits."""
@@ -167,7 +164,7 @@ class Revisits:
             return
         page = self._reader.read(response, body)
         presence = presence_of(page, body)
-        verdict = change_of_state(before.presence, presence, _state_words(before.presence, presence, page))
+        verdict = change_of_state(before.presence, presence, page.media.essence)
         compared = Compared(verdict or SAME, before.masks, b"")
         if presence in NO_DOCUMENT:
             if compared.verdict.is_change:
@@ -177,7 +174,8 @@ class Revisits:
         if verdict is None:
             compared = self._compared(visit, page, body, presence)
         if compared.verdict.is_change:
-            self._store(visit, page, body, presence, compared)
+            self.hints.heard_feed(visit.lease, page, body)
+            self._store(visit, page, presence, compared)
         else:
             self._keep(visit, page, compared)
 
@@ -189,20 +187,12 @@ class Revisits:
 
         if presence is Presence.PAGE:
             return judge(Version(page, body), before.masks, before.digest, stored)
-        kind, where = Kind.TEXT, "other bytes"
-        if presence is Presence.IMAGE:
-            old, new = stored(), image_value(body)
-            was = image_value(old.body) if old else None
-            if new is not None and was is not None and new.digest == was.digest:
-                return Compared(Verdict(Kind.VOLATILE), before.masks, b"")
-            kind, where = Kind.IMAGE, "other pixels"
-        return Compared(Verdict(kind, where, 1), before.masks, b"")
+        return Compared(judge_file(presence, body, stored), before.masks, b"")
 
     def _store(
         self,
         visit: Visit,
         page: Page,
-        body: bytes,
         presence: Presence,
         compared: Compared,
         patched: Exchange | None = None,
@@ -222,8 +212,6 @@ class Revisits:
         if self._documents.first_with(row.fingerprint) is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         self._reader.follow(links, lease, key, row, page)
-        if page.media.kind is MediaKind.FEED:
-            self.hints.heard(lease.host, sitemap.read(body, lease.url).entries)
         self._books.note(visit, compared.verdict, row, ticket)
         visit.before.patches += not compared.verdict.is_change  # a version all the same
         self._books.recount(visit, row)
@@ -320,8 +308,3 @@ class Revisits:
             return
         state = UrlState.FAILED if is_gone else UrlState.DONE
         self._books.settled(visit, Found(None, before.presence, before.masks, before.digest), state)
-
-
-def _state_words(old: Presence, new: Presence, page: Page) -> str:
-    what = page.media.essence if new in (Presence.FILE, Presence.IMAGE) else str(new)
-    return f"{old} → {what}"

@@ -4,6 +4,7 @@ Every change of a URL is one write to the open batch and one to the host's windo
 memory, disk and counts agree. Knows nothing of clocks, slots and turns: `frontier.frontier` does, and calls this.
 """
 
+import random
 from collections import Counter
 from itertools import count
 
@@ -12,7 +13,7 @@ import msgspec
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease, Watcher
 from lycosa.frontier.policy import Policy
-from lycosa.frontier.queues import due_key
+from lycosa.frontier.queues import DUE_COUNTER_BITS, due_key
 from lycosa.frontier.rows import (
     DUE_LANE,
     KEY_END,
@@ -42,7 +43,8 @@ class Ledger:
         self._rows, self.shelf, self.policy, self._most_room = rows, shelf, policy, room
         self.batch: Writes | None = None
         self._pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
-        self._due_counter = count()
+        # Not from 0: a process after this one, with a clock that went back, must not write over what still waits.
+        self._due_counter = count(random.getrandbits(DUE_COUNTER_BITS))
         self.watchers: list[Watcher] = []
         self.known = self.queued = self.revisiting = 0
         self.failed: Counter[str] = Counter()  # URLs of hosts given up, by the host's reason
