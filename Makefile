@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-profile \
-	bench-simweb bench-trie bench-augment clean
+	bench-search bench-simweb bench-trie bench-augment clean
 
 crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -19,7 +19,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench:                     ## every scenario in turn, to the last even if one falls short; an hour
-	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-simweb bench-trie bench-augment
+	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-search bench-simweb bench-trie bench-augment
 
 bench-site: $(READY)       ## one site as fast as it goes, beside Scrapy and the floor; ARGS=--quick for a small one
 	$(BIN)/python -m benchmarks.site $(ARGS)
@@ -42,6 +42,11 @@ bench-policies: $(READY)   ## what policies cost: the frontier alone, URLs a sec
 
 bench-rank: $(READY)       ## PageRank of 1,000,000 pages with 20,000,000 links, from a collection on disk
 	$(BIN)/python -m benchmarks.rank $(ARGS)
+
+bench-search: $(READY)     ## known-item search on three sets, answers of 100,000 documents, what the index adds to a crawl
+	$(BIN)/python -m benchmarks.search $(ARGS)
+	$(BIN)/python -m benchmarks.search_speed
+	$(BIN)/python -m benchmarks.search_cost
 
 bench-profile: $(READY)    ## where the time of bench-site goes, function by function
 	$(BIN)/python -m benchmarks.site_profile $(ARGS)

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lycosa.engine.crawl import Crawl, CrawledPage
+    from lycosa.engine.library import Collection
 
 __version__ = "0.1.0"
-__all__ = ["Crawl", "CrawledPage", "__version__"]
+__all__ = ["Collection", "Crawl", "CrawledPage", "__version__"]
 
 
 def __getattr__(name: str) -> "Any":
@@ -23,4 +24,8 @@ def __getattr__(name: str) -> "Any":
         from lycosa.engine import crawl
 
         return getattr(crawl, name)
+    if name == "Collection":
+        from lycosa.engine.library import Collection
+
+        return Collection
     raise AttributeError(f"module 'lycosa' has no attribute {name!r}")

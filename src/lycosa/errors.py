@@ -4,7 +4,8 @@
     ├── SettingsError    a setting is wrong: says which, its value, and what is allowed
     ├── MissingExtra     an optional dependency is not installed: says how to install it
     ├── PartError        a part that the settings name cannot be had: names it, chained from the original
-    └── StoreError       a file of ours cannot be read or written
+    ├── StoreError       a file of ours cannot be read or written
+    └── ClusterError     another node, agent or the coordinator cannot be reached, or has refused us
 
 Every message is one sentence a user can act on; the command line prints it and nothing else.
 All of them survive pickling: each takes exactly the message it shows.
@@ -43,3 +44,7 @@ class StoreError(LycosaError):
     """A file of ours failed: unreadable, not ours, or no space left."""
 
     exit_code = 4
+
+
+class ClusterError(LycosaError):
+    """A node, an agent or the coordinator is gone, or does not want to know us."""

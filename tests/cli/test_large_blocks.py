@@ -9,14 +9,14 @@ from tests.cli.command import REPOSITORY
 # Large blocks between small ones that stay, after a larger one that taught glibc to keep them on its heap.
 SCRIPT = """
 import sys
-from lycosa.cli.crawl import _return_large_blocks
+from lycosa.engine.process import return_large_blocks
 
 def resident_mb():
     lines = open("/proc/self/status").read().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
 
 if sys.argv[1] == "steady":
-    _return_large_blocks()
+    return_large_blocks()
 teacher = bytearray(b"x") * (16 << 20)
 del teacher
 before = resident_mb()

@@ -6,7 +6,7 @@ from pathlib import Path
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.views import stats_of
-from lycosa.frontier.rows import KEY_END, Entry, UrlRow, UrlState, unpack_host
+from lycosa.frontier.rows import KEY_END, Entry, Kind, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.store import Collection, Place
 from lycosa.store.warc_parse import WarcRecord
@@ -22,8 +22,12 @@ def problems(path: Path, *, sampled: int = 500) -> list[str]:
         urls = {key: UrlRow.unpack(row) for key, row in state.walk(Family.URL)}
         hosts = {key: unpack_host(row) for key, row in state.walk(Family.HOST)}
         queued: Counter[bytes] = Counter()
+        revisits: Counter[bytes] = Counter()
         for key, row in state.walk(Family.QUEUE):
             host, entry = key[: key.index(KEY_END, BUCKET_BYTES)], Entry.unpack(key, row)
+            if entry.kind is Kind.REVISIT:  # its URL is settled, and stays so while it waits
+                revisits[host] += 1
+                continue
             queued[host + KEY_END + entry.path.encode()] += 1
             if host not in hosts:
                 found.append(f"queue entry of an unknown host: {key!r}")
@@ -39,7 +43,9 @@ def problems(path: Path, *, sampled: int = 500) -> list[str]:
         ]
         by_host = Counter(key[: key.index(KEY_END, BUCKET_BYTES)] for key in queued)
         found += [
-            f"{k!r} counts {h.queued} queued, has {by_host[k]}" for k, h in hosts.items() if h.queued != by_host[k]
+            f"{k!r} counts {h.queued} queued and {h.revisits} revisits, has {by_host[k]} and {revisits[k]}"
+            for k, h in hosts.items()
+            if (h.queued - h.revisits, h.revisits) != (by_host[k], revisits[k])
         ]
         count = stats_of(collection)
         given_up = sum(by_host[k] for k, h in hosts.items() if h.gave_up)

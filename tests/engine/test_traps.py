@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.views import open_to_read
+from lycosa.engine.views import open_to_read, why
+from lycosa.frontier.domains import DomainBudget, domain_key
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.traps import without_session
 from lycosa.simweb.truth import truth
+from lycosa.store import Batch, Collection
 from tests.engine.memory_crawl import crawl, front
 
 TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
@@ -58,3 +60,20 @@ def test_unlinked_folders_and_series_are_found_at_little_cost(tmp_path: Path) ->
     found = sum(row.state is UrlState.DONE for row in guesses)
     assert found >= 0.8 * len(unlinked)
     assert len(asked) <= 1.3 * found
+
+
+def test_domain_that_has_had_its_pages_goes_after_all_others(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(seed=4, hosts=2, pages=200))
+    seeds = [front(web, host) for host in range(2)]
+    crawl(web, tmp_path / "c", *seeds, pages=1)
+    batch = Batch()
+    batch.put(Family.META, domain_key("h0.sim"), DomainBudget(pages=10_000).pack())
+    with Collection.open(tmp_path / "c") as collection:
+        collection.commit(batch)
+    result = crawl(web, tmp_path / "c", *seeds)
+    order = [entry.host for entry in result.entries if not entry.path.endswith((".txt", ".xml"))]
+    assert order[:60].count("h0.sim") <= 3  # h1 has more to give all the time
+    assert order.count("h0.sim") > 50
+    assert "domain-put-last" in (tmp_path / "c" / "log.jsonl").read_text()
+    with open_to_read(tmp_path / "c") as collection:
+        assert any("has had its" in line for line in why(collection, seeds[0]))

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lycosa.frontier.frontier import Frontier
+from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.policies import policy_of
 from lycosa.frontier.policy import Policy
-from lycosa.frontier.rows import Kind, UrlRow, UrlState
+from lycosa.frontier.rows import Entry, Kind, Reason, UrlRow, UrlState
 from lycosa.frontier.shelf import Start
 from lycosa.records import Family, Mapped
 from lycosa.web.robots import Robots
@@ -67,6 +68,7 @@ class World:
         self.uncommitted_done: list[str] = []
         self.leases: list[Lease] = []
         self.ended: dict[str, list[float]] = {}
+        self.last: set[str] = set()  # hosts that let others go first
         self.begin(is_restart=False)
 
     def begin(self, *, is_restart: bool) -> None:
@@ -74,10 +76,22 @@ class World:
         policy = policy_of(self.policy) if isinstance(self.policy, str) else self.policy
         self.frontier = Frontier(self.disk, self.pace, start, locate=self.locate, policy=policy, room=self.room)
         self.frontier.batch = self.disk
+        self.frontier.watchers.append(self)
         self.frontier.queued = sum(
             UrlRow.unpack(row).state is UrlState.QUEUED for row in self.disk.rows[Family.URL].values()
         )
         self.frontier.load(self.now)
+
+    # the frontier's watcher
+
+    def queued(self, host: Host, entry: Entry) -> None: ...
+
+    def judge(self, host: Host, entry: Entry, now_unix: float) -> None: ...
+
+    def dropped(self, host: Host, entry: Entry, reason: Reason) -> None: ...
+
+    def puts_last(self, host: Host) -> bool:
+        return host.host in self.last
 
     def locate(self, host: object) -> Mapped:
         return Mapped(host.host, f"addr-{host.host[-1]}", float("inf"))  # type: ignore[attr-defined]

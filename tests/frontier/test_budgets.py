@@ -19,7 +19,7 @@ from lycosa.frontier.budgets import (
     Sight,
     sight,
 )
-from lycosa.frontier.domains import BASE, MOST_SOURCES, PER_DOMAIN, STEP, DomainBudget
+from lycosa.frontier.domains import BASE, MOST_SOURCES, PER_DOMAIN, DomainBudget, unpack_domain
 from lycosa.frontier.mining import Mine
 from lycosa.frontier.parameters import ParameterRow, Parameters
 from lycosa.simweb import SimSettings, SimWeb
@@ -189,31 +189,21 @@ def test_parameter_is_not_idle_by_one_path_alone() -> None:
 
 def test_domain_earns_pages_by_links_from_other_domains() -> None:
     domain = DomainBudget(pages=BASE)
-    assert domain.ask(0.0).do is Do.GO
-    assert domain.ask(0.0).do is Do.WAIT
+    assert domain.is_spent
     domain.linked_from("example.org")
     domain.linked_from("example.org")
     assert domain.budget == BASE + PER_DOMAIN
-    assert domain.ask(0.0).do is Do.GO
-
-
-def test_domain_over_its_budget_waits_twice_as_long_every_step() -> None:
-    waits = []
-    for over in (0, STEP, 2 * STEP, 10**9):
-        domain = DomainBudget(pages=BASE + over)
-        domain.ask(0.0)
-        waits.append(domain.ask(0.0).wait_s)
-    assert waits == [10.0, 20.0, 40.0, 86_400.0]
+    assert not domain.is_spent
 
 
 def test_domain_that_everybody_links_to_has_no_limit_and_a_small_row() -> None:
     domain = DomainBudget(pages=10**9)
     for n in range(2 * MOST_SOURCES):
         domain.linked_from(f"d{n}.example")
-    assert domain.ask(0.0).do is Do.GO
-    packed = msgspec.msgpack.encode(domain)
+    assert not domain.is_spent
+    packed = domain.pack()
     assert len(packed) < 2_000
-    assert msgspec.msgpack.decode(packed, type=DomainBudget) == domain
+    assert unpack_domain(packed) == domain
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ STEPS = st.one_of(
     st.tuples(st.just("commit"), st.none()),
     st.tuples(st.just("pass"), st.sampled_from([0.1, 0.6, 1.0, 3.0, 10.0])),
     st.tuples(st.just("crash"), st.none()),
+    st.tuples(st.just("last"), st.sets(st.sampled_from([f"h{i}.example" for i in range(4)]))),
     st.tuples(st.just("vouch"), st.dictionaries(st.sampled_from(URLS), st.floats(-30, 30), max_size=8)),
 )
 POLICIES = ["breadth", "top-window", "leaf-window", "pvalue", "pvalue+leaf-window", "pvalue+top-window"]
@@ -52,6 +53,8 @@ def test_no_url_is_lost_or_done_twice_or_asked_too_early(
             world.end(*argument)
         elif name == "pass":
             world.now += argument
+        elif name == "last":
+            world.last = argument
         elif name == "vouch":
             world.frontier.vouch({url.href: more for url, more in argument.items()}, world.now)
         else:
@@ -163,3 +166,55 @@ def test_host_of_a_known_seed_goes_on_after_a_restart() -> None:
     lease = frontier.next(world.now, world.now)
     assert lease is not None
     assert lease.url == "http://h0.example/0"
+
+
+def test_host_that_is_put_last_goes_when_nobody_else_is_to_be_asked_soon() -> None:
+    world = World(Pace(delay_s=1.0, robots=False))
+    world.admit([URLS[0], URLS[4], URLS[1], URLS[5]])  # type: ignore[list-item]
+    world.last = {"h0.example"}
+    world.finish_all()
+    assert [url.rpartition("/")[2] for url in world.done] == ["1", "5", "0", "4"]
+
+
+def test_host_that_is_put_last_no_longer_goes_on_after_a_commit() -> None:
+    world = World(Pace(delay_s=1.0, robots=False))
+    world.admit([URLS[0], *URLS[1:24:4]])  # type: ignore[list-item]
+    world.last = {"h0.example"}
+    world.lease()
+    assert [lease.host.host for lease in world.leases] == ["h1.example"]
+    world.lease()
+    assert len(world.leases) == 1
+    world.last = set()
+    world.commit()
+    world.lease()
+    assert [lease.host.host for lease in world.leases] == ["h1.example", "h0.example"]
+
+
+def test_slot_of_an_address_is_not_kept_for_a_host_that_is_put_last() -> None:
+    world = World(Pace(delay_s=0.0, per_ip=1, robots=False))
+    urls = [parse(f"http://{name}.h1.example/") for name in "abc"]
+    world.admit(urls)  # type: ignore[arg-type]
+    for _ in range(3):
+        world.lease()
+    world.last = {"b.h1.example"}
+    world.end(0, "done")
+    world.lease()
+    assert [lease.host.host for lease in world.leases] == ["c.h1.example"]
+    world.finish_all()
+    assert set(world.done) == {url.href for url in urls if url}
+
+
+def test_pages_that_fail_leave_their_place_under_a_limit_to_others() -> None:
+    world = World(Pace(delay_s=0.0, per_host=4, per_ip=4, pages_per_host=2, robots=False))
+    world.admit(URLS[0:24:4])  # type: ignore[arg-type]
+    for _ in range(4):
+        world.lease()
+    assert len(world.leases) == 2
+    world.end(0, "done")  # no page came of it
+    for _ in range(4):
+        world.lease()
+    assert len(world.leases) == 2
+    for lease in world.leases:
+        lease.host.row.pages += 1
+    world.finish_all()
+    assert (len(world.done), world.frontier.dropped) == (3, {"pages-per-host": 3})

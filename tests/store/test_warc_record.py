@@ -65,9 +65,6 @@ def test_exchange_makes_linked_request_response_and_metadata(request_sent: Reque
         assert record.header("WARC-Date") == "2023-11-14T22:13:20.123456Z"
         assert record.header("WARC-Target-URI") == request_sent.url
         assert record.header("WARC-IP-Address") == "192.0.2.7"
-    for record in (request, metadata):
-        assert record.header("WARC-Block-Digest") == base32(record.block)
-    assert response.header("WARC-Block-Digest") is None  # it has that of its payload
     assert metadata.block == b"fetchTimeMs: 120\r\nvia: https://www.example.org/\r\n"
 
 
@@ -218,7 +215,6 @@ def test_written_file_with_odd_responses_passes_warcio_check(
     revisits = ["request", "revisit"] * len(RevisitProfile)
     assert [record.type for record in records] == ["request", "response", "metadata", *revisits]
     assert records[1].http()[1] == odd.body
-    assert all(record.block_digest_agrees() for record in records if record.type != "response")
     assert records[1].payload_digest_agrees()
 
 

@@ -4,7 +4,8 @@ First Ctrl-C: what is in flight may end, then commit and exit. Second: stop at o
 """
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -12,10 +13,12 @@ from lycosa.cli.beginning import INTERRUPTED
 from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
 
 if TYPE_CHECKING:
+    from lycosa.cluster.local import LocalCluster
     from lycosa.engine.crawl import Crawl
     from lycosa.engine.stats import CrawlStats
 
 VIEW_EVERY_S = 0.25
+INDEXING_EVERY_S = 5.0
 NOTHING_FETCHED, LIMIT = 1, 3
 LIMITS = ("pages", "bytes", "time")
 HINTS = {
@@ -24,9 +27,6 @@ HINTS = {
     "no-such-host": "check how the host is spelled",
     "protocol": "what answers there is no web server",
 }
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
-LARGE_BLOCK_BYTES = 512 << 10  # below RocksDB's 1 MB blocks, above the buffers that come and go with every page
-HEAP_SPARE_BYTES = 4 << 20
 
 
 def register(app: typer.Typer) -> None:
@@ -42,9 +42,19 @@ def run(order: CrawlOrder) -> None:
     """Carries out an order and ends with its exit code."""
     import uvloop
 
+    _end(order, *uvloop.run(_crawl(order)))
+
+
+def finish(order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlStats, str]]]") -> None:
+    """Carries out an order by several processes, wherever they are, and ends with its exit code."""
+    import uvloop
+
+    _end(order, *uvloop.run(_crawl_with_others(order, crawl)))
+
+
+def _end(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> None:
     from lycosa.cli.summary import as_json, summary
 
-    stats, ended_by = uvloop.run(_crawl(order))
     if order.json:
         sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
     elif not order.quiet:
@@ -80,46 +90,77 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
 
     from lycosa.cli.progress import view_on
     from lycosa.engine.crawl import Crawl
+    from lycosa.engine.process import calm_collector, return_large_blocks
 
+    if order.settings.workers:
+        return await _crawl_with_workers(order)
     view = view_on(sys.stderr, quiet=order.quiet)
     async with Crawl(into=order.into, settings=order.settings, recrawl=order.recrawl) as crawl:
-        _calm_collector()
-        _return_large_blocks()
+        calm_collector()
+        return_large_blocks()
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, crawl.stop, "interrupted")
-        shower = loop.create_task(_show(crawl, view.show))
+        shower = None if order.quiet else loop.create_task(_show(crawl, view.show))
         try:
             stats = await crawl.finish()
         finally:
-            shower.cancel()
+            if shower is not None:
+                shower.cancel()
             view.close()
     return stats, crawl.engine.stopped_by
 
 
-def _calm_collector() -> None:
-    """What is there now stays: the collector need not look at it again."""
-    import gc
+class Showing(NamedTuple):
+    """How a crawl of several processes is shown, and whom Ctrl-C goes to."""
 
-    gc.freeze()
+    show: "Callable[[CrawlStats], None]"
+    tell: "Callable[[str], None]"
+    on_start: "Callable[[LocalCluster], None]"
 
 
-def _return_large_blocks() -> None:
-    """Large blocks, such as those of memtables, go back to the kernel when they are freed. By itself glibc soon keeps
-    blocks of up to 32 MB on its heap, where small ones settle in the gaps and hold them (docs/decisions/0007)."""
-    import contextlib
-    import ctypes
+async def _crawl_with_others(
+    order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlStats, str]]]"
+) -> tuple["CrawlStats", str]:
+    import asyncio
+    import signal
 
-    with contextlib.suppress(OSError, AttributeError):  # another C library: it has its own ways
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
-        mallopt(M_TRIM_THRESHOLD, HEAP_SPARE_BYTES)
+    from lycosa.cli.progress import view_on
+
+    view = view_on(sys.stderr, quiet=order.quiet)
+
+    def on_start(cluster: "LocalCluster") -> None:
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(signum, cluster.stop, "interrupted")
+
+    try:
+        return await crawl(Showing(view.show, _tell_trouble, on_start))
+    finally:
+        view.close()
+
+
+async def _crawl_with_workers(order: CrawlOrder) -> tuple["CrawlStats", str]:
+    from lycosa.cluster import local
+
+    async def crawl(showing: Showing) -> tuple["CrawlStats", str]:
+        return await local.crawl(order.into, order.settings, **showing._asdict())
+
+    return await _crawl_with_others(order, crawl)
+
+
+def _tell_trouble(words: str) -> None:
+    print(f"lycosa: {words}", file=sys.stderr)
 
 
 async def _show(crawl: "Crawl", show: "object") -> None:
     import asyncio
 
     assert callable(show)
-    while True:
+    while not crawl.is_indexing:
         show(crawl.stats())
         await asyncio.sleep(VIEW_EVERY_S)
+    while crawl.following is not None:
+        await asyncio.sleep(INDEXING_EVERY_S)
+        behind = crawl.following.behind
+        what = f"{behind:,} pages to go" if behind else "names and ranks"
+        print(f"indexing: {what}; Ctrl-C leaves the rest to the next search", file=sys.stderr)

@@ -155,6 +155,12 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         durability: Annotated[
             str | None, typer.Option(metavar="WORD", help="Survives: process (its end) or power (loss) [process].")
         ] = None,
+        index: Annotated[
+            bool | None, typer.Option("--index/--no-index", help="Keep the search index up to date meanwhile [no].")
+        ] = None,
+        workers: Annotated[
+            str | None, typer.Option(metavar="N", help="Processes, each with its share of the hosts [this one alone].")
+        ] = None,
         config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings as TOML; options win.")] = None,
         json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output at the end.")] = False,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,

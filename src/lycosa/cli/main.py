@@ -13,11 +13,11 @@ from typing import Annotated, NoReturn
 import typer
 
 from lycosa import __version__
-from lycosa.cli import augment, changes, collection, crawl, demo, lab, links, recrawl, simweb, tree
+from lycosa.cli import augment, changes, cluster, collection, crawl, demo, lab, links, recrawl, search, simweb, tree
 from lycosa.cli.beginning import INTERRUPTED, interruptible
 from lycosa.errors import LycosaError, StoreError
 
-UNTIDY = ("crawl", "recrawl")  # it has nothing to tidy up until it takes Ctrl-C for itself
+UNTIDY = ("crawl", "recrawl", "cluster")  # it has nothing to tidy up until it takes Ctrl-C for itself
 
 app = typer.Typer(
     name="lycosa",
@@ -34,7 +34,9 @@ collection.register(app)
 tree.register(app)
 augment.register(app)
 links.register(app)
+search.register(app)
 demo.register(app)
+cluster.register(app)
 app.add_typer(simweb.app, name="simweb")
 app.command(name="lab")(lab.lab)
 

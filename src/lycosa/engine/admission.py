@@ -53,7 +53,7 @@ class Admission:
         if not wanted:
             return []
         kept = self._budgets.without_doubles(lease.host, wanted)
-        return self._frontier.admit(kept, depth=depth + 1, now=self._shard.now())
+        return self._frontier.admit(kept, depth=depth + 1, now=self._shard.now(), source=lease.host.host)
 
     def can_take_early(self, lease: Lease) -> bool:
         """May links be taken before their page is whole? Not where the page has a say in what they are worth."""
@@ -86,7 +86,9 @@ class Admission:
             self._gather(ranking, credits, set(fresh))
         kept = self._budgets.without_doubles(lease.host, sifter.sift(fresh))
         found = [credits[url.href] for url in kept]
-        return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now(), credits=found)
+        return self._frontier.admit(
+            kept, depth=lease.depth + 1, now=self._shard.now(), credits=found, source=lease.host.host
+        )
 
     def read_head(self, lease: Lease, response: Response) -> None:
         """The beginning of a page came, to judge it by before the rest is asked for."""

@@ -14,8 +14,11 @@ class Archive:
     def __init__(self, shard: Shard) -> None:
         self._shard, self._committer = shard, shard.committer
 
-    def exchange(self, lease: Lease, request: Request, response: Response) -> Exchange:
-        return exchange(request, response, fetched_s=self._shard.now_unix(), metadata=_metadata(lease))
+    def exchange(self, lease: Lease, request: Request, response: Response, sha1: bytes | None = None) -> Exchange:
+        """The records of a body; `sha1` is its digest, where it is known."""
+        return exchange(
+            request, response, fetched_s=self._shard.now_unix(), metadata=_metadata(lease), payload_sha1=sha1
+        )
 
     def revisit(
         self,

@@ -3,11 +3,12 @@
 Watches the frontier: a URL whose turn has come is asked for, waits, or is dropped with its reason. Waits are for the
 sake of a host's other URLs: where it has nothing else to give they are over at once, and a family is soon settled one
 way or the other. In crawls without bounds (`--scope any`) a registrable domain has a budget too, which links from other
-domains raise. What is slowed or dropped is told in the log, once a family.
+domains raise; beyond it, others go first. What is slowed, dropped or put last is told in the log, once a family or
+domain.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import compress
 
 import msgspec
@@ -15,8 +16,8 @@ import msgspec
 from lycosa.engine.minds import Minds
 from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
-from lycosa.frontier.budgets import Do, Judgement, Sight, Verdict, sight
-from lycosa.frontier.domains import DomainBudget
+from lycosa.frontier.budgets import Do, Judgement, Sight, sight
+from lycosa.frontier.domains import DomainBudget, domain_key, unpack_domain
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.pattern import fold
@@ -33,9 +34,6 @@ TOLD_MOST = 10_000  # families that were told of; then they may be told of again
 
 _IS_IMAGE = bytes(kind == LinkKind.IMG for kind in range(256))
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(DomainBudget).decode
-
 
 class Budgets:
     """The budgets of a shard: by family of URLs and, in a crawl without bounds, by domain."""
@@ -47,6 +45,7 @@ class Budgets:
         self._changed: set[str] = set()
         self._plain: dict[bytes, bytes] = {}  # rows of plain forms in the batch that is not committed yet
         self._told: dict[tuple[str, str, Do], None] = {}
+        self._told_domains: set[str] = set()
         shard.frontier.watchers.append(self)
 
     def __repr__(self) -> str:
@@ -63,19 +62,30 @@ class Budgets:
             return None
         if self._has_double(host, entry.path):
             return Reason.PARAMETER
-        is_alone = entry.is_late and not host.available
         budgets = self._minds.change(host).budgets
-        verdict = _asked(lambda now: budgets.ask(entry.path, now), now_unix, is_alone=is_alone)
-        if verdict.do is Do.GO and self._domains is not None:
-            verdict = _asked(self._domain_named(domain_of(host.host)).ask, now_unix, is_alone=is_alone)
+        verdict = budgets.ask(entry.path, now_unix)
+        if verdict.do is Do.WAIT and entry.is_late and not host.available:  # who waits for nobody waits no longer
+            verdict = budgets.ask(entry.path, now_unix + verdict.wait_s)
         if verdict.do is Do.GO:
             return None
-        if verdict.pattern:
-            self._tell(host, verdict.pattern, verdict.do, verdict.wait_s)
+        self._tell(host, verdict.pattern, verdict.do, verdict.wait_s)
         return Reason.PATTERN if verdict.do is Do.DROP else verdict.wait_s
 
     def dropped(self, host: Host, entry: Entry, reason: Reason) -> None:
         """Nothing to do."""
+
+    def puts_last(self, host: Host) -> bool:
+        """Has the host's domain had its pages?"""
+        if self._domains is None:
+            return False
+        domain = domain_of(host.host)
+        budget = self._domain_named(domain)
+        if budget.is_spent and domain not in self._told_domains:
+            if len(self._told_domains) >= TOLD_MOST:
+                self._told_domains.clear()
+            self._told_domains.add(domain)
+            self._shard.events.write("domain-put-last", domain=domain, pages=budget.pages)
+        return budget.is_spent
 
     def without_doubles(self, host: Host, urls: Sequence[Url]) -> list[Url]:
         """The URLs of a page that are not the same as known ones but for parameters that change nothing."""
@@ -106,8 +116,7 @@ class Budgets:
         assert self._domains is not None
         budget = self._domains.get(name)
         if budget is None:
-            row = self._state.get(Family.META, _key(name))
-            budget = self._domains[name] = _decode(row) if row else DomainBudget()
+            budget = self._domains[name] = unpack_domain(self._state.get(Family.META, domain_key(name)))
         self._domains.move_to_end(name)
         return budget
 
@@ -127,10 +136,12 @@ class Budgets:
         entry, host = lease.entry, lease.host
         assert entry is not None
         mind = self._minds.change(host)
-        pattern = fold(entry.path)
-        own = [url.path for url in new if url.host == host.host]
-        fresh = len(new) - len(own) + sum(mind.budgets.counts(path, pattern) for path in own)
-        seen = _sight(page, entry.depth, fresh)
+        seen = _sight(page, entry.depth)
+        if mind.budgets.is_known_text(seen):
+            pattern = fold(entry.path)
+            own = [url.path for url in new if url.host == host.host]
+            fresh = len(new) - len(own) + sum(mind.budgets.counts(path, pattern) for path in own)
+            seen = msgspec.structs.replace(seen, fresh=fresh)
         judgement = mind.budgets.note(entry.path, seen, self._shard.now_unix())
         mind.parameters.note(entry.path, int.from_bytes(page.text_digest[:8]))
         self._count_domains(host, new)
@@ -152,7 +163,14 @@ class Budgets:
         here = domain_of(host.host)
         self._domain_named(here).fetched()
         self._changed.add(here)
-        for there in {domain_of(url.host) for url in new} - {here}:
+        self.linked(host.host, new)
+
+    def linked(self, source: str, new: Sequence[Url]) -> None:
+        """A page of the host `source` led to new URLs; each domain counts where it belongs."""
+        if self._domains is None:
+            return
+        here, owns = domain_of(source), self._shard.frontier.owns
+        for there in {domain_of(url.host) for url in new if owns(url.host)} - {here}:
             self._domain_named(there).linked_from(here)
             self._changed.add(there)
 
@@ -160,34 +178,23 @@ class Budgets:
         domains = self._domains
         if domains is not None:
             for name in self._changed:
-                batch.put(Family.META, _key(name), _encode(domains[name]))
+                batch.put(Family.META, domain_key(name), domains[name].pack())
             self._changed.clear()
             while len(domains) > DOMAINS_MOST:
                 domains.popitem(last=False)
         self._minds.before_commit(batch)
 
+    def forget(self) -> None:
+        """Hosts have come or gone, between two commits: what is remembered of rows may be wrong."""
+        if self._domains is not None:
+            self._domains.clear()
+        self._minds.forget()
+
     def committed(self) -> None:
         self._plain.clear()
 
 
-def _asked(ask: Callable[[float], Verdict], now: float, *, is_alone: bool) -> Verdict:
-    """What a budget says; whoever waits for nobody but itself waits no longer."""
-    verdict = ask(now)
-    return ask(now + verdict.wait_s) if is_alone and verdict.do is Do.WAIT else verdict
-
-
-def _sight(page: Page, depth: int, fresh: int) -> Sight:
+def _sight(page: Page, depth: int) -> Sight:
     links = page.links
     images = " ".join(compress(links.hrefs, links.kinds.translate(_IS_IMAGE))) if LinkKind.IMG in links.kinds else ""
-    return sight(
-        text=page.text,
-        images=images,
-        structure=page.structure_first,
-        digest=page.digest,
-        depth=depth,
-        fresh=fresh,
-    )
-
-
-def _key(domain: str) -> bytes:
-    return b"domain:" + domain.encode()
+    return sight(text=page.text, images=images, structure=page.structure_first, digest=page.digest, depth=depth)

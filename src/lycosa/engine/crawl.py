@@ -15,6 +15,7 @@ import msgspec
 
 from lycosa import __version__
 from lycosa.engine.engine import Engine
+from lycosa.engine.following import IndexFollowing
 from lycosa.engine.inbox import literal_hosts
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import PageRow
@@ -89,6 +90,8 @@ class Crawl:
         self._engine: Engine | None = None
         self._collection: Collection | None = None
         self._is_read = False
+        self.following = IndexFollowing(self.into) if self.settings.index else None
+        self.is_indexing = False  # the crawl is over, the search index is not
 
     def __repr__(self) -> str:
         return f"<Crawl into {self.into} {self._engine!r}>"
@@ -119,7 +122,14 @@ class Crawl:
 
     async def _run(self) -> CrawlStats:
         try:
-            return await self.engine.run()
+            if self.following is None:
+                return await self.engine.run()
+            self.following.begin()
+            try:
+                return await self.engine.run()
+            finally:
+                self.is_indexing = True
+                await self.following.finish()
         finally:
             self._news.set()
 
@@ -141,7 +151,9 @@ class Crawl:
         return await asyncio.shield(self._task)
 
     def stop(self, reason: str = "stopped") -> None:
-        """Ends the crawl gently; called a second time, at once."""
+        """Ends the crawl gently; called a second time, at once. The search index is not waited for."""
+        if self.following is not None:
+            self.following.is_hurried = True
         self.engine.stop(reason)
 
     def add(self, *urls: str) -> int:

@@ -3,9 +3,10 @@
 Reads the committed state and remembers what is in the batch that is not committed yet.
 """
 
-from lycosa.engine.pages import DIGEST_BYTES, LinkRow, PageRow, doc_key, unpack_links, unpack_page
+from lycosa.engine.pages import LinkRow, PageRow, doc_key, unpack_links, unpack_page
 from lycosa.records import Family
 from lycosa.store import Batch, State
+from lycosa.web.digests import DIGEST_BYTES
 
 
 class DocumentStore:

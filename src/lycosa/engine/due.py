@@ -21,6 +21,7 @@ READ = 500  # rows of `due` read at a time
 MOST_DAYS = 7.0  # of budget that one recrawl may make up for
 BURST_S = 3600.0  # of budget that may gather while nothing is due
 PLAN_AGAIN_S = DAY_S
+PLAN_SOON_S, GROWN = 600.0, 1.1  # a collection that grew by so much needs its plan anew sooner
 
 
 class Due:
@@ -101,7 +102,9 @@ class Due:
             self._allowance + budget * (now - self._filled_at) / DAY_S, max(1.0, budget * BURST_S / DAY_S)
         )
         self._filled_at = now
-        if now - self._planned_at >= PLAN_AGAIN_S and (self._planning is None or self._planning.done()):
+        has_grown = self._shard.counters.totals.pages > GROWN * self.plan.plan.pages
+        wait_s = PLAN_SOON_S if has_grown else PLAN_AGAIN_S
+        if now - self._planned_at >= wait_s and (self._planning is None or self._planning.done()):
             self._planned_at = now
             self._planning = asyncio.get_running_loop().create_task(self.plan.make(self._shard.settings.visits_per_day))
 

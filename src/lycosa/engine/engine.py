@@ -18,8 +18,10 @@ from lycosa.engine.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.limits import Limits, limits_of
 from lycosa.engine.linker import Linker
+from lycosa.engine.moving import move
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.outcomes import Outcomes
+from lycosa.engine.outside import take_in
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Sifter, filters_of
 from lycosa.engine.shard import Shard
@@ -29,6 +31,7 @@ from lycosa.engine.whereabouts import Whereabouts
 from lycosa.errors import StoreError
 from lycosa.fetch.downloader import Watchable
 from lycosa.fetch.headers import request_fields, user_agent
+from lycosa.frontier.crossing import Crossing
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.politeness import Group
@@ -49,7 +52,13 @@ COMMIT_AGAIN_S = 1.0
 COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
-BODY_LIMITS = {Kind.PAGE: 0, Kind.ROBOTS: ROBOTS_BYTES, Kind.SITEMAP: SITEMAP_BYTES, Kind.TABLE: MAX_BYTES}
+BODY_LIMITS = {
+    Kind.PAGE: 0,
+    Kind.REVISIT: 0,
+    Kind.ROBOTS: ROBOTS_BYTES,
+    Kind.SITEMAP: SITEMAP_BYTES,
+    Kind.TABLE: MAX_BYTES,
+}
 STARTS_A_TURN = 64  # requests started before the loop gets a turn
 
 
@@ -72,10 +81,16 @@ class Engine:
         self._unix_offset = began_unix - began
         self.counters = Counters(load(collection.state, Totals))
         self.committer = Committer(collection, syncs=settings.durability == "power")
-        self._whereabouts = Whereabouts(settings, parts, now=self.now, now_unix=self.now_unix, on_news=self._on_located)
+        self._whereabouts = Whereabouts(settings, parts, now=self.now, now_unix=self.now_unix, on_news=self.located)
         start = Start(began, began_unix, is_restart=is_restart)
+        self._outside = parts.outside
         self.frontier = Frontier(
-            collection.state, _pace(settings), start, locate=self._whereabouts.locate, policy=parts.policy
+            collection.state,
+            _pace(settings),
+            start,
+            locate=self._whereabouts.locate,
+            policy=parts.policy,
+            elsewhere=parts.outside,
         )
         totals = self.counters.totals
         self.frontier.known, self.frontier.queued, self.frontier.shelf.count = totals.known, totals.queued, totals.hosts
@@ -96,7 +111,7 @@ class Engine:
         self.seeds = [url for seed in settings.seeds if (url := parse(seed))]
         filters = [*filters_of(settings, self.seeds), *parts.filters]
         self.linker = Linker(collection)
-        shard = Shard(
+        self._shard = shard = Shard(
             collection,
             settings,
             self.frontier,
@@ -111,7 +126,8 @@ class Engine:
             self.now_unix,
         )
         self.outcomes = Outcomes(shard, parts)
-        self._limits = Limits(limits_of(settings, recrawl, totals.seconds), self.counters, lambda: self.now() - began)
+        ends = limits_of(settings, recrawl, totals.seconds)
+        self._limits = Limits(ends, self.counters, lambda: self.now() - began, parts.outside)
         if recrawl is not None and totals.queued:
             self.frontier.hold()  # what was never asked for is left to the crawl
         is_fresh = recrawl is not None or settings.keep_fresh
@@ -154,7 +170,7 @@ class Engine:
             if self._due is not None:
                 await self._due.begin()
             if not self.frontier.shelf.holds:
-                self.add(self.seeds)
+                self.add([seed for seed in self.seeds if self.frontier.owns(seed.host)])
                 self.add(self._inbox.take())
             self.frontier.load(self.now())
             ticker = self._loop.create_task(self._tick())
@@ -201,6 +217,53 @@ class Engine:
         self._plan_pump()
         return new
 
+    def receive(self, crossings: Sequence[Crossing]) -> bool:
+        """Takes in what other shards found; False while the disk refuses: then they must be sent again."""
+        if self.committer.has_failed or self._failure is not None:
+            return False
+        take_in(self._shard, self.outcomes, crossings, now=self.now())
+        self._plan_pump()
+        return True
+
+    def fail(self, error: Exception) -> None:
+        """Ends the crawl at once: what is in flight is cancelled, nothing more is committed, `run` raises the error."""
+        self._failed(error)
+
+    @property
+    def scope_seeds(self) -> list[Url]:
+        """The URLs whose hosts, folders or domains are the scope; it only grows."""
+        return self._shard.scope_seeds
+
+    def hosts_in_flight(self) -> set[str]:
+        """The hosts at which requests are under way, or ended and are not settled yet."""
+        return {lease.host.host for lease in self._in_flight.values()}
+
+    def move_hosts(self, *, lost: Sequence[bytes], came: Sequence[tuple[bytes, bytes]]) -> bool:
+        """Gives buckets away and takes hosts in, in a commit of its own; False: not now, try again."""
+        self._commit()
+        self.linker.flush()
+        if self.committer.has_failed or self.committer.waiting or self.linker.is_waiting:
+            return False
+        batch = move(self._shard, self._forget, lost=lost, came=came, now=self.now(), now_unix=self.now_unix())
+        batch.put(*self._teller.row())
+        self.collection.commit(batch)
+        self.frontier.load(self.now())
+        self.events.write("moved", lost=len(lost), came=len(came))
+        self._plan_pump()
+        return True
+
+    def _forget(self) -> None:
+        self.outcomes.budgets.forget()
+        self.linker.feed.forget()
+
+    def in_use(self, address: str) -> int:
+        """Requests under way to an address, or one if it has to be left alone for a while."""
+        return self.frontier.turns.in_use_of(address, self.now())
+
+    def wake(self) -> None:
+        """Something has changed outside: there may be more to do."""
+        self._plan_pump()
+
     async def _wind_down(self) -> None:
         deadline = self.now() + STOP_GRACE_S
         while self._in_flight and self.now() < deadline:
@@ -233,8 +296,13 @@ class Engine:
                 self._check_end()
                 self._plan_pump()
 
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is left to be asked for, and nothing waits to be committed."""
+        return self._has_nothing_left() and not self.committer.waiting
+
     def _check_end(self) -> None:
-        is_done = self._has_nothing_left() and not self.committer.waiting
+        is_done = self.is_idle and (self._outside is None or self._outside.may_end())
         if (not self._in_flight and (self._stopping or is_done or self._failure)) or self._stopping:
             self._finished.set()
 
@@ -345,7 +413,8 @@ class Engine:
                 self.outcomes.early.arriving(lease, response)
             self._plan_pump()
 
-    def _on_located(self, names: list[str]) -> None:
+    def located(self, names: list[str]) -> None:
+        """It is known now where these hosts live, and whether they may be asked there."""
         for name in names:
             self.frontier.named(name, self.now())
         self._plan_pump()
@@ -401,6 +470,8 @@ class Engine:
         if self._due is not None:
             self._due.committed()
         self.linker.committed()
+        if self._outside is not None:
+            self._outside.committed()
         self._inbox.settle()
         self.committer.announce_all()
         self.events.flush()
@@ -415,6 +486,8 @@ class Engine:
         self.frontier.write_hosts()
         self.linker.write(batch)
         batch.put(*self._teller.row())
+        if self._outside is not None:
+            self._outside.write(batch)
 
     def _take_in_losses(self) -> None:
         """After a power loss: the pages whose records are not whole are queued again."""

@@ -7,14 +7,17 @@ from collections.abc import Callable
 
 from lycosa.engine.counters import Counters
 from lycosa.engine.orders import Recrawl
+from lycosa.engine.outside import Outside
 from lycosa.settings import CrawlSettings
 
 
 class Limits:
     """What may still be done. `run_s` is the time of this run so far."""
 
-    def __init__(self, settings: CrawlSettings, counters: Counters, run_s: Callable[[], float]) -> None:
-        self._settings, self._counters, self._run_s = settings, counters, run_s
+    def __init__(
+        self, settings: CrawlSettings, counters: Counters, run_s: Callable[[], float], outside: Outside | None = None
+    ) -> None:
+        self._settings, self._counters, self._run_s, self._outside = settings, counters, run_s, outside
         self._seconds_before = counters.totals.seconds
 
     def seconds(self) -> float:
@@ -36,6 +39,8 @@ class Limits:
         """May one more be asked for beside those in flight?"""
         s = self._settings
         if in_flight >= s.transfers:
+            return False
+        if self._outside is not None and not self._outside.may_ask(self._counters.totals.pages + in_flight):
             return False
         return s.pages is None or self._counters.totals.pages + in_flight < s.pages
 

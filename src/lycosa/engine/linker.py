@@ -137,6 +137,11 @@ class Linker:
             self._covered()
             self.index.tidy()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Are pages committed that the index does not have?"""
+        return bool(self._waiting) or self.is_behind
+
     def _covered(self) -> None:
         cover(self._collection.path, CONSUMER, self.index.covered)
         self._can_prune = True

@@ -70,6 +70,11 @@ class Minds:
         self._changed[host.key] = None
         return self.of(host)
 
+    def forget(self) -> None:
+        """Hosts have come or gone: what is not written is lost, experience of some seconds."""
+        self._minds.clear()
+        self._changed.clear()
+
     def before_commit(self, batch: Batch) -> None:
         """Some of the minds that changed are written, those that are forgotten all."""
         for _ in range(min(WRITES_A_COMMIT, len(self._changed))):

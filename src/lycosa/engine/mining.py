@@ -51,6 +51,9 @@ class Mining:
         if entry.origin is Origin.SERIES and reason is not Reason.GUESS:
             self._minds.change(host).miner.settle(entry.path, Found.BARRED)
 
+    def puts_last(self, host: Host) -> bool:
+        return False
+
     def page(self, lease: Lease) -> None:
         """A page was fetched: the folders above it may be there too, and its neighbours."""
         entry, host = lease.entry, lease.host

@@ -29,7 +29,7 @@ from lycosa.frontier.mining import Mine
 from lycosa.frontier.rows import Kind, Origin, Reason, UrlRow, UrlState
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Batch, Exchange, Original, Place, Recovery
-from lycosa.web.digests import document_digest, document_fingerprint
+from lycosa.web.digests import DIGEST_BYTES, document_digest, document_fingerprint, payload_sha1
 from lycosa.web.page import Page
 from lycosa.web.scope import DropReason, Scope
 from lycosa.web.url import Url, from_key, parse, url_key
@@ -183,14 +183,15 @@ class Outcomes:
     def _page(self, lease: Lease, request: Request, response: Response, taken: Taken | None) -> None:
         key = url_key(lease.url)
         body = content(response, self._decoded_cap)
-        fingerprint = document_fingerprint(body)
+        fingerprint, sha1 = document_fingerprint(body), payload_sha1(response.body)
+        digest = sha1[:DIGEST_BYTES] if body is response.body else document_digest(body)
         first = self._documents.first_with(fingerprint)
-        if first is not None and body and first[1] != key and first[0] == document_digest(body):
-            self._duplicate(lease, request, response, first[1], taken)
+        if first is not None and body and first[1] != key and first[0] == digest:
+            self._duplicate(lease, request, response, first[1], sha1, taken)
             return
-        page = read(response, body, self._analysers)
+        page = read(response, body, self._analysers, fingerprint=fingerprint, digest=digest)
         links, noindex = self._links_of(page, response)
-        made = self._archive.exchange(lease, request, response)
+        made = self._archive.exchange(lease, request, response, sha1)
         row = self._page_row(lease, response, page, made, noindex)
         row.volatile |= taken is not None and taken.claim is not None and taken.claim.has_parts
         self._archive.put(lease, row, self._archive.keep(made))
@@ -217,22 +218,29 @@ class Outcomes:
         return links, said.noindex
 
     def _duplicate(
-        self, lease: Lease, request: Request, response: Response, original_key: bytes, taken: Taken | None
+        self,
+        lease: Lease,
+        request: Request,
+        response: Response,
+        original_key: bytes,
+        sha1: bytes,
+        taken: Taken | None,
     ) -> None:
         """The document is known under another URL: a revisit record, no second parse, but its links from here."""
         original = self._documents.page(original_key)
         original_url = from_key(original_key)
-        made = self._archive.exchange(lease, request, response)
-        if original is not None and original.payload_sha1 == made.payload_sha1 and original_url != lease.url:
-            known = Original(original_url, original.fetched_s, original.payload_sha1)
+        if original is not None and original.payload_sha1 == sha1 and original_url != lease.url:
+            known = Original(original_url, original.fetched_s, sha1)
             made = self._archive.revisit(lease, request, response, known)
+        else:
+            made = self._archive.exchange(lease, request, response, sha1)
         row = PageRow(
             response.status,
             self._shard.now_unix(),
             lease.depth,
             essence=original.essence if original else "",
             size_bytes=len(response.body),
-            payload_sha1=made.payload_sha1,
+            payload_sha1=sha1,
             original=original_url,
             title=original.title if original else "",
             language=original.language if original else "",
@@ -240,6 +248,7 @@ class Outcomes:
             last_modified=response.headers.get("last-modified", ""),
             fingerprint=original.fingerprint if original else 0,
             digest=original.digest if original else b"",
+            noindex=original is not None and original.noindex,
         )
         self._archive.put(lease, row, self._archive.keep(made))
         self._counters.totals.duplicates += 1

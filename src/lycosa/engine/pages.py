@@ -9,7 +9,6 @@ Written by the engine in the commit that settles the URL, read by it and by the 
 
 import msgspec
 
-DIGEST_BYTES = 16
 SITEMAP = "sitemap"  # the essence of what is read as one, whatever its media type
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from lycosa.engine.outside import Outside
 from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
 from lycosa.fetch.downloader import Accepts, ByScheme, Downloader, Limits
@@ -101,6 +102,7 @@ class Parts(msgspec.Struct, kw_only=True):
     statistics: Sequence[Statistics] = ()
     policy: Policy = BREADTH
     now: Callable[[], float] | None = None
+    outside: Outside | None = None  # the other shards, where there are any
 
 
 def usual_parts(
@@ -112,6 +114,7 @@ def usual_parts(
     statistics: Sequence[Statistics] = (),
     policy: Policy | None = None,
     now: Callable[[], float] | None = None,
+    outside: Outside | None = None,
 ) -> Parts:
     """The parts that the settings ask for, with those given in their place. Needs the running event loop."""
     return Parts(
@@ -122,6 +125,7 @@ def usual_parts(
         statistics=[*statistics, *(named_part("statistics", name, settings) for name in settings.statistics)],
         policy=policy or named_policy(settings),
         now=now,
+        outside=outside,
     )
 
 

@@ -20,7 +20,7 @@ from lycosa.web.links import LinkKind, Links
 from lycosa.web.page import Analyser, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
-from lycosa.web.url import MAX_URL_BYTES, Url, parse, stem_of
+from lycosa.web.url import MAX_URL_BYTES, STRIPPED, Url, parse, stem_of
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
@@ -74,8 +74,15 @@ def content(response: Response, cap_bytes: int) -> bytes:
     return decode(response.body, coding, cap_bytes=cap_bytes).body
 
 
-def read(response: Response, body: bytes, analysers: Mapping[str, Analyser] | None = None) -> Page:
-    """The analysed page."""
+def read(
+    response: Response,
+    body: bytes,
+    analysers: Mapping[str, Analyser] | None = None,
+    *,
+    fingerprint: int | None = None,
+    digest: bytes | None = None,
+) -> Page:
+    """The analysed page; `fingerprint` and `digest` are of the body, where they are known."""
     headers = response.headers
     return analyse(
         body,
@@ -83,6 +90,8 @@ def read(response: Response, body: bytes, analysers: Mapping[str, Analyser] | No
         content_type=headers.get("content-type"),
         content_language=headers.get("content-language"),
         analysers=analysers,  # type: ignore[arg-type]
+        fingerprint=fingerprint,
+        digest=digest,
     )
 
 
@@ -129,18 +138,26 @@ def followed(page: HasLinks, following: Following) -> LinkRow:
     for place, rel in enumerate(links.rels):
         if rel and links.kinds[place] != LinkKind.IMG:
             wanted[place] = _is_followed(links.kinds[place], rel.lower().split(), following)
-    stems = [stem_of(href) if "#" in href else href for href in compress(links.hrefs, wanted)]
     kinds, anchors = bytes(compress(links.kinds, wanted)), tuple(compress(links.anchors, wanted))
-    if len(set(stems)) == len(stems):
-        return LinkRow(tuple(stems), page.base_href or "", kinds, anchors)
-    numbers = range(len(stems) - 1, -1, -1)
-    first = sorted(dict(zip(reversed(stems), numbers, strict=True)).values())
-    return LinkRow(
-        tuple([stems[place] for place in first]),
-        page.base_href or "",
-        bytes([kinds[place] for place in first]),
-        tuple([anchors[place] for place in first]),
-    )
+    hrefs = list(compress(links.hrefs, wanted))
+    first = _first_places([href.partition("#")[0] for href in hrefs])
+    if not STRIPPED.isdisjoint([stem[-1:] for stem in first]):  # a space before a fragment
+        first = _first_places([stem_of(href) for href in hrefs])
+    if len(first) < len(anchors):
+        kinds, anchors = (
+            bytes([kinds[place] for place in first.values()]),
+            tuple([anchors[place] for place in first.values()]),
+        )
+    return LinkRow(tuple(first), page.base_href or "", kinds, anchors)
+
+
+def _first_places(stems: list[str]) -> dict[str, int]:
+    """Each stem once, in their order, with the place where it stands first."""
+    first: dict[str, int] = {}
+    note = first.setdefault
+    for place, stem in enumerate(stems):
+        note(stem, place)
+    return first
 
 
 def _is_followed(kind: int, rels: list[str], following: Following) -> bool:
@@ -173,8 +190,8 @@ class Sifter:
 
     def unseen(self, urls: Iterable[str]) -> list[str]:
         """Those that were not seen a moment ago and are not too long; they are noted."""
-        is_new, most = self._recent.is_new, self._max_url_bytes
-        return [url for url in dict.fromkeys(urls) if is_new(url) and len(url) <= most]
+        most = self._max_url_bytes
+        return [url for url in self._recent.unseen(dict.fromkeys(urls)) if len(url) <= most]
 
     def wanted(self, urls: Iterable[str]) -> list[Url]:
         """Those of a document's URLs that may be new."""

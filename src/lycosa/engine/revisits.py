@@ -71,6 +71,9 @@ class Revisits:
         """Nothing to say."""
         return None
 
+    def puts_last(self, host: Host) -> bool:
+        return False
+
     def dropped(self, host: Host, entry: Entry, reason: Reason) -> None:
         """A page may no longer be asked for: it is not a page any more, but what is stored stays."""
         if entry.kind is EntryKind.REVISIT:

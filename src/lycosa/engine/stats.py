@@ -30,9 +30,9 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     `pages` are documents stored, `duplicates` those among them that were known under another URL. `failed` are URLs
     given up, `dropped` known URLs that are not asked for or not kept, `ignored` links that were never taken in, each
-    by reason; a link that stands on many pages may be ignored more than once. `visits` are looks at pages that were
-    there before, `not_modified` those answered by 304, `revisiting` the pages that wait to be looked at again. `tables`
-    are requests for tables of links: those that were read, and the others by what came instead.
+    by reason; a link that stands on many pages may be ignored more than once. `tables` are requests for tables of
+    links: those that were read, and the others by what came instead. `visits` are looks at pages that were there
+    before, `not_modified` those answered by 304, `revisiting` the pages that wait to be looked at again.
     """
 
     pages: int = 0

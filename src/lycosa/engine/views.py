@@ -13,11 +13,14 @@ from lycosa.engine.counters import load
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import filters_of
 from lycosa.engine.stats import CrawlStats
+from lycosa.engine.totals import joined
+from lycosa.frontier.domains import domain_key, unpack_domain
 from lycosa.frontier.pattern import fold
 from lycosa.frontier.rows import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
-from lycosa.store import Collection
+from lycosa.store import Collection, JoinedCollection
+from lycosa.web.domain import domain_of
 from lycosa.web.url import Url, from_key, parse, url_key
 
 ORIGINS = {
@@ -58,10 +61,10 @@ def hosts(collection: Collection, *, now_unix: float | None = None) -> Iterator[
         row = unpack_host(packed)
         yield HostView(
             host=from_key(key + b"\0"),
-            queued=0 if row.gave_up else row.queued,
+            queued=0 if row.gave_up else row.queued - row.revisits,
             pages=row.pages,
             requests=row.requests,
-            failed=row.failed + (row.queued if row.gave_up else 0),
+            failed=row.failed + (row.queued - row.revisits if row.gave_up else 0),
             bytes=row.bytes,
             mean_s=row.seconds / row.requests if row.requests else 0.0,
             address=row.address,
@@ -106,12 +109,16 @@ def why(collection: Collection, text: str) -> list[str]:
         lines += _known(UrlRow.unpack(packed), url, host)
     page = collection.state.get(Family.PAGE, key)
     if page is not None:
-        lines += _page(unpack_page(page))
+        lines += [*_page(unpack_page(page)), *_next_visit(collection, key)]
     if host is not None:
         queued = f"given up ({host.gave_up})" if host.gave_up else f"{host.queued:,} queued"
         lines.append(f"host: {host.pages:,} pages, {queued}, robots.txt {_robots_words(host)}")
         if waits := _waits(host, time.time()):
             lines.append(f"host waits {waits}")
+        domain = domain_of(url.host)
+        budget = unpack_domain(collection.state.get(Family.META, domain_key(domain)))
+        if budget.is_spent:
+            lines.append(f"the domain {domain} has had its {budget.pages:,} pages: the hosts of others go first")
     return lines
 
 
@@ -153,6 +160,19 @@ def _page(row: PageRow) -> list[str]:
     return lines
 
 
+def _next_visit(collection: Collection, key: bytes) -> list[str]:
+    from lycosa.engine.visit_rows import visit_of  # its libraries take a moment, and most commands need none
+
+    visit = visit_of(collection.state, key)
+    if visit is None:
+        return []
+    due = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(visit.due_s))
+    seen = (
+        f"looked at {visit.visits:,} times, {visit.changes:,} with a change" if visit.visits else "not looked at again"
+    )
+    return [f"{seen}; it seems to change {visit.rate:.2g} times a day; due {due}"]
+
+
 def open_to_read(path: Path) -> Collection:
     """A collection as it is now, beside whoever writes it."""
     return Collection.open(path, read_only=True)
@@ -160,4 +180,6 @@ def open_to_read(path: Path) -> Collection:
 
 def stats_of(collection: Collection) -> CrawlStats:
     """The counts of a collection, as far as they are committed."""
+    if isinstance(collection, JoinedCollection):
+        return joined([load(shard.state, CrawlStats) for shard in collection.shards])
     return load(collection.state, CrawlStats)

@@ -37,7 +37,7 @@ ROWS_A_TURN = 1_000  # rows walked before the loop gets a turn
 SHORTEST_DAYS, LONGEST_DAYS = 1 / 24, 180.0
 USUAL_SHARE, LEAST_BUDGET = 0.1, 24.0  # of the pages, a day, where no budget is set
 HOST_SHARE = 0.5  # of the requests that a host may get politely
-GONE_WORTH = 0.25  # of what is gone, beside what is there
+EMPTY_WORTH = 0.25  # of what is gone or leads elsewhere, beside a page
 SPREAD = 0.1  # times differ by so much, so that what was fetched together is not due together
 TOO_FAR = 1.5  # times the interval: no due time is further away than that
 
@@ -102,7 +102,8 @@ class VisitPlan:
         return min(max(days, SHORTEST_DAYS), LONGEST_DAYS)
 
     def _worth(self, row: PageRow, visit: VisitRow) -> float:
-        return self._importance.of(row) * (1.0 if visit.presence is not Presence.GONE else GONE_WORTH)
+        is_empty = row.location or visit.presence is Presence.GONE
+        return self._importance.of(row) * (EMPTY_WORTH if is_empty else 1.0)
 
     def schedule(self, batch: Batch, key: bytes, row: PageRow, visit: VisitRow, *, changed: bool | None = None) -> None:
         """Gives a page its next time, counted from its last visit, in the open batch."""

@@ -24,7 +24,7 @@ class Whereabouts:
         now_unix: Callable[[], float],
         on_news: Callable[[list[str]], None],
     ) -> None:
-        self._now, self._now_unix, self._on_news = now, now_unix, on_news
+        self._now, self._now_unix, self._on_news, self._outside = now, now_unix, on_news, parts.outside
         self._put_off: list[str] = []  # names that found the mapping queue full
         for typed in settings.typed_hosts:
             host, _, port = typed.rpartition(":")
@@ -48,9 +48,12 @@ class Whereabouts:
         if mapped is None:
             if not self.mapper.want(host.host):
                 self._put_off.append(host.host)
-        elif mapped.failure is None and row.address != mapped.address:
-            row.address = mapped.address
-            row.address_until = min(mapped.expires_s - self._now() + now_unix, 1e12)
+        elif mapped.failure is None:
+            if row.address != mapped.address:
+                row.address = mapped.address
+                row.address_until = min(mapped.expires_s - self._now() + now_unix, 1e12)
+            if self._outside is not None and not self._outside.may_visit(mapped.address, host.host):
+                return None
         return mapped
 
     def _on_mapped(self, mapped: list[Mapped]) -> None:

@@ -8,6 +8,7 @@ is a `Response`, never an exception. `start`, `cancel_all` and `close` are calle
 import asyncio
 import resource
 import ssl
+from collections.abc import Callable
 from time import monotonic
 
 import pycurl
@@ -102,6 +103,10 @@ class CurlDownloader:
 
     def watch(self, watcher: Watcher) -> None:
         self._watcher = watcher
+
+    def set_fence(self, fence: Callable[[], bool]) -> None:
+        """Asked before every action on a socket; where it is True, it has cancelled everything, and nothing is done."""
+        self._driver.fence = fence
 
     def cancel_all(self) -> None:
         for transfer in list(self._active.values()):

@@ -93,6 +93,12 @@ class ByScheme:
             if isinstance(downloader, Watchable):
                 downloader.watch(watcher)
 
+    def set_fence(self, fence: Callable[[], bool]) -> None:
+        """For those parts that can be fenced."""
+        for downloader in self._each:
+            if hasattr(downloader, "set_fence"):
+                downloader.set_fence(fence)
+
     def cancel_all(self) -> None:
         for downloader in self._each:
             downloader.cancel_all()

@@ -31,6 +31,7 @@ class MultiDriver:
     def __init__(self, on_ended: Callable[[pycurl.Curl, int, str], None], *, connections: int, idle: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._on_ended = on_ended
+        self.fence: Callable[[], bool] | None = None  # True: nothing may be sent or read any more, all is cancelled
         self._watched: dict[int, int] = {}  # descriptor -> what libcurl waits for; _IDLE when it has let go
         self._timer: asyncio.TimerHandle | None = None
         self._due_s = 0.0
@@ -70,6 +71,8 @@ class MultiDriver:
         self._watched[fd] = events
 
     def _on_events(self) -> None:
+        if self.fence is not None and self.fence():
+            return
         watched = self._watched
         for fd, events in self._epoll.poll(0, EVENTS_A_TURN):
             if not watched.get(fd):
@@ -115,12 +118,14 @@ class MultiDriver:
             self._set_timer()
             return
         self._due_s = 0.0
+        if self.fence is not None and self.fence():
+            return
         self._act(pycurl.SOCKET_TIMEOUT, 0)
         self._collect()
 
     def _on_due_now(self) -> None:
         self._is_action_due = False
-        if self._epoll.closed:
+        if self._epoll.closed or (self.fence is not None and self.fence()):
             return
         self._act(pycurl.SOCKET_TIMEOUT, 0)
         self._collect()

@@ -7,14 +7,15 @@ Memory: hosts with work and the fronts of their queues, all together at most `FR
 Time is an argument: `now` is monotonic, `now_unix` the wall clock.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from itertools import count, repeat
+from itertools import repeat
 
 import msgspec
 
-from lycosa.frontier.hosts import Host, Place, RobotsJob
-from lycosa.frontier.lease import FrontierStats, Lease, Pace, Watcher
+from lycosa.frontier.crossing import Elsewhere, keep_own, vouch_own
+from lycosa.frontier.hosts import LAST_OFFER, Host, Place, RobotsJob
+from lycosa.frontier.lease import FrontierStats, Lease, Pace
+from lycosa.frontier.ledger import FRONT_MOST, Ledger
 from lycosa.frontier.policies import BREADTH
 from lycosa.frontier.policy import HeadReader, Policy
 from lycosa.frontier.politeness import Groups, Share
@@ -27,10 +28,8 @@ from lycosa.frontier.rows import (
     Origin,
     Reason,
     Rows,
-    Standing,
     UrlRow,
     UrlState,
-    Writes,
     lane_start,
 )
 from lycosa.frontier.shelf import Shelf, Start
@@ -39,13 +38,13 @@ from lycosa.records import Family, Mapped
 from lycosa.web.robots import Robots
 from lycosa.web.url import BUCKET_BYTES, Url, url_key
 
-FRONTS_URLS = 100_000  # entries in all fronts together
-FRONT_MOST, FRONT_LEAST = 512, 4  # entries in one front
+REVIEWS_A_COMMIT = 100  # hosts put last that are looked at again
 DROPS_A_CALL = 500  # URLs that `next` may drop or put off before the loop gets a turn
 
 
-class Frontier:
-    """See the module. `locate` says where a host lives, or None when it has to be resolved first."""
+class Frontier(Ledger):
+    """See the module; what is written down is the ledger's. `locate` says where a host lives, or None when it has to be
+    resolved first."""
 
     def __init__(
         self,
@@ -56,24 +55,17 @@ class Frontier:
         locate: Callable[[Host], Mapped | None],
         policy: Policy = BREADTH,
         room: int = FRONT_MOST,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
-        self._most_room = room
-        self._rows, self.pace, self._locate, self.policy = rows, pace, locate, policy
         restarted_at = start.now if start.is_restart else None
         self.turns = Turns(step_hosts=policy.walk.steps, slack=policy.slack, restarted_at=restarted_at)
-        self.shelf = Shelf(
-            rows, self.turns, start, delay_s=pace.delay_s, per_host=pace.per_host, swings=policy.walk.swings
-        )
+        shelf = Shelf(rows, self.turns, start, delay_s=pace.delay_s, per_host=pace.per_host, swings=policy.walk.swings)
+        super().__init__(rows, shelf, policy, room=room)
+        self.pace, self._locate, self._elsewhere = pace, locate, elsewhere
         self._queues = Queues(rows, policy)
         self._groups, self._head_reader = Groups(pace.groups), policy.head_reader
-        self.batch: Writes | None = None
-        self._pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
-        self._due_counter = count()
         self._drops_left = DROPS_A_CALL
-        self.watchers: list[Watcher] = []
-        self.known = self.queued = self.revisiting = 0
-        self.failed: Counter[str] = Counter()  # URLs of hosts given up, by the host's reason
-        self.dropped: Counter[str] = Counter()
+        self._put_last: dict[bytes, Host] = {}  # hosts that let others go first, those reviewed lately last
 
     def __repr__(self) -> str:
         return f"<Frontier {self.policy.name} known={self.known} queued={self.queued} {self.turns!r}>"
@@ -103,11 +95,18 @@ class Frontier:
         now: float,
         origin: Origin = Origin.LINK,
         credits: Iterable[float] | None = None,
+        source: str = "",
     ) -> list[Url]:
         """Takes in those of the URLs that are not known yet, and returns them. A wish revives a host given up.
 
         `credits`: what speaks for each of them, where the policy ranks; it counts for those that are known, too.
+        `source` is the host of the page they are on. URLs of other shards are sent there, and returned if that is new.
         """
+        sent: list[Url] = []
+        if self._elsewhere is not None:
+            urls, credits, sent = keep_own(
+                self._elsewhere, urls, credits, depth=depth, kind=kind, hops=hops, origin=origin, source=source
+            )
         pending, is_wish = self._pending, origin is Origin.WISH
         worth = list(zip(urls, credits, strict=True)) if credits is not None else None
         asked = [
@@ -127,7 +126,7 @@ class Frontier:
                 touched[host.key] = host
             if known is not None or key in pending:
                 continue
-            self._enqueue(host, key, Entry(b"", url.path, kind, depth, 0, hops, origin), credit)
+            self._enqueue(host, key, url.path, credit, kind=kind, depth=depth, hops=hops, origin=origin)
             touched[host.key] = host
             new.append(url)
         self.known += len(new)
@@ -136,33 +135,18 @@ class Frontier:
         if worth is not None:
             taken = {url.href for url in new}
             self.vouch({url.href: credit for url, credit in worth if credit and url.href not in taken}, now)
-        return new
+        return new + sent if sent else new
 
-    def _enqueue(self, host: Host, key: bytes, entry: Entry, credit: float) -> None:
-        """Puts an entry that has no key yet into the band where it belongs."""
-        ranking = self.policy.ranking
-        band = ranking.band(credit, host.row) if ranking else 1
-        order = entry.path.encode() if self.policy.walk.by_path else host.next_sequence()
-        entry = msgspec.structs.replace(entry, key=lane_start(host.key, band) + order)
-        standing = Standing(band, order, credit) if ranking else None
-        row = UrlRow(UrlState.QUEUED, entry.depth, origin=entry.origin, standing=standing)
-        self._put_url(key, row)
-        self._put(Family.QUEUE, entry.key, entry.pack())
-        host.add(entry, room=self._room())
-        self.shelf.touch(host)
-        if host.row.gave_up:
-            self.failed[host.row.gave_up] += 1
-        else:
-            self.queued += 1
-        for watcher in self.watchers:
-            watcher.queued(host, entry)
+    def owns(self, host: str) -> bool:
+        """Does a host belong to this shard?"""
+        return self._elsewhere is None or self._elsewhere.owns(host)
 
     def _changed(self, host: Host, now: float) -> None:
         """A host has more to give than before: it may go on, or go before others."""
         if (
             host.place is Place.IDLE
             or (host.place in (Place.WAITING, Place.PARKED) and host.waits_for_due)
-            or (host.place in (Place.WAITING, Place.READY) and self.policy.offer(host) != host.offered)
+            or (host.place in (Place.WAITING, Place.READY) and self._offer(host, now) != host.offered)
         ):
             self._settle(host, now)
 
@@ -171,7 +155,7 @@ class Frontier:
         key = url_key(href)
         host = self._host(key, now)
         host.row.pages -= pages
-        self._enqueue(host, key, Entry(b"", _path(href), kind, depth), 0.0)
+        self._enqueue(host, key, _path(href), 0.0, kind=kind, depth=depth)
         if host.place is Place.IDLE:
             self._settle(host, now)
 
@@ -196,20 +180,13 @@ class Frontier:
         """From now on only what is due is given out; called before anything is loaded."""
         self.shelf.holds = True
 
-    def credit(self, href: str) -> float:
-        """What spoke for a URL that is queued, where the policy ranks."""
-        key = url_key(href)
-        row = self._pending.get(key)
-        if row is None:
-            packed = self._rows.get(Family.URL, key)
-            row = UrlRow.unpack(packed) if packed else None
-        return row.standing.credit if row and row.standing else 0.0
-
     def vouch(self, evidence: Mapping[str, float], now: float) -> None:
         """More speaks for URLs than before: those that are queued may rise, or fall, to another band."""
         ranking = self.policy.ranking
         if ranking is None or not evidence:
             return
+        if self._elsewhere is not None:
+            evidence = vouch_own(self._elsewhere, evidence)
         keys = [url_key(href) for href in evidence]
         touched: dict[bytes, Host] = {}
         for key, more, packed in zip(keys, evidence.values(), self._rows.get_many(Family.URL, keys), strict=True):
@@ -225,43 +202,12 @@ class Frontier:
         for host in touched.values():
             self._changed(host, now)
 
-    def _move(self, host: Host, key: bytes, old: Standing, band: int, credit: float) -> Standing:
-        """Where a queued URL stands now; one that is under way keeps its place."""
-        queue_key = lane_start(host.key, old.band) + old.order
-        if band == old.band or queue_key in host.leased or queue_key in host.out:
-            return old if credit == old.credit else Standing(old.band, old.order, credit)
-        entry = host.pending.get(queue_key) or self._entry_at(queue_key)
-        if entry is None:  # it waits for its time, in the due lane
-            return old
-        host.remove(queue_key, old.band)
-        self._delete(Family.QUEUE, queue_key)
-        new_key = lane_start(host.key, band) + old.order
-        self._put(Family.QUEUE, new_key, row := entry.pack())
-        host.add(Entry.unpack(new_key, row), room=self._room())
-        self.shelf.touch(host)
-        return Standing(band, old.order, credit)
-
-    def _entry_at(self, queue_key: bytes) -> Entry | None:
-        row = self._rows.get(Family.QUEUE, queue_key)
-        return Entry.unpack(queue_key, row) if row else None
-
     def _host(self, url_key: bytes, now: float) -> Host:
         """The host of a URL, in memory from now on."""
         host, is_new = self.shelf.get(url_key[: url_key.index(KEY_END, BUCKET_BYTES)])
         if is_new:
             self._settle(host, now)  # it may have work from before
         return host
-
-    def _revive(self, host: Host) -> None:
-        row = host.row
-        self.queued += row.queued - row.revisits
-        self.revisiting += row.revisits
-        self.failed[row.gave_up] -= row.queued - row.revisits
-        row.gave_up, row.tries, row.robots_tries, row.wait_until = "", 0, 0, 0.0
-        self.shelf.touch(host)
-
-    def _room(self) -> int:
-        return min(self._most_room, max(FRONT_LEAST, FRONTS_URLS // max(1, len(self.shelf))))
 
     # giving URLs out
 
@@ -317,7 +263,11 @@ class Frontier:
         if host.jobs:
             job = host.jobs.popleft()
             return _lease_of(host, Kind.ROBOTS, _path(job.url), mapped, shares, job=job)
-        if host.awaits_robots or not (host.has_work or host.waits_until <= now):
+        if host.awaits_robots or not (host.has_work or host.waits_until <= now) or self._is_filling(host):
+            return None
+        if self._puts_last(host) and not host.is_put_last:
+            self._put_last[host.key] = host
+            host.is_put_last = True
             return None
         rules = host.row.robots
         if self.pace.robots and (rules is None or host.row.robots_until < now_unix):
@@ -363,19 +313,30 @@ class Frontier:
                 return verdict
         return None
 
+    def _puts_last(self, host: Host) -> bool:
+        for watcher in self.watchers:  # noqa: SIM110 - for every URL given out
+            if watcher.puts_last(host):
+                return True
+        return False
+
     def _is_full(self, host: Host) -> bool:
         most = self.pace.pages_per_host
-        return most is not None and host.row.pages + host.slots.in_use >= most
+        return most is not None and host.row.pages >= most
+
+    def _is_filling(self, host: Host) -> bool:
+        """May what is under way be the last pages that this host gives? If it fails, others take its place."""
+        most = self.pace.pages_per_host
+        return most is not None and host.row.pages < most <= host.row.pages + host.slots.in_use
 
     def _settle(self, host: Host, now: float) -> None:
         """Puts a host where it belongs now."""
         turns, at = self.turns, host.slots.next_at()
-        host.offer = 0 if host.due_at <= now else self.policy.offer(host)
+        host.offer = self._offer(host, now)
         host.waits_for_due = not host.has_work
         if host.awaits_robots and not host.jobs:
             turns.move(host, Place.ROBOTS)
             return
-        if at == NEVER:
+        if at == NEVER or (self._is_filling(host) and not host.jobs):
             turns.move(host, Place.BUSY)
             return
         is_wanted = not host.row.gave_up and (host.has_work or host.row.waits)
@@ -390,6 +351,12 @@ class Frontier:
             turns.ready(host)
         else:
             turns.wait(host, at, Place.PARKED if host.row.wait_reason else Place.WAITING)
+
+    def _offer(self, host: Host, now: float) -> int:
+        """What a host has to give, seen from outside; 0 is the best."""
+        if host.is_put_last:
+            return LAST_OFFER
+        return 0 if host.due_at <= now else self.policy.offer(host)
 
     def named(self, name: str, now: float) -> None:
         """A name has been resolved: its hosts may go on."""
@@ -422,71 +389,6 @@ class Frontier:
     def _hold(self, host: Host, now: float, *, wait_s: float, reason: str, now_unix: float) -> None:
         host.slots.not_before(now + wait_s)
         host.row.wait_reason, host.row.wait_until = reason, now_unix + wait_s
-
-    def finish(self, lease: Lease, state: UrlState, reason: Reason = Reason.NONE) -> None:
-        """The URL of the lease is settled for good."""
-        if lease.entry is not None:
-            self._close(lease.host, lease.entry, state, reason)
-
-    def retry(self, lease: Lease, *, due_unix: float, due: float, counts: bool = True) -> None:
-        """The URL of the lease is asked for again when it is due."""
-        host, entry = lease.host, lease.entry
-        if entry is None:
-            return
-        self._put_off(host, entry, due_unix=due_unix, due=due, tries=min(entry.tries + counts, 255))
-
-    def rejudge(self, lease: Lease, credit: float) -> None:
-        """The head of the page was read: the URL is queued again where it belongs now."""
-        host, entry, ranking = lease.host, lease.entry, self.policy.ranking
-        assert entry is not None
-        assert ranking is not None
-        band = ranking.band(credit, host.row)
-        order = entry.order if entry.lane != DUE_LANE else host.next_sequence()
-        again = msgspec.structs.replace(entry, key=lane_start(host.key, band) + order, has_head=True)
-        self._take_out(host, entry)
-        host.row.queued -= 1
-        self._put(Family.QUEUE, again.key, again.pack())
-        host.add(again, room=self._room())
-        row = UrlRow(UrlState.QUEUED, entry.depth, origin=entry.origin, standing=Standing(band, order, credit))
-        self._put_url(host.key + KEY_END + entry.path.encode(), row)
-        self.shelf.touch(host)
-
-    def _put_off(
-        self, host: Host, entry: Entry, *, due_unix: float, due: float, tries: int, late: bool = False
-    ) -> None:
-        """Moves an entry that is in no window to the due lane."""
-        key = due_key(host, due_unix, next(self._due_counter))
-        later = msgspec.structs.replace(entry, key=key, tries=tries, is_late=late)
-        self._take_out(host, entry)
-        self._put(Family.QUEUE, key, later.pack())
-        host.pending[key] = later
-        host.row.waits += 1
-        host.row.late += late
-        host.due_at = min(host.due_at, due)
-        self.shelf.touch(host)
-
-    def _take_out(self, host: Host, entry: Entry) -> None:
-        """An entry that is in no window leaves its lane."""
-        self._delete(Family.QUEUE, entry.key)
-        host.leased.discard(entry.key)
-        host.pending.pop(entry.key, None)
-        host.out.add(entry.key)
-        if entry.lane == DUE_LANE:
-            host.row.waits -= 1
-            host.row.late -= entry.is_late
-
-    def put_back(self, lease: Lease) -> None:
-        """The request was cancelled: the URL is still queued, and goes first."""
-        host, entry = lease.host, lease.entry
-        host.awaits_robots = False
-        if entry is None:
-            return
-        host.leased.discard(entry.key)
-        if entry.lane == DUE_LANE:
-            host.due.appendleft(entry)
-        else:
-            host.window(entry.lane).give_back(entry)
-            host.available += 1
 
     # robots.txt
 
@@ -531,24 +433,6 @@ class Frontier:
         self.shelf.touch(host)
         self._settle(host, now)  # it may still have to ask for somebody else's robots.txt
 
-    def _close(self, host: Host, entry: Entry, state: UrlState, reason: Reason) -> None:
-        self._take_out(host, entry)
-        row = UrlRow(state, entry.depth, reason, entry.origin)
-        self._put_url(host.key + KEY_END + entry.path.encode(), row)
-        host.row.queued -= 1
-        if entry.kind is Kind.REVISIT:
-            host.row.revisits -= 1
-            self.revisiting -= not host.row.gave_up
-        elif host.row.gave_up:  # counted as failed when the host was given up
-            self.failed[host.row.gave_up] -= 1
-        else:
-            self.queued -= 1
-        if state is UrlState.DROPPED:
-            self.dropped[reason] += 1
-            for watcher in self.watchers:
-                watcher.dropped(host, entry, reason)
-        self.shelf.touch(host)
-
     # commits
 
     def load(self, now: float) -> None:
@@ -556,28 +440,25 @@ class Frontier:
         for host in self.shelf.rotate():
             self._settle(host, now)
 
-    def write_hosts(self) -> None:
-        """Puts the rows of all hosts that changed into the batch; the engine calls it before a commit."""
-        assert self.batch is not None
-        self.shelf.write(self.batch)
-
     def committed(self, now: float) -> None:
         """The batch is on disk: what was in it can be read now."""
         self._pending.clear()
         for host in self.shelf.committed(now):
             self._settle(host, now)
+        for _ in range(min(REVIEWS_A_COMMIT, len(self._put_last))):
+            self._review(next(iter(self._put_last)), now)
 
-    def _put_url(self, key: bytes, row: UrlRow) -> None:
-        self._pending[key] = row
-        self._put(Family.URL, key, row.pack())
-
-    def _put(self, family: Family, key: bytes, value: bytes) -> None:
-        assert self.batch is not None
-        self.batch.put(family, key, value)
-
-    def _delete(self, family: Family, key: bytes) -> None:
-        assert self.batch is not None
-        self.batch.delete(family, key)
+    def _review(self, host_key: bytes, now: float) -> None:
+        """Does a host still have to let others go first?"""
+        host = self._put_last.pop(host_key)
+        if self.shelf.hosts.get(host_key) is not host:
+            return
+        if self._puts_last(host):
+            self._put_last[host_key] = host
+            return
+        host.is_put_last = False
+        if host.place in (Place.READY, Place.WAITING):
+            self._settle(host, now)
 
 
 def _lease_of(

@@ -5,7 +5,7 @@ on disk. A window holds the next entries of a lane; what lies outside is read in
 """
 
 from collections import deque
-from enum import Enum
+from enum import StrEnum
 
 import msgspec
 
@@ -15,7 +15,7 @@ from lycosa.frontier.window import Window
 from lycosa.web.url import from_key
 
 
-class Place(Enum):
+class Place(StrEnum):
     """Where a host is."""
 
     IDLE = "idle"  # nothing queued
@@ -37,6 +37,7 @@ class RobotsJob(msgspec.Struct, frozen=True):
 
 
 NO_OFFER = MOST_BANDS + 1
+LAST_OFFER = NO_OFFER + 1  # whatever it has: others go first
 
 
 class Host:
@@ -54,6 +55,7 @@ class Host:
         "host",
         "is_held",
         "is_live",
+        "is_put_last",
         "jobs",
         "key",
         "late_at",
@@ -104,6 +106,7 @@ class Host:
         self.step = -1
         self.offer = self.offered = 0
         self.is_live = False  # will be asked soon: holds back whoever has less to offer
+        self.is_put_last = False  # it has had its share: asked only when nobody else is to be asked soon
         self.waits_for_due = False  # has nothing but what waits for its time
         self.is_held = False  # of its queue only what is due is given out
         self.woken_for = ""  # the share whose free slot is meant for it

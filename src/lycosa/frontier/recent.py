@@ -4,6 +4,8 @@ Two generations of fixed size; when the young one is full it becomes the old one
 hit is always true: the URLs themselves are kept, not hashes of them.
 """
 
+from collections.abc import Iterable
+
 GENERATION = 50_000  # URLs; both together are about 15 MB
 
 
@@ -17,9 +19,13 @@ class Recent:
 
     def is_new(self, url: str) -> bool:
         """Notes the URL; True if it was not among the recent ones."""
-        if url in self._young:
-            return False
-        self._young.add(url)
-        if len(self._young) >= self._generation:
-            self._young, self._old = set(), self._young
-        return url not in self._old
+        return bool(self.unseen((url,)))
+
+    def unseen(self, urls: Iterable[str]) -> list[str]:
+        """Notes the URLs, each given once; returns those that were not among the recent ones."""
+        young, old = self._young, self._old
+        new = [url for url in urls if url not in young]
+        young.update(new)
+        if len(young) >= self._generation:
+            self._young, self._old = set(), young
+        return [url for url in new if url not in old]

@@ -138,6 +138,17 @@ class Shelf:
                 taken.append(self._adopt(key, row))
         return True
 
+    def remove(self, key: bytes) -> None:
+        """A host is no longer this shard's: nothing of it is written any more."""
+        host = self.hosts.pop(key, None)
+        if host is not None:
+            self._turns.leave(host)
+        self._dirty.pop(key, None)
+
+    def begin_anew(self, start: Start) -> None:
+        """Hosts have come whose rows are on disk: they are looked for, and may have been asked a moment ago."""
+        self._start, self._cursor, self._rounds = start, b"", 2
+
     def _put_out(self, now: float, wanted: Callable[[Host], bool], most: int) -> None:
         resting = (host for host in self.hosts.values() if wanted(host) and self._is_resting(host, now))
         for host in list(islice(resting, most)):

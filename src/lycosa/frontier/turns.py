@@ -9,7 +9,7 @@ import heapq
 from collections import Counter, deque
 from itertools import count
 
-from lycosa.frontier.hosts import NO_OFFER, Host, Place
+from lycosa.frontier.hosts import LAST_OFFER, NO_OFFER, Host, Place
 from lycosa.frontier.politeness import Share, Slots
 
 NEVER = float("inf")
@@ -30,8 +30,8 @@ class Turns:
         self._slack, self._restarted_at = slack, restarted_at
         self._now = restarted_at or 0.0
         self.places: Counter[Place] = Counter()
-        self._ready: list[deque[tuple[Host, int]]] = [deque() for _ in range(NO_OFFER + 1)]
-        self._live = [0] * (NO_OFFER + 1)
+        self._ready: list[deque[tuple[Host, int]]] = [deque() for _ in range(LAST_OFFER + 1)]
+        self._live = [0] * (LAST_OFFER + 1)
         self._waiting: list[tuple[float, int, int, Host]] = []
         self._shares: dict[str, Slots] = {}
         self._share_waiters: dict[str, deque[Host]] = {}
@@ -66,7 +66,7 @@ class Turns:
         self.places[place] += 1
         host.place = place
         host.turn += 1
-        if host.woken_for and place is not Place.READY:  # it does not take the slot that it was woken for
+        if host.woken_for and (place is not Place.READY or host.is_put_last):  # it does not take the slot
             share, host.woken_for = host.woken_for, ""
             self._wake(share)
 
@@ -96,7 +96,7 @@ class Turns:
                 return first
 
     def _first_ready(self) -> Host | None:
-        worst = NO_OFFER
+        worst = LAST_OFFER
         for offer, queue in enumerate(self._ready):
             while queue:
                 host, turn = queue.popleft()
@@ -108,8 +108,8 @@ class Turns:
             if self._next_step:
                 self._end_step()
                 return None
-            if self._live[offer] and worst == NO_OFFER:  # somebody has this to offer, soon
-                worst = offer + self._slack
+            if self._live[offer] and worst == LAST_OFFER:  # somebody has this to offer, soon
+                worst = min(offer + self._slack, NO_OFFER)
             if offer >= worst:
                 return None
         return None
@@ -162,6 +162,15 @@ class Turns:
         """Is a slot of each share free now? Nobody waits for one."""
         return all(share.name in self._shares and self._shares[share.name].next_at() <= now for share in shares)
 
+    def in_use_of(self, name: str, now: float) -> int:
+        """Slots of a share that are in use, or were so short a time ago that they are not free yet."""
+        slots = self._shares.get(name)
+        return 0 if slots is None else slots.in_use + sum(at > now for at in slots.free_at)
+
+    def begin_anew(self, now: float) -> None:
+        """Shares that are not known yet may have been asked a moment ago, by somebody else."""
+        self._restarted_at = now
+
     def _first_at(self, share: Share) -> float:
         """After a restart nobody knows when a share was asked last."""
         return 0.0 if self._restarted_at is None else self._restarted_at + share.delay_s
@@ -190,6 +199,9 @@ class Turns:
         while waiters:
             host = waiters.popleft()
             if host.place is Place.SHARED:
+                if host.is_put_last:  # its turn may be long in coming: the slot is for the next
+                    self.ready(host)
+                    continue
                 host.woken_for = share
                 self.ready(host)
                 break

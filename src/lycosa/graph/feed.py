@@ -22,6 +22,7 @@ from lycosa.store import Batch, State
 
 FOLDER = "feed"
 COUNTER_BITS = 48
+MOST_BEHIND = 1_000_000  # entries: a consumer that is further behind is not waited for, and has to read the state
 FILE_NUM_BYTES = SEQUENCE_BYTES = 8
 BUCKET_BYTES = 2
 _NEXT_KEY = b"feed"
@@ -59,6 +60,10 @@ class Feed:
     def __repr__(self) -> str:
         return f"<Feed next={self.next}>"
 
+    def forget(self) -> None:
+        """Pages have come or gone, between two commits: counters are read again."""
+        self._counters.clear()
+
     @property
     def last(self) -> int:
         return self.next - 1
@@ -93,8 +98,9 @@ class Feed:
         self._touched.clear()
 
     def prune(self, batch: Batch) -> None:
-        """Deletes what all consumers have covered."""
-        covered = min(consumers(self._folder).values(), default=0)
+        """Deletes what all consumers have covered, but for those that were left behind long ago."""
+        followed = [covered for covered in consumers(self._folder).values() if self.last - covered <= MOST_BEHIND]
+        covered = min(followed, default=0)
         if covered >= self._cut:
             batch.delete_range(Family.FEED, self._cut.to_bytes(SEQUENCE_BYTES), (covered + 1).to_bytes(SEQUENCE_BYTES))
             self._cut = covered + 1
@@ -105,6 +111,12 @@ def news_after(state: State, sequence: int) -> Iterator[News]:
     for key, row in state.walk(Family.FEED, (sequence + 1).to_bytes(SEQUENCE_BYTES)):
         file_num = int.from_bytes(row[1 : 1 + FILE_NUM_BYTES])
         yield News(int.from_bytes(key), What(row[0]), file_num, row[1 + FILE_NUM_BYTES :])
+
+
+def last_told(state: State) -> int:
+    """The sequence of the newest entry there ever was."""
+    packed = state.get(Family.META, _NEXT_KEY)
+    return int.from_bytes(packed) - 1 if packed else 0
 
 
 def key_of(state: State, file_num: int) -> bytes | None:

@@ -152,3 +152,33 @@ def load(collection: Path) -> Ranks | None:
         raise StoreError(f"{path} is damaged: delete it, and the next lycosa rank makes it anew")
     columns = np.frombuffer(data, dtype=np.uint64, offset=head).reshape(3, count)
     return Ranks(columns[0], columns[2], columns[1].view(np.float64))
+
+
+class RankTable:
+    """The ranks as they were when opened, read through a memory map; empty if they never were worked out."""
+
+    def __init__(self, collection: Path) -> None:
+        path, head = collection / FOLDER / FILE, len(MAGIC) + 8
+        self._file_nums, self._ranks = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.float64)
+        try:
+            size = path.stat().st_size
+            if size <= head or (size - head) % 24:
+                return
+            columns = np.memmap(path, dtype=np.uint64, mode="r", offset=head).reshape(3, -1)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise failure(error, path=path, doing="reading the ranks") from error
+        self._file_nums, self._ranks = columns[0], columns[1].view(np.float64)
+
+    def __repr__(self) -> str:
+        return f"<RankTable pages={len(self._ranks)}>"
+
+    def mean_ranks(self, file_nums: Sequence[int]) -> list[float]:
+        """The rank of each page in units of the mean; −1 where it is not known."""
+        if not len(self._ranks) or not len(file_nums):
+            return [-1.0] * len(file_nums)
+        wanted = np.array(file_nums, dtype=np.uint64)
+        places = np.minimum(np.searchsorted(self._file_nums, wanted), len(self._file_nums) - 1)
+        found = np.where(self._file_nums[places] == wanted, self._ranks[places] * len(self._ranks), -1.0)
+        return found.tolist()  # type: ignore[no-any-return]

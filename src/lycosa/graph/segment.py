@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from lycosa.errors import StoreError
 from lycosa.graph import texts
 from lycosa.graph.columns import KIND_BITS, Columns
+from lycosa.graph.sections import ALIGN, MAGIC, mapped, unfolded
 from lycosa.graph.varint import I64, U64, decode, deltas, encode
 from lycosa.store.failures import failure
 
-MAGIC = b"lycosa links 1\n\0"
 BLOCK_TARGETS, BLOCK_LINKS = 64, 128
 LARGE = 255
 _END_BITS = 16
@@ -39,7 +39,7 @@ SUFFIX = ".links"
 _ID_SECTIONS = frozenset(
     "sources gone targets target_ends sizes large_at large_sizes starts links link_blocks minus".split()
 )
-_ALIGN = 8
+_DEAR = 400  # links: to find those of one target by its blocks takes as long as to decode so many in whole columns
 
 
 class Inlink(NamedTuple):
@@ -61,7 +61,7 @@ def write(path: Path, columns: Columns) -> None:
         with hidden.open("wb") as file:
             file.write(MAGIC + len(head).to_bytes(8, "little") + head)
             for section in sections.values():
-                file.write(b"\0" * (-file.tell() % _ALIGN))
+                file.write(b"\0" * (-file.tell() % ALIGN))
                 file.write(section.tobytes())
         hidden.replace(path)
     except OSError as error:
@@ -113,7 +113,7 @@ class Segment:
             raise StoreError(f"reading the link index failed: {path}: {error}") from error
         try:
             if data[: len(MAGIC)] == MAGIC:
-                return cls(path.name, _mapped(data), len(data))
+                return cls(path.name, mapped(data), len(data))
         except (ValueError, TypeError, msgspec.DecodeError):
             pass  # cut off
         raise StoreError(f"{path} is damaged: the next crawl into the collection builds the link index anew")
@@ -216,6 +216,40 @@ class Segment:
             for source, code, is_minus in rows
         ]
 
+    def links_to(self, ids: U64) -> tuple[I64, U64, NDArray[np.bool_], I64]:
+        """The links to some URL ids in columns: place among `ids`, source, whether it came or went, code."""
+        at, is_known = self._find(ids)
+        asked = np.flatnonzero(is_known)
+        places, codes, links = (
+            self._some_links(at[asked]) if len(asked) * _DEAR < self.links else self._all_links(at[asked])
+        )
+        sizes = np.array([len(each) for each in links], dtype=np.int64)
+        numbers = np.concatenate(links) if len(links) else np.empty(0, dtype=np.int64)
+        is_plus = ~np.isin(numbers, self._minus)
+        return np.repeat(asked, sizes), self.sources[places], is_plus, codes
+
+    def _some_links(self, targets: I64) -> tuple[I64, I64, list[I64]]:
+        """Places of sources, codes, and numbers of the links to targets; only their blocks are read."""
+        links = [np.arange(*self._range(int(target)), dtype=np.int64) for target in targets]
+        edges = [(int(each[0]), int(each[-1]) + 1) for each in links]
+        places = [np.cumsum(self._numbers("links", "link_blocks", *edge)).astype(np.int64) for edge in edges]
+        codes = [self._numbers("codes", "code_blocks", *edge).astype(np.int64) for edge in edges]
+        empty = [np.empty(0, dtype=np.int64)]
+        return np.concatenate(places or empty), np.concatenate(codes or empty), links
+
+    def _all_links(self, targets: I64) -> tuple[I64, I64, list[I64]]:
+        """The same from whole columns."""
+        starts, places, codes = self._whole
+        links = [np.arange(starts[target], starts[target + 1], dtype=np.int64) for target in targets.tolist()]
+        chosen = np.concatenate(links) if links else np.empty(0, dtype=np.int64)
+        return places[chosen].astype(np.int64), codes[chosen].astype(np.int64), links
+
+    @cached_property
+    def _whole(self) -> tuple[I64, NDArray[np.uint32], NDArray[np.uint32]]:
+        sizes = self._sizes
+        places = unfolded(decode(self._sections["links"]), sizes).astype(np.uint32)
+        return np.append(0, np.cumsum(sizes)), places, decode(self._sections["codes"]).astype(np.uint32)
+
     def _numbers(self, section: str, blocks: str, start: int, end: int) -> U64:
         """The numbers from `start` to `end` of a section; blocks before and after are not touched."""
         first, last = start // BLOCK_LINKS, -(-end // BLOCK_LINKS)
@@ -231,12 +265,16 @@ class Segment:
     def _text(self, number: int) -> str:
         return texts.read(number, self._text_sizes, self._sections["text_blocks"], self._sections["text_data"])
 
+    def text_block(self, block: int) -> list[str]:
+        """The texts of one block, in the order of their numbers."""
+        return texts.read_block(block, self._text_sizes, self._sections["text_blocks"], self._sections["text_data"])
+
     def pairs(self) -> tuple[I64, I64, NDArray[np.bool_]]:
         """Every link as (place among targets, place among sources, is taken back)."""
         sizes = self._sizes
         minus = np.zeros(self.links, dtype=bool)
         minus[self._minus] = True
-        return np.repeat(np.arange(len(sizes)), sizes), _unfolded(decode(self._sections["links"]), sizes), minus
+        return np.repeat(np.arange(len(sizes)), sizes), unfolded(decode(self._sections["links"]), sizes), minus
 
     def columns(self) -> Columns:
         """All of it, to be joined with others."""
@@ -245,25 +283,3 @@ class Segment:
         table = texts.unpack(sections["text_sizes"], sections["text_blocks"], sections["text_data"])
         codes = decode(sections["codes"]).astype(np.int64)
         return Columns(self.sources, self.present, self.targets, self._sizes, places, minus, codes, table)
-
-
-def _mapped(data: mmap.mmap) -> dict[str, NDArray[Any]]:
-    at = len(MAGIC)
-    size = int.from_bytes(data[at : at + 8], "little")
-    table: dict[str, tuple[str, int]] = msgspec.msgpack.decode(data[at + 8 : at + 8 + size])
-    at += 8 + size
-    sections = {}
-    for name, (kind, size_bytes) in table.items():
-        at += -at % _ALIGN
-        dtype = np.dtype(kind)
-        sections[name] = np.frombuffer(data, dtype=dtype, count=size_bytes // dtype.itemsize, offset=at)
-        at += size_bytes
-    return sections
-
-
-def _unfolded(steps: U64, sizes: I64) -> I64:
-    """From differences that begin anew with every target to the numbers themselves."""
-    sums = np.cumsum(steps.astype(np.int64))
-    starts = np.cumsum(sizes) - sizes
-    before = np.append(0, sums)[starts]
-    return sums - np.repeat(before, sizes)  # type: ignore[no-any-return]

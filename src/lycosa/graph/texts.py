@@ -108,3 +108,10 @@ def read(number: int, sizes: I64, blocks: U64, data: U8) -> str:
     start = int(sizes[block * BLOCK_TEXTS : number].sum())
     raw = zstandard.ZstdDecompressor().decompress(packed)[start : start + int(sizes[block * BLOCK_TEXTS + place])]
     return raw.decode("utf-8", "replace")
+
+
+def read_block(block: int, sizes: I64, blocks: U64, data: U8) -> list[str]:
+    """The texts of one block."""
+    raw = zstandard.ZstdDecompressor().decompress(data[int(blocks[block]) : int(blocks[block + 1])].tobytes())
+    edges = [0, *np.cumsum(sizes[block * BLOCK_TEXTS : (block + 1) * BLOCK_TEXTS]).tolist()]
+    return [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(edges)]

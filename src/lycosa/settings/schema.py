@@ -200,9 +200,30 @@ class Keeping(_Group):
     warc_bytes: Annotated[int, _by(v.size(1)), _says("A new WARC file is begun at this size.")] = GIB
     store_interval_s: Annotated[float, _by(v.seconds(0, 60)), _says("Longest time between two commits.")] = 0.25
     store_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Most results in one commit.")] = 300
+    index: Annotated[
+        Switch, _says("Keep the search index up to date while crawling; without it a search begins by catching up.")
+    ] = False
 
 
-class CrawlSettings(Reach, Order, Ends, Fresh, Manners, Network, Keeping, Named):
+class Many(_Group):
+    title: ClassVar[str] = "How many do it"
+
+    workers: Annotated[
+        int, _by(v.whole(0, 10_000)), _says("Processes, each with its share of the hosts; 0: this one alone.")
+    ] = 0
+    assignment: Annotated[
+        Literal["rendezvous", "letter-sum", "two-level"],
+        _by(v.one_of("rendezvous", "letter-sum", "two-level")),
+        _says("Who gets which host: rendezvous keeps a domain together and moves little."),
+    ] = "rendezvous"
+    exchange: Annotated[
+        Literal["direct", "coordinator"],
+        _by(v.one_of("direct", "coordinator")),
+        _says("How URLs travel to their owner: straight, or through the coordinator."),
+    ] = "direct"
+
+
+class CrawlSettings(Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, Named):
     """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
 
     model_config = ConfigDict(defer_build=False)
@@ -224,7 +245,7 @@ class CrawlSettings(Reach, Order, Ends, Fresh, Manners, Network, Keeping, Named)
         return f"{name} (+{self.contact})" if self.contact else name
 
 
-GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Fresh, Manners, Network, Keeping, Named)
+GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, Named)
 
 
 def sentence(error: ValidationError, spelled: Callable[[str], str] = str) -> str:

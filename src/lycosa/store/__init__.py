@@ -4,7 +4,7 @@ The order of writes is the guarantee: WARC append, then the state batch that nam
 """
 
 from lycosa.records import Family
-from lycosa.store.collection import Collection, is_collection
+from lycosa.store.collection import Collection, JoinedCollection, is_collection
 from lycosa.store.place import Place
 from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import Recovery, WarcWriter
@@ -17,6 +17,7 @@ __all__ = [
     "Collection",
     "Exchange",
     "Family",
+    "JoinedCollection",
     "Original",
     "Place",
     "Recovery",

@@ -17,12 +17,13 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lycosa.errors import SettingsError, StoreError
 from lycosa.records import Family
 from lycosa.store.failures import failure
+from lycosa.store.joined import JoinedState, is_sharded, shard_paths
 from lycosa.store.place import Place
 from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import DEFAULT_FILE_BYTES, Recovery, WarcWriter, warc_path
@@ -59,11 +60,16 @@ class Collection:
 
     @classmethod
     def create(
-        cls, path: Path, *, warc_info: Mapping[str, str] | None = None, warc_bytes: int = DEFAULT_FILE_BYTES
+        cls,
+        path: Path,
+        *,
+        warc_info: Mapping[str, str] | None = None,
+        warc_bytes: int = DEFAULT_FILE_BYTES,
+        warc_first: int = 0,
     ) -> "Collection":
         """Make a collection at `path`, or finish one whose making was interrupted, or open the one that is there."""
         if is_collection(path):
-            return cls.open(path, warc_info=warc_info, warc_bytes=warc_bytes)
+            return cls.open(path, warc_info=warc_info, warc_bytes=warc_bytes, warc_first=warc_first)
         _require_room_for_one(path)
         with _reported(path, "making the collection"):
             path.mkdir(parents=True, exist_ok=True)
@@ -74,7 +80,7 @@ class Collection:
             except BaseException:
                 os.close(lock)
                 raise
-        return cls._open_locked(path, lock, warc_info or {}, warc_bytes, state)
+        return cls._open_locked(path, lock, warc_info or {}, warc_bytes, warc_first, state)
 
     @classmethod
     def open(
@@ -84,20 +90,30 @@ class Collection:
         read_only: bool = False,
         warc_info: Mapping[str, str] | None = None,
         warc_bytes: int = DEFAULT_FILE_BYTES,
+        warc_first: int = 0,
     ) -> "Collection":
-        """Open the collection at `path`; with `read_only` beside whoever writes it, as it is now."""
+        """Open the collection at `path`; with `read_only` beside whoever writes it, as it is now, and all its shards as
+        one if it has several. The archive's files are numbered from `warc_first` on."""
+        if read_only and is_sharded(path):
+            return JoinedCollection(path, open_shards(path))
         _require_collection(path)
         if not read_only:
             with _reported(path, "opening the collection"):
                 lock = _lock(path)
-            return cls._open_locked(path, lock, warc_info or {}, warc_bytes)
+            return cls._open_locked(path, lock, warc_info or {}, warc_bytes, warc_first)
         state = State.open_reader(path / _STATE)
         _require_same_format(path, state)
         return cls(path, state=state, warc=None, recovery=Recovery(), lock=None)
 
     @classmethod
     def _open_locked(
-        cls, path: Path, lock: int, warc_info: Mapping[str, str], warc_bytes: int, state: State | None = None
+        cls,
+        path: Path,
+        lock: int,
+        warc_info: Mapping[str, str],
+        warc_bytes: int,
+        warc_first: int,
+        state: State | None = None,
     ) -> "Collection":
         """`state` comes open from the making of a collection: to open it a second time takes 50 ms."""
         with contextlib.ExitStack() as undo:
@@ -108,7 +124,7 @@ class Collection:
             if state is None:
                 state = undo.enter_context(State.open(path / _STATE))
             _require_same_format(path, state)
-            warc = WarcWriter(path / _WARC, info=warc_info, max_bytes=warc_bytes)
+            warc = WarcWriter(path / _WARC, info=warc_info, max_bytes=warc_bytes, first_number=warc_first)
             recovery = warc.recover(_committed(state))
             undo.pop_all()
         return cls(path, state=state, warc=warc, recovery=recovery, lock=lock)
@@ -118,6 +134,10 @@ class Collection:
         if self._warc is None:
             raise StoreError(f"{self.path} was opened for reading only")
         return self._warc
+
+    @property
+    def warc_folder(self) -> Path:
+        return self.path / _WARC
 
     @property
     def settings_path(self) -> Path:
@@ -172,6 +192,34 @@ class Collection:
 
     def __repr__(self) -> str:
         return f"Collection({str(self.path)!r}, {'reader' if self.state.is_reader else 'writer'})"
+
+
+class JoinedCollection(Collection):
+    """The shards of a crawl, read as one collection."""
+
+    def __init__(self, path: Path, shards: Sequence[Collection]) -> None:
+        states = [shard.state for shard in shards]
+        super().__init__(path, state=JoinedState(path, states), warc=None, recovery=Recovery(), lock=None)
+        self.shards = list(shards)
+
+    def record(self, place: Place) -> WarcRecord:
+        """The archived record at `place`; the shards number their files apart."""
+        files = (warc_path(shard.path / _WARC, place.file_number) for shard in self.shards)
+        found = next((file for file in files if file.exists()), None)
+        if found is None:
+            raise StoreError(f"{self.path} has no archive file {place.file_number}")
+        return read_record(found, place)
+
+
+def open_shards(path: Path) -> list[Collection]:
+    """All shards of the collection at `path`, for reading."""
+    folders = shard_paths(path)
+    if not folders:
+        raise SettingsError(f"{path} has no shards yet: its crawl has not begun")
+    with contextlib.ExitStack() as undo:
+        shards = [undo.enter_context(Collection.open(folder, read_only=True)) for folder in folders]
+        undo.pop_all()
+    return shards
 
 
 def is_collection(path: Path) -> bool:

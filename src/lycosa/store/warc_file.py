@@ -51,6 +51,7 @@ class WarcWriter:
         info: Mapping[str, str],
         max_bytes: int = DEFAULT_FILE_BYTES,
         prefix: str = DEFAULT_PREFIX,
+        first_number: int = 0,
     ) -> None:
         if not _PREFIX.fullmatch(prefix):
             raise ValueError(f"a WARC prefix has letters, digits, - and _ only, not {prefix!r}")
@@ -62,7 +63,7 @@ class WarcWriter:
         # Lengths of the files that grew since `committed` was last called: what the next state batch has to name.
         self.lengths: dict[int, int] = {}
         self._info = dict(info)
-        self._number = 0
+        self._number = self._first_number = first_number
         self._length = 0
         self._file = -1
         self._is_new_name = False
@@ -81,7 +82,7 @@ class WarcWriter:
                 self._recover_file(number, committed.get(number, 0), recovery)
         except OSError as error:
             raise failure(error, path=self.folder, doing="recovering the archive") from error
-        self._number = max(committed, default=0)
+        self._number = max(committed, default=self._first_number)
         if self._number in recovery.short:
             # Places in the lost part must never come to point into new records.
             self._number += 1

@@ -13,6 +13,7 @@ from lycosa.frontier.policy import Ranking, Source
 from lycosa.frontier.rows import MOST_BANDS, HostRow
 from lycosa.mapping.resolver import Resolver
 from lycosa.records import Failure, Request, Response
+from lycosa.web.digests import document_digest, document_fingerprint
 from lycosa.web.document import Analyser, Document, Page
 from lycosa.web.media import Kind, Media
 from lycosa.web.scope import UrlFilter
@@ -160,8 +161,11 @@ class AnalyserContract:
         raise AssertionError("say how the analyser is made")
 
     def _pages(self) -> list[Page]:
-        media = Media(self.kind, "text/html")
-        return [self.make()(Document(body, "http://a.example/", media, "utf-8")) for body in ODD_BODIES]
+        media, where = Media(self.kind, "text/html"), "http://a.example/"
+        return [
+            self.make()(Document(body, where, media, "utf-8", document_fingerprint(body), document_digest(body)))
+            for body in ODD_BODIES
+        ]
 
     def test_any_bytes_give_a_page(self) -> None:
         assert all(isinstance(page, Page) for page in self._pages())

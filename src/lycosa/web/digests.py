@@ -7,15 +7,23 @@ import hashlib
 
 import xxhash
 
+DIGEST_BYTES = 16
+
 
 def document_fingerprint(body: bytes) -> int:
     """P6: the 64-bit number by which an equal document is looked up (XXH3; anybody can make two bodies collide)."""
     return int(xxhash.xxh3_64_intdigest(body))
 
 
+def payload_sha1(body: bytes) -> bytes:
+    """The digest that archives name a body by."""
+    return hashlib.sha1(body, usedforsecurity=False).digest()
+
+
 def document_digest(body: bytes) -> bytes:
-    """P6: the 128 bits that confirm it: SHA-256, cut. Nobody can make another document pass for a stored one."""
-    return hashlib.sha256(body).digest()[:16]
+    """P6: the 128 bits that confirm it: the archive's SHA-1, cut. Nobody can make another document pass for a stored
+    one of somebody else; whoever makes two that collide, in this and in the fingerprint, has one of his own kept."""
+    return payload_sha1(body)[:DIGEST_BYTES]
 
 
 def text_digest(main_text: bytes) -> bytes:

@@ -33,12 +33,14 @@ class TextCodes(msgspec.Struct, frozen=True):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A body on its way to an analyser: content coding undone, encoding known."""
+    """A body on its way to an analyser: content coding undone, encoding known; its digests (P6) are for the page."""
 
     body: bytes
     url: str
     media: Media
     charset: str
+    fingerprint: int = 0
+    digest: bytes = b""
     content_language: str | None = None
 
 

@@ -31,16 +31,22 @@ def analyse(
     content_type: str | None = None,
     content_language: str | None = None,
     analysers: Mapping[Kind, Analyser] | None = None,
+    fingerprint: int | None = None,
+    digest: bytes | None = None,
 ) -> Page:
-    """The page of `body` (content coding undone). `content_type` and `content_language` are the headers as sent."""
+    """The page of `body` (content coding undone). `content_type` and `content_language` are the headers as sent.
+
+    Who has made the digests already hands them on; a body is long.
+    """
+    fingerprint = digests.document_fingerprint(body) if fingerprint is None else fingerprint
+    digest = digests.document_digest(body) if digest is None else digest
     media = identify(content_type, body[:SNIFF_BYTES])
     analyser = (built_in() if analysers is None else analysers).get(media.kind)
     if analyser is None:
-        fingerprint, digest = digests.document_fingerprint(body), digests.document_digest(body)
         return Page(url=url, media=media, charset=None, fingerprint=fingerprint, digest=digest)
     encoding = charset.detect(body, http_charset=media.charset, form=_FORMS.get(media.kind, "html"))
     language = (content_language or "").partition(",")[0].strip() or None
-    return analyser(Document(body, url, media, encoding, language))
+    return analyser(Document(body, url, media, encoding, fingerprint, digest, language))
 
 
 def links_of(body: bytes, *, url: str, content_type: str | None = None) -> "Heading | None":

@@ -1,0 +1,181 @@
+"""`lycosa cluster`: nodes of a cluster, crawls on it, and how they are doing.
+
+`start` runs one node in the foreground until Ctrl-C, and starts it again when it ends otherwise: a node that was cut
+off from the others is not taken back by Ray, a new one is. Nodes know each other by a token in a file that only
+its owner reads.
+"""
+
+import secrets
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
+from lycosa.errors import SettingsError
+
+if TYPE_CHECKING:
+    from lycosa.engine.stats import CrawlStats
+
+PORT = 6379
+AGAIN_S = 3.0
+TOKEN_FILE = Path("~/.lycosa/cluster-token")
+DEFAULT_ADDRESS = f"127.0.0.1:{PORT}"
+
+app = typer.Typer(no_args_is_help=True)
+
+
+class Cluster(NamedTuple):
+    """Which cluster the commands speak to."""
+
+    address: str = DEFAULT_ADDRESS
+    token_file: Path = TOKEN_FILE
+    is_shared: bool = False
+
+
+_cluster = Cluster()
+
+
+def register(main: typer.Typer) -> None:
+    app.command(
+        name="crawl", cls=CrawlCommand, help="Crawl with all machines of the cluster; the same command goes on."
+    )(with_crawl_options(_crawl))
+    main.add_typer(app, name="cluster", help="Crawl with many machines: nodes, crawls on them, how they are doing.")
+
+
+@app.callback()
+def cluster(
+    at: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the head of the cluster is.")] = DEFAULT_ADDRESS,
+    token_file: Annotated[Path, typer.Option(metavar="FILE", help="The token that all nodes share.")] = TOKEN_FILE,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="All machines see the folder of the crawl: shards may move between them.")
+    ] = False,
+) -> None:
+    """Crawl with many machines."""
+    global _cluster
+    _cluster = Cluster(at, token_file, shared)
+
+
+@app.command()
+def start(
+    head: Annotated[bool, typer.Option("--head", help="The first node; the others join it.")] = False,
+    join: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A further node of the cluster there.")] = None,
+    address: Annotated[
+        str, typer.Option(metavar="IP", help="This machine's address, on the one interface it uses.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The head's port.")] = PORT,
+    processors: Annotated[int | None, typer.Option(min=1, help="Processors to use [all].")] = None,
+) -> None:
+    """Run a node of a cluster until Ctrl-C."""
+    from lycosa.cluster.ray_node import node_command, prepare_environment, require_ray
+
+    require_ray("a cluster")
+    if head == (join is not None):
+        raise SettingsError("say --head for the first node, or --join HOST:PORT for a further one")
+    token_file = _cluster.token_file
+    prepare_environment(_token(token_file, may_make=head))
+    command = node_command(address=address, head_port=port if head else None, join=join or "", processors=processors)
+    if head:
+        print(
+            f"head of a cluster at {address}:{port}; on other machines, with a copy of {token_file}:", file=sys.stderr
+        )
+        print(f"  lycosa cluster start --join {address}:{port} --address IP", file=sys.stderr)
+    else:
+        print(f"node {address} of the cluster at {join}", file=sys.stderr)
+    _keep_running(command)
+
+
+def _keep_running(command: list[str]) -> None:
+    """Until Ctrl-C or SIGTERM, of which Ray's own command knows how to end a node."""
+    import signal
+
+    is_ending = False
+    process: subprocess.Popen[bytes] | None = None
+
+    def end(*_: object) -> None:
+        nonlocal is_ending
+        is_ending = True
+        if process is not None:
+            process.terminate()
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
+    while not is_ending:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        code = process.wait()
+        if not is_ending:
+            print(f"lycosa: the node ended with {code}; starting it again", file=sys.stderr)
+            time.sleep(AGAIN_S)
+
+
+def _crawl(order: CrawlOrder) -> None:
+    """A crawl on the cluster, shown and ended as one of this machine."""
+    from lycosa.cli.crawl import Showing, finish
+    from lycosa.cluster import shared
+
+    token = _token(_cluster.token_file)
+
+    async def crawl(showing: Showing) -> "tuple[CrawlStats, str]":
+        return await shared.crawl(
+            order.into.absolute(),
+            order.settings,
+            address=_cluster.address,
+            token=token,
+            is_shared=_cluster.is_shared,
+            show=showing.show,
+            tell=showing.tell,
+            on_start=showing.on_start,
+        )
+
+    finish(order, crawl)
+
+
+def _token(file: Path, *, may_make: bool = False) -> str:
+    """The token in the file; the head makes one if there is none."""
+    path = file.expanduser()
+    try:
+        if not path.exists() and may_make:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.touch(mode=0o600)
+            path.write_text(secrets.token_hex(32) + "\n")
+        if path.stat().st_mode & 0o077:
+            raise SettingsError(f"{path} can be read by others: chmod 600 {path}")
+        return path.read_text().strip()
+    except OSError as error:
+        raise SettingsError(f"cannot read the cluster's token {path}: copy it from the head") from error
+
+
+@app.command()
+def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+    """The machines of a cluster and the crawls on it."""
+    import msgspec
+
+    from lycosa.cli.progress import line_of
+    from lycosa.cluster import shared
+
+    found = shared.status(_cluster.address, _token(_cluster.token_file))
+    if json:
+        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+        return
+    for node in found.nodes:
+        print(f"node {node.address}: {'alive' if node.is_alive else 'gone'}, {node.processors} processors")
+    for crawl in found.crawls:
+        print(f"{crawl.name}: epoch {crawl.epoch}, {line_of(crawl.stats)}")
+        for name, pages, queued in crawl.shards:
+            print(f"  {name}: {pages:,} pages, {queued:,} queued")
+        for trouble in crawl.troubles[-3:]:
+            print(f"  {trouble}")
+    if not found.crawls:
+        print("no crawl is running")
+
+
+@app.command()
+def stop() -> None:
+    """End the crawls of a cluster gently; the nodes go on until their own Ctrl-C."""
+    from lycosa.cluster import shared
+
+    count = shared.stop(_cluster.address, _token(_cluster.token_file))
+    print(f"{count} {'crawl' if count == 1 else 'crawls'} told to end", file=sys.stderr)

@@ -1,0 +1,149 @@
+"""`lycosa search` and `lycosa index`: asking a collection, and the index that answers.
+
+Both work beside a running crawl or without one. A search brings the index up to date first, unless a crawl does.
+"""
+
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lycosa.cli.collection import Folder
+
+if TYPE_CHECKING:
+    from lycosa.engine.search_views import Result, Results
+
+PROGRESS_S = 1.0
+ROWS = 10
+SNIPPET_COLUMNS = 100
+HELP = (
+    'Words, "a phrase", -not, OR, (…); title: heading: text: url: anchor:WORD; '
+    "site:HOST lang:XX filetype:X after:DATE before:DATE."
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.command(context_settings={"ignore_unknown_options": True})(search)  # -word is part of a query
+    app.command()(index)
+
+
+def search(
+    into: Folder,
+    query: Annotated[list[str], typer.Argument(metavar="QUERY", help=HELP)],
+    rows: Annotated[int, typer.Option("-n", min=1, max=1_000, metavar="N", help="Show so many.")] = ROWS,
+    page: Annotated[int, typer.Option("--page", min=1, metavar="N", help="The next N, and so on.")] = 1,
+    weights: Annotated[
+        str, typer.Option(metavar="NAME=X,…", help="Weights of title, headings, text, url, anchors, rank.")
+    ] = "",
+    update: Annotated[
+        bool, typer.Option("--update/--no-update", help="Bring the index up to date first [yes].")
+    ] = True,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Find pages of a collection, the best first."""
+    import msgspec
+
+    from lycosa.engine.search_views import SearchView, update_index
+    from lycosa.search.query import parse
+    from lycosa.search.weights import Weights
+
+    asked, chosen = " ".join(query), Weights.read(weights)
+    parse(asked)  # says what is wrong before any work is done
+    if update:
+        progress = Progress()
+        update_index(into, progress=progress)
+        progress.end()
+    with SearchView(into) as view:
+        found = view.search(asked, most=rows, offset=(page - 1) * rows, weights=chosen)
+    if json:
+        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+    else:
+        _show(found)
+
+
+def _show(found: "Results") -> None:
+    from lycosa.cli.wording import count
+
+    for place, result in enumerate(found.results, found.offset + 1):
+        _show_one(place, result)
+    about = "" if found.is_exact else "about "
+    pages = "page" if found.total == 1 else "pages"
+    line = f"{about}{count(found.total)} {pages} in {1000 * found.seconds:.0f} ms"
+    if found.is_loose and found.total:
+        line += "; no page has all of the words, these have most of them"
+    if found.behind:
+        line += f"; {count(found.behind)} changes are not in the index yet"
+    shown = found.offset + len(found.results)
+    if shown < found.total and found.results:
+        line += f"; --page {shown // max(1, len(found.results)) + 1} shows more"
+    print(line, file=sys.stderr)
+
+
+def _show_one(place: int, result: "Result") -> None:
+    import textwrap
+
+    from lycosa.cli.wording import count, printable
+    from lycosa.search.snippet import Snippet, highlighted
+
+    mark = {"\1": "\x1b[1m", "\2": "\x1b[0m"} if sys.stdout.isatty() else {"\1": "*", "\2": "*"}
+    encoding = sys.stdout.encoding
+    print(printable(f"{place:>3}  {result.title or '(no title)'}", encoding))
+    others = f"  (+{count(result.copies)} with the same text)" if result.copies else ""
+    print(printable(f"     {result.url}{others}", encoding))
+    text = highlighted(Snippet(result.snippet, result.highlights), "\1", "\2")
+    for line in textwrap.wrap(text, SNIPPET_COLUMNS):
+        pieces = (mark.get(piece) or printable(piece, encoding) for piece in re.split("([\1\2])", line))
+        print("     " + "".join(pieces))
+    print(f"     {result.date}  score {result.score:.3g}\n")
+
+
+def index(
+    into: Folder,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make it anew from the archive.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Make the search index, or bring it up to date with what was crawled."""
+    import msgspec
+
+    from lycosa.cli.wording import count, duration, size
+    from lycosa.engine.search_views import make_index
+
+    progress = Progress()
+    made = make_index(into, anew=rebuild, progress=progress)
+    progress.end()
+    if json:
+        sys.stdout.buffer.write(msgspec.json.encode(made) + b"\n")
+        return
+    print(
+        f"{count(made.documents)} documents, {size(made.size_bytes)};"
+        f" {count(made.pages)} pages taken in, {count(made.renamed)} renamed, in {duration(made.seconds)}"
+    )
+
+
+class Progress:
+    """A line on standard error now and then; in a terminal the same line."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._next = self._began + PROGRESS_S
+        self._has_drawn = False
+
+    def __call__(self, done: int, pages: int) -> None:
+        from lycosa.cli.wording import count, rate
+
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + PROGRESS_S
+        of = f" of {count(max(done, pages))}" if pages else ""
+        line = f"indexing: {count(done)}{of} pages, {rate(done / max(0.001, now - self._began))}/s"
+        self._has_drawn = sys.stderr.isatty()
+        print(
+            f"\r{line}" if self._has_drawn else line, file=sys.stderr, end="" if self._has_drawn else "\n", flush=True
+        )
+
+    def end(self) -> None:
+        if self._has_drawn:
+            print(file=sys.stderr)

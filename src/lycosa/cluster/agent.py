@@ -1,0 +1,397 @@
+"""An agent: one shard's engine, open to the other shards (M2). It sends what is theirs, takes what is its own, beats.
+
+Everything runs on the event loop of the engine. Without a beat that was answered in the last `LEASE_S` it asks nobody
+any more: someone else may own its hosts by then. Knows nothing of Ray: `Peers` and `Coordination` are how it speaks.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from lycosa import __version__
+from lycosa.cluster.arrivals import Arrivals
+from lycosa.cluster.assignment import Table
+from lycosa.cluster.cargo import Cargo, cargos, leaving, unpack_cargo
+from lycosa.cluster.messages import Message, Reply, Word
+from lycosa.cluster.outbox import Outbox
+from lycosa.cluster.reports import Enrolment, Orders, Report
+from lycosa.cluster.visits import Visits
+from lycosa.engine.engine import Engine
+from lycosa.engine.parts import usual_parts
+from lycosa.engine.stats import CrawlStats
+from lycosa.errors import ClusterError, LycosaError
+from lycosa.frontier.crossing import Crossing
+from lycosa.settings import CrawlSettings
+from lycosa.settings.toml import to_toml
+from lycosa.store import Batch, Collection, is_collection
+from lycosa.store.buckets import arriving, buckets_of, put_down
+from lycosa.web.url import BUCKET_BYTES, split
+
+BEAT_S = 0.5
+LEASE_S = 14.0  # less than an address is held for
+CUT_OFF_S = 120.0  # without a lease for so long an agent ends, and its files are free
+LOOK_S = 0.25
+MOVE_LOOK_S = 0.1
+CALL_S = 10.0  # a call that takes longer has failed: a cut line answers never
+AGAIN_S = 0.5  # after a call that failed
+LOCK_PATIENCE_S = 20.0  # a killed process holds its folder a moment longer
+NO_CAP = 1 << 62
+WARCS_A_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
+
+
+class Peers(Protocol):
+    """How an agent speaks to others."""
+
+    async def tell(self, receiver: str, message: Message) -> Reply:
+        """Hands a message over; ClusterError if that was not to be."""
+        ...
+
+    async def carry(self, receiver: str, cargo: Cargo) -> bool:
+        """Hands rows over; True when they are on disk there, ClusterError if that was not to be."""
+        ...
+
+
+class Coordination(Protocol):
+    """How an agent speaks to the coordinator."""
+
+    async def beat(self, report: Report) -> Orders:
+        """Reports; ClusterError if nobody answers."""
+        ...
+
+
+class Agent:
+    """The agent of one shard. `run` goes on until the crawl is over, stopped, or the agent is void."""
+
+    def __init__(self, enrolment: Enrolment, peers: Peers, coordination: Coordination, **parts: Any) -> None:
+        self.name, self.incarnation = enrolment.name, enrolment.incarnation
+        self.settings = shard_settings(enrolment.settings)
+        self.folder = Path(enrolment.folder)
+        self._warc_first = enrolment.number * WARCS_A_SHARD
+        self._table, self._moving, self._known = enrolment.table, enrolment.moving, dict(enrolment.members)
+        self._shipped = 0
+        self._carrying: asyncio.Task[None] | None = None
+        self._frozen: set[str] = set()  # hosts that are put aside because they leave
+        self._peers, self._coordination, self._parts = peers, coordination, parts
+        self._now: Callable[[], float] = parts.get("now") or time.monotonic
+        self._cap = NO_CAP if enrolment.settings.pages is None else 0
+        self._is_over = False
+        self._lease_until = self._now() + LEASE_S
+        self._telling: dict[str, asyncio.Task[None]] = {}
+        self._commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._received = 0
+        self.visits = Visits()
+        self._boot = ""
+        self._scope_told: int = 0
+        self.engine: Engine | None = None
+
+    def __repr__(self) -> str:
+        return f"<Agent {self.name}/{self.incarnation} epoch={self._table.epoch} {self.engine!r}>"
+
+    # the life of an agent
+
+    async def run(self) -> CrawlStats:
+        """Crawls; raises what ended it, if that was not meant."""
+        is_restart = is_collection(self.folder)
+        collection = await self._open()
+        try:
+            collection.save_settings(to_toml(self.settings))
+            self.outbox = Outbox(collection.state, self.name, self.incarnation, self._table)
+            self.arrivals = Arrivals(collection.state)
+            parts = usual_parts(self.settings, outside=self, **self._parts)
+            engine = self.engine = Engine(collection, self.settings, parts, is_restart=is_restart)
+            self._scope_told = len(engine.scope_seeds)
+            self._put_right(engine)
+            if hasattr(engine.downloader, "set_fence"):
+                engine.downloader.set_fence(self._fence)
+            beats = asyncio.get_running_loop().create_task(self._beats(engine))
+            watch = asyncio.get_running_loop().create_task(self._watch_lease(engine))
+            try:
+                stats = await engine.run()
+            finally:
+                carrying = [self._carrying] if self._carrying else []
+                await _cancelled([beats, watch, *carrying, *self._telling.values()])
+            await self._last_beat(engine)
+            return stats
+        finally:
+            self.engine = None
+            collection.close()
+
+    def _put_right(self, engine: Engine) -> None:
+        """After a start: hosts went to others, or came, while this shard was not there to hear of the table."""
+        state = engine.collection.state
+        if self._table.owners:
+            lost = [bucket for bucket in buckets_of(state) if self._table.owner_of_bucket(bucket) != self.name]
+            came = [row for row in arriving(state) if self._table.owner_of_bucket(row[0][:BUCKET_BYTES]) == self.name]
+            if lost or came:
+                engine.move_hosts(lost=lost, came=came)
+        self._take_back()
+
+    async def _open(self) -> Collection:
+        info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
+        deadline = time.monotonic() + LOCK_PATIENCE_S
+        while True:
+            try:
+                return Collection.create(
+                    self.folder, warc_info=info, warc_bytes=self.settings.warc_bytes, warc_first=self._warc_first
+                )
+            except LycosaError as error:
+                if "in use" not in str(error) or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(AGAIN_S)
+
+    # what the engine asks (`engine.outside.Outside`)
+
+    def owns(self, host: str) -> bool:
+        """While buckets move, what leaves is not this shard's any more, and what comes is not yet."""
+        is_mine = self._table.owner(host) == self.name
+        return is_mine if self._moving is None else is_mine and self._moving.owner(host) == self.name
+
+    def send(self, crossings: Sequence[Crossing]) -> list[Crossing]:
+        return self.outbox.send(crossings)
+
+    def may_ask(self, pages: int) -> bool:
+        return pages < self._cap and self._now() < self._lease_until
+
+    def may_visit(self, address: str, host: str) -> bool:
+        if self._moving is not None and not self.owns(host):
+            self._frozen.add(host)
+            return False
+        return len(self._table.members) == 1 or self.visits.may_visit(address, host, self._now())
+
+    def may_end(self) -> bool:
+        return self._is_over
+
+    def write(self, batch: Batch) -> None:
+        self.outbox.write(batch)
+        self.arrivals.write(batch)
+
+    def committed(self) -> None:
+        self.outbox.committed()
+        self.arrivals.committed()
+        commit, self._commit = self._commit, asyncio.get_running_loop().create_future()
+        commit.set_result(None)
+        self._tell_all()
+
+    # the exchange
+
+    async def take(self, message: Message) -> Reply:
+        """URLs from another shard; answered when they are on disk."""
+        if self.engine is None or self._moving is not None:
+            return Reply(Word.BUSY, (0, 0), (0, 0))
+        if message.epoch != self._table.epoch:
+            return self.arrivals.reply(message.sender, Word.EPOCH)
+        crossings = self.arrivals.open(message)
+        if crossings is None:
+            return self.arrivals.reply(message.sender, Word.GAP)
+        if not self.engine.receive(crossings):
+            return self.arrivals.reply(message.sender, Word.BUSY)
+        self.arrivals.note(message)
+        self._received += len(message.rows)
+        try:
+            await asyncio.wait_for(asyncio.shield(self._commit), CALL_S / 2)
+        except TimeoutError:
+            return self.arrivals.reply(message.sender, Word.BUSY)
+        return self.arrivals.reply(message.sender, Word.TAKEN)
+
+    def _tell_all(self) -> None:
+        for receiver in self.outbox.receivers():
+            if receiver not in self._telling:
+                task = asyncio.get_running_loop().create_task(self._tell(receiver))
+                self._telling[receiver] = task
+
+    async def _tell(self, receiver: str) -> None:
+        """Sends to one receiver, a message at a time, until there is nothing left or it does not take them."""
+        try:
+            while (message := self.outbox.next(receiver)) is not None:
+                try:
+                    reply = await self._peers.tell(receiver, message)
+                except ClusterError:
+                    await asyncio.sleep(AGAIN_S)
+                    return
+                self.outbox.answered(receiver, message, reply)
+                if reply.word not in (Word.TAKEN, Word.GAP):
+                    await asyncio.sleep(AGAIN_S)
+                    return
+        finally:
+            del self._telling[receiver]
+
+    # beats
+
+    async def _beats(self, engine: Engine) -> None:
+        try:
+            while True:
+                await self._beat(engine)
+                await asyncio.sleep(BEAT_S)
+        except Exception as error:  # an agent that cannot beat is of no use: it ends, and says why
+            engine.fail(error)
+
+    async def _watch_lease(self, engine: Engine) -> None:
+        """Who is not heard any more closes its transfers in time, and ends if that lasts: others may have its shard."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self._fence()
+            if self._now() > self._lease_until + CUT_OFF_S:
+                engine.fail(ClusterError(f"shard {self.name} is cut off from the coordinator"))
+
+    def _fence(self) -> bool:
+        """Asked before every action on a socket: a process that was frozen finds its lease void and closes them all."""
+        if self._now() < self._lease_until:
+            return False
+        if self.engine is not None:
+            self.engine.downloader.cancel_all()
+        return True
+
+    async def _beat(self, engine: Engine) -> None:
+        asked = self._now()
+        self.visits.look(engine.in_use, asked)
+        try:
+            orders = await self._coordination.beat(self._report(engine))
+        except ClusterError:
+            return
+        if orders.is_void:
+            self._lease_until = 0.0
+            engine.fail(ClusterError(f"shard {self.name} has been taken over: incarnation {self.incarnation} is void"))
+            return
+        self._lease_until = asked + LEASE_S
+        self._boot = orders.boot
+        engine.located(self.visits.granted(orders.granted, orders.wanted, asked))
+        self._obey(engine, orders)
+
+    def _obey(self, engine: Engine, orders: Orders) -> None:
+        self._cap = NO_CAP if orders.cap is None else orders.cap
+        for name, incarnation in orders.members.items():
+            if self._known.get(name, incarnation) != incarnation:
+                self.outbox.restarted(name)
+            self._known[name] = incarnation
+        if orders.widened:
+            engine.outcomes.widen([split(href) for href in orders.widened])
+        if orders.table is not None and orders.table.epoch > self._table.epoch:
+            self._adopt(engine, orders.table)
+        elif orders.moving is None and self._moving is not None and orders.table is None:
+            self._stay(engine)
+        elif orders.moving is not None and orders.moving.epoch == self._table.epoch + 1:
+            self._begin_to_move(engine, orders.moving)
+        if orders.stop and not engine.stopped_by:
+            engine.stop(orders.stop)
+        self._is_over = orders.is_over
+        self._tell_all()
+        engine.wake()
+
+    # moving
+
+    def _begin_to_move(self, engine: Engine, after: Table) -> None:
+        """From now on what leaves is not asked, and URLs of buckets that move wait in the outbox."""
+        if self._moving is None or self._carrying is None:
+            self._moving = after
+            self.outbox.route(after)
+            self._carrying = asyncio.get_running_loop().create_task(self._carry(engine, after))
+
+    async def _carry(self, engine: Engine, after: Table) -> None:
+        """Lets what is under way end, then hands the buckets that leave to their owners."""
+        try:
+            while any(not self.owns(host) for host in engine.hosts_in_flight()):  # noqa: ASYNC110 -- no event tells
+                await asyncio.sleep(MOVE_LOOK_S)
+            for _ in range(2):  # the second one has begun after the last of them was settled
+                await asyncio.shield(self._commit)
+            state = engine.collection.state
+            going = leaving(state, self.name, self._table, after)
+            for receiver, cargo in cargos(state, self.name, after.epoch, going):
+                while not await self._hand_over(receiver, cargo):  # noqa: ASYNC110 -- the other one is not there yet
+                    await asyncio.sleep(AGAIN_S)
+            self._shipped = after.epoch
+        except Exception as error:
+            engine.fail(error)
+
+    async def _hand_over(self, receiver: str, cargo: Cargo) -> bool:
+        try:
+            return await self._peers.carry(receiver, cargo)
+        except ClusterError:
+            return False
+
+    async def load(self, cargo: Cargo) -> bool:
+        """Buckets that will be this shard's; True when they are on disk."""
+        if self.engine is None or self._moving is None or cargo.epoch != self._moving.epoch:
+            return False
+        batch = Batch()
+        put_down(batch, *unpack_cargo(cargo))
+        self.engine.collection.state.write(batch)
+        return True
+
+    def _adopt(self, engine: Engine, table: Table) -> None:
+        """The new table is in force: what left is dropped, what came is raised."""
+        state = engine.collection.state
+        lost = [bucket for bucket in buckets_of(state) if table.owner_of_bucket(bucket) != self.name]
+        came = [row for row in arriving(state) if table.owner_of_bucket(row[0][:BUCKET_BYTES]) == self.name]
+        if not engine.move_hosts(lost=lost, came=came):
+            return  # the disk refuses: the next beat tries again
+        self._table, self._moving, self._carrying = table, None, None
+        self._frozen.clear()
+        self.outbox.route(table)
+        self._take_back()
+        engine.located(self.visits.wake_all())
+
+    def _stay(self, engine: Engine) -> None:
+        """The move was called off."""
+        self._moving = None
+        if self._carrying is not None:
+            self._carrying.cancel()
+            self._carrying = None
+        self.outbox.route(self._table)
+        self._take_back()
+        frozen, self._frozen = self._frozen, set()
+        engine.located(list(frozen))
+
+    def _take_back(self) -> None:
+        """What was kept for others and is this shard's own by now."""
+        own = self.outbox.take_back()
+        if own and self.engine is not None:
+            self.engine.receive(own)
+
+    def _report(self, engine: Engine, *, ended: str = "") -> Report:
+        stats = engine.stats()
+        pages = stats.pages + stats.in_flight
+        has_rest = stats.in_flight or not engine.is_idle
+        if not has_rest and self._cap < NO_CAP:
+            self._cap = pages  # what it does not need is there for others
+        widened = engine.scope_seeds[self._scope_told :]
+        self._scope_told = len(engine.scope_seeds)
+        return Report(
+            name=self.name,
+            incarnation=self.incarnation,
+            epoch=self._table.epoch,
+            stats=stats,
+            is_idle=not has_rest and not self.outbox.waiting and self._moving is None,
+            activity=engine.counters.run_requests + self._received + self.outbox.messages_sent + stats.known,
+            pages=pages,
+            cap=min(self._cap, NO_CAP),
+            widened=tuple(url.href for url in widened),
+            ended=ended,
+            shipped=self._shipped,
+            boot=self._boot,
+            holds=tuple(self.visits.held) if not self._boot else (),
+            wants=self.visits.wants(),
+            returns=self.visits.returns(),
+            sent_urls=self.outbox.urls_sent,
+            sent_bytes=self.outbox.bytes_sent,
+            sent_messages=self.outbox.messages_sent,
+        )
+
+    async def _last_beat(self, engine: Engine) -> None:
+        with contextlib.suppress(ClusterError):
+            await self._coordination.beat(self._report(engine, ended=engine.stopped_by or "over"))
+
+
+def shard_settings(settings: CrawlSettings) -> CrawlSettings:
+    """The settings of one shard: limits over the whole are the coordinator's to watch."""
+    return settings.model_copy(update={"pages": None, "bytes": None, "time_s": None})
+
+
+async def _cancelled(tasks: Sequence["asyncio.Task[Any]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

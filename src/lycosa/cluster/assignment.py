@@ -1,0 +1,158 @@
+"""Who owns which part of the web: every host belongs to exactly one member, whoever asks (H1, T6, Y1).
+
+`rendezvous`, the default, gives every bucket (all hosts of a registrable domain) to the member with the highest draw
+for it, weighted by capacity: when a member comes or goes only its own share moves. `letter-sum` and `two-level` are the
+papers' schemes, by the host's letters modulo the number of members. `ip` draws by a host's address.
+
+A `Table` is the assignment of one epoch. It holds the drawn owners themselves, not only how they were drawn: logarithms
+may differ in the last bit from machine to machine, and two members must never both think a bucket theirs. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+import numpy as np
+import xxhash
+
+from lycosa.cluster.letters import Integers, even_sum, letter_sum, odd_sum
+from lycosa.cluster.members import Member
+from lycosa.errors import SettingsError
+from lycosa.web.url import BUCKET_BYTES, bucket_of
+
+BUCKETS = 1 << 8 * BUCKET_BYTES
+MOST_MEMBERS = 1 << 16  # an owner is two bytes of a table
+HOSTS_KEPT = 65_536  # owners remembered in a table; beyond it the memory begins anew
+
+Hashes = np.ndarray[Any, np.dtype[np.uint64]]
+
+
+class Scheme(StrEnum):
+    """How hosts are given to members."""
+
+    RENDEZVOUS = "rendezvous"
+    LETTER_SUM = "letter-sum"
+    TWO_LEVEL = "two-level"
+    IP = "ip"
+
+
+def draw(keys: Hashes, members: Sequence[Member], places: Sequence[str] | None = None) -> Integers:
+    """For each key the index of its member: highest draw wins, a member of twice the capacity wins twice as often.
+
+    `places` gives a place for each key: where it has members, one of them gets the key.
+    """
+    if not members:
+        raise ValueError("there is no member to own anything")
+    best = np.full(len(keys), -1.0)
+    owners = np.zeros(len(keys), np.int64)
+    at = None if places is None else np.asarray(places)
+    for index, member in enumerate(members):
+        mixed = _mixed(keys ^ np.uint64(xxhash.xxh3_64_intdigest(member.name.encode())))
+        # 53 bits, never 0 nor 1: −ln of an even draw over the capacity is least for each with its share of chances.
+        even = ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) / (1 << 53)
+        score = member.capacity / -np.log(even)
+        if at is not None and member.place:
+            score = np.where(at == member.place, score + NEAR, score)
+        owners = np.where(score > best, index, owners)
+        best = np.maximum(score, best)
+    return owners
+
+
+# A near member comes before every far one: a draw of that size does not happen by chance.
+NEAR = 1e18
+
+
+def keys_of(numbers: Integers) -> Hashes:
+    """Numbers, such as those of buckets, as keys for `draw`."""
+    return _mixed(numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15))
+
+
+def _mixed(numbers: Hashes) -> Hashes:
+    """SplitMix64's finish: every bit of the input counts for every bit of the output."""
+    mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+class Table(msgspec.Struct, frozen=True, dict=True):
+    """The assignment of one epoch. `owners` has two bytes a bucket, the place of its owner in `members`; it is empty
+    for schemes that ask the host's letters. `threads` is the second level of `two-level`."""
+
+    epoch: int
+    members: tuple[Member, ...]
+    scheme: Scheme = Scheme.RENDEZVOUS
+    owners: bytes = b""
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        self.__dict__["_known"] = {}
+
+    def owner(self, host: str) -> str:
+        """The name of the member that owns a host."""
+        known: dict[str, str] = self.__dict__["_known"]
+        name = known.get(host)
+        if name is None:
+            if len(known) >= HOSTS_KEPT:
+                known.clear()
+            name = known[host] = self.members[self._index(host)].name
+        return name
+
+    def owner_of_bucket(self, bucket: bytes) -> str:
+        """The name of the member that owns a bucket."""
+        at = 2 * int.from_bytes(bucket)
+        return self.members[int.from_bytes(self.owners[at : at + 2])].name
+
+    def _index(self, host: str) -> int:
+        count = len(self.members)
+        if self.scheme is Scheme.RENDEZVOUS:
+            at = 2 * bucket_of(host)
+            return int.from_bytes(self.owners[at : at + 2])
+        if self.scheme is Scheme.LETTER_SUM:
+            return letter_sum(host) % count
+        machines = count // self.threads
+        return even_sum(host) % machines * self.threads + odd_sum(host) % self.threads
+
+    def shares(self) -> dict[str, int]:
+        """How many buckets each member owns."""
+        counts = np.bincount(np.frombuffer(self.owners, ">u2"), minlength=len(self.members))
+        return {member.name: int(count) for member, count in zip(self.members, counts, strict=True)}
+
+
+def table(
+    epoch: int,
+    members: Sequence[Member],
+    scheme: Scheme = Scheme.RENDEZVOUS,
+    *,
+    threads: int = 1,
+    places: Mapping[int, str] | None = None,
+) -> Table:
+    """The table of an epoch. `places` says where buckets are, for those that are known to be somewhere."""
+    if not 0 < len(members) < MOST_MEMBERS:
+        raise SettingsError(f"a cluster has 1 to {MOST_MEMBERS - 1:,} members, not {len(members):,}")
+    ordered = tuple(sorted(members, key=lambda member: (member.number, member.name)))
+    if len({member.name for member in ordered}) < len(ordered):
+        raise SettingsError("two members of a cluster have the same name")
+    if scheme is Scheme.IP:
+        raise SettingsError("ip gives hosts by address, which a table of names cannot hold; it is for lycosa lab")
+    if scheme is Scheme.TWO_LEVEL and len(ordered) % threads:
+        raise SettingsError(f"two-level: {len(ordered)} members cannot stand {threads} to a machine")
+    if scheme is not Scheme.RENDEZVOUS:
+        return Table(epoch, ordered, scheme, threads=threads)
+    where = None
+    if places:
+        where = [""] * BUCKETS
+        for bucket, place in places.items():
+            where[bucket] = place
+    owners = draw(keys_of(np.arange(BUCKETS)), ordered, where)
+    return Table(epoch, ordered, scheme, owners.astype(">u2").tobytes())
+
+
+def moved(before: Table, after: Table) -> list[int]:
+    """The buckets that have another owner after than before."""
+    if not before.owners or not after.owners:
+        raise ValueError("only a table of buckets says which of them move")
+    names = np.array([member.name for member in before.members] + [member.name for member in after.members])
+    old = names[np.frombuffer(before.owners, ">u2")]
+    new = names[len(before.members) + np.frombuffer(after.owners, ">u2").astype(np.int64)]
+    return [int(bucket) for bucket in np.flatnonzero(old != new)]

@@ -1,0 +1,160 @@
+"""`--workers N`: a crawl of several shards on one machine. The driver starts Ray, watches, and hands on Ctrl-C.
+
+The folder has the settings, `cluster.json` and one collection a shard. The same command goes on with the same shards.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lycosa.cluster.assignment import Scheme
+from lycosa.cluster.coordinator import Coordinator, load
+from lycosa.cluster.ray_node import require_ray, start_local, stop_local
+from lycosa.engine.parts import usual_parts
+from lycosa.engine.stats import CrawlStats
+from lycosa.engine.views import open_to_read, stats_of
+from lycosa.errors import ClusterError, SettingsError, StoreError
+from lycosa.settings import CrawlSettings
+from lycosa.settings.toml import to_toml
+from lycosa.store import is_collection
+from lycosa.store.joined import SHARDS, is_sharded
+
+LOCK, SETTINGS_FILE = "lycosa.lock", "lycosa.toml"
+LOOK_S = 0.25
+END_S = 20.0  # agents that were told to end have this long
+
+Show = Callable[[CrawlStats], None]
+
+
+class ShardedFolder:
+    """The folder of a collection with shards, held by this process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if is_collection(path):
+            raise SettingsError(f"{path} was crawled by one process: go on without --workers, or choose another folder")
+        if path.exists() and not path.is_dir():
+            raise SettingsError(f"{path} is a file: a collection is a folder")
+        if path.exists() and not is_sharded(path) and any(entry.name != LOCK for entry in path.iterdir()):
+            raise SettingsError(f"{path} is not empty and not a collection: choose another folder")
+        try:
+            (path / SHARDS).mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be made: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._lock)
+            raise SettingsError(f"{path} is in use by another process: wait for it to end") from error
+
+    def found(self, settings: CrawlSettings, addresses: Sequence[str] = ()) -> None:
+        """Makes the shards of a new collection, or checks that those that are there are as many as are wanted."""
+        coordinator = Coordinator(self.path, settings)
+        if not coordinator.names:
+            coordinator.found(addresses or [""] * settings.workers, scheme=Scheme(settings.assignment))
+        elif len(coordinator.names) != settings.workers:
+            raise SettingsError(
+                f"{self.path} has {len(coordinator.names)} shards: go on with --workers {len(coordinator.names)}"
+            )
+        (self.path / f"{SETTINGS_FILE}.new").write_text(to_toml(settings))
+        (self.path / f"{SETTINGS_FILE}.new").replace(self.path / SETTINGS_FILE)
+
+    def shards(self) -> int:
+        """How many shards it has; 0: it is new."""
+        return len(load(self.path).members)
+
+    def seconds(self) -> float:
+        """Seconds that it has been crawled for before."""
+        if not any(is_collection(shard) for shard in (self.path / SHARDS).iterdir()):
+            return 0.0
+        with open_to_read(self.path) as collection:
+            return stats_of(collection).seconds
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+
+class LocalCluster:
+    """A running crawl. `stop` once: gently; twice: at once."""
+
+    def __init__(self, folder: ShardedFolder, settings: CrawlSettings, *, is_detached: bool = False) -> None:
+        from lycosa.cluster.actors import make_coordinator
+
+        path = folder.path.absolute()
+        self._coordinator: Any = make_coordinator(path, settings, folder.seconds(), is_detached=is_detached)
+        self._stops = 0
+        self._reason = ""
+
+    def stop(self, reason: str) -> None:
+        self._stops, self._reason = self._stops + 1, reason
+
+    def close(self) -> None:
+        """Ends the actors."""
+        from lycosa.cluster.actors import end_crawl
+
+        end_crawl(self._coordinator)
+
+    async def watch(self, show: Show, tell: Callable[[str], None]) -> tuple[CrawlStats, str]:
+        """Shows how it goes until it is over."""
+        from lycosa.cluster.actors import Seen, answer
+
+        told = 0
+        seen = Seen(stats=CrawlStats())
+        deadline = float("inf")
+        loop = asyncio.get_running_loop()
+        while not seen.has_ended and self._stops < 2 and loop.time() < deadline:
+            if self._reason:
+                await answer(self._coordinator.stop.remote(self._reason), whom="the coordinator")
+            try:
+                seen = await answer(self._coordinator.seen.remote(), whom="the coordinator")
+            except ClusterError:  # it is being started again
+                await asyncio.sleep(LOOK_S)
+                continue
+            show(seen.stats)
+            for trouble in seen.troubles[told:]:
+                tell(trouble)
+            told = len(seen.troubles)
+            if seen.ended_by and deadline == float("inf"):
+                deadline = loop.time() + END_S
+            if seen.failure:
+                break
+            await asyncio.sleep(0 if seen.has_ended else LOOK_S)
+        if seen.failure:
+            raise (StoreError if seen.is_store else ClusterError)(seen.failure)
+        return seen.stats, seen.ended_by or self._reason
+
+
+async def crawl(
+    into: Path,
+    settings: CrawlSettings,
+    *,
+    show: Show,
+    tell: Callable[[str], None],
+    on_start: Callable[[LocalCluster], None] = lambda _: None,
+) -> tuple[CrawlStats, str]:
+    """Crawls with `settings.workers` processes; returns how it went and what ended it."""
+    require_ray("a crawl with --workers")
+    await check_parts(settings)
+    folder = ShardedFolder(into)
+    try:
+        folder.found(settings)
+        start_local(settings.workers)
+        try:
+            cluster = LocalCluster(folder, settings)
+            on_start(cluster)
+            return await cluster.watch(show, tell)
+        finally:
+            stop_local()
+    finally:
+        folder.close()
+
+
+async def check_parts(settings: CrawlSettings) -> None:
+    """Settings that name a part which is not there leave nothing behind."""
+    parts = usual_parts(settings)
+    await parts.downloader.close()
+    await parts.resolver.close()

@@ -1,0 +1,46 @@
+"""Places: which agents are near an address (Y1). Address ranges map to names of places, the narrowest range counts.
+
+Pure. A crawl without places has one, with no name.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+from lycosa.errors import SettingsError
+
+ADDRESSES_KEPT = 16_384
+
+
+class Places:
+    """The map from address ranges, such as 192.0.2.0/24, to places."""
+
+    def __init__(self, ranges: Mapping[str, str]) -> None:
+        self._places: dict[IPv4Network | IPv6Network, str] = {}
+        for text, place in ranges.items():
+            try:
+                self._places[ip_network(text, strict=False)] = place
+            except ValueError as error:
+                raise SettingsError(
+                    f"{text!r} is no range of addresses; write 192.0.2.0/24 or 2001:db8::/32"
+                ) from error
+        self._lengths = {
+            version: sorted({n.prefixlen for n in self._places if n.version == version}, reverse=True)
+            for version in (4, 6)
+        }
+        self.of = lru_cache(ADDRESSES_KEPT)(self._of)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def _of(self, address: str) -> str:
+        """The place of an address; nothing where no range has it."""
+        try:
+            parsed = ip_address(address)
+        except ValueError:
+            return ""
+        for length in self._lengths[parsed.version]:
+            place = self._places.get(ip_network((parsed, length), strict=False))
+            if place is not None:
+                return place
+        return ""

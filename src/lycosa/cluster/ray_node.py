@@ -1,0 +1,118 @@
+"""Ray on this machine: found, started and stopped with the settings that a crawl wants.
+
+One named interface, token authentication on, no usage statistics, no dashboard, a small object store: URLs travel in
+messages, documents do not travel at all. Imports Ray, and says how to install it where it is missing.
+"""
+
+import importlib.util
+import logging
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+
+from lycosa.errors import ClusterError, MissingExtra
+
+LOOPBACK = "127.0.0.1"
+OBJECT_STORE_BYTES = 80 << 20  # Ray's least is 75 MB
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # A node that is gone is noticed within some three seconds instead of fifteen.
+    "RAY_health_check_initial_delay_ms": "1000",
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "1000",
+    "RAY_health_check_failure_threshold": "3",
+}
+
+_folder = ""  # of Ray's sockets and logs, for as long as it runs
+
+
+def require_ray(what: str) -> None:
+    """`MissingExtra` where Ray is not installed."""
+    if importlib.util.find_spec("ray") is None:
+        raise MissingExtra.of("cluster", what=what)
+
+
+def prepare_environment(token: str | None = None) -> None:
+    """What every process of a cluster needs to find in its environment, before Ray is imported."""
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    os.environ.setdefault("RAY_AUTH_TOKEN", token or secrets.token_hex(32))
+
+
+def start_local(workers: int) -> None:
+    """Ray for this process alone: it ends with it, however it ends."""
+    prepare_environment()
+    import ray
+
+    global _folder
+    _folder = tempfile.mkdtemp(prefix="lycosa-ray-")
+    try:
+        ray.init(
+            address="local",
+            num_cpus=workers + 1,
+            num_gpus=0,
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            _node_ip_address=LOOPBACK,
+            namespace="lycosa",
+            _temp_dir=_folder,
+            log_to_driver=False,
+            configure_logging=True,
+            logging_level=logging.ERROR,
+        )
+    except Exception as error:  # whatever Ray stumbles over, it is one sentence for the user
+        raise ClusterError(f"Ray could not be started: {_first_line(error)}") from error
+
+
+def stop_local() -> None:
+    import ray
+
+    ray.shutdown()
+    shutil.rmtree(_folder, ignore_errors=True)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def connect(address: str, token: str) -> None:
+    """Joins a cluster that runs, as its user."""
+    prepare_environment(token)
+    import ray
+
+    try:
+        ray.init(address=address, namespace="lycosa", log_to_driver=False, logging_level=logging.ERROR)
+    except Exception as error:  # whatever Ray stumbles over, it is one sentence for the user
+        raise ClusterError(
+            f"no cluster answers at {address}: check the address and the token, and that `lycosa cluster start --head`"
+            f" runs there ({_first_line(error)})"
+        ) from error
+
+
+def disconnect() -> None:
+    import ray
+
+    ray.shutdown()
+
+
+def addresses() -> list[str]:
+    """The addresses of the cluster's machines, each as often as it has processors."""
+    import ray
+
+    alive = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    return [node["NodeManagerAddress"] for node in alive for _ in range(max(1, int(node["Resources"].get("CPU", 1))))]
+
+
+def node_command(*, address: str, head_port: int | None, join: str, processors: int | None) -> list[str]:
+    """The command that runs one node until it ends: the head of a new cluster, or a node of one at `join`."""
+    words = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
+    words += ["--node-ip-address", address, "--object-store-memory", str(OBJECT_STORE_BYTES), "--num-gpus", "0"]
+    words += ["--num-cpus", str(processors)] if processors else []
+    if head_port is not None:
+        return [*words, "--head", "--port", str(head_port), "--include-dashboard", "false"]
+    return [*words, "--address", join]

@@ -1,0 +1,65 @@
+"""What agents and the coordinator say to each other, twice a second: how it goes, what is in force. Records only."""
+
+import msgspec
+
+from lycosa.cluster.assignment import Table
+from lycosa.engine.stats import CrawlStats
+from lycosa.settings import CrawlSettings
+
+
+class Enrolment(msgspec.Struct, frozen=True):
+    """What an agent is started with. `incarnation` was never given before. `settings` are those of the whole crawl."""
+
+    name: str
+    incarnation: int
+    table: Table
+    settings: CrawlSettings
+    folder: str
+    members: dict[str, int] = {}
+    number: int = 0
+    version: str = ""
+    moving: Table | None = None
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent's beat. `activity` is a number that moves with everything it does; `cap` is up to which page it may go.
+    `widened` are URLs whose hosts it made part of the scope. Of addresses it says which it holds (to a coordinator that
+    it does not know), which it wants or goes on with, and which it gives back."""
+
+    name: str
+    incarnation: int
+    epoch: int
+    stats: CrawlStats
+    is_idle: bool = False
+    activity: int = 0
+    pages: int = 0
+    cap: int = 0
+    widened: tuple[str, ...] = ()
+    ended: str = ""
+    shipped: int = 0
+    boot: str = ""
+    holds: tuple[str, ...] = ()
+    wants: tuple[str, ...] = ()
+    returns: tuple[str, ...] = ()
+    sent_urls: int = 0
+    sent_bytes: int = 0
+    sent_messages: int = 0
+
+
+class Orders(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a beat. `is_void`: another incarnation has taken this one's place, or the member is not known.
+    `table` is there when the agent's is old; `cap` is None where the crawl has no limit of pages; `members` has every
+    member's incarnation. `boot` names the coordinator's own start. Addresses in `granted` may be asked for so many
+    seconds from when the report was made, those in `wanted` are to be given back soon."""
+
+    is_void: bool = False
+    table: Table | None = None
+    moving: Table | None = None
+    stop: str = ""
+    is_over: bool = False
+    cap: int | None = None
+    widened: tuple[str, ...] = ()
+    members: dict[str, int] = {}
+    boot: str = ""
+    granted: dict[str, float] = {}
+    wanted: tuple[str, ...] = ()

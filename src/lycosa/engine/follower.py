@@ -1,0 +1,93 @@
+"""The process that keeps the search index of a crawl up to date: `python -m lycosa.engine.follower DIR`.
+
+It reads the feed every two seconds, takes in what was committed, and says on its standard output how many entries are
+left. The queue between the crawl and it is the feed, on disk: a crawl never waits for it, and whoever of the two is
+killed goes on from what is on disk. "end" on its standard input: take in the rest, settle names and ranks, and leave.
+An input that ends without it: the crawl is gone, leave after the commit under way.
+"""
+
+import os
+import select
+import sys
+import time
+from pathlib import Path
+
+from lycosa.engine.following import IN_USE
+from lycosa.engine.indexer import Indexer
+from lycosa.errors import StoreError
+from lycosa.search.index import IndexInUse
+from lycosa.store import Collection
+
+EVERY_S = 2.0  # fewer and larger commits are less to join
+SETTLE_S = 60.0  # at the least between two looks whether links have doubled
+NICE = 5  # the crawl goes first
+
+
+class Follower:
+    """Follows one collection until it is told to end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._heard = b""
+        self._is_over = False
+        self._next_settling = time.monotonic() + SETTLE_S
+
+    def run(self) -> None:
+        with Collection.open(self._path, read_only=True) as collection:
+            indexer = self._indexer(collection)
+            try:
+                while not self._is_over:
+                    collection.state.refresh()
+                    indexer.catch_up(goes_on=lambda: self._goes_on(indexer, 0.0))
+                    self._settle_if_doubled(indexer)
+                    if not self._goes_on(indexer, EVERY_S):
+                        break
+                if self._heard.startswith(b"end"):
+                    collection.state.refresh()
+                    indexer.catch_up()
+                    indexer.settle()
+            finally:
+                indexer.close()
+
+    def _indexer(self, collection: Collection) -> Indexer:
+        try:
+            return Indexer(collection)
+        except IndexInUse:
+            raise
+        except StoreError:  # damaged: it is made anew
+            return Indexer(collection, anew=True)
+
+    def _settle_if_doubled(self, indexer: Indexer) -> None:
+        if time.monotonic() < self._next_settling:
+            return
+        self._next_settling = time.monotonic() + SETTLE_S
+        if indexer.links_have_doubled():
+            indexer.settle()
+
+    def _goes_on(self, indexer: Indexer, wait_s: float) -> bool:
+        """Says how far it is, and hears what it is told."""
+        try:
+            os.write(1, b"%d\n" % indexer.behind)
+        except OSError:
+            self._is_over = True
+        ready, _, _ = select.select([0], [], [], wait_s)
+        if ready:
+            said = os.read(0, 100)
+            self._heard += said
+            self._is_over = True
+        return not self._is_over or self._heard.startswith(b"end")
+
+
+def main() -> None:
+    os.nice(NICE)
+    try:
+        Follower(Path(sys.argv[1])).run()
+    except IndexInUse:
+        sys.exit(IN_USE)
+    except StoreError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        sys.exit(StoreError.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""A collection for programs that read it: what it holds, asked in Python.
+
+    with lycosa.Collection("my-crawl") as collection:
+        for page in collection.search('solar "heat pump"').results:
+            print(page.score, page.url, page.title)
+
+Works beside a running crawl; sees what came meanwhile.
+"""
+
+from pathlib import Path
+
+from lycosa.engine.link_views import UrlLinks, links_of
+from lycosa.engine.search_views import Results, SearchView, update_index
+from lycosa.engine.stats import CrawlStats
+from lycosa.engine.views import open_to_read, stats_of
+from lycosa.search.weights import Weights
+
+
+class Collection:
+    """The collection at `path`. Nothing is open until it is asked; close it, or use it as a context manager."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._view: SearchView | None = None
+
+    def __repr__(self) -> str:
+        return f"<Collection {self.path}>"
+
+    def __enter__(self) -> "Collection":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+
+    def search(
+        self,
+        query: str,
+        *,
+        most: int = 10,
+        offset: int = 0,
+        weights: Weights | None = None,
+        update: bool = True,
+    ) -> Results:
+        """The pages that a query finds, the best first, from `offset` on. With `update` the index is first brought up
+        to date, unless a crawl keeps it so; else it is asked as it was when this collection was first searched."""
+        if update:
+            update_index(self.path)
+        if self._view is None:
+            self._view = SearchView(self.path)
+        elif update:
+            self._view.refresh()
+        return self._view.search(query, most=most, offset=offset, weights=weights)
+
+    def links(self, url: str, *, most: int | None = None) -> UrlLinks:
+        """Who points to a URL, with what words, and where it points."""
+        with open_to_read(self.path) as collection:
+            return links_of(collection, url, most=most)
+
+    def stats(self) -> CrawlStats:
+        """The counts of the collection, as far as they are committed."""
+        with open_to_read(self.path) as collection:
+            return stats_of(collection)

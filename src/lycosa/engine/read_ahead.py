@@ -1,0 +1,120 @@
+"""Reads documents for the search index on all cores: processes that open records of the archive and read them.
+
+    python -m lycosa.engine.read_ahead DIR      a worker: takes lists of (URL, place), answers with what is for reading
+
+Used while an index is made anew, when reading is all there is to do; beside a crawl one process is enough. Order is
+kept, and at most a few lists a worker are under way. A worker that dies leaves its list to the caller's own process.
+"""
+
+import os
+import struct
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from lycosa.engine.contents import opened
+from lycosa.engine.processes import start
+from lycosa.errors import StoreError
+from lycosa.store import Place, read_record
+from lycosa.store.warc_file import warc_path
+from lycosa.web.readable import Readable, readable
+
+if TYPE_CHECKING:
+    import subprocess
+
+LIST_PAGES = 32
+AHEAD = 3  # lists a worker
+_SIZE = struct.Struct(">I")
+
+Job = tuple[str, bytes]  # URL, place
+
+
+def read_one(folder: Path, url: str, place: bytes) -> Readable | None:
+    """What is for reading in a record; None if the archive no longer has it."""
+    found = Place.unpack(place)
+    try:
+        record = read_record(warc_path(folder, found.file_number), found)
+    except StoreError:
+        return None
+    fields, body = opened(record)
+    return readable(body, url=url, content_type=fields.get("content-type"))
+
+
+class ReadAhead:
+    """As many workers as there are cores. Close it."""
+
+    def __init__(self, folder: Path, workers: int | None = None) -> None:
+        self._folder = folder
+        count = workers or min(8, os.cpu_count() or 1)
+        self._workers = [start("lycosa.engine.read_ahead", folder) for _ in range(count)]
+        self._free: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+        for worker in self._workers:
+            self._free.put(worker)
+        self._threads = ThreadPoolExecutor(count, "read-ahead")
+
+    def __repr__(self) -> str:
+        return f"<ReadAhead workers={len(self._workers)}>"
+
+    def map(self, jobs: Iterable[Job]) -> Iterator[Readable | None]:
+        """What is for reading in each, in the order of the jobs."""
+        rest = iter(jobs)
+        under_way: deque[Future[list[Readable | None]]] = deque()
+        while True:
+            while len(under_way) < AHEAD * len(self._workers) and (some := list(islice(rest, LIST_PAGES))):
+                under_way.append(self._threads.submit(self._ask, some))
+            if not under_way:
+                return
+            yield from under_way.popleft().result()
+
+    def _ask(self, jobs: Sequence[Job]) -> list[Readable | None]:
+        """In a thread of its own, which waits for a worker and then for its answer."""
+        worker = self._free.get()
+        try:
+            assert worker.stdin is not None
+            assert worker.stdout is not None
+            _send(worker.stdin, msgspec.msgpack.encode(jobs))
+            answer = _receive(worker.stdout)
+        except OSError:
+            answer = None
+        finally:
+            self._free.put(worker)
+        if answer is None:
+            return [read_one(self._folder, url, place) for url, place in jobs]
+        return msgspec.msgpack.decode(answer, type=list[Readable | None])
+
+    def close(self) -> None:
+        self._threads.shutdown()
+        for worker in self._workers:
+            for stream in (worker.stdin, worker.stdout):
+                if stream is not None:
+                    stream.close()
+            worker.wait()
+
+
+def _send(stream: IO[bytes], data: bytes) -> None:
+    stream.write(_SIZE.pack(len(data)) + data)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes]) -> bytes | None:
+    head = stream.read(_SIZE.size)
+    return stream.read(_SIZE.unpack(head)[0]) if len(head) == _SIZE.size else None
+
+
+def main() -> None:
+    """A worker's life: until its input ends."""
+    folder = Path(sys.argv[1])
+    while (asked := _receive(sys.stdin.buffer)) is not None:
+        jobs = msgspec.msgpack.decode(asked, type=list[Job])
+        _send(sys.stdout.buffer, msgspec.msgpack.encode([read_one(folder, url, place) for url, place in jobs]))
+
+
+if __name__ == "__main__":
+    main()

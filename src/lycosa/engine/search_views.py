@@ -1,0 +1,227 @@
+"""What the search index of a collection can be asked from outside, and the making of it.
+
+    with SearchView(path) as view:
+        found = view.search('solar "heat pump" site:example.org', most=10)
+
+A view stays open for many questions and sees what came meanwhile after `refresh`. Titles, dates and URLs come from the
+state, snippets from the archive.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from lycosa.engine.contents import Contents
+from lycosa.engine.findable import date_of
+from lycosa.engine.indexer import Indexer
+from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.views import open_to_read
+from lycosa.graph.feed import key_of, last_told
+from lycosa.graph.ranks import RankTable
+from lycosa.records import Family
+from lycosa.search.finding import Hit, find
+from lycosa.search.index import IndexInUse, NoIndex, Reader, is_written, size_bytes
+from lycosa.search.language import LANGUAGES
+from lycosa.search.query import parse, terms
+from lycosa.search.snippet import Highlighter, Snippet
+from lycosa.search.weights import Weights
+from lycosa.web.readable import readable
+from lycosa.web.url import from_key
+
+COPIES_SHOWN = 5
+SETTLED_SHARE = 20  # names are settled when more than one page in so many has come
+Progress = Callable[[int, int], None]
+
+
+class MadeIndex(msgspec.Struct, frozen=True):
+    """What an index is after it was made or brought up to date, and what that took."""
+
+    documents: int
+    size_bytes: int
+    pages: int
+    renamed: int
+    seconds: float
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One page that was found. `text`, `anchors` and `rank` are the factors of its score; `highlights` places in the
+    snippet; `copies` counts other URLs with the same document, of which `copy_urls` are some."""
+
+    url: str
+    title: str
+    score: float
+    snippet: str
+    highlights: tuple[tuple[int, int], ...]
+    date: str
+    fetched: str
+    language: str
+    content_type: str
+    size_bytes: int
+    copies: int
+    copy_urls: tuple[str, ...]
+    text: float
+    anchors: float
+    rank: float
+
+
+class Results(msgspec.Struct, frozen=True):
+    """What a query found. `total` counts all (`is_exact`: it is no estimate); with `is_loose` no page has all of the
+    words; `behind` is the number of changes that the index does not know of yet."""
+
+    query: str
+    total: int
+    seconds: float
+    offset: int
+    results: tuple[Result, ...]
+    is_exact: bool
+    is_loose: bool
+    behind: int
+
+
+def make_index(path: Path, *, anew: bool = False, progress: Progress | None = None) -> MadeIndex:
+    """Makes the index of the collection at `path`, or brings it up to date."""
+    began = time.monotonic()
+    with open_to_read(path) as collection:
+        indexer = Indexer(collection, anew=anew, progress=progress)
+        try:
+            pages = indexer.catch_up()
+            renamed = indexer.settle()
+        finally:
+            indexer.close()
+    return MadeIndex(Reader.open(path).documents, size_bytes(path), pages, renamed, time.monotonic() - began)
+
+
+def update_index(path: Path, *, progress: Progress | None = None) -> None:
+    """Brings an index up to date before it is asked, unless another process is at it."""
+    if is_written(path):
+        return
+    with open_to_read(path) as collection:
+        try:
+            if Reader.open(path).covered == last_told(collection.state):
+                return
+        except NoIndex:
+            pass
+        try:
+            indexer = Indexer(collection, progress=progress)
+        except IndexInUse:
+            return
+        try:
+            is_new = indexer.covered < 0
+            pages = indexer.catch_up()
+            if is_new or pages * SETTLED_SHARE > indexer.documents or indexer.links_have_doubled():
+                indexer.settle()
+        finally:
+            indexer.close()
+
+
+class SearchView:
+    """A collection and its index, open for questions. Close it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._collection = open_to_read(path)
+        try:
+            self._reader = Reader.open(path)
+        except BaseException:
+            self._collection.close()
+            raise
+        self._contents = Contents(self._collection)
+        self._ranks = RankTable(path)
+
+    def __repr__(self) -> str:
+        return f"<SearchView {self._reader!r}>"
+
+    def __enter__(self) -> "SearchView":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._collection.close()
+
+    def refresh(self) -> None:
+        """Sees what was committed since."""
+        self._collection.state.refresh()
+        self._reader = Reader.open(self.path)
+        self._ranks = RankTable(self.path)
+
+    def search(self, query: str, *, most: int = 10, offset: int = 0, weights: Weights | None = None) -> Results:
+        """The pages that a query finds, from `offset` on."""
+        began = time.perf_counter()
+        tree = parse(query)
+        hits = find(self._reader, tree, self._ranks.mean_ranks, weights=weights or Weights(), most=most, offset=offset)
+        words = [term.text for term in terms(tree)]
+        results = self._results(hits.hits, words)
+        behind = max(0, last_told(self._collection.state) - self._reader.covered)
+        seconds = time.perf_counter() - began
+        return Results(query, hits.total, seconds, offset, results, hits.is_exact, hits.is_loose, behind)
+
+    def find(self, query: str, *, most: int = 10, weights: Weights | None = None) -> list[str]:
+        """The URLs alone of what a query finds, without a look into the archive."""
+        ranks = self._ranks.mean_ranks
+        hits = find(self._reader, parse(query), ranks, weights=weights or Weights(), most=most).hits
+        keys = (key_of(self._collection.state, hit.file_num) for hit in hits)
+        return [from_key(key) for key in keys if key is not None]
+
+    def _results(self, hits: Sequence[Hit], words: Sequence[str]) -> tuple[Result, ...]:
+        numbers = [hit.file_num for hit in hits]
+        about = {number: rest for number, *rest in self._reader.rows("page", numbers, "cluster", "speaks")}
+        copies: dict[int, list[int]] = {}
+        for cluster, copy in self._reader.rows("cluster", [cluster for cluster, _ in about.values()], "copy"):
+            if copy:
+                copies.setdefault(cluster, []).append(copy)
+        found = []
+        marking: dict[int, Highlighter] = {}
+        for hit in hits:
+            cluster, speaks = about.get(hit.file_num, (0, len(LANGUAGES) - 1))
+            if speaks not in marking:
+                marking[speaks] = Highlighter(words, LANGUAGES[speaks])
+            if result := self._result(hit, marking[speaks], copies.get(cluster, [])):
+                found.append(result)
+        return tuple(found)
+
+    def _result(self, hit: Hit, marking: Highlighter, copies: list[int]) -> Result | None:
+        key = key_of(self._collection.state, hit.file_num)
+        packed = self._collection.state.get(Family.PAGE, key) if key else None
+        if key is None or packed is None:
+            return None  # gone since the state was read
+        url, row = from_key(key), unpack_page(packed)
+        piece = self._snippet(url, row, marking)
+        others = [
+            from_key(other) for copy in sorted(copies)[:COPIES_SHOWN] if (other := key_of(self._collection.state, copy))
+        ]
+        return Result(
+            url,
+            " ".join(row.title.split()),
+            round(hit.score, 4),
+            piece.text,
+            piece.highlights,
+            _day(date_of(row)),
+            _moment(row.fetched_s),
+            row.language,
+            row.essence,
+            row.size_bytes,
+            len(copies),
+            tuple(others),
+            round(hit.text, 4),
+            round(hit.anchors, 4),
+            round(hit.rank, 4),
+        )
+
+    def _snippet(self, url: str, row: PageRow, marking: Highlighter) -> Snippet:
+        content = self._contents.read(row)
+        if content is None:
+            return Snippet("")
+        fields, body = content
+        return marking.snippet(readable(body, url=url, content_type=fields.get("content-type")).text)
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
+
+
+def _moment(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

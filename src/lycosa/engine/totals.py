@@ -1,0 +1,31 @@
+"""Many shards' counts as one: sums, and what is true of the whole at this moment. Pure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from heapq import nlargest
+from typing import Any
+
+from lycosa.engine.stats import CrawlStats
+
+SLOWEST_SHOWN = 3
+# Counted by every shard from its own start, so that the longest stands for all.
+_LONGEST = frozenset({"seconds", "run_seconds"})
+
+
+def joined(parts: Sequence[CrawlStats], *, seconds: float | None = None) -> CrawlStats:
+    """The crawl as a whole. It stands still only if every shard with something queued does."""
+    whole: dict[str, Any] = {}
+    for name in CrawlStats.__struct_fields__:
+        values = [getattr(part, name) for part in parts]
+        if not values or name in ("slowest", "left_s", "standing"):
+            continue
+        if isinstance(values[0], Counter):
+            whole[name] = sum(values, Counter())
+        else:
+            whole[name] = max(values) if name in _LONGEST else sum(values)
+    if seconds is not None:
+        whole["seconds"] = seconds
+    slow = nlargest(SLOWEST_SHOWN, (host for part in parts for host in part.slowest), key=lambda host: host.mean_s)
+    queued = [part for part in parts if part.queued or part.in_flight]
+    standing = queued[0].standing if queued and all(part.standing for part in queued) else ""
+    return CrawlStats(**whole, slowest=tuple(slow), standing=standing)

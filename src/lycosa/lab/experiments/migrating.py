@@ -1,0 +1,190 @@
+"""Three crawl frontiers beside one central crawler (M3): three sites of 150 pages, a line each, no compression on it.
+
+Real processes over real sockets. The central crawler takes one site after the other, as in the paper; the frontiers are
+the shards of `lycosa crawl --workers 3`, each of which owns one of the sites. Time is from the first request to the end
+of the last answer, by the web's log, so neither side's start counts. Beside them, without a bar, one process that
+crawls all three sites at once. Compressed is what the archives hold, requests and headers included.
+"""
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lycosa.cluster.assignment import table
+from lycosa.cluster.members import Member
+from lycosa.errors import LycosaError
+from lycosa.lab import Axis, Bar, Column, Columns, Experiment, Mark, Run
+from lycosa.simweb.log import Entry, read_log
+
+SITES, PAGES_A_SITE = 3, 150
+PAGES_SERVED = 190  # a site: some of them nobody links to
+HOSTS = 24  # to choose three from that belong to three frontiers
+LINE_BYTES_S, QUICK_LINE_BYTES_S = 64_000, 400_000
+PAPER_SPEED_UP, PAPER_SMALLER = 2.79, 3.86
+ENDING_S = 20.0
+
+
+class Site(NamedTuple):
+    """One site as it was crawled: by whom, in which time, how many bytes."""
+
+    host: str
+    frontier: str
+    seconds: float
+    pages: int
+    bytes: int
+
+
+class Ground(NamedTuple):
+    port: int
+    dns_port: int
+    log: Path
+
+
+class Crawled(NamedTuple):
+    seconds: float
+    sites: list[Site]
+    archive_bytes: dict[str, int]
+
+
+def measure(run: Run) -> None:
+    line = QUICK_LINE_BYTES_S if run.quick else LINE_BYTES_S
+    hosts = _hosts()
+    run.setting("sites", ", ".join(hosts.values()))
+    run.setting("pages a site", PAGES_A_SITE)
+    run.setting("line of a site", f"{line / 1000:g} kB/s")
+    with run.progress(3, "crawls") as step:
+        central = _crawl(run.seed, line, hosts, [[host] for host in hosts.values()], workers=0)
+        step.advance()
+        frontiers = _crawl(run.seed, line, hosts, [list(hosts.values())], workers=SITES)
+        step.advance()
+        alone = _crawl(run.seed, line, hosts, [list(hosts.values())], workers=0)
+        step.advance()
+    _report(run, central, frontiers, alone)
+
+
+def _hosts() -> dict[str, str]:
+    """Frontier → a host that it owns."""
+    owners = table(1, [Member(f"s{number}", number + 1) for number in range(SITES)])
+    found: dict[str, str] = {}
+    for number in range(HOSTS):
+        found.setdefault(owners.owner(f"h{number}.sim"), f"h{number}.sim")
+    return dict(sorted(found.items()))
+
+
+def _crawl(seed: int, line: int, hosts: dict[str, str], parts: Sequence[Sequence[str]], *, workers: int) -> Crawled:
+    """Crawls each part of the sites with a command of its own, one after the other, and adds their times."""
+    with tempfile.TemporaryDirectory(prefix="lycosa-lab-") as name:
+        folder = Path(name)
+        with _web(folder, seed, line) as ground:
+            for number, part in enumerate(parts):
+                _run(ground, part, folder / f"crawl{number}", workers)
+        entries = list(read_log(ground.log)[1])
+        archives = _archives(folder, hosts)
+    windows = [_window([e for e in entries if e.host in part]) for part in parts]
+    owner = {host: frontier for frontier, host in hosts.items()}
+    sites = [_site(host, owner[host], [e for e in entries if e.host == host]) for host in hosts.values()]
+    return Crawled(sum(windows), sites, archives)
+
+
+def _run(ground: Ground, sites: Sequence[str], into: Path, workers: int) -> None:
+    seeds = [f"http://{host}:{ground.port}/" for host in sites]
+    words = ["crawl", *seeds, "--into", str(into), "--delay", "0", "--dns", f"127.0.0.1:{ground.dns_port}"]
+    words += ["--allow-private", "127.0.0.0/8", "--quiet", "--mine", "off", "--pages-per-host", str(PAGES_A_SITE)]
+    words += ["--workers", str(workers)] if workers else []
+    ended = subprocess.run([sys.executable, "-m", "lycosa", *words], stdout=subprocess.DEVNULL, check=False)
+    if ended.returncode:
+        raise LycosaError(f"a crawler ended with code {ended.returncode}: see its words above")
+
+
+@contextlib.contextmanager
+def _web(folder: Path, seed: int, line: int) -> Iterator[Ground]:
+    log = folder / "requests.jsonl"
+    shape = ["--seed", str(seed), "--hosts", str(HOSTS), "--pages", str(HOSTS * PAGES_SERVED), "--sizes", "uniform"]
+    shape += ["--bandwidth", str(line), "--no-gzip", "--robots", "rules=0", "--mirrors", "0", "--port", "0"]
+    words = ["simweb", *shape, "--dns-port", "0", "--log", str(log), "--json"]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "lycosa", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert server.stdout is not None
+    try:
+        ready = json.loads(server.stdout.readline())
+        yield Ground(ready["port"], ready["dns_port"], log)
+    finally:
+        server.terminate()
+        server.wait(timeout=ENDING_S)
+        server.stdout.close()
+
+
+def _archives(folder: Path, hosts: dict[str, str]) -> dict[str, int]:
+    """Bytes of the archives by frontier; of a crawl without shards, all under one name."""
+    sizes: dict[str, int] = {}
+    for file in folder.glob("crawl*/**/*.warc.gz"):
+        shard = file.parent.parent.name
+        whose = shard if shard in hosts else "central"
+        sizes[whose] = sizes.get(whose, 0) + file.stat().st_size
+    return sizes
+
+
+def _window(entries: Sequence[Entry]) -> float:
+    return max(entry.end for entry in entries) - min(entry.start for entry in entries)
+
+
+def _site(host: str, frontier: str, entries: Sequence[Entry]) -> Site:
+    pages = [entry for entry in entries if entry.status == 200 and entry.path != "/robots.txt"]
+    return Site(host, frontier, _window(entries), len(pages), sum(entry.bytes for entry in entries))
+
+
+def _report(run: Run, central: Crawled, frontiers: Crawled, alone: Crawled) -> None:
+    size = sum(site.bytes for site in frontiers.sites)
+    packed = sum(frontiers.archive_bytes.values())
+    run.figure("central crawler", central.seconds, "s")
+    run.figure("three frontiers", frontiers.seconds, "s")
+    run.figure("one process, all sites at once", alone.seconds, "s")
+    run.figure("frontiers beside the central crawler", central.seconds / frontiers.seconds, "×")
+    run.figure("one process beside the central crawler", central.seconds / alone.seconds, "×")
+    run.figure("documents", size / 1e6, "MB")
+    run.figure("compressed", packed / 1024, "KB")
+    run.figure("smaller by compression", size / packed, "×")
+    rows: list[tuple[str, str, int, str, str, str]] = []
+    for site in frontiers.sites:
+        kb = frontiers.archive_bytes[site.frontier] / 1024
+        row = (f"frontier {site.frontier}", site.host, site.pages, f"{site.seconds:.1f}", f"{site.bytes / 1e6:.2f}")
+        rows.append((*row, f"{kb:.0f}"))
+    for name, crawled in (("central crawler", central), ("one process", alone)):
+        pages, megabytes = sum(s.pages for s in crawled.sites), sum(s.bytes for s in crawled.sites) / 1e6
+        kb = sum(crawled.archive_bytes.values()) / 1024
+        rows.append((name, "all", pages, f"{crawled.seconds:.1f}", f"{megabytes:.2f}", f"{kb:.0f}"))
+    run.table(["crawler", "site", "pages", "seconds", "MB", "compressed KB"], rows)
+    run.plot(
+        Columns(
+            "Three sites of 150 pages, a line each",
+            Axis("time", "s"),
+            (
+                Column("central crawler, one after the other", central.seconds),
+                Column("one process, all at once", alone.seconds),
+                Column("three frontiers", frontiers.seconds),
+            ),
+            (Mark(central.seconds / PAPER_SPEED_UP, f"the paper's {PAPER_SPEED_UP} ×"),),
+        )
+    )
+    sizes = (Column("documents", size / 1e6), Column("compressed", packed / 1e6))
+    marks = (Mark(size / 1e6 / PAPER_SMALLER, f"the paper's {PAPER_SMALLER} ×"),)
+    run.plot(Columns("What travels to the central store", Axis("size", "MB"), sizes, marks))
+
+
+EXPERIMENT = Experiment(
+    name="migrating",
+    summary="three crawl frontiers beside one central crawler: time, and bytes to the central store",
+    claim_id="M3",
+    claim="Three frontiers take 2,491 s for 3 × 150 pages, one central crawler 6,950 s; 9.87 MB become 2,616 KB.",
+    bars=(
+        Bar("as much faster as in the paper", "frontiers beside the central crawler", ">=", 2.7),
+        Bar("as much smaller as in the paper", "smaller by compression", ">=", PAPER_SMALLER),
+    ),
+    run=measure,
+)

@@ -1,0 +1,212 @@
+"""From a query's tree to tantivy's queries, one for pages and one for what others call them.
+
+A word is sought in every field, and in every language of the index: it is tokenised as pages of that language were. The
+score of a page is the sum over words and fields of BM25 times the field's weight. Pure but for the look at the index's
+languages.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from tantivy import FieldType, Occur, Query
+
+from lycosa.search.index import Reader
+from lycosa.search.language import LANGUAGES, OTHER, UNSPACED, spaced
+from lycosa.search.query import All, Any, Filter, Node, Not, Term
+from lycosa.search.schema import WITH_POSITIONS, analyser, schema
+from lycosa.search.weights import Weights
+
+_ENOUGH = 0.6  # of the words, where no page has all of them
+_FIELD = {"title": "title", "heading": "heads", "text": "text", "url": "url", "anchor": "calls"}
+_ALONE = f"[{UNSPACED}]"
+
+
+class Compiler:
+    """For one index as it is open."""
+
+    def __init__(self, reader: Reader, weights: Weights, wanted: Sequence[str] = ()) -> None:
+        self._reader = reader
+        self._weights = weights
+        present = [language for language in LANGUAGES if reader.count("lang", f"tokens:{language}")]
+        self._languages = [language for language in present if not wanted or language in (*wanted, OTHER)] or present
+
+    def pages(self, node: Node) -> Query | None:
+        """What the pages themselves must say; None where nothing can be found."""
+        return self._said().compile(node)
+
+    def names(self, node: Node) -> Query | None:
+        """What others must call them, with the help of the title, which does not count here."""
+        return _Target(self._reader, self._languages, {"calls": 1.0, "given": 0.0}, "name").compile(node)
+
+    def most_words(self, node: All) -> Query | None:
+        """As `pages`, but most of the words are enough."""
+        return self._said().loosely(node)
+
+    def these(self, node: All, numbers: Sequence[int]) -> Query:
+        """For pages by number: do filters and exclusions let them through, and what do their own words count."""
+        return self._said().chosen(node, Query.term_set_query(schema(), "page", list(numbers)))
+
+    def _said(self) -> "_Target":
+        weights = self._weights
+        fields = {"title": weights.title, "heads": weights.headings, "text": weights.text, "url": weights.url}
+        return _Target(self._reader, self._languages, fields, "page")
+
+
+class _Target:
+    """One kind of document and its fields with their weights."""
+
+    def __init__(self, reader: Reader, languages: Sequence[str], fields: dict[str, float], kind: str) -> None:
+        self._reader, self._languages, self._fields, self._kind = reader, languages, fields, kind
+
+    def compile(self, node: Node) -> Query | None:
+        query = self._any_node(node)
+        return None if query is None else self._of_kind(node, query)
+
+    def loosely(self, node: All) -> Query | None:
+        """Filters and exclusions as they are, of the words most."""
+        words, rules = self._words_and_rules(node)
+        if not words:
+            return None
+        least = max(1, round(_ENOUGH * len(words)))
+        most = Query.boolean_query([(Occur.Should, word) for word in words], minimum_number_should_match=least)
+        return Query.boolean_query([(Occur.Must, most), *rules])
+
+    def chosen(self, node: All, choice: Query) -> Query:
+        """Of the chosen ones those that filters and exclusions let through, with the score of their words."""
+        words, rules = self._words_and_rules(node)
+        clauses = [(Occur.Must, Query.const_score_query(choice, 0.0)), *rules]
+        return Query.boolean_query([*clauses, *((Occur.Should, word) for word in words)])
+
+    def _words_and_rules(self, node: All) -> tuple[list[Query], list[tuple[Occur, Query]]]:
+        words: list[Query] = []
+        rules: list[tuple[Occur, Query]] = []
+        for part in node.parts:
+            query = self._rule(part)
+            if query is None:
+                continue
+            if isinstance(part, Filter | Not):
+                rules.append((self._occur(part), query))
+            else:
+                words.append(query)
+        return words, rules
+
+    def _of_kind(self, node: Node, query: Query) -> Query:
+        """Filters alone, and exclusions, fit other kinds of documents too."""
+        if _has_words(node):
+            return query
+        exists = Query.const_score_query(Query.exists_query(self._kind), 1.0)
+        return Query.boolean_query([(Occur.Must, exists), (Occur.Must, query)])
+
+    @staticmethod
+    def _occur(part: Node) -> Occur:
+        return Occur.MustNot if isinstance(part, Not) else Occur.Must
+
+    def _rule(self, part: Node) -> Query | None:
+        return self._any_node(part.part if isinstance(part, Not) else part)
+
+    def _any_node(self, node: Node) -> Query | None:
+        if isinstance(node, Term):
+            return self._term(node)
+        if isinstance(node, Filter):
+            return _filter(node)
+        if isinstance(node, Any):
+            found = [query for part in node.parts if (query := self._any_node(part)) is not None]
+            return _should(found)
+        if isinstance(node, Not):
+            part = self._any_node(node.part)
+            everything = Query.const_score_query(Query.exists_query(self._kind), 0.0)
+            return (
+                everything if part is None else Query.boolean_query([(Occur.Must, everything), (Occur.MustNot, part)])
+            )
+        return self._all(node)
+
+    def _all(self, node: All) -> Query | None:
+        clauses: list[tuple[Occur, Query]] = []
+        for part in node.parts:
+            query = self._rule(part)
+            if query is not None:
+                clauses.append((self._occur(part), query))
+            elif not isinstance(part, Not) and not (isinstance(part, Term) and not tokens(part.text, OTHER)):
+                return None  # what can stand nowhere; punctuation alone is not asked for
+        if clauses and all(occur == Occur.MustNot for occur, _ in clauses):
+            clauses.append((Occur.Must, Query.const_score_query(Query.exists_query(self._kind), 0.0)))
+        return Query.boolean_query(clauses) if clauses else None
+
+    def _term(self, term: Term) -> Query | None:
+        if term.field == "anchor" and self._kind == "page":
+            return self._called(term)
+        if term.field:
+            field = "given" if (term.field, self._kind) == ("title", "name") else _FIELD[term.field]
+            fields = {field: 1.0} if field in self._fields else {}
+        else:
+            fields = self._fields
+        return _should(
+            chain.from_iterable(self._in_field(term.text, field, weight) for field, weight in fields.items())
+        )
+
+    def _in_field(self, text: str, field: str, weight: float) -> Iterable[Query]:
+        languages = (OTHER,) if field == "url" else self._languages
+        for language in languages:
+            name = field if field == "url" else f"{field}_{language}"
+            query = _words(name, tokens(text, language), has_positions=field in WITH_POSITIONS)
+            if query is not None:
+                yield query if weight == 1.0 else Query.boost_query(query, weight)
+
+    def _called(self, term: Term) -> Query | None:
+        """Pages whose links say so: their numbers are looked up among the names."""
+        names = _Target(self._reader, self._languages, {"calls": 1.0}, "name").compile(term._replace(field=""))
+        if names is None:
+            return None
+        numbers = self._reader.matching(names, "name")
+        if not numbers:
+            return Query.empty_query()
+        return Query.const_score_query(Query.term_set_query(schema(), "page", numbers), 1.0)
+
+
+def tokens(text: str, language: str) -> list[str]:
+    """The tokens of a word or phrase, as pages in this language have them."""
+    return list(analyser(language).analyze(spaced(text)))
+
+
+def _words(field: str, words: list[str], *, has_positions: bool) -> Query | None:
+    if not words:
+        return None
+    if len(words) == 1:
+        word = words[0]
+        if len(word) == 1 and ord(word) > 0xE00 and _is_unspaced(word):
+            return Query.regex_query(schema(), field, f".?{word}.?")
+        return Query.term_query(schema(), field, word)
+    if has_positions:
+        return Query.phrase_query(schema(), field, list(words))
+    return Query.boolean_query([(Occur.Must, Query.term_query(schema(), field, word)) for word in dict.fromkeys(words)])
+
+
+def _is_unspaced(character: str) -> bool:
+    return spaced(character) != character
+
+
+def _should(queries: Iterable[Query]) -> Query | None:
+    found = list(queries)
+    if len(found) < 2:
+        return found[0] if found else None
+    return Query.boolean_query([(Occur.Should, query) for query in found])
+
+
+def _filter(node: Filter) -> Query:
+    if node.kind in ("after", "before"):
+        value = int(node.value)
+        lower, upper = (value, None) if node.kind == "after" else (None, value - 1)
+        query = Query.range_query(schema(), "date", FieldType.Integer, lower_bound=lower, upper_bound=upper)
+    else:
+        field = "type" if node.kind == "filetype" else node.kind
+        query = Query.term_query(schema(), field, str(node.value), "basic")
+    return Query.const_score_query(query, 0.0)
+
+
+def _has_words(node: Node) -> bool:
+    """Does every match of it have a word that only this kind of document holds?"""
+    if isinstance(node, Term):
+        return True
+    if isinstance(node, All):
+        return any(_has_words(part) for part in node.parts)
+    return isinstance(node, Any) and all(_has_words(part) for part in node.parts)

@@ -1,0 +1,269 @@
+"""The index of a collection on disk: one folder of tantivy's at a time, one writer, any number of readers.
+
+    index/current    the version and the name of the folder that counts
+    index/NAME/      tantivy
+    index/lock       held by the one process that writes
+
+A commit is whole or not at all, and carries the sequence of the feed up to which it covers: whoever is killed goes on
+from there. An index that is made anew grows beside the old one, which answers meanwhile, and replaces it at once. What
+is in no list is deleted by the next writer. Every failure of tantivy's becomes one sentence here.
+"""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import tantivy
+from tantivy import DocAddress, Query
+
+from lycosa.errors import StoreError
+from lycosa.search.document import mark_document
+from lycosa.search.schema import VERSION, register, schema
+from lycosa.store.failures import failure
+
+FOLDER = "index"
+HEAP_BYTES = 64_000_000  # of documents that wait for a segment
+_CURRENT, _LOCK = "current", "lock"
+_PANIC = "PanicException"  # tantivy's way to say that a file is not what it was
+
+
+class NoIndex(StoreError):
+    """There is none, or one of another version: it has to be made."""
+
+
+class _Current(msgspec.Struct, frozen=True):
+    version: int
+    name: str
+
+
+@contextlib.contextmanager
+def reported(path: Path) -> Iterator[None]:
+    """Whatever tantivy says about its files, in one sentence that helps."""
+    try:
+        yield
+    except (StoreError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except OSError as error:
+        raise failure(error, path=path, doing="using the search index") from error
+    except BaseException as error:
+        if not isinstance(error, ValueError | RuntimeError) and type(error).__name__ != _PANIC:
+            raise
+        said = str(error)
+        if "No space left" in said or "os error 28" in said:
+            raise StoreError(f"no space left on the disk of {path}") from error
+        raise StoreError(damaged(path)) from error
+
+
+def damaged(path: Path) -> str:
+    return f"the search index {path} is damaged: lycosa index {path.parent} --rebuild makes it anew"
+
+
+def current(collection: Path) -> Path:
+    """The folder that counts; raises NoIndex."""
+    path = collection / FOLDER
+    try:
+        found = msgspec.json.decode((path / _CURRENT).read_bytes(), type=_Current)
+    except FileNotFoundError:
+        raise NoIndex(f"{collection} has no search index: lycosa index {collection} makes one") from None
+    except msgspec.DecodeError as error:
+        raise StoreError(damaged(path)) from error
+    except OSError as error:
+        raise failure(error, path=path, doing="reading the search index") from error
+    if found.version != VERSION:
+        raise NoIndex(f"{path} was made by another version of Lycosa: lycosa index {collection} --rebuild")
+    return path / found.name
+
+
+class Reader:
+    """The index as it was when opened, or last refreshed."""
+
+    def __init__(self, path: Path, folder: Path, index: tantivy.Index) -> None:
+        self.path, self.folder, self._index = path, folder, index
+        self.refresh()
+
+    @classmethod
+    def open(cls, collection: Path) -> "Reader":
+        path, folder = collection / FOLDER, current(collection)
+        with reported(path):
+            index = tantivy.Index.open(str(folder))
+            register(index)
+            index.config_reader("manual")
+        return cls(path, folder, index)
+
+    def __repr__(self) -> str:
+        return f"<Reader {self.folder} documents={self.searcher.num_docs}>"
+
+    def refresh(self) -> None:
+        with reported(self.path):
+            self._index.reload()
+            self.searcher = self._index.searcher()
+        self._counts: dict[tuple[str, str], int] = {}
+        self._covered = -1
+
+    @property
+    def documents(self) -> int:
+        """How many there are to be found: one a cluster."""
+        return self.search(Query.exists_query("page"), 1)[1]
+
+    @property
+    def covered(self) -> int:
+        """The sequence of the feed up to which this is the state of the collection."""
+        if self._covered >= 0:
+            return self._covered
+        with reported(self.path):
+            hits = self.searcher.search(Query.term_query(schema(), "mark", 1), 1).hits
+            found = self.searcher.fast_field_values("covered", [at for _, at in hits])
+        if not found or found[0] is None:
+            raise StoreError(damaged(self.path))
+        self._covered = int(found[0])
+        return self._covered
+
+    def count(self, field: str, value: str) -> int:
+        """Documents that have this term."""
+        if (field, value) not in self._counts:
+            with reported(self.path):
+                self._counts[field, value] = self.searcher.doc_freq(field, value)
+        return self._counts[field, value]
+
+    def numbers(self, field: str, addresses: list[DocAddress]) -> list[int]:
+        """A number of each document; 0 where it has none."""
+        with reported(self.path):
+            return [int(value or 0) for value in self.searcher.fast_field_values(field, addresses)]
+
+    def search(self, query: Query, most: int) -> tuple[list[tuple[float, DocAddress]], int]:
+        """The best documents with their scores, and how many match in all."""
+        with reported(self.path):
+            found = self.searcher.search(query, max(1, most))
+        return found.hits, int(getattr(found, "count", 0))  # the binding's stub forgets the count
+
+    def matching(self, query: Query, key: str, most: int = 10_000) -> list[int]:
+        """The numbers `key` of the documents that match."""
+        return [number for number in self.numbers(key, [at for _, at in self.search(query, most)[0]]) if number]
+
+    def rows(self, key: str, values: Sequence[int], *fields: str) -> list[tuple[int, ...]]:
+        """Of the documents whose number `key` is one of `values`: that number and those of `fields`."""
+        if not values:
+            return []
+        query = Query.term_set_query(schema(), key, list(values))
+        hits, total = self.search(query, 2 * len(values))
+        if len(hits) < total:  # many with the same number; a search with much room is dear
+            hits, _ = self.search(query, total)
+        addresses = [at for _, at in hits]
+        columns = [self.numbers(field, addresses) for field in (key, *fields)]
+        return list(zip(*columns, strict=True))
+
+    def column(self, key: str, values: Sequence[int], field: str) -> dict[int, int]:
+        """As `rows`, of one field: number → number."""
+        return {row[0]: row[1] for row in self.rows(key, values, field)}
+
+
+class Writer:
+    """The one that writes. `anew` begins an empty index, which counts from its first commit on."""
+
+    def __init__(self, collection: Path, *, anew: bool = False, threads: int = 1) -> None:
+        self._collection, self.path = collection, collection / FOLDER
+        with reported(self.path):
+            self.path.mkdir(exist_ok=True)
+            self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise IndexInUse(f"the search index of {collection} is being written by another process") from error
+            self._open(anew, threads)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _open(self, anew: bool, threads: int) -> None:
+        kept = None
+        with contextlib.suppress(StoreError):  # a damaged list names nothing
+            kept = current(self._collection)
+        self.is_new = anew or kept is None
+        with reported(self.path):
+            self.folder = self.path / secrets.token_hex(8) if kept is None or anew else kept
+            for left in self.path.iterdir():
+                if left.is_dir() and left not in (kept, self.folder):
+                    shutil.rmtree(left)
+            if self.is_new:
+                self.folder.mkdir()
+                self._index = tantivy.Index(schema(), str(self.folder), reuse=False)
+            else:
+                self._index = tantivy.Index.open(str(self.folder))
+            register(self._index)
+            self._writer = self._index.writer(HEAP_BYTES, threads)
+            self._writer.garbage_collect_files()
+
+    def __repr__(self) -> str:
+        return f"<Writer {self.folder}>"
+
+    def add(self, document: tantivy.Document) -> None:
+        with reported(self.path):
+            self._writer.add_document(document)
+
+    def delete(self, key: str, values: Collection[int]) -> None:
+        """Takes out the documents whose number `key` is one of `values`."""
+        if values:  # by a query: the binding's deletion by term takes numbers for signed ones, and finds nothing
+            with reported(self.path):
+                self._writer.delete_documents_by_query(Query.term_set_query(schema(), key, list(values)))
+
+    def commit(self, covered: int, *, is_whole: bool = True) -> None:
+        """All of what was added and taken out, at once, and up to where it covers the feed. A new index that is not
+        whole yet does not count."""
+        with reported(self.path):
+            self._writer.delete_documents_by_query(Query.term_query(schema(), "mark", 1))
+            self._writer.add_document(mark_document(covered))
+            self._writer.commit()
+            if self.is_new and is_whole:
+                self._install()
+
+    def reader(self) -> Reader:
+        """What is committed, for the one who writes."""
+        return Reader(self.path, self.folder, self._index)
+
+    def _install(self) -> None:
+        hidden = self.path / f".{_CURRENT}.new"
+        hidden.write_bytes(msgspec.json.encode(_Current(VERSION, self.folder.name)))
+        hidden.replace(self.path / _CURRENT)
+        self.is_new = False
+        for left in self.path.iterdir():
+            if left.is_dir() and left != self.folder:
+                shutil.rmtree(left, ignore_errors=True)
+
+    def close(self) -> None:
+        """Ends the joining of segments that is under way; what is not committed is forgotten."""
+        try:
+            with reported(self.path):
+                self._writer.wait_merging_threads()
+        finally:
+            os.close(self._lock)
+
+
+class IndexInUse(StoreError):
+    """Another process writes the index."""
+
+
+def is_written(collection: Path) -> bool:
+    """Does a process write the index now?"""
+    try:
+        lock = os.open(collection / FOLDER / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def size_bytes(collection: Path) -> int:
+    """What the index takes on disk."""
+    folder = collection / FOLDER
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else 0

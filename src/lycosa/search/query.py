@@ -1,0 +1,296 @@
+"""The query language: from what a user types to a tree, or to a sentence that says what is wrong with it.
+
+    solar "heat pump" -wind (roof OR garden)     all of them, a phrase, not this, one of these
+    title:solar  heading:  text:  url:  anchor:  where a word stands; `anchor` is what links to the page say
+    site:example.org/docs  lang:de  filetype:pdf  after:2026-01  before:2026-02-15       which pages
+
+Words stand for all their forms (stemming), without accents and case. A word with punctuation inside, such as
+`java.util.List`, is a phrase. `after` means from that day on, `before` the days before it. Pure; raises QueryError.
+"""
+
+import difflib
+import re
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from lycosa.errors import SettingsError
+from lycosa.search.document import SITE_FOLDERS
+from lycosa.web.date import epoch_of
+
+MOST_WORDS = 100
+MOST_CHARS = 10_000
+MOST_DEPTH = 20
+FIELDS = ("title", "heading", "text", "url", "anchor")
+FILTERS = ("site", "lang", "filetype", "after", "before")
+_SHOWN_CHARS = 40
+_QUOTES = str.maketrans("“”„«»", '"' * 5)
+_TOKEN = re.compile(r'\s*(?:(?P<open>\()|(?P<close>\))|(?P<quote>")|(?P<word>[^\s()"]+))')
+_FIELD = re.compile(r"([A-Za-z]{2,})(?::(?!:|//))")
+
+
+class QueryError(SettingsError):
+    """A query that cannot be understood; says why, and what would be."""
+
+
+class Term(NamedTuple):
+    """A word, or with `is_phrase` words in a row; in one field, or with none in any."""
+
+    text: str
+    field: str = ""
+    is_phrase: bool = False
+
+
+class Filter(NamedTuple):
+    """Which pages: `kind` is one of FILTERS; `value` a text, or a time in seconds since 1970."""
+
+    kind: str
+    value: str | float
+
+
+class All(NamedTuple):
+    parts: "tuple[Node, ...]"
+
+
+class Any(NamedTuple):
+    parts: "tuple[Node, ...]"
+
+
+class Not(NamedTuple):
+    part: "Node"
+
+
+Node = Term | Filter | All | Any | Not
+
+
+def parse(text: str) -> All:
+    """The tree of a query."""
+    if not text.strip():
+        raise QueryError('the query is empty: say what to look for, such as solar or "heat pump"')
+    words = len(text.split())
+    if words > MOST_WORDS:
+        raise QueryError(f"the query has {words:,} words, {MOST_WORDS} is the most: leave out what says little")
+    if len(text) > MOST_CHARS:
+        raise QueryError(f"the query has {len(text):,} characters, {MOST_CHARS:,} is the most")
+    found = _Parser(text.translate(_QUOTES)).whole()
+    if not positive(found):
+        raise QueryError("the query only says what not to look for: add a word, or site:, lang: or filetype:")
+    return found
+
+
+def positive(node: Node) -> bool:
+    """Does a part of the query say what to look for?"""
+    if isinstance(node, All | Any):
+        return any(positive(part) for part in node.parts)
+    return not isinstance(node, Not)
+
+
+def terms(node: Node) -> list[Term]:
+    """The words that are looked for, those that are excluded left out."""
+    if isinstance(node, Term):
+        return [node]
+    if isinstance(node, All | Any):
+        return [term for part in node.parts for term in terms(part)]
+    return []
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text.replace("\0", " ")
+        self._at = 0
+        self._depth = 0
+
+    def whole(self) -> All:
+        node = self._either()
+        if self._peek("close"):
+            raise QueryError("a bracket ) is closed that was not opened: put it in quotes to look for it")
+        parts = node.parts if isinstance(node, All) else (node,) if node is not None else ()
+        if not parts:
+            raise QueryError("the query has no words: say what to look for")
+        return All(parts)
+
+    def _match(self) -> re.Match[str] | None:
+        return _TOKEN.match(self._text, self._at)
+
+    def _peek(self, kind: str) -> bool:
+        found = self._match()
+        return found is not None and found.lastgroup == kind
+
+    def _take(self) -> None:
+        found = self._match()
+        assert found is not None
+        self._at = found.end()
+
+    def _is_word(self, *words: str) -> bool:
+        found = self._match()
+        return found is not None and found["word"] in words
+
+    def _either(self) -> Node | None:
+        sides = [self._all()]
+        while self._is_word("OR", "|"):
+            self._take()
+            sides.append(self._all())
+        kept = [side for side in sides if side is not None]
+        if len(kept) < 2:
+            return kept[0] if kept else None
+        return Any(tuple(kept))
+
+    def _all(self) -> Node | None:
+        parts: list[Node] = []
+        while (found := self._match()) is not None and found.lastgroup != "close" and not self._is_word("OR", "|"):
+            if self._is_word("AND", "&"):
+                self._take()
+                continue
+            part = self._part()
+            if part is not None:
+                parts.append(part)
+        if not parts:
+            return None
+        return parts[0] if len(parts) == 1 else All(tuple(parts))
+
+    def _part(self) -> Node | None:
+        if self._is_word("NOT"):
+            self._take()
+            return self._negated()
+        found = self._match()
+        assert found is not None
+        word = found["word"]
+        if (
+            word is not None
+            and word[0] in "-+"
+            and (len(word) > 1 or self._text[found.end() : found.end() + 1] in '("')
+        ):
+            self._at = found.start("word") + 1
+            return self._negated() if word[0] == "-" else self._part_or_none()
+        return self._primary("")
+
+    def _part_or_none(self) -> Node | None:
+        return self._part() if self._match() is not None and not self._peek("close") else None
+
+    def _negated(self) -> Node | None:
+        part = self._part_or_none()
+        return Not(part) if part is not None else None
+
+    def _primary(self, field: str) -> Node | None:
+        found = self._match()
+        assert found is not None
+        if found.lastgroup == "open":
+            return self._group(field)
+        if found.lastgroup == "quote":
+            return self._quoted(field)
+        word = found["word"]
+        named = None if field else _FIELD.match(word)
+        if named is not None:
+            return self._named(named[1], found.start("word") + named.end())
+        self._at = found.end()
+        return Term(word, field)
+
+    def _group(self, field: str) -> Node | None:
+        self._take()
+        self._depth += 1
+        if self._depth > MOST_DEPTH:
+            raise QueryError(f"the query has brackets in brackets more than {MOST_DEPTH} times: write it flatter")
+        node = self._either()
+        if not self._peek("close"):
+            raise QueryError("a bracket ( is not closed: add a ) or put it in quotes to look for it")
+        self._take()
+        self._depth -= 1
+        return within(node, field) if field and node is not None else node
+
+    def _quoted(self, field: str) -> Node | None:
+        self._take()
+        end = self._text.find('"', self._at)
+        if end < 0:
+            rest = self._text[self._at :].strip()
+            raise QueryError(f'a quotation mark is not closed: write "{_short(rest)}" or leave the mark out')
+        text, self._at = self._text[self._at : end], end + 1
+        return Term(text, field, is_phrase=True) if text.strip() else None
+
+    def _named(self, name: str, at: int) -> Node | None:
+        field = name.lower()
+        if field not in FIELDS and field not in FILTERS:
+            near = difflib.get_close_matches(field, [*FIELDS, *FILTERS], 1)
+            hint = (
+                f"did you mean {near[0]}:?"
+                if near
+                else f"there are {', '.join(f'{each}:' for each in FIELDS + FILTERS)}"
+            )
+            raise QueryError(
+                f'there is no field {_short(name)}:; {hint} Or put it in quotes: "{_short(self._rest(at, name))}"'
+            )
+        self._at = at
+        following = self._match()
+        is_bare = self._text[at : at + 1].isspace() or following is None or following.lastgroup == "close"
+        if is_bare:
+            raise QueryError(f"{field}: needs a value right behind it, such as {_EXAMPLES[field]}")
+        if field in FIELDS:
+            return self._primary(field)
+        return _filter(field, self._value())
+
+    def _rest(self, at: int, name: str) -> str:
+        return f"{name}:{self._text[at:].split()[0] if self._text[at:].split() else ''}".replace('"', "")
+
+    def _value(self) -> str:
+        if self._peek("quote"):
+            node = self._quoted("")
+            return node.text if isinstance(node, Term) else ""
+        found = self._match()
+        assert found is not None
+        self._take()
+        return found["word"] or ""
+
+
+_EXAMPLES = {
+    "title": "title:solar",
+    "heading": "heading:solar",
+    "text": "text:solar",
+    "url": "url:manual",
+    "anchor": 'anchor:"heat pump"',
+    "site": "site:example.org",
+    "lang": "lang:en",
+    "filetype": "filetype:pdf",
+    "after": "after:2026-01",
+    "before": "before:2026-01-31",
+}
+
+
+def within(node: Node, field: str) -> Node:
+    """The same, with all words that have no field in this one."""
+    if isinstance(node, Term):
+        return node if node.field else node._replace(field=field)
+    if isinstance(node, All):
+        return All(tuple(within(part, field) for part in node.parts))
+    if isinstance(node, Any):
+        return Any(tuple(within(part, field) for part in node.parts))
+    return Not(within(node.part, field)) if isinstance(node, Not) else node
+
+
+def _filter(kind: str, text: str) -> Filter:
+    if kind in ("after", "before"):
+        return Filter(kind, _time(kind, text))
+    value = _site(text) if kind == "site" else text.lower().lstrip(".")
+    if kind == "lang":
+        value = value.replace("_", "-").partition("-")[0]
+        if not (value.isalpha() and 2 <= len(value) <= 3):
+            raise QueryError(f"lang:{_short(text)} is no language: two letters, such as {_EXAMPLES[kind]}")
+    if not value:
+        raise QueryError(f"{kind}: needs a value right behind it, such as {_EXAMPLES[kind]}")
+    return Filter(kind, value)
+
+
+def _site(text: str) -> str:
+    host, slash, path = re.sub(r"^[a-z]+://", "", text, flags=re.I).removeprefix("*.").partition("/")
+    path = path.rstrip("/*")
+    if path.count("/") >= SITE_FOLDERS:
+        raise QueryError(f"site:{_short(text)} names more than {SITE_FOLDERS} folders: shorten it, and add url:words")
+    return host.lower().strip(".") + (f"/{path}" if slash and path else "")
+
+
+def _time(kind: str, text: str) -> float:
+    found = epoch_of(text) if re.match(r"\d{4}", text) else None
+    if found is None:
+        raise QueryError(f"{kind}:{_short(text)} is no date: write it as {_EXAMPLES[kind]}")
+    return datetime.fromtimestamp(found, UTC).timestamp()
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"

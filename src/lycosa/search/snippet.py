@@ -1,0 +1,137 @@
+"""The part of a text that shows why it was found: a window with as many of the query's words as may be.
+
+Words are found by the beginning of their stems, accents aside, and confirmed by the tokeniser: what is highlighted is
+what was searched for. Pure; linear in the length of the text. Called by the views with a page's text.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from lycosa.search.compile import tokens
+from lycosa.search.language import spaced
+
+WINDOW_CHARS = 240
+READ_CHARS = 200_000  # of a text; matches behind are not shown
+MOST_MATCHES = 2_000
+_LEAD_CHARS = 40  # of the window, before the first match
+_ALIKE = {
+    "a": "aàáâãäåā",
+    "c": "cçčć",
+    "e": "eèéêëē",
+    "i": "iìíîïī",
+    "n": "nñń",
+    "o": "oòóôõöøō",
+    "s": "sßšś",
+    "u": "uùúûüū",
+    "y": "yýÿi",
+}
+_EDGE = re.compile(r"\s")
+
+
+class Snippet(NamedTuple):
+    """A piece of text, and the places in it to be highlighted, as (start, end)."""
+
+    text: str
+    highlights: tuple[tuple[int, int], ...] = ()
+
+
+def snippet(text: str, words: Sequence[str], language: str) -> Snippet:
+    """The best piece of `text` for these words and phrases, as they stand in the query."""
+    return Highlighter(words, language).snippet(text)
+
+
+class Highlighter:
+    """For one query and the texts of one language."""
+
+    def __init__(self, words: Sequence[str], language: str) -> None:
+        self._language = language
+        parts = [part for word in words for part in word.split()]
+        self._whole = {part for part in parts if not part.isascii() and spaced(part).strip() != part}
+        self._stems = {stem for part in parts for stem in tokens(part, language)}
+        self._known: dict[str, str] = {}  # word of a text → the stem that was searched for, if it was
+
+    @cached_property
+    def _plain(self) -> re.Pattern[str] | None:
+        return self._pattern(re.escape, 0)
+
+    @cached_property
+    def _accented(self) -> re.Pattern[str] | None:
+        return self._pattern(_accented, re.IGNORECASE)
+
+    def _pattern(self, spelled: Callable[[str], str], flags: int) -> re.Pattern[str] | None:
+        starts = sorted({spelled(stem[:-1] if len(stem) > 4 else stem) for stem in self._stems}, key=len, reverse=True)
+        patterns = [rf"(?<!\w)(?:{'|'.join(starts)})\w*"] if starts else []
+        patterns += [re.escape(part) for part in sorted(self._whole)]
+        return re.compile("|".join(patterns), flags) if patterns else None
+
+    def snippet(self, text: str) -> Snippet:
+        text = " ".join(text[:READ_CHARS].split())
+        found = self._matches(text)
+        if not found:
+            return Snippet(_piece(text, *_trimmed(text, 0)))
+        start, end = _trimmed(text, max(0, _best(found) - _LEAD_CHARS))
+        shift = start - (1 if start else 0)
+        marks = tuple((a - shift, b - shift) for a, b, _ in found if start <= a and b <= end)
+        return Snippet(_piece(text, start, end), marks)
+
+    def _matches(self, text: str) -> list[tuple[int, int, str]]:
+        """(start, end, stem) of every word of the text that was searched for."""
+        pattern = self._plain if text.isascii() else self._accented
+        if pattern is None:
+            return []
+        found = []
+        for match in pattern.finditer(text.lower() if text.isascii() else text):
+            seen = match[0]
+            if seen not in self._known:
+                stem = next(iter(tokens(seen, self._language)), "")
+                self._known[seen] = seen if seen in self._whole else stem if stem in self._stems else ""
+            if self._known[seen]:
+                found.append((match.start(), match.end(), self._known[seen]))
+                if len(found) >= MOST_MATCHES:
+                    break
+        return found
+
+
+def highlighted(piece: Snippet, before: str, after: str) -> str:
+    """The text with marks around what is to be highlighted."""
+    out, at = [], 0
+    for start, end in piece.highlights:
+        out += [piece.text[at:start], before, piece.text[start:end], after]
+        at = end
+    return "".join([*out, piece.text[at:]])
+
+
+def _accented(start: str) -> str:
+    """A pattern for the beginning of words, with any accents."""
+    return "".join(f"[{_ALIKE[letter]}]" if letter in _ALIKE else re.escape(letter) for letter in start)
+
+
+def _best(found: Sequence[tuple[int, int, str]]) -> int:
+    """Where the window should begin: the most different words, then the most words, then the earliest."""
+    starts = [start for start, _, _ in found]
+    best, best_at = (0, 0), starts[0]
+    for place, start in enumerate(starts):
+        last = bisect_left(starts, start + WINDOW_CHARS - 2 * _LEAD_CHARS)
+        value = (len({stem for _, _, stem in found[place:last]}), last - place)
+        if value > best:
+            best, best_at = value, start
+    return best_at
+
+
+def _trimmed(text: str, start: int) -> tuple[int, int]:
+    """Where about a window's length of whole words begins and ends, from the next word on."""
+    if start > 0:
+        edge = _EDGE.search(text, start, start + _LEAD_CHARS)
+        start = edge.end() if edge else start
+    end = min(len(text), start + WINDOW_CHARS)
+    if end < len(text):
+        edge_at = text.rfind(" ", start, end)
+        end = edge_at if edge_at > start + WINDOW_CHARS // 2 else end
+    return start, end
+
+
+def _piece(text: str, start: int, end: int) -> str:
+    return ("…" if start > 0 else "") + text[start:end] + ("…" if end < len(text) else "")

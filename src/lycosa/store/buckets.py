@@ -1,0 +1,83 @@
+"""A part of the web as rows: all that a state knows of a bucket, to be carried elsewhere, put down, or dropped.
+
+The keys of most families begin with the bucket; in `meta` it stands behind a name. Host rows come apart from the
+others: a shard asks whoever has a row there, so they are put down under another name first, and raised when everything
+is there.
+Used by shards that hand buckets to each other.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from lycosa.records import Family
+from lycosa.store.state import Batch, State
+
+BUCKET_BYTES = 2
+BY_BUCKET = (Family.URL, Family.QUEUE, Family.PAGE, Family.LINK, Family.FILE)
+NAMED = (b"mind:", b"plain:", b"file:")  # rows of `meta` whose names go on with a bucket
+ARRIVING = b"arriving:"  # host rows that are not raised yet
+
+Row = tuple[str, bytes, bytes]  # family, key, value
+
+
+def end_of(bucket: bytes) -> bytes:
+    """Behind all keys that begin with the bucket: what follows it is a name or a small number."""
+    number = int.from_bytes(bucket) + 1
+    return number.to_bytes(BUCKET_BYTES) if number < 1 << 8 * BUCKET_BYTES else bucket + b"\xff"
+
+
+def buckets_of(state: State) -> list[bytes]:
+    """The buckets in which the state has hosts; one seek each."""
+    found: list[bytes] = []
+    start = b""
+    while rows := state.scan(Family.HOST, start, limit=1):
+        found.append(rows[0][0][:BUCKET_BYTES])
+        start = end_of(found[-1])
+        if len(start) > BUCKET_BYTES:
+            break
+    return found
+
+
+def rows_of(state: State, bucket: bytes) -> Iterator[Row]:
+    """Everything of a bucket but its hosts."""
+    for family in BY_BUCKET:
+        for key, value in state.walk(family, bucket, end_of(bucket)):
+            yield family.value, key, value
+    for name in NAMED:
+        for key, value in state.walk(Family.META, name + bucket, name + end_of(bucket)):
+            yield Family.META.value, key, value
+
+
+def hosts_of(state: State, bucket: bytes) -> list[tuple[bytes, bytes]]:
+    return list(state.walk(Family.HOST, bucket, end_of(bucket)))
+
+
+def drop(batch: Batch, bucket: bytes) -> None:
+    """Everything of a bucket goes."""
+    for family in (*BY_BUCKET, Family.HOST):
+        batch.delete_range(family, bucket, end_of(bucket))
+    for name in NAMED:
+        batch.delete_range(Family.META, name + bucket, name + end_of(bucket))
+
+
+def put_down(batch: Batch, cleared: Iterable[bytes], rows: Iterable[Row], hosts: Iterable[tuple[bytes, bytes]]) -> None:
+    """Writes what arrives; `cleared` are buckets that begin here, of which an earlier try may have left something."""
+    for bucket in cleared:
+        drop(batch, bucket)
+        batch.delete_range(Family.META, ARRIVING + bucket, ARRIVING + end_of(bucket))
+    for family, key, value in rows:
+        batch.put(Family(family), key, value)
+    for key, value in hosts:
+        batch.put(Family.META, ARRIVING + key, value)
+
+
+def arriving(state: State) -> list[tuple[bytes, bytes]]:
+    """The host rows that have arrived and are not raised."""
+    rows = state.walk(Family.META, ARRIVING, ARRIVING[:-1] + b";")
+    return [(key[len(ARRIVING) :], value) for key, value in rows]
+
+
+def raise_hosts(batch: Batch, hosts: Collection[tuple[bytes, bytes]]) -> None:
+    """From now on they are hosts of this shard."""
+    for key, value in hosts:
+        batch.put(Family.HOST, key, value)
+        batch.delete(Family.META, ARRIVING + key)

@@ -1,0 +1,73 @@
+"""Several collections read as one: the shards of a crawl, each with its part of the web.
+
+A key is in one shard at most, so a look-up asks one after the other and a walk merges. Counts are each shard's own:
+whoever wants those of the whole adds them up over `shards`. For reading only.
+"""
+
+import heapq
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from lycosa.records import Family
+from lycosa.store.state import State
+
+SHARDED, SHARDS = "cluster.json", "shards"
+
+
+def is_sharded(path: Path) -> bool:
+    """Is this the folder of a collection of several shards?"""
+    return (path / SHARDED).is_file()
+
+
+def shard_paths(path: Path) -> list[Path]:
+    """The folders of the shards that were begun."""
+    folders = sorted((path / SHARDS).iterdir()) if (path / SHARDS).is_dir() else []
+    return [folder for folder in folders if (folder / "lycosa.format").is_file()]
+
+
+class JoinedState(State):
+    """The states of all shards as one that can be read."""
+
+    def __init__(self, path: Path, states: Sequence[State]) -> None:
+        super().__init__(path, is_reader=True)
+        self.states = list(states)
+
+    def refresh(self) -> None:
+        for state in self.states:
+            state.refresh()
+
+    def get(self, family: Family, key: bytes) -> bytes | None:
+        for state in self.states:
+            value = state.get(family, key)
+            if value is not None:
+                return value
+        return None
+
+    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        found: list[bytes | None] = [None] * len(keys)
+        for state in self.states:
+            for place, value in enumerate(state.get_many(family, keys)):
+                if value is not None:
+                    found[place] = value
+        return found
+
+    def scan(
+        self, family: Family, start: bytes = b"", end: bytes | None = None, *, limit: int
+    ) -> list[tuple[bytes, bytes]]:
+        parts = [state.scan(family, start, end, limit=limit) for state in self.states]
+        return list(islice(heapq.merge(*parts), limit))
+
+    def scan_back(self, family: Family, start: bytes, end: bytes, *, limit: int) -> list[tuple[bytes, bytes]]:
+        parts = [state.scan_back(family, start, end, limit=limit) for state in self.states]
+        return list(islice(heapq.merge(*parts, reverse=True), limit))
+
+    def walk(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        return heapq.merge(*(state.walk(family, start, end) for state in self.states))
+
+    def close(self) -> None:
+        for state in getattr(self, "states", ()):
+            state.close()
+
+    def __repr__(self) -> str:
+        return f"JoinedState({str(self.path)!r}, {len(self.states)} shards)"

@@ -1,0 +1,88 @@
+"""`lycosa search` and `lycosa index` on a crawl that is over, and beside one that runs."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lycosa.search.index import current
+from tests.cli.command import Web, ended, lycosa, simulated_web, started
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Web, Path]]:
+    folder = tmp_path_factory.mktemp("search")
+    with simulated_web(folder, "--hosts", "2", "--pages", "80") as web:
+        assert lycosa(*web.crawl(folder / "c", "--scope", "any", "--quiet", "--index")).code == 0
+        yield web, folder / "c"
+
+
+def test_crawl_with_index_leaves_it_complete(crawled: tuple[Web, Path]) -> None:
+    facts = lycosa("index", crawled[1], "--json").facts
+    assert facts["documents"] > 50
+    assert (facts["pages"], facts["renamed"]) == (0, 0), "there was nothing left to do"
+
+
+def test_search_shows_results_for_people_and_programs(crawled: tuple[Web, Path]) -> None:
+    web, into = crawled
+    facts = lycosa("search", into, "site:h0.sim", "--json", "-n", "3").facts
+    assert len(facts["results"]) == 3 < facts["total"]
+    first = facts["results"][0]
+    assert {"url", "title", "score", "snippet", "highlights", "date", "copies"} <= set(first)
+    word = max(first["title"].split(), key=len)
+    said = lycosa("search", into, f"title:{word}", "-n", "1")
+    assert said.code == 0
+    assert "  1  " in said.out
+    assert web.url().removesuffix("/") in said.out
+    assert " ms" in said.err
+    later = lycosa("search", into, "site:h0.sim", "--json", "-n", "3", "--page", "2").facts
+    assert not {each["url"] for each in later["results"]} & {each["url"] for each in facts["results"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("",), "empty"),
+        (("word " * 10_000,), "10,000 words"),
+        (("-x",), "only says what not"),
+    ],
+)
+def test_search_says_what_is_wrong_with_a_query(crawled: tuple[Web, Path], words: tuple[str, ...], says: str) -> None:
+    said = lycosa("search", crawled[1], *words)
+    assert said.code == 2
+    assert says in said.err
+    assert "Traceback" not in said.err
+
+
+def test_damaged_index_says_how_to_rebuild_it_and_that_works(tmp_path: Path) -> None:
+    with simulated_web(tmp_path, "--hosts", "1", "--pages", "20") as web:
+        assert lycosa(*web.crawl(tmp_path / "c", "--quiet")).code == 0
+    assert lycosa("index", tmp_path / "c").code == 0
+    for file in current(tmp_path / "c").iterdir():
+        if file.suffix in (".idx", ".term", ".fast"):
+            file.write_bytes(file.read_bytes()[:20])
+    said = lycosa("search", tmp_path / "c", "site:h0.sim")
+    assert said.code == 4
+    assert "--rebuild" in said.err
+    assert "Traceback" not in said.err
+    assert lycosa("index", tmp_path / "c", "--rebuild").code == 0
+    assert lycosa("search", tmp_path / "c", "site:h0.sim", "--json").facts["total"] > 5
+
+
+@pytest.mark.slow
+def test_pages_are_found_seconds_after_they_came(tmp_path: Path) -> None:
+    with simulated_web(tmp_path, "--hosts", "4", "--pages", "3000") as web:
+        words = ["--scope", "any", "--quiet", "--index", "--time", "25"]
+        running = started(*web.crawl(tmp_path / "c", *words, delay="0.05"))
+        try:
+            totals: list[int] = []
+            while running.poll() is None and len(totals) < 3:
+                time.sleep(2)
+                said = lycosa("search", tmp_path / "c", "site:sim", "--json")
+                if said.code == 0 and said.facts["total"] > (totals or [0])[-1]:
+                    totals.append(said.facts["total"])
+            assert len(totals) == 3, "more pages are found each time"
+        finally:
+            running.terminate()
+            ended(running)

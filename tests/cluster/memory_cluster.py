@@ -1,0 +1,129 @@
+"""A cluster in one process on virtual time: real engines, real states, agents that call each other directly."""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from lycosa.cluster.agent import Agent
+from lycosa.cluster.cargo import Cargo
+from lycosa.cluster.coordinator import Coordinator
+from lycosa.cluster.messages import Message, Reply
+from lycosa.cluster.reports import Orders, Report
+from lycosa.engine.stats import CrawlStats
+from lycosa.errors import ClusterError
+from lycosa.settings import CrawlSettings
+from lycosa.simweb import SimWeb
+from lycosa.simweb.log import Entry
+from lycosa.simweb.memory import MemoryWeb
+from lycosa.simweb.virtual import run_virtual
+
+NOT_PAGES = ("robots.txt", ".xml", ".gz", ".tol", ".tvi", ".png")
+LINE_S = 0.002  # a message takes so long
+START_AGAIN_S = 1.0
+
+
+class MemoryCluster:
+    """Agents, a coordinator and the lines between them. `cut` holds the names that nobody can reach."""
+
+    def __init__(self, web: SimWeb, into: Path, workers: int, **settings: Any) -> None:
+        options = {"allow_private": ["127.0.0.0/8"], "scope": "any", **settings}
+        into.mkdir(exist_ok=True)
+        self.web, self.into = web, into
+        self._loop = asyncio.get_running_loop()
+        self.settings = CrawlSettings(**options)
+        self.coordinator = Coordinator(into, self.settings, now=self._loop.time)
+        if not self.coordinator.names:
+            self.coordinator.found([""] * workers)
+        self.agents: dict[str, Agent] = {}
+        self.tasks: dict[str, asyncio.Task[CrawlStats]] = {}
+        self.webs: dict[str, list[MemoryWeb]] = defaultdict(list)
+        self.cut: set[str] = set()
+        self.messages = 0
+
+    async def tell(self, receiver: str, message: Message) -> Reply:
+        await asyncio.sleep(LINE_S)
+        self.messages += 1
+        if {receiver, message.sender} & self.cut or receiver not in self.agents:
+            raise ClusterError(f"{receiver} cannot be reached")
+        return await self.agents[receiver].take(message)
+
+    async def carry(self, receiver: str, cargo: Cargo) -> bool:
+        await asyncio.sleep(LINE_S)
+        if receiver in self.cut or receiver not in self.agents:
+            raise ClusterError(f"{receiver} cannot be reached")
+        return await self.agents[receiver].load(cargo)
+
+    async def beat(self, report: Report) -> Orders:
+        await asyncio.sleep(LINE_S)
+        if report.name in self.cut:
+            raise ClusterError("the coordinator cannot be reached")
+        return self.coordinator.beat(report)
+
+    def start(self, name: str) -> None:
+        memory = MemoryWeb(self.web)
+        self.webs[name].append(memory)
+        enrolment = self.coordinator.enrol(name)
+        agent = Agent(enrolment, self, self, resolver=memory, downloader=memory, now=self._loop.time)
+        self.agents[name] = agent
+        self.tasks[name] = self._loop.create_task(agent.run())
+
+    async def kill(self, name: str) -> None:
+        """What is not committed is gone."""
+        agent = self.agents.pop(name)
+        task = self.tasks.pop(name)
+        if agent.engine is not None:
+            agent.engine.fail(ClusterError("killed"))
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def run(self) -> None:
+        """Until every member has come to its end."""
+        for name in self.coordinator.names:
+            self.start(name)
+        while not self.coordinator.has_ended:
+            await asyncio.sleep(0.25)
+            for task in self.tasks.values():
+                if task.done() and task.exception():
+                    raise task.exception()  # type: ignore[misc]
+        await asyncio.gather(*self.tasks.values())
+
+    def entries(self) -> list[Entry]:
+        return [entry for webs in self.webs.values() for memory in webs for entry in memory.entries]
+
+    def fetched(self) -> Counter[str]:
+        return Counter(
+            f"http://{e.host}:8800{e.path}"
+            for e in self.entries()
+            if e.status == 200 and not e.path.endswith(NOT_PAGES)
+        )
+
+    def askers(self) -> dict[str, set[str]]:
+        """URL → the agents that asked for it."""
+        asked: dict[str, set[str]] = defaultdict(set)
+        for name, webs in self.webs.items():
+            for memory in webs:
+                for entry in memory.entries:
+                    asked[f"{entry.host}{entry.path}"].add(name)
+        return asked
+
+
+def crawl(
+    web: SimWeb,
+    into: Path,
+    *seeds: str,
+    workers: int = 3,
+    act: Callable[[MemoryCluster], Awaitable[None]] | None = None,
+    **settings: Any,
+) -> MemoryCluster:
+    """Crawls to the end; `act` runs beside the crawl."""
+
+    async def main() -> MemoryCluster:
+        cluster = MemoryCluster(web, into, workers, seeds=seeds, **settings)
+        beside = asyncio.get_running_loop().create_task(act(cluster)) if act else None
+        await cluster.run()
+        if beside is not None:
+            await beside
+        return cluster
+
+    return run_virtual(main())

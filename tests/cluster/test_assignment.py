@@ -1,0 +1,132 @@
+"""Who owns which part of the web: disjoint, complete, even, and little moves when a member comes or goes."""
+
+from collections import Counter
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lycosa.cluster.assignment import BUCKETS, Scheme, Table, moved, table
+from lycosa.cluster.letters import HostArray, even_sum, letter_sum, odd_sum
+from lycosa.cluster.members import Member
+from lycosa.cluster.packing import pack, unpack
+from lycosa.cluster.places import Places
+from lycosa.errors import SettingsError
+from lycosa.frontier.crossing import Crossing
+
+HOST = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?(\.[a-z]{2,8}){1,3}", fullmatch=True)
+
+
+def members(count: int) -> list[Member]:
+    return [Member(f"s{number}", number) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("host", "total"), [("abc", 6), ("www.example.org", 185), ("z", 26), ("a-1.b", 3)], ids=["abc", "www", "z", "other"]
+)
+def test_letter_sum_counts_a_as_one_and_other_characters_as_nothing(host: str, total: int) -> None:
+    assert letter_sum(host) == total
+
+
+def test_letter_table_is_extensible() -> None:
+    assert letter_sum("a1", {"a": 1, "1": 30}) == 31
+    assert HostArray(["a1"]).letter_sums({"a": 1, "1": 30}).tolist() == [31]
+
+
+@given(st.lists(HOST, min_size=1, max_size=20))
+def test_sums_over_many_hosts_are_those_of_each(hosts: list[str]) -> None:
+    array = HostArray(hosts)
+    assert array.letter_sums().tolist() == [letter_sum(host) for host in hosts]
+    assert array.even_sums().tolist() == [even_sum(host) for host in hosts]
+    assert array.odd_sums().tolist() == [odd_sum(host) for host in hosts]
+
+
+def test_java_hash_is_that_of_java() -> None:
+    assert HostArray(["abc", "www.example.org"]).java_hashes().tolist() == [96354, 269205129]
+
+
+@given(st.sampled_from([Scheme.RENDEZVOUS, Scheme.LETTER_SUM, Scheme.TWO_LEVEL]), st.integers(1, 9), HOST)
+def test_host_has_one_owner_whoever_asks_and_however_members_are_listed(scheme: Scheme, count: int, host: str) -> None:
+    one = table(3, members(count), scheme)
+    other = table(3, list(reversed(members(count))), scheme)
+    sent = msgspec.msgpack.decode(msgspec.msgpack.encode(one), type=Table)
+    assert one.owner(host) == other.owner(host) == sent.owner(host)
+    assert one.owner(host) in {member.name for member in one.members}
+
+
+@given(HOST, st.integers(2, 9))
+def test_rendezvous_keeps_the_hosts_of_a_domain_together(host: str, count: int) -> None:
+    owners = table(1, members(count))
+    assert owners.owner(f"example{count}.org") == owners.owner(f"www.example{count}.org")
+
+
+def test_papers_schemes_are_their_sums_modulo_the_members() -> None:
+    assert table(1, members(7), Scheme.LETTER_SUM).owner("www.example.org") == f"s{185 % 7}"
+    machine, thread = even_sum("www.example.org") % 3, odd_sum("www.example.org") % 2
+    assert table(1, members(6), Scheme.TWO_LEVEL, threads=2).owner("www.example.org") == f"s{2 * machine + thread}"
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 32])
+def test_join_moves_only_to_the_new_member_and_little_more_than_its_share(count: int) -> None:
+    before, after = table(1, members(count)), table(2, members(count + 1))
+    going = moved(before, after)
+    owners = np.frombuffer(after.owners, ">u2")
+    assert {after.members[owners[bucket]].name for bucket in going} == {f"s{count}"}
+    assert len(going) <= 1.3 * BUCKETS / (count + 1)
+
+
+def test_leave_moves_only_what_was_the_leaver_s() -> None:
+    before = table(1, members(5))
+    after = table(2, [member for member in members(5) if member.name != "s2"])
+    owners = np.frombuffer(before.owners, ">u2")
+    assert set(moved(before, after)) == {bucket for bucket in range(BUCKETS) if owners[bucket] == 2}
+
+
+def test_capacity_weighs() -> None:
+    shares = table(1, [Member("small", 1), Member("large", 2, capacity=3)]).shares()
+    assert shares["large"] / shares["small"] == pytest.approx(3, rel=0.05)
+
+
+def test_near_work_goes_to_near_members() -> None:
+    both = [Member("east", 1, place="east"), Member("west", 2, place="west")]
+    near = table(1, both, places={bucket: "west" if bucket % 2 else "east" for bucket in range(BUCKETS)})
+    owners = np.frombuffer(near.owners, ">u2")
+    assert owners.tolist() == [bucket % 2 for bucket in range(BUCKETS)]
+
+
+def test_narrowest_range_names_the_place() -> None:
+    places = Places({"10.0.0.0/8": "wide", "10.1.0.0/16": "narrow", "2001:db8::/32": "six"})
+    asked = ("10.1.2.3", "10.2.0.1", "2001:db8::1", "192.0.2.1", "no address")
+    assert [places.of(address) for address in asked] == ["narrow", "wide", "six", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: table(1, []), "1 to"),
+        (lambda: table(1, [Member("a"), Member("a")]), "same name"),
+        (lambda: table(1, members(3), Scheme.TWO_LEVEL, threads=2), "two-level"),
+        (lambda: Places({"here": "x"}), "no range"),
+    ],
+    ids=["nobody", "twice", "odd machines", "no range"],
+)
+def test_what_cannot_be_is_refused_with_a_sentence(make: object, words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        make()  # type: ignore[operator]
+
+
+@given(
+    st.lists(
+        st.builds(
+            Crossing,
+            href=st.text(min_size=1),
+            depth=st.integers(0, 300),
+            is_vouch=st.booleans(),
+            credit=st.floats(0, 9),
+        )
+    )
+)
+def test_what_is_packed_is_what_comes_back(crossings: list[Crossing]) -> None:
+    assert Counter(unpack(pack(crossings))) == Counter(crossings)

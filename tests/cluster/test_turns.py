@@ -1,0 +1,101 @@
+"""Addresses in turns: one holder at a time, everyone gets one, and who is gone loses it."""
+
+import random
+
+from lycosa.cluster.address_turns import HOLD_S, TURN_S, AddressTurns
+from lycosa.cluster.allowance import Allowance
+from lycosa.cluster.quiet import Quiet
+from lycosa.cluster.visits import Visits
+
+ADDRESS = "192.0.2.1"
+
+
+def test_second_agent_waits_until_the_first_gives_back() -> None:
+    turns = AddressTurns()
+    assert turns.ask("a", ADDRESS, 0.0) == HOLD_S
+    assert turns.ask("b", ADDRESS, 1.0) == 0.0
+    assert not turns.is_wanted("a", ADDRESS, TURN_S - 1)
+    assert turns.ask("b", ADDRESS, TURN_S - 0.5) == 0.0
+    assert turns.is_wanted("a", ADDRESS, TURN_S)
+    turns.give_back("a", ADDRESS)
+    assert turns.ask("a", ADDRESS, TURN_S) == 0.0  # whoever waited is next
+    assert turns.ask("b", ADDRESS, TURN_S) == HOLD_S
+
+
+def test_agent_that_is_gone_loses_the_address_when_its_time_is_over() -> None:
+    turns = AddressTurns()
+    turns.ask("a", ADDRESS, 0.0)
+    assert turns.ask("b", ADDRESS, HOLD_S - 0.1) == 0.0
+    assert turns.ask("b", ADDRESS, HOLD_S) == HOLD_S
+
+
+def test_agent_that_no_longer_asks_holds_up_nobody() -> None:
+    turns = AddressTurns()
+    turns.ask("a", ADDRESS, 0.0)
+    turns.ask("b", ADDRESS, 1.0)
+    turns.give_back("a", ADDRESS)
+    assert turns.ask("c", ADDRESS, 10.0) == HOLD_S
+
+
+def test_new_coordinator_grants_nothing_before_it_has_heard_who_holds_what() -> None:
+    turns = AddressTurns(hears_until=HOLD_S)
+    assert turns.ask("b", ADDRESS, 1.0) == 0.0
+    turns.held("a", ADDRESS, 1.5)
+    turns.hears_until = 0.0
+    assert turns.ask("b", ADDRESS, 2.0) == 0.0
+    assert turns.ask("a", ADDRESS, 2.0) == HOLD_S
+
+
+def test_never_two_agents_think_that_they_may_ask() -> None:
+    """Three agents with lost beats and late answers: what each believes never overlaps with another's."""
+    chance = random.Random(3)
+    turns = AddressTurns()
+    agents = {name: Visits() for name in "abc"}
+    busy_until = dict.fromkeys(agents, 0.0)
+    served: set[str] = set()
+    now = 0.0
+    for _ in range(3_000):
+        now += chance.random() * 0.4
+        name = chance.choice("abc")
+        visits = agents[name]
+        visits.look(lambda _, name=name, at=now: int(busy_until[name] > at), now)
+        if chance.random() < 0.9:  # the beat arrives
+            for address in visits.returns():
+                turns.give_back(name, address)
+            granted = {a: held for a in visits.wants() if (held := turns.ask(name, a, now))}
+            wanted = [a for a in granted if turns.is_wanted(name, a, now)]
+            if chance.random() < 0.9:  # and so does the answer
+                visits.granted(granted, wanted, now)
+        if visits.may_visit(ADDRESS, "host", now):
+            assert all(until <= now for other, until in busy_until.items() if other != name)
+            busy_until[name] = now + 0.3
+            served.add(name)
+    assert served == {"a", "b", "c"}
+
+
+def test_caps_never_exceed_the_limit_and_all_of_it_is_used() -> None:
+    chance = random.Random(5)
+    allowance = Allowance(1_000)
+    used, caps = dict.fromkeys("abc", 0), dict.fromkeys("abc", 0)
+    for _ in range(5_000):
+        name = chance.choice("abc")
+        used[name] = min(caps[name], used[name] + chance.randrange(10))
+        caps[name] = allowance.beat(name, used=used[name], cap=caps[name], wants=True, members="abc")
+        assert sum(caps.values()) <= 1_000
+    assert sum(used.values()) == 1_000
+
+
+def test_quiet_needs_everyone_idle_twice_and_nothing_in_between() -> None:
+    quiet = Quiet()
+    for name in "ab":
+        quiet.heard(name, (1, 7), "ab")
+    assert not quiet.is_quiet("ab")
+    quiet.heard("a", (1, 7), "ab")
+    quiet.heard("b", (1, 8), "ab")  # it did something
+    quiet.heard("a", (1, 7), "ab")
+    assert not quiet.is_quiet("ab")
+    for name in "bab":
+        quiet.heard(name, (1, 8) if name == "b" else (1, 7), "ab")
+    assert quiet.is_quiet("ab")
+    quiet.heard("b", None, "ab")
+    assert not quiet.is_quiet("ab")

@@ -1,0 +1,87 @@
+"""`lycosa crawl --workers N` with real processes: the truth, whatever is killed, and nobody fetched by two agents."""
+
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lycosa.engine.pages import unpack_page
+from lycosa.engine.views import open_to_read, stats_of
+from lycosa.records import Family
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.log import read_log
+from lycosa.simweb.truth import truth
+from lycosa.store import JoinedCollection, Place
+from lycosa.web.url import from_key
+from tests.engine.consistency import problems
+from tests.simweb.conftest import lycosa, running_simweb
+
+pytest.importorskip("ray", reason="--workers needs the extra cluster")
+
+HOSTS, PAGES, DELAY_S = 20, 1500, 0.03
+NOT_PAGES = ("robots.txt", ".xml", ".gz")
+LONGEST_S = 120.0
+
+
+def wait_for(there: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
+    deadline = time.monotonic() + LONGEST_S
+    while not there():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def logged(log: Path) -> int:
+    return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+def holder(into: Path, shard: str) -> int:
+    """The process that writes a shard."""
+    return int((into / "shards" / shard / "lycosa.lock").read_text())
+
+
+@pytest.mark.slow
+def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_path: Path) -> None:
+    log, into = tmp_path / "log", tmp_path / "crawl"
+    shape = ("--hosts", str(HOSTS), "--pages", str(PAGES))
+    with running_simweb(*shape, "--log", str(log)) as (ready, _):
+        seed = f"http://h0.sim:{ready.port}/"
+        names = ("--dns", f"127.0.0.1:{ready.dns_port}", "--allow-private", "127.0.0.0/8")
+        words = ("crawl", seed, "--into", str(into), "--scope", "any", "--delay", str(DELAY_S), *names, "--quiet")
+        first = lycosa(*words, "--workers", "2")
+        wait_for(lambda: logged(log) > 200, first)
+        os.kill(holder(into, "s0"), signal.SIGKILL)
+        killed_at = logged(log)
+        wait_for(lambda: logged(log) > killed_at + 300, first)
+        first.kill()
+        first.communicate()
+        second = lycosa(*words)  # the folder knows how many
+        _, err = second.communicate(timeout=LONGEST_S)
+        assert second.returncode == 0, err
+    web = SimWeb(SimSettings(hosts=HOSTS, pages=PAGES, port=ready.port))
+    entries = list(read_log(log)[1])
+    fetched = Counter(
+        f"http://{e.host}:{ready.port}{e.path}" for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES)
+    )
+    assert set(fetched) == truth(web, [seed], scope="any", mine="ancestors").pages
+    assert fetched.total() - len(fetched) <= 0.1 * len(fetched)
+    findings = audit(web.settings, entries, Rules(delay_s=DELAY_S))
+    assert findings.is_clean, findings.broken()[:5]
+    with open_to_read(into) as whole:
+        assert isinstance(whole, JoinedCollection)
+        pages = [{key for key, _ in shard.state.walk(Family.PAGE)} for shard in whole.shards]
+        hosts = [{key for key, _ in shard.state.walk(Family.HOST)} for shard in whole.shards]
+        assert all(pages)
+        assert not set.intersection(*pages)
+        assert not set.intersection(*hosts)
+        assert stats_of(whole).pages >= len(fetched)
+        for key, row in list(whole.state.walk(Family.PAGE))[::100]:
+            place = unpack_page(row).place
+            assert not place or whole.record(Place.unpack(place)).url == from_key(key)
+    assert [problems(into / "shards" / name) for name in ("s0", "s1")] == [[], []]

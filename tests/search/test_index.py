@@ -1,0 +1,241 @@
+"""The search index follows the state: pages that come, change and go, copies, kills, damage."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tantivy import Query
+
+from lycosa.engine.indexer import CONSUMER
+from lycosa.engine.processes import start
+from lycosa.errors import StoreError
+from lycosa.graph import feed
+from lycosa.graph.feed import FOLDER, consumers, cover
+from lycosa.search.index import IndexInUse, NoIndex, Reader, Writer, current, is_written
+from lycosa.search.schema import schema
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.store import is_collection
+from tests.engine.memory_crawl import crawl, front
+from tests.search.shop import Shop, index_problems
+from tests.simweb.conftest import lycosa, running_simweb
+
+A, B, C = "https://a.example/", "https://a.example/b", "https://other.example/c"
+
+
+def found(path: Path, word: str, field: str = "text_xx") -> list[int]:
+    reader = Reader.open(path)
+    hits = reader.searcher.search(Query.term_query(schema(), field, word), 100).hits
+    return sorted(reader.numbers("page", [at for _, at in hits]))
+
+
+def called(path: Path, word: str) -> list[int]:
+    reader = Reader.open(path)
+    hits = reader.searcher.search(Query.term_query(schema(), "calls_xx", word), 100).hits
+    return sorted(reader.numbers("name", [at for _, at in hits]))
+
+
+def test_index_of_a_crawl_has_every_page_once(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=3, pages=150, seed=5))
+    crawl(web, tmp_path / "c", front(web), delay_s=0.0)
+    Shop(tmp_path / "c").index()
+    assert index_problems(tmp_path / "c") == []
+
+
+def test_changed_page_is_found_by_its_new_words_only(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    number = shop.page(A, "<title>t</title>aardvark")
+    shop.index()
+    assert found(tmp_path, "aardvark") == [number]
+    shop.page(A, "<title>t</title>badger")
+    shop.index()
+    assert (found(tmp_path, "aardvark"), found(tmp_path, "badger")) == ([], [number])
+    shop.gone(A)
+    shop.index()
+    assert found(tmp_path, "badger") == []
+    assert index_problems(tmp_path) == []
+    shop.close()
+
+
+def test_page_that_changes_and_goes_before_the_index_looks_is_taken_as_it_is(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page(A, "aardvark")
+    shop.page(A, "badger")
+    second = shop.page(B, "cat")
+    shop.gone(A)
+    shop.index()
+    assert (found(tmp_path, "aardvark"), found(tmp_path, "badger"), found(tmp_path, "cat")) == ([], [], [second])
+    assert index_problems(tmp_path) == []
+    shop.close()
+
+
+def test_page_that_asks_to_be_left_out_is_not_found(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page(A, "aardvark", noindex=True)
+    shop.index()
+    assert found(tmp_path, "aardvark") == []
+    shop.close()
+
+
+@pytest.mark.parametrize("how", ["gone", "changed"])
+def test_copy_takes_the_place_of_a_page_that_is_no_more(tmp_path: Path, how: str) -> None:
+    shop = Shop(tmp_path)
+    first, second, third = (shop.page(url, "aardvark") for url in (A, B, C))
+    shop.index()
+    assert found(tmp_path, "aardvark") == [first]
+    if how == "gone":
+        shop.gone(A)
+    else:
+        shop.page(A, "badger")
+    shop.index()
+    assert found(tmp_path, "aardvark") == [min(second, third)], "read from the archive, which still has it"
+    assert index_problems(tmp_path) == []
+    shop.index(anew=True)
+    assert len(found(tmp_path, "aardvark")) == 1
+    assert index_problems(tmp_path) == []
+    shop.close()
+
+
+def test_page_is_found_by_what_others_call_it_and_its_copies(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    first = shop.page(A, "aardvark")
+    shop.page(B, "aardvark")
+    shop.index()
+    assert called(tmp_path, "earthpig") == []
+    shop.page(C, f'<a href="{A}">Earthpig</a> <a href="{B}">Antbear</a>')
+    shop.index()
+    assert called(tmp_path, "earthpig") == called(tmp_path, "antbear") == [first]
+    shop.page(C, "nothing any more")
+    shop.index()
+    assert called(tmp_path, "earthpig") == []
+    assert index_problems(tmp_path) == []
+    shop.close()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_after_any_changes_and_kills_index_and_state_agree(tmp_path: Path, seed: int) -> None:
+    choose = random.Random(seed)
+    urls = [f"https://h{n % 3}.example/{n}" for n in range(9)]
+    bodies = [f"<title>{n}</title>word{n} <a href='{choose.choice(urls)}'>name{n}</a>" for n in range(5)]
+    shop = Shop(tmp_path)
+    for _ in range(7):
+        for _ in range(choose.randrange(1, 10)):
+            if choose.random() < 0.25:
+                shop.gone(choose.choice(urls))
+            else:
+                shop.page(choose.choice(urls), choose.choice(bodies))
+        if choose.random() < 0.3:  # as after a kill between the index's commit and the note in the feed
+            behind = consumers(tmp_path / FOLDER).get(CONSUMER)
+            shop.index(settle=False)
+            if behind is not None:
+                cover(tmp_path, CONSUMER, behind)
+        shop.index(settle=choose.random() < 0.5)
+        assert index_problems(tmp_path) == []
+    shop.index(anew=True)
+    assert index_problems(tmp_path) == []
+    shop.close()
+
+
+def test_index_left_behind_by_the_feed_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "MOST_BEHIND", 3)
+    shop = Shop(tmp_path)
+    shop.page(A, "aardvark")
+    shop.index()
+    for number in range(6):
+        shop.page(B, f"badger {number}")
+        shop.linker.flush()
+    shop.page(C, "cat")
+    assert next(feed.news_after(shop.collection.state, 0)).sequence > 2, "the feed did not wait"
+    shop.index()
+    assert index_problems(tmp_path) == []
+    shop.close()
+
+
+@pytest.mark.parametrize("harm", ["deleted", "cut", "version", "ahead"])
+def test_index_that_is_no_use_is_made_anew(tmp_path: Path, harm: str) -> None:
+    shop = Shop(tmp_path)
+    shop.page(A, "aardvark")
+    shop.index()
+    if harm == "deleted":
+        shutil.rmtree(tmp_path / "index")
+    elif harm == "version":
+        (tmp_path / "index" / "current").write_text('{"version":0,"name":"old"}')
+    elif harm == "ahead":
+        cover(tmp_path, CONSUMER, 100)
+    else:
+        for file in current(tmp_path).glob("*.idx"):
+            file.write_bytes(file.read_bytes()[:10])
+    if harm in ("deleted", "version"):
+        with pytest.raises(NoIndex, match="lycosa index"):
+            Reader.open(tmp_path)
+    if harm == "cut":
+        with pytest.raises(StoreError, match=r"lycosa index .* --rebuild"):
+            found(tmp_path, "aardvark")
+    shop.page(B, "badger")
+    shop.index(anew=harm == "cut")
+    assert index_problems(tmp_path) == []
+    assert len(list((tmp_path / "index").iterdir())) == 3, "current, lock and one folder"
+    shop.close()
+
+
+def test_second_writer_is_turned_away_and_readers_are_not(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page(A, "aardvark")
+    shop.index()
+    writer = Writer(tmp_path)
+    assert is_written(tmp_path)
+    with pytest.raises(IndexInUse):
+        Writer(tmp_path)
+    assert found(tmp_path, "aardvark")
+    writer.close()
+    assert not is_written(tmp_path)
+    shop.close()
+
+
+def test_follower_leaves_when_its_crawl_is_gone(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page(A, "aardvark")
+    process = start("lycosa.engine.follower", tmp_path)
+    assert process.stdin is not None and process.stdout is not None
+    process.stdout.readline()
+    process.stdin.close()
+    assert process.wait(20) == 0
+    assert index_problems(tmp_path) == []
+    process.stdout.close()
+    shop.close()
+
+
+@pytest.mark.slow
+def test_killed_crawls_and_followers_leave_an_index_that_agrees(tmp_path: Path) -> None:
+    into, kills, choose = tmp_path / "c", 0, random.Random(4)
+    with running_simweb("--hosts", "10", "--pages", "1500", "--seed", "3") as (ready, _):
+        seeds = [f"http://h{n}.sim:{ready.port}/" for n in range(10)]
+        manners = ["--scope", "any", "--delay", "0", "--dns", f"127.0.0.1:{ready.dns_port}", "--quiet", "--index"]
+        command = ["crawl", *seeds, "--into", str(into), "--allow-private", "127.0.0.0/8", *manners]
+        while True:
+            process = lycosa(*command)
+            try:
+                _, err = process.communicate(timeout=120 if kills == 3 else 1.5 + choose.random())
+                break
+            except subprocess.TimeoutExpired:
+                if followers := _children(process.pid):
+                    os.kill(followers[0], signal.SIGKILL)
+                    time.sleep(0.2 * choose.random())
+                os.kill(process.pid, signal.SIGKILL)
+                process.communicate()
+                kills += 1
+    assert process.returncode == 0, err
+    assert kills >= 2
+    assert is_collection(into)
+    assert index_problems(into) == []
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []

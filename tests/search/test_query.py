@@ -1,0 +1,88 @@
+"""The query language: what is understood, and what is said where nothing can be."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lycosa.errors import SettingsError
+from lycosa.search.query import All, Any, Filter, Not, QueryError, Term, parse
+from lycosa.search.weights import Weights
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("solar", (Term("solar"),)),
+        ("solar power", (Term("solar"), Term("power"))),
+        ('solar "heat pump"', (Term("solar"), Term("heat pump", is_phrase=True))),
+        ("“heat pump”", (Term("heat pump", is_phrase=True),)),
+        ("solar -wind", (Term("solar"), Not(Term("wind")))),
+        ("solar NOT wind", (Term("solar"), Not(Term("wind")))),
+        ('solar -"heat pump"', (Term("solar"), Not(Term("heat pump", is_phrase=True)))),
+        ("roof OR garden", (Any((Term("roof"), Term("garden"))),)),
+        ("solar (roof OR garden)", (Term("solar"), Any((Term("roof"), Term("garden"))))),
+        ("a b OR c", (Any((All((Term("a"), Term("b"))), Term("c"))),)),
+        ("solar AND power", (Term("solar"), Term("power"))),
+        ("title:solar", (Term("solar", "title"),)),
+        ('anchor:"heat pump"', (Term("heat pump", "anchor", is_phrase=True),)),
+        ("title:(solar OR wind)", (Any((Term("solar", "title"), Term("wind", "title"))),)),
+        ("x site:Example.ORG/docs/", (Term("x"), Filter("site", "example.org/docs"))),
+        ("x site:https://example.org/", (Term("x"), Filter("site", "example.org"))),
+        ("x -site:example.org", (Term("x"), Not(Filter("site", "example.org")))),
+        ("lang:de-AT filetype:.PDF", (Filter("lang", "de"), Filter("filetype", "pdf"))),
+        ("x after:2026-01", (Term("x"), Filter("after", 1_767_225_600.0))),
+        ("x before:2026", (Term("x"), Filter("before", 1_767_225_600.0))),
+        ("std::vector https://x.org/y 10:30", (Term("std::vector"), Term("https://x.org/y"), Term("10:30"))),
+        ("printf() x", (Term("printf"), Term("x"))),
+        ("e-mail - mail", (Term("e-mail"), Term("-"), Term("mail"))),
+    ],
+)
+def test_query_is_read_as_it_is_meant(text: str, parts: tuple[object, ...]) -> None:
+    assert parse(text) == All(parts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        ('solar "heat pump', 'write "heat pump"'),
+        ("word " * 10_000, "10,000 words"),
+        ("x" * 20_000, "20,000 characters"),
+        ("titel:solar", "did you mean title:"),
+        ("colour:red", 'in quotes: "colour:red"'),
+        ("-wind", "only says what not"),
+        ("(solar", "not closed"),
+        ("solar)", "not opened"),
+        ("()", "no words"),
+        ("OR", "no words"),
+        ("site: x", "site:example.org"),
+        ("title:", "title:solar"),
+        ("lang:english", "two letters"),
+        ("after:yesterday", "no date"),
+        ("site:x.org/a/b/c/d/e", "4 folders"),
+        ("(" * 50 + "x" + ")" * 50, "flatter"),
+    ],
+)
+def test_query_that_cannot_be_understood_says_what_would_be(text: str, says: str) -> None:
+    with pytest.raises(QueryError, match=r".*") as error:
+        parse(text)
+    assert says in str(error.value)
+    assert len(str(error.value)) < 400
+
+
+@given(st.text(st.sampled_from(list('ab "()-+:|&ORAND title:site:x.y/\0“')), max_size=60))
+def test_any_text_is_a_query_or_a_sentence(text: str) -> None:
+    try:
+        tree = parse(text)
+    except QueryError as error:
+        assert str(error)
+    else:
+        assert tree.parts
+
+
+def test_weights_are_read_and_wrong_ones_told() -> None:
+    assert Weights.read("title=2, rank=0") == Weights(title=2.0, rank=0.0)
+    for wrong in ("size=1", "title", "title=x", "rank=-1", "rank=nan"):
+        with pytest.raises(SettingsError, match="names are title"):
+            Weights.read(wrong)

@@ -1,0 +1,185 @@
+"""Searching a collection: what is found, in which order, what is shown of it, and how languages are read."""
+
+from pathlib import Path
+
+import pytest
+
+import lycosa
+from lycosa.engine.search_views import Results, SearchView, update_index
+from lycosa.errors import StoreError
+from lycosa.search.index import current
+from lycosa.search.language import HostLanguages, language_of, spaced
+from lycosa.search.query import QueryError
+from lycosa.search.snippet import Snippet, highlighted, snippet
+from lycosa.search.weights import BM25_ALONE
+from tests.search.shop import Shop
+
+SUN, WIND, PUMP = "https://a.example/sun", "https://a.example/wind.html", "https://b.other.example:8443/docs/pump"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("search") / "c"
+    shop = Shop(folder)
+    shop.page(
+        SUN,
+        "<html lang=en><title>Solar houses</title><h1>Roofs</h1><p>The panels on houses make power for the heating of "
+        "water.",
+        modified="Tue, 14 Nov 2023 10:00:00 GMT",
+        language="en",
+    )
+    shop.page(WIND, "<html lang=en><title>Wind</title><p>Wind makes power, not heat. A pump needs it.", language="en")
+    shop.page(
+        PUMP,
+        "<html lang=de><title>Wärmepumpen</title><p>Die Häuser werden mit der Wärmepumpe geheizt, und das ist nicht "
+        "von der Sonne abhängig. Eine heat pump.",
+        modified="Mon, 13 Nov 2023 10:00:00 GMT",
+        language="de",
+    )
+    shop.page("https://jp.example/", "<title>太陽光発電</title><p>太陽光で電気を作る。", language="ja")
+    shop.page("https://fr.example/", "<title>L'énergie</title><p>Les maisons sont chauffées au bois.", language="fr")
+    shop.page("https://es.example/", "<title>Energía</title><p>Las casas usan energía del sol.", language="es")
+    shop.page("https://a.example/copy", "<title>Twice</title>the same words twice", language="en")
+    shop.page("https://b.example/copy", "<title>Twice</title>the same words twice", language="en")
+    shop.page("https://c.example/", f"<a href='{PUMP}'>machine for warmth</a>", noindex=True)
+    shop.index()
+    shop.close()
+    return folder
+
+
+@pytest.fixture
+def view(path: Path) -> SearchView:
+    return SearchView(path)
+
+
+def urls(found: Results) -> list[str]:
+    return [result.url for result in found.results]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("house", [SUN]),
+        ("HOUSES panel", [SUN]),
+        ("haus", [PUMP]),
+        ("Häuser", [PUMP]),
+        ("maison", ["https://fr.example/"]),
+        ("casa energia", ["https://es.example/"]),
+        ("太陽光", ["https://jp.example/"]),
+        ("電気", ["https://jp.example/"]),
+        ("光", ["https://jp.example/"]),
+        ("太光", []),
+        ('"heat pump"', [PUMP]),
+        ('"pump heat"', []),
+        ("power -panels", [WIND]),
+        ("power -panels OR maison", [WIND, "https://fr.example/"]),
+        ("title:power", []),
+        ("text:power title:solar", [SUN]),
+        ("heading:roof", [SUN]),
+        ("url:docs", [PUMP]),
+        ("machine warmth", [PUMP]),
+        ("anchor:warmth", [PUMP]),
+        ("anchor:warmth text:geheizt", [PUMP]),
+        ("machine -geheizt", []),
+        ("site:a.example power wind", [WIND]),
+        ("site:other.example", [PUMP]),
+        ("site:b.other.example:8443/docs", [PUMP]),
+        ("site:example filetype:html lang:de", [PUMP]),
+        ("lang:en -site:a.example", []),
+        ("power after:2023-11-14 before:2023-11-15 site:a.example", [SUN, WIND]),
+        ("lang:de before:2023-11-14", [PUMP]),
+        ("lang:de after:2023-11-14", []),
+    ],
+)
+def test_query_finds_what_it_asks_for(view: SearchView, query: str, expected: list[str]) -> None:
+    found = view.search(query)
+    assert sorted(urls(found)) == sorted(expected)
+    assert found.total == len(expected)
+    assert not found.is_loose
+    view.close()
+
+
+def test_words_that_no_page_has_together_find_pages_with_most_of_them(view: SearchView) -> None:
+    found = view.search("solar panels houses zebra")
+    assert found.is_loose
+    assert urls(found) == [SUN]
+
+
+def test_result_shows_where_when_and_why(view: SearchView) -> None:
+    (result,) = view.search("water heating").results
+    assert (result.title, result.date, result.language) == ("Solar houses", "2023-11-14", "en")
+    marked = highlighted(Snippet(result.snippet, result.highlights), "[", "]")
+    assert "make power for the [heating] of [water]." in marked
+    assert result.score == pytest.approx(result.text * result.anchors * result.rank, rel=1e-3)
+
+
+def test_copies_are_folded_into_one_result(view: SearchView) -> None:
+    found = view.search("words twice")
+    assert (found.total, urls(found)) == (1, ["https://a.example/copy"])
+    assert (found.results[0].copies, found.results[0].copy_urls) == (1, ("https://b.example/copy",))
+
+
+def test_pages_of_results_follow_each_other(view: SearchView) -> None:
+    everything = urls(view.search("site:example"))
+    assert [url for at in range(0, 8, 3) for url in urls(view.search("site:example", most=3, offset=at))] == everything
+    assert len(set(everything)) == view.search("site:example", most=1).total == 7
+
+
+def test_anchors_and_ranks_can_be_left_out(view: SearchView) -> None:
+    assert view.search("machine warmth", weights=BM25_ALONE).total == 0
+    result = view.search("wind", weights=BM25_ALONE).results[0]
+    assert (result.anchors, result.rank) == (1.0, 1.0)
+
+
+def test_library_searches_what_was_just_crawled(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page(SUN, "<title>One</title>solar")
+    with lycosa.Collection(tmp_path) as collection:
+        assert urls(collection.search("solar")) == [SUN]
+        shop.page(WIND, "<title>Two</title>solar and wind")
+        assert len(urls(collection.search("solar"))) == 2
+        shop.gone(SUN)
+        assert urls(collection.search("solar")) == [WIND]
+        with pytest.raises(QueryError):
+            collection.search("")
+    shop.close()
+
+
+def test_damaged_index_says_how_to_make_it_anew(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page(SUN, "<title>One</title>solar")
+    shop.index()
+    for file in current(tmp_path).iterdir():
+        if file.suffix in (".term", ".idx", ".fast"):
+            file.write_bytes(b"\0" * 7)
+    with pytest.raises(StoreError, match=r"lycosa index .* --rebuild"):
+        update_index(tmp_path)
+        SearchView(tmp_path).search("solar")
+    shop.close()
+
+
+def test_snippet_shows_the_place_with_most_of_the_words() -> None:
+    text = "Pumps first. " + "filler " * 200 + "Here heat pumps are compared with solar heating. " + "more " * 200
+    piece = snippet(text, ["solar", "heat pump"], "en")
+    assert len(piece.text) < 260
+    marked = highlighted(piece, "[", "]")
+    assert "Here [heat] [pumps] are compared with [solar] [heating]." in marked
+    assert snippet("nothing of it", ["solar"], "en").text == "nothing of it"
+    assert (
+        highlighted(snippet("das 太陽光 hier, Häuser", ["太陽光", "Haus"], "de"), "[", "]")
+        == "das [太陽光] hier, [Häuser]"
+    )
+
+
+def test_language_is_the_pages_own_unless_its_text_plainly_speaks_another() -> None:
+    german = "Die Katze ist nicht auf dem Dach und wird von der Frau mit einer Leiter geholt"
+    assert language_of("", german) == "de"
+    assert language_of("en-US", german) == "de"
+    assert language_of("de-AT", "Katze") == "de"
+    assert language_of("ja", "太陽光") == "xx"
+    assert language_of("", "lorem ipsum") == "xx"
+    hosts = HostLanguages(lambda host: {"fr": 2} if host == "f" else {})
+    assert [hosts.language_of(host, "", "quoi") for host in ("f", "g")] == ["fr", "xx"]
+    assert [hosts.language_of("g", "", text) for text in (german, "kurz")] == ["de", "de"]
+    assert spaced("a太陽光b") == "a 太陽 陽光 b"
+    assert spaced("naïve “quoted”") == "naïve “quoted”"
