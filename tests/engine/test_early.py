@@ -66,7 +66,7 @@ def whole(body: bytes) -> set[str]:
     return set(followed(page, FOLLOWING).hrefs)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(HEADS), st.lists(st.sampled_from(PIECES), max_size=8), st.data(), st.booleans())
 def test_every_beginning_has_only_links_of_the_whole(head: str, pieces: list[str], data: Any, packed: bool) -> None:
     body = (head + "".join(pieces)).encode()
