@@ -31,6 +31,7 @@ from lycosa.store.buckets import arriving, buckets_of, put_down
 from lycosa.web.url import BUCKET_BYTES, split
 
 BEAT_S = 0.5
+BEATERS = 400  # so many agents may beat at this pace; more beat more slowly, and nobody's lease suffers below 10,000
 LEASE_S = 14.0  # less than an address is held for
 CUT_OFF_S = 120.0  # without a lease for so long an agent ends, and its files are free
 LOOK_S = 0.25
@@ -224,7 +225,7 @@ class Agent:
         try:
             while True:
                 await self._beat(engine)
-                await asyncio.sleep(BEAT_S)
+                await asyncio.sleep(BEAT_S * max(1.0, len(self._table.members) / BEATERS))
         except Exception as error:  # an agent that cannot beat is of no use: it ends, and says why
             engine.fail(error)
 
