@@ -1,6 +1,6 @@
-"""What a cluster survives: agent, coordinator or node killed, agent frozen, in the middle of a crawl.
+"""What a cluster survives: agent, coordinator or node killed, agent frozen, in the middle of a crawl; or nothing.
 
-    python -m benchmarks.faults [--fault agent] [--pages 3000] [--freeze 30]
+    python -m benchmarks.faults [--fault agent] [--pages 3000] [--freeze 60]
 
 Two Ray nodes on this machine, at 127.0.0.1 and 127.0.0.2, one shard each in a folder that both see; a simulated web on
 loopback. After a quarter of the crawl the fault happens. Afterwards the server's log is held against the truth and the
@@ -34,9 +34,9 @@ from lycosa.simweb.truth import truth
 HOSTS, DELAY_S = 40, 0.05
 PORT = 6390
 HEAD, JOINED = "127.0.0.1", "127.0.0.2"
-FAULTS = ("agent", "coordinator", "frozen", "node")
+FAULTS = ("none", "agent", "coordinator", "frozen", "node")
 TAKEOVER_BAR_S = 60.0
-LONGEST_S = 240.0
+LONGEST_S = 900.0
 NOT_PAGES = ("robots.txt", ".xml", ".gz")
 
 
@@ -121,6 +121,8 @@ def logged(on: Ground) -> int:
 
 def harm(fault: str, on: Ground, freeze_s: float) -> str:
     """Does it; returns the shard that was hit, none for the coordinator."""
+    if fault == "none":
+        return ""
     if fault == "agent":
         os.kill(holder(on, "s1"), signal.SIGKILL)
         return "s1"
@@ -158,6 +160,9 @@ def judge(fault: str, on: Ground, shard: str, at: float, verdict: Verdict) -> No
     broken = audit(web.settings, entries, Rules(delay_s=DELAY_S)).broken()
     verdict.judge(f"{fault}: audit {'clean' if not broken else broken[:3]}", not broken)
     again = sum(count - 1 for count in fetched.values())
+    if fault == "none":
+        verdict.judge(f"none: {again} pages fetched by two agents, or twice", not again)
+        return
     late = sum(e.status == 200 and at - 1.0 <= e.end <= at + 0.5 for e in entries)
     verdict.judge(f"{fault}: {again} fetched again, {late} ended in the second before", again <= late + 5)
     if shard:

@@ -33,11 +33,11 @@ from lycosa.web.url import split
 BEAT_S = 0.5
 BEATERS = 400  # so many agents may beat at this pace; more beat more slowly, and nobody's lease suffers below 10,000
 LEASE_S = 14.0  # less than an address is held for
-CUT_OFF_S = 120.0  # without a lease for so long an agent ends, and its files are free
+CUT_OFF_S = 10.0  # without a lease for so long an agent ends, and its files are free
 LOOK_S = 0.25
 CALL_S = 10.0  # a call that takes longer has failed: a cut line answers never
 AGAIN_S = 0.5  # after a call that failed
-LOCK_PATIENCE_S = 20.0  # a killed process holds its folder a moment longer
+LOCK_PATIENCE_S = 60.0  # a killed process holds its folder a moment longer, one that is cut off until it ends
 NO_CAP = 1 << 62
 WARCS_A_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
 
@@ -260,6 +260,9 @@ class Agent:
         elif orders.moving is not None and orders.moving.epoch == part.table.epoch + 1 and not part.is_carrying:
             self.outbox.route(orders.moving)
             part.begin(engine, orders.moving, self._peers.carry, self._next_commit)
+        if (orders.stop or orders.is_over) and not engine.stopped_by and not self._is_over:
+            out = self.outbox
+            engine.events.write("exchange", urls=out.urls_sent, bytes=out.bytes_sent, messages=out.messages_sent)
         if orders.stop and not engine.stopped_by:
             engine.stop(orders.stop)
         self._is_over = orders.is_over
