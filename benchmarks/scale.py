@@ -2,9 +2,9 @@
 
     python -m benchmarks.scale [--agents 1 2 4 8] [--seconds 30]
 
-What bounds the pace is the distance, not processors: an agent with 24 transfers gets at most 120 answers a second. Pages a
-second are those of the server's log between a quarter and three quarters of the time. Memory is each agent's largest
-resident set, exchange is what agents told in their logs.
+What bounds the pace is the distance, not processors: an agent with 24 transfers gets at most 120 answers a second.
+Pages a second are those of the server's log between a quarter and three quarters of the time. Memory is each
+agent's largest resident set, exchange is what agents told in their logs.
 """
 
 import argparse
