@@ -37,7 +37,7 @@ CENSUS_S = 5.0
 SILENT_S = 2.0  # then a member is looked after; it beats twice a second
 WATCH_S = 0.25
 DEAD_S = LEASE_S + 5.0  # then a member that does not answer is ended: nobody can be asked by it any more
-STARTS_IN_VAIN = 3  # then a member's failure ends the crawl
+STARTS_IN_VAIN, VAIN_S = 3, 120.0  # so many failures of a member in so many seconds end the crawl
 
 T = TypeVar("T")
 
@@ -169,7 +169,7 @@ class CoordinatorProcess:
         self._coordinator = Coordinator(self._folder, settings, seconds=seconds)
         self._inbox = Inbox(self._folder)
         self._agents: dict[str, Any] = {}
-        self._failures: dict[str, int] = {}
+        self._failures: dict[str, list[float]] = {}
         self._begun: set[str] = set()
         self._troubles: list[str] = []
         self._failure, self._is_store = "", False
@@ -177,7 +177,6 @@ class CoordinatorProcess:
 
     async def beat(self, report: Report) -> Orders:
         self._watch()
-        self._failures.pop(report.name, None)
         return self._coordinator.beat(report)
 
     async def relay(self, receiver: str, message: Message) -> Reply:
@@ -218,8 +217,9 @@ class CoordinatorProcess:
     async def failed(self, name: str, words: str, is_store: bool) -> None:
         """An agent came to an end that was not meant: it is started again, but not for ever."""
         self._troubles.append(f"{name}: {words}")
-        self._failures[name] = self._failures.get(name, 0) + 1
-        if self._failures[name] >= STARTS_IN_VAIN:
+        recent = [at for at in self._failures.get(name, []) if at > time.monotonic() - VAIN_S]
+        self._failures[name] = [*recent, time.monotonic()]
+        if len(self._failures[name]) >= STARTS_IN_VAIN:
             self._failure, self._is_store = words, is_store
             self._coordinator.stop("failed")
 

@@ -47,8 +47,10 @@ def prepare_environment(token: str | None = None) -> None:
 
 
 def start_local(workers: int) -> None:
-    """Ray for this process alone: it ends with it, however it ends."""
+    """Ray for this process alone: on loopback only, and it ends with it, however it ends."""
     prepare_environment()
+    # Read when Ray is imported: without it Ray takes the machine's own address for 127.0.0.1, and all interfaces.
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     import ray
 
     global _folder
