@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lycosa.engine.asking import Asking
 from lycosa.engine.committer import Committer
 from lycosa.engine.counters import Counters, load
 from lycosa.engine.events import EventLog
-from lycosa.engine.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.limits import Limits, limits_of
 from lycosa.engine.linker import Linker
@@ -30,7 +30,6 @@ from lycosa.engine.telling import Teller
 from lycosa.engine.whereabouts import Whereabouts
 from lycosa.errors import StoreError
 from lycosa.fetch.downloader import Watchable
-from lycosa.fetch.headers import request_fields, user_agent
 from lycosa.frontier.crossing import Crossing
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.lease import Lease, Pace
@@ -41,8 +40,6 @@ from lycosa.records import Failure, Request, Response
 from lycosa.settings import CrawlSettings
 from lycosa.settings.values import read_group
 from lycosa.store import Batch, Collection
-from lycosa.web.relevance import HEAD_BYTES
-from lycosa.web.table import MAX_BYTES
 from lycosa.web.url import Url, parse
 
 if TYPE_CHECKING:
@@ -52,13 +49,6 @@ COMMIT_AGAIN_S = 1.0
 COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
-BODY_LIMITS = {
-    Kind.PAGE: 0,
-    Kind.REVISIT: 0,
-    Kind.ROBOTS: ROBOTS_BYTES,
-    Kind.SITEMAP: SITEMAP_BYTES,
-    Kind.TABLE: MAX_BYTES,
-}
 STARTS_A_TURN = 64  # requests started before the loop gets a turn
 
 
@@ -102,12 +92,6 @@ class Engine:
             parts.downloader.watch(self._on_arriving)
         self.events = EventLog(collection.log_path, self.now_unix)
         self._inbox = Inbox(collection.path)
-        self._fields = request_fields(user_agent(settings.agent, contact=settings.contact or ""))
-        self._head_fields = (
-            *((name, value) for name, value in self._fields if name.lower() != "accept-encoding"),
-            ("Accept-Encoding", "identity"),
-            ("Range", f"bytes=0-{HEAD_BYTES - 1}"),
-        )
         self.seeds = [url for seed in settings.seeds if (url := parse(seed))]
         filters = [*filters_of(settings, self.seeds), *parts.filters]
         self.linker = Linker(collection)
@@ -126,6 +110,7 @@ class Engine:
             self.now_unix,
         )
         self.outcomes = Outcomes(shard, parts)
+        self._asking = Asking(settings, self.outcomes)
         ends = limits_of(settings, recrawl, totals.seconds)
         self._limits = Limits(ends, self.counters, lambda: self.now() - began, parts.outside)
         if recrawl is not None and totals.queued:
@@ -383,28 +368,11 @@ class Engine:
             response = Response(lease.url, failure=lease.failure, detail=lease.detail, started_s=now, ended_s=now)
             self._loop.call_soon(self._on_response, lease, None, response)
             return
-        is_page, tables = lease.kind in (Kind.PAGE, Kind.REVISIT), self.outcomes.tables
+        tables = self.outcomes.tables
         has_room = lease.kind is Kind.PAGE and tables.is_on and self._limits.has_room(len(self._in_flight))
         if has_room and (table := tables.started(lease)) is not None:
             self._start(table)
-        fields, url, kind = self._head_fields if lease.is_head else self._fields, lease.url, lease.kind
-        if kind is Kind.REVISIT:
-            revisits = self.outcomes.revisits
-            if (table_url := revisits.tables.table_of(lease)) is not None:
-                url, kind, is_page = table_url, Kind.TABLE, False
-                fields += revisits.tables.conditions(lease)
-            else:
-                fields += revisits.conditions(lease)
-        request = Request(
-            url=url,
-            host=lease.host.host,
-            port=lease.host.port,
-            address=lease.address,
-            headers=fields,
-            body_limit_bytes=BODY_LIMITS.get(kind, 0),
-            takes_any_type=not is_page,
-            ticket=ticket if lease.kind is Kind.PAGE and not lease.is_head else 0,
-        )
+        request = self._asking.request(lease, ticket)
         self.downloader.start(request, lambda response: self._on_response(lease, request, response))
 
     def _on_arriving(self, request: Request, response: Response) -> None:
