@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-profile \
-	bench-search bench-simweb bench-trie bench-augment clean
+	bench-search bench-simweb bench-trie bench-augment bench-workers bench-faults bench-scale clean
 
 crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -19,7 +19,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench:                     ## every scenario in turn, to the last even if one falls short; an hour
-	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-search bench-simweb bench-trie bench-augment
+	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-search bench-simweb bench-trie bench-augment bench-workers bench-faults bench-scale
 
 bench-site: $(READY)       ## one site as fast as it goes, beside Scrapy and the floor; ARGS=--quick for a small one
 	$(BIN)/python -m benchmarks.site $(ARGS)
@@ -53,6 +53,15 @@ bench-profile: $(READY)    ## where the time of bench-site goes, function by fun
 
 bench-simweb: $(READY)     ## pages a second and memory of the simulated web, driven by wrk
 	$(BIN)/python -m benchmarks.simweb
+
+bench-workers: $(READY)    ## what shards cost: --workers 1 and 2 beside one process
+	$(BIN)/python -m benchmarks.workers $(ARGS)
+
+bench-faults: $(READY)     ## two Ray nodes on this machine: what is killed, frozen or cut off, and what becomes of the crawl
+	$(BIN)/python -m benchmarks.faults $(ARGS)
+
+bench-scale: $(READY)      ## 1 to 8 agents and a web that is far away: do they add up
+	$(BIN)/python -m benchmarks.scale $(ARGS)
 
 bench-trie: $(READY)       ## two million real URLs: bytes a URL in memory and on disk, and what a question costs
 	$(BIN)/python -m benchmarks.trie $(ARGS)

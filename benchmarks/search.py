@@ -9,8 +9,10 @@ as a share of the text it is of, and documents a second when it is made anew (`-
 """
 
 import argparse
+import contextlib
 import json
 import random
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -28,6 +30,7 @@ from lycosa.engine.findable import is_searchable
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.search_views import SearchView
 from lycosa.engine.views import open_to_read
+from lycosa.errors import LycosaError
 from lycosa.records import Family
 from lycosa.search.weights import BM25_ALONE, Weights
 from lycosa.web.readable import readable
@@ -56,7 +59,9 @@ def collection_of(name: str) -> Path:
     """The crawl of a set, made once and kept with what the benchmarks download."""
     into = CACHE / "search" / name
     if (into / "done").is_file():
-        return into
+        with contextlib.suppress(LycosaError), open_to_read(into):  # else it is of another version
+            return into
+    shutil.rmtree(into, ignore_errors=True)
     say(f"crawling {SETS[name].package}")
     into.parent.mkdir(parents=True, exist_ok=True)
     site = SETS[name]

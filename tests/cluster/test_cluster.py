@@ -46,11 +46,13 @@ def agent_pages(cluster: MemoryCluster) -> list[int]:
     return [report.stats.pages for report in cluster.coordinator.reports()]
 
 
-@pytest.mark.parametrize("policy", ["pvalue", "leaf-window"])
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["pvalue"])
 def test_policies_that_rank_reach_the_truth_too(tmp_path: Path, policy: str) -> None:
     assert_whole(crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, policy=policy), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_agents_that_die_and_start_again_lose_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
@@ -68,11 +70,12 @@ def test_agents_that_die_and_start_again_lose_nothing(tmp_path: Path, seed: int)
     assert_whole(cluster, tmp_path, refetched=200)
 
 
+@pytest.mark.slow
 def test_agent_that_nobody_reaches_goes_on_when_the_line_is_back(tmp_path: Path) -> None:
     async def cut(cluster: MemoryCluster) -> None:
         await asyncio.sleep(2)
         cluster.cut.add("s1")
-        await asyncio.sleep(60)
+        await asyncio.sleep(20)
         assert cluster.agents["s1"].may_ask(0) is False
         cluster.cut.clear()
 
@@ -80,6 +83,7 @@ def test_agent_that_nobody_reaches_goes_on_when_the_line_is_back(tmp_path: Path)
     assert_whole(cluster, tmp_path)
 
 
+@pytest.mark.slow
 def test_address_of_several_agents_is_asked_by_one_at_a_time(tmp_path: Path) -> None:
     manners = {"delay_s": DELAY_S, "per_ip": 1, "ip_delay_s": 0.02}
     cluster = crawl(WEB, tmp_path, SEED, workers=3, **manners)
@@ -103,6 +107,7 @@ def test_limit_of_pages_holds_over_all_agents(tmp_path: Path, pages: int) -> Non
     assert cluster.coordinator.stats().pages == pages
 
 
+@pytest.mark.slow
 def test_stopped_cluster_goes_on_with_the_same_shards(tmp_path: Path) -> None:
     async def stop(cluster: MemoryCluster) -> None:
         await asyncio.sleep(2)
@@ -177,7 +182,8 @@ def test_agent_that_leaves_hands_everything_over(tmp_path: Path) -> None:
     assert_one_view(cluster, tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
 def test_agents_that_die_while_hosts_move_lose_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
 

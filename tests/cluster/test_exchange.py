@@ -162,7 +162,7 @@ class Cluster:
         assert all(not shard.outbox.waiting for shard in self.shards.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32))
 def test_no_url_is_lost_whoever_dies_or_rolls_back(seed: int) -> None:
     cluster = Cluster(random.Random(seed))
@@ -172,7 +172,7 @@ def test_no_url_is_lost_whoever_dies_or_rolls_back(seed: int) -> None:
     cluster.assert_whole()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32))
 def test_rows_are_forgotten_once_a_checkpoint_covers_them(seed: int) -> None:
     cluster = Cluster(random.Random(seed))

@@ -24,7 +24,7 @@ from tests.simweb.conftest import lycosa, running_simweb
 
 pytest.importorskip("ray", reason="--workers needs the extra cluster")
 
-HOSTS, PAGES, DELAY_S = 20, 1500, 0.03
+HOSTS, PAGES, DELAY_S = 20, 700, 0.03
 NOT_PAGES = ("robots.txt", ".xml", ".gz")
 LONGEST_S = 120.0
 
@@ -49,7 +49,7 @@ def holder(into: Path, shard: str) -> int:
 @pytest.mark.slow
 def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_path: Path) -> None:
     log, into = tmp_path / "log", tmp_path / "crawl"
-    shape = ("--hosts", str(HOSTS), "--pages", str(PAGES))
+    shape = ("--hosts", str(HOSTS), "--pages", str(PAGES), "--addresses", str(HOSTS))
     with running_simweb(*shape, "--log", str(log)) as (ready, _):
         seed = f"http://h0.sim:{ready.port}/"
         names = ("--dns", f"127.0.0.1:{ready.dns_port}", "--allow-private", "127.0.0.0/8")
@@ -58,19 +58,19 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
         wait_for(lambda: logged(log) > 200, first)
         os.kill(holder(into, "s0"), signal.SIGKILL)
         killed_at = logged(log)
-        wait_for(lambda: logged(log) > killed_at + 300, first)
+        wait_for(lambda: logged(log) > killed_at + 150, first)
         first.kill()
         first.communicate()
         second = lycosa(*words)  # the folder knows how many
         _, err = second.communicate(timeout=LONGEST_S)
         assert second.returncode == 0, err
-    web = SimWeb(SimSettings(hosts=HOSTS, pages=PAGES, port=ready.port))
+    web = SimWeb(SimSettings(hosts=HOSTS, pages=PAGES, addresses=HOSTS, port=ready.port))
     entries = list(read_log(log)[1])
     fetched = Counter(
         f"http://{e.host}:{ready.port}{e.path}" for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES)
     )
     assert set(fetched) == truth(web, [seed], scope="any", mine="ancestors").pages
-    assert fetched.total() - len(fetched) <= 0.1 * len(fetched)
+    assert fetched.total() - len(fetched) <= 0.2 * len(fetched)
     findings = audit(web.settings, entries, Rules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     with open_to_read(into) as whole:
@@ -85,3 +85,28 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
             place = unpack_page(row).place
             assert not place or whole.record(Place.unpack(place)).url == from_key(key)
     assert [problems(into / "shards" / name) for name in ("s0", "s1")] == [[], []]
+
+
+def test_without_ray_one_sentence_says_how_to_get_it(tmp_path: Path) -> None:
+    script = (
+        "import importlib.util, sys\n"
+        "found = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *rest: None if name == 'ray' else found(name, *rest)\n"
+        "from lycosa.cli import main\n"
+        "main()\n"
+    )
+    process = lycosa("crawl", "http://127.0.0.1:9/", "--into", str(tmp_path / "c"), "--workers", "2", script=script)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert err.strip() == "lycosa: a crawl with --workers needs an optional package: pip install 'lycosa[cluster]'"
+    assert not (tmp_path / "c").exists()
+
+
+def test_collection_of_one_process_is_not_gone_on_with_by_several(tmp_path: Path) -> None:
+    from lycosa.store import Collection
+
+    Collection.create(tmp_path / "c").close()
+    process = lycosa("crawl", "http://127.0.0.1:9/", "--into", str(tmp_path / "c"), "--workers", "2")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "go on without --workers" in err

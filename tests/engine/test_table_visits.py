@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from warcio.archiveiterator import ArchiveIterator
 
 from lycosa.change.kinds import Kind
 from lycosa.engine.orders import Recrawl
@@ -56,6 +57,21 @@ def hosts(into: Path) -> list[int]:
         return [unpack_host(row).volatile for _, row in collection.state.walk(Family.HOST)]
 
 
+def patched_records(into: Path) -> list[str]:
+    """The URLs of patched versions, as another reader of the archive finds them; digests are checked."""
+    found, responses = [], set()
+    for file in sorted((into / "warc").glob("*.warc.gz")):
+        with file.open("rb") as stream:
+            for record in ArchiveIterator(stream, check_digests="raise"):
+                body = record.content_stream().read()
+                if record.rec_type == "metadata" and b"patched-by: " in body:
+                    found.append(record.rec_headers["WARC-Target-URI"])
+                if record.rec_type == "response":
+                    responses.add(record.rec_headers["WARC-Target-URI"])
+    assert set(found) <= responses
+    return found
+
+
 def test_pages_with_volatile_parts_are_brought_up_to_date_by_their_tables(tmp_path: Path) -> None:
     web = web_with(1.0)
     result = looked_again(web, tmp_path / "c")
@@ -76,6 +92,7 @@ def test_pages_with_volatile_parts_are_brought_up_to_date_by_their_tables(tmp_pa
     assert result.stats.tables["patched"] >= patched
     assert set(hosts(tmp_path / "c")) == {Known.HAS}
     assert problems(tmp_path / "c") == []
+    assert len(patched_records(tmp_path / "c")) >= patched
     assert audit(web.settings, result.entries, Rules(delay_s=0.05)).is_clean
 
 
@@ -121,6 +138,21 @@ def test_host_without_tables_is_asked_for_one_at_most(tmp_path: Path) -> None:
     asked = tables_asked(result)
     assert len(asked) == 1
     assert tables_asked(run(web_with(0.0), tmp_path / "c", days=2 * DAYS, recrawl=ALL)) == []
+
+
+def test_table_that_has_not_changed_is_not_sent_again(tmp_path: Path) -> None:
+    web = web_with(1.0)
+    looked_again(web, tmp_path / "c")
+    before = stored(tmp_path / "c")
+    result = run(web, tmp_path / "c", days=DAYS, clock_days=DAYS + 1, recrawl=ALL)
+    asked = [entry for entry in result.entries if entry.path.endswith(".tvi")]
+    assert asked
+    has_etag, _ = web._validator_kinds(0)
+    assert has_etag
+    assert 304 in {entry.status for entry in asked}  # the others were fetched whole last time
+    assert {url: found[1:] for url, found in stored(tmp_path / "c").items()} == {
+        url: found[1:] for url, found in before.items()
+    }
 
 
 def test_tables_off_asks_for_documents_only(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def tables_asked(result: Result) -> list[str]:
 
 @pytest.mark.parametrize("mode", ["auto", "always"])
 def test_crawl_with_tables_reaches_the_truth_politely(tmp_path: Path, mode: str) -> None:
-    web = web_with(hosts=4, pages=500, seed=7)
+    web = web_with(hosts=3, pages=240, seed=7)
     result = crawl(web, tmp_path / "c", front(web), tables=mode, **FAST)
     assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="ancestors").pages
     assert set(result.fetched().values()) == {1}

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import lycosa
 from lycosa.engine.search_views import Results, SearchView, update_index
@@ -14,6 +16,8 @@ from lycosa.search.snippet import Snippet, highlighted, snippet
 from lycosa.search.weights import BM25_ALONE
 from tests.search.shop import Shop
 
+WORDS = '"heat pump" "..." ( ) OR NOT -power +sun title: title:wind anchor:warmth site:a.example lang:de * ? ~2 ^ \0 {'
+PIECES = [*WORDS.split(" "), "filetype:html", "after:2023", "before:1", "光", "太陽光", "\udcff", "[a TO b]", "\\"]
 SUN, WIND, PUMP = "https://a.example/sun", "https://a.example/wind.html", "https://b.other.example:8443/docs/pump"
 
 
@@ -99,6 +103,23 @@ def test_query_finds_what_it_asks_for(view: SearchView, query: str, expected: li
     view.close()
 
 
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=8))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_query_gives_results_or_a_sentence(view: SearchView, pieces: list[str]) -> None:
+    try:
+        found = view.search(" ".join(pieces))
+    except QueryError as error:
+        assert str(error)
+    else:
+        assert found.total >= len(found.results)
+
+
+def test_empty_collection_has_nothing_to_find(tmp_path: Path) -> None:
+    Shop(tmp_path).close()
+    with lycosa.Collection(tmp_path) as collection:
+        assert collection.search("anything").total == 0
+
+
 def test_words_that_no_page_has_together_find_pages_with_most_of_them(view: SearchView) -> None:
     found = view.search("solar panels houses zebra")
     assert found.is_loose
@@ -142,6 +163,19 @@ def test_library_searches_what_was_just_crawled(tmp_path: Path) -> None:
         assert urls(collection.search("solar")) == [WIND]
         with pytest.raises(QueryError):
             collection.search("")
+    shop.close()
+
+
+def test_index_that_cannot_be_written_answers_as_it_is(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page(SUN, "<title>One</title>solar")
+    shop.index()
+    shop.page(WIND, "<title>Two</title>solar and wind")
+    (tmp_path / "index" / "lock").unlink()
+    (tmp_path / "index" / "lock").mkdir()
+    with lycosa.Collection(tmp_path) as collection:
+        found = collection.search("solar")
+    assert (urls(found), found.behind) == ([SUN], 1)
     shop.close()
 
 

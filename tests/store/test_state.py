@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rocksdict import Options, Rdict
 
 from lycosa.errors import StoreError
 from lycosa.records import Family
@@ -184,6 +185,18 @@ def test_reader_write_is_refused(state: State) -> None:
     batch.put(Family.URL, b"a", b"1")
     with State.open_reader(state.path) as reader, pytest.raises(StoreError, match="writing the state failed"):
         reader.write(batch)
+
+
+def test_reader_of_a_state_without_a_newer_family_completes_it(tmp_path: Path) -> None:
+    with State.open(tmp_path / "state") as state:
+        written(state, {b"k": b"v"})
+    older = Rdict(str(tmp_path / "state"), Options(raw_mode=True), {str(f): Options(raw_mode=True) for f in Family})
+    older.drop_column_family(Family.DUE)
+    with pytest.raises(StoreError, match="earlier version"):
+        State.open_reader(tmp_path / "state")
+    older.close()
+    with State.open_reader(tmp_path / "state") as reader:
+        assert (reader.get(Family.URL, b"k"), reader.get(Family.DUE, b"k")) == (b"v", None)
 
 
 def test_reader_where_no_state_is_makes_none(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Tables: what is written is read back, whatever else comes is refused with a reason, and a patch is exact."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa.web import table, tol, tvi, volatile
@@ -21,6 +21,7 @@ def tols(draw: st.DrawFn) -> tol.Tol:
     return tol.Tol(links, *headers, volatile=draw(st.integers(0, 9)))
 
 
+@settings(deadline=None)
 @given(tols())
 def test_tol_written_is_read_back_equal(made: tol.Tol) -> None:
     body = tol.write(made)
@@ -29,6 +30,7 @@ def test_tol_written_is_read_back_equal(made: tol.Tol) -> None:
     assert tol.parse(body.replace(b"\n", b"\r\n")) == made  # a server or an editor may do that
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.from_regex(r"\A[A-Za-z0-9_.-]{1,8}\Z"), st.binary(max_size=30)), unique_by=lambda p: p[0]))
 def test_tvi_written_is_read_back_equal(parts: list[tuple[str, bytes]]) -> None:
     made = tvi.Tvi(tuple(parts), "sha-256=1", "sha-256=2", "page.html", ".x")
@@ -37,6 +39,7 @@ def test_tvi_written_is_read_back_equal(parts: list[tuple[str, bytes]]) -> None:
     assert tvi.parse(body) == made
 
 
+@settings(deadline=None)
 @given(
     st.binary(max_size=60), st.sampled_from([b"", b"# tol 1\n", b"# tvi 1\n# document: a\n# frame: b\n", b"# tol 2\n"])
 )
@@ -45,6 +48,7 @@ def test_any_bytes_give_a_table_or_a_refusal(body: bytes, start: bytes) -> None:
     assert isinstance(tvi.parse(start + body), tvi.Tvi | Refusal)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_a_damaged_table_never_raises(noise: bytes) -> None:
     whole = tol.write(tol.Tol(Links(("/a", "/b"), bytes((1, 6)), ("A", ""), ("", "next"))))
@@ -167,6 +171,7 @@ fragments = st.lists(
 inner = st.text(st.characters(exclude_characters="<", exclude_categories=["Cs"]), max_size=15)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(fragments, inner, inner), min_size=1, max_size=5), st.sampled_from(["utf-8", "latin-1"]))
 def test_patched_document_is_the_new_document(rows: list[tuple[str, str, str]], encoding: str) -> None:
     def document(which: int) -> bytes:
@@ -181,6 +186,22 @@ def test_patched_document_is_the_new_document(rows: list[tuple[str, str, str]], 
     sent = tvi.parse(body)
     assert isinstance(sent, tvi.Tvi)
     assert tvi.patch(old, sent, is_xml=False) == new
+
+
+@settings(deadline=None)
+@given(
+    st.text(st.sampled_from("<>/ ='\"-!spandt:vol1Vx"), max_size=80).map(str.encode) | st.binary(max_size=80),
+    st.booleans(),
+)
+def test_any_document_has_a_table_that_patches_it_or_none(body: bytes, is_xml: bool) -> None:
+    made = tvi.of_document(body, is_xml=is_xml)
+    if made is not None:
+        assert volatile.named(body, [name for name, _ in made.parts], is_xml=is_xml) is not None
+        written = tvi.write(made)
+        assert isinstance(written, bytes)
+        assert tvi.parse(written) == made
+        assert tvi.patch(body, made, is_xml=is_xml) == body
+    assert tvi.of_document(body, is_xml=False, selector="span, p") is None or b"<" in body
 
 
 def test_patch_by_selector_and_in_xml() -> None:

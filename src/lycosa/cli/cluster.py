@@ -8,6 +8,7 @@ its owner reads.
 import secrets
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -15,13 +16,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
-from lycosa.errors import SettingsError
+from lycosa.errors import ClusterError, SettingsError
 
 if TYPE_CHECKING:
     from lycosa.engine.stats import CrawlStats
 
 PORT = 6379
 AGAIN_S = 3.0
+HAS_RUN_S = 20.0  # a node that ended sooner on its first try will not do better on the next
 TOKEN_FILE = Path("~/.lycosa/cluster-token")
 DEFAULT_ADDRESS = f"127.0.0.1:{PORT}"
 
@@ -103,12 +105,22 @@ def _keep_running(command: list[str]) -> None:
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
+    has_run = False
     while not is_ending:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        code = process.wait()
-        if not is_ending:
-            print(f"lycosa: the node ended with {code}; starting it again", file=sys.stderr)
-            time.sleep(AGAIN_S)
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as words:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=words)
+            process.wait()
+            words.seek(0)
+            lines = [line.strip() for line in words.read().decode(errors="replace").splitlines() if line.strip()]
+        has_run = has_run or time.monotonic() - began > HAS_RUN_S
+        why = next((line for line in lines if "Error: " in line), lines[-1] if lines else "it did not say why")
+        if is_ending:
+            return
+        if not has_run:
+            raise ClusterError(f"the node could not be started: {why}")
+        print(f"lycosa: the node ended ({why}); starting it again", file=sys.stderr)
+        time.sleep(AGAIN_S)
 
 
 def _crawl(order: CrawlOrder) -> None:
@@ -170,6 +182,22 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
             print(f"  {trouble}")
     if not found.crawls:
         print("no crawl is running")
+
+
+@app.command()
+def grow(count: Annotated[int, typer.Argument(min=1, help="How many more shards.")] = 1) -> None:
+    """More shards for the crawl that runs; only their share of the hosts moves."""
+    from lycosa.cluster import shared
+
+    shared.resize(_cluster.address, _token(_cluster.token_file), join=count)
+
+
+@app.command()
+def shrink(names: Annotated[list[str], typer.Argument(metavar="SHARD", help="As `status` names them.")]) -> None:
+    """Take shards out of the crawl that runs: they hand over what they have, and end."""
+    from lycosa.cluster import shared
+
+    shared.resize(_cluster.address, _token(_cluster.token_file), leave=names)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`lycosa search` and `lycosa index`: asking a collection, and the index that answers.
+"""`lycosa search`, `lycosa index` and `lycosa get`: asking a collection, the index that answers, and a page of it.
 
 Both work beside a running crawl or without one. A search brings the index up to date first, unless a crawl does.
 """
@@ -6,6 +6,7 @@ Both work beside a running crawl or without one. A search brings the index up to
 import re
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 PROGRESS_S = 1.0
 ROWS = 10
 SNIPPET_COLUMNS = 100
+AS_OF = "As it was then: 2026-01-31, 2026-01 (its end) or 2026-01-31T12:00."
 HELP = (
     'Words, "a phrase", -not, OR, (…); title: heading: text: url: anchor:WORD; '
     "site:HOST lang:XX filetype:X after:DATE before:DATE."
@@ -27,6 +29,7 @@ HELP = (
 def register(app: typer.Typer) -> None:
     app.command(context_settings={"ignore_unknown_options": True})(search)  # -word is part of a query
     app.command()(index)
+    app.command()(get)
 
 
 def search(
@@ -40,6 +43,7 @@ def search(
     update: Annotated[
         bool, typer.Option("--update/--no-update", help="Bring the index up to date first [yes].")
     ] = True,
+    as_of: Annotated[str, typer.Option(metavar="DATE", help=AS_OF)] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Find pages of a collection, the best first."""
@@ -51,16 +55,37 @@ def search(
 
     asked, chosen = " ".join(query), Weights.read(weights)
     parse(asked)  # says what is wrong before any work is done
-    if update:
-        progress = Progress()
+    progress = Progress()
+    if update and not as_of:
         update_index(into, progress=progress)
+    with SearchView(into, as_of=as_of, progress=progress) as view:
         progress.end()
-    with SearchView(into) as view:
         found = view.search(asked, most=rows, offset=(page - 1) * rows, weights=chosen)
     if json:
         sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
     else:
         _show(found)
+
+
+def get(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A page of the collection.")],
+    into: Annotated[Path, typer.Option("--in", metavar="DIR", help="The collection.")],
+    as_of: Annotated[str, typer.Option(metavar="DATE", help=AS_OF)] = "",
+    text: Annotated[bool, typer.Option("--text", help="Only what is for reading in it.")] = False,
+    headers: Annotated[bool, typer.Option("--headers", help="Status, time and header fields instead.")] = False,
+) -> None:
+    """Write a page as the archive holds it to standard output."""
+    from lycosa.engine.search_views import document_of
+    from lycosa.web.readable import readable
+
+    found = document_of(into, url, as_of=as_of)
+    if headers:
+        fields = (f"{name}: {value}" for name, value in found.fields.items())
+        print("\n".join([f"{found.status} {found.url}", f"fetched {found.fetched}", *fields]))
+    elif text:
+        print(" ".join(readable(found.body, url=found.url, content_type=found.fields.get("content-type")).text.split()))
+    else:
+        sys.stdout.buffer.write(found.body)
 
 
 def _show(found: "Results") -> None:

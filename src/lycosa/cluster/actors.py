@@ -24,6 +24,7 @@ from lycosa.cluster.agent import AGAIN_S, CALL_S, LEASE_S, Agent
 from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import START, Message, Reply, Word
+from lycosa.cluster.ray_node import addresses
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.process import calm_collector, return_large_blocks
@@ -32,10 +33,11 @@ from lycosa.errors import ClusterError, LycosaError, StoreError
 from lycosa.settings import CrawlSettings
 
 NAMESPACE = "lycosa"
+CENSUS_S = 5.0
 SILENT_S = 2.0  # then a member is looked after; it beats twice a second
 WATCH_S = 0.25
 DEAD_S = LEASE_S + 5.0  # then a member that does not answer is ended: nobody can be asked by it any more
-STARTS_IN_VAIN = 3  # then a member's failure ends the crawl
+STARTS_IN_VAIN, VAIN_S = 3, 120.0  # so many failures of a member in so many seconds end the crawl
 
 T = TypeVar("T")
 
@@ -153,13 +155,21 @@ class CoordinatorProcess:
     """The coordinator, and the one who starts agents."""
 
     def __init__(
-        self, crawl: str, folder: str, settings: CrawlSettings, seconds: float, *, is_detached: bool = False
+        self,
+        crawl: str,
+        folder: str,
+        settings: CrawlSettings,
+        seconds: float,
+        *,
+        is_detached: bool = False,
+        is_elastic: bool = False,
     ) -> None:
-        self._crawl, self._folder, self._is_detached = crawl, Path(folder), is_detached
+        self._crawl, self._folder = crawl, Path(folder)
+        self._is_detached, self._is_elastic, self._next_census = is_detached, is_elastic, 0.0
         self._coordinator = Coordinator(self._folder, settings, seconds=seconds)
         self._inbox = Inbox(self._folder)
         self._agents: dict[str, Any] = {}
-        self._failures: dict[str, int] = {}
+        self._failures: dict[str, list[float]] = {}
         self._begun: set[str] = set()
         self._troubles: list[str] = []
         self._failure, self._is_store = "", False
@@ -167,7 +177,6 @@ class CoordinatorProcess:
 
     async def beat(self, report: Report) -> Orders:
         self._watch()
-        self._failures.pop(report.name, None)
         return self._coordinator.beat(report)
 
     async def relay(self, receiver: str, message: Message) -> Reply:
@@ -191,14 +200,26 @@ class CoordinatorProcess:
     async def stop(self, reason: str) -> None:
         self._coordinator.stop(reason)
 
+    async def resize(self, join: int, leave: list[str]) -> str:
+        """Members join or leave; returns why not, if it cannot be."""
+        try:
+            if join:
+                self._coordinator.join([""] * join)
+            if leave:
+                self._coordinator.leave(leave)
+        except LycosaError as error:
+            return str(error)
+        return ""
+
     async def spent(self) -> tuple[int, float]:
         return os.getpid(), time.process_time()
 
     async def failed(self, name: str, words: str, is_store: bool) -> None:
         """An agent came to an end that was not meant: it is started again, but not for ever."""
         self._troubles.append(f"{name}: {words}")
-        self._failures[name] = self._failures.get(name, 0) + 1
-        if self._failures[name] >= STARTS_IN_VAIN:
+        recent = [at for at in self._failures.get(name, []) if at > time.monotonic() - VAIN_S]
+        self._failures[name] = [*recent, time.monotonic()]
+        if len(self._failures[name]) >= STARTS_IN_VAIN:
             self._failure, self._is_store = words, is_store
             self._coordinator.stop("failed")
 
@@ -214,7 +235,18 @@ class CoordinatorProcess:
             silent = [name for name in self._coordinator.names if self._coordinator.silent_s(name) > SILENT_S]
             await asyncio.gather(*(self._revive(name) for name in silent))
             await self._hand_out()
+            self._take_census()
             await asyncio.sleep(WATCH_S)
+
+    def _take_census(self) -> None:
+        """Machines that have joined the cluster get shards, one a processor."""
+        if not self._is_elastic or time.monotonic() < self._next_census or not self._coordinator.is_calm:
+            return
+        self._next_census = time.monotonic() + CENSUS_S
+        known = {self._coordinator.address(name) for name in self._coordinator.names}
+        new = [address for address in addresses() if address not in known]
+        if new:
+            self._coordinator.join(new)
 
     async def _revive(self, name: str) -> None:
         """Starts a silent member, unless it runs and has only been slow to tell."""
@@ -282,12 +314,14 @@ def _named(name: str, *, is_detached: bool) -> dict[str, Any]:
     return options | ({"lifetime": "detached"} if is_detached else {})
 
 
-def make_coordinator(folder: Path, settings: CrawlSettings, seconds: float, *, is_detached: bool) -> Any:
+def make_coordinator(
+    folder: Path, settings: CrawlSettings, seconds: float, *, is_detached: bool, is_elastic: bool
+) -> Any:
     """The coordinator of the collection at `folder`, on this machine; the one that is there, if there is one."""
     crawl = crawl_name(folder)
     here = {"resources": {f"node:{_here()}": 0.001}}
     maker = CoordinatorActor.options(**_named(coordinator_name(crawl), is_detached=is_detached), **here)
-    return maker.remote(crawl, str(folder), settings, seconds, is_detached=is_detached)
+    return maker.remote(crawl, str(folder), settings, seconds, is_detached=is_detached, is_elastic=is_elastic)
 
 
 def crawl_name(folder: Path) -> str:

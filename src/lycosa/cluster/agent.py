@@ -14,9 +14,10 @@ from typing import Any, Protocol
 from lycosa import __version__
 from lycosa.cluster.arrivals import Arrivals
 from lycosa.cluster.assignment import Table
-from lycosa.cluster.cargo import Cargo, cargos, leaving, unpack_cargo
+from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.messages import Message, Reply, Word
 from lycosa.cluster.outbox import Outbox
+from lycosa.cluster.part import Part
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.cluster.visits import Visits
 from lycosa.engine.engine import Engine
@@ -27,17 +28,16 @@ from lycosa.frontier.crossing import Crossing
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.store import Batch, Collection, is_collection
-from lycosa.store.buckets import arriving, buckets_of, put_down
-from lycosa.web.url import BUCKET_BYTES, split
+from lycosa.web.url import split
 
 BEAT_S = 0.5
+BEATERS = 400  # so many agents may beat at this pace; more beat more slowly, and nobody's lease suffers below 10,000
 LEASE_S = 14.0  # less than an address is held for
-CUT_OFF_S = 120.0  # without a lease for so long an agent ends, and its files are free
+CUT_OFF_S = 10.0  # without a lease for so long an agent ends, and its files are free
 LOOK_S = 0.25
-MOVE_LOOK_S = 0.1
 CALL_S = 10.0  # a call that takes longer has failed: a cut line answers never
 AGAIN_S = 0.5  # after a call that failed
-LOCK_PATIENCE_S = 20.0  # a killed process holds its folder a moment longer
+LOCK_PATIENCE_S = 60.0  # a killed process holds its folder a moment longer, one that is cut off until it ends
 NO_CAP = 1 << 62
 WARCS_A_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
 
@@ -70,10 +70,8 @@ class Agent:
         self.settings = shard_settings(enrolment.settings)
         self.folder = Path(enrolment.folder)
         self._warc_first = enrolment.number * WARCS_A_SHARD
-        self._table, self._moving, self._known = enrolment.table, enrolment.moving, dict(enrolment.members)
-        self._shipped = 0
-        self._carrying: asyncio.Task[None] | None = None
-        self._frozen: set[str] = set()  # hosts that are put aside because they leave
+        self._known = dict(enrolment.members)
+        self.part = Part(self.name, enrolment.table, enrolment.moving)
         self._peers, self._coordination, self._parts = peers, coordination, parts
         self._now: Callable[[], float] = parts.get("now") or time.monotonic
         self._cap = NO_CAP if enrolment.settings.pages is None else 0
@@ -88,7 +86,7 @@ class Agent:
         self.engine: Engine | None = None
 
     def __repr__(self) -> str:
-        return f"<Agent {self.name}/{self.incarnation} epoch={self._table.epoch} {self.engine!r}>"
+        return f"<Agent {self.name}/{self.incarnation} epoch={self.part.table.epoch} {self.engine!r}>"
 
     # the life of an agent
 
@@ -98,12 +96,13 @@ class Agent:
         collection = await self._open()
         try:
             collection.save_settings(to_toml(self.settings))
-            self.outbox = Outbox(collection.state, self.name, self.incarnation, self._table)
+            self.outbox = Outbox(collection.state, self.name, self.incarnation, self.part.table)
             self.arrivals = Arrivals(collection.state)
             parts = usual_parts(self.settings, outside=self, **self._parts)
             engine = self.engine = Engine(collection, self.settings, parts, is_restart=is_restart)
             self._scope_told = len(engine.scope_seeds)
-            self._put_right(engine)
+            self.part.put_right(engine)
+            self._take_back()
             if hasattr(engine.downloader, "set_fence"):
                 engine.downloader.set_fence(self._fence)
             beats = asyncio.get_running_loop().create_task(self._beats(engine))
@@ -111,23 +110,12 @@ class Agent:
             try:
                 stats = await engine.run()
             finally:
-                carrying = [self._carrying] if self._carrying else []
-                await _cancelled([beats, watch, *carrying, *self._telling.values()])
+                await _cancelled([beats, watch, *self.part.tasks(), *self._telling.values()])
             await self._last_beat(engine)
             return stats
         finally:
             self.engine = None
             collection.close()
-
-    def _put_right(self, engine: Engine) -> None:
-        """After a start: hosts went to others, or came, while this shard was not there to hear of the table."""
-        state = engine.collection.state
-        if self._table.owners:
-            lost = [bucket for bucket in buckets_of(state) if self._table.owner_of_bucket(bucket) != self.name]
-            came = [row for row in arriving(state) if self._table.owner_of_bucket(row[0][:BUCKET_BYTES]) == self.name]
-            if lost or came:
-                engine.move_hosts(lost=lost, came=came)
-        self._take_back()
 
     async def _open(self) -> Collection:
         info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
@@ -145,9 +133,7 @@ class Agent:
     # what the engine asks (`engine.outside.Outside`)
 
     def owns(self, host: str) -> bool:
-        """While buckets move, what leaves is not this shard's any more, and what comes is not yet."""
-        is_mine = self._table.owner(host) == self.name
-        return is_mine if self._moving is None else is_mine and self._moving.owner(host) == self.name
+        return self.part.owns(host)
 
     def send(self, crossings: Sequence[Crossing]) -> list[Crossing]:
         return self.outbox.send(crossings)
@@ -156,10 +142,9 @@ class Agent:
         return pages < self._cap and self._now() < self._lease_until
 
     def may_visit(self, address: str, host: str) -> bool:
-        if self._moving is not None and not self.owns(host):
-            self._frozen.add(host)
+        if not self.part.may_visit(host):
             return False
-        return len(self._table.members) == 1 or self.visits.may_visit(address, host, self._now())
+        return len(self.part.table.members) == 1 or self.visits.may_visit(address, host, self._now())
 
     def may_end(self) -> bool:
         return self._is_over
@@ -179,9 +164,9 @@ class Agent:
 
     async def take(self, message: Message) -> Reply:
         """URLs from another shard; answered when they are on disk."""
-        if self.engine is None or self._moving is not None:
+        if self.engine is None or self.part.moving is not None:
             return Reply(Word.BUSY, (0, 0), (0, 0))
-        if message.epoch != self._table.epoch:
+        if message.epoch != self.part.table.epoch:
             return self.arrivals.reply(message.sender, Word.EPOCH)
         crossings = self.arrivals.open(message)
         if crossings is None:
@@ -224,7 +209,7 @@ class Agent:
         try:
             while True:
                 await self._beat(engine)
-                await asyncio.sleep(BEAT_S)
+                await asyncio.sleep(BEAT_S * max(1.0, len(self.part.table.members) / BEATERS))
         except Exception as error:  # an agent that cannot beat is of no use: it ends, and says why
             engine.fail(error)
 
@@ -268,81 +253,34 @@ class Agent:
             self._known[name] = incarnation
         if orders.widened:
             engine.outcomes.widen([split(href) for href in orders.widened])
-        if orders.table is not None and orders.table.epoch > self._table.epoch:
-            self._adopt(engine, orders.table)
-        elif orders.moving is None and self._moving is not None and orders.table is None:
-            self._stay(engine)
-        elif orders.moving is not None and orders.moving.epoch == self._table.epoch + 1:
-            self._begin_to_move(engine, orders.moving)
+        part = self.part
+        if orders.table is not None and orders.table.epoch > part.table.epoch:
+            if part.adopt(engine, orders.table):
+                self._route(engine, orders.table)
+        elif orders.moving is not None and orders.moving.epoch == part.table.epoch + 1 and not part.is_carrying:
+            self.outbox.route(orders.moving)
+            part.begin(engine, orders.moving, self._peers.carry, self._next_commit)
+        if (orders.stop or orders.is_over) and not engine.stopped_by and not self._is_over:
+            out = self.outbox
+            engine.events.write("exchange", urls=out.urls_sent, bytes=out.bytes_sent, messages=out.messages_sent)
         if orders.stop and not engine.stopped_by:
             engine.stop(orders.stop)
         self._is_over = orders.is_over
         self._tell_all()
         engine.wake()
 
-    # moving
-
-    def _begin_to_move(self, engine: Engine, after: Table) -> None:
-        """From now on what leaves is not asked, and URLs of buckets that move wait in the outbox."""
-        if self._moving is None or self._carrying is None:
-            self._moving = after
-            self.outbox.route(after)
-            self._carrying = asyncio.get_running_loop().create_task(self._carry(engine, after))
-
-    async def _carry(self, engine: Engine, after: Table) -> None:
-        """Lets what is under way end, then hands the buckets that leave to their owners."""
-        try:
-            while any(not self.owns(host) for host in engine.hosts_in_flight()):  # noqa: ASYNC110 -- no event tells
-                await asyncio.sleep(MOVE_LOOK_S)
-            for _ in range(2):  # the second one has begun after the last of them was settled
-                await asyncio.shield(self._commit)
-            state = engine.collection.state
-            going = leaving(state, self.name, self._table, after)
-            for receiver, cargo in cargos(state, self.name, after.epoch, going):
-                while not await self._hand_over(receiver, cargo):  # noqa: ASYNC110 -- the other one is not there yet
-                    await asyncio.sleep(AGAIN_S)
-            self._shipped = after.epoch
-        except Exception as error:
-            engine.fail(error)
-
-    async def _hand_over(self, receiver: str, cargo: Cargo) -> bool:
-        try:
-            return await self._peers.carry(receiver, cargo)
-        except ClusterError:
-            return False
-
     async def load(self, cargo: Cargo) -> bool:
         """Buckets that will be this shard's; True when they are on disk."""
-        if self.engine is None or self._moving is None or cargo.epoch != self._moving.epoch:
-            return False
-        batch = Batch()
-        put_down(batch, *unpack_cargo(cargo))
-        self.engine.collection.state.write(batch)
-        return True
+        return self.engine is not None and self.part.load(self.engine, cargo)
 
-    def _adopt(self, engine: Engine, table: Table) -> None:
-        """The new table is in force: what left is dropped, what came is raised."""
-        state = engine.collection.state
-        lost = [bucket for bucket in buckets_of(state) if table.owner_of_bucket(bucket) != self.name]
-        came = [row for row in arriving(state) if table.owner_of_bucket(row[0][:BUCKET_BYTES]) == self.name]
-        if not engine.move_hosts(lost=lost, came=came):
-            return  # the disk refuses: the next beat tries again
-        self._table, self._moving, self._carrying = table, None, None
-        self._frozen.clear()
+    async def _next_commit(self) -> None:
+        await asyncio.shield(self._commit)
+
+    def _route(self, engine: Engine, table: Table) -> None:
+        """A new table is in force."""
         self.outbox.route(table)
         self._take_back()
         engine.located(self.visits.wake_all())
-
-    def _stay(self, engine: Engine) -> None:
-        """The move was called off."""
-        self._moving = None
-        if self._carrying is not None:
-            self._carrying.cancel()
-            self._carrying = None
-        self.outbox.route(self._table)
-        self._take_back()
-        frozen, self._frozen = self._frozen, set()
-        engine.located(list(frozen))
 
     def _take_back(self) -> None:
         """What was kept for others and is this shard's own by now."""
@@ -361,15 +299,15 @@ class Agent:
         return Report(
             name=self.name,
             incarnation=self.incarnation,
-            epoch=self._table.epoch,
+            epoch=self.part.table.epoch,
             stats=stats,
-            is_idle=not has_rest and not self.outbox.waiting and self._moving is None,
+            is_idle=not has_rest and not self.outbox.waiting and self.part.moving is None,
             activity=engine.counters.run_requests + self._received + self.outbox.messages_sent + stats.known,
             pages=pages,
             cap=min(self._cap, NO_CAP),
             widened=tuple(url.href for url in widened),
             ended=ended,
-            shipped=self._shipped,
+            shipped=self.part.shipped,
             boot=self._boot,
             holds=tuple(self.visits.held) if not self._boot else (),
             wants=self.visits.wants(),

@@ -95,6 +95,16 @@ class Coordinator:
         self._keep()
         return [member.name for member in new]
 
+    def resize(self, count: int) -> None:
+        """As many members as wanted, once what is moving has arrived: new ones join, or the youngest leave."""
+        members = self._kept.after or self._kept.members
+        if len(members) == count:
+            return
+        if count > len(members):
+            self.join([""] * (count - len(members)))
+        else:
+            self.leave([member.name for member in members[count:]])
+
     def leave(self, names: Collection[str]) -> None:
         """Members hand over what they have and end."""
         self._require_calm()

@@ -52,20 +52,19 @@ class ShardedFolder:
             raise SettingsError(f"{path} is in use by another process: wait for it to end") from error
 
     def found(self, settings: CrawlSettings, addresses: Sequence[str] = ()) -> None:
-        """Makes the shards of a new collection, or checks that those that are there are as many as are wanted."""
+        """Makes the shards of a new collection; of one that is there, as many as are wanted join or leave."""
         coordinator = Coordinator(self.path, settings)
         if not coordinator.names:
             coordinator.found(addresses or [""] * settings.workers, scheme=Scheme(settings.assignment))
-        elif len(coordinator.names) != settings.workers:
-            raise SettingsError(
-                f"{self.path} has {len(coordinator.names)} shards: go on with --workers {len(coordinator.names)}"
-            )
+        else:
+            coordinator.resize(settings.workers)
         (self.path / f"{SETTINGS_FILE}.new").write_text(to_toml(settings))
         (self.path / f"{SETTINGS_FILE}.new").replace(self.path / SETTINGS_FILE)
 
     def shards(self) -> int:
         """How many shards it has; 0: it is new."""
-        return len(load(self.path).members)
+        kept = load(self.path)
+        return len(kept.after or kept.members)
 
     def seconds(self) -> float:
         """Seconds that it has been crawled for before."""
@@ -81,11 +80,15 @@ class ShardedFolder:
 class LocalCluster:
     """A running crawl. `stop` once: gently; twice: at once."""
 
-    def __init__(self, folder: ShardedFolder, settings: CrawlSettings, *, is_detached: bool = False) -> None:
+    def __init__(
+        self, folder: ShardedFolder, settings: CrawlSettings, *, is_detached: bool = False, is_elastic: bool = False
+    ) -> None:
         from lycosa.cluster.actors import make_coordinator
 
         path = folder.path.absolute()
-        self._coordinator: Any = make_coordinator(path, settings, folder.seconds(), is_detached=is_detached)
+        self._coordinator: Any = make_coordinator(
+            path, settings, folder.seconds(), is_detached=is_detached, is_elastic=is_elastic
+        )
         self._stops = 0
         self._reason = ""
 

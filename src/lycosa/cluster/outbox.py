@@ -76,6 +76,7 @@ class Outbox:
         is_new = self._recent.is_new
         fresh = [one for one in crossings if (not one.is_vouch and is_new(one.href)) or one.credit]
         self._gathered += fresh
+        self.urls_sent += len(fresh)
         return [one for one in fresh if not one.is_vouch]
 
     def write(self, batch: Batch) -> None:

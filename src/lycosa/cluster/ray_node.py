@@ -9,12 +9,14 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
 
-from lycosa.errors import ClusterError, MissingExtra
+from lycosa.errors import ClusterError, MissingExtra, SettingsError
 
 LOOPBACK = "127.0.0.1"
+REACH_S = 3.0
 OBJECT_STORE_BYTES = 80 << 20  # Ray's least is 75 MB
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -45,8 +47,10 @@ def prepare_environment(token: str | None = None) -> None:
 
 
 def start_local(workers: int) -> None:
-    """Ray for this process alone: it ends with it, however it ends."""
+    """Ray for this process alone: on loopback only, and it ends with it, however it ends."""
     prepare_environment()
+    # Read when Ray is imported: without it Ray takes the machine's own address for 127.0.0.1, and all interfaces.
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     import ray
 
     global _folder
@@ -82,6 +86,7 @@ def _first_line(error: Exception) -> str:
 
 def connect(address: str, token: str) -> None:
     """Joins a cluster that runs, as its user."""
+    _require_listener(address)
     prepare_environment(token)
     import ray
 
@@ -91,6 +96,19 @@ def connect(address: str, token: str) -> None:
         raise ClusterError(
             f"no cluster answers at {address}: check the address and the token, and that `lycosa cluster start --head`"
             f" runs there ({_first_line(error)})"
+        ) from error
+
+
+def _require_listener(address: str) -> None:
+    """Ray tries for a minute to reach an address at which nobody listens; a look beforehand takes no time."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal():
+        raise SettingsError(f"{address!r} is no address of a cluster: write HOST:PORT, such as 192.0.2.1:6379")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()
+    except OSError as error:
+        raise ClusterError(
+            f"nobody listens at {address}: check the address, and that `lycosa cluster start --head` runs there"
         ) from error
 
 

@@ -5,7 +5,7 @@ same path, and stay there: its agent is started where they are, and if that mach
 `is_shared` all machines see the same folder, and whoever is left takes a shard over.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -66,10 +66,11 @@ async def crawl(
         connect(address, token)
         try:
             machines = addresses()
+            is_elastic = not settings.workers and not is_shared
             count = settings.workers or folder.shards() or len(machines)
             settings = settings.model_copy(update={"workers": count})
             folder.found(settings, [""] * count if is_shared else list(islice(cycle(machines), count)))
-            cluster = LocalCluster(folder, settings, is_detached=True)
+            cluster = LocalCluster(folder, settings, is_detached=True, is_elastic=is_elastic)
             on_start(cluster)
             try:
                 return await cluster.watch(show, tell)
@@ -113,6 +114,26 @@ def status(address: str, token: str) -> Status:
         raise
     except Exception as error:
         raise ClusterError(f"the cluster at {address} does not answer: {type(error).__name__}") from error
+    finally:
+        disconnect()
+
+
+def resize(address: str, token: str, *, join: int = 0, leave: Sequence[str] = ()) -> None:
+    """Members join the crawl that runs on the cluster, wherever there is room, or leave it."""
+    require_ray("a cluster")
+    connect(address, token)
+    try:
+        import ray
+
+        from lycosa.cluster.actors import running_crawls
+
+        crawls = running_crawls()
+        if not crawls:
+            raise ClusterError(f"no crawl is running on the cluster at {address}")
+        for coordinator in crawls.values():
+            words = ray.get(coordinator.resize.remote(join, list(leave)), timeout=CALL_S)
+            if words:
+                raise ClusterError(words)
     finally:
         disconnect()
 

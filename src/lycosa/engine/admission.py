@@ -64,7 +64,9 @@ class Admission:
         """Links of a page that is still on its way; returns the URLs that were new."""
         wanted = self._shard.sifter.wanted(urls)
         kept = self._budgets.without_doubles(lease.host, wanted) if wanted else []
-        return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now()) if kept else []
+        if not kept:
+            return []
+        return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now(), source=lease.host.host)
 
     def _follow_ranked(
         self, ranking: Ranking, lease: Lease, links: LinkRow, joined: Mapping[str, str], page: Page | None

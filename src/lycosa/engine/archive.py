@@ -40,6 +40,12 @@ class Archive:
             metadata=_metadata(lease),
         )
 
+    def patched(self, lease: Lease, response: Response, table_url: str) -> Exchange:
+        """The records of a document that was never sent as a whole: stored before, brought up to date by its table."""
+        return patched(
+            response, fetched_s=self._shard.now_unix(), metadata={**_metadata(lease), "patched-by": table_url}
+        )
+
     def version(
         self, lease: Lease, request: Request, response: Response, page: Page, documents: DocumentStore
     ) -> tuple[Exchange, str]:
@@ -53,12 +59,6 @@ class Archive:
             return made, ""
         known = Original(url, original.fetched_s, original.payload_sha1)
         return self.revisit(lease, request, response, known), url
-
-    def patched(self, lease: Lease, response: Response, table_url: str) -> Exchange:
-        """The records of a document that was never sent as a whole: stored before, brought up to date by its table."""
-        return patched(
-            response, fetched_s=self._shard.now_unix(), metadata={**_metadata(lease), "patched-by": table_url}
-        )
 
     def keep(self, made: Exchange) -> int | None:
         """Hands the records over; returns a ticket for the response's place."""

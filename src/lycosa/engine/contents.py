@@ -1,23 +1,17 @@
 """From a page's row to what the archive holds of it: header fields and the body with its content coding undone.
 
-A page whose document was known already has a record without a body: the body is that of the page it names, or, where
-that page has changed since, of whichever record has the same payload, for which the archive is read through once.
+A page whose document was known already has a record without a body: the body is that of the record it refers to, which
+a page's row or history knows; else of whichever has the same payload, for which the archive is read through once.
 """
 
 from base64 import b32encode
 from collections import OrderedDict
 
-from lycosa.engine.pages import PageRow, unpack_page
-from lycosa.errors import StoreError
-from lycosa.fetch.decode import decode
-from lycosa.fetch.headers import parse_fields
-from lycosa.records import Family
-from lycosa.store import Collection, Place, WarcReader, WarcRecord
-from lycosa.web.url import url_key
+from lycosa.engine.pages import PageRow
+from lycosa.engine.versions import document_at, headers_of
+from lycosa.store import Collection, Place, WarcReader
 
-_REVISIT = "revisit"
 _KEPT_PLACES = 10_000
-DECODED_BYTES = 64 << 20  # at most of one body
 
 Fields = dict[str, str]
 
@@ -27,57 +21,34 @@ class Contents:
 
     def __init__(self, collection: Collection) -> None:
         self._collection = collection
-        self._found: OrderedDict[bytes, Place | None] = OrderedDict()
+        self._found: OrderedDict[bytes, bytes] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"<Contents of {self._collection.path}>"
 
     def read(self, row: PageRow) -> tuple[Fields, bytes] | None:
-        """Header fields and body; None if the archive no longer has them."""
-        if not row.place:
+        """Header fields and body; None if the archive no longer has them, as after a power loss."""
+        document = document_at(self._collection, row.place)
+        if document is None and row.original and row.payload_sha1:
+            document = document_at(self._collection, self._elsewhere(row.payload_sha1))
+        if document is None:
             return None
-        try:
-            record = self._collection.record(Place.unpack(row.place))
-            if record.type == _REVISIT:
-                place = self._elsewhere(row)
-                if place is None:
-                    return None
-                record = self._collection.record(place)
-        except StoreError:
-            return None  # after a power loss: the page is queued again
-        return opened(record)
+        head, body = document
+        return headers_of(head), body
 
-    def _elsewhere(self, row: PageRow) -> Place | None:
-        if row.original and (packed := self._collection.state.get(Family.PAGE, url_key(row.original))):
-            original = unpack_page(packed)
-            if original.place and not original.original and original.payload_sha1 == row.payload_sha1:
-                return Place.unpack(original.place)
-        if row.payload_sha1 not in self._found:
-            self._look_for(row.payload_sha1)
-        return self._found.get(row.payload_sha1)
+    def _elsewhere(self, payload_sha1: bytes) -> bytes:
+        """The place of a record with this payload; nothing if there is none."""
+        if payload_sha1 not in self._found:
+            self._found[payload_sha1] = self._look_for(f"sha1:{b32encode(payload_sha1).decode()}")
+            if len(self._found) > _KEPT_PLACES:
+                self._found.popitem(last=False)
+        return self._found[payload_sha1]
 
-    def _look_for(self, payload_sha1: bytes) -> None:
-        digest = f"sha1:{b32encode(payload_sha1).decode()}"
-        self._found[payload_sha1] = None
-        if len(self._found) > _KEPT_PLACES:
-            self._found.popitem(last=False)
-        for number, path in enumerate(sorted(self._collection.warc_folder.glob("*.warc.gz")), 1):
+    def _look_for(self, digest: str) -> bytes:
+        for path in sorted(self._collection.warc_folder.glob("*.warc.gz")):
             with WarcReader(path) as records:
                 for record in records:
                     if record.type == "response" and record.header("WARC-Payload-Digest") == digest:
-                        self._found[payload_sha1] = Place(_number_of(path.name, number), record.offset, record.length)
-                        return
-
-
-def _number_of(name: str, fallback: int) -> int:
-    """`lycosa-00001.warc.gz` → 1."""
-    digits = name.removesuffix(".warc.gz").rpartition("-")[2]
-    return int(digits) if digits.isdigit() else fallback
-
-
-def opened(record: WarcRecord) -> tuple[Fields, bytes]:
-    """Header fields and body of a response."""
-    head, body = record.http()
-    fields = parse_fields(head)
-    coding = fields.get("content-encoding", "")
-    return fields, decode(body, coding, cap_bytes=DECODED_BYTES).body if coding else body
+                        number = int(path.name.removesuffix(".warc.gz").rpartition("-")[2])
+                        return Place(number, record.offset, record.length).pack()
+        return b""

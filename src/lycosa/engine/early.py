@@ -22,6 +22,8 @@ from lycosa.web.url import Url
 
 # Documents of a host that did not have what was taken early, after which it is not done there any more.
 MISLED_MOST = 3
+# What has come is not read early if it unpacks to more than this: such a document is waited for.
+CAP_BYTES = 4 * 1024 * 1024
 # A `<base>` changes every link, and stands before these.
 _HEAD_ENDS = (b"<body", b"</head")
 
@@ -45,8 +47,8 @@ class Taken(NamedTuple):
 class Early:
     """Takes links early. Holds, for documents in flight, what was taken."""
 
-    def __init__(self, shard: Shard, admission: Admission, following: Following, *, cap_bytes: int) -> None:
-        self._shard, self._admission, self._following, self._cap_bytes = shard, admission, following, cap_bytes
+    def __init__(self, shard: Shard, admission: Admission, following: Following) -> None:
+        self._shard, self._admission, self._following = shard, admission, following
         self.taken: dict[int, Taken] = {}
 
     def __repr__(self) -> str:
@@ -60,7 +62,7 @@ class Early:
         if hrefs and not is_nofollow((), response, self._following):
             self.take(lease, hrefs)
         if response.status == 200 and response.body:
-            row = links_so_far(response, self._following, cap_bytes=self._cap_bytes)
+            row = links_so_far(response, self._following)
             self.take(lease, self._shard.sifter.joined(row, lease.url).values())
 
     def can_take(self, lease: Lease) -> bool:
@@ -90,10 +92,10 @@ class Early:
                 self._shard.events.write("not-read-early", host=lease.host.origin, url=lease.url)
 
 
-def links_so_far(response: Response, following: Following, *, cap_bytes: int) -> LinkRow:
+def links_so_far(response: Response, following: Following) -> LinkRow:
     """The links in what has come of a document, all of which the whole document will have."""
-    body, content_type = content(response, cap_bytes), response.headers.get("content-type")
-    if identify(content_type, body[:SNIFF_BYTES]).kind not in (Kind.HTML, Kind.XHTML):
+    body, content_type = content(response, CAP_BYTES), response.headers.get("content-type")
+    if len(body) >= CAP_BYTES or identify(content_type, body[:SNIFF_BYTES]).kind not in (Kind.HTML, Kind.XHTML):
         return LinkRow(())
     start = body.lower()
     if not any(end in start for end in _HEAD_ENDS):

@@ -243,6 +243,7 @@ class Engine:
         """Gives buckets away and takes hosts in, in a commit of its own; False: not now, try again."""
         self._commit()
         self.linker.flush()
+        self.linker.catch_up()  # after a start: what the feed tells of pages that leave is lost with them
         if self.committer.has_failed or self.committer.waiting or self.linker.is_waiting:
             return False
         batch = move(self._shard, self._forget, lost=lost, came=came, now=self.now(), now_unix=self.now_unix())
@@ -391,6 +392,7 @@ class Engine:
             revisits = self.outcomes.revisits
             if (table_url := revisits.tables.table_of(lease)) is not None:
                 url, kind, is_page = table_url, Kind.TABLE, False
+                fields += revisits.tables.conditions(lease)
             else:
                 fields += revisits.conditions(lease)
         request = Request(

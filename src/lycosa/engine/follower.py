@@ -1,9 +1,9 @@
 """The process that keeps the search index of a crawl up to date: `python -m lycosa.engine.follower DIR`.
 
-It reads the feed every two seconds, takes in what was committed, and says on its standard output how many entries are
-left. The queue between the crawl and it is the feed, on disk: a crawl never waits for it, and whoever of the two is
-killed goes on from what is on disk. "end" on its standard input: take in the rest, settle names and ranks, and leave.
-An input that ends without it: the crawl is gone, leave after the commit under way.
+It looks into the feed twice a second, takes in what was committed two seconds later at the latest, and says on its
+standard output how many entries are left. The queue between the crawl and it is the feed, on disk: a crawl never waits
+for it, and whoever of the two is killed goes on from what is on disk. "end" on its standard input: take in the rest,
+settle names and ranks, and leave. An input that ends without it: the crawl is gone, leave after the commit under way.
 """
 
 import os
@@ -18,7 +18,9 @@ from lycosa.errors import StoreError
 from lycosa.search.index import IndexInUse
 from lycosa.store import Collection
 
-EVERY_S = 2.0  # fewer and larger commits are less to join
+EVERY_S = 2.0  # at the latest; fewer and larger commits are less to join
+LOOK_S = 0.5
+ENOUGH = 500  # entries of the feed: so many are taken in at once
 SETTLE_S = 60.0  # at the least between two looks whether links have doubled
 NICE = 5  # the crawl goes first
 
@@ -34,13 +36,15 @@ class Follower:
 
     def run(self) -> None:
         with Collection.open(self._path, read_only=True) as collection:
-            indexer = self._indexer(collection)
+            indexer, next_commit = self._indexer(collection), 0.0
             try:
                 while not self._is_over:
                     collection.state.refresh()
-                    indexer.catch_up(goes_on=lambda: self._goes_on(indexer, 0.0))
-                    self._settle_if_doubled(indexer)
-                    if not self._goes_on(indexer, EVERY_S):
+                    if indexer.behind >= ENOUGH or time.monotonic() >= next_commit:
+                        indexer.catch_up(goes_on=lambda: self._goes_on(indexer, 0.0))
+                        next_commit = time.monotonic() + EVERY_S
+                        self._settle_if_doubled(indexer)
+                    if not self._goes_on(indexer, LOOK_S):
                         break
                 if self._heard.startswith(b"end"):
                     collection.state.refresh()

@@ -47,6 +47,9 @@ class HostRules:
             return
         if response.status in REDIRECTS and response.failure is None and hops < MOST_ROBOTS_HOPS:
             target = parse(location(response), lease.url)
+            if target is not None and not shard.frontier.owns(target.host):  # who may ask there is another shard
+                self._unreachable(host, lease, response)
+                return
             if target is not None:
                 shard.release(lease, response)
                 shard.frontier.want_robots(wanted_by, target, hops + 1, shard.now())

@@ -10,7 +10,7 @@ Works beside a running crawl; sees what came meanwhile.
 from pathlib import Path
 
 from lycosa.engine.link_views import UrlLinks, links_of
-from lycosa.engine.search_views import Results, SearchView, update_index
+from lycosa.engine.search_views import Document, Results, SearchView, document_of, update_index
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.views import open_to_read, stats_of
 from lycosa.search.weights import Weights
@@ -45,9 +45,14 @@ class Collection:
         offset: int = 0,
         weights: Weights | None = None,
         update: bool = True,
+        as_of: str = "",
     ) -> Results:
         """The pages that a query finds, the best first, from `offset` on. With `update` the index is first brought up
-        to date, unless a crawl keeps it so; else it is asked as it was when this collection was first searched."""
+        to date, unless a crawl keeps it so; else it is asked as it was when this collection was first searched. `as_of`
+        is a date: the pages as they were then."""
+        if as_of:
+            with SearchView(self.path, as_of=as_of) as view:
+                return view.search(query, most=most, offset=offset, weights=weights)
         if update:
             update_index(self.path)
         if self._view is None:
@@ -55,6 +60,10 @@ class Collection:
         elif update:
             self._view.refresh()
         return self._view.search(query, most=most, offset=offset, weights=weights)
+
+    def get(self, url: str, *, as_of: str = "") -> Document:
+        """A page as the archive holds it, or as it was at a date."""
+        return document_of(self.path, url, as_of=as_of)
 
     def links(self, url: str, *, most: int | None = None) -> UrlLinks:
         """Who points to a URL, with what words, and where it points."""

@@ -20,7 +20,7 @@ from lycosa.graph.rank import Graph, harmonic
 from lycosa.graph.ranks import Ranks, Web, load, save, web_of, work_out
 from lycosa.graph.varint import U64
 from lycosa.records import Family
-from lycosa.store import Collection, State
+from lycosa.store import Collection, JoinedCollection, State
 from lycosa.web.links import LinkKind
 from lycosa.web.url import BUCKET_BYTES, from_key, parse, url_key
 
@@ -55,6 +55,10 @@ class Ranked(msgspec.Struct, frozen=True):
 
 def index_of(collection: Collection) -> LinkIndex:
     """The link index with what the feed tells beyond it. The state was opened first, so nothing is missing between."""
+    if isinstance(collection, JoinedCollection):  # signed pairs of all shards add up as those of one do
+        first, *others = [index_of(shard) for shard in collection.shards]
+        first.segments += [segment for other in others for segment in other.segments]
+        return first
     index = LinkIndex.open(collection.path)
     index.lay_over(list(replay(collection.state, index.covered)))
     return index

@@ -60,7 +60,7 @@ class Outcomes:
             agent=s.agent, images=s.images, obeys_nofollow=s.nofollow, max_url_bytes=s.max_url_bytes
         )
         self._decoded_cap = s.body_bytes * DECODED_FACTOR
-        self.early = Early(shard, self.admission, self._following, cap_bytes=self._decoded_cap)
+        self.early = Early(shard, self.admission, self._following)
         self.tables = Tables(shard, self._archive, self.early, self._following, cap_bytes=self._decoded_cap)
         self.listeners: list[Listener] = []
         self._failures.on_revisit = self._revisit_given_up

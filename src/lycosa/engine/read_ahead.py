@@ -19,9 +19,10 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from lycosa.engine.contents import opened
 from lycosa.engine.processes import start
+from lycosa.engine.versions import BODY_CAP_BYTES, headers_of
 from lycosa.errors import StoreError
+from lycosa.fetch.decode import decode
 from lycosa.store import Place, read_record
 from lycosa.store.warc_file import warc_path
 from lycosa.web.readable import Readable, readable
@@ -43,7 +44,12 @@ def read_one(folder: Path, url: str, place: bytes) -> Readable | None:
         record = read_record(warc_path(folder, found.file_number), found)
     except StoreError:
         return None
-    fields, body = opened(record)
+    if record.type == "revisit":
+        return None  # its body is elsewhere
+    head, body = record.http()
+    fields = headers_of(head)
+    if coding := fields.get("content-encoding", ""):
+        body = decode(body, coding, cap_bytes=BODY_CAP_BYTES).body
     return readable(body, url=url, content_type=fields.get("content-type"))
 
 

@@ -102,6 +102,7 @@ class Revisits:
     def settle(self, lease: Lease, request: Request, response: Response) -> None:
         """An answer that is no failure."""
         visit = self._begun(lease, request, response)
+        visit.before.table_etag = ""  # of the version before this one
         if response.status == 304:
             self._same(visit, RevisitProfile.NOT_MODIFIED)
         elif visit.row.is_sitemap:
@@ -117,18 +118,22 @@ class Revisits:
         else:
             self._document(visit)
 
-    def patched(self, lease: Lease, request: Request, response: Response, table_url: str) -> None:
-        """A table gave the document of now: also what is only volatile is a version of its own, and in the history."""
-        visit = self._begun(lease, request, response)
+    def patched(self, lease: Lease, request: Request, response: Response | None, table_etag: str) -> None:
+        """A table gave the document of now: also what is only volatile is a version of its own, and in the history.
+
+        None: the table has not changed, nor has the document.
+        """
+        visit = self._begun(lease, request, response or Response(lease.url, status=304))
         row, before = visit.row, visit.before
+        before.table_etag = table_etag
         self._shard.counters.totals.visits_saved_bytes += row.size_bytes
         before.saved += row.size_bytes
-        if document_digest(response.body) == row.digest:
+        if response is None or document_digest(response.body) == row.digest:
             self._books.settled(visit, Found(SAME, before.presence, before.masks.unchanged(), before.digest))
             return
         page = self._reader.read(response, response.body)
         compared = self._compared(visit, page, response.body, Presence.PAGE)
-        made = self._archive.patched(lease, response, table_url)
+        made = self._archive.patched(lease, response, request.url)
         self._store(visit, page, Presence.PAGE, compared, made)
 
     def given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
@@ -185,13 +190,19 @@ class Revisits:
         return Compared(judge_file(presence, body, stored), before.masks, b"")
 
     def _store(
-        self, visit: Visit, page: Page, presence: Presence, compared: Compared, patched: Exchange | None = None
+        self,
+        visit: Visit,
+        page: Page,
+        presence: Presence,
+        compared: Compared,
+        patched: Exchange | None = None,
     ) -> None:
         """A new version: it takes the place of the stored one, which stays in the archive."""
         lease, response, key = visit.lease, visit.response, visit.key
         links, noindex = self._reader.links(page, response)
-        made, original = patched, ""
-        if made is None:
+        if patched is not None:
+            made, original = patched, ""
+        else:
             made, original = self._archive.version(lease, visit.request, response, page, self._documents)
         row = self._reader.row(lease, response, page, made, noindex)
         row.original = original

@@ -17,7 +17,9 @@ from lycosa.engine.contents import Contents
 from lycosa.engine.findable import date_of
 from lycosa.engine.indexer import Indexer
 from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.then import is_past, moment, reader_then, row_then
 from lycosa.engine.views import open_to_read
+from lycosa.errors import SettingsError, StoreError
 from lycosa.graph.feed import key_of, last_told
 from lycosa.graph.ranks import RankTable
 from lycosa.records import Family
@@ -25,10 +27,11 @@ from lycosa.search.finding import Hit, find
 from lycosa.search.index import IndexInUse, NoIndex, Reader, is_written, size_bytes
 from lycosa.search.language import LANGUAGES
 from lycosa.search.query import parse, terms
-from lycosa.search.snippet import Highlighter, Snippet
+from lycosa.search.snippet import Highlighter
 from lycosa.search.weights import Weights
-from lycosa.web.readable import readable
-from lycosa.web.url import from_key
+from lycosa.web.readable import Readable, readable
+from lycosa.web.url import from_key, url_key
+from lycosa.web.url import parse as parse_url
 
 COPIES_SHOWN = 5
 SETTLED_SHARE = 20  # names are settled when more than one page in so many has come
@@ -94,23 +97,27 @@ def make_index(path: Path, *, anew: bool = False, progress: Progress | None = No
 
 
 def update_index(path: Path, *, progress: Progress | None = None) -> None:
-    """Brings an index up to date before it is asked, unless another process is at it."""
+    """Brings an index up to date before it is asked, unless another process is at it. Where that cannot be written, an
+    index that is there answers as it is."""
     if is_written(path):
         return
     with open_to_read(path) as collection:
+        is_there = True
         try:
             if Reader.open(path).covered == last_told(collection.state):
                 return
         except NoIndex:
-            pass
+            is_there = False
         try:
             indexer = Indexer(collection, progress=progress)
-        except IndexInUse:
-            return
+        except StoreError as error:
+            if is_there or isinstance(error, IndexInUse):
+                return
+            raise
         try:
             is_new = indexer.covered < 0
             pages = indexer.catch_up()
-            if is_new or pages * SETTLED_SHARE > indexer.documents or indexer.links_have_doubled():
+            if is_new or pages * SETTLED_SHARE > indexer.documents:
                 indexer.settle()
         finally:
             indexer.close()
@@ -119,11 +126,15 @@ def update_index(path: Path, *, progress: Progress | None = None) -> None:
 class SearchView:
     """A collection and its index, open for questions. Close it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, as_of: str = "", progress: Progress | None = None) -> None:
         self.path = path
+        self._then = _past(as_of)
         self._collection = open_to_read(path)
         try:
-            self._reader = Reader.open(path)
+            if self._then is None:
+                self._reader = Reader.open(path)
+            else:
+                self._reader = reader_then(self._collection, self._then, progress=progress)
         except BaseException:
             self._collection.close()
             raise
@@ -143,7 +154,9 @@ class SearchView:
         self._collection.close()
 
     def refresh(self) -> None:
-        """Sees what was committed since."""
+        """Sees what was committed since; the past stays as it is."""
+        if self._then is not None:
+            return
         self._collection.state.refresh()
         self._reader = Reader.open(self.path)
         self._ranks = RankTable(self.path)
@@ -151,11 +164,13 @@ class SearchView:
     def search(self, query: str, *, most: int = 10, offset: int = 0, weights: Weights | None = None) -> Results:
         """The pages that a query finds, from `offset` on."""
         began = time.perf_counter()
-        tree = parse(query)
-        hits = find(self._reader, tree, self._ranks.mean_ranks, weights=weights or Weights(), most=most, offset=offset)
+        tree, weights = parse(query), weights or Weights()
+        if self._then is not None:
+            weights = msgspec.structs.replace(weights, anchors=0.0, rank=0.0)
+        hits = find(self._reader, tree, self._ranks.mean_ranks, weights=weights, most=most, offset=offset)
         words = [term.text for term in terms(tree)]
         results = self._results(hits.hits, words)
-        behind = max(0, last_told(self._collection.state) - self._reader.covered)
+        behind = 0 if self._then else max(0, last_told(self._collection.state) - self._reader.covered)
         seconds = time.perf_counter() - began
         return Results(query, hits.total, seconds, offset, results, hits.is_exact, hits.is_loose, behind)
 
@@ -175,27 +190,35 @@ class SearchView:
                 copies.setdefault(cluster, []).append(copy)
         found = []
         marking: dict[int, Highlighter] = {}
-        for hit in hits:
+        for hit, key, row in zip(hits, *self._rows(numbers), strict=True):
+            if key is None or row is None:
+                continue  # gone since the state was read
             cluster, speaks = about.get(hit.file_num, (0, len(LANGUAGES) - 1))
             if speaks not in marking:
                 marking[speaks] = Highlighter(words, LANGUAGES[speaks])
-            if result := self._result(hit, marking[speaks], copies.get(cluster, [])):
-                found.append(result)
+            found.append(self._result(hit, from_key(key), row, marking[speaks], copies.get(cluster, [])))
         return tuple(found)
 
-    def _result(self, hit: Hit, marking: Highlighter, copies: list[int]) -> Result | None:
-        key = key_of(self._collection.state, hit.file_num)
-        packed = self._collection.state.get(Family.PAGE, key) if key else None
-        if key is None or packed is None:
-            return None  # gone since the state was read
-        url, row = from_key(key), unpack_page(packed)
-        piece = self._snippet(url, row, marking)
+    def _rows(self, numbers: Sequence[int]) -> tuple[list[bytes | None], list[PageRow | None]]:
+        """The url keys of pages, and their rows, now or then."""
+        if not numbers:
+            return [], []
+        state, then = self._collection.state, self._then
+        keys = state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
+        if then is not None:
+            return keys, [row_then(state, key, then) if key else None for key in keys]
+        packed = state.get_many(Family.PAGE, [key or b"" for key in keys])
+        return keys, [unpack_page(row) if row else None for row in packed]
+
+    def _result(self, hit: Hit, url: str, row: PageRow, marking: Highlighter, copies: list[int]) -> Result:
+        read = self._read(url, row)
+        piece = marking.snippet(read.text)
         others = [
             from_key(other) for copy in sorted(copies)[:COPIES_SHOWN] if (other := key_of(self._collection.state, copy))
         ]
         return Result(
             url,
-            " ".join(row.title.split()),
+            " ".join((row.title or read.title).split()),
             round(hit.score, 4),
             piece.text,
             piece.highlights,
@@ -211,12 +234,49 @@ class SearchView:
             round(hit.rank, 4),
         )
 
-    def _snippet(self, url: str, row: PageRow, marking: Highlighter) -> Snippet:
+    def _read(self, url: str, row: PageRow) -> Readable:
         content = self._contents.read(row)
         if content is None:
-            return Snippet("")
+            return Readable()
         fields, body = content
-        return marking.snippet(readable(body, url=url, content_type=fields.get("content-type")).text)
+        return readable(body, url=url, content_type=fields.get("content-type"))
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A page as the archive holds it: header fields and the body, its content coding undone."""
+
+    url: str
+    status: int
+    fetched: str
+    fields: dict[str, str]
+    body: bytes
+
+
+def document_of(path: Path, text: str, *, as_of: str = "") -> Document:
+    """A page as it is stored, or as it was; raises SettingsError if there is none."""
+    url, then = parse_url(text if "://" in text else f"https://{text}"), _past(as_of)
+    if url is None:
+        raise SettingsError(f"{text!r} is not an http or https URL")
+    with open_to_read(path) as collection:
+        key = url_key(url.href)
+        if then is None:
+            packed = collection.state.get(Family.PAGE, key)
+            row = unpack_page(packed) if packed else None
+        else:
+            row = row_then(collection.state, key, then)
+        when = f" as of {as_of}" if then is not None else ""
+        if row is None or not row.place:
+            raise SettingsError(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
+        content = Contents(collection).read(row)
+    if content is None:
+        raise StoreError(f"the record of {url.href}{when} is not in the archive of {path} any more")
+    return Document(url.href, row.status, _moment(row.fetched_s), *content)
+
+
+def _past(as_of: str) -> float | None:
+    """The time that is asked for, or None for now."""
+    at_s = moment(as_of) if as_of else None
+    return at_s if at_s is not None and is_past(at_s) else None
 
 
 def _day(seconds: float) -> str:

@@ -17,6 +17,7 @@ from lycosa.engine.reading import content
 from lycosa.engine.shard import Shard
 from lycosa.engine.tables import Known
 from lycosa.engine.versions import document_at, headers_of
+from lycosa.engine.visit_rows import visit_of
 from lycosa.frontier.lease import Lease
 from lycosa.records import Family, Request, Response
 from lycosa.web import table, tvi
@@ -29,8 +30,8 @@ _XML = (Kind.XML, Kind.FEED)
 _OF_A_VERSION = frozenset({"etag", "last-modified", "content-encoding", "content-md5", "digest", "content-digest"})
 _IN_VAIN = frozenset({Known.HAS_NONE, Known.LIES})
 
-Patched = Callable[[Lease, Request, Response, str], None]
-"""Settles a visit with the document that a table gave: lease, request, document, the table's URL."""
+Patched = Callable[[Lease, Request, Response | None, str], None]
+"""Settles a visit: lease, the request for the table, the document that the table gave (None: as before), its tag."""
 
 
 class TableVisits:
@@ -58,15 +59,29 @@ class TableVisits:
         is_allowed = url is not None and (rules is None or rules.allows(url[len(host.origin) :]))
         return url if is_allowed and not (row and row.truncated) else None
 
+    def conditions(self, lease: Lease) -> tuple[tuple[str, str], ...]:
+        """The header fields that ask for a table only if it changed."""
+        etag = self._etag(lease)
+        return (("If-None-Match", etag),) if etag and etag.isascii() and etag.isprintable() else ()
+
+    def _etag(self, lease: Lease) -> str:
+        visit = visit_of(self._shard.collection.state, url_key(lease.url))
+        return visit.table_etag if visit else ""
+
     def settle(self, lease: Lease, request: Request, response: Response) -> None:
         """An answer to a table that is no failure of the host's, one way or the other."""
         shard, host = self._shard, lease.host
         self._archive.keep_answer(lease, request, response)
+        etag = response.headers.get("etag", "")
+        if response.status == 304:
+            shard.counters.totals.tables["unchanged"] += 1
+            self._patched(lease, request, None, etag or self._etag(lease))
+            return
         made = self._document(lease, response)
         shard.counters.totals.tables["patched" if isinstance(made, Response) else made] += 1
         if isinstance(made, Response):
             self._know(lease, Known.HAS)
-            self._patched(lease, request, made, request.url)
+            self._patched(lease, request, made, etag)
             return
         if made == Refusal.NOT_WHAT_IT_SAYS:
             self._know(lease, Known.LIES)

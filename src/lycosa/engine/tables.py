@@ -42,6 +42,8 @@ class Known(IntEnum):
 
 
 _HAS = frozenset({Known.HAS, Known.HAS_ALL})
+_MAY_HAVE = _HAS | {Known.NOTHING}
+_ENDINGS = frozenset(("html", "htm", "xhtml", "shtml", "xml", "php", "asp", "aspx", "jsp"))
 
 
 MISSING = Claim("", None)
@@ -89,7 +91,7 @@ class Tables:
 
     def _may_have(self, document: Lease) -> bool:
         known = document.host.row.tables
-        return known == Known.HAS_ALL or (known in (Known.HAS, Known.NOTHING) and _has_ending(document.url))
+        return known in _MAY_HAVE and _is_likely(document.url, Known(known))
 
     def _beside(self, document: Lease) -> Lease | None:
         url = table.beside(document.url, tol.WORD)
@@ -105,7 +107,7 @@ class Tables:
     def hear(self, host: Host, response: Response) -> None:
         """The headers of a document: do they tell of a table?"""
         value = response.headers.get("link", "")
-        told = Known.HAS if _has_ending(response.url) else Known.HAS_ALL
+        told = Known.HAS if _is_likely(response.url, Known.NOTHING) else Known.HAS_ALL
         is_news = host.row.tables in (Known.NOTHING, Known.HAS) and host.row.tables != told and tol.REL in value
         if is_news and any(tol.REL in link.rels for link in parse_links(value)):
             self._know(host, told)
@@ -197,7 +199,10 @@ class Tables:
             self._shard.frontier.shelf.touch(host)
 
 
-def _has_ending(url: str) -> bool:
-    """Is it likely a document? What has no ending is often moved elsewhere, and its table then is asked for in vain."""
+def _is_likely(url: str, known: Known) -> bool:
+    """Is it likely a document with a table? What has no ending is often moved elsewhere, other endings are files."""
     name = url.partition("?")[0].rpartition("/")[2]
-    return not name or "." in name
+    _, dot, ending = name.rpartition(".")
+    if not dot:
+        return not name or known == Known.HAS_ALL
+    return ending.lower() in _ENDINGS

@@ -23,10 +23,10 @@ TIME_BYTES = 8
 
 
 class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
-    """A page that is looked at again. `digest` is that of the stored content under `masks`; `fails` counts visits in a
-    row that brought nothing; `saved` the bytes that did not have to be sent again; `patches` versions in the history
-    that are no changes: volatile parts from a table; `hint_s` is when its host last said that it had changed. Intervals
-    and rates are in days."""
+    """A page that is looked at again. `digest` is that of the stored content under `masks`; `fails` counts visits in
+    a row that brought nothing; `saved` the bytes that did not have to be sent again; `hint_s` is when its host last
+    said that it had changed; `patches` are versions in the history that are no changes: volatile parts from a table,
+    whose tag is `table_etag`. Intervals and rates are in days."""
 
     checked_s: float = 0.0
     due_s: float = 0.0
@@ -40,8 +40,9 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     changes: int = 0
     fails: int = 0
     saved: int = 0
-    patches: int = 0
     hint_s: float = 0.0
+    patches: int = 0
+    table_etag: str = ""
 
     def pack(self) -> bytes:
         return _encode(self)

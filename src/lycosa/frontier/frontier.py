@@ -296,6 +296,9 @@ class Frontier(Ledger):
             return None
         if self.pace.robots and (rules is None or not rules.allows(_path(url))):
             return None
+        mapped = self._locate(host)
+        if mapped is None or mapped.failure is not None or mapped.address != lease.address:  # not there, or not now
+            return None
         host.slots.take()
         self.turns.take(host, lease.shares)
         self._settle(host, now)

@@ -47,18 +47,21 @@ def find(reader: Reader, tree: All, ranks: Ranks, *, weights: Weights, most: int
     offset = min(offset, MOST_OFFSET)
     wanted = [str(part.value) for part in tree.parts if isinstance(part, Filter) and part.kind == "lang"]
     compiler = Compiler(reader, weights, wanted)
-    looked_at = max(CANDIDATES, 2 * (offset + most))
-    pages, total = _search(reader, compiler.pages(tree), "page", looked_at)
+    looked_at, said = max(CANDIDATES, 2 * (offset + most)), compiler.pages(tree)
+    pages, total = _search(reader, said, "page", looked_at)
     names: dict[int, float] = {}
     is_exact, is_loose = True, False
     if weights.anchors and terms(tree):
         names, names_total = _search(reader, compiler.names(tree), "name", looked_at)
-        only = [number for number in names if number not in pages]
-        if only:
-            confirmed, _ = _search(reader, compiler.these(tree, only), "page", len(only))
-            total += len(confirmed) - _also_pages(reader, compiler.pages(tree), confirmed, total > len(pages))
-            pages |= confirmed
         is_exact = names_total <= looked_at
+        only = [number for number in names if number not in pages]
+        if only and total > len(pages):  # some are found by their own words, too, behind those that were looked at
+            pages |= _search(reader, _among(said, only), "page", len(only))[0]
+            only = [number for number in only if number not in pages]
+        if only:
+            confirmed, more = _search(reader, compiler.these(tree, only), "page", len(only))
+            pages |= confirmed
+            total += more
     if not pages and len(terms(tree)) > 1:
         pages, total = _search(reader, compiler.most_words(tree), "page", looked_at)
         is_loose = True
@@ -74,12 +77,12 @@ def _search(reader: Reader, query: Query | None, key: str, most: int) -> tuple[d
     return {number: points for number, (points, _) in zip(numbers, hits, strict=True) if number}, total
 
 
-def _also_pages(reader: Reader, query: Query | None, numbers: dict[int, float], can_be: bool) -> int:
-    """How many of these the query finds by their own words, too, behind those that were looked at."""
-    if query is None or not numbers or not can_be:
-        return 0
-    chosen = Query.term_set_query(schema(), "page", list(numbers))
-    return reader.search(Query.boolean_query([(Occur.Must, chosen), (Occur.Must, query)]), 1)[1]
+def _among(query: Query | None, numbers: Sequence[int]) -> Query | None:
+    """The same query, of some pages only."""
+    if query is None:
+        return None
+    chosen = Query.const_score_query(Query.term_set_query(schema(), "page", list(numbers)), 0.0)
+    return Query.boolean_query([(Occur.Must, chosen), (Occur.Must, query)])
 
 
 def _scored(pages: dict[int, float], names: dict[int, float], ranks: Ranks, weights: Weights) -> "_Ordered":

@@ -60,12 +60,14 @@ def reported(path: Path) -> Iterator[None]:
 
 
 def damaged(path: Path) -> str:
+    if path.name != FOLDER:
+        return f"the search index {path} is damaged: delete it, and the next search makes it anew"
     return f"the search index {path} is damaged: lycosa index {path.parent} --rebuild makes it anew"
 
 
-def current(collection: Path) -> Path:
+def current(collection: Path, folder: str = FOLDER) -> Path:
     """The folder that counts; raises NoIndex."""
-    path = collection / FOLDER
+    path = collection / folder
     try:
         found = msgspec.json.decode((path / _CURRENT).read_bytes(), type=_Current)
     except FileNotFoundError:
@@ -87,8 +89,8 @@ class Reader:
         self.refresh()
 
     @classmethod
-    def open(cls, collection: Path) -> "Reader":
-        path, folder = collection / FOLDER, current(collection)
+    def open(cls, collection: Path, of: str = FOLDER) -> "Reader":
+        path, folder = collection / of, current(collection, of)
         with reported(path):
             index = tantivy.Index.open(str(folder))
             register(index)
@@ -165,10 +167,10 @@ class Reader:
 class Writer:
     """The one that writes. `anew` begins an empty index, which counts from its first commit on."""
 
-    def __init__(self, collection: Path, *, anew: bool = False, threads: int = 1) -> None:
-        self._collection, self.path = collection, collection / FOLDER
+    def __init__(self, collection: Path, *, anew: bool = False, threads: int = 1, of: str = FOLDER) -> None:
+        self._collection, self.path, self._of = collection, collection / of, of
         with reported(self.path):
-            self.path.mkdir(exist_ok=True)
+            self.path.mkdir(exist_ok=True, parents=True)
             self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             try:
@@ -183,7 +185,7 @@ class Writer:
     def _open(self, anew: bool, threads: int) -> None:
         kept = None
         with contextlib.suppress(StoreError):  # a damaged list names nothing
-            kept = current(self._collection)
+            kept = current(self._collection, self._of)
         self.is_new = anew or kept is None
         with reported(self.path):
             self.folder = self.path / secrets.token_hex(8) if kept is None or anew else kept

@@ -64,6 +64,7 @@ Node = Term | Filter | All | Any | Not
 
 def parse(text: str) -> All:
     """The tree of a query."""
+    text = text.encode("utf-8", "replace").decode()  # half a character, from a terminal in another encoding
     if not text.strip():
         raise QueryError('the query is empty: say what to look for, such as solar or "heat pump"')
     words = len(text.split())

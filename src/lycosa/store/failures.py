@@ -39,6 +39,11 @@ def is_damage(error: Exception) -> bool:
     return type(error) is Exception and str(error).startswith("Corruption")
 
 
+def lacks_family(error: Exception) -> bool:
+    """True when RocksDB was asked for a family that this state does not have: an earlier version made it."""
+    return "Column family not found" in str(error)
+
+
 def _reason(error: Exception, path: Path) -> str:
     if isinstance(error, OSError) and error.errno is not None:
         return _SAID.get(error.errno, "{path}: " + (error.strerror or "input/output error").lower()).format(path=path)

@@ -35,7 +35,7 @@ from rocksdict import (
 
 from lycosa.errors import StoreError
 from lycosa.records import Family
-from lycosa.store.failures import failure, is_damage
+from lycosa.store.failures import failure, is_damage, lacks_family
 from lycosa.store.families import CACHE_LEAST_BYTES, cache_bytes, database_options, family_options
 
 # Keys a `walk` reads at a time: enough to make the seek cheap, little enough to hold.
@@ -126,7 +126,13 @@ class State:
         if not (path / "CURRENT").is_file():  # the binding would make the folder
             raise StoreError(f"{path} holds no state")
         state = cls(path, is_reader=True)
-        state.reopen()
+        try:
+            state.reopen()
+        except StoreError as error:
+            if not lacks_family(error):
+                raise
+            _complete(path)
+            state.reopen()
         return state
 
     def reopen(self) -> None:
@@ -378,3 +384,13 @@ def _folder_bytes(path: Path) -> int:
         with contextlib.suppress(FileNotFoundError):  # compaction deletes files at any moment
             total += entry.stat().st_size
     return total
+
+
+def _complete(path: Path) -> None:
+    """Makes the families that an earlier version did not know; a writer does, and nobody else may be one."""
+    try:
+        State.open(path).close()
+    except StoreError as error:
+        raise StoreError(
+            f"{path} is of an earlier version that is still running: read it when that has ended"
+        ) from error

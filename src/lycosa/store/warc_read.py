@@ -81,9 +81,9 @@ class WarcReader:
 
 def read_record(path: Path, place: Place) -> WarcRecord:
     """The record at `place` of the file at `path`; `StoreError` when it is not whole."""
-    source = _Source(path)
+    source = _Source(path, place.length)
     try:
-        data, end = _member(source, place.offset)
+        data, end = _member(source, place.offset, min(place.length, _WINDOW_BYTES))
         if end - place.offset != place.length:
             raise _Damage(f"{end - place.offset} bytes long where {place.length} were written")
         return _only_record(data, place.offset, place.length, path=path)
@@ -109,8 +109,8 @@ def whole_length(path: Path) -> int:
 class _Source:
     """Bytes of a file by position, read ahead a little. Not mapped: a file that is cut back would kill the process."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, least_bytes: int = _WINDOW_BYTES) -> None:
+        self._path, self._least_bytes = path, least_bytes
         try:
             self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -122,7 +122,7 @@ class _Source:
         """Up to `size` bytes from `at`; fewer only at the end of the file."""
         if not self._window_at <= at <= at + size <= self._window_at + len(self._window):
             try:
-                self._window = os.pread(self._file, max(size, _WINDOW_BYTES), at)
+                self._window = os.pread(self._file, max(size, self._least_bytes), at)
             except OSError as error:
                 raise failure(error, path=self._path, doing="reading the archive") from error
             self._window_at = at
@@ -140,11 +140,11 @@ class _Source:
         os.close(self._file)
 
 
-def _member(source: _Source, at: int) -> tuple[bytes, int]:
+def _member(source: _Source, at: int, window_bytes: int = _WINDOW_BYTES) -> tuple[bytes, int]:
     """The content of the gzip member that starts at `at`, and where it ends."""
     stream, parts, size = isal_zlib.decompressobj(31), [], 0
     while not stream.eof:
-        data = source.read(at, _WINDOW_BYTES)
+        data = source.read(at, window_bytes)
         if not data:
             raise _Damage("the file ends in the middle of a record")
         try:

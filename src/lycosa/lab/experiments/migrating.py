@@ -174,12 +174,12 @@ def _report(run: Run, central: Crawled, frontiers: Crawled, alone: Crawled) -> N
     )
     sizes = (Column("documents", size / 1e6), Column("compressed", packed / 1e6))
     marks = (Mark(size / 1e6 / PAPER_SMALLER, f"the paper's {PAPER_SMALLER} ×"),)
-    run.plot(Columns("What travels to the central store", Axis("size", "MB"), sizes, marks))
+    run.plot(Columns("Documents, and the archives that hold them", Axis("size", "MB"), sizes, marks))
 
 
 EXPERIMENT = Experiment(
     name="migrating",
-    summary="three crawl frontiers beside one central crawler: time, and bytes to the central store",
+    summary="three crawl frontiers beside one central crawler: time, and bytes once compressed",
     claim_id="M3",
     claim="Three frontiers take 2,491 s for 3 × 150 pages, one central crawler 6,950 s; 9.87 MB become 2,616 KB.",
     bars=(

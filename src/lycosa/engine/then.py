@@ -1,0 +1,150 @@
+"""A collection as it was at a time: which version of a page stood there, and an index of all of them.
+
+A page's versions are its history (`engine.visit_rows`), and where it never changed the page itself. An index of a time
+that is past never changes: it is made once from the archive, under `then/TIME/`, and the last few are kept. Links and
+ranks are those of today, so they do not count there.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from lycosa.change.kinds import Kind
+from lycosa.engine.contents import Contents
+from lycosa.engine.findable import Member, found_of, is_searchable
+from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.read_ahead import ReadAhead
+from lycosa.engine.visit_rows import history
+from lycosa.errors import SettingsError
+from lycosa.graph.feed import last_told
+from lycosa.records import Family
+from lycosa.search.document import Called, copy_document, documents
+from lycosa.search.index import NoIndex, Reader, Writer
+from lycosa.search.language import HostLanguages
+from lycosa.store import Collection, State
+from lycosa.web.date import epoch_of
+from lycosa.web.readable import Readable, readable
+from lycosa.web.url import from_key, split
+
+FOLDER = "then"
+KEPT = 3  # indexes of past times
+AT_ONCE = 2_000
+MANY_PAGES = 2_000
+DAY_S = 86_400.0
+_NOTHING_THERE = frozenset({Kind.GONE, Kind.MOVED})
+
+
+def moment(text: str) -> float:
+    """The time that a date means: a day or a month counts to its end."""
+    found = epoch_of(text)
+    if found is None or not text[:4].isdigit():
+        raise SettingsError(f"{text[:40]!r} is no date: write 2026-01-31, or 2026-01-31T12:00 for a time of that day")
+    if len(text) <= len("2026-01-31"):
+        parts = [int(part) for part in text.split("-")]
+        year, month = parts[0], parts[1] if len(parts) > 1 else 12
+        if len(parts) < 3:
+            found = epoch_of(f"{year + month // 12:04}-{month % 12 + 1:02}-01") or found
+            return found - 0.001
+        return found + DAY_S - 0.001
+    return found
+
+
+def row_then(state: State, key: bytes, at_s: float) -> PageRow | None:
+    """The row of the page that stood at a URL then; None if there was none, or it was not known yet."""
+    version: PageRow | None = None
+    has_history = False
+    for changed_s, change in history(state, key):
+        has_history = True
+        if changed_s > at_s:
+            break
+        if change.kind in _NOTHING_THERE:
+            version = None
+        elif change.place:
+            version = PageRow(
+                change.status,
+                changed_s,
+                essence=change.essence,
+                size_bytes=change.size_bytes,
+                place=change.place,
+                payload_sha1=change.payload_sha1,
+            )
+    if has_history:
+        return version
+    packed = state.get(Family.PAGE, key)
+    row = unpack_page(packed) if packed else None
+    return row if row is not None and row.fetched_s <= at_s else None
+
+
+def reader_then(collection: Collection, at_s: float, *, progress: Callable[[int, int], None] | None = None) -> Reader:
+    """The index of a past time, made if it is not there."""
+    name = f"{FOLDER}/{int(at_s * 1000)}"
+    try:
+        return Reader.open(collection.path, name)
+    except NoIndex:
+        pass
+    _forget(collection.path / FOLDER)
+    writer = Writer(collection.path, anew=True, of=name)
+    try:
+        _fill(collection, at_s, writer, progress or (lambda done, pages: None))
+        writer.commit(0)
+    finally:
+        writer.close()
+    return Reader.open(collection.path, name)
+
+
+def _forget(folder: Path) -> None:
+    """Makes room: the oldest go."""
+    made = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
+    for path in made[: max(0, len(made) - KEPT + 1)]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _fill(collection: Collection, at_s: float, writer: Writer, progress: Callable[[int, int], None]) -> None:
+    expected, done = last_told(collection.state), 0
+    languages, known = HostLanguages(lambda host: {}), dict[int, int]()
+    ahead = ReadAhead(collection.warc_folder) if expected >= MANY_PAGES else None
+    try:
+        rest = _members(collection.state, at_s)
+        while members := list(islice(rest, AT_ONCE)):
+            heads = []
+            for member in members:
+                payload = int.from_bytes(member.row.payload_sha1[:8])
+                if payload and known.setdefault(payload, member.number) != member.number:
+                    writer.add(copy_document(member.number, known[payload]))
+                else:
+                    heads.append(member)
+            for member, read in zip(heads, _read(collection, heads, ahead), strict=True):
+                found = found_of(member.number, member.number, member.url, member.row, read)
+                text = f"{found.title} {found.text}"
+                language = languages.language_of(split(member.url).host, found.language, text)
+                writer.add(documents(found, language, Called())[0])
+            done += len(members)
+            progress(done, expected)
+    finally:
+        if ahead is not None:
+            ahead.close()
+
+
+def _members(state: State, at_s: float) -> Iterator[Member]:
+    """Every page as it was then."""
+    for number, key in state.walk(Family.FILE):
+        row = row_then(state, key, at_s)
+        if row is not None and is_searchable(row):
+            yield Member(int.from_bytes(number), from_key(key), row)
+
+
+def _read(collection: Collection, members: list[Member], ahead: ReadAhead | None) -> Iterator[Readable | None]:
+    contents = Contents(collection)
+    known = ahead.map((member.url, member.row.place) for member in members) if ahead is not None else None
+    for member in members:
+        read = next(known) if known is not None else None
+        if read is None and (content := contents.read(member.row)) is not None:
+            read = readable(content[1], url=member.url, content_type=content[0].get("content-type"))
+        yield read
+
+
+def is_past(at_s: float) -> bool:
+    """A second ago or longer: what was committed by then is all there."""
+    return at_s < time.time() - 1.0

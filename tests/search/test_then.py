@@ -1,0 +1,120 @@
+"""As of then: searching and getting pages as they were, from crawls that looked again."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lycosa
+from lycosa.change.kinds import Kind
+from lycosa.engine.orders import Recrawl
+from lycosa.engine.pages import unpack_page
+from lycosa.engine.then import moment
+from lycosa.engine.visit_rows import ChangeRow, change_key
+from lycosa.errors import SettingsError
+from lycosa.records import Family
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.store import Batch
+from lycosa.web.url import url_key
+from tests.engine.memory_crawl import front
+from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
+from tests.search.shop import Shop, index_problems
+
+A, B = "https://a.example/", "https://a.example/b"
+
+
+@pytest.fixture
+def then(tmp_path: Path) -> Iterator[tuple[Path, list[str]]]:
+    """A page that said three things and is gone, and one that never changed; and the dates of the first four days."""
+    shop = Shop(tmp_path)
+    state, days = shop.collection.state, []
+    key = url_key(A)
+    for day, word in enumerate(["aardvark", "badger", "cat", ""]):
+        shop.clock_s = 1_700_000_000.0 + 86_400 * day
+        if word:
+            shop.page(A, f"<title>{word}</title>{word} animals")
+        else:
+            shop.gone(A)
+        row = unpack_page(state.get(Family.PAGE, key) or b"")
+        change = ChangeRow(
+            Kind.GONE if not word else Kind.TEXT if day else Kind.NEW,
+            status=row.status,
+            essence=row.essence,
+            size_bytes=row.size_bytes,
+            place=row.place,
+            payload_sha1=row.payload_sha1,
+        )
+        batch = Batch()
+        batch.put(Family.CHANGE, change_key(key, shop.clock_s), change.pack())
+        shop.collection.commit(batch)
+        if day == 1:
+            shop.page(B, "<title>dog</title>dog animals")
+        days.append(f"2023-11-{14 + day}T23:30")
+    shop.index()
+    shop.close()
+    yield tmp_path, days
+
+
+def titles(path: Path, query: str, day: str) -> list[str]:
+    with lycosa.Collection(path) as collection:
+        return sorted(result.title for result in collection.search(query, as_of=day).results)
+
+
+def test_search_finds_what_stood_there_then(then: tuple[Path, list[str]]) -> None:
+    path, days = then
+    found = [titles(path, "animals", day) for day in days]
+    assert found == [["aardvark"], ["badger", "dog"], ["cat", "dog"], ["dog"]]
+    assert titles(path, "badger", days[2]) == []
+    assert titles(path, "animals", "2023-11-01") == []
+    assert titles(path, "animals", "2999-01-01") == ["dog"], "a time to come is now"
+    assert len(list((path / "then").iterdir())) <= 3, "the oldest indexes go"
+
+
+def test_get_gives_the_page_as_it_was(then: tuple[Path, list[str]]) -> None:
+    path, days = then
+    with lycosa.Collection(path) as collection:
+        assert b"badger" in collection.get(A, as_of=days[1]).body
+        assert b"dog" in collection.get(B).body
+        for wrong in (days[3], "2023-11-01", ""):
+            with pytest.raises(SettingsError, match="holds no page"):
+                collection.get(A, as_of=wrong)
+
+
+def test_dates_count_to_their_end_and_wrong_ones_are_told() -> None:
+    assert moment("2026-01-31") == moment("2026-01") == moment("2026-01-31T23:59:59.999")
+    assert moment("2025") == moment("2025-12-31")
+    assert moment("2026-01-31T12:00") < moment("2026-01-31")
+    for wrong in ("yesterday", "", "31.1.2026"):
+        with pytest.raises(SettingsError, match="no date"):
+            moment(wrong)
+
+
+def test_index_agrees_after_looking_again_at_a_web_that_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lycosa.engine.then.time.time", lambda: BEGIN_S + 1_000 * DAY_S)
+    web, first_day = SimWeb(SimSettings(hosts=3, pages=120, seed=7)), day_after(0)
+    run(web, tmp_path, front(web))
+    texts = [archived(tmp_path, first_day)]
+    for days in (40, 300):
+        run(web, tmp_path, days=days, recrawl=Recrawl(everything=True))
+        shop = Shop(tmp_path)
+        shop.index()
+        shop.close()
+        assert index_problems(tmp_path) == []
+        texts.append(archived(tmp_path, first_day))
+    assert texts[0] == texts[1] == texts[2], "the past stays as it was"
+    assert len(texts[0]) > 50
+    assert archived(tmp_path, day_after(45)) != texts[0]
+
+
+def day_after(days: int) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(BEGIN_S + days * DAY_S))
+
+
+def archived(path: Path, day: str) -> dict[str, tuple[str, str, str]]:
+    """Every page that a search finds as of a day, with the beginning of its text then."""
+    with lycosa.Collection(path) as collection:
+        found = collection.search("site:sim", as_of=day, most=1_000).results
+        return {result.url: (result.title, result.snippet, result.fetched) for result in found}
