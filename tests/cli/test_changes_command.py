@@ -50,6 +50,7 @@ def test_changes_are_filtered_by_time_host_kind_and_word(crawled: Path) -> None:
     assert {change["kind"] for change in listed(crawled, "--kind", "gone", "--kind", "back")} <= {"gone", "back"}
     assert {change["word"] for change in listed(crawled, "--kind", "removed")} == {"removed"}
     assert {change["kind"] for change in every}.isdisjoint({"new", "volatile", "none"})
+    assert {change["kind"] for change in listed(crawled, "--kind", "new")} <= {"back"}
     here = listed(crawled, "--host", "h1.sim")
     assert here == [change for change in every if str(change["url"]).startswith("http://h1.sim:8800/")]
     assert here == listed(crawled, "--host", "h1.sim:8800")

@@ -115,9 +115,9 @@ def _changes(collection: Collection, wanted: Wanted) -> Iterator[ChangeView]:
         if not wanted.since_s <= at_s <= wanted.until_s:
             continue
         row = unpack_change(packed)
-        is_change = (
-            row.kind is not Kind.NEW and row.kind not in UNCHANGED
-        )  # a table's new values are a version, no change
+        if row.kind is Kind.NEW:
+            continue
+        is_change = row.kind not in UNCHANGED  # new values from a table are a version, but no change
         if row.kind in wanted.kinds or (is_change and (not wanted.kinds or row.word in wanted.kinds)):
             yield _view(from_key(key), at_s, row)
 
