@@ -49,6 +49,8 @@ def test_changes_are_filtered_by_time_host_kind_and_word(crawled: Path) -> None:
     assert listed(crawled, "--until", "2026-01-26") == [change for change in every if change not in recent]
     assert {change["kind"] for change in listed(crawled, "--kind", "gone", "--kind", "back")} <= {"gone", "back"}
     assert {change["word"] for change in listed(crawled, "--kind", "removed")} == {"removed"}
+    assert {change["kind"] for change in every}.isdisjoint({"new", "volatile", "none"})
+    assert {change["kind"] for change in listed(crawled, "--kind", "new")} <= {"back"}
     here = listed(crawled, "--host", "h1.sim")
     assert here == [change for change in every if str(change["url"]).startswith("http://h1.sim:8800/")]
     assert here == listed(crawled, "--host", "h1.sim:8800")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lycosa.engine.change_views import ChangeView, PageHistory
 
 ROWS = 50
-KINDS = ("text", "structure", "image", "moved", "gone", "back", "new", "changed", "removed")
+KINDS = ("text", "structure", "image", "moved", "gone", "back", "volatile", "new", "changed", "removed")
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 
 

@@ -12,7 +12,7 @@ from math import exp, log1p
 import msgspec
 
 from lycosa.change.diff import Diff, diff
-from lycosa.change.kinds import Kind, Presence
+from lycosa.change.kinds import UNCHANGED, Kind, Presence
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.versions import version_at
 from lycosa.engine.visit_plan import DAY_S
@@ -115,7 +115,10 @@ def _changes(collection: Collection, wanted: Wanted) -> Iterator[ChangeView]:
         if not wanted.since_s <= at_s <= wanted.until_s:
             continue
         row = unpack_change(packed)
-        if row.kind is not Kind.NEW and (not wanted.kinds or {row.kind, row.word} & set(wanted.kinds)):
+        if row.kind is Kind.NEW:
+            continue
+        is_change = row.kind not in UNCHANGED  # new values from a table are a version, but no change
+        if row.kind in wanted.kinds or (is_change and (not wanted.kinds or row.word in wanted.kinds)):
             yield _view(from_key(key), at_s, row)
 
 

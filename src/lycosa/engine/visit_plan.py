@@ -123,9 +123,11 @@ class VisitPlan:
         now = self._shard.now_unix()
         stride = -(-max(self._shard.counters.totals.pages, 1) // SAMPLE)
         worth, rates, hosts, names = array("d"), array("d"), array("q"), list[bytes]()
+        lacks_times = False
         for number, (key, row, visit) in enumerate(self._pages()):
             if number % ROWS_A_TURN == 0:
                 await asyncio.sleep(0)
+            lacks_times = lacks_times or visit is None or _is_too_far(visit, now)
             if number % stride or row.is_sitemap:
                 continue
             host = _host_of(key)
@@ -141,7 +143,11 @@ class VisitPlan:
         budget = float(budget or max(LEAST_BUDGET, USUAL_SHARE * pages))
         self.plan = Plan(budget, pages, made_s=now, total_rate=float(np.sum(rates)) * stride)
         self._set_prices(np.array(worth), np.array(rates), np.array(hosts), names, budget / stride, stride)
-        await self._give_times(now)
+        batch = Batch()
+        batch.put(Family.META, KEY, msgspec.msgpack.encode(self.plan))
+        self._state.write(batch)
+        if lacks_times:
+            await self._give_times(now)
         return self.plan
 
     def _set_prices(
@@ -171,7 +177,6 @@ class VisitPlan:
 
     async def _give_times(self, now: float) -> None:
         batch = Batch()
-        batch.put(Family.META, KEY, msgspec.msgpack.encode(self.plan))
         for number, (key, row, visit) in enumerate(self._pages()):
             if number % ROWS_A_TURN == 0:
                 self._state.write(batch)
@@ -179,7 +184,7 @@ class VisitPlan:
                 await asyncio.sleep(0)
             if visit is None:
                 self.schedule(batch, key, row, VisitRow())
-            elif visit.due_s > now + TOO_FAR * self.interval(key, row, visit) * DAY_S:
+            elif _is_too_far(visit, now):
                 batch.delete(Family.DUE, due_key(key, visit.due_s))
                 visit.checked_s = min(visit.checked_s, now)
                 self.schedule(batch, key, row, visit)
@@ -199,3 +204,8 @@ class VisitPlan:
 
 def _host_of(key: bytes) -> bytes:
     return key[: key.index(b"\0", 2)]
+
+
+def _is_too_far(visit: VisitRow, now: float) -> bool:
+    """Is the page due so late that the clock must have gone back?"""
+    return visit.due_s > now + TOO_FAR * max(visit.interval, SHORTEST_DAYS) * DAY_S
