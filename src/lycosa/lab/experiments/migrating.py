@@ -119,7 +119,19 @@ def _run(ground: Ground, sites: Sequence[str], into: Path, workers: int) -> None
 def _web(folder: Path, seed: int, line: int) -> Iterator[Ground]:
     log = folder / "requests.jsonl"
     shape = ["--seed", str(seed), "--hosts", str(HOSTS), "--pages", str(HOSTS * PAGES_SERVED), "--sizes", "uniform"]
-    shape += ["--bandwidth", str(line), "--no-gzip", "--robots", "rules=0", "--mirrors", "0", "--port", "0"]
+    shape += [
+        "--bandwidth",
+        str(line),
+        "--no-gzip",
+        "--robots",
+        "rules=0",
+        "--mirrors",
+        "0",
+        "--port",
+        "0",
+        "--addresses",
+        str(HOSTS),
+    ]
     words = ["simweb", *shape, "--dns-port", "0", "--log", str(log), "--json"]
     server = subprocess.Popen(
         [sys.executable, "-m", "lycosa", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
