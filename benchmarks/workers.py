@@ -3,8 +3,9 @@
     python -m benchmarks.workers [--pages 6000] [--runs 3]
 
 CPU a page is that of the processes that crawl, read from /proc until they end, without their start: what a crawl of one
-page takes is taken off. Ray's own processes (its servers, the coordinator, the driver) are counted apart. `--workers 2`
-is held against what the machine has left: (cores − the web's − Ray's own CPU) ÷ the plain process's CPU a page.
+page takes is taken off. Ray's own processes (its servers, the coordinator, the driver) are counted apart. Every host
+has an address of its own, so that no agent waits for another's turn. `--workers 2` is held against what the machine has
+left: (cores − the web's − Ray's own CPU) ÷ the plain process's CPU a page.
 """
 
 import argparse
@@ -42,7 +43,7 @@ class Web:
     def __init__(self, folder: Path, pages: int) -> None:
         self.log = folder / "log"
         words = ["simweb", "--hosts", str(HOSTS), "--pages", str(pages), "--port", "0", "--dns-port", "0", "--json"]
-        words += ["--sizes", "uniform", "--log", str(self.log)]
+        words += ["--sizes", "uniform", "--addresses", str(HOSTS), "--log", str(self.log)]
         self.process = subprocess.Popen(
             [*lycosa(), *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )

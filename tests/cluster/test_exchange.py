@@ -219,6 +219,28 @@ def test_message_after_rows_that_never_came_is_refused() -> None:
     assert (reply.word, reply.committed) == (Word.GAP, (0, 0))
 
 
+def test_idle_sender_sends_again_what_a_restored_receiver_has_lost() -> None:
+    owners = table(1, members("a", "b"))
+    link = next(f"https://x{n}.org/" for n in range(50) if owners.owner(f"x{n}.org") == "b")
+    sender, receiver = Shard("a", MemoryState(), 1, owners), Shard("b", MemoryState(), 2, owners)
+    before = receiver.state.copy()
+    sender.find("https://page/", [link])
+    sender.commit()
+    message = sender.outbox.next("b")
+    assert message is not None
+    receiver.take(message)
+    receiver.commit()
+    sender.outbox.answered("b", message, receiver.arrivals.reply("a", Word.TAKEN))
+    assert sender.outbox.next("b") is None
+    restored = Shard("b", before, 3, owners)
+    sender.outbox.restarted("b")
+    again = sender.outbox.next("b")
+    assert again is not None
+    restored.take(again)
+    restored.commit()
+    assert restored.knows() == {link}
+
+
 def test_message_by_another_table_is_refused() -> None:
     receiver = Shard("b", MemoryState(), 2, table(2, members("a", "b")))
     reply = receiver.take(Message("a", 1, (0, 0), ()))

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,9 @@ from lycosa.cluster.assignment import table
 from lycosa.cluster.members import Member
 from lycosa.errors import LycosaError
 from lycosa.lab import Axis, Bar, Column, Columns, Experiment, Mark, Run
+from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import Entry, read_log
+from lycosa.simweb.truth import truth
 
 SITES, PAGES_A_SITE = 3, 150
 PAGES_SERVED = 190  # a site: some of them nobody links to
@@ -53,7 +56,7 @@ class Crawled(NamedTuple):
 
 def measure(run: Run) -> None:
     line = QUICK_LINE_BYTES_S if run.quick else LINE_BYTES_S
-    hosts = _hosts()
+    hosts = _hosts(run.seed)
     run.setting("sites", ", ".join(hosts.values()))
     run.setting("pages a site", PAGES_A_SITE)
     run.setting("line of a site", f"{line / 1000:g} kB/s")
@@ -67,13 +70,24 @@ def measure(run: Run) -> None:
     _report(run, central, frontiers, alone)
 
 
-def _hosts() -> dict[str, str]:
-    """Frontier → a host that it owns."""
+def _hosts(seed: int) -> dict[str, str]:
+    """Frontier → a host that it owns, the three as equal in size as may be: the paper's sites were."""
     owners = table(1, [Member(f"s{number}", number + 1) for number in range(SITES)])
-    found: dict[str, str] = {}
+    web = SimWeb(SimSettings(seed=seed, hosts=HOSTS, pages=HOSTS * PAGES_SERVED, sizes="uniform", mirrors=0.0))
+    by_owner: dict[str, list[tuple[int, str]]] = {}
     for number in range(HOSTS):
-        found.setdefault(owners.owner(f"h{number}.sim"), f"h{number}.sim")
-    return dict(sorted(found.items()))
+        name = web.layout.host_name(number)
+        by_owner.setdefault(owners.owner(name), []).append((_size(web, number), name))
+    names = sorted(by_owner)
+    best = min(product(*(by_owner[name] for name in names)), key=lambda three: max(three)[0] / min(three)[0])
+    return {frontier: host for frontier, (_, host) in zip(names, best, strict=True)}
+
+
+def _size(web: SimWeb, host: int) -> int:
+    """The bytes of all pages that links lead to."""
+    origin = web.linker.origin(host)
+    pages = truth(web, [f"{origin}/"], scope="host", mine="off").pages
+    return sum(len(web.answer(host, url.removeprefix(origin)).body) for url in pages)
 
 
 def _crawl(seed: int, line: int, hosts: dict[str, str], parts: Sequence[Sequence[str]], *, workers: int) -> Crawled:
@@ -105,7 +119,19 @@ def _run(ground: Ground, sites: Sequence[str], into: Path, workers: int) -> None
 def _web(folder: Path, seed: int, line: int) -> Iterator[Ground]:
     log = folder / "requests.jsonl"
     shape = ["--seed", str(seed), "--hosts", str(HOSTS), "--pages", str(HOSTS * PAGES_SERVED), "--sizes", "uniform"]
-    shape += ["--bandwidth", str(line), "--no-gzip", "--robots", "rules=0", "--mirrors", "0", "--port", "0"]
+    shape += [
+        "--bandwidth",
+        str(line),
+        "--no-gzip",
+        "--robots",
+        "rules=0",
+        "--mirrors",
+        "0",
+        "--port",
+        "0",
+        "--addresses",
+        str(HOSTS),
+    ]
     words = ["simweb", *shape, "--dns-port", "0", "--log", str(log), "--json"]
     server = subprocess.Popen(
         [sys.executable, "-m", "lycosa", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
