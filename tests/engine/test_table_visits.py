@@ -21,7 +21,7 @@ from lycosa.store import Collection
 from lycosa.web.url import from_key, url_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import Result, front
-from tests.engine.recrawl_world import DAY_S, run
+from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
 
 ALL = Recrawl(everything=True)
 DAYS = 4
@@ -124,7 +124,7 @@ def test_history_keeps_every_version_over_several_visits(tmp_path: Path) -> None
                 document = document_at(collection, change.place) if change.kind is Kind.VOLATILE else None
                 if document is not None:
                     host, path = web.address_of(url)
-                    day = round((time_s - 1_800_000_000.0) / DAY_S)
+                    day = round((time_s - BEGIN_S) / DAY_S)
                     assert document[1] == web.answer(host, path, day * DAY_S).body
     assert several > 0
 

@@ -17,7 +17,10 @@ SHARDED, SHARDS = "cluster.json", "shards"
 
 def is_sharded(path: Path) -> bool:
     """Is this the folder of a collection of several shards?"""
-    return (path / SHARDED).is_file()
+    try:
+        return (path / SHARDED).is_file()
+    except OSError:  # a name that cannot be one; whoever opens it says so
+        return False
 
 
 def shard_paths(path: Path) -> list[Path]:
