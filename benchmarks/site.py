@@ -20,6 +20,7 @@ from typing import NamedTuple
 from benchmarks.ground import environment, package, say
 from benchmarks.measure import Ran, Verdict, load, lycosa, median, run, table
 from benchmarks.server import Nginx, Served, nginx_of
+from lycosa.lab.line_race import SPIDER
 
 CONNECTIONS = 32
 TIMES_SCRAPY_BAR = 10.0
@@ -92,9 +93,13 @@ def start_cpu_s(server: Nginx, site: Site) -> float:
 
 def by_scrapy(server: Nginx, site: Site) -> Crawled:
     python = environment("scrapy", SCRAPY)
-    spider = Path(__file__).with_name("site_spider.py")
+    settings = {
+        "CONCURRENT_REQUESTS": CONNECTIONS,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": CONNECTIONS,
+        "DOWNLOAD_DELAY": 0,
+    }
     say("Scrapy (once; it takes a while)")
-    ran = run([python, spider, server.origin + site.start, str(CONNECTIONS)])
+    ran = run([python, SPIDER, server.origin + site.start, json.dumps(settings)])
     return crawled(server.served(), ran)
 
 

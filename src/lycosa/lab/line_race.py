@@ -26,6 +26,7 @@ from lycosa.simweb.log import Entry, read_log
 
 ENDING_S = 20.0  # for a process to end by itself after its time
 BIN_S = 5.0  # of line use: shorter ones show single documents
+SPIDER = Path(__file__).with_name("scrapy_spider.py")
 _LOC = re.compile(rb"<loc>([^<]*)</loc>")
 
 Arguments = Callable[["Ground"], list[str]]
@@ -90,9 +91,18 @@ def scrapy_command(race: Race) -> Arguments | None:
     python = _scrapy_python()
     if python is None:
         return None
-    spider = str(Path(__file__).with_name("scrapy_spider.py"))
-    limits = [str(race.seconds), str(race.transfers), str(race.delay_s)]
-    return lambda ground: [python, spider, ground.start, *limits, str(ground.names)]
+    settings = {
+        "CONCURRENT_REQUESTS": race.transfers,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+        "DOWNLOAD_DELAY": race.delay_s,
+        "RANDOMIZE_DOWNLOAD_DELAY": False,
+        "CLOSESPIDER_TIMEOUT": race.seconds,
+        # breadth first, as its manual advises for broad crawls
+        "DEPTH_PRIORITY": 1,
+        "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleFifoDiskQueue",
+        "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
+    }
+    return lambda ground: [python, str(SPIDER), ground.start, json.dumps(settings), str(ground.names)]
 
 
 def _scrapy_python() -> str | None:

@@ -1,7 +1,8 @@
 """The spider that Scrapy runs beside Lycosa, as a script, by a Python that has Scrapy and need not have Lycosa.
 
-python scrapy_spider.py START SECONDS TRANSFERS DELAY NAMES: follows all links, breadth first as Scrapy's manual advises
-for broad crawls, and keeps nothing. NAMES is a JSON file with the addresses of the hosts.
+python scrapy_spider.py START SETTINGS [NAMES]: follows all links and keeps nothing. SETTINGS are Scrapy's as a JSON object,
+beside those that hold for every race; NAMES is a JSON file with the addresses of the hosts. Without NAMES the spider stays
+on the host of START.
 """
 
 import json
@@ -9,10 +10,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import scrapy  # type: ignore[import-not-found]
 from scrapy.crawler import CrawlerProcess  # type: ignore[import-not-found]
 from scrapy.resolver import dnscache  # type: ignore[import-not-found]
+
+ALWAYS = {"ROBOTSTXT_OBEY": True, "LOG_LEVEL": "ERROR", "TELNETCONSOLE_ENABLED": False}
 
 
 class LinkSpider(scrapy.Spider):  # type: ignore[misc]
@@ -30,23 +34,12 @@ class LinkSpider(scrapy.Spider):  # type: ignore[misc]
 
 
 def main() -> None:
-    start, seconds, transfers, delay, names = sys.argv[1:]
-    settings = {
-        "CONCURRENT_REQUESTS": int(transfers),
-        "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
-        "DOWNLOAD_DELAY": float(delay),
-        "RANDOMIZE_DOWNLOAD_DELAY": False,
-        "ROBOTSTXT_OBEY": True,
-        "CLOSESPIDER_TIMEOUT": float(seconds),
-        "DEPTH_PRIORITY": 1,
-        "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleFifoDiskQueue",
-        "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
-        "LOG_LEVEL": "ERROR",
-        "TELNETCONSOLE_ENABLED": False,
-    }
-    process = CrawlerProcess(settings)
-    process.crawl(LinkSpider, start_urls=[start])
-    dnscache.update(json.loads(Path(names).read_text()))
+    start, settings, *names = sys.argv[1:]
+    process = CrawlerProcess(ALWAYS | json.loads(settings))
+    hosts = {} if names else {"allowed_domains": [urlsplit(start).hostname]}
+    process.crawl(LinkSpider, start_urls=[start], **hosts)
+    for file in names:
+        dnscache.update(json.loads(Path(file).read_text()))
     process.start()
 
 
