@@ -1,8 +1,8 @@
 """The spider that Scrapy runs beside Lycosa, as a script, by a Python that has Scrapy and need not have Lycosa.
 
-python scrapy_spider.py START SETTINGS [NAMES]: follows all links and keeps nothing. SETTINGS are Scrapy's as a JSON object,
-beside those that hold for every race; NAMES is a JSON file with the addresses of the hosts. Without NAMES the spider stays
-on the host of START.
+python scrapy_spider.py START SETTINGS [NAMES]: follows all links and keeps nothing. SETTINGS are Scrapy's as a JSON
+object, beside those that hold for every race; NAMES is a JSON file with the addresses of the hosts. Without NAMES the
+spider stays on the host of START.
 """
 
 import json
