@@ -10,7 +10,7 @@ import lycosa
 from lycosa.change.kinds import Kind
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import unpack_page
-from lycosa.engine.then import moment
+from lycosa.engine.then import moment, row_then
 from lycosa.engine.visit_rows import ChangeRow, change_key
 from lycosa.errors import SettingsError
 from lycosa.records import Family
@@ -79,6 +79,22 @@ def test_get_gives_the_page_as_it_was(then: tuple[Path, list[str]]) -> None:
         for wrong in (days[3], "2023-11-01", ""):
             with pytest.raises(SettingsError, match="holds no page"):
                 collection.get(A, as_of=wrong)
+
+
+def test_page_that_was_gone_for_a_while_is_what_stood_there_at_each_time(tmp_path: Path) -> None:
+    shop, key, batch = Shop(tmp_path), url_key(A), Batch()
+    shop.page(A, "<title>page</title>words of a page")
+    shop.page(B, "<title>stands for a file</title>bytes of a file")
+    page, file = (unpack_page(shop.collection.state.get(Family.PAGE, url_key(url)) or b"") for url in (A, B))
+    kinds = [(Kind.NEW, page), (Kind.GONE, None), (Kind.BACK, None), (Kind.GONE, file), (Kind.GONE, None)]
+    for day, (kind, row) in enumerate([*kinds, (Kind.BACK, None), (Kind.MOVED, None)]):
+        change = ChangeRow(kind, status=200, place=row.place, essence="text/html") if row else ChangeRow(kind)
+        batch.put(Family.CHANGE, change_key(key, 1_700_000_000.0 + DAY_S * day), change.pack())
+    shop.collection.commit(batch)
+    found = [row_then(shop.collection.state, key, 1_700_000_001.0 + DAY_S * day) for day in range(-1, 7)]
+    shop.close()
+    places = [row.place if row else b"" for row in found]
+    assert places == [b"", page.place, b"", page.place, file.place, b"", file.place, b""]
 
 
 def test_dates_count_to_their_end_and_wrong_ones_are_told() -> None:

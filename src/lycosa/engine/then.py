@@ -16,7 +16,7 @@ from lycosa.engine.contents import Contents
 from lycosa.engine.findable import Member, found_of, is_searchable
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.read_ahead import ReadAhead
-from lycosa.engine.visit_rows import history
+from lycosa.engine.visit_rows import ChangeRow, history
 from lycosa.errors import SettingsError
 from lycosa.graph.feed import last_told
 from lycosa.records import Family
@@ -53,28 +53,40 @@ def moment(text: str) -> float:
 
 def row_then(state: State, key: bytes, at_s: float) -> PageRow | None:
     """The row of the page that stood at a URL then; None if there was none, or it was not known yet."""
-    version: PageRow | None = None
-    has_history = False
+    return _found_then(state, key, at_s)[0]
+
+
+def _found_then(state: State, key: bytes, at_s: float) -> tuple[PageRow | None, bool]:
+    """The row of the page then, and whether it says what the page told robots: the history does not."""
+    packed = state.get(Family.PAGE, key)
+    today = unpack_page(packed) if packed else None
+    stored: ChangeRow | None = None  # the version that was stored last
+    stored_s, is_there, has_history = 0.0, False, False
     for changed_s, change in history(state, key):
         has_history = True
         if changed_s > at_s:
             break
-        if change.kind in _NOTHING_THERE:
-            version = None
-        elif change.place:
-            version = PageRow(
-                change.status,
-                changed_s,
-                essence=change.essence,
-                size_bytes=change.size_bytes,
-                place=change.place,
-                payload_sha1=change.payload_sha1,
-            )
-    if has_history:
-        return version
-    packed = state.get(Family.PAGE, key)
-    row = unpack_page(packed) if packed else None
-    return row if row is not None and row.fetched_s <= at_s else None
+        if change.place:  # also that of a file that took the page's place, by which the page is gone
+            stored, stored_s, is_there = change, changed_s, True
+        elif change.kind in _NOTHING_THERE:
+            is_there = False
+        elif change.kind is Kind.BACK:  # as it was before: nothing was stored anew
+            is_there = True
+    if not has_history:
+        return (today if today is not None and today.fetched_s <= at_s else None), True
+    if stored is None or not is_there:
+        return None, True
+    row = PageRow(
+        stored.status,
+        stored_s,
+        essence=stored.essence,
+        size_bytes=stored.size_bytes,
+        place=stored.place,
+        payload_sha1=stored.payload_sha1,
+    )
+    is_todays = today is not None and today.place == stored.place
+    row.noindex = today is not None and is_todays and today.noindex
+    return row, is_todays
 
 
 def reader_then(collection: Collection, at_s: float, *, progress: Callable[[int, int], None] | None = None) -> Reader:
