@@ -10,7 +10,7 @@ import lycosa
 from lycosa.change.kinds import Kind
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import unpack_page
-from lycosa.engine.then import moment, row_then
+from lycosa.engine.then import _says_noindex, moment, row_then
 from lycosa.engine.visit_rows import ChangeRow, change_key
 from lycosa.errors import SettingsError
 from lycosa.records import Family
@@ -95,6 +95,32 @@ def test_page_that_was_gone_for_a_while_is_what_stood_there_at_each_time(tmp_pat
     shop.close()
     places = [row.place if row else b"" for row in found]
     assert places == [b"", page.place, b"", page.place, file.place, b"", file.place, b""]
+
+
+def test_search_leaves_out_versions_that_said_noindex_then(tmp_path: Path) -> None:
+    shop, key, batch = Shop(tmp_path), url_key(A), Batch()
+    for day, said in enumerate(["<meta name=robots content='noindex, follow'>", "", "<meta name=Robots content=none>"]):
+        shop.clock_s = 1_700_000_000.0 + DAY_S * day
+        shop.page(A, f"<title>day {day}</title>{said}animals", noindex=bool(said))
+        row = unpack_page(shop.collection.state.get(Family.PAGE, key) or b"")
+        change = ChangeRow(Kind.TEXT if day else Kind.NEW, status=200, place=row.place, essence="text/html")
+        batch.put(Family.CHANGE, change_key(key, shop.clock_s), change.pack())
+    shop.collection.commit(batch)
+    shop.close()
+    assert [titles(tmp_path, "animals", f"2023-11-{14 + day}T23:30") for day in range(3)] == [[], ["day 1"], []]
+
+
+def test_header_field_that_said_noindex_counts_as_it_did_for_the_crawl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(tmp_path)
+    shop.page(A, "animals")
+    row = unpack_page(shop.collection.state.get(Family.PAGE, url_key(A)) or b"")
+    for tags, expected in (("noindex", True), ("other: noindex", False), ("noarchive\r\nX-Robots-Tag: none", True)):
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Robots-Tag: {tags}\r\n\r\n".encode()
+        monkeypatch.setattr("lycosa.engine.then.document_at", lambda *_, head=head: (head, b"animals"))
+        assert _says_noindex(shop.collection, A, row, "lycosa") is expected
+    shop.close()
 
 
 def test_dates_count_to_their_end_and_wrong_ones_are_told() -> None:

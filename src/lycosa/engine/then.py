@@ -1,8 +1,8 @@
 """A collection as it was at a time: which version of a page stood there, and an index of all of them.
 
 A page's versions are its history (`engine.visit_rows`), and where it never changed the page itself. An index of a time
-that is past never changes: it is made once from the archive, under `then/TIME/`, and the last few are kept. Links and
-ranks are those of today, so they do not count there.
+that is past never changes: it is made once from the archive, under `then/TIME/`, and the last few are kept. Versions
+that asked to be left out (noindex) are. Links and ranks are those of today, so they do not count there.
 """
 
 import shutil
@@ -16,15 +16,21 @@ from lycosa.engine.contents import Contents
 from lycosa.engine.findable import Member, found_of, is_searchable
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.read_ahead import ReadAhead
+from lycosa.engine.reading import page_directives
+from lycosa.engine.versions import document_at
+from lycosa.engine.views import settings_of
 from lycosa.engine.visit_rows import ChangeRow, history
 from lycosa.errors import SettingsError
+from lycosa.fetch.headers import parse_fields
 from lycosa.graph.feed import last_told
-from lycosa.records import Family
+from lycosa.records import Family, Response
 from lycosa.search.document import Called, copy_document, documents
 from lycosa.search.index import NoIndex, Reader, Writer
 from lycosa.search.language import HostLanguages
+from lycosa.settings import CrawlSettings
 from lycosa.store import Collection, State
 from lycosa.web.date import epoch_of
+from lycosa.web.page import links_of
 from lycosa.web.readable import Readable, readable
 from lycosa.web.url import from_key, split
 
@@ -118,7 +124,7 @@ def _fill(collection: Collection, at_s: float, writer: Writer, progress: Callabl
     languages, known = HostLanguages(lambda host: {}), dict[int, int]()
     ahead = ReadAhead(collection.warc_folder) if expected >= MANY_PAGES else None
     try:
-        rest = _members(collection.state, at_s)
+        rest = _members(collection, at_s)
         while members := list(islice(rest, AT_ONCE)):
             heads = []
             for member in members:
@@ -139,12 +145,27 @@ def _fill(collection: Collection, at_s: float, writer: Writer, progress: Callabl
             ahead.close()
 
 
-def _members(state: State, at_s: float) -> Iterator[Member]:
-    """Every page as it was then."""
-    for number, key in state.walk(Family.FILE):
-        row = row_then(state, key, at_s)
-        if row is not None and is_searchable(row):
-            yield Member(int.from_bytes(number), from_key(key), row)
+def _members(collection: Collection, at_s: float) -> Iterator[Member]:
+    """Every page as it was then, but for those that asked to be left out."""
+    has_settings = collection.settings_path.is_file()
+    agent = (settings_of(collection) if has_settings else CrawlSettings()).agent
+    for number, key in collection.state.walk(Family.FILE):
+        row, is_told = _found_then(collection.state, key, at_s)
+        if row is None or not is_searchable(row):
+            continue
+        url = from_key(key)
+        if is_told or not _says_noindex(collection, url, row, agent):
+            yield Member(int.from_bytes(number), url, row)
+
+
+def _says_noindex(collection: Collection, url: str, row: PageRow, agent: str) -> bool:
+    """What the crawl was told of a version when it came: by the document in the archive and its header fields."""
+    document = document_at(collection, row.place)
+    if document is None:
+        return False
+    response = Response(url, row.status, headers=parse_fields(document[0]))
+    found = links_of(document[1], url=url, content_type=response.headers.get("content-type"))
+    return page_directives(found.robots if found else (), response, agent).noindex
 
 
 def _read(collection: Collection, members: list[Member], ahead: ReadAhead | None) -> Iterator[Readable | None]:
