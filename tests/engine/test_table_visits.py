@@ -155,6 +155,33 @@ def test_table_that_has_not_changed_is_not_sent_again(tmp_path: Path) -> None:
     }
 
 
+def test_table_left_behind_does_not_hide_for_ever_that_its_document_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lycosa.engine.table_visits.TABLE_VISITS_MOST", 2)
+    web = SimWeb(SimSettings(seed=5, hosts=1, pages=20, tables=1.0))
+    run(web, tmp_path / "c", front(web))
+    volatile = {url for url, (row, *_) in stored(tmp_path / "c").items() if row.volatile}
+    assert volatile
+
+    def left_behind(original: Any, host: int, target: str, *rest: float) -> Answer:
+        is_gone = f"{web.linker.origin(host)}{target}" in volatile
+        return Answer(410, b"") if is_gone else original(host, target, *rest)
+
+    for visit in (1, 2, 3):
+        run(web, tmp_path / "c", clock_days=visit, recrawl=ALL, answer=left_behind)
+        assert volatile & stored(tmp_path / "c").keys() == (volatile if visit < 3 else set())
+    assert problems(tmp_path / "c") == []
+
+
+def test_whole_visit_begins_the_count_of_visits_by_table_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lycosa.engine.table_visits.TABLE_VISITS_MOST", 1)
+    web = SimWeb(SimSettings(seed=5, hosts=1, pages=20, tables=1.0))
+    run(web, tmp_path / "c", front(web))
+    results = [run(web, tmp_path / "c", clock_days=days, recrawl=ALL) for days in (1, 2, 3)]
+    assert [bool(tables_asked(result)) for result in results] == [True, False, True]
+
+
 def test_tables_off_asks_for_documents_only(tmp_path: Path) -> None:
     assert tables_asked(looked_again(web_with(1.0), tmp_path / "c", tables="off")) == []
 

@@ -103,6 +103,7 @@ class Revisits:
         """An answer that is no failure."""
         visit = self._begun(lease, request, response)
         visit.before.table_etag = ""  # of the version before this one
+        visit.before.by_table = 0
         if response.status == 304:
             self._same(visit, RevisitProfile.NOT_MODIFIED)
         elif visit.row.is_sitemap:
@@ -126,6 +127,7 @@ class Revisits:
         visit = self._begun(lease, request, response or Response(lease.url, status=304))
         row, before = visit.row, visit.before
         before.table_etag = table_etag
+        before.by_table += 1
         self._shard.counters.totals.visits_saved_bytes += row.size_bytes
         before.saved += row.size_bytes
         if response is None or document_digest(response.body) == row.digest:

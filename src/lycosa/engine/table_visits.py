@@ -3,7 +3,8 @@
 A page is looked at so if the stored version has volatile parts and its host has such tables, as far as is known; the
 first table that is missing settles that for the host. What comes out of a patch is proved by the digests in the table:
 it is stored as the version that the host would have sent. Where the frame has changed as well, or a table is none, the
-document is fetched whole: queued again at once, so that the host's pace is kept.
+document is fetched whole: queued again at once, so that the host's pace is kept. It is fetched whole every so often
+anyway: a table that nobody keeps up would hide for ever what became of its document.
 Called by the outcomes with answers to tables, by the engine before a page is looked at.
 """
 
@@ -17,7 +18,7 @@ from lycosa.engine.reading import content
 from lycosa.engine.shard import Shard
 from lycosa.engine.tables import Known
 from lycosa.engine.versions import document_at, headers_of
-from lycosa.engine.visit_rows import visit_of
+from lycosa.engine.visit_rows import VisitRow, visit_of
 from lycosa.frontier.lease import Lease
 from lycosa.records import Family, Request, Response
 from lycosa.web import table, tvi
@@ -25,6 +26,7 @@ from lycosa.web.media import Kind, kind_of
 from lycosa.web.table import Refusal
 from lycosa.web.url import url_key
 
+TABLE_VISITS_MOST = 7  # in a row, of a page: the next one asks for the document
 _XML = (Kind.XML, Kind.FEED)
 # These are about the bytes of one version, and would be wrong before another.
 _OF_A_VERSION = frozenset({"etag", "last-modified", "content-encoding", "content-md5", "digest", "content-digest"})
@@ -55,18 +57,19 @@ class TableVisits:
             return None
         row = self._row(lease)
         url = table.beside(lease.url, tvi.WORD) if row and row.volatile and row.status == 200 else None
+        if url is not None and self._visit(lease).by_table >= TABLE_VISITS_MOST:
+            return None
         rules = host.row.robots if self._shard.settings.robots else None
         is_allowed = url is not None and (rules is None or rules.allows(url[len(host.origin) :]))
         return url if is_allowed and not (row and row.truncated) else None
 
     def conditions(self, lease: Lease) -> tuple[tuple[str, str], ...]:
         """The header fields that ask for a table only if it changed."""
-        etag = self._etag(lease)
+        etag = self._visit(lease).table_etag
         return (("If-None-Match", etag),) if etag and etag.isascii() and etag.isprintable() else ()
 
-    def _etag(self, lease: Lease) -> str:
-        visit = visit_of(self._shard.collection.state, url_key(lease.url))
-        return visit.table_etag if visit else ""
+    def _visit(self, lease: Lease) -> VisitRow:
+        return visit_of(self._shard.collection.state, url_key(lease.url)) or VisitRow()
 
     def settle(self, lease: Lease, request: Request, response: Response) -> None:
         """An answer to a table that is no failure of the host's, one way or the other."""
@@ -75,7 +78,7 @@ class TableVisits:
         etag = response.headers.get("etag", "")
         if response.status == 304:
             shard.counters.totals.tables["unchanged"] += 1
-            self._patched(lease, request, None, etag or self._etag(lease))
+            self._patched(lease, request, None, etag or self._visit(lease).table_etag)
             return
         made = self._document(lease, response)
         shard.counters.totals.tables["patched" if isinstance(made, Response) else made] += 1

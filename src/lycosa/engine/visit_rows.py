@@ -26,7 +26,8 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """A page that is looked at again. `digest` is that of the stored content under `masks`; `fails` counts visits in
     a row that brought nothing; `saved` the bytes that did not have to be sent again; `hint_s` is when its host last
     said that it had changed; `patches` are versions in the history that are no changes: volatile parts from a table,
-    whose tag is `table_etag`. Intervals and rates are in days."""
+    whose tag is `table_etag`; `by_table` counts visits in a row that fetched nothing but that table. Intervals and
+    rates are in days."""
 
     checked_s: float = 0.0
     due_s: float = 0.0
@@ -43,6 +44,7 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     hint_s: float = 0.0
     patches: int = 0
     table_etag: str = ""
+    by_table: int = 0
 
     def pack(self) -> bytes:
         return _encode(self)
