@@ -202,12 +202,14 @@ def test_page_that_turns_into_something_else_changes_its_state_and_comes_back(
     assert problems(into) == []
 
 
-def test_server_errors_leave_the_page_until_they_have_come_three_times(into: Path) -> None:
+@pytest.mark.parametrize("status", [500, 302], ids=["error", "redirect to itself"])
+def test_server_errors_leave_the_page_until_they_have_come_three_times(into: Path, status: int) -> None:
     url = an_article(into)
     before = rows(into)[url]
 
     def broken(original, host, target, *rest):  # type: ignore[no-untyped-def]
-        return Answer(500, b"") if WEB.linker.origin(host) + target == url else original(host, target, *rest)
+        bad = Answer(status, b"", headers=(("Location", f"{target}#top"),) if status == 302 else ())
+        return bad if WEB.linker.origin(host) + target == url else original(host, target, *rest)
 
     for days in (10, 20):
         run(WEB, into, days=0, clock_days=days, recrawl=ALL, answer=broken)

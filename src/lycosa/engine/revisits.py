@@ -268,12 +268,16 @@ class Revisits:
         self._reader.sitemap(visit.lease, visit.request, visit.response)
 
     def _moved(self, visit: Visit) -> None:
-        """A redirect: news if there was none, or if it leads elsewhere."""
+        """A redirect: news if there was none, or if it leads elsewhere; one that leads back here is a failure."""
         target = parse(location(visit.response), visit.lease.url)
         where = target.href if target else location(visit.response)
         if where == visit.row.location:
             self._archive.keep_answer(visit.lease, visit.request, visit.response)
             self._books.settled(visit, Found(SAME, Presence.MOVED, visit.before.masks, visit.before.digest))
+            return
+        if target is not None and url_key(target.href) == visit.key:  # a host that is confused, or wants a cookie
+            self._archive.keep_answer(visit.lease, visit.request, visit.response)
+            self._failed(visit, "a redirect to itself")
             return
         verdict = Verdict(Kind.MOVED, f"to {where}", 1)
         self._books.note(visit, verdict, PageRow(visit.response.status, 0.0), None)
