@@ -17,12 +17,13 @@ from lycosa.engine.contents import Contents
 from lycosa.engine.findable import date_of
 from lycosa.engine.indexer import Indexer
 from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.reading import location
 from lycosa.engine.then import is_past, moment, reader_then, row_then
 from lycosa.engine.views import open_to_read
 from lycosa.errors import SettingsError, StoreError
 from lycosa.graph.feed import key_of, last_told
 from lycosa.graph.ranks import RankTable
-from lycosa.records import Family
+from lycosa.records import Family, Response
 from lycosa.search.finding import Hit, find
 from lycosa.search.index import IndexInUse, NoIndex, Reader, is_written, size_bytes
 from lycosa.search.language import LANGUAGES
@@ -250,6 +251,19 @@ class Document(msgspec.Struct, frozen=True):
     fetched: str
     fields: dict[str, str]
     body: bytes
+
+    @property
+    def is_redirect(self) -> bool:
+        return self.status in (301, 302, 303, 307, 308)
+
+    @property
+    def leads_to(self) -> str:
+        """Where a redirect leads; nothing if it does not say, or is none."""
+        if not self.is_redirect or "location" not in self.fields:
+            return ""
+        written = location(Response(self.url, self.status, headers=self.fields))
+        target = parse_url(written, self.url)
+        return target.href if target else written
 
 
 def document_of(path: Path, text: str, *, as_of: str = "") -> Document:
