@@ -10,6 +10,7 @@ import pytest
 from lycosa.change.kinds import Kind, Presence
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.then import row_then
 from lycosa.engine.versions import version_at
 from lycosa.engine.visit_rows import ChangeRow, VisitRow, history, split_change_key, unpack_change, visit_of
 from lycosa.frontier.rows import unpack_host
@@ -200,6 +201,11 @@ def test_page_that_turns_into_something_else_changes_its_state_and_comes_back(
     assert [row.kind for row in changes(into)[url]] == [Kind.NEW, kind, Kind.BACK]
     assert (rows(into)[url].digest, visit(into, url).presence) == (digest, Presence.PAGE)
     assert problems(into) == []
+    with Collection.open(into) as collection:
+        then = [row_then(collection.state, url_key(url), BEGIN_S + days * DAY_S) for days in (5, 15, 35)]
+        bodies = [version.body if row and (version := version_at(collection, row.place, url)) else b"" for row in then]
+    assert bodies == [bodies[0], odd.body if presence is Presence.FILE else b"", bodies[0]]
+    assert bodies[0]
 
 
 @pytest.mark.parametrize("status", [500, 302], ids=["error", "redirect to itself"])
