@@ -16,6 +16,7 @@ from lycosa.engine.processes import start
 from lycosa.errors import StoreError
 from lycosa.graph import feed
 from lycosa.graph.feed import FOLDER, consumers, cover
+from lycosa.search.document import Called, Found, documents
 from lycosa.search.index import IndexInUse, NoIndex, Reader, Writer, current, is_written
 from lycosa.search.schema import schema
 from lycosa.simweb import SimSettings, SimWeb
@@ -57,6 +58,26 @@ def test_changed_page_is_found_by_its_new_words_only(tmp_path: Path) -> None:
     shop.gone(A)
     shop.index()
     assert found(tmp_path, "badger") == []
+    assert index_problems(tmp_path) == []
+    shop.close()
+
+
+def test_document_whose_deletion_was_lost_is_taken_out_when_all_is_settled(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    stays, goes = shop.page(A, "<title>t</title>aardvark"), shop.page(B, "<title>t</title>badger")
+    shop.index()
+    shop.page(A, "<title>t</title>cougar")
+    shop.gone(B)
+    shop.index()
+    writer = Writer(tmp_path)
+    for number, url, text in ((stays, A, "aardvark"), (goes, B, "badger")):
+        for document in documents(Found(number, number, url, 1.0, "text/html", "", "t", text=text), "xx", Called()):
+            writer.add(document)
+    writer.commit(Reader.open(tmp_path).covered)
+    writer.close()
+    assert (found(tmp_path, "aardvark"), found(tmp_path, "badger")) == ([stays], [goes])
+    shop.index()
+    assert (found(tmp_path, "aardvark"), found(tmp_path, "badger"), found(tmp_path, "cougar")) == ([], [], [stays])
     assert index_problems(tmp_path) == []
     shop.close()
 

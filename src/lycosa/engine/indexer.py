@@ -10,7 +10,7 @@ now, so that doing it twice is the same as once. Reads the collection only, besi
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
 from tantivy import Occur, Query
 
@@ -232,6 +232,7 @@ class Indexer:
 
     def settle(self) -> int:
         """Ranks, and names of pages that are called otherwise than before; returns how many those are."""
+        self._mend()
         index = LinkIndex.open(self._collection.path)
         self.links_settled = index.links
         rank_pages(self._collection)
@@ -242,6 +243,18 @@ class Indexer:
         if renamed:
             self._commit(self.covered)
         return renamed
+
+    def _mend(self) -> None:
+        """Takes in again the pages that are there twice, or are no more: where deletions were lost there are such."""
+        pages, wrong = iter(sorted(self._reader.pages())), []
+        while some := list(islice(pages, NAMES_AT_ONCE)):
+            there = self._searchable(some)
+            twice = [page for page, next_page in pairwise(some) if page == next_page]
+            wrong += [*twice, *(page for page in some if page not in there)]
+        for start in range(0, len(wrong), NAMES_AT_ONCE):
+            self._take_in(list(dict.fromkeys(wrong[start : start + NAMES_AT_ONCE])))
+        if wrong:
+            self._commit(self.covered)
 
     def _rename(self, numbers: Sequence[int], anchors: AnchorTexts) -> int:
         pages = {number: rest for number, *rest in self._reader.rows("page", numbers, "cluster", "speaks")}

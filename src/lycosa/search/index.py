@@ -29,6 +29,7 @@ from lycosa.store.failures import failure
 FOLDER = "index"
 HEAP_BYTES = 64_000_000  # of documents that wait for a segment
 _CURRENT, _LOCK = "current", "lock"
+_MARKS_MOST = 100  # there is one, unless a deletion was lost
 _PANIC = "PanicException"  # tantivy's way to say that a file is not what it was
 
 
@@ -112,17 +113,24 @@ class Reader:
         """How many there are to be found: one a cluster."""
         return self.search(Query.exists_query("page"), 1)[1]
 
+    def pages(self) -> list[int]:
+        """The numbers of all pages; one that is there twice stands there twice."""
+        query = Query.exists_query("page")
+        return self.matching(query, "page", self.search(query, 1)[1])
+
     @property
     def covered(self) -> int:
         """The sequence of the feed up to which this is the state of the collection."""
         if self._covered >= 0:
             return self._covered
         with reported(self.path):
-            hits = self.searcher.search(Query.term_query(schema(), "mark", 1), 1).hits
-            found = self.searcher.fast_field_values("covered", [at for _, at in hits])
-        if not found or found[0] is None:
+            hits = self.searcher.search(Query.term_query(schema(), "mark", 1), _MARKS_MOST).hits
+            found = [
+                each for each in self.searcher.fast_field_values("covered", [at for _, at in hits]) if each is not None
+            ]
+        if not found:
             raise StoreError(damaged(self.path))
-        self._covered = int(found[0])
+        self._covered = max(map(int, found))
         return self._covered
 
     def count(self, field: str, value: str) -> int:
@@ -199,6 +207,12 @@ class Writer:
                 self._index = tantivy.Index.open(str(self.folder))
             register(self._index)
             self._writer = self._index.writer(HEAP_BYTES, threads)
+            if (
+                not self.is_new
+            ):  # segments of an earlier process, joined after a deletion, lose it: they are joined first
+                self._writer.commit()
+                self._writer.wait_merging_threads()
+                self._writer = self._index.writer(HEAP_BYTES, threads)
             self._writer.garbage_collect_files()
 
     def __repr__(self) -> str:
