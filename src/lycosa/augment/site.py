@@ -158,8 +158,9 @@ def _documents(folder: Path, names: list[str], summary: Summary) -> Iterator[_Fi
 
 
 def _made(file: _File, body: bytes, wanted: Wanted, summary: Summary) -> Tables:
-    name = file.path.name
-    made = tables_of(body, wanted, name=name, content_type=TYPES[file.path.suffix.lower()])
+    name, kind = file.path.name, TYPES[file.path.suffix.lower()]
+    can_have_tvi = not file.is_foreign(tvi.WORD, file.before(tvi.WORD))
+    made = tables_of(body, wanted, name=name, content_type=kind, tells_of_tvi=can_have_tvi)
     if made.refused:
         summary.refuse(file.path, made.refused)
     return made
