@@ -1,6 +1,7 @@
 """`lycosa augment`: tables beside the files of a site, written only where something changed."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lycosa.augment.document import Wanted
-from lycosa.augment.site import CHUNK_FILES, NAME_TAKEN, augment
+from lycosa.augment.site import CHUNK_FILES, NAME_TAKEN, NOT_OURS, Without, augment
 from lycosa.web import tol, tvi
 from lycosa.web.page import analyse
 
@@ -107,6 +108,43 @@ def test_documents_of_one_name_share_no_table(site: Path) -> None:
     done = augment(site, Wanted())
     assert done.refused == {NAME_TAKEN: 1}
     assert links_in(site / "index.tol").of == "index.html"
+
+
+@pytest.mark.parametrize("own", [b"", b"my own notes\n", b"# tour of the site\n", b"# tvi 1\n"])
+def test_file_that_is_no_table_is_left_alone_and_named(site: Path, own: bytes) -> None:
+    (site / "sub" / "plain.tol").write_bytes(own)
+    for check in (True, False, False):
+        done = augment(site, Wanted(), check=check)
+        assert done.refused == {NOT_OURS: 1}
+        assert done.without == [Without("sub/plain.tol", NOT_OURS)]
+        assert "sub/plain.tol: stale" not in done.stale
+    assert (done.written, done.unchanged) == (0, 2)
+    assert (site / "sub" / "plain.tol").read_bytes() == own
+
+
+def test_volatile_table_that_is_none_is_left_alone_and_the_links_are_written(site: Path) -> None:
+    (site / "index.tvi").write_text("# television\n")
+    (site / "sub" / "plain.tvi").write_text("not in the way: the page has no volatile part")
+    assert augment(site, Wanted()).without == [Without("index.tvi", NOT_OURS)]
+    assert (site / "index.tvi").read_text() == "# television\n"
+    found = links_in(site / "index.tol")
+    assert (found.of, found.volatile) == ("index.html", 0)  # nobody is sent to it
+    assert augment(site, Wanted()).written == 0
+
+
+def test_pipes_are_no_documents_and_no_tables(site: Path) -> None:
+    os.mkfifo(site / "pipe.html")
+    os.mkfifo(site / "index.tol")
+    os.mkfifo(site / "other.tol")
+    done = augment(site, Wanted())
+    assert (done.documents, done.written) == (3, 2)
+    assert done.without == [Without("index.tol", NOT_OURS)]
+
+
+def test_document_that_cannot_be_read_is_named_whatever_its_name(site: Path) -> None:
+    (site / os.fsdecode(b"caf\xe9.html")).symlink_to("nowhere")
+    (found,) = augment(site, Wanted()).without
+    assert (found.file, "cannot be read" in found.reason) == ("caf\N{REPLACEMENT CHARACTER}.html", True)
 
 
 def test_many_documents_are_done_by_several_processes(tmp_path: Path) -> None:

@@ -79,6 +79,10 @@ def test_freshness_adds_up_to_the_collection(crawled: Path) -> None:
     rows = [json.loads(line) for line in say("freshness", crawled, "--json").splitlines()]
     assert {row["host"] for row in rows} == {"http://h0.sim:8800", "http://h1.sim:8800"}
     status = json.loads(say("status", crawled, "--json"))
+    assert status["redirects"] > 0
+    assert status["sitemaps"] > 0
+    assert sum(row["pages"] for row in rows) == status["pages"]
+    assert sum(row["gone"] for row in rows) == status["failed"] > 0
     assert sum(row["visits"] for row in rows) == status["visits"]
     assert sum(row["changes"] for row in rows) == status["visits_changed"]
     assert sum(row["saved_bytes"] for row in rows) == status["visits_saved_bytes"]

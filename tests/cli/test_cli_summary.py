@@ -2,10 +2,15 @@
 
 import json
 import shlex
+from collections import Counter
 from pathlib import Path
 
-from lycosa.cli.summary import GROUPS, as_json, summary
+import pytest
+
+from lycosa.cli.crawl import NOTHING_FETCHED, _exit_code
+from lycosa.cli.summary import GROUPS, as_json, limit_used_up, summary
 from lycosa.engine.stats import CrawlStats, SlowHost
+from lycosa.settings import CrawlSettings
 from lycosa.web.scope import DropReason
 
 DONE = CrawlStats(
@@ -91,6 +96,36 @@ def test_json_counts_failures_and_says_their_reasons() -> None:
     assert facts["slowest"] == [{"host": "slow.example", "mean_s": 3.0, "queued": 1}]
     assert facts["stopped_by"] == "pages"
     assert set(CrawlStats.__struct_fields__) <= set(facts)
+
+
+@pytest.mark.parametrize(
+    ("settings", "ended_by", "sentence"),
+    [
+        ({"time_s": 4}, "time", "its time of 4 s is used up: a larger --time goes on"),
+        ({"time_s": 7200}, "time", "its time of 2h 00m is used up: a larger --time goes on"),
+        ({"pages": 1234}, "pages", "its limit of 1,234 pages is used up: a larger --pages goes on"),
+        ({"bytes": 5_000_000}, "bytes", "its limit of 5.0 MB is used up: a larger --bytes goes on"),
+        ({"time_s": 4, "keep_fresh": True}, "time", ""),
+        ({"time_s": 4}, "interrupted", ""),
+    ],
+)
+def test_summary_after_a_limit_does_not_say_that_the_same_command_goes_on(
+    settings: dict[str, object], ended_by: str, sentence: str
+) -> None:
+    used_up = limit_used_up(CrawlSettings(**settings), ended_by)
+    text = summary(DONE, Path("d"), used_up=used_up)
+    assert used_up == sentence
+    assert ("  45 still queued; " in text) == (f"; {sentence}\n" in text) == bool(sentence)
+    assert ("the same command" in text) == (not sentence)
+
+
+def test_recrawl_that_nobody_answered_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    stats = CrawlStats(pages=9, run_visits=2, run_statuses=Counter({"connect": 6}))
+    assert _exit_code(stats, "", fail_on_limit=False, is_recrawl=True) == NOTHING_FETCHED
+    assert "nobody answered: connect (6); nobody takes connections there" in capsys.readouterr().err
+    assert "looked again at 2: nobody answered" in summary(stats, Path("d"))
+    answered = CrawlStats(pages=9, run_visits=2, run_statuses=Counter({"connect": 6, "404": 1}))
+    assert _exit_code(answered, "", fail_on_limit=False, is_recrawl=True) == 0
 
 
 def test_summary_of_a_recrawl_tells_what_changed_and_what_was_saved() -> None:

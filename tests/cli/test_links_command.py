@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lycosa.engine.views import open_to_read, why
 from tests.cli.command import Web, ended, lycosa, simulated_web, started
 
 
@@ -43,11 +44,13 @@ def test_links_of_an_unknown_url_are_none(crawled: tuple[Web, Path]) -> None:
     assert (facts["pages_in"], facts["pages_out"]) == (0, 0)
 
 
-@pytest.mark.parametrize("words", [("links", "ftp://x/"), ("links", "http://")])
-def test_links_of_what_is_no_url_says_so(crawled: tuple[Web, Path], words: tuple[str, str]) -> None:
+@pytest.mark.parametrize("words", [("links", "ftp://x/"), ("links", "http://"), ("links", "foo"), ("get", "foo")])
+def test_what_is_no_url_is_refused_in_the_words_of_why(crawled: tuple[Web, Path], words: tuple[str, str]) -> None:
     said = lycosa(*words, "--in", crawled[1])
     assert said.code == 2
-    assert "not an http or https URL" in said.err
+    assert said.err == f"lycosa: {words[1]!r} is not an http or https URL, so it is never asked for\n"
+    with open_to_read(crawled[1]) as collection:
+        assert [said.err.removeprefix("lycosa: ").strip()] == why(collection, words[1])
 
 
 def test_rank_lists_exports_and_draws(crawled: tuple[Web, Path], tmp_path: Path) -> None:

@@ -226,6 +226,19 @@ def test_server_errors_leave_the_page_until_they_have_come_three_times(into: Pat
     assert problems(into) == []
 
 
+@pytest.mark.parametrize("hours", [1, 240])  # robots.txt is still known, or has to be asked for first
+def test_recrawl_of_hosts_that_are_silent_says_so_and_loses_nothing(into: Path, hours: int) -> None:
+    before = rows(into)
+
+    def silent(original, host, target, *rest):  # type: ignore[no-untyped-def]
+        return Answer(200, b"", trouble="hang")
+
+    stats = run(WEB, into, days=0, clock_days=hours / 24, recrawl=ALL, answer=silent, store_interval_s=30).stats
+    assert stats.has_only_silence
+    assert set(stats.run_statuses) == {"first-byte-timeout"}
+    assert rows(into) == before
+
+
 def test_clock_that_jumps_ten_years_ahead_makes_a_week_of_work_at_most(into: Path) -> None:
     run(WEB, into, days=1, recrawl=Recrawl(budget=5))
     result = run(WEB, into, days=3_650, recrawl=Recrawl(budget=5))
@@ -261,6 +274,15 @@ def test_sitemaps_that_tell_the_truth_bring_visits_forward_and_liars_lose_their_
     assert all(row.hints_true < 0.5 * row.hints for row in lying)
     assert all(0 < row.hints <= 6 for row in lying)
     assert problems(tmp_path / "c") == []
+
+
+def test_keep_fresh_counts_its_time_from_its_own_start(tmp_path: Path) -> None:
+    run(WEB, tmp_path / "c", front(WEB), time_s=2)
+    result = run(WEB, tmp_path / "c", time_s=2, keep_fresh=True)
+    assert result.ended_by == "time"
+    assert result.stats.run_pages > 0
+    assert result.stats.run_seconds >= 2
+    assert run(WEB, tmp_path / "c", time_s=2).stats.run_pages == 0
 
 
 @pytest.mark.slow

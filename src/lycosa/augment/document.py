@@ -34,8 +34,9 @@ class Tables(NamedTuple):
 NOT_A_DOCUMENT = "its kind has no links"
 
 
-def tables_of(body: bytes, wanted: Wanted, *, name: str, content_type: str | None) -> Tables:
-    """The tables of `body`. Raises ValueError for a selector that is none."""
+def tables_of(body: bytes, wanted: Wanted, *, name: str, content_type: str | None, tells_of_tvi: bool = True) -> Tables:
+    """The tables of `body`; `tells_of_tvi`: whether that of links says that there is the other, if there is. Raises
+    ValueError for a selector that is none."""
     found = links_of(body, url=f"http://site.invalid/{name}", content_type=content_type)
     if found is None:
         return Tables(None, None, NOT_A_DOCUMENT)
@@ -53,7 +54,7 @@ def tables_of(body: bytes, wanted: Wanted, *, name: str, content_type: str | Non
             document=volatile.document if volatile else digest_of(body),
             site=wanted.site,
             selector=wanted.selector,
-            volatile=len(volatile.parts) if volatile else 0,
+            volatile=len(volatile.parts) if volatile and tells_of_tvi else 0,
         )
     )
     return Tables(None, volatile_bytes, made) if isinstance(made, Refusal) else Tables(made, volatile_bytes)

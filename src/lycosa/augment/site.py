@@ -1,11 +1,14 @@
 """Tables beside the documents of a static site: written where a document is new or has changed, nowhere else.
 
 A table holds the digest of its document and what was asked for, so a second run reads and compares and writes nothing;
-`check` makes every table anew and tells which differ. A table whose document is gone is removed, if it is ours. Files
-are replaced in one step, so a server never sends half of one. Called by the command line.
+`check` makes every table anew and tells which differ. A table whose document is gone is removed, if it is ours; a file
+that has a table's name and is none is the publisher's own and stays as it is. Files are replaced in one step, so a
+server never sends half of one. Called by the command line.
 """
 
 import os
+import re
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -15,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.augment.document import NOT_A_DOCUMENT, Tables, Wanted, tables_of
+from lycosa.augment.document import Tables, Wanted, tables_of
 from lycosa.web import table, tol, tvi
 from lycosa.web.table import Refusal, beside, digest_of
 
@@ -29,13 +32,24 @@ TYPES = {
 _ORDER = {ending: place for place, ending in enumerate(TYPES)}
 _WORDS = (tol.WORD, tvi.WORD)
 NAME_TAKEN = "another document has the table's name"
+NOT_OURS = "a file that is no table has the table's name"
+_FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?# (tol|tvi) [0-9]+\r?\n")
 CHUNK_FILES = 32
 MOST_PROCESSES = 8
 TOO_LARGE_BYTES = 64 * 1024 * 1024
 
 
+class Without(msgspec.Struct, frozen=True):
+    """A document that was left without a table, and why; `file` is its path in the site, or that of what is there in
+    the table's place."""
+
+    file: str
+    reason: str
+
+
 class Summary(msgspec.Struct):
-    """What became of a site's documents and tables. `refused` counts documents without a table, by reason."""
+    """What became of a site's documents and tables. `refused` counts documents without a table, by reason; `without`
+    names them."""
 
     documents: int = 0
     written: int = 0
@@ -44,7 +58,12 @@ class Summary(msgspec.Struct):
     table_bytes: int = 0
     document_bytes: int = 0
     refused: Counter[str] = msgspec.field(default_factory=Counter)
+    without: list[Without] = msgspec.field(default_factory=list)
     stale: list[str] = msgspec.field(default_factory=list)
+
+    def refuse(self, path: Path, reason: str) -> None:
+        self.refused[reason] += 1
+        self.without.append(Without(str(path), reason))
 
     def add(self, other: "Summary") -> None:
         for name in self.__struct_fields__:
@@ -59,6 +78,11 @@ class _File(NamedTuple):
     def before(self, word: str) -> bytes | None:
         """What is in a table now."""
         return _bytes(self.beside[word]) if word in self.there else None
+
+    def is_foreign(self, word: str, before: bytes | None) -> bool:
+        """Is what has a table's name the publisher's own?"""
+        first = _FIRST_LINE.match(before or b"")
+        return word in self.there and (first is None or first[1] != word.encode())
 
 
 def augment(root: Path, wanted: Wanted, *, check: bool = False) -> Summary:
@@ -83,8 +107,14 @@ def augment(root: Path, wanted: Wanted, *, check: bool = False) -> Summary:
         else:
             path.unlink()
             summary.removed += 1
-    summary.stale = [line.removeprefix(f"{root}{os.sep}") for line in summary.stale]
+    summary.stale = [_in_site(line, root) for line in summary.stale]
+    summary.without = [Without(_in_site(each.file, root), each.reason) for each in summary.without]
     return summary
+
+
+def _in_site(path: str, root: Path) -> str:
+    """A path without that of the site; a name that is no UTF-8 is shown as far as it can be."""
+    return os.fsencode(path.removeprefix(f"{root}{os.sep}")).decode(errors="replace")
 
 
 def _each_chunk(take: Callable[[list[_File]], Summary], files: list[_File]) -> Iterator[Summary]:
@@ -116,11 +146,11 @@ def _folders(root: Path) -> Iterator[tuple[Path, list[str]]]:
 def _documents(folder: Path, names: list[str], summary: Summary) -> Iterator[_File]:
     taken: set[str] = set()
     there = set(names)
-    found = [name for name in names if Path(name).suffix.lower() in TYPES]
+    found = [name for name in names if Path(name).suffix.lower() in TYPES and not _is_special(folder / name)]
     for name in sorted(found, key=lambda name: _ORDER[Path(name).suffix.lower()]):
         table_name = beside(name, tol.WORD) or ""
         if table_name in taken:
-            summary.refused[NAME_TAKEN] += 1
+            summary.refuse(folder / name, NAME_TAKEN)
             continue
         taken.add(table_name)
         paths = {word: folder / (beside(name, word) or "") for word in _WORDS}
@@ -128,10 +158,11 @@ def _documents(folder: Path, names: list[str], summary: Summary) -> Iterator[_Fi
 
 
 def _made(file: _File, body: bytes, wanted: Wanted, summary: Summary) -> Tables:
-    name = file.path.name
-    made = tables_of(body, wanted, name=name, content_type=TYPES[file.path.suffix.lower()])
+    name, kind = file.path.name, TYPES[file.path.suffix.lower()]
+    can_have_tvi = not file.is_foreign(tvi.WORD, file.before(tvi.WORD))
+    made = tables_of(body, wanted, name=name, content_type=kind, tells_of_tvi=can_have_tvi)
     if made.refused:
-        summary.refused[made.refused] += 1
+        summary.refuse(file.path, made.refused)
     return made
 
 
@@ -139,11 +170,11 @@ def _read(path: Path, summary: Summary) -> bytes | None:
     try:
         size = path.stat().st_size
         if size > TOO_LARGE_BYTES:
-            summary.refused["the document is too large"] += 1
+            summary.refuse(path, "the document is too large")
             return None
         body = path.read_bytes()
     except OSError as error:
-        summary.refused[f"the document cannot be read: {error.strerror}"] += 1
+        summary.refuse(path, f"the document cannot be read: {error.strerror}")
         return None
     summary.document_bytes += size
     return body
@@ -156,12 +187,30 @@ def _update(file: _File, wanted: Wanted, summary: Summary) -> None:
     if _is_current(file, digest_of(body), wanted):
         summary.unchanged += 1
         return
-    made = _made(file, body, wanted, summary)
     changed = False
-    for word, content in ((tol.WORD, made.tol), (tvi.WORD, made.tvi)):
-        changed |= _put(file.beside[word], file.before(word), content, summary)
+    tables = _wanted_tables(file, body, wanted, summary)
+    for path, before, content in tables:
+        changed |= _put(path, before, content, summary)
     summary.written += changed
-    summary.unchanged += not changed and made.refused != NOT_A_DOCUMENT
+    summary.unchanged += bool(tables) and not changed
+
+
+def _wanted_tables(
+    file: _File, body: bytes, wanted: Wanted, summary: Summary
+) -> list[tuple[Path, bytes | None, bytes | None]]:
+    """Where tables are ours to write: their path, what is there and what should be. Files of the publisher's own are
+    left out, and with a table of links that cannot be written the other, of which it would tell."""
+    made = _made(file, body, wanted, summary)
+    found: list[tuple[Path, bytes | None, bytes | None]] = []
+    for word, content in ((tol.WORD, made.tol), (tvi.WORD, made.tvi)):
+        before = file.before(word)
+        if not file.is_foreign(word, before):
+            found.append((file.beside[word], before, content))
+        elif content is not None:
+            summary.refuse(file.beside[word], NOT_OURS)
+            if word == tol.WORD:
+                return []
+    return [each for each in found if each[1:] != (None, None)]
 
 
 def _put(path: Path, before: bytes | None, content: bytes | None, summary: Summary) -> bool:
@@ -169,8 +218,6 @@ def _put(path: Path, before: bytes | None, content: bytes | None, summary: Summa
     if before == content:
         return False
     if content is None:
-        if before is None or not before.startswith(b"# t"):
-            return False
         path.unlink()
         summary.removed += 1
         return True
@@ -202,21 +249,27 @@ def _headers(body: bytes | None, word: str) -> dict[str, str]:
 
 def _bytes(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return None if _is_special(path) else path.read_bytes()
     except OSError:
         return None
+
+
+def _is_special(path: Path) -> bool:
+    """Is it a pipe, a socket or a device? To read one may take for ever."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False  # reading it says what is wrong
 
 
 def _check(file: _File, wanted: Wanted, summary: Summary) -> None:
     body = _read(file.path, summary)
     if body is None:
         return
-    made = _made(file, body, wanted, summary)
-    is_current = True
-    for word, content in ((tol.WORD, made.tol), (tvi.WORD, made.tvi)):
-        path = file.beside[word]
-        before = file.before(word)
-        if before != content and not (content is None and not (before or b"").startswith(b"# t")):
+    tables = _wanted_tables(file, body, wanted, summary)
+    is_current = bool(tables)
+    for path, before, content in tables:
+        if before != content:
             why = "missing" if before is None else "not wanted any more" if content is None else "stale"
             summary.stale.append(f"{path}: {why}")
             is_current = False

@@ -8,6 +8,7 @@ import typer
 
 STALE = 1  # exit code of a check that found something
 SHOWN = 50
+NAMED = 5  # files without a table, of each reason
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +38,7 @@ def augment(
 
     page.tol lists the links of page.html; page.tvi holds its volatile parts: what is in <span data-vol="ID"> in HTML,
     in <Vol1>, <Vol2> … in XML, and in elements that --volatile selects. Only tables whose document has changed are
-    written. The formats are in docs/formats.md.
+    written; a file that has a table's name and is none stays as it is. The formats are in docs/formats.md.
 
     \b
     lycosa augment public/                            after each build of the site
@@ -74,6 +75,9 @@ def augment(
         verb = f"{len(done.stale):,} tables stale" if check else f"tables of {done.written:,} written"
         print(f"{done.documents:,} documents: {verb}, {done.unchanged:,} up to date, {done.removed:,} tables removed")
         for reason, count in done.refused.most_common():
-            print(f"without a table: {count:,} ({reason})")
+            names = [each.file for each in done.without if each.reason == reason]
+            more = f" and {count - NAMED:,} more; --json names them" if count > NAMED else ""
+            line = f"without a table: {count:,} ({reason}): {', '.join(names[:NAMED])}{more}"
+            print(printable(line, sys.stdout.encoding))
     if check and done.stale:
         raise typer.Exit(STALE)

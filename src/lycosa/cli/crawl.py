@@ -53,20 +53,28 @@ def finish(order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlS
 
 
 def _end(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> None:
-    from lycosa.cli.summary import as_json, summary
+    from lycosa.cli.summary import as_json, limit_used_up, summary
 
     if order.json:
         sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
     elif not order.quiet:
-        print(summary(stats, order.into))
-    code = _exit_code(stats, ended_by, fail_on_limit=order.settings.fail_on_limit)
+        used_up = "" if order.recrawl else limit_used_up(order.settings, ended_by)
+        print(summary(stats, order.into, used_up=used_up))
+    is_recrawl = order.recrawl is not None or stats.run_visits > 0
+    code = _exit_code(stats, ended_by, fail_on_limit=order.settings.fail_on_limit, is_recrawl=is_recrawl)
     if code:
         raise typer.Exit(code)
 
 
-def _exit_code(stats: "CrawlStats", ended_by: str, *, fail_on_limit: bool) -> int:
+def _exit_code(stats: "CrawlStats", ended_by: str, *, fail_on_limit: bool, is_recrawl: bool = False) -> int:
+    from lycosa.cli.wording import most_first
+
     if ended_by == "interrupted":
         return INTERRUPTED
+    if is_recrawl and stats.has_only_silence:
+        why = _worded(most_first(stats.run_statuses))
+        print(f"lycosa: no page could be looked at again, nobody answered: {why}", file=sys.stderr)
+        return NOTHING_FETCHED
     if ended_by in LIMITS:
         return LIMIT if fail_on_limit else 0
     if stats.pages == 0:
@@ -77,9 +85,15 @@ def _exit_code(stats: "CrawlStats", ended_by: str, *, fail_on_limit: bool) -> in
 
 def _reasons(stats: "CrawlStats") -> str:
     """`no such host (2), connect (1)`, and what helps where an option does."""
-    from lycosa.cli.wording import count, most_first, reason
+    from lycosa.cli.wording import most_first
 
     why = most_first({**stats.failed, **stats.dropped}) or most_first(stats.ignored)
+    return _worded(why)
+
+
+def _worded(why: list[tuple[str, int]]) -> str:
+    from lycosa.cli.wording import count, reason
+
     words = ", ".join(f"{reason(name)} ({count(many)})" for name, many in why) or "no page was found"
     return "; ".join([words, *(HINTS[name] for name, _ in why[:1] if name in HINTS)])
 

@@ -81,7 +81,10 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         sitemaps: Annotated[bool | None, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps [yes].")] = None,
         tables: Annotated[
             str | None,
-            typer.Option(metavar="WORD", help="Read tables of links beside documents: off, auto or always [auto]."),
+            typer.Option(
+                metavar="WORD",
+                help="Read tables of links beside documents: off, auto or always; none without --per-host 2 [auto].",
+            ),
         ] = None,
         eager: Annotated[
             bool | None, typer.Option("--eager/--no-eager", help="Take links while a slow document arrives [yes].")

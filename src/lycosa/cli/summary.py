@@ -6,11 +6,15 @@ Pure. The summary ends with commands to try next; all of them exist. Used by `cr
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from lycosa.cli.wording import count, duration, most_first, rate, reason, size
 from lycosa.engine.stats import CrawlStats
+
+if TYPE_CHECKING:
+    from lycosa.settings import CrawlSettings
 
 # The five reasons people ask for, and what the filters and the frontier call them; others are shown as they are.
 GROUPS = {
@@ -23,8 +27,9 @@ GROUPS = {
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 
 
-def summary(stats: CrawlStats, into: Path) -> str:
-    """Several lines: what there is now, what failed and was skipped and why, what to look at next."""
+def summary(stats: CrawlStats, into: Path, *, used_up: str = "") -> str:
+    """Several lines: what there is now, what failed and was skipped and why, what to look at next. `used_up` says by
+    which limit it ended, see `limit_used_up`."""
     lines = [_headline(stats, into), *_run(stats)]
     if stats.run_visits:
         lines.append(_visits(stats))
@@ -36,7 +41,10 @@ def summary(stats: CrawlStats, into: Path) -> str:
         lines += _reasons("skipped", _grouped(stats.dropped), _details(stats.dropped))
     if stats.ignored:
         lines += _reasons("links not followed", _grouped(stats.ignored), _details(stats.ignored))
-    if stats.queued:
+    if used_up and (stats.queued or not stats.run_pages):
+        queued = f"{count(stats.queued)} still queued; " if stats.queued else ""
+        lines.append(f"  {queued}{used_up}")
+    elif stats.queued:
         how = "`lycosa crawl`" if stats.run_visits else "the same command"
         lines.append(f"  {count(stats.queued)} still queued: {how} goes on with them")
     if stats.standing:
@@ -54,6 +62,20 @@ def as_json(stats: CrawlStats, **more: object) -> bytes:
     return msgspec.json.encode({**facts, **more})
 
 
+def limit_used_up(settings: "CrawlSettings", ended_by: str) -> str:
+    """What to do after a limit that counts over all runs: the same command would end at once. Empty for other ends."""
+    if ended_by == "time" and settings.time_s is not None and not settings.keep_fresh:
+        time_s = settings.time_s
+        spent = f"time of {f'{time_s:g} s' if time_s < 60 else duration(time_s)} is"
+    elif ended_by == "pages" and settings.pages is not None:
+        spent = f"limit of {count(settings.pages)} pages is"
+    elif ended_by == "bytes" and settings.bytes is not None:
+        spent = f"limit of {size(settings.bytes)} is"
+    else:
+        return ""
+    return f"its {spent} used up: a larger --{ended_by} goes on"
+
+
 def _headline(stats: CrawlStats, into: Path) -> str:
     pages_per_s = stats.pages / stats.seconds if stats.seconds > 0 else 0.0
     spent = f"{duration(stats.seconds)} ({rate(pages_per_s)} pages/s)"
@@ -69,6 +91,8 @@ def _run(stats: CrawlStats) -> list[str]:
 
 
 def _visits(stats: CrawlStats) -> str:
+    if stats.has_only_silence:
+        return f"  looked again at {count(stats.run_visits)}: nobody answered"
     saved = f", {size(stats.run_saved_bytes)} saved" if stats.run_saved_bytes else ""
     told = f" ({count(stats.run_not_modified)} said so{saved})" if stats.run_not_modified else ""
     same = count(stats.run_visits - stats.run_changed)

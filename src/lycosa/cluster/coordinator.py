@@ -20,6 +20,7 @@ from lycosa.cluster.assignment import Scheme, Table, table
 from lycosa.cluster.members import Member
 from lycosa.cluster.quiet import Quiet
 from lycosa.cluster.reports import Enrolment, Orders, Report
+from lycosa.engine.limits import limits_of
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.totals import joined
 from lycosa.errors import ClusterError, SettingsError, StoreError
@@ -241,7 +242,7 @@ class Coordinator:
             self.stopping = "pages"
         elif s.bytes is not None and sum(report.stats.bytes for report in reports) >= s.bytes:
             self.stopping = "bytes"
-        elif s.time_s is not None and self.seconds() >= s.time_s:
+        elif (time_s := limits_of(s, None, self._seconds_before).time_s) is not None and self.seconds() >= time_s:
             self.stopping = "time"
 
     def _widen(self, hrefs: Iterable[str]) -> None:

@@ -72,7 +72,8 @@ class PageHistory(msgspec.Struct, frozen=True):
 
 
 class HostFreshness(msgspec.Struct, frozen=True):
-    """A host's pages that were looked at again, or will be. `fresh` is the expected share of pages that are still as
+    """A host's pages that were looked at again, or will be; visits of its redirects and sitemaps count as visits, but
+    they are no pages. `fresh` is the expected share of pages that are still as
     stored, `age_days` how long ago they were seen on average, `cost` the mean harmonic cost at this moment."""
 
     host: str
@@ -185,14 +186,15 @@ def _difference(
 def freshness(collection: Collection, *, now_s: float | None = None) -> Iterator[HostFreshness]:
     """How fresh every host is that has pages with a time to be looked at again."""
     now = time.time() if now_s is None else now_s
-    host, rows = b"", list[VisitRow]()
+    host, rows = b"", list[tuple[VisitRow, bool]]()
     for key, packed in collection.state.walk(Family.VISIT):
         here = key[: key.index(b"\0", 2)]
         if here != host and rows:
             yield _host(host, rows, now)
             rows = []
         host = here
-        rows.append(unpack_visit(packed))
+        page = collection.state.get(Family.PAGE, key)
+        rows.append((unpack_visit(packed), page is not None and unpack_page(page).is_page))
         if len(rows) >= 100_000:  # a host this large is told of in parts
             yield _host(host, rows, now)
             rows = []
@@ -200,8 +202,10 @@ def freshness(collection: Collection, *, now_s: float | None = None) -> Iterator
         yield _host(host, rows, now)
 
 
-def _host(host: bytes, rows: list[VisitRow], now: float) -> HostFreshness:
-    seen = [row for row in rows if row.presence is not Presence.GONE]
+def _host(host: bytes, told: list[tuple[VisitRow, bool]], now: float) -> HostFreshness:
+    """One host by its visits, each with whether it is one of a page."""
+    rows, pages = [row for row, _ in told], [row for row, is_page in told if is_page]
+    seen = [row for row in pages if row.presence is not Presence.GONE]
     # A page that was never visited again was seen when it was fetched: an interval, more or less, before it is due.
     ages = [max(0.0, now - (row.checked_s or row.due_s - row.interval * DAY_S)) / DAY_S for row in seen]
     pairs = list(zip(seen, ages, strict=True))
@@ -209,7 +213,7 @@ def _host(host: bytes, rows: list[VisitRow], now: float) -> HostFreshness:
     return HostFreshness(
         from_key(host + b"\0"),
         len(seen),
-        len(rows) - len(seen),
+        len(pages) - len(seen),
         sum(exp(-row.rate * age) for row, age in pairs) / count,
         sum(ages) / count,
         sum(log1p(row.rate * age) for row, age in pairs) / count,

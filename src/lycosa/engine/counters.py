@@ -31,6 +31,7 @@ class Counters:
     def __init__(self, totals: Totals) -> None:
         self.totals = totals
         self.run_pages = self.run_requests = self.run_bytes = 0
+        self._statuses_before = totals.statuses.copy()
         self._before = (totals.visits, totals.visits_changed, totals.not_modified, totals.visits_saved_bytes)
 
     def request(self, size_bytes: int) -> None:
@@ -70,6 +71,7 @@ class Counters:
             run_changed=t.visits_changed - changed,
             run_not_modified=t.not_modified - not_modified,
             run_saved_bytes=t.visits_saved_bytes - saved,
+            run_statuses=t.statuses - self._statuses_before,
             hosts_active=frontier.active,
             hosts_waiting=frontier.waiting,
             hosts_parked=frontier.parked,

@@ -1,4 +1,5 @@
-"""The limits that the user set on a crawl as a whole: pages, bytes, time. They count over the collection, not the run.
+"""The limits that the user set on a crawl as a whole: pages, bytes, time. They count over the collection, not the run;
+the time of `--keep-fresh` and of a recrawl alone is that of the run.
 
 Pure but for the clock it is given. Asked by the engine before every request and a few times a second.
 """
@@ -56,8 +57,11 @@ class Limits:
 
 
 def limits_of(settings: CrawlSettings, recrawl: Recrawl | None, seconds_before: float) -> CrawlSettings:
-    """The settings whose limits count: a recrawl has its own, by which alone it is bounded."""
+    """The settings whose limits count: a recrawl has its own, by which alone it is bounded. What keeps fresh goes on
+    for ever, so its time is that of this run: an earlier one has used none of it."""
     if recrawl is None:
-        return settings
+        if not settings.keep_fresh or settings.time_s is None:
+            return settings
+        return settings.model_copy(update={"time_s": seconds_before + settings.time_s})
     time_s = None if recrawl.time_s is None else seconds_before + recrawl.time_s
     return settings.model_copy(update={"pages": None, "bytes": None, "time_s": time_s})

@@ -12,7 +12,7 @@ import numpy as np
 
 from lycosa.engine.linker import linked, replay
 from lycosa.engine.pages import unpack_links
-from lycosa.errors import SettingsError
+from lycosa.engine.views import asked_url
 from lycosa.graph.columns import url_id
 from lycosa.graph.feed import key_of
 from lycosa.graph.index import LinkIndex
@@ -22,7 +22,7 @@ from lycosa.graph.varint import U64
 from lycosa.records import Family
 from lycosa.store import Collection, JoinedCollection, State
 from lycosa.web.links import LinkKind
-from lycosa.web.url import BUCKET_BYTES, from_key, parse, url_key
+from lycosa.web.url import BUCKET_BYTES, from_key, url_key
 
 KINDS = {kind.value: kind.name.lower() for kind in LinkKind}
 
@@ -66,9 +66,7 @@ def index_of(collection: Collection) -> LinkIndex:
 
 def links_of(collection: Collection, text: str, *, most: int | None = None) -> UrlLinks:
     """Who points to a URL, with what words, and where it points; at most `most` of each."""
-    url = parse(text if "://" in text else f"https://{text}")
-    if url is None:
-        raise SettingsError(f"{text!r} is not an http or https URL")
+    url = asked_url(text)
     state = collection.state
     incoming = index_of(collection).inlinks(url.href)
     shown_in = tuple(

@@ -19,7 +19,7 @@ from lycosa.engine.indexer import Indexer
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import location
 from lycosa.engine.then import is_past, moment, reader_then, row_then
-from lycosa.engine.views import open_to_read
+from lycosa.engine.views import asked_url, open_to_read
 from lycosa.errors import SettingsError, StoreError
 from lycosa.graph.feed import key_of, last_told
 from lycosa.graph.ranks import RankTable
@@ -32,7 +32,6 @@ from lycosa.search.snippet import Highlighter
 from lycosa.search.weights import Weights
 from lycosa.web.readable import Readable, readable
 from lycosa.web.url import from_key, url_key
-from lycosa.web.url import parse as parse_url
 
 COPIES_SHOWN = 5
 SETTLED_SHARE = 20  # names are settled when more than one page in so many has come
@@ -268,9 +267,7 @@ class Document(msgspec.Struct, frozen=True):
 
 def document_of(path: Path, text: str, *, as_of: str = "") -> Document:
     """A page as it is stored, or as it was; raises SettingsError if there is none."""
-    url, then = parse_url(text if "://" in text else f"https://{text}"), _past(as_of)
-    if url is None:
-        raise SettingsError(f"{text!r} is not an http or https URL")
+    url, then = asked_url(text), _past(as_of)
     with open_to_read(path) as collection:
         key = url_key(url.href)
         if then is None:

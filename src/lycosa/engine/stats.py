@@ -62,7 +62,8 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # type: ignore[misc]
-    """A crawl at one moment. `standing` says in a sentence why nothing is moving, empty while something is."""
+    """A crawl at one moment. `standing` says in a sentence why nothing is moving, empty while something is;
+    `run_statuses` are the answers of this run, by status or failure."""
 
     in_flight: int = 0
     hosts_active: int = 0
@@ -76,8 +77,14 @@ class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # typ
     run_changed: int = 0
     run_not_modified: int = 0
     run_saved_bytes: int = 0
+    run_statuses: Counter[str] = _tally()
     pages_per_s: float = 0.0
     bytes_per_s: float = 0.0
     slowest: tuple[SlowHost, ...] = ()
     left_s: float | None = None
     standing: str = ""
+
+    @property
+    def has_only_silence(self) -> bool:
+        """Was somebody asked in this run, and nobody answered?"""
+        return bool(self.run_statuses) and not any(status.isdigit() for status in self.run_statuses)

@@ -14,6 +14,7 @@ from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import filters_of
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.totals import joined
+from lycosa.errors import SettingsError
 from lycosa.frontier.domains import domain_key, unpack_domain
 from lycosa.frontier.pattern import fold
 from lycosa.frontier.rows import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
@@ -93,11 +94,20 @@ def settings_of(collection: Collection) -> CrawlSettings:
     return merge(read_file(collection.settings_path))
 
 
-def why(collection: Collection, text: str) -> list[str]:
-    """Sentences that say where a URL is and why."""
+def asked_url(text: str) -> Url:
+    """The URL that somebody asks about; raises SettingsError for what is none, a name without a scheme too."""
     url = parse(text)
     if url is None:
-        return [f"{text!r} is not an http or https URL, so it is never asked for"]
+        raise SettingsError(f"{text!r} is not an http or https URL, so it is never asked for")
+    return url
+
+
+def why(collection: Collection, text: str) -> list[str]:
+    """Sentences that say where a URL is and why."""
+    try:
+        url = asked_url(text)
+    except SettingsError as error:
+        return [str(error)]
     key = url_key(url.href)
     lines = [url.href]
     packed_host = collection.state.get(Family.HOST, key[: key.index(b"\0", 2)])
