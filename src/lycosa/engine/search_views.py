@@ -32,6 +32,7 @@ from lycosa.search.snippet import Highlighter
 from lycosa.search.weights import Weights
 from lycosa.web.readable import Readable, readable
 from lycosa.web.url import from_key, url_key
+from lycosa.web.url import parse as parse_url
 
 COPIES_SHOWN = 5
 SETTLED_SHARE = 20  # names are settled when more than one page in so many has come
