@@ -11,7 +11,7 @@ crawl: $(READY)            ## install, then the main job: a demo, or with URL=ht
 
 test: lint                 ## everything CI runs: style, types, fast tests, slow tests
 	$(BIN)/python -m pytest -n 2 -m "not slow"
-	$(BIN)/python -m pytest -n 3 -m slow  # they wait more than they work
+	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks

@@ -7,9 +7,11 @@ from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.policies import PLAIN
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.politeness import Group
+from lycosa.frontier.queues import due_key
 from lycosa.frontier.rows import UrlState
 from lycosa.records import Mapped
 from lycosa.web.robots import Robots
+from lycosa.web.url import url_key
 
 
 def end(world: World, lease: Lease, *, wait_s: float = 0.0) -> None:
@@ -146,3 +148,13 @@ def test_waiting_host_that_gets_more_urls_stands_in_the_heap_once() -> None:
     for n in range(1, 200):
         world.admit(urls_of(f"a.example/{n}"))
     assert len(world.frontier.turns._waiting) <= 2
+
+
+def test_key_of_what_waits_never_falls_on_an_entry_of_the_run_before() -> None:
+    world = World(Pace(delay_s=0.0))
+    host, _ = world.frontier.shelf.get(url_key("http://h0.example/")[: url_key("http://h0.example/").index(b"\0", 2)])
+    before = [due_key(host, 5.0, 500 + n) for n in range(4)]
+    host.due_loaded = before[1] + b"\0"  # the first two were read, the others are on disk
+    later = [due_key(host, 5.0, 7 + n) for n in range(3)]
+    assert len({*before, *later}) == 7
+    assert min(later) > before[1]

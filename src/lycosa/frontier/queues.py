@@ -103,9 +103,16 @@ class Queues:
 
 
 def due_key(host: Host, due_unix: float, counter: int) -> bytes:
-    """The key under which a URL waits for its time; never before what was read already."""
+    """The key under which a URL waits for its time; never before what was read already.
+
+    Entries of a run before may stand right behind what was read, so a key that would come too early goes to the next
+    millisecond rather than to the next number.
+    """
     start = lane_start(host.key, DUE_LANE)
-    order = int(due_unix * 1000) << DUE_COUNTER_BITS | counter % (1 << DUE_COUNTER_BITS)
+    number = counter % (1 << DUE_COUNTER_BITS)
+    order = int(due_unix * 1000) << DUE_COUNTER_BITS | number
     if len(host.due_loaded) > len(start):
-        order = max(order, int.from_bytes(host.due_loaded[-9:-1]) + 1)
+        loaded = int.from_bytes(host.due_loaded[-9:-1])
+        if order <= loaded:
+            order = ((loaded >> DUE_COUNTER_BITS) + 1) << DUE_COUNTER_BITS | number
     return start + order.to_bytes(8)
