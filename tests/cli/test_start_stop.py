@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.command import REPOSITORY, Web, ended, lycosa, simulated_web, started
 from tests.cli.small_disk import check
+from tests.long import long
 
 FIRST_REQUEST_S = 1.0
 STOP_S = 5.0
@@ -83,6 +84,7 @@ def test_crawl_first_request_comes_within_a_second(silent: socket.socket, tmp_pa
     assert any(first_request_s(silent, tmp_path / str(number)) <= FIRST_REQUEST_S for number in range(TRIES))
 
 
+@long
 def test_crawl_of_a_collection_with_a_million_urls_goes_on_within_three_seconds(
     silent: socket.socket, tmp_path: Path
 ) -> None:

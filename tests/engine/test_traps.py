@@ -14,12 +14,13 @@ from lycosa.simweb.traps import without_session
 from lycosa.simweb.truth import truth
 from lycosa.store import Batch, Collection
 from tests.engine.memory_crawl import crawl, front
+from tests.long import long
 
 TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "hosts", "share"), [(1, 1, 1.0), (2, 10, 0.5)])
+@pytest.mark.parametrize(("seed", "hosts", "share"), [(1, 1, 1.0), pytest.param(2, 10, 0.5, marks=long)])
 def test_traps_take_a_tenth_of_the_requests_at_most_and_cost_no_page(
     tmp_path: Path, seed: int, hosts: int, share: float
 ) -> None:

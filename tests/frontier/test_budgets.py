@@ -25,6 +25,7 @@ from lycosa.frontier.parameters import ParameterRow, Parameters
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.traps import without_session
 from lycosa.simweb.truth import truth
+from tests.long import long
 
 TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
 
@@ -206,6 +207,7 @@ def test_domain_that_everybody_links_to_has_no_limit_and_a_small_row() -> None:
     assert unpack_domain(packed) == domain
 
 
+@long
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "hosts", "share", "mine"), [(3, 10, 1.0, "off")])
 def test_traps_beside_five_thousand_pages_take_a_tenth_at_most(seed: int, hosts: int, share: float, mine: str) -> None:
