@@ -2,8 +2,8 @@
 
 Invariants: nothing from outside can add a line to a record's header; a response or revisit names the digest of its
 payload, which is the body with its transfer coding undone and its content coding kept. The rest of a record (some
-lines, in a request all of it) is covered by gzip's checksum alone: digests of it took 12 µs a page. Pure but for random
-ids.
+lines, in a request all of it) is covered by gzip's checksum alone: a digest of each would be work for every page. Pure
+but for random ids.
 Called by whoever commits pages; the members go to `WarcWriter.append` in the order given.
 """
 
