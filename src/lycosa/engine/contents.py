@@ -45,7 +45,8 @@ class Contents:
         return self._found[payload_sha1]
 
     def _look_for(self, digest: str) -> bytes:
-        for path in sorted(self._collection.warc_folder.glob("*.warc.gz")):
+        files = (path for folder in self._collection.warc_folders for path in folder.glob("*.warc.gz"))
+        for path in sorted(files):
             with WarcReader(path) as records:
                 for record in records:
                     if record.type == "response" and record.header("WARC-Payload-Digest") == digest:

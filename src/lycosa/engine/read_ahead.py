@@ -1,12 +1,13 @@
 """Reads documents for the search index on all cores: processes that open records of the archive and read them.
 
-    python -m lycosa.engine.read_ahead DIR      a worker: takes lists of (URL, place), answers with what is for reading
+    python -m lycosa.engine.read_ahead DIR…     a worker: takes lists of (URL, place), answers with what is for reading
 
 Used while an index is made anew, when reading is all there is to do; beside a crawl one process is enough. Order is
 kept, and at most a few lists a worker are under way. A worker that dies leaves its list to the caller's own process.
 """
 
 import os
+import re
 import struct
 import sys
 from collections import deque
@@ -20,46 +21,59 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from lycosa.engine.processes import start
-from lycosa.engine.versions import BODY_CAP_BYTES, headers_of
 from lycosa.errors import StoreError
 from lycosa.fetch.decode import decode
-from lycosa.store import Place, read_record
+from lycosa.store import Place, read_message, read_record
 from lycosa.store.warc_file import warc_path
 from lycosa.web.readable import Readable, readable
 
 if TYPE_CHECKING:
     import subprocess
 
+BODY_CAP_BYTES = 64 << 20
 LIST_PAGES = 32
 AHEAD = 3  # lists a worker
 _SIZE = struct.Struct(">I")
+# The last of a name counts, as it does everywhere else.
+_CODING, _TYPE = (
+    re.compile(rb"(?ims)^%b[ \t]*:([^\r\n]*)(?!.*^%b[ \t]*:)" % (name, name))
+    for name in (b"content-encoding", b"content-type")
+)
 
 Job = tuple[str, bytes]  # URL, place
 
 
-def read_one(folder: Path, url: str, place: bytes) -> Readable | None:
-    """What is for reading in a record; None if the archive no longer has it."""
+def read_one(folders: Sequence[Path], url: str, place: bytes) -> Readable | None:
+    """What is for reading in a record of the archive in these folders; None if it no longer has it."""
     found = Place.unpack(place)
+    files = [warc_path(folder, found.file_number) for folder in folders]
+    file = files[0] if len(files) == 1 else next(filter(Path.exists, files), files[0])
+    message = read_message(file, found) or _read_slowly(file, found)
+    if message is None:
+        return None
+    head, body = message
+    coding, content_type = _CODING.search(head), _TYPE.search(head)
+    if coding:
+        body = decode(body, coding[1].decode("latin-1").strip(), cap_bytes=BODY_CAP_BYTES).body
+    return readable(body, url=url, content_type=content_type[1].decode("latin-1").strip() if content_type else None)
+
+
+def _read_slowly(file: Path, place: Place) -> tuple[bytes, bytes] | None:
+    """The same of any record; one whose body is elsewhere has nothing."""
     try:
-        record = read_record(warc_path(folder, found.file_number), found)
+        record = read_record(file, place)
     except StoreError:
         return None
-    if record.type == "revisit":
-        return None  # its body is elsewhere
-    head, body = record.http()
-    fields = headers_of(head)
-    if coding := fields.get("content-encoding", ""):
-        body = decode(body, coding, cap_bytes=BODY_CAP_BYTES).body
-    return readable(body, url=url, content_type=fields.get("content-type"))
+    return None if record.type == "revisit" else record.http()
 
 
 class ReadAhead:
     """As many workers as there are cores. Close it."""
 
-    def __init__(self, folder: Path, workers: int | None = None) -> None:
-        self._folder = folder
+    def __init__(self, folders: Sequence[Path], workers: int | None = None) -> None:
+        self._folders = folders
         count = workers or min(8, os.cpu_count() or 1)
-        self._workers = [start("lycosa.engine.read_ahead", folder) for _ in range(count)]
+        self._workers = [start("lycosa.engine.read_ahead", *folders) for _ in range(count)]
         self._free: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
         for worker in self._workers:
             self._free.put(worker)
@@ -69,15 +83,23 @@ class ReadAhead:
         return f"<ReadAhead workers={len(self._workers)}>"
 
     def map(self, jobs: Iterable[Job]) -> Iterator[Readable | None]:
-        """What is for reading in each, in the order of the jobs."""
+        """What is for reading in each, in the order of the jobs. The first ones are begun at once."""
         rest = iter(jobs)
         under_way: deque[Future[list[Readable | None]]] = deque()
-        while True:
-            while len(under_way) < AHEAD * len(self._workers) and (some := list(islice(rest, LIST_PAGES))):
-                under_way.append(self._threads.submit(self._ask, some))
-            if not under_way:
-                return
-            yield from under_way.popleft().result()
+        self._begin(rest, under_way)
+        return self._results(rest, under_way)
+
+    def _begin(self, rest: Iterator[Job], under_way: "deque[Future[list[Readable | None]]]") -> None:
+        while len(under_way) < AHEAD * len(self._workers) and (some := list(islice(rest, LIST_PAGES))):
+            under_way.append(self._threads.submit(self._ask, some))
+
+    def _results(
+        self, rest: Iterator[Job], under_way: "deque[Future[list[Readable | None]]]"
+    ) -> Iterator[Readable | None]:
+        while under_way:
+            found = under_way.popleft().result()
+            self._begin(rest, under_way)
+            yield from found
 
     def _ask(self, jobs: Sequence[Job]) -> list[Readable | None]:
         """In a thread of its own, which waits for a worker and then for its answer."""
@@ -92,7 +114,7 @@ class ReadAhead:
         finally:
             self._free.put(worker)
         if answer is None:
-            return [read_one(self._folder, url, place) for url, place in jobs]
+            return [read_one(self._folders, url, place) for url, place in jobs]
         return msgspec.msgpack.decode(answer, type=list[Readable | None])
 
     def close(self) -> None:
@@ -116,10 +138,10 @@ def _receive(stream: IO[bytes]) -> bytes | None:
 
 def main() -> None:
     """A worker's life: until its input ends."""
-    folder = Path(sys.argv[1])
+    folders = [Path(word) for word in sys.argv[1:]]
     while (asked := _receive(sys.stdin.buffer)) is not None:
         jobs = msgspec.msgpack.decode(asked, type=list[Job])
-        _send(sys.stdout.buffer, msgspec.msgpack.encode([read_one(folder, url, place) for url, place in jobs]))
+        _send(sys.stdout.buffer, msgspec.msgpack.encode([read_one(folders, url, place) for url, place in jobs]))
 
 
 if __name__ == "__main__":

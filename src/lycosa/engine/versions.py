@@ -8,6 +8,7 @@ from base64 import b32decode
 
 from lycosa.change.verdict import Version
 from lycosa.engine.pages import unpack_page
+from lycosa.engine.read_ahead import BODY_CAP_BYTES
 from lycosa.engine.visit_rows import history
 from lycosa.errors import StoreError
 from lycosa.fetch.decode import decode
@@ -17,7 +18,6 @@ from lycosa.web.page import analyse
 from lycosa.web.url import parse, url_key
 
 MOST_HOPS = 3  # revisits that refer to revisits
-BODY_CAP_BYTES = 64 << 20
 
 
 def version_at(collection: Collection, place: bytes, url: str) -> Version | None:

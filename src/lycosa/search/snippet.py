@@ -5,6 +5,7 @@ what was searched for. Pure; linear in the length of the text. Called by the vie
 """
 
 import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -69,6 +70,8 @@ class Highlighter:
 
     def snippet(self, text: str) -> Snippet:
         text = " ".join(text[:READ_CHARS].split())
+        if not text.isascii():
+            text = unicodedata.normalize("NFC", text)
         found = self._matches(text)
         if not found:
             return Snippet(_piece(text, *_trimmed(text, 0)))

@@ -9,7 +9,7 @@ from lycosa.store.place import Place
 from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import Recovery, WarcWriter
 from lycosa.store.warc_parse import WarcRecord
-from lycosa.store.warc_read import WarcReader, read_record
+from lycosa.store.warc_read import WarcReader, read_message, read_record
 from lycosa.store.warc_record import Exchange, Original, RevisitProfile, exchange, patched, revisit
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "exchange",
     "is_collection",
     "patched",
+    "read_message",
     "read_record",
     "revisit",
 ]

@@ -140,6 +140,11 @@ class Collection:
         return self.path / _WARC
 
     @property
+    def warc_folders(self) -> list[Path]:
+        """Where the files of the archive are; the numbers of two files are never the same."""
+        return [self.warc_folder]
+
+    @property
     def settings_path(self) -> Path:
         return self.path / _SETTINGS
 
@@ -201,6 +206,10 @@ class JoinedCollection(Collection):
         states = [shard.state for shard in shards]
         super().__init__(path, state=JoinedState(path, states), warc=None, recovery=Recovery(), lock=None)
         self.shards = list(shards)
+
+    @property
+    def warc_folders(self) -> list[Path]:
+        return [shard.warc_folder for shard in self.shards]
 
     def record(self, place: Place) -> WarcRecord:
         """The archived record at `place`; the shards number their files apart."""
@@ -300,6 +309,18 @@ def _require_format(path: Path, found: str) -> None:
         raise SettingsError(
             f"{path} was made by another version of Lycosa (format {found[:20]!r}, this one uses {FORMAT})"
         )
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Holds the writer's lock of a collection while something beside the state is put right; SettingsError if somebody
+    else has it."""
+    with _reported(path, "opening the collection"):
+        lock = _lock(path)
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 def _lock(path: Path) -> int:
