@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tantivy import Query
 
-from lycosa.engine.indexer import CONSUMER
+from lycosa.engine.indexer import CONSUMER, Indexer
 from lycosa.engine.processes import start
 from lycosa.errors import StoreError
 from lycosa.graph import feed
@@ -20,7 +20,7 @@ from lycosa.search.document import Called, Found, documents
 from lycosa.search.index import IndexInUse, NoIndex, Reader, Writer, current, is_written
 from lycosa.search.schema import schema
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.store import is_collection
+from lycosa.store import Collection, is_collection
 from tests.engine.memory_crawl import crawl, front
 from tests.search.shop import Shop, index_problems
 from tests.simweb.conftest import lycosa, running_simweb
@@ -157,6 +157,34 @@ def test_after_any_changes_and_kills_index_and_state_agree(tmp_path: Path, seed:
         shop.index(settle=choose.random() < 0.5)
         assert index_problems(tmp_path) == []
     shop.index(anew=True)
+    assert index_problems(tmp_path) == []
+    shop.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_taken_in_bit_by_bit_agrees_at_every_commit(tmp_path: Path, seed: int) -> None:
+    choose, shop = random.Random(seed), Shop(tmp_path)
+    urls = [f"https://h{n % 3}.example/{n}" for n in range(8)]
+    shop.page(urls[0], "<title>first</title>word")
+    shop.index()
+    with Collection.open(tmp_path, read_only=True) as collection:
+        indexer = Indexer(collection, follows=True)
+        for _ in range(40):
+            if choose.random() < 0.3:
+                shop.gone(choose.choice(urls))
+            else:
+                shop.page(choose.choice(urls), f"<title>{choose.randrange(3)}</title>word")
+            if choose.random() < 0.7:
+                collection.state.refresh()
+                indexer.take()
+            if choose.random() < 0.15:
+                collection.state.refresh()
+                indexer.catch_up()
+                assert index_problems(tmp_path) == []
+        collection.state.refresh()
+        indexer.catch_up()
+        indexer.settle()
+        indexer.close()
     assert index_problems(tmp_path) == []
     shop.close()
 

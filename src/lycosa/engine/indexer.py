@@ -21,7 +21,7 @@ from lycosa.engine.findable import Member, found_of, is_searchable
 from lycosa.engine.link_index import sound_index
 from lycosa.engine.link_views import rank_pages
 from lycosa.engine.pages import unpack_page
-from lycosa.engine.read_ahead import ReadAhead
+from lycosa.engine.read_ahead import ReadAhead, read_one
 from lycosa.engine.settling import Settling
 from lycosa.engine.uncommitted import Uncommitted
 from lycosa.errors import StoreError
@@ -56,7 +56,7 @@ class Indexer:
         self, collection: Collection, *, anew: bool = False, follows: bool = False, progress: Progress | None = None
     ) -> None:
         self._collection, self._state = collection, collection.state
-        self._contents = Contents(collection)
+        self._contents, self._folders = Contents(collection), collection.warc_folders
         self._progress = progress or (lambda done, pages: None)
         self.writer = Writer(collection.path, anew=anew)
         try:
@@ -300,20 +300,18 @@ class Indexer:
 
     def _read(self, members: Sequence[Member]) -> Iterator[Readable | None]:
         """What is for reading in each; None where the archive no longer has it. Those who read begin at once."""
+        plain = ((member.url, member.row.place) for member in members if _is_plain(member))
         if self._ahead is None:
-            return map(self._read_here, members)
-        plain = ((member.url, member.row.place) for member in members if member.row.place and not member.row.original)
-        return self._read_there(members, self._ahead.map(plain))
+            return self._closer(members, (read_one(self._folders, *each) for each in plain))
+        return self._closer(members, self._ahead.map(plain))
 
-    def _read_there(self, members: Sequence[Member], ahead: Iterator[Readable | None]) -> Iterator[Readable | None]:
+    def _closer(self, members: Sequence[Member], plain: Iterator[Readable | None]) -> Iterator[Readable | None]:
+        """The same, with a closer look where a body is elsewhere."""
         for member in members:
-            is_plain = member.row.place and not member.row.original
-            yield next(ahead) if is_plain else self._read_here(member)
-
-    def _read_here(self, member: Member) -> Readable | None:
-        if (content := self._contents.read(member.row)) is None:
-            return None
-        return readable(content[1], url=member.url, content_type=content[0].get("content-type"))
+            found = next(plain) if _is_plain(member) else None
+            if found is None and (content := self._contents.read(member.row)) is not None:
+                found = readable(content[1], url=member.url, content_type=content[0].get("content-type"))
+            yield found
 
     # names and ranks
 
@@ -327,6 +325,11 @@ class Indexer:
         self.links_settled, renamed = Settling(self, self._collection).settle()
         self.is_built = False
         return renamed
+
+
+def _is_plain(member: Member) -> bool:
+    """Has it a record with a body of its own, as far as its row knows?"""
+    return bool(member.row.place) and not member.row.original
 
 
 def _usable(collection: Collection, reader: Reader) -> int:

@@ -51,6 +51,10 @@ def is_sound(collection: Collection, covered: int, told: int) -> bool:
     """Does the feed tell all that came after `covered`, of which the index once said `told`?"""
     if covered < told:
         return False
+    if covered > last_told(collection.state):
+        collection.state.refresh()  # a crawl has written meanwhile
+        if covered > last_told(collection.state):
+            return False
     following = next(news_after(collection.state, covered), None)
     return covered >= last_told(collection.state) if following is None else following.sequence == covered + 1
 
