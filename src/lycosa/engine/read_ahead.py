@@ -13,6 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
@@ -46,8 +47,7 @@ Job = tuple[str, bytes]  # URL, place
 def read_one(folders: Sequence[Path], url: str, place: bytes) -> Readable | None:
     """What is for reading in a record of the archive in these folders; None if it no longer has it."""
     found = Place.unpack(place)
-    files = [warc_path(folder, found.file_number) for folder in folders]
-    file = files[0] if len(files) == 1 else next(filter(Path.exists, files), files[0])
+    file = _file(tuple(folders), found.file_number)
     message = read_message(file, found) or _read_slowly(file, found)
     if message is None:
         return None
@@ -56,6 +56,13 @@ def read_one(folders: Sequence[Path], url: str, place: bytes) -> Readable | None
     if coding:
         body = decode(body, coding[1].decode("latin-1").strip(), cap_bytes=BODY_CAP_BYTES).body
     return readable(body, url=url, content_type=content_type[1].decode("latin-1").strip() if content_type else None)
+
+
+@lru_cache(1_000)
+def _file(folders: tuple[Path, ...], number: int) -> Path:
+    """The file of this number, in whichever of the folders it is."""
+    files = [warc_path(folder, number) for folder in folders]
+    return files[0] if len(files) == 1 else next(filter(Path.exists, files), files[0])
 
 
 def _read_slowly(file: Path, place: Place) -> tuple[bytes, bytes] | None:

@@ -17,6 +17,7 @@ from lycosa.engine.contents import Contents
 from lycosa.engine.findable import date_of
 from lycosa.engine.indexer import Indexer
 from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.read_ahead import read_one
 from lycosa.engine.reading import location
 from lycosa.engine.then import is_past, moment, reader_then, row_then
 from lycosa.engine.views import asked_url, open_to_read
@@ -143,7 +144,7 @@ class SearchView:
         except BaseException:
             self._collection.close()
             raise
-        self._contents = Contents(self._collection)
+        self._contents, self._folders = Contents(self._collection), self._collection.warc_folders
         self._ranks = RankTable(path)
 
     def __repr__(self) -> str:
@@ -261,9 +262,10 @@ class SearchView:
         return tuple(from_key(key) for key in keys if key is not None)
 
     def _read(self, url: str, row: PageRow) -> Readable:
-        content = self._contents.read(row)
+        plain = read_one(self._folders, url, row.place) if row.place and not row.original else None
+        content = None if plain is not None else self._contents.read(row)
         if content is None:
-            return Readable()
+            return plain or Readable()
         fields, body = content
         return readable(body, url=url, content_type=fields.get("content-type"))
 

@@ -172,7 +172,7 @@ class RankTable:
             return
         except OSError as error:
             raise failure(error, path=path, doing="reading the ranks") from error
-        self._file_nums, self._ranks = columns[0], columns[1].view(np.float64)
+        self._file_nums, self._ranks = np.asarray(columns[0]), np.asarray(columns[1]).view(np.float64)
 
     def __repr__(self) -> str:
         return f"<RankTable pages={len(self._ranks)}>"
