@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from lycosa.augment.document import Wanted, tables_of
-from lycosa.augment.site import TYPES
+from lycosa.augment.files import TYPES
 from lycosa.web import tol
 from lycosa.web.table import beside
 
