@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lycosa.cli.crawl import NOTHING_FETCHED, _exit_code
-from lycosa.cli.summary import GROUPS, MOST_VISITS_A_DAY, as_json, limit_used_up, summary
+from lycosa.cli.summary import GROUPS, MOST_VISITS_A_DAY, as_json, limit_used_up, summary, visits_left
 from lycosa.engine.stats import CrawlStats, SlowHost
 from lycosa.engine.visit_plan import SHORTEST_DAYS
 from lycosa.settings import CrawlSettings
@@ -159,3 +159,14 @@ def test_summary_says_when_a_budget_of_visits_cannot_be_spent(budget: float | No
     lines = summary(CrawlStats(pages=10, seconds=2.0), Path("d"), budget=budget)
     assert ("once an hour at most, 240 visits a day here" in lines) is is_told
     assert math.isclose(MOST_VISITS_A_DAY, 1 / SHORTEST_DAYS)
+
+
+def test_summary_after_an_interrupt_says_who_does_the_rest_of_the_visits() -> None:
+    waiting, done = CrawlStats(revisiting=1), CrawlStats()
+    assert visits_left(waiting, "interrupted", keeps_fresh=False) == (
+        "interrupted: 1 page still to be looked at, the same command goes on"
+    )
+    assert visits_left(done, "interrupted", keeps_fresh=True).endswith("goes on keeping it fresh")
+    assert visits_left(done, "interrupted", keeps_fresh=False) == ""
+    assert visits_left(waiting, "time", keeps_fresh=True) == ""
+    assert "  interrupted: x\n" in summary(DONE, Path("d"), left="interrupted: x")

@@ -53,7 +53,7 @@ def finish(order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlS
 
 
 def _end(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> None:
-    from lycosa.cli.summary import as_json, limit_used_up, summary
+    from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
 
     if order.json:
         sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
@@ -62,7 +62,8 @@ def _end(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> None:
         budget = order.recrawl.budget if order.recrawl else None
         if budget is None and (order.recrawl or order.settings.keep_fresh):
             budget = order.settings.visits_per_day
-        print(summary(stats, order.into, used_up=used_up, budget=budget))
+        left = visits_left(stats, ended_by, keeps_fresh=order.settings.keep_fresh and not order.recrawl)
+        print(summary(stats, order.into, used_up=used_up, left=left, budget=budget))
     is_recrawl = order.recrawl is not None or stats.run_visits > 0
     code = _exit_code(stats, ended_by, fail_on_limit=order.settings.fail_on_limit, is_recrawl=is_recrawl)
     if code:

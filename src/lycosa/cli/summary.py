@@ -28,9 +28,9 @@ _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 MOST_VISITS_A_DAY = 24  # of a page; see engine.visit_plan
 
 
-def summary(stats: CrawlStats, into: Path, *, used_up: str = "", budget: float | None = None) -> str:
+def summary(stats: CrawlStats, into: Path, *, used_up: str = "", left: str = "", budget: float | None = None) -> str:
     """Several lines: what there is now, what failed and was skipped and why, what to look at next. `used_up` says by
-    which limit it ended, see `limit_used_up`; `budget` is that of visits a day."""
+    which limit it ended, see `limit_used_up`; `left` which visits are left; `budget` is that of visits a day."""
     lines = [_headline(stats, into), *_run(stats)]
     if stats.run_visits:
         lines.append(_visits(stats))
@@ -50,6 +50,8 @@ def summary(stats: CrawlStats, into: Path, *, used_up: str = "", budget: float |
     elif stats.queued:
         how = "`lycosa crawl`" if stats.run_visits else "the same command"
         lines.append(f"  {count(stats.queued)} still queued: {how} goes on with them")
+    if left:
+        lines.append(f"  {left}")
     if stats.standing:
         lines.append(f"  {stats.standing}")
     folder = shlex.quote(str(into))
@@ -88,6 +90,15 @@ def budget_left_over(budget: float | None, pages: int) -> str:
         f"its budget of {count(int(budget))} visits a day is more than can be spent: a page is looked at"
         f" once an hour at most, {count(most)} visits a day here"
     )
+
+
+def visits_left(stats: CrawlStats, ended_by: str, *, keeps_fresh: bool) -> str:
+    """What is left of the visits after Ctrl-C, and who does them; empty for other ends, and where there are none."""
+    if ended_by != "interrupted":
+        return ""
+    if stats.revisiting:
+        return f"interrupted: {counted(stats.revisiting, 'page')} still to be looked at, the same command goes on"
+    return "interrupted: the same command goes on keeping it fresh" if keeps_fresh else ""
 
 
 def _headline(stats: CrawlStats, into: Path) -> str:
