@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from lycosa.augment.document import Wanted, tables_of
 from lycosa.change.kinds import Kind
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import PageRow, unpack_page
@@ -244,3 +245,35 @@ def test_marked_part_of_an_xml_document_that_changed_is_volatile(tmp_path: Path,
     if has_table:
         assert [change.kind for change in changes] == [Kind.NEW, Kind.VOLATILE, Kind.VOLATILE]
         assert b"number 2" in body
+
+
+WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")
+SELECTED = '<a href="/">home</a><p>the words that stay</p><i class=v>{}</i>'
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_page_whose_parts_are_selected_keeps_its_table_until_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_lost: bool
+) -> None:
+    monkeypatch.setattr("lycosa.engine.table_visits.TABLE_VISITS_MOST", 1)
+    web, into = SimWeb(SimSettings(seed=5, hosts=1, pages=20, tables=1.0, rtt_ms=50)), tmp_path / "c"
+    at = [0]
+
+    def answer(original: Any, host: int, target: str, *rest: float) -> Answer:
+        body = SELECTED.format(WORDS[at[0]]).encode()
+        made = tables_of(body, Wanted(selector=".v"), name="index.html", content_type="text/html")
+        if target == "/":
+            return Answer(200, body)
+        tables = {"/index.tol": made.tol, "/index.tvi": None if is_lost else made.tvi}
+        found = tables.get(target)
+        return Answer(200, found, "text/plain") if found is not None else Answer(404, b"")
+
+    options = {"answer": answer, "delay_s": 0, "per_host": 2, "per_ip": 2, "tables": "always", "time_scale": 1.0}
+    run(web, into, front(web), **options)
+    assert stored(into)[front(web)][0].volatile  # its table of links has said so
+    asked = []
+    for at[0] in (1, 2, 3, 4):
+        result = run(web, into, clock_days=at[0], recrawl=ALL, **options)
+        asked.append(len(tables_asked(result)))
+        assert stored(into)[front(web)][1] == SELECTED.format(WORDS[at[0]]).encode()
+    assert asked == ([1, 0, 0, 0] if is_lost else [1, 0, 1, 0])

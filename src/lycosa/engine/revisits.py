@@ -209,6 +209,7 @@ class Revisits:
             made, original = self._archive.version(lease, visit.request, response, page, self._documents)
         row = self._reader.row(lease, response, page, made, noindex)
         row.original = original
+        row.volatile |= patched is not None or self.tables.has_parts(lease, visit.row)
         ticket = self._archive.keep(made)
         self._archive.put(lease, row, ticket)
         self._books.forget_document(visit)
@@ -228,6 +229,7 @@ class Revisits:
             old,
             etag=response.headers.get("etag", ""),
             last_modified=response.headers.get("last-modified", ""),
+            volatile=page.is_volatile or self.tables.has_parts(lease, old),
         )
         links, _ = self._reader.links(page, response)
         if links != (self._documents.links(visit.key) or LinkRow(())):

@@ -37,13 +37,15 @@ Patched = Callable[[Lease, Request, FromTable | None, str], None]
 
 
 class TableVisits:
-    """See the module. `whole` are URLs to be fetched whole next time: those that are queued again."""
+    """See the module. `whole` are URLs to be fetched whole next time: those that are queued again; `missing` those
+    among them that have no table."""
 
     def __init__(self, shard: Shard, archive: Archive, patched: Patched) -> None:
         self._shard, self._archive, self._patched = shard, archive, patched
         self._is_on = shard.settings.tables != "off"
         self._on_read = shard.settings.patch == "read"
         self._whole: set[str] = set()
+        self._missing: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<TableVisits whole={len(self._whole)}>"
@@ -94,11 +96,19 @@ class TableVisits:
         elif host.row.volatile == Known.NOTHING and made not in (Refusal.FRAME_CHANGED, Refusal.OTHER_DOCUMENT):
             self._know(lease, Known.HAS_NONE)  # where there are some, the page may be gone with its table
         self.failed(lease)
+        if made not in (Refusal.FRAME_CHANGED, Refusal.OTHER_DOCUMENT):
+            self._missing.add(lease.url)
         shard.frontier.retry(lease, due_unix=shard.now_unix(), due=shard.now(), counts=False)
 
     def failed(self, lease: Lease) -> None:
         """The table could not be had: the next time the document is asked for."""
         self._whole.add(lease.url)
+
+    def has_parts(self, lease: Lease, before: PageRow) -> bool:
+        """Whether a page that was fetched whole may still have a table, of parts that it does not mark itself."""
+        is_missing = lease.url in self._missing
+        self._missing.discard(lease.url)
+        return before.volatile and not is_missing
 
     def _document(self, lease: Lease, response: Response) -> FromTable | str | None:
         """The document of now; None: as it is stored; or why the table does not give it."""
