@@ -24,7 +24,7 @@ from lycosa.cluster.agent import AGAIN_S, CALL_S, LEASE_S, Agent
 from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import START, Message, Reply, Word
-from lycosa.cluster.ray_node import addresses, placed
+from lycosa.cluster.ray_node import address_here, addresses, placed
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.process import calm_collector, return_large_blocks
@@ -100,8 +100,8 @@ class ShardProcess:
         return self._agent.incarnation if self._agent and self._task and not self._task.done() else 0
 
     async def where(self) -> str:
-        """The machine on which this runs."""
-        return _here()
+        """The address of the machine on which this runs, as `ray_node.addresses` has it."""
+        return await asyncio.to_thread(address_here)
 
     async def start(self, enrolment: Enrolment) -> None:
         if enrolment.version != __version__:

@@ -314,9 +314,7 @@ class Agent:
         """A new table is in force."""
         self.outbox.route(table)
         self._take_back()
-        engine.add(
-            [seed for seed in engine.seeds if self.owns(seed.host)]
-        )  # their owner may be a restored one
+        engine.add([seed for seed in engine.seeds if self.owns(seed.host)])  # their owner may be a restored one
         engine.located(self.visits.wake_all())
 
     def _take_back(self) -> None:

@@ -13,7 +13,6 @@ them, since a shard that was restored may use a file's number again for other co
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,7 +38,7 @@ class Copied(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """A copy of a shard's state. `positions` is how far other shards' URLs are in it."""
+    """A copy of a shard's state as of `at_s` (Unix time). `positions` is how far other shards' URLs are in it."""
 
     shard: str
     incarnation: int
@@ -86,7 +85,7 @@ def publish(
             files[path.name] = known
     except OSError as error:
         raise StoreError(f"the copy {copy} cannot be packed: {error.strerror}") from error
-    whole = msgspec.structs.replace(manifest, files=files, at_s=time.time())
+    whole = msgspec.structs.replace(manifest, files=files)
     data = msgspec.json.encode(whole)
     if not may_go_on():
         raise StoreError(f"the copy of {manifest.shard} does not count: the shard may have been taken over")

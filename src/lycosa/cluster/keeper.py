@@ -8,6 +8,7 @@ shards hear that their URLs are safe (`Arrivals.cover`) when a copy with them co
 import asyncio
 import contextlib
 import shutil
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Protocol
 
@@ -180,10 +181,10 @@ class Keeper:
         copy = self._collection.path / COPY
         await self._work(shutil.rmtree, copy, True)
         self._collection.state.checkpoint(copy)
-        copied_s = self._now()
+        copied_s, copied_unix = self._now(), time.time()
         positions = self._arrivals.positions()
         await self._bring_all()
-        bare = Manifest(self._name, self._incarnation, self._begun, 0.0, {}, positions)
+        bare = Manifest(self._name, self._incarnation, self._begun, copied_unix, {}, positions)
         last, size = await self._work(publish, self._store, copy, bare, self._last, self._may_go_on)
         self._arrivals.cover(positions)
         self._last, self.copies, self.copied_s = last, self._begun, copied_s

@@ -134,6 +134,15 @@ def placed(address: str, *, is_bound: bool) -> dict[str, Any]:
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(found[0], soft=True)}
 
 
+def address_here() -> str:
+    """The address of the machine that this actor is on: of the node, which may be one of several on a machine."""
+    import ray
+
+    mine = ray.get_runtime_context().get_node_id()
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return next((str(node["NodeManagerAddress"]) for node in nodes if node["NodeID"] == mine), "")
+
+
 def addresses() -> list[str]:
     """The addresses of the cluster's machines, each as often as it has processors."""
     import ray
