@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "lycosa.toml"
 ALLOW_PRIVATE = "--allow-private"
-PATCH_HELP = "Tables of volatile parts go into their documents when those are stored or when they are read [store]."
+PATCH_HELP = "Tables of volatile parts are patched into what is kept (store), or whenever it is read (read) [store]."
 
 
 class CrawlOrder(NamedTuple):

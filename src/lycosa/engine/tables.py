@@ -79,9 +79,10 @@ class Tables:
         return lease
 
     def idle(self) -> Iterator[Lease]:
-        """Nothing else can be asked for now: the tables of documents that were asked for a moment ago."""
+        """Nothing else can be asked for now: the tables of documents that were asked for a moment ago, the latest of
+        them first: a table gains the time that its document still takes."""
         now = self._shard.now()
-        for ticket, document in list(self._young.items()):
+        for ticket, document in reversed(list(self._young.items())):
             host = document.host
             usual_s = host.row.seconds / max(1, host.row.requests)
             if now - self._open[ticket] > LATE_SHARE * usual_s or not self._may_have(document):
