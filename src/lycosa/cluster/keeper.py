@@ -18,7 +18,7 @@ from lycosa.engine.events import EventLog
 from lycosa.errors import StoreError
 from lycosa.settings import CrawlSettings
 from lycosa.store import Collection
-from lycosa.store.central import CentralStore
+from lycosa.store.central import CentralStore, require_there
 from lycosa.store.released import bring, packed_name, remember_store
 from lycosa.store.warc_file import warc_path
 
@@ -173,6 +173,7 @@ class Keeper:
         for number, length in self._collection.finished().items():
             source = warc_path(self._collection.warc_folder, number)
             scratch = self._collection.path / SCRATCH
+            await self._work(require_there, self._store)
             what = await self._work(bring, source, length, self._store, scratch, self._may_go_on)
             self._collection.release(number, what)
             self.bytes_sent += what.bytes
@@ -189,6 +190,7 @@ class Keeper:
         await self._cut()
         await self._bring_all()
         bare = Manifest(self._name, self._incarnation, self._begun, copied_unix, {}, positions)
+        await self._work(require_there, self._store)
         last, size = await self._work(publish, self._store, copy, bare, self._last, self._may_go_on)
         self._arrivals.cover(positions)
         self._last, self.copies, self.copied_s = last, self._begun, copied_s
