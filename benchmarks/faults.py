@@ -9,6 +9,7 @@ politeness; takeover is the longest time after the fault in which no host of the
 
 For a node that is gone for good (`gone`) each node has its own folders and there is a central store: all processes of
 the second node are killed and the folder of its shard is deleted; what is fetched again is held against its last copy.
+`cut-store` cuts the line in such a crawl: the shard is restored on this side while the old one is still there.
 """
 
 import argparse
@@ -44,8 +45,11 @@ HOSTS, DELAY_S = 40, 0.05
 PORTS = range(6390, 6400)  # one for each fault, so that two can be tried at a time
 HEAD, JOINED = "127.0.0.1", "127.0.0.2"
 NAMESPACE, LINE, HEAD_APART, JOINED_APART = "lycosa-faults", "lycosa0", "10.213.7.1", "10.213.7.2"
-FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut", "gone")
+FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut", "gone", "cut-store")
+WITH_STORE = ("gone", "cut-store")
+LEASE_S = 24.0  # after a cut an agent may go on for so long, at most
 COPY_EVERY_S = 5.0
+SHARDS = ("s0", "s1")
 TAKEOVER_BAR_S = 60.0
 LONGEST_S = 900.0
 NOT_PAGES = ("robots.txt", ".xml", ".gz")
@@ -155,7 +159,7 @@ def _end(process: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> None:
 def crawl(on: Ground, fault: str) -> "subprocess.Popen[bytes]":
     seed = f"http://h0.sim:{on.port}/"
     words = ["crawl", seed, "--into", str(on.into), "--scope", "any", "--delay", str(DELAY_S)]
-    if fault == "gone":
+    if fault in WITH_STORE:
         words += ["--store", str(on.store), "--checkpoint", f"{COPY_EVERY_S:g}s"]
     else:
         words = ["--shared", *words]
@@ -186,7 +190,7 @@ def harm(fault: str, on: Ground, freeze_s: float) -> str:
         with contextlib.suppress(ProcessLookupError):  # it may have been ended meanwhile
             os.kill(pid, signal.SIGCONT)
         return "s1"
-    if fault == "cut":
+    if fault in ("cut", "cut-store"):
         shard = _shards_of(on)[0]
         subprocess.run(["ip", "link", "set", LINE, "down"], check=True)
         time.sleep(freeze_s)
@@ -208,7 +212,7 @@ def harm(fault: str, on: Ground, freeze_s: float) -> str:
 def _shards_of(on: Ground) -> list[str]:
     """The shards on the second node."""
     mine = family(on.joined.pid)
-    return [shard for shard in ("s0", "s1") if holder(on, shard) in mine]
+    return [shard for shard in SHARDS if holder(on, shard) in mine]
 
 
 def _last_copy(on: Ground, shard: str) -> float:
@@ -236,10 +240,12 @@ def judge(fault: str, on: Ground, shard: str, at: float, safe: float, verdict: V
         verdict.judge(f"none: {again} pages fetched by two agents, or twice", not again)
         return
     owners = Coordinator(on.into, CrawlSettings()).table
-    hit = [e for e in entries if fault != "gone" or owners.owner(e.host) == shard]
-    late = sum(e.status == 200 and safe - 1.0 <= e.end <= at + 0.5 for e in hit)
-    since = "the second before" if fault != "gone" else f"{at - safe:.1f} s since its last copy and the second before"
-    spare = 0 if fault == "gone" else 5
+    has_store = fault in WITH_STORE
+    hit = [e for e in entries if not has_store or owners.owner(e.host) == shard]
+    until = at + (LEASE_S if fault == "cut-store" else 0.5)
+    late = sum(e.status == 200 and safe - 1.0 <= e.end <= until for e in hit)
+    since = f"{until - safe:.1f} s since its last copy and the second before" if has_store else "the second before"
+    spare = 0 if has_store else 5
     verdict.judge(f"{fault}: {again} fetched again, {late} ended in {since}", again <= late + spare)
     if shard:
         asked = sorted([at, *(e.start for e in entries if e.start > at and owners.owner(e.host) == shard)])
@@ -264,17 +270,15 @@ def main() -> None:
     say(load())
     verdict = Verdict()
     for fault in options.fault or FAULTS:
-        with ground(options.pages, PORTS[FAULTS.index(fault)], is_apart=fault == "cut") as on:
+        with ground(options.pages, PORTS[FAULTS.index(fault)], is_apart=fault.startswith("cut")) as on:
             say(fault)
             crawler = crawl(on, fault)
             try:
                 while logged(on) < options.pages / 4 and crawler.poll() is None:
                     time.sleep(0.05)
                 at = time.monotonic()
-                safe = at
+                safe = min((_last_copy(on, shard) for shard in SHARDS), default=at) if fault in WITH_STORE else at
                 shard = harm(fault, on, options.freeze)
-                if fault == "gone":
-                    safe = _last_copy(on, shard)
                 code = crawler.wait(timeout=LONGEST_S)
             finally:
                 crawler.kill()
