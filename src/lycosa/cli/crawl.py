@@ -11,6 +11,7 @@ import typer
 
 from lycosa.cli.beginning import INTERRUPTED
 from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
+from lycosa.errors import SettingsError
 
 if TYPE_CHECKING:
     from lycosa.cluster.local import LocalCluster
@@ -53,13 +54,17 @@ def finish(order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlS
 
 
 def _end(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> None:
-    from lycosa.cli.summary import as_json, limit_used_up, summary
+    from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
 
     if order.json:
         sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
     elif not order.quiet:
         used_up = "" if order.recrawl else limit_used_up(order.settings, ended_by)
-        print(summary(stats, order.into, used_up=used_up))
+        budget = order.recrawl.budget if order.recrawl else None
+        if budget is None and (order.recrawl or order.settings.keep_fresh):
+            budget = order.settings.visits_per_day
+        left = visits_left(stats, ended_by, keeps_fresh=order.settings.keep_fresh and not order.recrawl)
+        print(summary(stats, order.into, used_up=used_up, left=left, budget=budget))
     is_recrawl = order.recrawl is not None or stats.run_visits > 0
     code = _exit_code(stats, ended_by, fail_on_limit=order.settings.fail_on_limit, is_recrawl=is_recrawl)
     if code:
@@ -108,6 +113,8 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
 
     if order.settings.workers:
         return await _crawl_with_workers(order)
+    if order.settings.store:
+        raise SettingsError("--store is for the shards of --workers N: say how many")
     view = view_on(sys.stderr, quiet=order.quiet)
     async with Crawl(into=order.into, settings=order.settings, recrawl=order.recrawl) as crawl:
         calm_collector()
@@ -169,6 +176,8 @@ def _tell_trouble(words: str) -> None:
 async def _show(crawl: "Crawl", show: "object") -> None:
     import asyncio
 
+    from lycosa.cli.wording import counted
+
     assert callable(show)
     while not crawl.is_indexing:
         show(crawl.stats())
@@ -176,5 +185,5 @@ async def _show(crawl: "Crawl", show: "object") -> None:
     while crawl.following is not None:
         await asyncio.sleep(INDEXING_EVERY_S)
         behind = crawl.following.behind
-        what = f"{behind:,} pages to go" if behind else "names and ranks"
+        what = f"{counted(behind, 'page')} to go" if behind else "names and ranks"
         print(f"indexing: {what}; Ctrl-C leaves the rest to the next search", file=sys.stderr)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "lycosa.toml"
 ALLOW_PRIVATE = "--allow-private"
+PATCH_HELP = "Tables of volatile parts are patched into what is kept (store), or whenever it is read (read) [store]."
 
 
 class CrawlOrder(NamedTuple):
@@ -120,7 +121,10 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
             bool | None, typer.Option("--keep-fresh/--no-keep-fresh", help="Never end: look at pages again [no].")
         ] = None,
         visits_per_day: Annotated[
-            str | None, typer.Option("--budget", metavar="N", help="Pages looked at again a day [a tenth of all].")
+            str | None,
+            typer.Option(
+                "--budget", metavar="N", help="Pages looked at again a day, each once an hour at most [a tenth]."
+            ),
         ] = None,
         delay_s: Annotated[
             str | None, typer.Option("--delay", metavar="S", help="Pause between two requests to a host [1].")
@@ -158,11 +162,20 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         durability: Annotated[
             str | None, typer.Option(metavar="WORD", help="Survives: process (its end) or power (loss) [process].")
         ] = None,
+        patch: Annotated[str | None, typer.Option(metavar="WORD", help=PATCH_HELP)] = None,
         index: Annotated[
             bool | None, typer.Option("--index/--no-index", help="Keep the search index up to date meanwhile [no].")
         ] = None,
         workers: Annotated[
             str | None, typer.Option(metavar="N", help="Processes, each with its share of the hosts [this one alone].")
+        ] = None,
+        store: Annotated[
+            str | None,
+            typer.Option(metavar="DIR|URL", help="With --workers: finished archive files travel to this store."),
+        ] = None,
+        checkpoint_s: Annotated[
+            str | None,
+            typer.Option("--checkpoint", metavar="TIME", help="Copy shards to the store this often; none: never [5m]."),
         ] = None,
         config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings as TOML; options win.")] = None,
         json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output at the end.")] = False,
@@ -199,6 +212,8 @@ def gather(
     spellings = {**(options or {}), "seeds": "the list of URLs"}
     given = {name: value for name, value in typed.items() if name in CrawlSettings.model_fields}
     listed = [url for file in url_files or [] for url in read_urls(file)]
+    if isinstance(place := given.get("store"), str) and place and "://" not in place:
+        given["store"] = str(Path(place).expanduser().absolute())
     if listed:
         given["seeds"] = [*_texts(given.get("seeds")), *listed]
     kept = _kept(into)

@@ -24,7 +24,8 @@ import msgspec
 from lycosa.engine.processes import start
 from lycosa.errors import StoreError
 from lycosa.fetch.decode import decode
-from lycosa.store import Place, read_message, read_record
+from lycosa.store import Place, read_message
+from lycosa.store.released import record_at
 from lycosa.store.warc_file import warc_path
 from lycosa.web.readable import Readable, readable
 
@@ -45,10 +46,10 @@ Job = tuple[str, bytes]  # URL, place
 
 
 def read_one(folders: Sequence[Path], url: str, place: bytes) -> Readable | None:
-    """What is for reading in a record of the archive in these folders; None if it no longer has it."""
+    """What is for reading in a record; None if the archive, in these folders and their stores, no longer has it."""
     found = Place.unpack(place)
     file = _file(tuple(folders), found.file_number)
-    message = read_message(file, found) or _read_slowly(file, found)
+    message = read_message(file, found) or _read_slowly(folders, found)
     if message is None:
         return None
     head, body = message
@@ -65,10 +66,10 @@ def _file(folders: tuple[Path, ...], number: int) -> Path:
     return files[0] if len(files) == 1 else next(filter(Path.exists, files), files[0])
 
 
-def _read_slowly(file: Path, place: Place) -> tuple[bytes, bytes] | None:
-    """The same of any record; one whose body is elsewhere has nothing."""
+def _read_slowly(folders: Sequence[Path], place: Place) -> tuple[bytes, bytes] | None:
+    """The same of any record; of one whose body is elsewhere nothing: whoever has the state finds it."""
     try:
-        record = read_record(file, place)
+        record = record_at(folders, place)
     except StoreError:
         return None
     return None if record.type == "revisit" else record.http()
