@@ -21,9 +21,9 @@ from lycosa.web.url import from_key, join_map, url_key
 class Shop:
     """Settles pages as the engine does."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, warc_first: int = 0) -> None:
         self.path = path
-        self.collection = Collection.create(path)
+        self.collection = Collection.create(path, warc_first=warc_first)
         self.linker = Linker(self.collection)
         self.linker.catch_up()
         self.clock_s = 1_700_000_000.0

@@ -10,19 +10,17 @@ Every step can be killed: the index holds the sequence it covers, and pages are 
 now, so that doing it twice is the same as once. Reads the collection only, beside a running crawl or without one.
 """
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from tantivy import Occur, Query
 
-from lycosa.engine.contents import Contents
 from lycosa.engine.findable import Member, found_of, is_searchable
 from lycosa.engine.link_index import sound_index
 from lycosa.engine.link_views import rank_pages
 from lycosa.engine.pages import unpack_page
-from lycosa.engine.read_ahead import ReadAhead, read_one
 from lycosa.engine.settling import Settling
+from lycosa.engine.texts import Texts
 from lycosa.engine.uncommitted import Uncommitted
 from lycosa.errors import StoreError
 from lycosa.graph.anchors import Anchors, AnchorTexts
@@ -33,8 +31,8 @@ from lycosa.search.document import called, copy_document, documents
 from lycosa.search.index import Reader, Writer
 from lycosa.search.language import LANGUAGES, SAMPLE_CHARS, HostLanguages
 from lycosa.search.schema import schema
-from lycosa.store import Collection
-from lycosa.web.readable import Readable, readable
+from lycosa.store import Collection, JoinedCollection
+from lycosa.web.readable import Readable
 from lycosa.web.url import from_key, split
 
 CONSUMER = "search"
@@ -43,7 +41,6 @@ COMMIT_PAGES = 4_000  # some seconds of work; every commit is one more segment, 
 BUILD_COMMIT_PAGES = 50_000  # the same while an index is made, which answers nobody yet
 TOLD_PAGES = 100  # between two words of progress
 BUILD_PAGES = 2_000  # while an index is made: looked up and read at once
-MANY_PAGES = 2_000  # from here on they are read by processes on all cores
 
 Progress = Callable[[int, int], None]  # pages done, pages in all
 
@@ -56,7 +53,7 @@ class Indexer:
         self, collection: Collection, *, anew: bool = False, follows: bool = False, progress: Progress | None = None
     ) -> None:
         self._collection, self._state = collection, collection.state
-        self._contents, self._folders = Contents(collection), collection.warc_folders
+        self._texts = Texts(collection)
         self._progress = progress or (lambda done, pages: None)
         self.writer = Writer(collection.path, anew=anew)
         try:
@@ -75,7 +72,6 @@ class Indexer:
         self._follows = follows
         self._anchors: AnchorTexts | None = None  # as they are while an index is made
         self.is_built = False  # just now: names and ranks are as new as the pages
-        self._ahead: ReadAhead | None = None
         self._languages = HostLanguages(self._spoken)
         self._taken = self._expected = 0  # for the progress
 
@@ -102,10 +98,12 @@ class Indexer:
         if self.covered < 0:
             return self.build()
         pages, self._expected = 0, last_told(self._state) - self._told
+        if not self._expected:
+            return 0
         news = news_after(self._state, self._told)
-        with self._reading(self._expected):
+        with self._texts.expected(self._expected):
             while some := list(islice(news, BATCH_PAGES)):
-                self._taken = pages
+                self._taken, self.is_built = pages, False
                 self.take_in(list(dict.fromkeys(each.file_num for each in some)))
                 pages += len(some)
                 self._told = some[-1].sequence
@@ -114,18 +112,6 @@ class Indexer:
                 if not goes_on():
                     break
         return pages
-
-    @contextlib.contextmanager
-    def _reading(self, expected: int) -> Iterator[None]:
-        """Many pages are read by processes on all cores."""
-        if expected >= MANY_PAGES:
-            self._ahead = ReadAhead(self._collection.warc_folders)
-        try:
-            yield
-        finally:
-            if self._ahead is not None:
-                self._ahead.close()
-                self._ahead = None
 
     @property
     def uncommitted(self) -> int:
@@ -141,7 +127,7 @@ class Indexer:
         """Every page, from the state as it is open; ranks too, while those who read are still starting."""
         covered = last_told(self._state)
         cover(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
-        with self._reading(covered):
+        with self._texts.expected(covered):
             rank_pages(self._collection)
             self._anchors = AnchorTexts(sound_index(self._collection))
             pages = self._build(covered)
@@ -211,7 +197,7 @@ class Indexer:
             heads += self._head(cluster, pages.get(cluster), members.get(cluster, []), copies.get(cluster, []))
         for head in heads:
             since.page(head.number, head.cluster)
-        return heads, self._read(heads)
+        return heads, self._texts.of(heads)
 
     def _head(self, cluster: int, page: int | None, members: list[Member], copies: list[int]) -> Iterator[Member]:
         """Says which page stands for a cluster, if it is not the one that does already; the others become copies.
@@ -298,21 +284,6 @@ class Indexer:
             counts[language] = self.reader.search(query, 1)[1]
         return {language: count for language, count in counts.items() if count}
 
-    def _read(self, members: Sequence[Member]) -> Iterator[Readable | None]:
-        """What is for reading in each; None where the archive no longer has it. Those who read begin at once."""
-        plain = ((member.url, member.row.place) for member in members if _is_plain(member))
-        if self._ahead is None:
-            return self._closer(members, (read_one(self._folders, *each) for each in plain))
-        return self._closer(members, self._ahead.map(plain))
-
-    def _closer(self, members: Sequence[Member], plain: Iterator[Readable | None]) -> Iterator[Readable | None]:
-        """The same, with a closer look where a body is elsewhere."""
-        for member in members:
-            found = next(plain) if _is_plain(member) else None
-            if found is None and (content := self._contents.read(member.row)) is not None:
-                found = readable(content[1], url=member.url, content_type=content[0].get("content-type"))
-            yield found
-
     # names and ranks
 
     def links_have_doubled(self) -> bool:
@@ -327,11 +298,6 @@ class Indexer:
         return renamed
 
 
-def _is_plain(member: Member) -> bool:
-    """Has it a record with a body of its own, as far as its row knows?"""
-    return bool(member.row.place) and not member.row.original
-
-
 def _usable(collection: Collection, reader: Reader) -> int:
     """What the index covers; −1 if it has to be built, since the feed no longer tells what came after."""
     try:
@@ -341,6 +307,8 @@ def _usable(collection: Collection, reader: Reader) -> int:
     told, last = consumers(collection.path / FEED_FOLDER).get(CONSUMER, 0), last_told(collection.state)
     if covered == last:
         return covered
+    if isinstance(collection, JoinedCollection):
+        return -1  # every shard has a feed of its own
     following = next(news_after(collection.state, covered), None)
     has_hole = following is None or following.sequence != covered + 1
     return covered if told <= covered < last and not has_hole else -1
