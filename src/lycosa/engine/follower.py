@@ -1,10 +1,10 @@
 """The process that keeps the search index of a crawl up to date: `python -m lycosa.engine.follower DIR`.
 
-It looks into the feed twice a second and takes in what was committed; that can be found a second later where little
-comes, else four, and more where the crawl and others leave it no time. It says on its standard output how many entries
+It looks into the feed twice a second and takes in what was committed; that can be found two seconds later where
+little comes, else four, and more where the crawl and others leave it no time. It says on its standard output how many entries
 are left. The queue between the crawl and it is the feed, on disk: a crawl never waits for it, and whoever of the two is
 killed goes on from what is on disk. "end" on its standard input: take in the rest, settle names and ranks, and leave.
-An input that ends without it: the crawl is gone, leave after the commit under way.
+An input that ends without it: the crawl is gone, commit what was taken in, and leave.
 """
 
 import os
@@ -20,7 +20,7 @@ from lycosa.search.index import IndexInUse
 from lycosa.store import Collection
 
 EVERY_S = 4.0  # between two commits; fewer and larger ones are less to join
-SOON_S, FEW = 1.0, 100  # the same where few entries of the feed wait: a slow crawl is found soon
+SOON_S, FEW = 2.0, 100  # the same where few entries of the feed wait: a slow crawl is found soon
 LOOK_S = 0.5
 SETTLE_S = 60.0  # at the least between two looks whether links have doubled
 NICE = 5  # the crawl goes first
@@ -53,6 +53,8 @@ class Follower:
                     collection.state.refresh()
                     indexer.catch_up()
                     indexer.settle()
+                else:
+                    indexer.commit()
             finally:
                 indexer.close()
 
