@@ -1,7 +1,7 @@
 """The process that keeps the search index of a crawl up to date: `python -m lycosa.engine.follower DIR`.
 
-It looks into the feed twice a second and takes in what was committed; that can be found two seconds later where
-little comes, else four, and more where the crawl and others leave it no time. It says on its standard output how many entries
+It looks into the feed twice a second and takes in what was committed; that can be found two seconds later where little
+comes, else four, and more where the crawl and others leave it no time. It says on its standard output how many entries
 are left. The queue between the crawl and it is the feed, on disk: a crawl never waits for it, and whoever of the two is
 killed goes on from what is on disk. "end" on its standard input: take in the rest, settle names and ranks, and leave.
 An input that ends without it: the crawl is gone, commit what was taken in, and leave.
@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from lycosa.engine.following import IN_USE
 from lycosa.engine.indexer import Indexer
+from lycosa.engine.processes import IN_USE
 from lycosa.errors import StoreError
 from lycosa.search.index import IndexInUse
 from lycosa.store import Collection

@@ -10,11 +10,10 @@ import os
 import subprocess
 from pathlib import Path
 
-from lycosa.engine.processes import start
+from lycosa.engine.processes import IN_USE, start
 
 LOOK_EVERY_S = 1.0
 STARTS = 5  # a follower that keeps dying will not get better
-IN_USE = 3  # exit code of the follower: another process writes the index
 _POLL_S = 0.05
 _STOP_S = 2.0
 

@@ -13,7 +13,6 @@ import numpy as np
 from lycosa.engine.link_index import Note, whole_index
 from lycosa.engine.linker import linked
 from lycosa.engine.pages import unpack_links
-from lycosa.engine.views import asked_url
 from lycosa.graph.columns import url_id
 from lycosa.graph.feed import key_of
 from lycosa.graph.rank import Graph, harmonic
@@ -55,6 +54,8 @@ class Ranked(msgspec.Struct, frozen=True):
 
 def links_of(collection: Collection, text: str, *, most: int | None = None, note: Note | None = None) -> UrlLinks:
     """Who points to a URL, with what words, and where it points; at most `most` of each."""
+    from lycosa.engine.views import asked_url  # its libraries are not for the search index, which works out ranks here
+
     url = asked_url(text)
     state = collection.state
     incoming = whole_index(collection, note).inlinks(url.href)

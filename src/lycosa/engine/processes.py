@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+IN_USE = 3  # exit code of a follower: another process writes the index
 _SOURCE = str(Path(__file__).parents[2])
 
 

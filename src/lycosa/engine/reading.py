@@ -6,14 +6,13 @@ No I/O of its own: the state is read through the engine. One call a page; the de
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from lycosa.engine.pages import LinkRow
 from lycosa.frontier.recent import Recent
 from lycosa.records import Response
-from lycosa.settings import CrawlSettings
 from lycosa.web.joining import Joiner
 from lycosa.web.link_header import parse_links
 from lycosa.web.links import LinkKind, Links
@@ -21,6 +20,9 @@ from lycosa.web.page import Analyser, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
 from lycosa.web.url import MAX_URL_BYTES, STRIPPED, Url, parse, stem_of
+
+if TYPE_CHECKING:
+    from lycosa.settings import CrawlSettings  # the search index reads pages without settings
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
@@ -33,7 +35,7 @@ def _by_kind(followed: Collection[LinkKind]) -> bytes:
 _WITHOUT_IMAGES, _WITH_IMAGES = _by_kind(FOLLOWED), _by_kind(FOLLOWED | {LinkKind.IMG})
 
 
-def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
+def filters_of(s: "CrawlSettings", seeds: Sequence[Url]) -> list[UrlFilter]:
     """The filters that the settings ask for: scope first, then shape."""
     limits = UrlLimits(
         include=tuple(s.include),
