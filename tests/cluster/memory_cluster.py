@@ -13,6 +13,7 @@ from lycosa.cluster.messages import Message, Reply
 from lycosa.cluster.reports import Orders, Report
 from lycosa.engine.stats import CrawlStats
 from lycosa.errors import ClusterError
+from lycosa.records import Response
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimWeb
 from lycosa.simweb.log import Entry
@@ -54,6 +55,12 @@ class MemoryCluster:
         if receiver in self.cut or receiver not in self.agents:
             raise ClusterError(f"{receiver} cannot be reached")
         return await self.agents[receiver].load(cargo)
+
+    async def robots(self, receiver: str, href: str) -> Response:
+        await asyncio.sleep(LINE_S)
+        if receiver in self.cut or receiver not in self.agents:
+            raise ClusterError(f"{receiver} cannot be reached")
+        return await self.agents[receiver].robots(href)
 
     async def beat(self, report: Report) -> Orders:
         await asyncio.sleep(LINE_S)

@@ -14,9 +14,9 @@ def test_second_agent_waits_until_the_first_gives_back() -> None:
     turns = AddressTurns()
     assert turns.ask("a", ADDRESS, 0.0) == HOLD_S
     assert turns.ask("b", ADDRESS, 1.0) == 0.0
-    assert not turns.is_wanted("a", ADDRESS, TURN_S - 1)
+    assert turns.awaited("a", 2.0) == {ADDRESS: False}
     assert turns.ask("b", ADDRESS, TURN_S - 0.5) == 0.0
-    assert turns.is_wanted("a", ADDRESS, TURN_S)
+    assert turns.awaited("a", TURN_S) == {ADDRESS: True}
     turns.give_back("a", ADDRESS)
     assert turns.ask("a", ADDRESS, TURN_S) == 0.0  # whoever waited is next
     assert turns.ask("b", ADDRESS, TURN_S) == HOLD_S
@@ -62,10 +62,10 @@ def test_never_two_agents_think_that_they_may_ask() -> None:
         if chance.random() < 0.9:  # the beat arrives
             for address in visits.returns():
                 turns.give_back(name, address)
-            granted = {a: held for a in visits.wants() if (held := turns.ask(name, a, now))}
-            wanted = [a for a in granted if turns.is_wanted(name, a, now)]
+            granted = {a: held for a in visits.wants(now) if (held := turns.ask(name, a, now))}
+            awaited = turns.awaited(name, now)
             if chance.random() < 0.9:  # and so does the answer
-                visits.granted(granted, wanted, now)
+                visits.granted(granted, awaited, now)
         if visits.may_visit(ADDRESS, "host", now):
             assert all(until <= now for other, until in busy_until.items() if other != name)
             busy_until[name] = now + 0.3

@@ -24,7 +24,7 @@ class Enrolment(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's beat. `activity` is a number that moves with everything it does; `cap` is up to which page it may go.
     `widened` are URLs whose hosts it made part of the scope. Of addresses it says which it holds (to a coordinator that
-    it does not know), which it wants or goes on with, and which it gives back."""
+    does not know yet), which it wants or goes on with, and which it gives back."""
 
     name: str
     incarnation: int
@@ -44,13 +44,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     sent_urls: int = 0
     sent_bytes: int = 0
     sent_messages: int = 0
+    is_resting: bool = False  # nothing to do of its own; what it sent may still be under way
+    unix: float = 0.0
+    machine: str = ""
+    homes: dict[int, str] = {}  # addresses of buckets, as `cluster.homes` has it
+    carrying: int = 0  # the epoch for which it hands over what leaves
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a beat. `is_void`: another incarnation has taken this one's place, or the member is not known.
     `table` is there when the agent's is old; `cap` is None where the crawl has no limit of pages; `members` has every
     member's incarnation. `boot` names the coordinator's own start. Addresses in `granted` may be asked for so many
-    seconds from when the report was made, those in `wanted` are to be given back soon."""
+    seconds from when the report was made; for those in `awaited` others wait: back with them once the turn is over."""
 
     is_void: bool = False
     table: Table | None = None
@@ -62,4 +67,4 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     members: dict[str, int] = {}
     boot: str = ""
     granted: dict[str, float] = {}
-    wanted: tuple[str, ...] = ()
+    awaited: dict[str, bool] = {}
