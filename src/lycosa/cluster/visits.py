@@ -7,7 +7,7 @@ under way there any longer. Pure: `now` is an argument.
 
 from collections.abc import Callable, Mapping
 
-IDLE_S = 2.0  # an address that nobody wanted to ask for so long is given back
+IDLE_S = 5.0  # an address that nobody wanted to ask for so long is given back
 AWAITED_IDLE_S = 0.1  # the same, where others wait
 MARGIN_S = 1.0  # before its time is over an address is not asked any more
 # An address with less time left is renewed by the next beat: whatever was held at the last beat that was answered
