@@ -194,13 +194,14 @@ def judged(fault: str, on: Ground, crawling: Crawling, at: float, code: int) -> 
     fetched = Counter(e.host + e.path for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES))
     findings = audit(on.web().settings, entries, Rules(delay_s=DELAY_S))
     again = fetched.total() - len(fetched)
-    again_most = 0 if fault == "none" else 5 + sum(e.status == 200 and at - 1.0 <= e.end <= at + 0.5 for e in entries)
+    owners = Coordinator(on.into, CrawlSettings()).table
+    hit = [e for e in entries if not crawling.shard or owners.owner(e.host) == crawling.shard]
+    again_most = 0 if fault == "none" else 5 + sum(e.status == 200 and at - 1.0 <= e.end <= at + 0.5 for e in hit)
     if fault in OWN_FOLDERS:
         again_most = len(wanted)  # each failure may cost the second before it; what counts is in the words
     takeover_s = None
     if crawling.shard:
-        owners = Coordinator(on.into, CrawlSettings()).table
-        asked = sorted([at, *(e.start for e in entries if e.start > at and owners.owner(e.host) == crawling.shard)])
+        asked = sorted([at, *(e.start for e in hit if e.start > at)])
         takeover_s = max((after - before for before, after in pairwise(asked)), default=float("inf"))
     if fault in OWN_FOLDERS and not crawling.words:
         code = code or -1  # nobody said what the matter was

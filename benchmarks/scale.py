@@ -2,10 +2,10 @@
 
     python -m benchmarks.scale [--agents 1 2 4 8] [--seconds 40]
 
-What bounds the pace is the distance, not processors, on two cores too: an agent with 20 transfers gets at most 67 answers
-a second, and eight of them 533. Pages a second are those of the server's log in the second half of the time, when
-robots.txt and sitemaps of all hosts are known to one agent, too. Memory is each agent's largest resident set, CPU that of
-the agents, exchange is what agents told in their logs.
+What bounds the pace is the distance, not processors, on two cores too: an agent with 20 transfers gets at most 67
+answers a second, and eight of them 533. Pages a second are those of the server's log in the second half of the time,
+when robots.txt and sitemaps of all hosts are known to one agent, too. Memory is each agent's largest resident set, CPU
+that of the agents, exchange is what agents told in their logs.
 """
 
 import argparse
@@ -113,7 +113,15 @@ def main() -> None:
         )
         for agents, ran in found.items()
     ]
-    head = ("agents", "pages/s", "efficiency", "largest agent MB", "CPU µs a page", "exchange bytes a page", "messages for 1,000 pages")
+    head = (
+        "agents",
+        "pages/s",
+        "efficiency",
+        "largest agent MB",
+        "CPU µs a page",
+        "exchange bytes a page",
+        "messages for 1,000 pages",
+    )
     print(table(head, rows))
     most = max(found)
     efficiency = found[most].pages_per_s / most / one

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from lycosa.cluster.agent import Agent
+from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import Message, Reply
@@ -26,9 +27,14 @@ START_AGAIN_S = 1.0
 
 
 class MemoryCluster:
-    """Agents, a coordinator and the lines between them. `cut` holds the names that nobody can reach."""
+    """Agents, a coordinator and the lines between them. `cut` holds the names that nobody can reach; `machines` have
+    addresses and places, and one agent each."""
 
-    def __init__(self, web: SimWeb, into: Path, workers: int, **settings: Any) -> None:
+    make_web: type[MemoryWeb] = MemoryWeb
+
+    def __init__(
+        self, web: SimWeb, into: Path, workers: int, *, machines: Mapping[str, str] | None = None, **settings: Any
+    ) -> None:
         options = {"allow_private": ["127.0.0.0/8"], "scope": "any", **settings}
         into.mkdir(exist_ok=True)
         self.web, self.into = web, into
@@ -36,7 +42,8 @@ class MemoryCluster:
         self.settings = CrawlSettings(**options)
         self.coordinator = Coordinator(into, self.settings, now=self._loop.time)
         if not self.coordinator.names:
-            self.coordinator.found([""] * workers)
+            scheme = Scheme(self.settings.assignment)
+            self.coordinator.found(list(machines or [""] * workers), scheme=scheme, places=machines or {})
         self.agents: dict[str, Agent] = {}
         self.tasks: dict[str, asyncio.Task[CrawlStats]] = {}
         self.webs: dict[str, list[MemoryWeb]] = defaultdict(list)
@@ -69,7 +76,7 @@ class MemoryCluster:
         return self.coordinator.beat(report)
 
     def start(self, name: str) -> None:
-        memory = MemoryWeb(self.web)
+        memory = self.make_web(self.web)
         self.webs[name].append(memory)
         enrolment = self.coordinator.enrol(name)
         agent = Agent(enrolment, self, self, resolver=memory, downloader=memory, now=self._loop.time)
@@ -121,12 +128,13 @@ def crawl(
     *seeds: str,
     workers: int = 3,
     act: Callable[[MemoryCluster], Awaitable[None]] | None = None,
+    cluster_type: type[MemoryCluster] = MemoryCluster,
     **settings: Any,
 ) -> MemoryCluster:
     """Crawls to the end; `act` runs beside the crawl."""
 
     async def main() -> MemoryCluster:
-        cluster = MemoryCluster(web, into, workers, seeds=seeds, **settings)
+        cluster = cluster_type(web, into, workers, seeds=seeds, **settings)
         beside = asyncio.get_running_loop().create_task(act(cluster)) if act else None
         await cluster.run()
         if beside is not None:

@@ -58,14 +58,14 @@ def draw(keys: Hashes, members: Sequence[Member], places: Sequence[str] | None =
         even = ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) / (1 << 53)
         score = member.capacity / -np.log(even)
         if at is not None and member.place:
-            score = np.where(at == member.place, score + NEAR, score)
+            score = np.where(at == member.place, score * NEAR, score)
         owners = np.where(score > best, index, owners)
         best = np.maximum(score, best)
     return owners
 
 
-# A near member comes before every far one: a draw of that size does not happen by chance.
-NEAR = 1e18
+# A near member comes before every far one, and near ones share as all do: no two draws are that far apart.
+NEAR = 1e30
 
 
 def keys_of(numbers: Integers) -> Hashes:
