@@ -70,7 +70,7 @@ def test_ip_brings_the_hosts_of_an_address_to_one_agent(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_places_bring_hosts_to_agents_near_by(tmp_path: Path) -> None:
     machines = {"m1": "east", "m2": "west", "m3": "west"}
-    places = ["127.0.0.0/8=east", *(f"127.1.0.{last}/32=west" for last in range(0, 4, 2))]
+    places = ["127.0.0.0/8=east", *(f"127.1.0.{last}/32=west" for last in (2, 4))]
     cluster = crawl(WEB, tmp_path, SEED, delay_s=DELAY_S, machines=machines, places=places)
     assert_whole(cluster)
     assert_moved_once_to_the_owner(cluster)
