@@ -26,6 +26,7 @@ HEAD, JOINED = "127.0.0.1", "127.0.0.2"
 NAMESPACE, LINE, HEAD_APART, JOINED_APART = "lycosa-faults", "lycosa0", "10.213.7.1", "10.213.7.2"
 NOT_PAGES = ("robots.txt", ".xml", ".gz")
 JOINS_S = 60.0
+SIZES = "uniform"  # all hosts have work until the end
 
 
 class Ground:
@@ -36,7 +37,7 @@ class Ground:
         self.head_address, self.address = (HEAD_APART, JOINED_APART) if is_apart else (HEAD, JOINED)
         self.inside = ["ip", "netns", "exec", NAMESPACE] if is_apart else []
         self.at = f"{self.head_address}:{port}"
-        self.into, self.said = folder / "crawl", folder / "said"
+        self.into, self.said, self.nodes_said = folder / "crawl", folder / "said", folder / "nodes-said"
         self.port = self.dns_port = 0
         self._undo = contextlib.ExitStack()
         self.head: subprocess.Popen[bytes]
@@ -57,6 +58,7 @@ class Ground:
 
     def _web(self, log: Path, inside: list[str]) -> tuple[int, int]:
         words = ["simweb", "--hosts", str(self.hosts), "--pages", str(self.pages), "--addresses", str(self.hosts)]
+        words += ["--sizes", SIZES]
         words += ["--port", str(self.port), "--dns-port", str(self.dns_port), "--log", str(log), "--json"]
         command = [*inside, *lycosa(*words)]
         web = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -73,6 +75,14 @@ class Ground:
         self.head = self._node([], self._cluster("start", "--head", *where))
         _wait_for(self.head_address, self.port_of_head)
 
+    def move_head(self) -> None:
+        """Another head, at another port: Ray refuses one at which a node of this machine believes it to be."""
+        self.port_of_head += 100
+        self.at = f"{self.head_address}:{self.port_of_head}"
+        self.start_head()
+        while not self.nodes():
+            time.sleep(0.5)
+
     def start_joined(self, environment: Mapping[str, str] | None = None) -> None:
         where = ["--join", self.at, "--address", self.address, "--processors", "1"]
         before = len(self.nodes())
@@ -84,9 +94,8 @@ class Ground:
     def _node(
         self, inside: list[str], command: list[str | Path], environment: Mapping[str, str] | None = None
     ) -> "subprocess.Popen[bytes]":
-        node = subprocess.Popen(
-            [*inside, *command], stderr=subprocess.DEVNULL, env={**os.environ, **(environment or {})}
-        )
+        with self.nodes_said.open("ab") as said:
+            node = subprocess.Popen([*inside, *command], stderr=said, env={**os.environ, **(environment or {})})
         self._undo.callback(_end, node)
         return node
 
@@ -128,7 +137,9 @@ class Ground:
         return [entry for log in self.logs for entry in read_log(log)[1]]
 
     def web(self) -> SimWeb:
-        return SimWeb(SimSettings(hosts=self.hosts, pages=self.pages, addresses=self.hosts, port=self.port))
+        return SimWeb(
+            SimSettings(hosts=self.hosts, pages=self.pages, addresses=self.hosts, sizes=SIZES, port=self.port)
+        )
 
     def truth(self) -> set[str]:
         """Hosts and paths of all pages there are to find."""

@@ -11,7 +11,8 @@ the crawl the fault happens:
     frozen        a shard's process is stopped (SIGSTOP) for a while
     node          all processes of the second node are killed
     cut           the line to the second node is cut for a while (root only)
-    head          all processes of the first node and the command are killed; a new head, and the same command again
+    head          all processes of the first node and the command are killed; a new head elsewhere, the same command
+                  again, and then the second node joins the new head
     disk          the disk of one shard is full (a small tmpfs, root only), until there is more of it
     version       the second node has another version; then the right one, and the same command again
 
@@ -124,13 +125,14 @@ class Crawling:
         kill_family(self.on.head.pid)
         self.command.kill()
         self.command.wait()
-        self.on.start_head()
-        while not self.on.nodes():
-            time.sleep(0.5)
+        self.on.move_head()
         self.command = self.begin()
+        self.on.joined.terminate()  # its shard went on meanwhile, until its lease was void
+        self.on.joined.wait()
+        self.on.start_joined()
 
     def disk(self) -> None:
-        self.words = self.hear("No space left", "disk is full", "no room")
+        self.words = self.hear("no space left")
         subprocess.run(["mount", "-o", f"remount,size={LARGE_DISK}", str(self.on.into / "shards" / "s1")], check=True)
 
     def version(self) -> None:

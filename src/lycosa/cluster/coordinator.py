@@ -71,7 +71,10 @@ class Coordinator:
         self._told_widened: dict[str, int] = {}
         self._began, self._seconds_before = now(), seconds
         self._boot = uuid.uuid4().hex
-        self._told_holds: set[str] = set()  # members that have said what they hold, or begun under this coordinator
+        self._told_holds: set[str] = set()  # members that have said what they hold
+        self._begun_here: set[str] = (
+            set()
+        )  # members that hold nothing from before this coordinator, once they are heard
         self._turns = AddressTurns(hears_until=now() + HOLD_S)  # others may hold addresses from before
         self.is_over = False
         self.stopping = ""
@@ -228,7 +231,7 @@ class Coordinator:
         """A member starts: it gets an incarnation that nobody had before, and everyone hears of it."""
         self._kept.incarnation += 1
         self._incarnations[name] = self._kept.incarnation
-        self._told_holds.add(name)
+        self._begun_here.add(name)
         self._keep()
         self._quiet.forget()
         self._heard[name] = self._now()
@@ -292,7 +295,7 @@ class Coordinator:
     def _addresses(self, report: Report) -> tuple[dict[str, float], dict[str, bool]]:
         """Whose turn it is at which address."""
         turns, name, now = self._turns, report.name, self._now()
-        if report.boot == self._boot and name not in self._told_holds:
+        if name not in self._told_holds and (report.boot == self._boot or name in self._begun_here):
             self._told_holds.add(name)
             for address in report.holds:
                 turns.held(name, address, now)
