@@ -85,10 +85,9 @@ class Ground:
 
     def start_joined(self, environment: Mapping[str, str] | None = None) -> None:
         where = ["--join", self.at, "--address", self.address, "--processors", "1"]
-        before = len(self.nodes())
         self.joined = self._node(self.inside, self._cluster("start", *where), environment)
         deadline = time.monotonic() + JOINS_S
-        while len(self.nodes()) <= before and time.monotonic() < deadline:
+        while self.address not in self.nodes() and time.monotonic() < deadline:
             time.sleep(0.5)
 
     def _node(

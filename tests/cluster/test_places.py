@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.cluster.homes import FIRST_S, Learned, Sightings
 from lycosa.cluster.places import read_file
+from lycosa.cluster.sightings import FIRST_S, Learned, Sightings
 from lycosa.errors import SettingsError
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit

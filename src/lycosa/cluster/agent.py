@@ -17,11 +17,11 @@ from lycosa.cluster.arrivals import Arrivals
 from lycosa.cluster.assignment import Scheme, Table
 from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.errands import Errands, Messengers
-from lycosa.cluster.homes import Sightings
 from lycosa.cluster.messages import Message, Reply, Word
 from lycosa.cluster.outbox import Outbox
 from lycosa.cluster.part import Part
 from lycosa.cluster.reports import Enrolment, Orders, Report
+from lycosa.cluster.sightings import Sightings
 from lycosa.cluster.visits import Visits
 from lycosa.engine.engine import Engine
 from lycosa.engine.parts import usual_parts

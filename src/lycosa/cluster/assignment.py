@@ -3,7 +3,7 @@
 `rendezvous`, the default, gives every bucket (all hosts of a registrable domain) to the member with the highest draw
 for it, weighted by capacity: when a member comes or goes only its own share moves. `letter-sum` and `two-level` are the
 papers' schemes, by the host's letters modulo the number of members. `ip` draws by the address of a bucket's first host,
-once that is known (`cluster.homes`).
+once that is known (`cluster.sightings`).
 
 A `Table` is the assignment of one epoch. It holds the drawn owners themselves, not only how they were drawn: logarithms
 may differ in the last bit from machine to machine, and two members must never both think a bucket theirs. Pure.

@@ -19,11 +19,11 @@ from lycosa.cluster.address_turns import HOLD_S, AddressTurns
 from lycosa.cluster.allowance import Allowance
 from lycosa.cluster.assignment import BY_BUCKETS, Scheme, Table, table
 from lycosa.cluster.clocks import Clocks
-from lycosa.cluster.homes import Learned, placed
 from lycosa.cluster.members import Member
 from lycosa.cluster.places import Places, ranges_of
 from lycosa.cluster.quiet import Quiet
 from lycosa.cluster.reports import Enrolment, Orders, Report
+from lycosa.cluster.sightings import Learned, placed
 from lycosa.engine.limits import limits_of
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.totals import joined

@@ -47,7 +47,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     is_resting: bool = False  # nothing to do of its own; what it sent may still be under way
     unix: float = 0.0
     machine: str = ""
-    homes: dict[int, str] = {}  # addresses of buckets, as `cluster.homes` has it
+    homes: dict[int, str] = {}  # addresses of buckets, as `cluster.sightings` has it
     carrying: int = 0  # the epoch for which it hands over what leaves
 
 
