@@ -107,13 +107,13 @@ def run(hosts: int, pages: int, verdict: Verdict) -> None:
     verdict.judge(f"audit: {'clean' if findings.is_clean else findings.broken()[:3]}", findings.is_clean)
     for move in moves:
         during_s, calm_s = longest_pause(move, entries)
-        words = (
+        paused = (
             f"{move.what}: longest pause of the others {during_s:.2f} s (≤ {PAUSE_BAR_S:g}), before it {calm_s:.2f} s"
         )
-        verdict.judge(words, during_s <= PAUSE_BAR_S)
+        verdict.judge(paused, during_s <= PAUSE_BAR_S)
         going, least = moved_hosts(move, entries)
-        words = f"{move.what}: {going} hosts moved, {going / least:.2f} × the least (≤ {MOVED_BAR})"
-        verdict.judge(words, going <= MOVED_BAR * least)
+        went = f"{move.what}: {going} hosts moved, {going / least:.2f} × the least (≤ {MOVED_BAR})"
+        verdict.judge(went, going <= MOVED_BAR * least)
 
 
 def main() -> None:

@@ -110,16 +110,20 @@ class Ground:
         """A command to the crawl that runs, such as grow."""
         return subprocess.run(self._cluster("--at", self.at, *words), check=False).returncode
 
-    def crawl(self, delay_s: float, *, workers: int = 2, is_shared: bool = True) -> "subprocess.Popen[bytes]":
+    def crawl(self, delay_s: float, *more: str, workers: int = 2, is_shared: bool = True) -> "subprocess.Popen[bytes]":
         """What it says goes to `said`."""
         words = ["crawl", self.seed, "--into", str(self.into), "--scope", "any", "--delay", str(delay_s)]
         words += ["--dns", f"127.0.0.1:{self.dns_port}", "--allow-private", "127.0.0.0/8", "--quiet"]
-        words += ["--workers", str(workers)]
+        words += ["--workers", str(workers), *more]
         command = self._cluster("--at", self.at, *(["--shared"] if is_shared else []), *words)
         with self.said.open("ab") as said:
             return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
 
     # what is known of it
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store"
 
     @property
     def seed(self) -> str:

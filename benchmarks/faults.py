@@ -11,6 +11,8 @@ the crawl the fault happens:
     frozen        a shard's process is stopped (SIGSTOP) for a while
     node          all processes of the second node are killed
     cut           the line to the second node is cut for a while (root only)
+    gone          the same, and the folder of its shard is deleted: it is restored elsewhere from its last copy in a
+                  central store, against which what is fetched again is held
     head          all processes of the first node and the command are killed; a new head elsewhere, the same command
                   again, and then the second node joins the new head
     disk          the disk of one shard is full (a small tmpfs, root only), until there is more of it
@@ -23,6 +25,7 @@ the fault in which no host of the shard that was hit was asked.
 import argparse
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -36,15 +39,19 @@ from benchmarks.fault_ground import LINE, NOT_PAGES, Ground, ground, kill_family
 from benchmarks.ground import say
 from benchmarks.measure import Verdict, load
 from benchmarks.workers import family
+from lycosa.cluster.checkpoints import latest
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.settings import CrawlSettings
 from lycosa.simweb.audit import Rules, audit
+from lycosa.store.central import open_store
 
 HOSTS, DELAY_S = 40, 0.05
 PORTS = range(6390, 6400)  # one for each fault, so that two can be tried at a time
-FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut", "head", "disk", "version")
+FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut", "gone", "head", "disk", "version")
 ROOT_ONLY = ("cut", "disk")
-OWN_FOLDERS = ("disk", "version")  # shards stay on their machine
+SAYS_WHY = ("disk", "version")
+OWN_FOLDERS = ("gone", *SAYS_WHY)  # shards stay on their machine
+COPY_EVERY_S = 5.0
 TAKEOVER_BAR_S = 60.0
 LONGEST_S = 900.0
 SMALL_DISK, LARGE_DISK = "4m", "400m"
@@ -74,10 +81,12 @@ class Crawling:
     def __init__(self, on: Ground, fault: str, freeze_s: float) -> None:
         self.on, self.fault, self.freeze_s = on, fault, freeze_s
         self.shard, self.words = "", ""
+        self.safe_since: float | None = None  # when what the shard that was hit goes on from was written
         self.command = self.begin()
 
     def begin(self) -> "subprocess.Popen[bytes]":
-        return self.on.crawl(DELAY_S, is_shared=self.fault not in OWN_FOLDERS)
+        store = ["--store", str(self.on.store), "--checkpoint", f"{COPY_EVERY_S:g}s"] if self.fault == "gone" else []
+        return self.on.crawl(DELAY_S, *store, is_shared=self.fault not in OWN_FOLDERS)
 
     def hear(self, *what: str) -> str:
         """Waits until the crawl says something with one of these words; returns the line."""
@@ -114,6 +123,12 @@ class Crawling:
     def node(self) -> None:
         (self.shard, *_) = self.on.shards_of_joined()
         kill_family(self.on.joined.pid)
+
+    def gone(self) -> None:
+        self.node()
+        shutil.rmtree(self.on.into / "shards" / self.shard)
+        copy = latest(open_store(str(self.on.store)), self.shard)
+        self.safe_since = time.monotonic() - (time.time() - copy.at_s) if copy else float("-inf")
 
     def cut(self) -> None:
         (self.shard, *_) = self.on.shards_of_joined()
@@ -180,7 +195,7 @@ def trial(fault: str, pages: int, freeze_s: float) -> Ran:
             _other_version(on)
         crawling = Crawling(on, fault, freeze_s)
         try:
-            while on.logged() < pages / 4 and crawling.command.poll() is None and fault not in OWN_FOLDERS:
+            while on.logged() < pages / 4 and crawling.command.poll() is None and fault not in SAYS_WHY:
                 time.sleep(0.05)
             at = time.monotonic()
             harm: Callable[[], None] = getattr(crawling, fault)
@@ -198,14 +213,15 @@ def judged(fault: str, on: Ground, crawling: Crawling, at: float, code: int) -> 
     again = fetched.total() - len(fetched)
     owners = Coordinator(on.into, CrawlSettings()).table
     hit = [e for e in entries if not crawling.shard or owners.owner(e.host) == crawling.shard]
-    again_most = 0 if fault == "none" else 5 + sum(e.status == 200 and at - 1.0 <= e.end <= at + 0.5 for e in hit)
-    if fault in OWN_FOLDERS:
+    since = (at if crawling.safe_since is None else crawling.safe_since) - 1.0
+    again_most = 0 if fault == "none" else 5 + sum(e.status == 200 and since <= e.end <= at + 0.5 for e in hit)
+    if fault in SAYS_WHY:
         again_most = len(wanted)  # each failure may cost the second before it; what counts is in the words
     takeover_s = None
     if crawling.shard:
         asked = sorted([at, *(e.start for e in hit if e.start > at)])
         takeover_s = max((after - before for before, after in pairwise(asked)), default=float("inf"))
-    if fault in OWN_FOLDERS and not crawling.words:
+    if fault in SAYS_WHY and not crawling.words:
         code = code or -1  # nobody said what the matter was
     return Ran(
         code=code,

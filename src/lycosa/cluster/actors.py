@@ -26,7 +26,7 @@ from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.errands import ERRAND_S
 from lycosa.cluster.messages import START, Message, Reply, Word
-from lycosa.cluster.ray_node import addresses, places_of_machines
+from lycosa.cluster.ray_node import address_here, addresses, placed, places_of_machines
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.process import calm_collector, return_large_blocks
@@ -106,6 +106,10 @@ class ShardProcess:
         """The incarnation that runs here; 0 if none does."""
         return self._agent.incarnation if self._agent and self._task and not self._task.done() else 0
 
+    async def where(self) -> str:
+        """The address of the machine on which this runs, as `ray_node.addresses` has it."""
+        return await asyncio.to_thread(address_here)
+
     async def start(self, enrolment: Enrolment) -> None:
         if enrolment.version != __version__:
             address = _here()
@@ -184,11 +188,15 @@ class CoordinatorProcess:
         self._ailing = Ailing()
         self._begun: set[str] = set()
         self._troubles: list[str] = []
+        self._last_troubles: dict[str, str] = {}
         self._failure, self._is_store = "", False
         self._task: asyncio.Task[None] | None = None
 
     async def beat(self, report: Report) -> Orders:
         self._watch()
+        if report.trouble and report.trouble != self._last_troubles.get(report.name):
+            self._troubles.append(f"{report.name}: {report.trouble}")
+        self._last_troubles[report.name] = report.trouble
         orders = self._coordinator.beat(report)
         self._troubles += self._coordinator.take_warnings()
         return orders
@@ -281,6 +289,8 @@ class CoordinatorProcess:
             return
         if is_running or not self._ailing.may_start(name, time.monotonic()):
             return
+        if not await self._is_at_home(name, agent):
+            return
         try:
             await answer(agent.start.remote(self._coordinator.enrol(name)), whom=name)
             self._begun.add(name)
@@ -288,11 +298,26 @@ class CoordinatorProcess:
             if isinstance(error.__cause__, RayTaskError):
                 await self.failed(name, str(error.__cause__.cause), is_store=False)
 
+    async def _is_at_home(self, name: str, agent: Any) -> bool:
+        """Ray puts the agent of a machine that is gone elsewhere: once its lease is void that is its home."""
+        home = self._coordinator.address(name)
+        if not home or not self._coordinator.is_restorable:
+            return True
+        try:
+            here: str = await answer(agent.where.remote(), whom=name)
+        except ClusterError:
+            return False
+        if here != home:
+            if self._coordinator.gone_s(name) < DEAD_S:
+                return False
+            self._troubles.append(f"{name}: {home} is gone, the shard is restored at {here} from its last copy")
+            self._coordinator.rehome(name, here)
+        return True
+
     def _agent(self, name: str) -> Any:
         if name not in self._agents:
             is_direct = self._coordinator.settings.exchange == "direct"
-            address = self._coordinator.address(name)
-            where = {"resources": {f"node:{address}": 0.001}} if address else {"scheduling_strategy": "SPREAD"}
+            where = placed(self._coordinator.address(name), is_bound=not self._coordinator.is_restorable)
             maker = AgentActor.options(**_named(agent_name(self._crawl, name), is_detached=self._is_detached), **where)
             self._agents[name] = maker.remote(self._crawl, is_direct=is_direct)
         return self._agents[name]

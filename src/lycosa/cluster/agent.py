@@ -17,6 +17,8 @@ from lycosa.cluster.arrivals import Arrivals
 from lycosa.cluster.assignment import Scheme, Table
 from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.errands import Errands, Messengers
+from lycosa.cluster.homes import make_home, note_generation
+from lycosa.cluster.keeper import InThread, Keeper
 from lycosa.cluster.messages import Message, Reply, Word
 from lycosa.cluster.outbox import Outbox
 from lycosa.cluster.part import Part
@@ -32,6 +34,7 @@ from lycosa.records import Response
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.store import Batch, Collection, is_collection
+from lycosa.store.central import open_store
 from lycosa.web.url import Url, split
 
 BEAT_S = 0.5
@@ -76,7 +79,7 @@ class Agent:
         self.name, self.incarnation = enrolment.name, enrolment.incarnation
         self.settings = shard_settings(enrolment.settings)
         self.folder = Path(enrolment.folder)
-        self._warc_first = enrolment.number * WARCS_A_SHARD
+        self._warcs = range(enrolment.number * WARCS_A_SHARD, (enrolment.number + 1) * WARCS_A_SHARD)
         self._known = dict(enrolment.members)
         self.part = Part(self.name, enrolment.table, enrolment.moving)
         self._peers, self._coordination, self._parts = peers, coordination, parts
@@ -94,6 +97,9 @@ class Agent:
         self._sightings = Sightings() if goes_by_address else None
         self._scope_told: int = 0
         self.engine: Engine | None = None
+        self._generation = enrolment.generation
+        self._in_thread: InThread = parts.pop("in_thread", asyncio.to_thread)
+        self.keeper: Keeper | None = None
 
     def __repr__(self) -> str:
         return f"<Agent {self.name}/{self.incarnation} epoch={self.part.table.epoch} {self.engine!r}>"
@@ -102,12 +108,19 @@ class Agent:
 
     async def run(self) -> CrawlStats:
         """Crawls; raises what ended it, if that was not meant."""
-        is_restart = is_collection(self.folder)
+        store = open_store(self.settings.store) if self.settings.store else None
+        if store is not None:
+            await self._in_thread(make_home, self.folder, self.name, self._generation, store, self._warcs)
+        is_restart = is_collection(self.folder) or self._generation > 0
         collection = await self._open()
+        self._lease_until = max(self._lease_until, self._now())  # to come here may have taken long
         try:
             collection.save_settings(to_toml(self.settings))
             self.outbox = Outbox(collection.state, self.name, self.incarnation, self.part.table)
             self.arrivals = Arrivals(collection.state)
+            if store is not None:
+                note_generation(self.folder, self._generation)
+                self.keeper = Keeper(self, collection, self.arrivals, store, in_thread=self._in_thread)
             parts = usual_parts(self.settings, outside=self, **self._parts)
             engine = self.engine = Engine(collection, self.settings, parts, is_restart=is_restart)
             self._scope_told = len(engine.scope_seeds)
@@ -117,15 +130,30 @@ class Agent:
                 engine.downloader.set_fence(self._fence)
             beats = asyncio.get_running_loop().create_task(self._beats(engine))
             watch = asyncio.get_running_loop().create_task(self._watch_lease(engine))
+            keeping = self.keeper.begin(engine.events) if self.keeper is not None else []
             try:
                 stats = await engine.run()
             finally:
-                await _cancelled([beats, watch, *self.part.tasks(), *self.errands.tasks(), *self._telling.values()])
+                asking = [*self.part.tasks(), *self.errands.tasks(), *self._telling.values()]
+                await _cancelled([beats, watch, *keeping, *asking])
+            await self._bring_the_rest(engine)
             await self._last_beat(engine)
             return stats
         finally:
             self.engine = None
             collection.close()
+
+    async def _bring_the_rest(self, engine: Engine) -> None:
+        """The crawl has ended: what is not in the store yet is brought there, and the coordinator hears of it."""
+        if self.keeper is None:
+            return
+        async with self.keeper.finishing() as task:
+            while not task.done():
+                asked = self._now()
+                with contextlib.suppress(ClusterError):
+                    orders = await self._coordination.beat(self._report(engine))
+                    self._lease_until = 0.0 if orders.is_void else asked + LEASE_S
+                await asyncio.wait([task], timeout=BEAT_S)
 
     async def _open(self) -> Collection:
         info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
@@ -133,7 +161,7 @@ class Agent:
         while True:
             try:
                 return Collection.create(
-                    self.folder, warc_info=info, warc_bytes=self.settings.warc_bytes, warc_first=self._warc_first
+                    self.folder, warc_info=info, warc_bytes=self.settings.warc_bytes, warc_first=self._warcs.start
                 )
             except LycosaError as error:
                 if "in use" not in str(error) or time.monotonic() > deadline:
@@ -149,7 +177,7 @@ class Agent:
         return self.outbox.send(crossings)
 
     def may_ask(self, pages: int) -> bool:
-        return pages < self._cap and self._now() < self._lease_until
+        return pages < self._cap and self.has_lease()
 
     def may_visit(self, address: str, host: str) -> bool:
         if self._sightings is not None:
@@ -168,6 +196,9 @@ class Agent:
 
     def may_end(self) -> bool:
         return self._is_over
+
+    def has_lease(self) -> bool:
+        return self._now() < self._lease_until
 
     def write(self, batch: Batch) -> None:
         self.outbox.write(batch)
@@ -293,14 +324,18 @@ class Agent:
         if orders.table is not None and orders.table.epoch > part.table.epoch:
             if part.adopt(engine, orders.table):
                 self._route(engine, orders.table)
-        elif orders.moving is not None and orders.moving.epoch == part.table.epoch + 1 and not part.is_carrying:
-            self.outbox.route(orders.moving)
-            part.begin(engine, orders.moving, self._peers.carry, self._next_commit)
+        elif orders.moving is not None and orders.moving.epoch == part.table.epoch + 1:
+            round = orders.given if self.keeper is not None and self.keeper.has_copies else 0
+            if not part.is_carrying or round != part.round:
+                self.outbox.route(orders.moving)
+                part.begin(engine, orders.moving, self._peers.carry, self._next_commit, round=round)
         if (orders.stop or orders.is_over) and not engine.stopped_by and not self._is_over:
             out = self.outbox
             engine.events.write("exchange", urls=out.urls_sent, bytes=out.bytes_sent, messages=out.messages_sent)
         if orders.stop and not engine.stopped_by:
             engine.stop(orders.stop)
+        if orders.settle != (0, 0) and self.keeper is not None:
+            self.keeper.settle(orders.settle)
         self._is_over = orders.is_over
         self._tell_all()
         engine.wake()
@@ -322,6 +357,7 @@ class Agent:
         """A new table is in force."""
         self.outbox.route(table)
         self._take_back()
+        engine.add([seed for seed in engine.seeds if self.owns(seed.host)])  # their owner may be a restored one
         engine.located(self.visits.wake_all())
 
     def _take_back(self) -> None:
@@ -350,6 +386,7 @@ class Agent:
             widened=tuple(url.href for url in widened),
             ended=ended,
             shipped=self.part.shipped,
+            round=self.part.round,
             boot=self._boot,
             holds=tuple(self.visits.held) if self._boot != self._told_boot else (),
             wants=self.visits.wants(self._now()),
@@ -362,6 +399,7 @@ class Agent:
             machine=MACHINE,
             carrying=self.part.carrying,
             homes=dict(self._sightings.news) if self._sightings else {},
+            **(self.keeper.report() if self.keeper else {}),
         )
 
     async def _last_beat(self, engine: Engine) -> None:

@@ -23,8 +23,8 @@ from lycosa.engine.processes import start
 from lycosa.engine.versions import BODY_CAP_BYTES, headers_of
 from lycosa.errors import StoreError
 from lycosa.fetch.decode import decode
-from lycosa.store import Place, read_record
-from lycosa.store.warc_file import warc_path
+from lycosa.store import Place
+from lycosa.store.released import record_at
 from lycosa.web.readable import Readable, readable
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def read_one(folder: Path, url: str, place: bytes) -> Readable | None:
     """What is for reading in a record; None if the archive no longer has it."""
     found = Place.unpack(place)
     try:
-        record = read_record(warc_path(folder, found.file_number), found)
+        record = record_at([folder], found)
     except StoreError:
         return None
     if record.type == "revisit":
