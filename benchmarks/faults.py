@@ -75,6 +75,10 @@ class Ran(NamedTuple):
         return is_whole and self.again <= self.again_most and (self.takeover_s or 0.0) <= TAKEOVER_BAR_S
 
 
+class Misplaced(Exception):
+    """Ray put no shard on the second node: there is nothing to be tried."""
+
+
 class Crawling:
     """The crawl of one trial; a fault may have to begin it again."""
 
@@ -100,6 +104,12 @@ class Crawling:
             time.sleep(0.1)
         return ""
 
+    def _shard_of_joined(self) -> str:
+        found = self.on.shards_of_joined()
+        if not found:
+            raise Misplaced
+        return found[0]
+
     # the faults
 
     def none(self) -> None:
@@ -121,7 +131,7 @@ class Crawling:
             os.kill(pid, signal.SIGCONT)
 
     def node(self) -> None:
-        (self.shard, *_) = self.on.shards_of_joined()
+        self.shard = self._shard_of_joined()
         kill_family(self.on.joined.pid)
 
     def gone(self) -> None:
@@ -131,7 +141,7 @@ class Crawling:
         self.safe_since = time.monotonic() - (time.time() - copy.at_s) if copy else float("-inf")
 
     def cut(self) -> None:
-        (self.shard, *_) = self.on.shards_of_joined()
+        self.shard = self._shard_of_joined()
         subprocess.run(["ip", "link", "set", LINE, "down"], check=True)
         time.sleep(self.freeze_s)
         subprocess.run(["ip", "link", "set", LINE, "up"], check=True)
@@ -260,10 +270,11 @@ def main() -> None:
         if fault in ROOT_ONLY and os.geteuid():
             print(f"--  {fault}: needs root")
             continue
-        runs = []
-        for time_ in range(1, options.times + 1):
-            runs.append(trial(fault, options.pages, options.freeze))
-            say(f"{fault} {time_}: {runs[-1]}")
+        runs: list[Ran] = []
+        while len(runs) < options.times:
+            with contextlib.suppress(Misplaced):
+                runs.append(trial(fault, options.pages, options.freeze))
+                say(f"{fault} {len(runs)}: {runs[-1]}")
         report(fault, runs, verdict)
     verdict.exit()
 

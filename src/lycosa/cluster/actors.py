@@ -128,7 +128,8 @@ class ShardProcess:
             words = str(error) if isinstance(error, LycosaError) else f"{type(error).__name__}: {error}"
             coordinator = ray.get_actor(coordinator_name(self._crawl), namespace=NAMESPACE)
             with contextlib.suppress(ClusterError):
-                failed: Awaitable[None] = coordinator.failed.remote(agent.name, words, isinstance(error, StoreError))
+                is_store = isinstance(error, StoreError)
+                failed: Awaitable[None] = coordinator.failed.remote(agent.name, words, is_store, _here())
                 await answer(failed, whom="the coordinator")
             os._exit(1)
 
@@ -236,10 +237,10 @@ class CoordinatorProcess:
     async def spent(self) -> tuple[int, float]:
         return os.getpid(), time.process_time()
 
-    async def failed(self, name: str, words: str, is_store: bool) -> None:
+    async def failed(self, name: str, words: str, is_store: bool, where: str = "") -> None:
         """An agent came to an end that was not meant: it is started again, less often if that goes on."""
         self._ailing.failed(name, Trouble(words, is_store), time.monotonic())
-        text = f"{name}: {words}"
+        text = f"{name} on {where}: {words}" if where else f"{name}: {words}"
         if text not in self._troubles[-TROUBLES_APART:]:
             self._troubles.append(text)
 
