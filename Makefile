@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-profile \
-	bench-search bench-simweb bench-trie bench-augment bench-workers bench-faults bench-scale clean
+	bench-search bench-simweb bench-trie bench-augment bench-workers bench-faults bench-elastic bench-scale clean
 
 crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -19,7 +19,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench:                     ## every scenario in turn, to the last even if one falls short; an hour
-	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-search bench-simweb bench-trie bench-augment bench-workers bench-faults bench-scale
+	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-search bench-simweb bench-trie bench-augment bench-workers bench-faults bench-elastic bench-scale
 
 bench-site: $(READY)       ## one site as fast as it goes, beside Scrapy and the floor; ARGS=--quick for a small one
 	$(BIN)/python -m benchmarks.site $(ARGS)
@@ -59,6 +59,9 @@ bench-workers: $(READY)    ## what shards cost: --workers 1 and 2 beside one pro
 
 bench-faults: $(READY)     ## two Ray nodes on this machine: what is killed, frozen or cut off, and what becomes of the crawl
 	$(BIN)/python -m benchmarks.faults $(ARGS)
+
+bench-elastic: $(READY)    ## shards join and leave in the middle of a crawl: who pauses, what moves
+	$(BIN)/python -m benchmarks.elastic $(ARGS)
 
 bench-scale: $(READY)      ## 1 to 8 agents and a web that is far away: do they add up
 	$(BIN)/python -m benchmarks.scale $(ARGS)

@@ -21,23 +21,26 @@ from ray.exceptions import RayError, RayTaskError
 
 from lycosa import __version__
 from lycosa.cluster.agent import AGAIN_S, CALL_S, LEASE_S, Agent
+from lycosa.cluster.ailing import Ailing, Trouble
 from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
+from lycosa.cluster.errands import ERRAND_S
 from lycosa.cluster.messages import START, Message, Reply, Word
-from lycosa.cluster.ray_node import address_here, addresses, placed
+from lycosa.cluster.ray_node import address_here, addresses, placed, places_of_machines
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.process import calm_collector, return_large_blocks
 from lycosa.engine.stats import CrawlStats
 from lycosa.errors import ClusterError, LycosaError, StoreError
+from lycosa.records import Response
 from lycosa.settings import CrawlSettings
 
 NAMESPACE = "lycosa"
 CENSUS_S = 5.0
 SILENT_S = 2.0  # then a member is looked after; it beats twice a second
 WATCH_S = 0.25
+TROUBLES_APART = 4  # the same words are told again only when so many others came in between
 DEAD_S = LEASE_S + 5.0  # then a member that does not answer is ended: nobody can be asked by it any more
-STARTS_IN_VAIN, VAIN_S = 3, 120.0  # so many failures of a member in so many seconds end the crawl
 
 T = TypeVar("T")
 
@@ -73,6 +76,10 @@ class RayLines:
 
     async def carry(self, receiver: str, cargo: Cargo) -> bool:
         return await answer(self._handle(agent_name(self._crawl, receiver)).load.remote(cargo), whom=receiver)
+
+    async def robots(self, receiver: str, href: str) -> Response:
+        asked: Awaitable[Response] = self._handle(agent_name(self._crawl, receiver)).robots.remote(href)
+        return await answer(asked, whom=receiver, within_s=ERRAND_S + CALL_S)
 
     async def beat(self, report: Report) -> Orders:
         return await answer(self._handle(coordinator_name(self._crawl)).beat.remote(report), whom="the coordinator")
@@ -131,6 +138,11 @@ class ShardProcess:
     async def load(self, cargo: Cargo) -> bool:
         return await self._agent.load(cargo) if self._agent else False
 
+    async def robots(self, href: str) -> Response:
+        if self._agent is None:
+            raise ClusterError("the agent is not open yet")
+        return await self._agent.robots(href)
+
     async def put(self, urls: list[str]) -> None:
         """URLs that the user adds: they are safe when this returns."""
         if self._agent is None or self._agent.engine is None:
@@ -173,7 +185,7 @@ class CoordinatorProcess:
         self._coordinator = Coordinator(self._folder, settings, seconds=seconds)
         self._inbox = Inbox(self._folder)
         self._agents: dict[str, Any] = {}
-        self._failures: dict[str, list[float]] = {}
+        self._ailing = Ailing()
         self._begun: set[str] = set()
         self._troubles: list[str] = []
         self._last_troubles: dict[str, str] = {}
@@ -186,7 +198,9 @@ class CoordinatorProcess:
         if report.trouble and report.trouble != self._last_troubles.get(report.name):
             self._troubles.append(f"{report.name}: {report.trouble}")
         self._last_troubles[report.name] = report.trouble
-        return self._coordinator.beat(report)
+        orders = self._coordinator.beat(report)
+        self._troubles += self._coordinator.take_warnings()
+        return orders
 
     async def relay(self, receiver: str, message: Message) -> Reply:
         return await answer(self._agent(receiver).take.remote(message), whom=receiver)
@@ -213,7 +227,7 @@ class CoordinatorProcess:
         """Members join or leave; returns why not, if it cannot be."""
         try:
             if join:
-                self._coordinator.join([""] * join)
+                self._coordinator.join(self._coordinator.roomiest(join, addresses()), places_of_machines())
             if leave:
                 self._coordinator.leave(leave)
         except LycosaError as error:
@@ -224,12 +238,18 @@ class CoordinatorProcess:
         return os.getpid(), time.process_time()
 
     async def failed(self, name: str, words: str, is_store: bool) -> None:
-        """An agent came to an end that was not meant: it is started again, but not for ever."""
-        self._troubles.append(f"{name}: {words}")
-        recent = [at for at in self._failures.get(name, []) if at > time.monotonic() - VAIN_S]
-        self._failures[name] = [*recent, time.monotonic()]
-        if len(self._failures[name]) >= STARTS_IN_VAIN:
-            self._failure, self._is_store = words, is_store
+        """An agent came to an end that was not meant: it is started again, less often if that goes on."""
+        self._ailing.failed(name, Trouble(words, is_store), time.monotonic())
+        text = f"{name}: {words}"
+        if text not in self._troubles[-TROUBLES_APART:]:
+            self._troubles.append(text)
+
+    def _give_up_in_vain(self) -> None:
+        """Who fails for ever ends the crawl when nobody else has anything left to do."""
+        resting = [report.name for report in self._coordinator.reports() if report.is_resting]
+        trouble = self._ailing.verdict(self._coordinator.names, resting, time.monotonic())
+        if trouble is not None:
+            self._failure, self._is_store = trouble
             self._coordinator.stop("failed")
 
     # looking after agents
@@ -246,6 +266,7 @@ class CoordinatorProcess:
             if self._handing_out is None or self._handing_out.done():
                 self._handing_out = asyncio.get_running_loop().create_task(self._hand_out())
             self._take_census()
+            self._give_up_in_vain()
             await asyncio.sleep(WATCH_S)
 
     def _take_census(self) -> None:
@@ -256,7 +277,7 @@ class CoordinatorProcess:
         known = {self._coordinator.address(name) for name in self._coordinator.names}
         new = [address for address in addresses() if address not in known]
         if new:
-            self._coordinator.join(new)
+            self._coordinator.join(new, places_of_machines())
 
     async def _revive(self, name: str) -> None:
         """Starts a silent member, unless it runs and has only been slow to tell."""
@@ -268,7 +289,9 @@ class CoordinatorProcess:
                 self._begun.discard(name)
                 ray.kill(agent, no_restart=False)  # frozen: its lease is void, and it would hold its files for ever
             return
-        if is_running or not await self._is_at_home(name, agent):
+        if is_running or not self._ailing.may_start(name, time.monotonic()):
+            return
+        if not await self._is_at_home(name, agent):
             return
         try:
             await answer(agent.start.remote(self._coordinator.enrol(name)), whom=name)

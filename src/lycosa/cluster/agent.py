@@ -6,6 +6,7 @@ any more: someone else may own its hosts by then. Knows nothing of Ray: `Peers` 
 
 import asyncio
 import contextlib
+import platform
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,14 +15,16 @@ from typing import Any, Protocol
 from lycosa import __version__
 from lycosa.cluster.added import Added
 from lycosa.cluster.arrivals import Arrivals
-from lycosa.cluster.assignment import Table
+from lycosa.cluster.assignment import Scheme, Table
 from lycosa.cluster.cargo import Cargo
+from lycosa.cluster.errands import Errands, Messengers
 from lycosa.cluster.homes import make_home, note_generation
 from lycosa.cluster.keeper import InThread, Keeper
 from lycosa.cluster.messages import Message, Reply, Word
 from lycosa.cluster.outbox import Outbox
 from lycosa.cluster.part import Part
 from lycosa.cluster.reports import Enrolment, Orders, Report
+from lycosa.cluster.sightings import Sightings
 from lycosa.cluster.visits import Visits
 from lycosa.engine.engine import Engine
 from lycosa.engine.inbox import Inbox
@@ -29,14 +32,17 @@ from lycosa.engine.parts import usual_parts
 from lycosa.engine.stats import CrawlStats
 from lycosa.errors import ClusterError, LycosaError, StoreError
 from lycosa.frontier.crossing import Crossing
+from lycosa.records import Response
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.store import Batch, Collection, is_collection
 from lycosa.store.central import CentralStore, open_store
-from lycosa.web.url import split
+from lycosa.web.url import Url, split
 
 BEAT_S = 0.5
+QUICK_S, SOONEST_S = 0.1, 0.05  # between beats while somebody waits for an address; and before the first word of one
 BEATERS = 400  # so many agents may beat at this pace; more beat more slowly, and nobody's lease suffers below 10,000
+QUICK_BEATERS = 50  # the same for quick beats
 LEASE_S = 14.0  # less than an address is held for
 CUT_OFF_S = 10.0  # without a lease for so long an agent ends, and its files are free
 LOOK_S = 0.25
@@ -45,10 +51,11 @@ AGAIN_S = 0.5  # after a call that failed
 LOCK_PATIENCE_S = 60.0  # a killed process holds its folder a moment longer, one that is cut off until it ends
 STORE_PATIENCE_S = 60.0  # a store may be away for a moment
 NO_CAP = 1 << 62
+MACHINE = platform.node()
 WARCS_A_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
 
 
-class Peers(Protocol):
+class Peers(Messengers, Protocol):
     """How an agent speaks to others."""
 
     async def tell(self, receiver: str, message: Message) -> Reply:
@@ -86,8 +93,11 @@ class Agent:
         self._telling: dict[str, asyncio.Task[None]] = {}
         self._commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._received = 0
-        self.visits = Visits()
-        self._boot = ""
+        self.visits, self.errands = Visits(), Errands(self.part, peers)
+        self._boot = self._told_boot = ""  # the coordinator's start, and that of it which knows what is held here
+        self._hurry = asyncio.Event()
+        goes_by_address = enrolment.table.scheme is Scheme.IP or enrolment.settings.places
+        self._sightings = Sightings() if goes_by_address else None
         self._scope_told: int = 0
         self.engine: Engine | None = None
         self._generation = enrolment.generation
@@ -129,7 +139,8 @@ class Agent:
             try:
                 stats = await engine.run()
             finally:
-                await _cancelled([beats, watch, *keeping, *self.part.tasks(), *self._telling.values()])
+                asking = [*self.part.tasks(), *self.errands.tasks(), *self._telling.values()]
+                await _cancelled([beats, watch, *keeping, *asking])
             await self._bring_the_rest(engine)
             await self._last_beat(engine)
             return stats
@@ -193,9 +204,19 @@ class Agent:
         return pages < self._cap and self.has_lease()
 
     def may_visit(self, address: str, host: str) -> bool:
+        if self._sightings is not None:
+            self._sightings.note(host, address)
         if not self.part.may_visit(host):
             return False
-        return len(self.part.table.members) == 1 or self.visits.may_visit(address, host, self._now())
+        if len(self.part.table.members) == 1 or self.visits.may_visit(address, host, self._now()):
+            return True
+        if self.visits.has_news:
+            self._hurry.set()
+        return False
+
+    def ask_robots(self, url: Url, then: Callable[[Response], None]) -> None:
+        if self.engine is not None:
+            self.errands.ask(self.engine, url, then)
 
     def may_end(self) -> bool:
         return self._is_over
@@ -263,9 +284,19 @@ class Agent:
         try:
             while True:
                 await self._beat(engine)
-                await asyncio.sleep(BEAT_S * max(1.0, len(self.part.table.members) / BEATERS))
+                await self._rest()
         except Exception as error:  # an agent that cannot beat is of no use: it ends, and says why
             engine.fail(error)
+
+    async def _rest(self) -> None:
+        """Until the next beat: soon where an address is wanted that nobody was asked for, or somebody waits."""
+        agents = len(self.part.table.members)
+        many = max(1.0, agents / QUICK_BEATERS)
+        await asyncio.sleep(SOONEST_S * many)
+        is_quick = self.visits.is_contended or self._boot != self._told_boot
+        rest_s = QUICK_S * many if is_quick else BEAT_S * max(1.0, agents / BEATERS)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), max(0.0, rest_s - SOONEST_S * many))
 
     async def _watch_lease(self, engine: Engine) -> None:
         """Who is not heard any more closes its transfers in time, and ends if that lasts: others may have its shard."""
@@ -285,9 +316,11 @@ class Agent:
 
     async def _beat(self, engine: Engine) -> None:
         asked = self._now()
+        self._hurry.clear()
         self.visits.look(engine.in_use, asked)
+        report = self._report(engine)
         try:
-            orders = await self._coordination.beat(self._report(engine))
+            orders = await self._coordination.beat(report)
         except ClusterError:
             return
         if orders.is_void:
@@ -295,8 +328,12 @@ class Agent:
             engine.fail(ClusterError(f"shard {self.name} has been taken over: incarnation {self.incarnation} is void"))
             return
         self._lease_until = asked + LEASE_S
-        self._boot = orders.boot
-        engine.located(self.visits.granted(orders.granted, orders.wanted, asked))
+        if self._sightings is not None:
+            self._sightings.heard(report.homes)
+            if self._boot != orders.boot:
+                self._sightings.forget()
+        self._told_boot, self._boot = report.boot, orders.boot
+        engine.located(self.visits.granted(orders.granted, orders.awaited, asked))
         self._obey(engine, orders)
 
     def _obey(self, engine: Engine, orders: Orders) -> None:
@@ -330,6 +367,12 @@ class Agent:
     async def load(self, cargo: Cargo) -> bool:
         """Buckets that will be this shard's; True when they are on disk."""
         return self.engine is not None and self.part.load(self.engine, cargo)
+
+    async def robots(self, href: str) -> Response:
+        """A robots.txt that another shard needs from a host of this one."""
+        if self.engine is None:
+            raise ClusterError("the agent is not open yet")
+        return await self.errands.do(self.engine, href)
 
     async def _next_commit(self) -> None:
         await asyncio.shield(self._commit)
@@ -369,12 +412,17 @@ class Agent:
             shipped=self.part.shipped,
             round=self.part.round,
             boot=self._boot,
-            holds=tuple(self.visits.held) if not self._boot else (),
-            wants=self.visits.wants(),
+            holds=tuple(self.visits.held) if self._boot != self._told_boot else (),
+            wants=self.visits.wants(self._now()),
             returns=self.visits.returns(),
             sent_urls=self.outbox.urls_sent,
             sent_bytes=self.outbox.bytes_sent,
             sent_messages=self.outbox.messages_sent,
+            is_resting=not has_rest,
+            unix=time.time(),
+            machine=MACHINE,
+            carrying=self.part.carrying,
+            homes=dict(self._sightings.news) if self._sightings else {},
             **(self.keeper.report() if self.keeper else {}),
         )
 

@@ -8,7 +8,8 @@ nothing of Ray.
 import os
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,10 +18,13 @@ from msgspec.structs import replace
 from lycosa import __version__
 from lycosa.cluster.address_turns import HOLD_S, AddressTurns
 from lycosa.cluster.allowance import Allowance
-from lycosa.cluster.assignment import Scheme, Table, table
+from lycosa.cluster.assignment import BY_BUCKETS, Scheme, Table, table
+from lycosa.cluster.clocks import Clocks
 from lycosa.cluster.members import Member
+from lycosa.cluster.places import Places, ranges_of
 from lycosa.cluster.quiet import Quiet
 from lycosa.cluster.reports import Enrolment, Orders, Report
+from lycosa.cluster.sightings import Learned, placed
 from lycosa.engine.limits import limits_of
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.totals import joined
@@ -29,6 +33,7 @@ from lycosa.settings import CrawlSettings
 from lycosa.store.joined import SHARDED, SHARDS
 
 FILE = SHARDED
+NOWHERE: Mapping[str, str] = {}
 
 
 class Kept(msgspec.Struct):
@@ -42,6 +47,9 @@ class Kept(msgspec.Struct):
     after: list[Member] = []  # the members once a move is over; empty: nothing moves
     leaving: list[str] = []  # have handed over what they had, and may still have URLs to send
     widened: list[str] = []
+    ranges: dict[str, str] = {}  # of addresses, and their places
+    homes: dict[int, str] = {}  # buckets and the address that decides, for assignments that go by it
+    homes_new: dict[int, str] = {}  # those that count once a move is over
     identity: str = ""  # by which a central store knows its collection
     moved: dict[str, int] = {}  # how often a shard has moved to another machine
 
@@ -59,11 +67,17 @@ class Coordinator:
         self._reports: dict[str, Report] = {}
         self._heard: dict[str, float] = {}
         self._incarnations: dict[str, int] = {}
-        self._quiet = Quiet()
+        self._quiet, self._clocks = Quiet(), Clocks()
+        self._warnings: list[str] = []
+        self._ranges, self._learned = Places(self._kept.ranges), Learned()
         self._allowance = Allowance(settings.pages) if settings.pages is not None else None
         self._told_widened: dict[str, int] = {}
         self._began, self._seconds_before = now(), seconds
         self._boot = uuid.uuid4().hex
+        self._told_holds: set[str] = set()  # members that have said what they hold
+        self._begun_here: set[str] = (
+            set()
+        )  # members that hold nothing from before this coordinator, once they are heard
         self._turns = AddressTurns(hears_until=now() + HOLD_S)  # others may hold addresses from before
         self.is_over = False
         self.stopping = ""
@@ -85,29 +99,49 @@ class Coordinator:
         if not self._kept.after:
             return None
         if self._next is None or self._next.epoch != self._kept.epoch + 1:
-            self._next = table(self._kept.epoch + 1, self._kept.after, self._kept.scheme)
+            homes = self._kept.homes | self._kept.homes_new
+            self._next = self._drawn(self._kept.epoch + 1, self._kept.after, homes)
         return self._next
 
-    def join(self, addresses: Iterable[str]) -> list[str]:
-        """New members, one at each address; returns their names. Only their share of the buckets moves."""
+    def join(self, addresses: Iterable[str], places: Mapping[str, str] = NOWHERE) -> list[str]:
+        """New members, one at each address, with its place; returns their names. Only their share moves."""
         self._require_calm()
         new = []
         for address in addresses:
             self._kept.number += 1
-            new.append(Member(f"s{self._kept.number - 1}", self._kept.number, address=address))
+            new.append(self._member(f"s{self._kept.number - 1}", address, places))
         self._kept.after = [*self._kept.members, *new]
         self._keep()
         return [member.name for member in new]
 
-    def resize(self, count: int) -> None:
+    def resize(self, count: int, machines: Sequence[str] = (), places: Mapping[str, str] = NOWHERE) -> None:
         """As many members as wanted, once what is moving has arrived: new ones join, or the youngest leave."""
         members = self._kept.after or self._kept.members
         if len(members) == count:
             return
         if count > len(members):
-            self.join([""] * (count - len(members)))
+            self.join(self.roomiest(count - len(members), machines), places)
         else:
             self.leave([member.name for member in members[count:]])
+
+    def roomiest(self, count: int, machines: Sequence[str]) -> list[str]:
+        """Where so many more members go: each to the machine with the fewest for its processors (it is named once for
+        each). Nowhere in particular, if all machines see the same files or there is only one."""
+        if not machines or not any(member.address for member in self._kept.members):
+            return [""] * count
+        room, has = Counter(machines), Counter(member.address for member in self._kept.members)
+        chosen = []
+        for _ in range(count):
+            chosen.append(min(room, key=lambda machine: ((has[machine] + 1) / room[machine], machine)))
+            has[chosen[-1]] += 1
+        return chosen
+
+    def require_same(self, settings: CrawlSettings) -> None:
+        """Who owns what was settled when the collection was begun."""
+        if settings.assignment != self._kept.scheme:
+            raise SettingsError(f"{self.folder} was begun with --assignment {self._kept.scheme}: go on with it")
+        if ranges_of(settings) != self._kept.ranges:
+            raise SettingsError(f"{self.folder} was begun with other places: go on without --places")
 
     def leave(self, names: Collection[str]) -> None:
         """Members hand over what they have and end."""
@@ -126,7 +160,7 @@ class Coordinator:
     def _require_calm(self) -> None:
         if not self.is_calm:
             raise ClusterError("hosts are moving already: try again when they have arrived")
-        if self._kept.scheme is not Scheme.RENDEZVOUS:
+        if self._kept.scheme not in BY_BUCKETS:
             raise SettingsError(f"{self._kept.scheme} moves nearly every host when members change: use rendezvous")
 
     def _go_on_moving(self) -> None:
@@ -139,8 +173,29 @@ class Coordinator:
             stay = {member.name for member in self._kept.after}
             self._kept.leaving = [member.name for member in self._kept.members if member.name not in stay]
             self._kept.members, self._kept.after, self._kept.epoch = self._kept.after, [], wanted
+            self._kept.homes, self._kept.homes_new = self._kept.homes | self._kept.homes_new, {}
             self._quiet.forget()
             self._keep()
+
+    def _settle_homes(self, report: Report) -> None:
+        """Buckets whose address is known by now move to where they belong, every now and then."""
+        kept, now = self._kept, self._now()
+        if report.homes:
+            self._learned.hear(report.homes, kept.homes, now)
+        if not self.is_calm or not self._learned.is_due(now):
+            return
+        new = self._learned.take(now)
+        after = self._drawn(kept.epoch + 1, kept.members, kept.homes | new)
+        if after.owners == self.table.owners:
+            kept.homes |= new
+        else:
+            kept.after, kept.homes_new = list(kept.members), new
+        self._keep()
+
+    def _knows_moving(self, report: Report) -> bool:
+        """Does a member hand over already what is to move, to those that run now?"""
+        round = self._kept.incarnation if self.is_restorable else 0
+        return (report.carrying, report.round) == (self._kept.epoch + 1, round)
 
     def _arrived(self) -> tuple[int, int] | None:
         """The next epoch and the round, if everything that moves has arrived everywhere. Where shards can come back
@@ -190,21 +245,38 @@ class Coordinator:
     @property
     def table(self) -> Table:
         if self._table is None or self._table.epoch != self._kept.epoch:
-            self._table = table(self._kept.epoch, self._kept.members, self._kept.scheme)
+            self._table = self._drawn(self._kept.epoch, self._kept.members, self._kept.homes)
         return self._table
 
-    def found(self, addresses: Iterable[str], *, scheme: Scheme = Scheme.RENDEZVOUS) -> None:
+    def _drawn(self, epoch: int, members: list[Member], homes: dict[int, str]) -> Table:
+        threads = len(members) // max(1, len({member.address for member in members}))
+        places = placed(homes, self._ranges)
+        return table(epoch, members, self._kept.scheme, threads=threads, places=places, homes=homes)
+
+    def found(
+        self,
+        addresses: Iterable[str],
+        *,
+        scheme: Scheme = Scheme.RENDEZVOUS,
+        places: Mapping[str, str] = NOWHERE,
+    ) -> None:
         """Makes the first members of a collection that has none, one at each address; empty: wherever there is room."""
         for number, address in enumerate(addresses):
             self._kept.number += 1
-            self._kept.members.append(Member(f"s{number}", self._kept.number, address=address))
+            self._kept.members.append(self._member(f"s{number}", address, places))
         self._kept.scheme, self._kept.epoch = scheme, self._kept.epoch + 1
+        self._kept.ranges = ranges_of(self.settings)
+        self._ranges = Places(self._kept.ranges)
         self._keep()
+
+    def _member(self, name: str, address: str, places: Mapping[str, str]) -> Member:
+        return Member(name, self._kept.number, place=places.get(address, ""), address=address)
 
     def enrol(self, name: str) -> Enrolment:
         """A member starts: it gets an incarnation that nobody had before, and everyone hears of it."""
         self._kept.incarnation += 1
         self._incarnations[name] = self._kept.incarnation
+        self._begun_here.add(name)
         self._keep()
         self._quiet.forget()
         self._heard[name] = self._now()
@@ -229,23 +301,25 @@ class Coordinator:
             return Orders(is_void=True)
         self._heard[name] = self._now()
         self._reports[name] = report
+        self._watch_clock(report)
         if report.widened:
             self._widen(report.widened)
         mark = (report.incarnation, report.activity) if report.is_idle else None
         if not report.ended:
             self._quiet.heard(name, mark, self.names)
         self._go_on_moving()
+        self._settle_homes(report)
         self._judge()
         if report.ended and name in self._kept.leaving:
             self._kept.leaving.remove(name)
             self._keep()
-        granted, wanted = self._addresses(report)
+        granted, awaited = self._addresses(report)
         return Orders(
             boot=self._boot,
             granted=granted,
-            wanted=wanted,
+            awaited=awaited,
             table=self.table if report.epoch < self._kept.epoch else None,
-            moving=self.moving,
+            moving=None if self._knows_moving(report) else self.moving,
             stop=self.stopping or ("left" if self._is_out(report) else ""),
             is_over=self.is_over,
             cap=self._cap(report),
@@ -255,18 +329,30 @@ class Coordinator:
             settle=self._arrived() or (0, 0) if self._kept.after and self.is_restorable else (0, 0),
         )
 
-    def _addresses(self, report: Report) -> tuple[dict[str, float], tuple[str, ...]]:
+    def _watch_clock(self, report: Report) -> None:
+        warning = self._clocks.warning(
+            report.name, report.incarnation, report.machine, theirs=report.unix, ours=time.time()
+        )
+        self._warnings += [warning] if warning else []
+
+    def take_warnings(self) -> list[str]:
+        """What the user should hear of, each once."""
+        warnings, self._warnings = self._warnings, []
+        return warnings
+
+    def _addresses(self, report: Report) -> tuple[dict[str, float], dict[str, bool]]:
         """Whose turn it is at which address."""
         turns, name, now = self._turns, report.name, self._now()
-        if report.boot != self._boot:
+        if name not in self._told_holds and (report.boot == self._boot or name in self._begun_here):
+            self._told_holds.add(name)
             for address in report.holds:
                 turns.held(name, address, now)
-        if self._reports.keys() >= set(self.names):
+        if self._told_holds >= set(self.names):
             turns.hears_until = 0.0  # everyone has said what it holds
         for address in report.returns:
             turns.give_back(name, address)
         granted = {address: held for address in report.wants if (held := turns.ask(name, address, now))}
-        return granted, tuple(address for address in granted if turns.is_wanted(name, address, now))
+        return granted, turns.awaited(name, now)
 
     def _cap(self, report: Report) -> int | None:
         if self._allowance is None:

@@ -48,6 +48,11 @@ class Part:
     def is_carrying(self) -> bool:
         return self._carrying is not None
 
+    @property
+    def carrying(self) -> int:
+        """The epoch for which it hands over what leaves; 0: it does not."""
+        return self.moving.epoch if self.moving is not None and self.is_carrying else 0
+
     def tasks(self) -> "list[asyncio.Task[None]]":
         return [self._carrying] if self._carrying else []
 
