@@ -13,6 +13,8 @@ the crawl the fault happens:
     cut           the line to the second node is cut for a while (root only)
     gone          the same, and the folder of its shard is deleted: it is restored elsewhere from its last copy in a
                   central store, against which what is fetched again is held
+    cut_store     the line is cut in a crawl with a central store: the shard is restored on this side while the old one
+                  still runs, until its lease is void (root only)
     head          all processes of the first node and the command are killed; a new head elsewhere, the same command
                   again, and then the second node joins the new head
     disk          the disk of one shard is full (a small tmpfs, root only), until there is more of it
@@ -46,12 +48,14 @@ from lycosa.simweb.audit import Rules, audit
 from lycosa.store.central import open_store
 
 HOSTS, DELAY_S = 40, 0.05
-PORTS = range(6390, 6400)  # one for each fault, so that two can be tried at a time
-FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut", "gone", "head", "disk", "version")
-ROOT_ONLY = ("cut", "disk")
+PORTS = range(6390, 6401)  # one for each fault, so that two can be tried at a time
+FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut", "gone", "cut_store", "head", "disk", "version")
+ROOT_ONLY = ("cut", "cut_store", "disk")
 SAYS_WHY = ("disk", "version")
-OWN_FOLDERS = ("gone", *SAYS_WHY)  # shards stay on their machine
+WITH_STORE = ("gone", "cut_store")
+OWN_FOLDERS = (*WITH_STORE, *SAYS_WHY)  # shards stay on their machine
 COPY_EVERY_S = 5.0
+LEASE_S = 14.0
 TAKEOVER_BAR_S = 60.0
 LONGEST_S = 900.0
 SMALL_DISK, LARGE_DISK = "4m", "400m"
@@ -86,10 +90,12 @@ class Crawling:
         self.on, self.fault, self.freeze_s = on, fault, freeze_s
         self.shard, self.words = "", ""
         self.safe_since: float | None = None  # when what the shard that was hit goes on from was written
+        self.safe_until = 0.0  # so long it went on itself; 0: until the fault
         self.command = self.begin()
 
     def begin(self) -> "subprocess.Popen[bytes]":
-        store = ["--store", str(self.on.store), "--checkpoint", f"{COPY_EVERY_S:g}s"] if self.fault == "gone" else []
+        store = ["--store", str(self.on.store), "--checkpoint", f"{COPY_EVERY_S:g}s"]
+        store = store if self.fault in WITH_STORE else []
         return self.on.crawl(DELAY_S, *store, is_shared=self.fault not in OWN_FOLDERS)
 
     def hear(self, *what: str) -> str:
@@ -137,8 +143,17 @@ class Crawling:
     def gone(self) -> None:
         self.node()
         shutil.rmtree(self.on.into / "shards" / self.shard)
+        self.safe_since = self._last_copy()
+
+    def cut_store(self) -> None:
+        (self.shard, *_) = self.on.shards_of_joined()
+        self.safe_since, self.safe_until = self._last_copy(), time.monotonic() + LEASE_S
+        self.cut()
+
+    def _last_copy(self) -> float:
+        """When the last copy of the shard was made, by the clock of the web's log."""
         copy = latest(open_store(str(self.on.store)), self.shard)
-        self.safe_since = time.monotonic() - (time.time() - copy.at_s) if copy else float("-inf")
+        return time.monotonic() - (time.time() - copy.at_s) if copy else float("-inf")
 
     def cut(self) -> None:
         self.shard = self._shard_of_joined()
@@ -198,7 +213,7 @@ def _other_version(on: Ground) -> None:
 
 def trial(fault: str, pages: int, freeze_s: float) -> Ran:
     with contextlib.ExitStack() as stack:
-        on = stack.enter_context(ground(HOSTS, pages, PORTS[FAULTS.index(fault)], is_apart=fault == "cut"))
+        on = stack.enter_context(ground(HOSTS, pages, PORTS[FAULTS.index(fault)], is_apart=fault.startswith("cut")))
         if fault == "disk":
             stack.enter_context(_small_disk(on))
         if fault == "version":
@@ -224,7 +239,8 @@ def judged(fault: str, on: Ground, crawling: Crawling, at: float, code: int) -> 
     owners = Coordinator(on.into, CrawlSettings()).table
     hit = [e for e in entries if not crawling.shard or owners.owner(e.host) == crawling.shard]
     since = (at if crawling.safe_since is None else crawling.safe_since) - 1.0
-    again_most = 0 if fault == "none" else 5 + sum(e.status == 200 and since <= e.end <= at + 0.5 for e in hit)
+    until = crawling.safe_until or at + 0.5
+    again_most = 0 if fault == "none" else 5 + sum(e.status == 200 and since <= e.end <= until for e in hit)
     if fault in SAYS_WHY:
         again_most = len(wanted)  # each failure may cost the second before it; what counts is in the words
     takeover_s = None

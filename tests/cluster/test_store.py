@@ -19,7 +19,7 @@ from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.truth import truth
 from lycosa.store import Place
 from lycosa.store.central import open_store
-from lycosa.web.url import from_key
+from lycosa.web.url import from_key, url_key
 from tests.cluster.memory_cluster import MemoryCluster, crawl
 from tests.engine.consistency import problems
 
@@ -100,6 +100,46 @@ def test_shards_whose_disks_are_gone_are_restored_and_nothing_is_lost(tmp_path: 
     assert lost
     assert again(cluster) <= lost
     assert all(latest(open_store(str(place)), name) for name in cluster.coordinator.names)
+
+
+@pytest.mark.slow
+def test_store_that_is_away_for_a_while_stops_nothing_and_gets_everything_later(tmp_path: Path) -> None:
+    into, place = tmp_path / "crawl", tmp_path / "store"
+
+    async def take_away(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(1.0)
+        place.rename(tmp_path / "away")
+        before = cluster.coordinator.stats().pages
+        await asyncio.sleep(2.5)
+        assert cluster.coordinator.stats().pages > before + 20
+        assert any("is away" in report.trouble for report in cluster.coordinator.reports())
+        assert not place.exists()
+        assert list(into.glob("shards/*/warc/*.warc.gz"))
+        (tmp_path / "away").rename(place)
+
+    manners = {"delay_s": DELAY_S, "store": str(place), "checkpoint_s": 2.0, "warc_bytes": 30_000}
+    cluster = crawl(WEB, into, SEED, workers=2, act=take_away, **manners)
+    assert_whole(cluster, into)
+    assert not list(into.glob("shards/*/warc/*.warc.gz"))
+    assert not any(report.trouble for report in cluster.coordinator.reports())
+
+
+@pytest.mark.slow
+def test_url_that_was_added_is_there_when_the_disk_is_gone_right_after(tmp_path: Path) -> None:
+    into, wish = tmp_path / "crawl", f"{WEB.linker.origin(3)}/nobody-links-here.html"
+
+    async def add(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(1.0)
+        name = cluster.coordinator.table.owner("h3.sim")
+        await cluster.agents[name].put([wish])
+        await cluster.kill(name)
+        shutil.rmtree(into / "shards" / name)
+        cluster.start(name)
+
+    manners = {"delay_s": DELAY_S, "store": str(tmp_path / "store"), "checkpoint_s": 60.0}
+    crawl(WEB, into, SEED, workers=2, act=add, **manners)
+    with open_to_read(into) as whole:
+        assert whole.state.get(Family.URL, url_key(wish)) is not None
 
 
 @pytest.mark.slow

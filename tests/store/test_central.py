@@ -101,6 +101,23 @@ def test_packed_file_is_a_warc_under_zstd_and_becomes_the_same_gzip_file_again(t
     assert len(ids[0]) == len(packed)
 
 
+def test_archive_in_a_store_is_unpacked_for_other_tools(tmp_path: Path) -> None:
+    place, before = tmp_path / "store", {}
+    with filled(tmp_path / "c") as collection:
+        collection.warc.cut()
+        before = {file.name: file.read_bytes() for file in collection.warc_folder.glob("*.warc.gz")}
+        claim(open_store(str(place)), "mine", tmp_path)
+        bring_all(collection, open_store(str(place)))
+    words = [sys.executable, "-m", "lycosa", "cluster", "unpack", str(place), "-o", str(tmp_path / "out")]
+    ran = subprocess.run(words, env=ENV, stderr=-1, check=False)
+    assert (ran.returncode, ran.stderr.decode().strip()) == (0, f"{len(before)} files in {tmp_path / 'out'}")
+    assert {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()} == before
+    words[-3] = str(tmp_path / "c")
+    ran = subprocess.run(words, env=ENV, stderr=-1, check=False)
+    assert ran.returncode == 2
+    assert b"no central store" in ran.stderr
+
+
 @pytest.mark.parametrize("where", ["cut", "changed", "empty"])
 def test_packed_file_that_is_not_whole_is_refused(tmp_path: Path, where: str) -> None:
     with filled(tmp_path / "c", 5) as collection:

@@ -145,10 +145,10 @@ class ShardProcess:
         return await self._agent.robots(href)
 
     async def put(self, urls: list[str]) -> None:
-        """URLs that the user adds: they are in the shard's inbox, on disk, when this returns."""
-        if self._agent is None:
+        """URLs that the user adds: they are safe when this returns."""
+        if self._agent is None or self._agent.engine is None:
             raise ClusterError("the agent is not open yet")
-        Inbox(self._agent.folder).put(urls)
+        await self._agent.put(urls)
 
     async def spent(self) -> tuple[int, float]:
         """Process and seconds of processor time."""
@@ -192,6 +192,7 @@ class CoordinatorProcess:
         self._last_troubles: dict[str, str] = {}
         self._failure, self._is_store = "", False
         self._task: asyncio.Task[None] | None = None
+        self._handing_out: asyncio.Task[None] | None = None
 
     async def beat(self, report: Report) -> Orders:
         self._watch()
@@ -263,7 +264,8 @@ class CoordinatorProcess:
         while not self._coordinator.has_ended and not self._failure:
             silent = [name for name in self._coordinator.names if self._coordinator.silent_s(name) > SILENT_S]
             await asyncio.gather(*(self._revive(name) for name in silent))
-            await self._hand_out()
+            if self._handing_out is None or self._handing_out.done():
+                self._handing_out = asyncio.get_running_loop().create_task(self._hand_out())
             self._take_census()
             self._give_up_in_vain()
             await asyncio.sleep(WATCH_S)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lycosa import __version__
+from lycosa.cluster.added import Added
 from lycosa.cluster.arrivals import Arrivals
 from lycosa.cluster.assignment import Scheme, Table
 from lycosa.cluster.cargo import Cargo
@@ -26,15 +27,16 @@ from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.cluster.sightings import Sightings
 from lycosa.cluster.visits import Visits
 from lycosa.engine.engine import Engine
+from lycosa.engine.inbox import Inbox
 from lycosa.engine.parts import usual_parts
 from lycosa.engine.stats import CrawlStats
-from lycosa.errors import ClusterError, LycosaError
+from lycosa.errors import ClusterError, LycosaError, StoreError
 from lycosa.frontier.crossing import Crossing
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.store import Batch, Collection, is_collection
-from lycosa.store.central import open_store
+from lycosa.store.central import CentralStore, open_store
 from lycosa.web.url import Url, split
 
 BEAT_S = 0.5
@@ -47,6 +49,7 @@ LOOK_S = 0.25
 CALL_S = 10.0  # a call that takes longer has failed: a cut line answers never
 AGAIN_S = 0.5  # after a call that failed
 LOCK_PATIENCE_S = 60.0  # a killed process holds its folder a moment longer, one that is cut off until it ends
+STORE_PATIENCE_S = 60.0  # a store may be away for a moment
 NO_CAP = 1 << 62
 MACHINE = platform.node()
 WARCS_A_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
@@ -100,6 +103,7 @@ class Agent:
         self._generation = enrolment.generation
         self._in_thread: InThread = parts.pop("in_thread", asyncio.to_thread)
         self.keeper: Keeper | None = None
+        self._added: Added | None = None
 
     def __repr__(self) -> str:
         return f"<Agent {self.name}/{self.incarnation} epoch={self.part.table.epoch} {self.engine!r}>"
@@ -110,7 +114,7 @@ class Agent:
         """Crawls; raises what ended it, if that was not meant."""
         store = open_store(self.settings.store) if self.settings.store else None
         if store is not None:
-            await self._in_thread(make_home, self.folder, self.name, self._generation, store, self._warcs)
+            await self._find_home(store)
         is_restart = is_collection(self.folder) or self._generation > 0
         collection = await self._open()
         self._lease_until = max(self._lease_until, self._now())  # to come here may have taken long
@@ -121,6 +125,7 @@ class Agent:
             if store is not None:
                 note_generation(self.folder, self._generation)
                 self.keeper = Keeper(self, collection, self.arrivals, store, in_thread=self._in_thread)
+                self._added = Added(self.folder, self.keeper) if self.keeper.has_copies else None
             parts = usual_parts(self.settings, outside=self, **self._parts)
             engine = self.engine = Engine(collection, self.settings, parts, is_restart=is_restart)
             self._scope_told = len(engine.scope_seeds)
@@ -142,6 +147,25 @@ class Agent:
         finally:
             self.engine = None
             collection.close()
+
+    async def _find_home(self, store: CentralStore) -> None:
+        """The shard's folder, restored if need be; a store that does not answer is asked again for a while."""
+        deadline = time.monotonic() + STORE_PATIENCE_S
+        while True:
+            try:
+                await self._in_thread(make_home, self.folder, self.name, self._generation, store, self._warcs)
+                return
+            except StoreError:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(CALL_S)
+
+    async def put(self, urls: Sequence[str]) -> None:
+        """URLs that the user adds; when this returns they are safe here, or in a copy of this shard if it has any."""
+        if self._added is not None:
+            await self._added.put(urls)
+        else:
+            Inbox(self.folder).put(urls)
 
     async def _bring_the_rest(self, engine: Engine) -> None:
         """The crawl has ended: what is not in the store yet is brought there, and the coordinator hears of it."""

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from lycosa.cluster.checkpoints import latest, restore
-from lycosa.errors import StoreError
+from lycosa.errors import SettingsError
 from lycosa.store import is_collection
 from lycosa.store.central import CentralStore, is_claimed
 
@@ -20,7 +20,7 @@ def make_home(folder: Path, shard: str, generation: int, store: CentralStore, nu
     """Sees to it that the folder is the shard's: it is there, or restored from its last copy, or, if there never was
     one, not there. True if it was restored. `numbers` are those of the shard's archive files."""
     if not is_claimed(store):
-        raise StoreError(f"{store.url} is not the crawl's store on this machine: all machines must see the same one")
+        raise SettingsError(f"{store.url} is not the crawl's store on this machine: all machines must see the same one")
     if is_collection(folder) and _generation(folder) == generation:
         return False
     copy = latest(store, shard)

@@ -18,7 +18,7 @@ from lycosa.engine.events import EventLog
 from lycosa.errors import StoreError
 from lycosa.settings import CrawlSettings
 from lycosa.store import Collection
-from lycosa.store.central import CentralStore
+from lycosa.store.central import CentralStore, require_there
 from lycosa.store.released import bring, packed_name, remember_store
 from lycosa.store.warc_file import warc_path
 
@@ -135,7 +135,7 @@ class Keeper:
             await asyncio.wait([self._working])
         for left in reversed(range(LAST_TRIES)):
             try:
-                self._collection.warc.cut()
+                await self._cut()
                 await self._bring_all()
                 if self._interval_s is not None:
                     await self._copy()
@@ -149,8 +149,7 @@ class Keeper:
     async def _make_ready(self) -> None:
         """After a start: what was finished before stays finished, and half copies of it go."""
         remember_store(self._collection.warc_folder, self._store.url)
-        if not self._collection.warc.lengths:
-            self._collection.warc.cut()
+        await self._cut()
         names = {packed_name(number).rpartition("/")[2] for number in self._collection.finished()}
         await self._work(self._store.sweep, "warc", names)
         self._last = await self._work(latest, self._store, self._name)
@@ -163,28 +162,35 @@ class Keeper:
         self._working.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(self._working)
 
+    async def _cut(self) -> None:
+        """The open archive file is finished, once no commit is half done."""
+        while self._collection.warc.lengths:  # noqa: ASYNC110 -- no event tells
+            await asyncio.sleep(LOOK_S)
+        self._collection.warc.cut()
+
     async def _bring_all(self) -> None:
         """Brings every archive file that is finished, and lets it go."""
         for number, length in self._collection.finished().items():
             source = warc_path(self._collection.warc_folder, number)
             scratch = self._collection.path / SCRATCH
+            await self._work(require_there, self._store)
             what = await self._work(bring, source, length, self._store, scratch, self._may_go_on)
             self._collection.release(number, what)
             self.bytes_sent += what.bytes
 
     async def _copy(self) -> None:
-        """One copy of the state. The open archive file is cut first: what the copy names is then finished."""
-        if self._collection.warc.lengths:
-            return  # a commit is half done: in a moment
-        self._collection.warc.cut()
+        """One copy of the state. It is of some moment after `positions` was read and before the open archive file is
+        cut, so it has at least those, and all archive bytes that it names are finished and brought."""
         self._begun += 1
         copy = self._collection.path / COPY
         await self._work(shutil.rmtree, copy, True)
-        self._collection.state.checkpoint(copy)
         copied_s, copied_unix = self._now(), time.time()
         positions = self._arrivals.positions()
+        await self._work(self._collection.state.checkpoint, copy)
+        await self._cut()
         await self._bring_all()
         bare = Manifest(self._name, self._incarnation, self._begun, copied_unix, {}, positions)
+        await self._work(require_there, self._store)
         last, size = await self._work(publish, self._store, copy, bare, self._last, self._may_go_on)
         self._arrivals.cover(positions)
         self._last, self.copies, self.copied_s = last, self._begun, copied_s

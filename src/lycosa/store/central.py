@@ -89,6 +89,12 @@ def is_claimed(store: CentralStore) -> bool:
     return store.size(_MARKER) is not None
 
 
+def require_there(store: CentralStore) -> None:
+    """A folder that is not mounted looks like an empty one, and takes what is put there."""
+    if not is_claimed(store):
+        raise StoreError(f"the store {store.url} is away: there is nothing of it at its place")
+
+
 def put_checked(store: CentralStore, name: str, file: Path) -> str:
     """Brings a file to the store and reads it back; returns its digest, or raises if what is there is not the file."""
     wanted = digest_of_file(file)

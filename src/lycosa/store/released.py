@@ -7,7 +7,7 @@ is there all the same, since the process died in between, goes at the next start
 """
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -96,9 +96,8 @@ def number_of(name: str) -> int:
 # reading
 
 
-def record_at(folders: Iterable[Path], place: Place) -> WarcRecord:
+def record_at(folders: Sequence[Path], place: Place) -> WarcRecord:
     """The record at `place`, in the one of these archive folders that has its file, or in their stores."""
-    folders = list(folders)
     for folder in folders:
         path = warc_path(folder, place.file_number)
         if path.exists():
