@@ -135,7 +135,7 @@ class Agent:
                 engine.downloader.set_fence(self._fence)
             beats = asyncio.get_running_loop().create_task(self._beats(engine))
             watch = asyncio.get_running_loop().create_task(self._watch_lease(engine))
-            keeping = self.keeper.begin(engine.events) if self.keeper is not None else []
+            keeping = self.keeper.begin(engine) if self.keeper is not None else []
             try:
                 stats = await engine.run()
             finally:
