@@ -1,4 +1,4 @@
-"""What a cluster survives: agent, coordinator or node killed, agent frozen, in the middle of a crawl; or nothing.
+"""What a cluster survives: agent, coordinator or node killed, agent frozen, disk lost, in the middle of a crawl.
 
     python -m benchmarks.faults [--fault agent] [--pages 3000] [--freeze 60]
 
@@ -6,11 +6,16 @@ Two Ray nodes on this machine, one shard each in a folder that both see, and a s
 that is cut the second node is in a network namespace (root only), with the same web on a loopback of its own. After a
 quarter of the crawl the fault happens. Afterwards the server's log is held against the truth and the rules of
 politeness; takeover is the longest time after the fault in which no host of the shard that was hit was asked.
+
+For a node that is gone for good (`gone`) each node has its own folders and there is a central store: all processes of
+the second node are killed and the folder of its shard is deleted; what is fetched again is held against its last copy.
+`cut-store` cuts the line in such a crawl: the shard is restored on this side while the old one is still there.
 """
 
 import argparse
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -27,18 +32,24 @@ import msgspec
 from benchmarks.ground import say
 from benchmarks.measure import Verdict, load, lycosa
 from benchmarks.workers import family
+from lycosa.cluster.checkpoints import latest
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.log import read_log
 from lycosa.simweb.truth import truth
+from lycosa.store.central import open_store
 
 HOSTS, DELAY_S = 40, 0.05
 PORTS = range(6390, 6400)  # one for each fault, so that two can be tried at a time
 HEAD, JOINED = "127.0.0.1", "127.0.0.2"
 NAMESPACE, LINE, HEAD_APART, JOINED_APART = "lycosa-faults", "lycosa0", "10.213.7.1", "10.213.7.2"
-FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut")
+FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut", "gone", "cut-store")
+WITH_STORE = ("gone", "cut-store")
+LEASE_S = 24.0  # after a cut an agent may go on for so long, at most
+COPY_EVERY_S = 5.0
+SHARDS = ("s0", "s1")
 TAKEOVER_BAR_S = 60.0
 LONGEST_S = 900.0
 NOT_PAGES = ("robots.txt", ".xml", ".gz")
@@ -61,6 +72,10 @@ class Ground(NamedTuple):
     @property
     def into(self) -> Path:
         return self.folder / "crawl"
+
+    @property
+    def store(self) -> Path:
+        return self.folder / "store"
 
 
 @contextlib.contextmanager
@@ -141,9 +156,13 @@ def _end(process: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> None:
     process.kill()
 
 
-def crawl(on: Ground) -> "subprocess.Popen[bytes]":
+def crawl(on: Ground, fault: str) -> "subprocess.Popen[bytes]":
     seed = f"http://h0.sim:{on.port}/"
-    words = ["--shared", "crawl", seed, "--into", str(on.into), "--scope", "any", "--delay", str(DELAY_S)]
+    words = ["crawl", seed, "--into", str(on.into), "--scope", "any", "--delay", str(DELAY_S)]
+    if fault in WITH_STORE:
+        words += ["--store", str(on.store), "--checkpoint", f"{COPY_EVERY_S:g}s"]
+    else:
+        words = ["--shared", *words]
     words += ["--dns", f"127.0.0.1:{on.dns_port}", "--allow-private", "127.0.0.0/8", "--quiet", "--workers", "2"]
     command = lycosa("cluster", "--token-file", on.folder / "token", "--at", on.at, *words)
     return subprocess.Popen([*command], stdout=subprocess.DEVNULL)
@@ -171,7 +190,7 @@ def harm(fault: str, on: Ground, freeze_s: float) -> str:
         with contextlib.suppress(ProcessLookupError):  # it may have been ended meanwhile
             os.kill(pid, signal.SIGCONT)
         return "s1"
-    if fault == "cut":
+    if fault in ("cut", "cut-store"):
         shard = _shards_of(on)[0]
         subprocess.run(["ip", "link", "set", LINE, "down"], check=True)
         time.sleep(freeze_s)
@@ -185,13 +204,21 @@ def harm(fault: str, on: Ground, freeze_s: float) -> str:
     for pid in family(on.joined.pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    if fault == "gone":
+        shutil.rmtree(on.into / "shards" / shard)
     return shard
 
 
 def _shards_of(on: Ground) -> list[str]:
     """The shards on the second node."""
     mine = family(on.joined.pid)
-    return [shard for shard in ("s0", "s1") if holder(on, shard) in mine]
+    return [shard for shard in SHARDS if holder(on, shard) in mine]
+
+
+def _last_copy(on: Ground, shard: str) -> float:
+    """When the copy was made from which the shard will be restored, by the clock of the web's log."""
+    copy = latest(open_store(str(on.store)), shard)
+    return time.monotonic() - (time.time() - copy.at_s) if copy else float("-inf")
 
 
 def _title(pid: int) -> str:
@@ -200,7 +227,7 @@ def _title(pid: int) -> str:
     return ""
 
 
-def judge(fault: str, on: Ground, shard: str, at: float, verdict: Verdict) -> None:
+def judge(fault: str, on: Ground, shard: str, at: float, safe: float, verdict: Verdict) -> None:
     web = SimWeb(SimSettings(hosts=HOSTS, pages=web_pages(on), addresses=HOSTS, port=on.port))
     entries = [entry for log in on.logs for entry in read_log(log)[1]]
     fetched = Counter(e.host + e.path for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES))
@@ -212,10 +239,15 @@ def judge(fault: str, on: Ground, shard: str, at: float, verdict: Verdict) -> No
     if fault == "none":
         verdict.judge(f"none: {again} pages fetched by two agents, or twice", not again)
         return
-    late = sum(e.status == 200 and at - 1.0 <= e.end <= at + 0.5 for e in entries)
-    verdict.judge(f"{fault}: {again} fetched again, {late} ended in the second before", again <= late + 5)
+    owners = Coordinator(on.into, CrawlSettings()).table
+    has_store = fault in WITH_STORE
+    hit = [e for e in entries if not has_store or owners.owner(e.host) == shard]
+    until = at + (LEASE_S if fault == "cut-store" else 0.5)
+    late = sum(e.status == 200 and safe - 1.0 <= e.end <= until for e in hit)
+    since = f"{until - safe:.1f} s since its last copy and the second before" if has_store else "the second before"
+    spare = 0 if has_store else 5
+    verdict.judge(f"{fault}: {again} fetched again, {late} ended in {since}", again <= late + spare)
     if shard:
-        owners = Coordinator(on.into, CrawlSettings()).table
         asked = sorted([at, *(e.start for e in entries if e.start > at and owners.owner(e.host) == shard)])
         took = max((after - before for before, after in pairwise(asked)), default=float("inf"))
         verdict.judge(f"{fault}: taken over after {took:.1f} s (≤ {TAKEOVER_BAR_S:g})", took <= TAKEOVER_BAR_S)
@@ -238,19 +270,20 @@ def main() -> None:
     say(load())
     verdict = Verdict()
     for fault in options.fault or FAULTS:
-        with ground(options.pages, PORTS[FAULTS.index(fault)], is_apart=fault == "cut") as on:
+        with ground(options.pages, PORTS[FAULTS.index(fault)], is_apart=fault.startswith("cut")) as on:
             say(fault)
-            crawler = crawl(on)
+            crawler = crawl(on, fault)
             try:
                 while logged(on) < options.pages / 4 and crawler.poll() is None:
                     time.sleep(0.05)
                 at = time.monotonic()
+                safe = min((_last_copy(on, shard) for shard in SHARDS), default=at) if fault in WITH_STORE else at
                 shard = harm(fault, on, options.freeze)
                 code = crawler.wait(timeout=LONGEST_S)
             finally:
                 crawler.kill()
             verdict.judge(f"{fault}: the crawl ended with {code}", code == 0)
-            judge(fault, on, shard, at, verdict)
+            judge(fault, on, shard, at, safe, verdict)
     verdict.exit()
 
 

@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "frontier",
         "graph",
         "engine",
+        "store",
         "cluster",
     },
     "augment": {"web"},

@@ -179,6 +179,8 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
         print(f"{crawl.name}: epoch {crawl.epoch}, {line_of(crawl.stats)}")
         for name, pages, queued in crawl.shards:
             print(f"  {name}: {counted(pages, 'page')}, {queued:,} queued")
+        if crawl.stored_bytes or crawl.unstored:
+            print(f"  store: {crawl.stored_bytes:,} bytes brought there, {crawl.unstored} files to be brought")
         for trouble in crawl.troubles[-3:]:
             print(f"  {trouble}")
     if not found.crawls:
@@ -199,6 +201,18 @@ def shrink(names: Annotated[list[str], typer.Argument(metavar="SHARD", help="As 
     from lycosa.cluster import shared
 
     shared.resize(_cluster.address, _token(_cluster.token_file), leave=names)
+
+
+@app.command()
+def unpack(
+    store: Annotated[str, typer.Argument(metavar="DIR|URL", help="A central store, as `crawl --store` filled it.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the files go.")],
+) -> None:
+    """Write the archive in a central store as .warc.gz files, for other tools."""
+    from lycosa.cluster.unpacking import unpack_all
+
+    count = unpack_all(store, out, tell=lambda words: print(f"lycosa: {words}", file=sys.stderr))
+    print(f"{count} {'file' if count == 1 else 'files'} in {out}", file=sys.stderr)
 
 
 @app.command()

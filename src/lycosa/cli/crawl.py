@@ -11,6 +11,7 @@ import typer
 
 from lycosa.cli.beginning import INTERRUPTED
 from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
+from lycosa.errors import SettingsError
 
 if TYPE_CHECKING:
     from lycosa.cluster.local import LocalCluster
@@ -112,6 +113,8 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
 
     if order.settings.workers:
         return await _crawl_with_workers(order)
+    if order.settings.store:
+        raise SettingsError("--store is for the shards of --workers N: say how many")
     view = view_on(sys.stderr, quiet=order.quiet)
     async with Crawl(into=order.into, settings=order.settings, recrawl=order.recrawl) as crawl:
         calm_collector()

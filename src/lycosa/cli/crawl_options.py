@@ -169,6 +169,14 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         workers: Annotated[
             str | None, typer.Option(metavar="N", help="Processes, each with its share of the hosts [this one alone].")
         ] = None,
+        store: Annotated[
+            str | None,
+            typer.Option(metavar="DIR|URL", help="With --workers: finished archive files travel to this store."),
+        ] = None,
+        checkpoint_s: Annotated[
+            str | None,
+            typer.Option("--checkpoint", metavar="TIME", help="Copy shards to the store this often; none: never [5m]."),
+        ] = None,
         config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings as TOML; options win.")] = None,
         json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output at the end.")] = False,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
@@ -204,6 +212,8 @@ def gather(
     spellings = {**(options or {}), "seeds": "the list of URLs"}
     given = {name: value for name, value in typed.items() if name in CrawlSettings.model_fields}
     listed = [url for file in url_files or [] for url in read_urls(file)]
+    if isinstance(place := given.get("store"), str) and place and "://" not in place:
+        given["store"] = str(Path(place).expanduser().absolute())
     if listed:
         given["seeds"] = [*_texts(given.get("seeds")), *listed]
     kept = _kept(into)

@@ -24,7 +24,7 @@ from lycosa.cluster.agent import AGAIN_S, CALL_S, LEASE_S, Agent
 from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import START, Message, Reply, Word
-from lycosa.cluster.ray_node import addresses
+from lycosa.cluster.ray_node import address_here, addresses, placed
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.process import calm_collector, return_large_blocks
@@ -99,6 +99,10 @@ class ShardProcess:
         """The incarnation that runs here; 0 if none does."""
         return self._agent.incarnation if self._agent and self._task and not self._task.done() else 0
 
+    async def where(self) -> str:
+        """The address of the machine on which this runs, as `ray_node.addresses` has it."""
+        return await asyncio.to_thread(address_here)
+
     async def start(self, enrolment: Enrolment) -> None:
         if enrolment.version != __version__:
             address = _here()
@@ -128,10 +132,10 @@ class ShardProcess:
         return await self._agent.load(cargo) if self._agent else False
 
     async def put(self, urls: list[str]) -> None:
-        """URLs that the user adds: they are in the shard's inbox, on disk, when this returns."""
-        if self._agent is None:
+        """URLs that the user adds: they are safe when this returns."""
+        if self._agent is None or self._agent.engine is None:
             raise ClusterError("the agent is not open yet")
-        Inbox(self._agent.folder).put(urls)
+        await self._agent.put(urls)
 
     async def spent(self) -> tuple[int, float]:
         """Process and seconds of processor time."""
@@ -172,11 +176,16 @@ class CoordinatorProcess:
         self._failures: dict[str, list[float]] = {}
         self._begun: set[str] = set()
         self._troubles: list[str] = []
+        self._last_troubles: dict[str, str] = {}
         self._failure, self._is_store = "", False
         self._task: asyncio.Task[None] | None = None
+        self._handing_out: asyncio.Task[None] | None = None
 
     async def beat(self, report: Report) -> Orders:
         self._watch()
+        if report.trouble and report.trouble != self._last_troubles.get(report.name):
+            self._troubles.append(f"{report.name}: {report.trouble}")
+        self._last_troubles[report.name] = report.trouble
         return self._coordinator.beat(report)
 
     async def relay(self, receiver: str, message: Message) -> Reply:
@@ -234,7 +243,8 @@ class CoordinatorProcess:
         while not self._coordinator.has_ended and not self._failure:
             silent = [name for name in self._coordinator.names if self._coordinator.silent_s(name) > SILENT_S]
             await asyncio.gather(*(self._revive(name) for name in silent))
-            await self._hand_out()
+            if self._handing_out is None or self._handing_out.done():
+                self._handing_out = asyncio.get_running_loop().create_task(self._hand_out())
             self._take_census()
             await asyncio.sleep(WATCH_S)
 
@@ -258,7 +268,7 @@ class CoordinatorProcess:
                 self._begun.discard(name)
                 ray.kill(agent, no_restart=False)  # frozen: its lease is void, and it would hold its files for ever
             return
-        if is_running:
+        if is_running or not await self._is_at_home(name, agent):
             return
         try:
             await answer(agent.start.remote(self._coordinator.enrol(name)), whom=name)
@@ -267,11 +277,26 @@ class CoordinatorProcess:
             if isinstance(error.__cause__, RayTaskError):
                 await self.failed(name, str(error.__cause__.cause), is_store=False)
 
+    async def _is_at_home(self, name: str, agent: Any) -> bool:
+        """Ray puts the agent of a machine that is gone elsewhere: once its lease is void that is its home."""
+        home = self._coordinator.address(name)
+        if not home or not self._coordinator.is_restorable:
+            return True
+        try:
+            here: str = await answer(agent.where.remote(), whom=name)
+        except ClusterError:
+            return False
+        if here != home:
+            if self._coordinator.gone_s(name) < DEAD_S:
+                return False
+            self._troubles.append(f"{name}: {home} is gone, the shard is restored at {here} from its last copy")
+            self._coordinator.rehome(name, here)
+        return True
+
     def _agent(self, name: str) -> Any:
         if name not in self._agents:
             is_direct = self._coordinator.settings.exchange == "direct"
-            address = self._coordinator.address(name)
-            where = {"resources": {f"node:{address}": 0.001}} if address else {"scheduling_strategy": "SPREAD"}
+            where = placed(self._coordinator.address(name), is_bound=not self._coordinator.is_restorable)
             maker = AgentActor.options(**_named(agent_name(self._crawl, name), is_detached=self._is_detached), **where)
             self._agents[name] = maker.remote(self._crawl, is_direct=is_direct)
         return self._agents[name]

@@ -12,22 +12,27 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lycosa import __version__
+from lycosa.cluster.added import Added
 from lycosa.cluster.arrivals import Arrivals
 from lycosa.cluster.assignment import Table
 from lycosa.cluster.cargo import Cargo
+from lycosa.cluster.homes import make_home, note_generation
+from lycosa.cluster.keeper import InThread, Keeper
 from lycosa.cluster.messages import Message, Reply, Word
 from lycosa.cluster.outbox import Outbox
 from lycosa.cluster.part import Part
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.cluster.visits import Visits
 from lycosa.engine.engine import Engine
+from lycosa.engine.inbox import Inbox
 from lycosa.engine.parts import usual_parts
 from lycosa.engine.stats import CrawlStats
-from lycosa.errors import ClusterError, LycosaError
+from lycosa.errors import ClusterError, LycosaError, StoreError
 from lycosa.frontier.crossing import Crossing
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.store import Batch, Collection, is_collection
+from lycosa.store.central import CentralStore, open_store
 from lycosa.web.url import split
 
 BEAT_S = 0.5
@@ -38,6 +43,7 @@ LOOK_S = 0.25
 CALL_S = 10.0  # a call that takes longer has failed: a cut line answers never
 AGAIN_S = 0.5  # after a call that failed
 LOCK_PATIENCE_S = 60.0  # a killed process holds its folder a moment longer, one that is cut off until it ends
+STORE_PATIENCE_S = 60.0  # a store may be away for a moment
 NO_CAP = 1 << 62
 WARCS_A_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
 
@@ -69,7 +75,7 @@ class Agent:
         self.name, self.incarnation = enrolment.name, enrolment.incarnation
         self.settings = shard_settings(enrolment.settings)
         self.folder = Path(enrolment.folder)
-        self._warc_first = enrolment.number * WARCS_A_SHARD
+        self._warcs = range(enrolment.number * WARCS_A_SHARD, (enrolment.number + 1) * WARCS_A_SHARD)
         self._known = dict(enrolment.members)
         self.part = Part(self.name, enrolment.table, enrolment.moving)
         self._peers, self._coordination, self._parts = peers, coordination, parts
@@ -84,6 +90,10 @@ class Agent:
         self._boot = ""
         self._scope_told: int = 0
         self.engine: Engine | None = None
+        self._generation = enrolment.generation
+        self._in_thread: InThread = parts.pop("in_thread", asyncio.to_thread)
+        self.keeper: Keeper | None = None
+        self._added: Added | None = None
 
     def __repr__(self) -> str:
         return f"<Agent {self.name}/{self.incarnation} epoch={self.part.table.epoch} {self.engine!r}>"
@@ -92,12 +102,20 @@ class Agent:
 
     async def run(self) -> CrawlStats:
         """Crawls; raises what ended it, if that was not meant."""
-        is_restart = is_collection(self.folder)
+        store = open_store(self.settings.store) if self.settings.store else None
+        if store is not None:
+            await self._find_home(store)
+        is_restart = is_collection(self.folder) or self._generation > 0
         collection = await self._open()
+        self._lease_until = max(self._lease_until, self._now())  # to come here may have taken long
         try:
             collection.save_settings(to_toml(self.settings))
             self.outbox = Outbox(collection.state, self.name, self.incarnation, self.part.table)
             self.arrivals = Arrivals(collection.state)
+            if store is not None:
+                note_generation(self.folder, self._generation)
+                self.keeper = Keeper(self, collection, self.arrivals, store, in_thread=self._in_thread)
+                self._added = Added(self.folder, self.keeper) if self.keeper.has_copies else None
             parts = usual_parts(self.settings, outside=self, **self._parts)
             engine = self.engine = Engine(collection, self.settings, parts, is_restart=is_restart)
             self._scope_told = len(engine.scope_seeds)
@@ -107,15 +125,48 @@ class Agent:
                 engine.downloader.set_fence(self._fence)
             beats = asyncio.get_running_loop().create_task(self._beats(engine))
             watch = asyncio.get_running_loop().create_task(self._watch_lease(engine))
+            keeping = self.keeper.begin(engine.events) if self.keeper is not None else []
             try:
                 stats = await engine.run()
             finally:
-                await _cancelled([beats, watch, *self.part.tasks(), *self._telling.values()])
+                await _cancelled([beats, watch, *keeping, *self.part.tasks(), *self._telling.values()])
+            await self._bring_the_rest(engine)
             await self._last_beat(engine)
             return stats
         finally:
             self.engine = None
             collection.close()
+
+    async def _find_home(self, store: CentralStore) -> None:
+        """The shard's folder, restored if need be; a store that does not answer is asked again for a while."""
+        deadline = time.monotonic() + STORE_PATIENCE_S
+        while True:
+            try:
+                await self._in_thread(make_home, self.folder, self.name, self._generation, store, self._warcs)
+                return
+            except StoreError:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(CALL_S)
+
+    async def put(self, urls: Sequence[str]) -> None:
+        """URLs that the user adds; when this returns they are safe here, or in a copy of this shard if it has any."""
+        if self._added is not None:
+            await self._added.put(urls)
+        else:
+            Inbox(self.folder).put(urls)
+
+    async def _bring_the_rest(self, engine: Engine) -> None:
+        """The crawl has ended: what is not in the store yet is brought there, and the coordinator hears of it."""
+        if self.keeper is None:
+            return
+        async with self.keeper.finishing() as task:
+            while not task.done():
+                asked = self._now()
+                with contextlib.suppress(ClusterError):
+                    orders = await self._coordination.beat(self._report(engine))
+                    self._lease_until = 0.0 if orders.is_void else asked + LEASE_S
+                await asyncio.wait([task], timeout=BEAT_S)
 
     async def _open(self) -> Collection:
         info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
@@ -123,7 +174,7 @@ class Agent:
         while True:
             try:
                 return Collection.create(
-                    self.folder, warc_info=info, warc_bytes=self.settings.warc_bytes, warc_first=self._warc_first
+                    self.folder, warc_info=info, warc_bytes=self.settings.warc_bytes, warc_first=self._warcs.start
                 )
             except LycosaError as error:
                 if "in use" not in str(error) or time.monotonic() > deadline:
@@ -139,7 +190,7 @@ class Agent:
         return self.outbox.send(crossings)
 
     def may_ask(self, pages: int) -> bool:
-        return pages < self._cap and self._now() < self._lease_until
+        return pages < self._cap and self.has_lease()
 
     def may_visit(self, address: str, host: str) -> bool:
         if not self.part.may_visit(host):
@@ -148,6 +199,9 @@ class Agent:
 
     def may_end(self) -> bool:
         return self._is_over
+
+    def has_lease(self) -> bool:
+        return self._now() < self._lease_until
 
     def write(self, batch: Batch) -> None:
         self.outbox.write(batch)
@@ -257,14 +311,18 @@ class Agent:
         if orders.table is not None and orders.table.epoch > part.table.epoch:
             if part.adopt(engine, orders.table):
                 self._route(engine, orders.table)
-        elif orders.moving is not None and orders.moving.epoch == part.table.epoch + 1 and not part.is_carrying:
-            self.outbox.route(orders.moving)
-            part.begin(engine, orders.moving, self._peers.carry, self._next_commit)
+        elif orders.moving is not None and orders.moving.epoch == part.table.epoch + 1:
+            round = orders.given if self.keeper is not None and self.keeper.has_copies else 0
+            if not part.is_carrying or round != part.round:
+                self.outbox.route(orders.moving)
+                part.begin(engine, orders.moving, self._peers.carry, self._next_commit, round=round)
         if (orders.stop or orders.is_over) and not engine.stopped_by and not self._is_over:
             out = self.outbox
             engine.events.write("exchange", urls=out.urls_sent, bytes=out.bytes_sent, messages=out.messages_sent)
         if orders.stop and not engine.stopped_by:
             engine.stop(orders.stop)
+        if orders.settle != (0, 0) and self.keeper is not None:
+            self.keeper.settle(orders.settle)
         self._is_over = orders.is_over
         self._tell_all()
         engine.wake()
@@ -280,6 +338,7 @@ class Agent:
         """A new table is in force."""
         self.outbox.route(table)
         self._take_back()
+        engine.add([seed for seed in engine.seeds if self.owns(seed.host)])  # their owner may be a restored one
         engine.located(self.visits.wake_all())
 
     def _take_back(self) -> None:
@@ -308,6 +367,7 @@ class Agent:
             widened=tuple(url.href for url in widened),
             ended=ended,
             shipped=self.part.shipped,
+            round=self.part.round,
             boot=self._boot,
             holds=tuple(self.visits.held) if not self._boot else (),
             wants=self.visits.wants(),
@@ -315,6 +375,7 @@ class Agent:
             sent_urls=self.outbox.urls_sent,
             sent_bytes=self.outbox.bytes_sent,
             sent_messages=self.outbox.messages_sent,
+            **(self.keeper.report() if self.keeper else {}),
         )
 
     async def _last_beat(self, engine: Engine) -> None:

@@ -2,7 +2,7 @@
 
 How far each sender's rows have come is written in the same commit as their URLs. A sender hears two positions: what is
 committed here, so that it sends no more of it, and what is *covered* by what would be restored of this shard, so that
-it may forget it. Without checkpoints elsewhere both are the same. Rows: `in:` sender.
+it may forget it. Without copies elsewhere both are the same. Rows: `in:` sender.
 """
 
 from collections.abc import Mapping
@@ -60,6 +60,10 @@ class Arrivals:
         self._writing = {}
         if not self._is_restorable:
             self._covered = self._committed
+
+    def wait_for_copies(self) -> None:
+        """From now on covered is what `cover` says, and no longer every commit."""
+        self._is_restorable, self._covered = True, {}
 
     def positions(self) -> dict[str, Position]:
         """How far every sender's rows are on disk: what a checkpoint of now covers."""

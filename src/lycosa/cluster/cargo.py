@@ -1,6 +1,6 @@
 """Buckets on their way from one shard to another: packed rows, a megabyte at a time. Pure but for reading the state."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 import zstandard
@@ -18,11 +18,13 @@ _decoder = msgspec.msgpack.Decoder(_Load)
 
 
 class Cargo(msgspec.Struct, frozen=True):
-    """Rows for the shard that will own their buckets from `epoch` on."""
+    """Rows for the shard that will own their buckets from `epoch` on. In every round all of them are handed over; the
+    first cargo of a round, which may have no rows, takes the place of all that came in rounds before."""
 
     sender: str
     epoch: int
     packed: bytes
+    round: int = 0
 
 
 def unpack_cargo(cargo: Cargo) -> _Load:
@@ -41,23 +43,32 @@ def leaving(state: State, me: str, now: Table, after: Table) -> list[tuple[bytes
     return found
 
 
-def cargos(state: State, me: str, epoch: int, going: list[tuple[bytes, str]]) -> Iterator[tuple[str, Cargo]]:
-    """(receiver, cargo), everything of the buckets that go."""
-    for receiver in sorted({owner for _, owner in going}):
+def cargos(
+    state: State,
+    me: str,
+    epoch: int,
+    going: list[tuple[bytes, str]],
+    others: Collection[str] = (),
+    round: int = 0,
+) -> Iterator[tuple[str, Cargo]]:
+    """(receiver, cargo), everything of the buckets that go; in rounds each of `others` hears that one begins."""
+    for receiver in sorted({owner for _, owner in going}.union(others)):
         load: _Load = ([], [], [])
         size = 0
+        if round:
+            yield receiver, _cargo(me, epoch, load, round)
         for bucket in (bucket for bucket, owner in going if owner == receiver):
             load[0].append(bucket)
             for row in rows_of(state, bucket):
                 load[1].append(row)
                 size += len(row[1]) + len(row[2])
                 if size >= CARGO_BYTES:
-                    yield receiver, _cargo(me, epoch, load)
+                    yield receiver, _cargo(me, epoch, load, round)
                     load, size = ([], [], []), 0
             load[2].extend(hosts_of(state, bucket))
         if any(load):
-            yield receiver, _cargo(me, epoch, load)
+            yield receiver, _cargo(me, epoch, load, round)
 
 
-def _cargo(me: str, epoch: int, load: _Load) -> Cargo:
-    return Cargo(me, epoch, zstandard.ZstdCompressor(level=LEVEL).compress(msgspec.msgpack.encode(load)))
+def _cargo(me: str, epoch: int, load: _Load, round: int) -> Cargo:
+    return Cargo(me, epoch, zstandard.ZstdCompressor(level=LEVEL).compress(msgspec.msgpack.encode(load)), round)

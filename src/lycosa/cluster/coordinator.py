@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from lycosa import __version__
 from lycosa.cluster.address_turns import HOLD_S, AddressTurns
@@ -41,6 +42,8 @@ class Kept(msgspec.Struct):
     after: list[Member] = []  # the members once a move is over; empty: nothing moves
     leaving: list[str] = []  # have handed over what they had, and may still have URLs to send
     widened: list[str] = []
+    identity: str = ""  # by which a central store knows its collection
+    moved: dict[str, int] = {}  # how often a shard has moved to another machine
 
 
 class Coordinator:
@@ -131,12 +134,49 @@ class Coordinator:
         if not self._kept.after:
             return
         wanted = self._kept.epoch + 1
-        if all(name in self._reports and self._reports[name].shipped == wanted for name in self.names):
+        round = self._arrived()
+        if round and all(self._reports[name].settled == round for name in self._settled_by):
             stay = {member.name for member in self._kept.after}
             self._kept.leaving = [member.name for member in self._kept.members if member.name not in stay]
             self._kept.members, self._kept.after, self._kept.epoch = self._kept.after, [], wanted
             self._quiet.forget()
             self._keep()
+
+    def _arrived(self) -> tuple[int, int] | None:
+        """The next epoch and the round, if everything that moves has arrived everywhere. Where shards can come back
+        from copies, it must have been handed over to those that run now."""
+        epoch, round = self._kept.epoch + 1, self._kept.incarnation if self.is_restorable else 0
+        known = [self._reports[name] for name in self.names if name in self._reports]
+        is_there = len(known) == len(self.names) and all((r.shipped, r.round) == (epoch, round) for r in known)
+        return (epoch, round) if is_there else None
+
+    @property
+    def is_restorable(self) -> bool:
+        """Is there a copy of every shard elsewhere?"""
+        return bool(self.settings.store) and self.settings.checkpoint_s is not None
+
+    @property
+    def _settled_by(self) -> list[str]:
+        """Those whose copies must have what came to them before others forget it."""
+        return [member.name for member in self._kept.after] if self.is_restorable else []
+
+    def identity(self) -> str:
+        """The name of the collection, for ever."""
+        if not self._kept.identity:
+            self._kept.identity = uuid.uuid4().hex
+            self._keep()
+        return self._kept.identity
+
+    def gone_s(self, name: str) -> float:
+        """Seconds for which a member has certainly not been heard, by this coordinator or the one before."""
+        return self._now() - max(self._began, self._heard.get(name, 0.0))
+
+    def rehome(self, name: str, address: str) -> None:
+        """A member's machine is gone: from now on it lives at another address."""
+        for members in (self._kept.members, self._kept.after):
+            members[:] = [replace(one, address=address) if one.name == name else one for one in members]
+        self._kept.moved[name] = self._kept.moved.get(name, 0) + 1
+        self._keep()
 
     def _is_out(self, report: Report) -> bool:
         """May a member that leaves end now? It has nothing left, and all it sent has arrived."""
@@ -171,8 +211,9 @@ class Coordinator:
         folder = str(self.folder / SHARDS / name)
         number = int(name.removeprefix("s")) + 1
         known = dict(self._incarnations)
+        kept, moved = self._kept, self._kept.moved.get(name, 0)
         return Enrolment(
-            name, self._kept.incarnation, self.table, self.settings, folder, known, number, __version__, self.moving
+            name, kept.incarnation, self.table, self.settings, folder, known, number, __version__, self.moving, moved
         )
 
     def silent_s(self, name: str) -> float:
@@ -210,6 +251,8 @@ class Coordinator:
             cap=self._cap(report),
             widened=self._news_of_scope(name, report.incarnation),
             members=dict(self._incarnations),
+            given=self._kept.incarnation,
+            settle=self._arrived() or (0, 0) if self._kept.after and self.is_restorable else (0, 0),
         )
 
     def _addresses(self, report: Report) -> tuple[dict[str, float], tuple[str, ...]]:

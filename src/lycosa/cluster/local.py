@@ -20,6 +20,7 @@ from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.store import is_collection
+from lycosa.store.central import claim, open_store
 from lycosa.store.joined import SHARDS, is_sharded
 
 LOCK, SETTINGS_FILE = "lycosa.lock", "lycosa.toml"
@@ -58,6 +59,8 @@ class ShardedFolder:
             coordinator.found(addresses or [""] * settings.workers, scheme=Scheme(settings.assignment))
         else:
             coordinator.resize(settings.workers)
+        if settings.store:
+            claim(open_store(settings.store), coordinator.identity(), self.path)
         (self.path / f"{SETTINGS_FILE}.new").write_text(to_toml(settings))
         (self.path / f"{SETTINGS_FILE}.new").replace(self.path / SETTINGS_FILE)
 
@@ -121,7 +124,8 @@ class LocalCluster:
             for trouble in seen.troubles[told:]:
                 tell(trouble)
             told = len(seen.troubles)
-            if seen.ended_by and deadline == float("inf"):
+            is_bringing = any(report.unstored and not report.ended for report in seen.reports)
+            if seen.ended_by and (is_bringing or deadline == float("inf")):
                 deadline = loop.time() + END_S
             if seen.failure:
                 break

@@ -13,7 +13,7 @@ from lycosa.cluster.cargo import Cargo, cargos, leaving, unpack_cargo
 from lycosa.engine.engine import Engine
 from lycosa.errors import ClusterError
 from lycosa.store import Batch, State
-from lycosa.store.buckets import arriving, buckets_of, put_down
+from lycosa.store.buckets import arriving, buckets_of, buckets_with_rows, put_down
 from lycosa.web.url import BUCKET_BYTES
 
 LOOK_S = 0.1
@@ -28,6 +28,8 @@ class Part:
     def __init__(self, me: str, table: Table, moving: Table | None) -> None:
         self._me, self.table, self.moving = me, table, moving
         self.shipped = 0
+        self.round = 0  # of what is handed over; all of it is, again, in every round
+        self._rounds: dict[str, int] = {}  # of what others hand over
         self._carrying: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -49,9 +51,14 @@ class Part:
     def tasks(self) -> "list[asyncio.Task[None]]":
         return [self._carrying] if self._carrying else []
 
-    def begin(self, engine: Engine, after: Table, carry: Carry, commit: Callable[[], Awaitable[None]]) -> None:
-        """Begins to hand over what leaves. `commit` waits for the engine's next one."""
-        self.moving = after
+    def begin(
+        self, engine: Engine, after: Table, carry: Carry, commit: Callable[[], Awaitable[None]], *, round: int = 0
+    ) -> None:
+        """Begins to hand over what leaves, or begins anew: whoever was restored from a copy meanwhile, here or there,
+        has lost a part of it. `commit` waits for the engine's next one."""
+        if self._carrying is not None:
+            self._carrying.cancel()
+        self.moving, self.shipped, self.round = after, 0, round
         self._carrying = asyncio.get_running_loop().create_task(self._carry(engine, after, carry, commit))
 
     async def _carry(self, engine: Engine, after: Table, carry: Carry, commit: Callable[[], Awaitable[None]]) -> None:
@@ -63,7 +70,8 @@ class Part:
                 await commit()
             state = engine.collection.state
             going = leaving(state, self._me, self.table, after)
-            for receiver, cargo in cargos(state, self._me, after.epoch, going):
+            others = [one.name for one in after.members if one.name != self._me] if self.round else []
+            for receiver, cargo in cargos(state, self._me, after.epoch, going, others, self.round):
                 while not await _hand_over(carry, receiver, cargo):  # noqa: ASYNC110 -- the other one is not there yet
                     await asyncio.sleep(AGAIN_S)
             self.shipped = after.epoch
@@ -74,16 +82,24 @@ class Part:
         """Puts down rows that will be this shard's; True when they are on disk."""
         if self.moving is None or cargo.epoch != self.moving.epoch:
             return False
-        batch = Batch()
+        state, batch = engine.collection.state, Batch()
+        latest = self._rounds.get(cargo.sender, 0)
+        if cargo.round < latest:
+            return False
+        if cargo.round > latest:  # what it handed over before, it may know no more
+            for bucket in buckets_with_rows(state):
+                if self.table.owner_of_bucket(bucket) == cargo.sender:
+                    put_down(batch, [bucket], [], [])
+            self._rounds[cargo.sender] = cargo.round
         put_down(batch, *unpack_cargo(cargo))
-        engine.collection.state.write(batch)
+        state.write(batch)
         return True
 
     def adopt(self, engine: Engine, table: Table) -> bool:
         """The new table is in force: what left is dropped, what came is raised; False: the disk refuses, once more."""
         if not engine.move_hosts(lost=self._lost(engine.collection.state, table), came=self._came(engine, table)):
             return False
-        self.table, self.moving, self._carrying = table, None, None
+        self.table, self.moving, self._carrying, self._rounds = table, None, None, {}
         return True
 
     def put_right(self, engine: Engine) -> None:

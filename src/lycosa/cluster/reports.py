@@ -8,7 +8,8 @@ from lycosa.settings import CrawlSettings
 
 
 class Enrolment(msgspec.Struct, frozen=True):
-    """What an agent is started with. `incarnation` was never given before. `settings` are those of the whole crawl."""
+    """What an agent is started with. `incarnation` was never given before. `settings` are those of the whole crawl.
+    `generation` is how often the shard has moved to another machine."""
 
     name: str
     incarnation: int
@@ -19,12 +20,16 @@ class Enrolment(msgspec.Struct, frozen=True):
     number: int = 0
     version: str = ""
     moving: Table | None = None
+    generation: int = 0
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's beat. `activity` is a number that moves with everything it does; `cap` is up to which page it may go.
     `widened` are URLs whose hosts it made part of the scope. Of addresses it says which it holds (to a coordinator that
-    it does not know), which it wants or goes on with, and which it gives back."""
+    it does not know), which it wants or goes on with, and which it gives back. Of the central store: bytes that it
+    brought there, archive files it has yet to bring, the epoch and round for which a copy of all that moved counts,
+    and what is wrong with it. `round` is the last incarnation that it knew of when it began to hand over what it has
+    `shipped`."""
 
     name: str
     incarnation: int
@@ -44,13 +49,20 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     sent_urls: int = 0
     sent_bytes: int = 0
     sent_messages: int = 0
+    stored_bytes: int = 0
+    unstored: int = 0
+    round: int = 0
+    settled: tuple[int, int] = (0, 0)
+    trouble: str = ""
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a beat. `is_void`: another incarnation has taken this one's place, or the member is not known.
     `table` is there when the agent's is old; `cap` is None where the crawl has no limit of pages; `members` has every
     member's incarnation. `boot` names the coordinator's own start. Addresses in `granted` may be asked for so many
-    seconds from when the report was made, those in `wanted` are to be given back soon."""
+    seconds from when the report was made, those in `wanted` are to be given back soon. `settle`: everything for this
+    epoch has arrived, in this round, and a copy of it is wanted. `given` is the last incarnation that
+    anyone got."""
 
     is_void: bool = False
     table: Table | None = None
@@ -63,3 +75,5 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     boot: str = ""
     granted: dict[str, float] = {}
     wanted: tuple[str, ...] = ()
+    settle: tuple[int, int] = (0, 0)
+    given: int = 0

@@ -38,6 +38,8 @@ class Crawling(msgspec.Struct, frozen=True):
     troubles: tuple[str, ...]
     sent_bytes: int
     sent_messages: int
+    stored_bytes: int = 0
+    unstored: int = 0
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -107,6 +109,8 @@ def status(address: str, token: str) -> Status:
                     troubles=seen.troubles,
                     sent_bytes=sum(report.sent_bytes for report in seen.reports),
                     sent_messages=sum(report.sent_messages for report in seen.reports),
+                    stored_bytes=sum(report.stored_bytes for report in seen.reports),
+                    unstored=sum(report.unstored for report in seen.reports),
                 )
             )
         return Status(nodes, tuple(crawls))

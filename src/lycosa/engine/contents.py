@@ -9,7 +9,7 @@ from collections import OrderedDict
 
 from lycosa.engine.pages import PageRow
 from lycosa.engine.versions import document_at, headers_of
-from lycosa.store import Collection, Place, WarcReader
+from lycosa.store import Collection, Place
 
 _KEPT_PLACES = 10_000
 
@@ -45,10 +45,7 @@ class Contents:
         return self._found[payload_sha1]
 
     def _look_for(self, digest: str) -> bytes:
-        for path in sorted(self._collection.warc_folder.glob("*.warc.gz")):
-            with WarcReader(path) as records:
-                for record in records:
-                    if record.type == "response" and record.header("WARC-Payload-Digest") == digest:
-                        number = int(path.name.removesuffix(".warc.gz").rpartition("-")[2])
-                        return Place(number, record.offset, record.length).pack()
+        for number, record in self._collection.records():
+            if record.type == "response" and record.header("WARC-Payload-Digest") == digest:
+                return Place(number, record.offset, record.length).pack()
         return b""

@@ -98,7 +98,7 @@ class Indexer:
         covered, pages = last_told(self._state), 0
         cover(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
         numbers = (int.from_bytes(number) for number, _ in self._state.walk(Family.FILE))
-        self._ahead = ReadAhead(self._collection.warc_folder) if covered >= MANY_PAGES else None
+        self._ahead = ReadAhead(self._collection.warc_folders) if covered >= MANY_PAGES else None
         try:
             while some := list(islice(numbers, BUILD_PAGES)):
                 self._taken, self._expected = pages, covered

@@ -156,7 +156,7 @@ class Linker:
         """Takes in what was committed and is not in the index; builds it anew where the feed no longer tells. Returns
         the number of pages."""
         told = consumers(self._collection.path / FOLDER).get(CONSUMER, 0)
-        if not told <= self.index.covered <= self.feed.last:
+        if not told <= self.index.covered <= self.feed.last or self._is_cut_off():
             self.index.clear()
             pages: Iterable[PageLinks] = all_pages(self._state)
         elif self.index.covered == self.feed.last:
@@ -174,6 +174,12 @@ class Linker:
         self.index.add_all(counted(), self.feed.last)
         self._covered()
         return count
+
+    def _is_cut_off(self) -> bool:
+        """Does the feed no longer tell what comes next? So it is where the state came here without its index."""
+        oldest = self._state.scan(Family.FEED, limit=1)
+        next_told = int.from_bytes(oldest[0][0]) if oldest else self.feed.next
+        return self.index.covered + 1 < next_told
 
 
 def _slices(pages: Iterable[PageLinks]) -> Iterator[list[PageLinks]]:

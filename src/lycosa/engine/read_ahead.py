@@ -1,6 +1,6 @@
 """Reads documents for the search index on all cores: processes that open records of the archive and read them.
 
-    python -m lycosa.engine.read_ahead DIR      a worker: takes lists of (URL, place), answers with what is for reading
+    python -m lycosa.engine.read_ahead DIR…     a worker: takes lists of (URL, place), answers with what is for reading
 
 Used while an index is made anew, when reading is all there is to do; beside a crawl one process is enough. Order is
 kept, and at most a few lists a worker are under way. A worker that dies leaves its list to the caller's own process.
@@ -23,8 +23,8 @@ from lycosa.engine.processes import start
 from lycosa.engine.versions import BODY_CAP_BYTES, headers_of
 from lycosa.errors import StoreError
 from lycosa.fetch.decode import decode
-from lycosa.store import Place, read_record
-from lycosa.store.warc_file import warc_path
+from lycosa.store import Place
+from lycosa.store.released import record_at
 from lycosa.web.readable import Readable, readable
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ _SIZE = struct.Struct(">I")
 Job = tuple[str, bytes]  # URL, place
 
 
-def read_one(folder: Path, url: str, place: bytes) -> Readable | None:
-    """What is for reading in a record; None if the archive no longer has it."""
+def read_one(folders: Sequence[Path], url: str, place: bytes) -> Readable | None:
+    """What is for reading in a record; None if the archive, in these folders and their stores, no longer has it."""
     found = Place.unpack(place)
     try:
-        record = read_record(warc_path(folder, found.file_number), found)
+        record = record_at(folders, found)
     except StoreError:
         return None
     if record.type == "revisit":
@@ -56,10 +56,10 @@ def read_one(folder: Path, url: str, place: bytes) -> Readable | None:
 class ReadAhead:
     """As many workers as there are cores. Close it."""
 
-    def __init__(self, folder: Path, workers: int | None = None) -> None:
-        self._folder = folder
+    def __init__(self, folders: Sequence[Path], workers: int | None = None) -> None:
+        self._folders = folders
         count = workers or min(8, os.cpu_count() or 1)
-        self._workers = [start("lycosa.engine.read_ahead", folder) for _ in range(count)]
+        self._workers = [start("lycosa.engine.read_ahead", *folders) for _ in range(count)]
         self._free: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
         for worker in self._workers:
             self._free.put(worker)
@@ -92,7 +92,7 @@ class ReadAhead:
         finally:
             self._free.put(worker)
         if answer is None:
-            return [read_one(self._folder, url, place) for url, place in jobs]
+            return [read_one(self._folders, url, place) for url, place in jobs]
         return msgspec.msgpack.decode(answer, type=list[Readable | None])
 
     def close(self) -> None:
@@ -116,10 +116,10 @@ def _receive(stream: IO[bytes]) -> bytes | None:
 
 def main() -> None:
     """A worker's life: until its input ends."""
-    folder = Path(sys.argv[1])
+    folders = [Path(word) for word in sys.argv[1:]]
     while (asked := _receive(sys.stdin.buffer)) is not None:
         jobs = msgspec.msgpack.decode(asked, type=list[Job])
-        _send(sys.stdout.buffer, msgspec.msgpack.encode([read_one(folder, url, place) for url, place in jobs]))
+        _send(sys.stdout.buffer, msgspec.msgpack.encode([read_one(folders, url, place) for url, place in jobs]))
 
 
 if __name__ == "__main__":

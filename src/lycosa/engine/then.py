@@ -122,7 +122,7 @@ def _forget(folder: Path) -> None:
 def _fill(collection: Collection, at_s: float, writer: Writer, progress: Callable[[int, int], None]) -> None:
     expected, done = last_told(collection.state), 0
     languages, known = HostLanguages(lambda host: {}), dict[int, int]()
-    ahead = ReadAhead(collection.warc_folder) if expected >= MANY_PAGES else None
+    ahead = ReadAhead(collection.warc_folders) if expected >= MANY_PAGES else None
     try:
         rest = _members(collection, at_s)
         while members := list(islice(rest, AT_ONCE)):

@@ -230,6 +230,16 @@ class Many(_Group):
         _by(v.one_of("direct", "coordinator")),
         _says("How URLs travel to their owner: straight, or through the coordinator."),
     ] = "direct"
+    store: Annotated[
+        str,
+        _by(v.text),
+        _says("A central store, folder or URL: finished archive files travel there; empty: they stay."),
+    ] = ""
+    checkpoint_s: Annotated[
+        float | None,
+        _by(v.or_none(v.seconds(1))),
+        _says("Pause between two copies of every shard to the store, from which it can be restored; none: no copies."),
+    ] = 300.0
 
 
 class CrawlSettings(Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, Named):

@@ -30,7 +30,7 @@ class Source(NamedTuple):
 
 
 def read_file(path: Path) -> Source:
-    """The settings in a TOML file. A relative `ca_file` is meant from the file's folder."""
+    """The settings in a TOML file. A relative `ca_file` or `store` is meant from the file's folder."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -90,10 +90,9 @@ def _refuse_slip(variable: str) -> None:
 
 def _with_absolute_paths(values: Mapping[str, object], folder: Path) -> Mapping[str, object]:
     """A collection keeps its settings, and may be used from another folder."""
-    ca_file = values.get("ca_file")
-    if not isinstance(ca_file, str) or not ca_file:
-        return values
-    return {**values, "ca_file": str((folder / ca_file).absolute())}
+    paths = {name: values.get(name) for name in ("ca_file", "store")}
+    given = {name: path for name, path in paths.items() if isinstance(path, str) and path and "://" not in path}
+    return {**values, **{name: str((folder / path).absolute()) for name, path in given.items()}}
 
 
 def _plain(name: str) -> str:

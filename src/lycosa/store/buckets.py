@@ -26,10 +26,21 @@ def end_of(bucket: bytes) -> bytes:
 
 
 def buckets_of(state: State) -> list[bytes]:
-    """The buckets in which the state has hosts; one seek each."""
+    """The buckets in which the state has hosts."""
+    return _buckets(state, Family.HOST)
+
+
+def buckets_with_rows(state: State) -> list[bytes]:
+    """The buckets of which the state knows anything: hosts of its own, hosts that arrive, or URLs."""
+    coming = {key[:BUCKET_BYTES] for key, _ in arriving(state)}
+    return sorted({*_buckets(state, Family.HOST), *_buckets(state, Family.URL), *coming})
+
+
+def _buckets(state: State, family: Family) -> list[bytes]:
+    """The buckets in a family; one seek each."""
     found: list[bytes] = []
     start = b""
-    while rows := state.scan(Family.HOST, start, limit=1):
+    while rows := state.scan(family, start, limit=1):
         found.append(rows[0][0][:BUCKET_BYTES])
         start = end_of(found[-1])
         if len(start) > BUCKET_BYTES:

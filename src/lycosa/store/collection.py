@@ -25,10 +25,10 @@ from lycosa.records import Family
 from lycosa.store.failures import failure
 from lycosa.store.joined import JoinedState, is_sharded, shard_paths
 from lycosa.store.place import Place
+from lycosa.store.released import Stored, let_go, record_at, records_in, stored
 from lycosa.store.state import Batch, State
-from lycosa.store.warc_file import DEFAULT_FILE_BYTES, Recovery, WarcWriter, warc_path
+from lycosa.store.warc_file import DEFAULT_FILE_BYTES, Recovery, WarcWriter
 from lycosa.store.warc_parse import WarcRecord
-from lycosa.store.warc_read import read_record
 
 # Raised when an older Lycosa could no longer read what this one writes.
 FORMAT = 2
@@ -125,7 +125,7 @@ class Collection:
                 state = undo.enter_context(State.open(path / _STATE))
             _require_same_format(path, state)
             warc = WarcWriter(path / _WARC, info=warc_info, max_bytes=warc_bytes, first_number=warc_first)
-            recovery = warc.recover(_committed(state))
+            recovery = warc.recover(committed_lengths(state), stored(state))
             undo.pop_all()
         return cls(path, state=state, warc=warc, recovery=recovery, lock=lock)
 
@@ -167,9 +167,26 @@ class Collection:
         self.state.write(named, sync=sync)
         self.warc.committed()
 
+    @property
+    def warc_folders(self) -> list[Path]:
+        """Where archive files are, those of all shards."""
+        return [self.warc_folder]
+
     def record(self, place: Place) -> WarcRecord:
-        """The archived record at `place`."""
-        return read_record(warc_path(self.path / _WARC, place.file_number), place)
+        """The archived record at `place`, here or in the central store."""
+        return record_at(self.warc_folders, place)
+
+    def records(self) -> Iterator[tuple[int, WarcRecord]]:
+        """(file number, record) of the whole archive, here and in the central store."""
+        return records_in(self.warc_folder, stored(self.state))
+
+    def finished(self) -> dict[int, int]:
+        """The archive files that are complete and here, by number, with their lengths."""
+        return {number: length for number, length in committed_lengths(self.state).items() if number < self.warc.number}
+
+    def release(self, number: int, what: Stored) -> None:
+        """A central store holds the file of this number, as `what` says: it goes from here."""
+        let_go(self.state, self.warc_folder, number, what, length_key(number))
 
     def settle(self, batch: Batch) -> None:
         """Add to `batch` that the losses in `recovery` are dealt with: the one that requeues the last lost page."""
@@ -202,13 +219,12 @@ class JoinedCollection(Collection):
         super().__init__(path, state=JoinedState(path, states), warc=None, recovery=Recovery(), lock=None)
         self.shards = list(shards)
 
-    def record(self, place: Place) -> WarcRecord:
-        """The archived record at `place`; the shards number their files apart."""
-        files = (warc_path(shard.path / _WARC, place.file_number) for shard in self.shards)
-        found = next((file for file in files if file.exists()), None)
-        if found is None:
-            raise StoreError(f"{self.path} has no archive file {place.file_number}")
-        return read_record(found, place)
+    @property
+    def warc_folders(self) -> list[Path]:
+        return [shard.warc_folder for shard in self.shards]  # they number their files apart
+
+    def records(self) -> Iterator[tuple[int, WarcRecord]]:
+        return (found for shard in self.shards for found in shard.records())
 
 
 def open_shards(path: Path) -> list[Collection]:
@@ -227,13 +243,24 @@ def is_collection(path: Path) -> bool:
     return os.path.isfile(path / _MARKER)  # noqa: PTH113 -- False where Path.is_file would raise: a name too long
 
 
+def length_key(number: int) -> bytes:
+    """The row that tells how long an archive file is."""
+    return _WARC_KEY + struct.pack(">I", number)
+
+
 def _committed_row(number: int, length: int) -> tuple[bytes, bytes]:
-    return _WARC_KEY + struct.pack(">I", number), struct.pack(">Q", length)
+    return length_key(number), struct.pack(">Q", length)
 
 
-def _committed(state: State) -> dict[int, int]:
+def committed_lengths(state: State) -> dict[int, int]:
+    """The archive files that a state names as here, by number."""
     rows = state.walk(Family.META, _WARC_KEY, _WARC_KEYS_END)
     return {struct.unpack(">I", key[len(_WARC_KEY) :])[0]: struct.unpack(">Q", value)[0] for key, value in rows}
+
+
+def mark_whole(path: Path) -> None:
+    """The folder is a collection from now on: all that belongs to one is there."""
+    _replace(path / _MARKER, f"{_MARKER_WORDS}{FORMAT}\n")
 
 
 def _finish_creation(path: Path) -> State:
@@ -243,7 +270,7 @@ def _finish_creation(path: Path) -> State:
         batch = Batch()
         batch.put(Family.META, _FORMAT_KEY, b"%d" % FORMAT)
         state.write(batch, sync=True)
-        _replace(path / _MARKER, f"{_MARKER_WORDS}{FORMAT}\n")
+        mark_whole(path)
         undo.pop_all()
     return state
 

@@ -26,7 +26,7 @@ def is_sharded(path: Path) -> bool:
 def shard_paths(path: Path) -> list[Path]:
     """The folders of the shards that were begun."""
     folders = sorted((path / SHARDS).iterdir()) if (path / SHARDS).is_dir() else []
-    return [folder for folder in folders if (folder / "lycosa.format").is_file()]
+    return [folder for folder in folders if folder.name[0] != "." and (folder / "lycosa.format").is_file()]
 
 
 class JoinedState(State):

@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -73,18 +73,21 @@ class WarcWriter:
     def path(self, number: int) -> Path:
         return warc_path(self.folder, number, prefix=self.prefix)
 
-    def recover(self, committed: Mapping[int, int]) -> Recovery:
-        """Make the files agree with the committed lengths, and go on behind the last of them."""
+    def recover(self, committed: Mapping[int, int], released: Collection[int] = ()) -> Recovery:
+        """Make the files agree with the committed lengths, and go on behind the last of them; files that were
+        released are elsewhere, and their numbers are taken."""
         self.close()
         recovery = Recovery()
         try:
+            for number in self._numbers() & set(released):
+                self.path(number).unlink(missing_ok=True)
             for number in sorted(self._numbers() | committed.keys()):
                 self._recover_file(number, committed.get(number, 0), recovery)
         except OSError as error:
             raise failure(error, path=self.folder, doing="recovering the archive") from error
-        self._number = max(committed, default=self._first_number)
-        if self._number in recovery.short:
-            # Places in the lost part must never come to point into new records.
+        self._number = max([*committed, *released], default=self._first_number)
+        if self._number in recovery.short or self._number in released:
+            # Places in the lost part, or in what is elsewhere, must never come to point into new records.
             self._number += 1
         self._length = committed.get(self._number, 0)
         self.lengths = {}
@@ -130,6 +133,16 @@ class WarcWriter:
         if not self._length:
             name = self.path(self._number).name
             self._write(warcinfo(self._info, filename=name, created_s=time.time()))
+
+    def cut(self) -> None:
+        """The open file is finished, however short it is; the next append begins another."""
+        if self._length:
+            self._rotate()
+
+    @property
+    def number(self) -> int:
+        """The file that is appended to next; those before it are finished."""
+        return self._number
 
     def _rotate(self) -> None:
         if self._file >= 0 and self._is_synced_on_rotation:

@@ -93,6 +93,28 @@ def read_record(path: Path, place: Place) -> WarcRecord:
         source.close()
 
 
+def members(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Every gzip member of the file as it is, and unpacked; `StoreError` where one is not whole."""
+    source, at = _Source(path), 0
+    try:
+        while at < source.size:
+            content, end = _member(source, at)
+            yield source.read(at, end - at), content
+            at = end
+    except _Damage as damage:
+        raise StoreError(f"{path} is damaged at byte {at}: {damage}") from damage
+    finally:
+        source.close()
+
+
+def record_of(content: bytes, offset: int, length: int, *, path: Path) -> WarcRecord:
+    """The record that the unpacked member at `offset` of `path` holds."""
+    try:
+        return _only_record(content, offset, length, path=path)
+    except _Damage as damage:
+        raise StoreError(f"no whole record at byte {offset} of {path}: {damage}") from damage
+
+
 def whole_length(path: Path) -> int:
     """Where the last whole gzip member of the file ends."""
     source, at = _Source(path), 0

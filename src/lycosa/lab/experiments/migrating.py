@@ -3,7 +3,8 @@
 Real processes over real sockets. The central crawler takes one site after the other, as in the paper; the frontiers are
 the shards of `lycosa crawl --workers 3`, each of which owns one of the sites. Time is from the first request to the end
 of the last answer, by the web's log, so neither side's start counts. Beside them, without a bar, one process that
-crawls all three sites at once. Compressed is what the archives hold, requests and headers included.
+crawls all three sites at once. Compressed is what travels from the frontiers to the central store, all of their
+archives, requests and headers included; of the crawls without a store, what their archives hold.
 """
 
 import contextlib
@@ -23,6 +24,8 @@ from lycosa.lab import Axis, Bar, Column, Columns, Experiment, Mark, Run
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import Entry, read_log
 from lycosa.simweb.truth import truth
+from lycosa.store import State
+from lycosa.store.released import stored
 
 SITES, PAGES_A_SITE = 3, 150
 PAGES_SERVED = 190  # a site: some of them nobody links to
@@ -30,6 +33,7 @@ HOSTS = 24  # to choose three from that belong to three frontiers
 LINE_BYTES_S, QUICK_LINE_BYTES_S = 64_000, 400_000
 PAPER_SPEED_UP, PAPER_SMALLER = 2.79, 3.86
 ENDING_S = 20.0
+STORE, STATE = "store", "state"
 
 
 class Site(NamedTuple):
@@ -51,7 +55,8 @@ class Ground(NamedTuple):
 class Crawled(NamedTuple):
     seconds: float
     sites: list[Site]
-    archive_bytes: dict[str, int]
+    archive_bytes: dict[str, int]  # of every frontier as it travelled, or of "central" as it lies on the disk
+    here_bytes: int  # of the archives before they travelled
 
 
 def measure(run: Run) -> None:
@@ -98,18 +103,19 @@ def _crawl(seed: int, line: int, hosts: dict[str, str], parts: Sequence[Sequence
             for number, part in enumerate(parts):
                 _run(ground, part, folder / f"crawl{number}", workers)
         entries = list(read_log(ground.log)[1])
-        archives = _archives(folder, hosts)
+        archives, here = _archives(folder, list(hosts))
     windows = [_window([e for e in entries if e.host in part]) for part in parts]
     owner = {host: frontier for frontier, host in hosts.items()}
     sites = [_site(host, owner[host], [e for e in entries if e.host == host]) for host in hosts.values()]
-    return Crawled(sum(windows), sites, archives)
+    return Crawled(sum(windows), sites, archives, here)
 
 
 def _run(ground: Ground, sites: Sequence[str], into: Path, workers: int) -> None:
     seeds = [f"http://{host}:{ground.port}/" for host in sites]
     words = ["crawl", *seeds, "--into", str(into), "--delay", "0", "--dns", f"127.0.0.1:{ground.dns_port}"]
     words += ["--allow-private", "127.0.0.0/8", "--quiet", "--mine", "off", "--pages-per-host", str(PAGES_A_SITE)]
-    words += ["--workers", str(workers)] if workers else []
+    if workers:
+        words += ["--workers", str(workers), "--store", str(into.with_name(STORE)), "--checkpoint", "none"]
     ended = subprocess.run([sys.executable, "-m", "lycosa", *words], stdout=subprocess.DEVNULL, check=False)
     if ended.returncode:
         raise LycosaError(f"a crawler ended with code {ended.returncode}: see its words above")
@@ -146,14 +152,20 @@ def _web(folder: Path, seed: int, line: int) -> Iterator[Ground]:
         server.stdout.close()
 
 
-def _archives(folder: Path, hosts: dict[str, str]) -> dict[str, int]:
-    """Bytes of the archives by frontier; of a crawl without shards, all under one name."""
-    sizes: dict[str, int] = {}
-    for file in folder.glob("crawl*/**/*.warc.gz"):
-        shard = file.parent.parent.name
-        whose = shard if shard in hosts else "central"
-        sizes[whose] = sizes.get(whose, 0) + file.stat().st_size
-    return sizes
+def _archives(folder: Path, frontiers: Sequence[str]) -> tuple[dict[str, int], int]:
+    """Bytes of what the frontiers brought to the store, by frontier, and of the same archives before; of a crawl
+    without shards, the bytes of its archives, twice."""
+    before = 0
+    sizes = dict.fromkeys(frontiers, 0)
+    for shard in folder.glob(f"crawl*/shards/*/{STATE}"):
+        with State.open_reader(shard) as state:
+            held = stored(state).values()
+            sizes[shard.parent.name] += sum(one.bytes for one in held)
+            before += sum(one.gzip_bytes for one in held)
+    left = sum(file.stat().st_size for file in folder.glob("crawl*/**/*.warc.gz"))
+    if before and left:
+        raise LycosaError(f"{left} bytes of archives were not brought to the store")
+    return (sizes, before) if before else ({"central": left}, left)
 
 
 def _window(entries: Sequence[Entry]) -> float:
@@ -176,6 +188,7 @@ def _report(run: Run, central: Crawled, frontiers: Crawled, alone: Crawled) -> N
     run.figure("documents", size / 1e6, "MB")
     run.figure("compressed", packed / 1024, "KB")
     run.figure("smaller by compression", size / packed, "×")
+    run.figure("smaller in the archives of the frontiers, record by record", size / frontiers.here_bytes, "×")
     rows: list[tuple[str, str, int, str, str, str]] = []
     for site in frontiers.sites:
         kb = frontiers.archive_bytes[site.frontier] / 1024
@@ -200,7 +213,7 @@ def _report(run: Run, central: Crawled, frontiers: Crawled, alone: Crawled) -> N
     )
     sizes = (Column("documents", size / 1e6), Column("compressed", packed / 1e6))
     marks = (Mark(size / 1e6 / PAPER_SMALLER, f"the paper's {PAPER_SMALLER} ×"),)
-    run.plot(Columns("Documents, and the archives that hold them", Axis("size", "MB"), sizes, marks))
+    run.plot(Columns("Documents, and what travelled to the central store", Axis("size", "MB"), sizes, marks))
 
 
 EXPERIMENT = Experiment(

@@ -1,0 +1,212 @@
+"""A central store: where shards bring what has to outlive their machines. A folder, or any URL that fsspec knows.
+
+An object has a name with slashes, is put whole and is never changed. Invariant: under its name it is there whole or not
+at all, whoever dies: it is written under another name, handed to the disk and renamed; stores of objects, in which
+a put is one step, take it as it is. Whoever puts something can have it read back and compared (`put_checked`).
+A folder needs nothing; URLs need the extra `store`. Foreign errors become `StoreError` here and nowhere else.
+"""
+
+import contextlib
+import os
+import uuid
+from collections.abc import Container, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import xxhash
+
+from lycosa.errors import MissingExtra, SettingsError, StoreError
+from lycosa.store.failures import failure
+
+CHUNK_BYTES = 4 << 20
+NEW = ".new-"  # in the name of what is not whole yet
+_MARKER = "lycosa.store"
+FORMAT = 1
+
+
+class CentralStore(Protocol):
+    """Objects by name. `url` is how it is found again, from any machine that sees it."""
+
+    url: str
+
+    def put(self, name: str, file: Path) -> None:
+        """Brings the file here; afterwards it is there whole, under this name, on the disk."""
+        ...
+
+    def size(self, name: str) -> int | None:
+        """Bytes of an object; None if there is none of this name."""
+        ...
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        """A part of an object, within its size."""
+        ...
+
+    def names(self, folder: str) -> list[str]:
+        """The names, without the folder, of the objects directly in it, in order; of what is half there, none."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """No object of this name is there any more."""
+        ...
+
+    def sweep(self, folder: str, names: Container[str]) -> None:
+        """Removes what was begun under these names, directly in the folder, and never became whole."""
+        ...
+
+
+def open_store(where: str) -> CentralStore:
+    """The store at a folder or a URL."""
+    if "://" not in where:
+        return FolderStore(Path(where))
+    try:
+        from lycosa.store.central_url import UrlStore
+    except ImportError as error:
+        raise MissingExtra.of("store", what=f"the store {where}") from error
+    return UrlStore(where)
+
+
+def claim(store: CentralStore, identity: str, scratch: Path) -> None:
+    """Makes the store that of the collection `identity`; refuses one that belongs to another."""
+    size = store.size(_MARKER)
+    if size is None:
+        if store.names(""):
+            raise SettingsError(f"{store.url} is not empty and no store: choose another place for --store")
+        put_bytes(store, _MARKER, msgspec.json.encode({"format": FORMAT, "collection": identity}), scratch)
+        return
+    try:
+        found = msgspec.json.decode(store.read(_MARKER, 0, size), type=dict[str, int | str])
+    except msgspec.DecodeError as error:
+        raise SettingsError(f"{store.url} is no store of Lycosa: choose another place for --store") from error
+    if found.get("format") != FORMAT:
+        raise SettingsError(f"{store.url} was made by another version of Lycosa (format {found.get('format')})")
+    if found.get("collection") != identity:
+        raise SettingsError(f"{store.url} is the store of another collection: choose another place for --store")
+
+
+def is_claimed(store: CentralStore) -> bool:
+    """Is this a store that a collection has made its own?"""
+    return store.size(_MARKER) is not None
+
+
+def require_there(store: CentralStore) -> None:
+    """A folder that is not mounted looks like an empty one, and takes what is put there."""
+    if not is_claimed(store):
+        raise StoreError(f"the store {store.url} is away: there is nothing of it at its place")
+
+
+def put_checked(store: CentralStore, name: str, file: Path) -> str:
+    """Brings a file to the store and reads it back; returns its digest, or raises if what is there is not the file."""
+    wanted = digest_of_file(file)
+    store.put(name, file)
+    if digest_of(store, name) != wanted:
+        store.delete(name)
+        raise StoreError(f"what {store.url} holds as {name} is not what was put there")
+    return wanted
+
+
+def put_bytes(store: CentralStore, name: str, data: bytes, scratch: Path) -> None:
+    """The same for a few bytes, by way of a file in the folder `scratch`."""
+    file = scratch / f"{uuid.uuid4().hex}.put"
+    try:
+        file.write_bytes(data)
+        put_checked(store, name, file)
+    except OSError as error:
+        raise failure(error, path=file, doing="writing to the store") from error
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def chunks(store: CentralStore, name: str) -> Iterator[bytes]:
+    """All of an object, piece by piece."""
+    size = store.size(name)
+    if size is None:
+        raise StoreError(f"{store.url} has no {name}")
+    for at in range(0, size, CHUNK_BYTES):
+        yield store.read(name, at, min(CHUNK_BYTES, size - at))
+
+
+def digest_of(store: CentralStore, name: str) -> str:
+    """The digest of an object as it is there."""
+    digest = xxhash.xxh3_128()
+    for chunk in chunks(store, name):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def digest_of_file(file: Path) -> str:
+    digest = xxhash.xxh3_128()
+    with file.open("rb") as opened:
+        while chunk := opened.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+class FolderStore:
+    """A store in a folder that all machines see."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self.url = str(self._path)
+
+    def __repr__(self) -> str:
+        return f"FolderStore({self.url!r})"
+
+    def put(self, name: str, file: Path) -> None:
+        target = self._path / name
+        new = target.with_name(f"{target.name}{NEW}{uuid.uuid4().hex}")
+        with self._reported(f"writing {name} to the store"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with file.open("rb") as source, new.open("xb") as copy:
+                    while chunk := source.read(CHUNK_BYTES):
+                        copy.write(chunk)
+                    copy.flush()
+                    os.fsync(copy.fileno())
+                new.replace(target)
+            finally:
+                new.unlink(missing_ok=True)
+            folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def size(self, name: str) -> int | None:
+        with self._reported("reading the store"):
+            try:
+                return (self._path / name).stat().st_size
+            except FileNotFoundError:
+                return None
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        with self._reported("reading the store"), (self._path / name).open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    def names(self, folder: str) -> list[str]:
+        with self._reported("reading the store"):
+            return sorted(name for name in self._entries(folder) if NEW not in name)
+
+    def _entries(self, folder: str) -> list[str]:
+        try:
+            return [entry.name for entry in os.scandir(self._path / folder)]
+        except FileNotFoundError:
+            return []
+
+    def delete(self, name: str) -> None:
+        with self._reported("tidying the store"):
+            (self._path / name).unlink(missing_ok=True)
+
+    def sweep(self, folder: str, names: Container[str]) -> None:
+        with self._reported("tidying the store"):
+            for name in self._entries(folder):
+                if NEW in name and name.partition(NEW)[0] in names:
+                    (self._path / folder / name).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _reported(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise failure(error, path=self._path, doing=doing) from error

@@ -1,0 +1,210 @@
+"""Archive files that a central store holds and the folder of a collection no longer: which ones, and how they are read.
+
+The folder `warc/` has a small file with the URLs of its stores, the latest first, so that whoever has a place can read
+its record, here or there. That a file is released is a row of the state, `stored:` and its number, in place of the one
+that told its length; it is written when the store's copy has been read back, and only then the file goes. A file that
+is there all the same, since the process died in between, goes at the next start.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from lycosa.errors import StoreError
+from lycosa.records import Family
+from lycosa.store.central import CentralStore, open_store
+from lycosa.store.failures import failure
+from lycosa.store.packed import SUFFIX, PackedWarc, pack
+from lycosa.store.place import Place
+from lycosa.store.state import Batch, State
+from lycosa.store.warc_file import warc_path
+from lycosa.store.warc_parse import WarcRecord
+from lycosa.store.warc_read import WarcReader, read_record
+
+FOLDER = "warc"  # of the store
+_STORES = "central-store"
+_KEY, _KEYS_END = b"stored:", b"stored;"
+_OPEN_FILES = 8  # packed files whose indexes are kept in memory
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What a store holds of an archive file: bytes there, bytes before, and the digest of its records."""
+
+    bytes: int
+    gzip_bytes: int
+    digest: str
+
+
+# what the state knows
+
+
+def stored(state: State) -> dict[int, Stored]:
+    """The files that were released, by number."""
+    rows = state.walk(Family.META, _KEY, _KEYS_END)
+    return {number_in(key): msgspec.msgpack.decode(row, type=Stored) for key, row in rows}
+
+
+def stored_row(number: int, what: Stored) -> tuple[bytes, bytes]:
+    return _KEY + struct.pack(">I", number), msgspec.msgpack.encode(what)
+
+
+def number_in(key: bytes) -> int:
+    """The number of a file at the end of its key."""
+    number: int = struct.unpack(">I", key[-4:])[0]
+    return number
+
+
+# where stores are
+
+
+def remember_store(folder: Path, url: str) -> None:
+    """Writes down that files of this archive are, or will be, in the store at `url`."""
+    known = store_urls(folder)
+    if known[:1] == [url]:
+        return
+    new = folder / f"{_STORES}.new"
+    try:
+        new.write_text("".join(f"{one}\n" for one in dict.fromkeys([url, *known])))
+        new.replace(folder / _STORES)
+    except OSError as error:
+        raise failure(error, path=new, doing="writing down the store") from error
+
+
+def store_urls(folder: Path) -> list[str]:
+    """The stores of the archive in this folder, the latest first."""
+    try:
+        return (folder / _STORES).read_text().split("\n")[:-1]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise failure(error, path=folder, doing="reading the archive") from error
+
+
+def packed_name(number: int) -> str:
+    """The name of a file in a store."""
+    return f"{FOLDER}/{warc_path(Path(), number).name.removesuffix('.warc.gz')}{SUFFIX}"
+
+
+def number_of(name: str) -> int:
+    """The number of the file that has this name, here or in a store."""
+    return int(name.partition(".")[0].rpartition("-")[2])
+
+
+# reading
+
+
+def record_at(folders: Sequence[Path], place: Place) -> WarcRecord:
+    """The record at `place`, in the one of these archive folders that has its file, or in their stores."""
+    for folder in folders:
+        path = warc_path(folder, place.file_number)
+        if path.exists():
+            try:
+                return read_record(path, place)
+            except StoreError:
+                if path.exists():  # else it was released just now
+                    raise
+    for url in dict.fromkeys(url for folder in folders for url in store_urls(folder)):
+        found = _packed(url, place.file_number)
+        if found is not None:
+            return found.record(place)
+    raise StoreError(f"there is no archive file {place.file_number} in {', '.join(map(str, folders))}, nor in a store")
+
+
+def records_in(folder: Path, numbers: Iterable[int]) -> Iterator[tuple[int, WarcRecord]]:
+    """(file number, record) of all files of the archive in a folder; `numbers` are those that were released."""
+    here = {number_of(path.name): path for path in folder.glob("*.warc.gz")}
+    for number in sorted({*here, *numbers}):
+        if number in here:
+            with WarcReader(here[number]) as reader:
+                yield from ((number, record) for record in reader)
+            continue
+        for url in store_urls(folder):
+            found = _packed(url, number)
+            if found is not None:
+                yield from ((number, record) for record in found.records())
+                break
+
+
+def open_packed(store: CentralStore, name: str) -> PackedWarc | None:
+    """The packed file of this name in a store; None if there is none."""
+    size = store.size(name)
+    if size is None:
+        return None
+    return PackedWarc(lambda offset, length: store.read(name, offset, length), size, name=f"{store.url}/{name}")
+
+
+_store = lru_cache(4)(open_store)
+
+
+@lru_cache(_OPEN_FILES)
+def _found(url: str, number: int) -> PackedWarc:
+    found = open_packed(_store(url), packed_name(number))
+    if found is None:
+        raise FileNotFoundError(number)
+    return found
+
+
+def _packed(url: str, number: int) -> PackedWarc | None:
+    """As `open_packed`, and kept; that there is none is not kept."""
+    try:
+        return _found(url, number)
+    except FileNotFoundError:
+        return None
+
+
+# releasing
+
+
+def bring(
+    source: Path, length: int, store: CentralStore, scratch: Path, may_go_on: Callable[[], bool] = lambda: True
+) -> Stored:
+    """Brings a finished archive file of so many bytes to the store, reads it back, and says what is there.
+
+    Once more after a kill is harmless: what is whole in the store already is only read back. `may_go_on` is asked right
+    before anything is seen in the store: whoever may have been replaced must not.
+    """
+    name = packed_name(number_of(source.name))
+    packed = scratch / Path(name).name
+    try:
+        scratch.mkdir(exist_ok=True)
+        index = pack(source, packed)
+        if index.gzip_bytes != length:
+            raise StoreError(f"{source} has {index.gzip_bytes} bytes where {length} were committed")
+        size = packed.stat().st_size
+        if not may_go_on():
+            raise StoreError(f"{source.name} was not brought to the store: this shard may have been taken over")
+        if not _is_there(store, name, size, index.digest):
+            store.put(name, packed)
+            if not _is_there(store, name, size, index.digest):
+                raise StoreError(f"what {store.url} holds as {name} is not what was put there")
+    except OSError as error:
+        raise failure(error, path=packed, doing="packing the archive") from error
+    finally:
+        packed.unlink(missing_ok=True)
+    return Stored(size, index.gzip_bytes, index.digest)
+
+
+def _is_there(store: CentralStore, name: str, size: int, digest: str) -> bool:
+    """Does the store hold all records of a packed file? Every byte of it is read."""
+    if store.size(name) != size:
+        return False
+    try:
+        found = open_packed(store, name)
+        return found is not None and found.index.digest == digest == found.digest()
+    except StoreError:
+        return False
+
+
+def let_go(state: State, folder: Path, number: int, what: Stored, length_key: bytes) -> None:
+    """The store holds the file: the state says so from now on, and the file goes."""
+    batch = Batch()
+    batch.put(Family.META, *stored_row(number, what))
+    batch.delete(Family.META, length_key)
+    state.write(batch, sync=True)
+    try:
+        warc_path(folder, number).unlink(missing_ok=True)
+    except OSError as error:
+        raise failure(error, path=folder, doing="releasing an archive file") from error

@@ -1,0 +1,165 @@
+"""A crawl with a central store: archives travel there and are read there; a shard whose disk is gone comes back."""
+
+import asyncio
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lycosa.cluster.checkpoints import latest
+from lycosa.engine.contents import Contents
+from lycosa.engine.pages import unpack_page
+from lycosa.engine.views import open_to_read, stats_of
+from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.records import Family
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.truth import truth
+from lycosa.store import Place
+from lycosa.store.central import open_store
+from lycosa.web.url import from_key, url_key
+from tests.cluster.memory_cluster import MemoryCluster, crawl
+from tests.engine.consistency import problems
+
+WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5))
+SEED = f"{WEB.linker.origin(0)}/"
+DELAY_S = 0.05
+
+
+def assert_whole(cluster: MemoryCluster, into: Path) -> None:
+    """The truth, politely; every known URL once over all shards; every page's record can be read."""
+    assert set(cluster.fetched()) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    assert findings.is_clean, findings.broken()[:5]
+    with open_to_read(into) as whole:
+        states = Counter(UrlRow.unpack(row).state for _, row in whole.state.walk(Family.URL))
+        stats = stats_of(whole)
+        assert stats.known == states.total()
+        assert stats.pages + stats.redirects + stats.sitemaps == states[UrlState.DONE]
+        pages = {from_key(key): unpack_page(row) for key, row in whole.state.walk(Family.PAGE)}
+        contents = Contents(whole)
+        for url, page in pages.items():
+            if page.place:
+                assert whole.record(Place.unpack(page.place)).url == url
+                assert page.status != 200 or contents.read(page) is not None
+
+
+def again(cluster: MemoryCluster) -> int:
+    """Pages that were fetched more than once."""
+    fetched = cluster.fetched()
+    return fetched.total() - len(fetched)
+
+
+@pytest.mark.parametrize("checkpoint_s", [None, 2.0])
+def test_archives_travel_to_the_store_and_one_view_reads_them_there(tmp_path: Path, checkpoint_s: float | None) -> None:
+    into, place = tmp_path / "crawl", tmp_path / "store"
+    manners = {"delay_s": DELAY_S, "warc_bytes": 30_000, "store": str(place), "checkpoint_s": checkpoint_s}
+    cluster = crawl(WEB, into, SEED, workers=2, **manners)
+    assert_whole(cluster, into)
+    assert [problems(into / "shards" / name) for name in cluster.coordinator.names] == [[], []]
+    assert not again(cluster)
+    assert not list(into.glob("shards/*/warc/*.warc.gz"))
+    assert len(list(place.glob("warc/*.warc.zst"))) > 6
+    assert not [file for file in place.rglob("*") if ".new-" in file.name]
+    reports = cluster.coordinator.reports()
+    assert all(report.stored_bytes and not report.unstored and not report.trouble for report in reports)
+
+
+def pages_since(cluster: MemoryCluster, name: str, since_s: float) -> int:
+    entries = [entry for memory in cluster.webs[name] for entry in memory.entries]
+    return sum(entry.status == 200 and entry.end > since_s for entry in entries)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_shards_whose_disks_are_gone_are_restored_and_nothing_is_lost(tmp_path: Path, seed: int) -> None:
+    into, place, chance = tmp_path / "crawl", tmp_path / "store", random.Random(seed)
+    lost = 0
+
+    async def wreck(cluster: MemoryCluster) -> None:
+        nonlocal lost
+        for _ in range(5):
+            await asyncio.sleep(1.0 + 2 * chance.random())
+            name = chance.choice(cluster.coordinator.names)
+            if name not in cluster.tasks or cluster.coordinator.is_over:
+                continue
+            keeper = cluster.agents[name].keeper
+            assert keeper is not None
+            await cluster.kill(name)
+            lost += pages_since(cluster, name, keeper.copied_s - 1.0)
+            shutil.rmtree(into / "shards" / name)
+            await asyncio.sleep(chance.random())
+            cluster.start(name)
+
+    manners = {"delay_s": DELAY_S, "store": str(place), "checkpoint_s": 1.5}
+    cluster = crawl(WEB, into, SEED, workers=3, act=wreck, **manners)
+    assert_whole(cluster, into)
+    assert [problems(into / "shards" / name) for name in cluster.coordinator.names] == [[], [], []]
+    assert lost
+    assert again(cluster) <= lost
+    assert all(latest(open_store(str(place)), name) for name in cluster.coordinator.names)
+
+
+@pytest.mark.slow
+def test_store_that_is_away_for_a_while_stops_nothing_and_gets_everything_later(tmp_path: Path) -> None:
+    into, place = tmp_path / "crawl", tmp_path / "store"
+
+    async def take_away(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(1.0)
+        place.rename(tmp_path / "away")
+        before = cluster.coordinator.stats().pages
+        await asyncio.sleep(2.5)
+        assert cluster.coordinator.stats().pages > before + 20
+        assert any("is away" in report.trouble for report in cluster.coordinator.reports())
+        assert not place.exists()
+        assert list(into.glob("shards/*/warc/*.warc.gz"))
+        (tmp_path / "away").rename(place)
+
+    manners = {"delay_s": DELAY_S, "store": str(place), "checkpoint_s": 2.0, "warc_bytes": 30_000}
+    cluster = crawl(WEB, into, SEED, workers=2, act=take_away, **manners)
+    assert_whole(cluster, into)
+    assert not list(into.glob("shards/*/warc/*.warc.gz"))
+    assert not any(report.trouble for report in cluster.coordinator.reports())
+
+
+@pytest.mark.slow
+def test_url_that_was_added_is_there_when_the_disk_is_gone_right_after(tmp_path: Path) -> None:
+    into, wish = tmp_path / "crawl", f"{WEB.linker.origin(3)}/nobody-links-here.html"
+
+    async def add(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(1.0)
+        name = cluster.coordinator.table.owner("h3.sim")
+        await cluster.agents[name].put([wish])
+        await cluster.kill(name)
+        shutil.rmtree(into / "shards" / name)
+        cluster.start(name)
+
+    manners = {"delay_s": DELAY_S, "store": str(tmp_path / "store"), "checkpoint_s": 60.0}
+    crawl(WEB, into, SEED, workers=2, act=add, **manners)
+    with open_to_read(into) as whole:
+        assert whole.state.get(Family.URL, url_key(wish)) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_disks_that_go_while_hosts_move_lose_nothing(tmp_path: Path, seed: int) -> None:
+    into, place, chance = tmp_path / "crawl", tmp_path / "store", random.Random(seed)
+
+    async def stir(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(1 + chance.random())
+        for name in cluster.coordinator.join([""]):
+            cluster.start(name)
+        for _ in range(4):
+            await asyncio.sleep(chance.random() * 0.7)
+            name = chance.choice([name for name in cluster.coordinator.names if name in cluster.tasks])
+            await cluster.kill(name)
+            shutil.rmtree(into / "shards" / name, ignore_errors=True)
+            await asyncio.sleep(chance.random() * 0.3)
+            cluster.start(name)
+
+    manners = {"delay_s": DELAY_S, "store": str(place), "checkpoint_s": 3.0}
+    cluster = crawl(WEB, into, SEED, workers=2, act=stir, **manners)
+    assert cluster.coordinator.table.epoch == 2
+    assert_whole(cluster, into)
