@@ -49,23 +49,23 @@ class FolderSite(SimWeb):
             SimSettings(hosts=1, pages=64, robots=robots, rtt_ms=RTT_MS, transfer_bytes_s=TRANSFER_BYTES_S)
         )
         self._root = root
-        self._body = lru_cache(KEPT_PAGES)(self._read)
-        self._table = lru_cache(KEPT_PAGES)(self._made_table)
+        self._document = lru_cache(KEPT_PAGES)(self._read)
+        self._tol = lru_cache(KEPT_PAGES)(self._made_tol)
 
     def answer(self, host: int, target: str, time_s: float = 0.0, elapsed_s: float = 0.0) -> Answer:
         path = target.partition("?")[0].removeprefix("/") or "index.html"
         name = path.removesuffix(".tol") + ".html" if path.endswith(".tol") else path
-        body = self._body(name) if name.endswith(".html") else None
+        body = self._document(name) if name.endswith(".html") else None
         if body is None:
             return NOT_FOUND
-        return Answer(200, body) if path == name else Answer(200, self._table(name), "text/plain; charset=utf-8")
+        return Answer(200, body) if path == name else Answer(200, self._tol(name), "text/plain; charset=utf-8")
 
     def _read(self, name: str) -> bytes | None:
         file = self._root / name
         return file.read_bytes() if ".." not in name and file.is_file() else None
 
-    def _made_table(self, name: str) -> bytes:
-        made = tables_of(self._body(name) or b"", Wanted(), name=Path(name).name, content_type="text/html").tol
+    def _made_tol(self, name: str) -> bytes:
+        made = tables_of(self._document(name) or b"", Wanted(), name=Path(name).name, content_type="text/html").tol
         return made or b""
 
 
