@@ -200,7 +200,7 @@ def test_new_members_go_where_there_is_room(tmp_path: Path) -> None:
     coordinator = Coordinator(tmp_path, CrawlSettings(seeds=[SEED]))
     coordinator.found(["small", "large", "large"])
     machines = ["small", "small", *["large"] * 4, "new"]
-    assert coordinator.roomiest(4, machines) == ["large", "new", "large", "small"]
+    assert coordinator.roomiest(4, machines) == ["large", "large", "new", "small"]
     assert coordinator.roomiest(2, []) == ["", ""]
 
 
