@@ -48,7 +48,6 @@ from lycosa.simweb.audit import Rules, audit
 from lycosa.store.central import open_store
 
 HOSTS, DELAY_S = 40, 0.05
-PORTS = range(6390, 6401)  # one for each fault, so that two can be tried at a time
 FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut", "gone", "cut_store", "head", "disk", "version")
 ROOT_ONLY = ("cut", "cut_store", "disk")
 SAYS_WHY = ("disk", "version")
@@ -213,7 +212,7 @@ def _other_version(on: Ground) -> None:
 
 def trial(fault: str, pages: int, freeze_s: float) -> Ran:
     with contextlib.ExitStack() as stack:
-        on = stack.enter_context(ground(HOSTS, pages, PORTS[FAULTS.index(fault)], is_apart=fault.startswith("cut")))
+        on = stack.enter_context(ground(HOSTS, pages, is_apart=fault.startswith("cut")))
         if fault == "disk":
             stack.enter_context(_small_disk(on))
         if fault == "version":

@@ -104,7 +104,7 @@ class Agent:
                 engine.downloader.set_fence(lambda: self.lease.fence(engine))
             beats = asyncio.get_running_loop().create_task(self._beats(engine))
             watch = asyncio.get_running_loop().create_task(self.lease.watch(engine, self.name))
-            keeping = self.keeper.begin(engine.events) if self.keeper is not None else []
+            keeping = self.keeper.begin(engine) if self.keeper is not None else []
             try:
                 stats = await engine.run()
             finally:
