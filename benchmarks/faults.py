@@ -48,7 +48,6 @@ from lycosa.simweb.audit import Rules, audit
 from lycosa.store.central import open_store
 
 HOSTS, DELAY_S = 40, 0.05
-PORTS = range(6390, 6401)  # one for each fault, so that two can be tried at a time
 FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut", "gone", "cut_store", "head", "disk", "version")
 ROOT_ONLY = ("cut", "cut_store", "disk")
 SAYS_WHY = ("disk", "version")
@@ -91,6 +90,7 @@ class Crawling:
         self.shard, self.words = "", ""
         self.safe_since: float | None = None  # when what the shard that was hit goes on from was written
         self.safe_until = 0.0  # so long it went on itself; 0: until the fault
+        self.at = float("inf")  # when the fault happened
         self.command = self.begin()
 
     def begin(self) -> "subprocess.Popen[bytes]":
@@ -124,14 +124,17 @@ class Crawling:
     def agent(self) -> None:
         self.shard = "s1"
         os.kill(self.on.holder("s1"), signal.SIGKILL)
+        self.at = time.monotonic()
 
     def coordinator(self) -> None:
         (pid,) = [p for p in family(self.on.head.pid) if "CoordinatorProcess" in _title(p)]
         os.kill(pid, signal.SIGKILL)
+        self.at = time.monotonic()
 
     def frozen(self) -> None:
         self.shard, pid = "s1", self.on.holder("s1")
         os.kill(pid, signal.SIGSTOP)
+        self.at = time.monotonic()
         time.sleep(self.freeze_s)
         with contextlib.suppress(ProcessLookupError):  # it may have been ended meanwhile
             os.kill(pid, signal.SIGCONT)
@@ -139,6 +142,7 @@ class Crawling:
     def node(self) -> None:
         self.shard = self._shard_of_joined()
         kill_family(self.on.joined.pid)
+        self.at = time.monotonic()
 
     def gone(self) -> None:
         self.node()
@@ -158,11 +162,13 @@ class Crawling:
     def cut(self) -> None:
         self.shard = self._shard_of_joined()
         subprocess.run(["ip", "link", "set", LINE, "down"], check=True)
+        self.at = time.monotonic()
         time.sleep(self.freeze_s)
         subprocess.run(["ip", "link", "set", LINE, "up"], check=True)
 
     def head(self) -> None:
         kill_family(self.on.head.pid)
+        self.at = time.monotonic()
         self.command.kill()
         self.command.wait()
         self.on.move_head()
@@ -213,7 +219,7 @@ def _other_version(on: Ground) -> None:
 
 def trial(fault: str, pages: int, freeze_s: float) -> Ran:
     with contextlib.ExitStack() as stack:
-        on = stack.enter_context(ground(HOSTS, pages, PORTS[FAULTS.index(fault)], is_apart=fault.startswith("cut")))
+        on = stack.enter_context(ground(HOSTS, pages, is_apart=fault.startswith("cut")))
         if fault == "disk":
             stack.enter_context(_small_disk(on))
         if fault == "version":
@@ -222,17 +228,16 @@ def trial(fault: str, pages: int, freeze_s: float) -> Ran:
         try:
             while on.logged() < pages / 4 and crawling.command.poll() is None and fault not in SAYS_WHY:
                 time.sleep(0.05)
-            at = time.monotonic()
             harm: Callable[[], None] = getattr(crawling, fault)
             harm()
             code = crawling.command.wait(timeout=LONGEST_S)
         finally:
             crawling.command.kill()
-        return judged(fault, on, crawling, at, code)
+        return judged(fault, on, crawling, code)
 
 
-def judged(fault: str, on: Ground, crawling: Crawling, at: float, code: int) -> Ran:
-    entries, wanted = on.entries(), on.truth()
+def judged(fault: str, on: Ground, crawling: Crawling, code: int) -> Ran:
+    entries, wanted, at = on.entries(), on.truth(), crawling.at
     fetched = Counter(e.host + e.path for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES))
     findings = audit(on.web().settings, entries, Rules(delay_s=DELAY_S))
     again = fetched.total() - len(fetched)

@@ -215,6 +215,15 @@ def shrink(names: Annotated[list[str], typer.Argument(metavar="SHARD", help="As 
 
 
 @app.command()
+def fetch(into: Annotated[Path, typer.Argument(metavar="DIR", help="A collection with a central store.")]) -> None:
+    """Bring copies of shards on other machines here: commands that read a collection then read all of it."""
+    from lycosa.cluster.fetching import fetch as fetch_copies
+
+    for name, at_s in fetch_copies(into).items():
+        print(f"{name} as of {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(at_s))}", file=sys.stderr)
+
+
+@app.command()
 def unpack(
     store: Annotated[str, typer.Argument(metavar="DIR|URL", help="A central store, as `crawl --store` filled it.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the files go.")],
