@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from lycosa.graph.varint import I64, U8, U64
 
 WIDEST = 57
-_PACKED_AT_ONCE = 1 << 13  # a multiple of eight: every part begins with a byte
 _PADDING = 8  # bytes behind the last number, so that eight can be read anywhere
 
 
@@ -29,13 +28,16 @@ class Sorted(NamedTuple):
 
 
 def pack(numbers: U64, width: int) -> U8:
-    """The numbers with `width` bits each."""
-    places = np.arange(width, dtype=np.uint64)
-    parts = [
-        np.packbits(((some[:, None] >> places) & np.uint64(1)).astype(np.uint8).ravel(), bitorder="little")
-        for some in (numbers[at : at + _PACKED_AT_ONCE] for at in range(0, len(numbers), _PACKED_AT_ONCE))
-    ]
-    return np.concatenate([*parts, np.zeros(_PADDING, dtype=np.uint8)])
+    """The numbers, which have `width` bits at most. Every eighth begins at the same bit, `width` bytes further on:
+    those are put there together, byte by byte."""
+    out = np.zeros((len(numbers) * width + 7) // 8 + _PADDING, dtype=np.uint8)
+    for place in range(min(8, len(numbers)) if width else 0):
+        first, shift = divmod(place * width, 8)
+        some = numbers[place::8] << np.uint64(shift)
+        for byte in range((shift + width + 7) // 8):
+            end = first + byte + width * (len(some) - 1) + 1
+            out[first + byte : end : width] |= (some >> np.uint64(8 * byte)).astype(np.uint8)
+    return out
 
 
 def unpack(data: U8, width: int, places: I64) -> U64:
@@ -53,7 +55,8 @@ def pack_sorted(numbers: U64) -> Sorted:
     ones = (numbers >> np.uint64(width)).astype(np.int64) + np.arange(len(numbers))
     is_one = np.zeros(int(ones[-1]) + 1 if len(ones) else 0, dtype=np.uint8)
     is_one[ones] = 1
-    return Sorted(width, pack(numbers, width), np.packbits(is_one, bitorder="little"))
+    lower = numbers & np.uint64((1 << width) - 1)
+    return Sorted(width, pack(lower, width), np.packbits(is_one, bitorder="little"))
 
 
 def unpack_sorted(packed: Sorted) -> U64:
