@@ -10,8 +10,8 @@ crawl: $(READY)            ## install, then the main job: a demo, or with URL=ht
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
 
 test: lint                 ## everything CI runs: style, types, fast tests, slow tests
-	$(BIN)/python -m pytest -n 2 -m "not slow"
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks
