@@ -23,7 +23,7 @@ from benchmarks.measure import Verdict, load, lycosa, median, table
 
 ONE_BAR, TWO_BAR = 1.2, 0.8
 TICKS = os.sysconf("SC_CLK_TCK")
-HOSTS = 40
+HOSTS = 200
 LOOK_S = 0.05
 
 

@@ -2,17 +2,19 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from lycosa.cluster.agent import Agent
+from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import Message, Reply
 from lycosa.cluster.reports import Orders, Report
 from lycosa.engine.stats import CrawlStats
 from lycosa.errors import ClusterError
+from lycosa.records import Response
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimWeb
 from lycosa.simweb.log import Entry
@@ -33,9 +35,14 @@ async def at_once(call: Callable[..., Any], *words: Any) -> Any:
 
 
 class MemoryCluster:
-    """Agents, a coordinator and the lines between them. `cut` holds the names that nobody can reach."""
+    """Agents, a coordinator and the lines between them. `cut` holds the names that nobody can reach; `machines` have
+    addresses and places, and one agent each."""
 
-    def __init__(self, web: SimWeb, into: Path, workers: int, **settings: Any) -> None:
+    make_web: type[MemoryWeb] = MemoryWeb
+
+    def __init__(
+        self, web: SimWeb, into: Path, workers: int, *, machines: Mapping[str, str] | None = None, **settings: Any
+    ) -> None:
         options = {"allow_private": ["127.0.0.0/8"], "scope": "any", **settings}
         into.mkdir(exist_ok=True)
         self.web, self.into = web, into
@@ -43,7 +50,8 @@ class MemoryCluster:
         self.settings = CrawlSettings(**options)
         self.coordinator = Coordinator(into, self.settings, now=self._loop.time)
         if not self.coordinator.names:
-            self.coordinator.found([""] * workers)
+            scheme = Scheme(self.settings.assignment)
+            self.coordinator.found(list(machines or [""] * workers), scheme=scheme, places=machines or {})
         if self.settings.store:
             claim(open_store(self.settings.store), self.coordinator.identity(), into)
         self.agents: dict[str, Agent] = {}
@@ -65,6 +73,12 @@ class MemoryCluster:
             raise ClusterError(f"{receiver} cannot be reached")
         return await self.agents[receiver].load(cargo)
 
+    async def robots(self, receiver: str, href: str) -> Response:
+        await asyncio.sleep(LINE_S)
+        if receiver in self.cut or receiver not in self.agents:
+            raise ClusterError(f"{receiver} cannot be reached")
+        return await self.agents[receiver].robots(href)
+
     async def beat(self, report: Report) -> Orders:
         await asyncio.sleep(LINE_S)
         if report.name in self.cut:
@@ -72,7 +86,7 @@ class MemoryCluster:
         return self.coordinator.beat(report)
 
     def start(self, name: str) -> None:
-        memory = MemoryWeb(self.web)
+        memory = self.make_web(self.web)
         self.webs[name].append(memory)
         enrolment = self.coordinator.enrol(name)
         parts = {"resolver": memory, "downloader": memory, "now": self._loop.time, "in_thread": at_once}
@@ -125,12 +139,13 @@ def crawl(
     *seeds: str,
     workers: int = 3,
     act: Callable[[MemoryCluster], Awaitable[None]] | None = None,
+    cluster_type: type[MemoryCluster] = MemoryCluster,
     **settings: Any,
 ) -> MemoryCluster:
     """Crawls to the end; `act` runs beside the crawl."""
 
     async def main() -> MemoryCluster:
-        cluster = MemoryCluster(web, into, workers, seeds=seeds, **settings)
+        cluster = cluster_type(web, into, workers, seeds=seeds, **settings)
         beside = asyncio.get_running_loop().create_task(act(cluster)) if act else None
         await cluster.run()
         if beside is not None:

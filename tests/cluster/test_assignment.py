@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa.cluster.assignment import BUCKETS, Scheme, Table, moved, table
@@ -47,7 +47,8 @@ def test_java_hash_is_that_of_java() -> None:
     assert HostArray(["abc", "www.example.org"]).java_hashes().tolist() == [96354, 269205129]
 
 
-@given(st.sampled_from([Scheme.RENDEZVOUS, Scheme.LETTER_SUM, Scheme.TWO_LEVEL]), st.integers(1, 9), HOST)
+@settings(deadline=None)
+@given(st.sampled_from(Scheme), st.integers(1, 9), HOST)
 def test_host_has_one_owner_whoever_asks_and_however_members_are_listed(scheme: Scheme, count: int, host: str) -> None:
     one = table(3, members(count), scheme)
     other = table(3, list(reversed(members(count))), scheme)
@@ -94,6 +95,25 @@ def test_near_work_goes_to_near_members() -> None:
     near = table(1, both, places={bucket: "west" if bucket % 2 else "east" for bucket in range(BUCKETS)})
     owners = np.frombuffer(near.owners, ">u2")
     assert owners.tolist() == [bucket % 2 for bucket in range(BUCKETS)]
+
+
+def test_near_members_share_what_is_near() -> None:
+    some = [Member("far", 1, place="east"), Member("near", 2, place="west"), Member("too", 3, place="west", capacity=2)]
+    shares = table(1, some, places=dict.fromkeys(range(BUCKETS), "west")).shares()
+    assert shares["far"] == 0
+    assert shares["too"] / shares["near"] == pytest.approx(2, rel=0.05)
+
+
+def test_ip_keeps_what_has_one_address_together_and_moves_little() -> None:
+    homes = {bucket: f"192.0.2.{bucket % 50}" for bucket in range(0, BUCKETS, 3)}
+    before, after = table(1, members(4), Scheme.IP, homes=homes), table(2, members(5), Scheme.IP, homes=homes)
+    by_address: dict[str, set[str]] = {}
+    for bucket, address in homes.items():
+        by_address.setdefault(address, set()).add(before.owner_of_bucket(bucket.to_bytes(2)))
+    assert {len(owners) for owners in by_address.values()} == {1}
+    assert len({owner for owners in by_address.values() for owner in owners}) == 4
+    owners = np.frombuffer(after.owners, ">u2")
+    assert {after.members[owners[bucket]].name for bucket in moved(before, after)} == {"s4"}
 
 
 def test_narrowest_range_names_the_place() -> None:

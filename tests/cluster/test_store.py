@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from lycosa.cluster.checkpoints import latest
+from lycosa.cluster.fetching import fetch
 from lycosa.engine.contents import Contents
+from lycosa.engine.link_views import links_of
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.views import open_to_read, stats_of
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.records import Family
+from lycosa.settings.toml import to_toml
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.truth import truth
@@ -65,6 +68,26 @@ def test_archives_travel_to_the_store_and_one_view_reads_them_there(tmp_path: Pa
     assert not [file for file in place.rglob("*") if ".new-" in file.name]
     reports = cluster.coordinator.reports()
     assert all(report.stored_bytes and not report.unstored and not report.trouble for report in reports)
+
+
+def test_shards_of_other_machines_are_read_from_their_copies(tmp_path: Path) -> None:
+    into, elsewhere = tmp_path / "crawl", tmp_path / "elsewhere"
+    (into / "shards").mkdir(parents=True)
+    manners = {"delay_s": DELAY_S, "store": str(tmp_path / "store"), "pages": 60}
+    cluster = crawl(WEB, into, SEED, workers=2, **manners)
+    (into / "lycosa.toml").write_text(to_toml(cluster.settings))
+    with open_to_read(into) as whole:
+        before = list(whole.state.walk(Family.PAGE))
+        links = [links_of(whole, from_key(key)) for key, _ in before]
+    (into / "shards" / "s1").rename(elsewhere)
+    assert list(fetch(into)) == ["s1"]
+    assert list(fetch(into)) == ["s1"]
+    with open_to_read(into) as whole:
+        assert list(whole.state.walk(Family.PAGE)) == before
+        assert [links_of(whole, from_key(key)) for key, _ in before] == links
+        assert all(whole.record(Place.unpack(unpack_page(row).place)) for _, row in before if unpack_page(row).place)
+    elsewhere.rename(into / "shards" / "s1")
+    assert fetch(into) == {}
 
 
 def pages_since(cluster: MemoryCluster, name: str, since_s: float) -> int:

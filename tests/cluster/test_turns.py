@@ -1,11 +1,17 @@
 """Addresses in turns: one holder at a time, everyone gets one, and who is gone loses it."""
 
 import random
+from pathlib import Path
 
 from lycosa.cluster.address_turns import HOLD_S, TURN_S, AddressTurns
 from lycosa.cluster.allowance import Allowance
+from lycosa.cluster.coordinator import Coordinator
+from lycosa.cluster.lease import LEASE_S
 from lycosa.cluster.quiet import Quiet
-from lycosa.cluster.visits import Visits
+from lycosa.cluster.reports import Orders, Report
+from lycosa.cluster.visits import RENEW_S, Visits
+from lycosa.engine.stats import CrawlStats
+from lycosa.settings import CrawlSettings
 
 ADDRESS = "192.0.2.1"
 
@@ -14,9 +20,9 @@ def test_second_agent_waits_until_the_first_gives_back() -> None:
     turns = AddressTurns()
     assert turns.ask("a", ADDRESS, 0.0) == HOLD_S
     assert turns.ask("b", ADDRESS, 1.0) == 0.0
-    assert not turns.is_wanted("a", ADDRESS, TURN_S - 1)
+    assert turns.awaited("a", 2.0) == {ADDRESS: False}
     assert turns.ask("b", ADDRESS, TURN_S - 0.5) == 0.0
-    assert turns.is_wanted("a", ADDRESS, TURN_S)
+    assert turns.awaited("a", TURN_S) == {ADDRESS: True}
     turns.give_back("a", ADDRESS)
     assert turns.ask("a", ADDRESS, TURN_S) == 0.0  # whoever waited is next
     assert turns.ask("b", ADDRESS, TURN_S) == HOLD_S
@@ -62,10 +68,10 @@ def test_never_two_agents_think_that_they_may_ask() -> None:
         if chance.random() < 0.9:  # the beat arrives
             for address in visits.returns():
                 turns.give_back(name, address)
-            granted = {a: held for a in visits.wants() if (held := turns.ask(name, a, now))}
-            wanted = [a for a in granted if turns.is_wanted(name, a, now)]
+            granted = {a: held for a in visits.wants(now) if (held := turns.ask(name, a, now))}
+            awaited = turns.awaited(name, now)
             if chance.random() < 0.9:  # and so does the answer
-                visits.granted(granted, wanted, now)
+                visits.granted(granted, awaited, now)
         if visits.may_visit(ADDRESS, "host", now):
             assert all(until <= now for other, until in busy_until.items() if other != name)
             busy_until[name] = now + 0.3
@@ -99,3 +105,47 @@ def test_quiet_needs_everyone_idle_twice_and_nothing_in_between() -> None:
     assert quiet.is_quiet("ab")
     quiet.heard("b", None, "ab")
     assert not quiet.is_quiet("ab")
+
+
+def beat(coordinator: Coordinator, name: str, incarnation: int, **words: object) -> Orders:
+    report = Report(name=name, incarnation=incarnation, epoch=1, stats=CrawlStats(), **words)  # type: ignore[arg-type]
+    return coordinator.beat(report)
+
+
+def test_new_coordinator_gives_nobody_an_address_that_another_one_holds(tmp_path: Path) -> None:
+    settings = CrawlSettings(seeds=["http://a.example/"])
+    first = Coordinator(tmp_path, settings)
+    first.found(["", ""])
+    given = {name: first.enrol(name).incarnation for name in ("s0", "s1")}
+    for name in ("s0", "s1"):
+        beat(first, name, given[name])
+    assert beat(first, "s0", given["s0"], wants=(ADDRESS,)).granted
+    second = Coordinator(tmp_path, settings)
+    boot = beat(second, "s1", given["s1"], boot="old", wants=(ADDRESS,)).boot
+    beat(second, "s0", given["s0"], boot="old")
+    assert not beat(second, "s1", given["s1"], boot=boot, wants=(ADDRESS,)).granted
+    assert beat(second, "s0", given["s0"], boot=boot, holds=(ADDRESS,)).awaited == {ADDRESS: False}
+    assert not beat(second, "s1", given["s1"], boot=boot, wants=(ADDRESS,)).granted
+
+
+def test_address_that_others_wait_for_is_given_back_when_there_is_nothing_to_ask() -> None:
+    visits = Visits()
+    visits.granted({ADDRESS: HOLD_S}, {}, 0.0)
+    assert visits.may_visit(ADDRESS, "host", 0.5)
+    visits.look(lambda _: 0, 1.0)
+    assert visits.returns() == ()
+    visits.granted({}, {ADDRESS: False}, 1.0)
+    visits.look(lambda _: 1, 1.5)  # something is under way
+    assert visits.returns() == ()
+    visits.look(lambda _: 0, 1.7)
+    assert visits.returns() == (ADDRESS,)
+    assert not visits.may_visit(ADDRESS, "host", 1.8)
+    assert visits.has_news
+
+
+def test_address_is_renewed_in_time_to_outlast_a_lease() -> None:
+    visits = Visits()
+    visits.granted({ADDRESS: HOLD_S}, {}, 0.0)
+    assert visits.wants(1.0) == ()
+    assert visits.wants(HOLD_S - RENEW_S + 0.1) == (ADDRESS,)
+    assert RENEW_S > LEASE_S

@@ -5,6 +5,7 @@ off from the others is not taken back by Ray, a new one is. Nodes know each othe
 its owner reads.
 """
 
+import os
 import secrets
 import subprocess
 import sys
@@ -70,16 +71,22 @@ def start(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="The head's port.")] = PORT,
     processors: Annotated[int | None, typer.Option(min=1, help="Processors to use [all].")] = None,
+    place: Annotated[
+        str, typer.Option(metavar="NAME", help="Where this machine is, as --places of a crawl says.")
+    ] = "",
 ) -> None:
     """Run a node of a cluster until Ctrl-C."""
-    from lycosa.cluster.ray_node import node_command, prepare_environment, require_ray
+    from lycosa.cluster.ray_node import node_command, prepare_environment, require_own_address, require_ray
 
     require_ray("a cluster")
     if head == (join is not None):
         raise SettingsError("say --head for the first node, or --join HOST:PORT for a further one")
+    require_own_address(address, port if head else None)
     token_file = _cluster.token_file
     prepare_environment(_token(token_file, may_make=head))
-    command = node_command(address=address, head_port=port if head else None, join=join or "", processors=processors)
+    command = node_command(
+        address=address, head_port=port if head else None, join=join or "", processors=processors, place=place
+    )
     if head:
         print(
             f"head of a cluster at {address}:{port}; on other machines, with a copy of {token_file}:", file=sys.stderr
@@ -148,6 +155,8 @@ def _crawl(order: CrawlOrder) -> None:
 def _token(file: Path, *, may_make: bool = False) -> str:
     """The token in the file; the head makes one if there is none."""
     path = file.expanduser()
+    if not path.exists() and (given := os.environ.get("RAY_AUTH_TOKEN")):
+        return given  # as on Kubernetes, where the operator makes it
     try:
         if not path.exists() and may_make:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -180,7 +189,9 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
         for name, pages, queued in crawl.shards:
             print(f"  {name}: {counted(pages, 'page')}, {queued:,} queued")
         if crawl.stored_bytes or crawl.unstored:
-            print(f"  store: {crawl.stored_bytes:,} bytes brought there, {crawl.unstored} files to be brought")
+            print(
+                f"  store: {crawl.stored_bytes:,} bytes brought there, {counted(crawl.unstored, 'file')} to be brought"
+            )
         for trouble in crawl.troubles[-3:]:
             print(f"  {trouble}")
     if not found.crawls:
@@ -201,6 +212,15 @@ def shrink(names: Annotated[list[str], typer.Argument(metavar="SHARD", help="As 
     from lycosa.cluster import shared
 
     shared.resize(_cluster.address, _token(_cluster.token_file), leave=names)
+
+
+@app.command()
+def fetch(into: Annotated[Path, typer.Argument(metavar="DIR", help="A collection with a central store.")]) -> None:
+    """Bring copies of shards on other machines here: commands that read a collection then read all of it."""
+    from lycosa.cluster.fetching import fetch as fetch_copies
+
+    for name, at_s in fetch_copies(into).items():
+        print(f"{name} as of {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(at_s))}", file=sys.stderr)
 
 
 @app.command()

@@ -169,6 +169,16 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         workers: Annotated[
             str | None, typer.Option(metavar="N", help="Processes, each with its share of the hosts [this one alone].")
         ] = None,
+        assignment: Annotated[
+            str | None,
+            typer.Option(
+                metavar="WORD", help="Who gets which host: rendezvous, ip, letter-sum, two-level [rendezvous]."
+            ),
+        ] = None,
+        places: Annotated[
+            Path | None,
+            typer.Option(metavar="FILE", help="Ranges and places, a line each; nodes of a place get its addresses."),
+        ] = None,
         store: Annotated[
             str | None,
             typer.Option(metavar="DIR|URL", help="With --workers: finished archive files travel to this store."),
@@ -185,6 +195,10 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         if into is None:
             raise SettingsError("say where to keep the pages: --into DIR")
         typed = {name: value for name, value in context.params.items() if value not in (None, [], ())}
+        if places is not None:
+            from lycosa.cluster.places import read_file
+
+            typed["places"] = read_file(places)
         options = {parameter.name or "": parameter.opts[0] for parameter in context.command.params}
         settings = gather(typed, into=into, config=config, url_files=url_files or [], options=options)
         run(CrawlOrder(settings, into, json=json, quiet=quiet))

@@ -1,11 +1,12 @@
 """Addresses in turns: several agents may have hosts at one address, but only one of them asks it at a time.
 
-An agent has to hold an address before it asks there. It holds it for `HOLD_S` at a time and renews that for as long as
-it has something to ask; after `TURN_S` it is told that others wait, starts nothing more there, and gives the address
-back when its last request has ended. Who dies or is cut off loses it when its time is over. Pure: `now` is an argument.
+An agent has to hold an address before it asks there. It holds it for `HOLD_S` and renews that in time, for as long as
+it has something to ask. It is told when others wait: then it gives the address back as soon as it has nothing to ask
+there for a moment, and after `TURN_S` in any case, when its last request has ended. Who dies or is cut off loses it
+when its time is over. Pure: `now` is an argument.
 """
 
-HOLD_S = 15.0
+HOLD_S = 20.0
 TURN_S = 10.0
 STALE_S = 3.0  # who waits asks again twice a second: one who has not for so long does not want it any more
 
@@ -24,10 +25,11 @@ class AddressTurns:
 
     def __init__(self, hears_until: float = 0.0) -> None:
         self._addresses: dict[str, _Address] = {}
+        self._contended: set[str] = set()  # addresses for which somebody waits, or did a moment ago
         self.hears_until = hears_until
 
     def __repr__(self) -> str:
-        return f"<AddressTurns {len(self._addresses)} held>"
+        return f"<AddressTurns {len(self._addresses)} held, {len(self._contended)} wanted>"
 
     def held(self, agent: str, address: str, now: float) -> None:
         """An agent says what it holds from before this coordinator began."""
@@ -43,6 +45,7 @@ class AddressTurns:
         if not one.holder:
             one.waiting[agent] = now
             if next(iter(self._awake(one, now))) != agent or now < self.hears_until:
+                self._contended.add(address)
                 return 0.0
             del one.waiting[agent]
             one.holder, one.since = agent, now
@@ -50,6 +53,7 @@ class AddressTurns:
             one.until = now + HOLD_S
             return HOLD_S
         one.waiting[agent] = now
+        self._contended.add(address)
         return 0.0
 
     @staticmethod
@@ -57,12 +61,16 @@ class AddressTurns:
         one.waiting = {agent: asked for agent, asked in one.waiting.items() if asked > now - STALE_S}
         return one.waiting
 
-    def is_wanted(self, agent: str, address: str, now: float) -> bool:
-        """Has the agent had its turn, and do others wait?"""
-        one = self._addresses.get(address)
-        if one is None or one.holder != agent or now - one.since < TURN_S:
-            return False
-        return bool(self._awake(one, now))
+    def awaited(self, agent: str, now: float) -> dict[str, bool]:
+        """The addresses of an agent for which others wait, and whether it has had its turn there."""
+        found: dict[str, bool] = {}
+        for address in list(self._contended):
+            one = self._addresses.get(address)
+            if one is None or not self._awake(one, now):
+                self._contended.discard(address)
+            elif one.holder == agent:
+                found[address] = now - one.since >= TURN_S
+        return found
 
     def give_back(self, agent: str, address: str) -> None:
         one = self._addresses.get(address)

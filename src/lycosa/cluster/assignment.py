@@ -2,7 +2,8 @@
 
 `rendezvous`, the default, gives every bucket (all hosts of a registrable domain) to the member with the highest draw
 for it, weighted by capacity: when a member comes or goes only its own share moves. `letter-sum` and `two-level` are the
-papers' schemes, by the host's letters modulo the number of members. `ip` draws by a host's address.
+papers' schemes, by the host's letters modulo the number of members. `ip` draws by the address of a bucket's first host,
+once that is known (`cluster.sightings`).
 
 A `Table` is the assignment of one epoch. It holds the drawn owners themselves, not only how they were drawn: logarithms
 may differ in the last bit from machine to machine, and two members must never both think a bucket theirs. Pure.
@@ -37,6 +38,10 @@ class Scheme(StrEnum):
     IP = "ip"
 
 
+# Schemes whose table has an owner for every bucket: with them members may join and leave.
+BY_BUCKETS = frozenset({Scheme.RENDEZVOUS, Scheme.IP})
+
+
 def draw(keys: Hashes, members: Sequence[Member], places: Sequence[str] | None = None) -> Integers:
     """For each key the index of its member: highest draw wins, a member of twice the capacity wins twice as often.
 
@@ -53,14 +58,14 @@ def draw(keys: Hashes, members: Sequence[Member], places: Sequence[str] | None =
         even = ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) / (1 << 53)
         score = member.capacity / -np.log(even)
         if at is not None and member.place:
-            score = np.where(at == member.place, score + NEAR, score)
+            score = np.where(at == member.place, score * NEAR, score)
         owners = np.where(score > best, index, owners)
         best = np.maximum(score, best)
     return owners
 
 
-# A near member comes before every far one: a draw of that size does not happen by chance.
-NEAR = 1e18
+# A near member comes before every far one, and near ones share as all do: no two draws are that far apart.
+NEAR = 1e30
 
 
 def keys_of(numbers: Integers) -> Hashes:
@@ -105,7 +110,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     def _index(self, host: str) -> int:
         count = len(self.members)
-        if self.scheme is Scheme.RENDEZVOUS:
+        if self.scheme in BY_BUCKETS:
             at = 2 * bucket_of(host)
             return int.from_bytes(self.owners[at : at + 2])
         if self.scheme is Scheme.LETTER_SUM:
@@ -126,25 +131,29 @@ def table(
     *,
     threads: int = 1,
     places: Mapping[int, str] | None = None,
+    homes: Mapping[int, str] | None = None,
 ) -> Table:
-    """The table of an epoch. `places` says where buckets are, for those that are known to be somewhere."""
+    """The table of an epoch. `places` says where buckets are, for those that are known to be somewhere; `homes` their
+    addresses, by which `ip` draws: those not known yet are drawn by name."""
     if not 0 < len(members) < MOST_MEMBERS:
         raise SettingsError(f"a cluster has 1 to {MOST_MEMBERS - 1:,} members, not {len(members):,}")
     ordered = tuple(sorted(members, key=lambda member: (member.number, member.name)))
     if len({member.name for member in ordered}) < len(ordered):
         raise SettingsError("two members of a cluster have the same name")
-    if scheme is Scheme.IP:
-        raise SettingsError("ip gives hosts by address, which a table of names cannot hold; it is for lycosa lab")
     if scheme is Scheme.TWO_LEVEL and len(ordered) % threads:
         raise SettingsError(f"two-level: {len(ordered)} members cannot stand {threads} to a machine")
-    if scheme is not Scheme.RENDEZVOUS:
+    if scheme not in BY_BUCKETS:
         return Table(epoch, ordered, scheme, threads=threads)
+    keys = keys_of(np.arange(BUCKETS))
+    if scheme is Scheme.IP and homes:
+        drawn = [xxhash.xxh3_64_intdigest(address.encode()) for address in homes.values()]
+        keys[list(homes)] = np.array(drawn, np.uint64)
     where = None
     if places:
         where = [""] * BUCKETS
         for bucket, place in places.items():
             where[bucket] = place
-    owners = draw(keys_of(np.arange(BUCKETS)), ordered, where)
+    owners = draw(keys, ordered, where)
     return Table(epoch, ordered, scheme, owners.astype(">u2").tobytes())
 
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from lycosa.cluster.arrivals import Arrivals
 from lycosa.cluster.checkpoints import Manifest, latest, publish, tidy
+from lycosa.engine.engine import Engine
 from lycosa.engine.events import EventLog
 from lycosa.errors import StoreError
 from lycosa.settings import CrawlSettings
@@ -67,6 +68,7 @@ class Keeper:
         self.problem = ""
         self._settling = ((0, 0), 0)  # an epoch and round of moving, and the copy that settles it
         self._working: asyncio.Future[Any] | None = None
+        self._tell: Callable[..., None] = lambda event, **fields: None
 
     def __repr__(self) -> str:
         return f"<Keeper {self._name} copies={self.copies} bytes={self.bytes_sent}>"
@@ -99,11 +101,18 @@ class Keeper:
         self._wanted = self._begun + 1
         return self._wanted
 
-    def begin(self, events: EventLog) -> "list[asyncio.Task[None]]":
-        """Begins to bring what there is to be brought, until it is cancelled; what goes wrong is logged."""
-        return [asyncio.get_running_loop().create_task(self._run(events))]
+    def begin(self, engine: Engine) -> "list[asyncio.Task[None]]":
+        """Begins to bring what there is to be brought, until it is cancelled; the engine's log hears of it."""
+        return [asyncio.get_running_loop().create_task(self._run(engine))]
 
-    async def _run(self, events: EventLog) -> None:
+    async def _run(self, engine: Engine) -> None:
+        try:
+            await self._keep(engine.events)
+        except Exception as error:  # a mistake: others would wait for copies for ever
+            engine.fail(error)
+
+    async def _keep(self, events: EventLog) -> None:
+        self._tell = events.write
         is_ready = False
         while True:
             try:
@@ -116,7 +125,7 @@ class Keeper:
                 self.problem = ""
             except StoreError as error:
                 self.problem = str(error)
-                events.write("store-failed", error=self.problem)
+                self._tell("store-failed", error=self.problem)
                 await asyncio.sleep(AGAIN_S)
             await asyncio.sleep(LOOK_S)
 
@@ -177,6 +186,7 @@ class Keeper:
             what = await self._work(bring, source, length, self._store, scratch, self._may_go_on)
             self._collection.release(number, what)
             self.bytes_sent += what.bytes
+            self._tell("archive-stored", file=source.name, bytes=what.bytes, of=what.gzip_bytes)
 
     async def _copy(self) -> None:
         """One copy of the state. It is of some moment after `positions` was read and before the open archive file is
@@ -195,6 +205,7 @@ class Keeper:
         self._arrivals.cover(positions)
         self._last, self.copies, self.copied_s = last, self._begun, copied_s
         self.bytes_sent += size
+        self._tell("copied", copy=self.copies, bytes=size, files=len(last.files))
         if self._interval_s is not None:
             self._next_s = self._now() + self._interval_s
         await self._work(shutil.rmtree, copy, True)

@@ -6,12 +6,15 @@ The folder has the settings, `cluster.json` and one collection a shard. The same
 import asyncio
 import fcntl
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 from lycosa.cluster.assignment import Scheme
-from lycosa.cluster.coordinator import Coordinator, load
+from lycosa.cluster.coordinator import Coordinator
+from lycosa.cluster.kept import load
+from lycosa.cluster.membership import NOWHERE
 from lycosa.cluster.ray_node import require_ray, start_local, stop_local
 from lycosa.engine.parts import usual_parts
 from lycosa.engine.stats import CrawlStats
@@ -52,13 +55,16 @@ class ShardedFolder:
             os.close(self._lock)
             raise SettingsError(f"{path} is in use by another process: wait for it to end") from error
 
-    def found(self, settings: CrawlSettings, addresses: Sequence[str] = ()) -> None:
-        """Makes the shards of a new collection; of one that is there, as many as are wanted join or leave."""
+    def found(self, settings: CrawlSettings, machines: Sequence[str] = (), places: Mapping[str, str] = NOWHERE) -> None:
+        """Makes the shards of a new collection; of one that is there, as many as are wanted join or leave. `machines`
+        are those that have files of their own, each as often as it has processors."""
         coordinator = Coordinator(self.path, settings)
         if not coordinator.names:
-            coordinator.found(addresses or [""] * settings.workers, scheme=Scheme(settings.assignment))
+            addresses = list(islice(cycle(machines or [""]), settings.workers))
+            coordinator.found(addresses, scheme=Scheme(settings.assignment), places=places)
         else:
-            coordinator.resize(settings.workers)
+            coordinator.require_same(settings)
+            coordinator.resize(settings.workers, machines, places)
         if settings.store:
             claim(open_store(settings.store), coordinator.identity(), self.path)
         (self.path / f"{SETTINGS_FILE}.new").write_text(to_toml(settings))
@@ -106,7 +112,8 @@ class LocalCluster:
 
     async def watch(self, show: Show, tell: Callable[[str], None]) -> tuple[CrawlStats, str]:
         """Shows how it goes until it is over."""
-        from lycosa.cluster.actors import Seen, answer
+        from lycosa.cluster.actors import Seen
+        from lycosa.cluster.ray_lines import answer
 
         told = 0
         seen = Seen(stats=CrawlStats())
@@ -145,6 +152,10 @@ async def crawl(
 ) -> tuple[CrawlStats, str]:
     """Crawls with `settings.workers` processes; returns how it went and what ended it."""
     require_ray("a crawl with --workers")
+    if settings.places:
+        raise SettingsError(
+            "--places is for a cluster, whose nodes say where they are: lycosa cluster start --place NAME"
+        )
     await check_parts(settings)
     folder = ShardedFolder(into)
     try:

@@ -1,13 +1,16 @@
 """Places: which agents are near an address (Y1). Address ranges map to names of places, the narrowest range counts.
 
-Pure. A crawl without places has one, with no name.
+A crawl without places has one, with no name.
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from pathlib import Path
 
 from lycosa.errors import SettingsError
+from lycosa.settings import CrawlSettings
+from lycosa.settings.values import read_place
 
 ADDRESSES_KEPT = 16_384
 
@@ -44,3 +47,24 @@ class Places:
             if place is not None:
                 return place
         return ""
+
+
+def ranges_of(settings: CrawlSettings) -> dict[str, str]:
+    """The ranges that a crawl's settings name."""
+    return dict(read_place(text) for text in settings.places)
+
+
+def read_file(path: Path) -> list[str]:
+    """A file of ranges and places, a line each (`192.0.2.0/24 berlin  # comment`), as the settings have them."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"cannot read the places {path}: {error}") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if len(words) == 2:
+            found.append(f"{words[0]}={words[1]}")
+        elif words:
+            raise SettingsError(f"{path}, line {number}: write a range and a place, such as 192.0.2.0/24 berlin")
+    return found

@@ -4,7 +4,9 @@ One named interface, token authentication on, no usage statistics, no dashboard,
 messages, documents do not travel at all. Imports Ray, and says how to install it where it is missing.
 """
 
+import errno
 import importlib.util
+import json
 import logging
 import os
 import secrets
@@ -19,6 +21,7 @@ from lycosa.errors import ClusterError, MissingExtra, SettingsError
 LOOPBACK = "127.0.0.1"
 REACH_S = 3.0
 OBJECT_STORE_BYTES = 80 << 20  # Ray's least is 75 MB
+PLACE = "place:"  # a node tells its place by a resource of that name
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "token",
@@ -151,11 +154,41 @@ def addresses() -> list[str]:
     return [node["NodeManagerAddress"] for node in alive for _ in range(max(1, int(node["Resources"].get("CPU", 1))))]
 
 
-def node_command(*, address: str, head_port: int | None, join: str, processors: int | None) -> list[str]:
+def places_of_machines() -> dict[str, str]:
+    """The places of the machines that have one, by address."""
+    import ray
+
+    found = {}
+    for node in ray.nodes():  # type: ignore[no-untyped-call]
+        names = [name.removeprefix(PLACE) for name in node["Resources"] if name.startswith(PLACE)]
+        if node["Alive"] and names:
+            found[node["NodeManagerAddress"]] = names[0]
+    return found
+
+
+def require_own_address(address: str, port: int | None) -> None:
+    """Is the address one of this machine, and is the head's port free?"""
+    try:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((address, port or 0))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise SettingsError(f"port {port} at {address} is in use: choose another with --port") from error
+        raise SettingsError(
+            f"{address} is no address of this machine: --address takes the one at which the others reach it"
+        ) from error
+
+
+def node_command(
+    *, address: str, head_port: int | None, join: str, processors: int | None, place: str = ""
+) -> list[str]:
     """The command that runs one node until it ends: the head of a new cluster, or a node of one at `join`."""
     words = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
     words += ["--node-ip-address", address, "--object-store-memory", str(OBJECT_STORE_BYTES), "--num-gpus", "0"]
     words += ["--num-cpus", str(processors)] if processors else []
+    words += ["--resources", json.dumps({PLACE + place: 1})] if place else []
     if head_port is not None:
         return [*words, "--head", "--port", str(head_port), "--include-dashboard", "false"]
     return [*words, "--address", join]

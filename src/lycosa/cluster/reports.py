@@ -26,7 +26,7 @@ class Enrolment(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """An agent's beat. `activity` is a number that moves with everything it does; `cap` is up to which page it may go.
     `widened` are URLs whose hosts it made part of the scope. Of addresses it says which it holds (to a coordinator that
-    it does not know), which it wants or goes on with, and which it gives back. Of the central store: bytes that it
+    does not know yet), which it wants or goes on with, and which it gives back. Of the central store: bytes that it
     brought there, archive files it has yet to bring, the epoch and round for which a copy of all that moved counts,
     and what is wrong with it. `round` is the last incarnation that it knew of when it began to hand over what it has
     `shipped`."""
@@ -49,6 +49,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     sent_urls: int = 0
     sent_bytes: int = 0
     sent_messages: int = 0
+    is_resting: bool = False  # nothing to do of its own; what it sent may still be under way
+    unix: float = 0.0
+    machine: str = ""
+    homes: dict[int, str] = {}  # addresses of buckets, as `cluster.sightings` has it
+    carrying: int = 0  # the epoch for which it hands over what leaves
     stored_bytes: int = 0
     unstored: int = 0
     round: int = 0
@@ -60,9 +65,9 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a beat. `is_void`: another incarnation has taken this one's place, or the member is not known.
     `table` is there when the agent's is old; `cap` is None where the crawl has no limit of pages; `members` has every
     member's incarnation. `boot` names the coordinator's own start. Addresses in `granted` may be asked for so many
-    seconds from when the report was made, those in `wanted` are to be given back soon. `settle`: everything for this
-    epoch has arrived, in this round, and a copy of it is wanted. `given` is the last incarnation that
-    anyone got."""
+    seconds from when the report was made; for those in `awaited` others wait: back with them once the turn is over.
+    `settle`: everything for this epoch has arrived, in this round, and a copy of it is wanted. `given` is the last
+    incarnation that anyone got."""
 
     is_void: bool = False
     table: Table | None = None
@@ -74,6 +79,6 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     members: dict[str, int] = {}
     boot: str = ""
     granted: dict[str, float] = {}
-    wanted: tuple[str, ...] = ()
+    awaited: dict[str, bool] = {}
     settle: tuple[int, int] = (0, 0)
     given: int = 0

@@ -5,16 +5,16 @@ same path, and stay there: its agent is started where they are, and if that mach
 `is_shared` all machines see the same folder, and whoever is left takes a shard over.
 """
 
-from collections.abc import Callable, Sequence
-from itertools import cycle, islice
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from lycosa.cluster.local import LocalCluster, ShardedFolder, Show, check_parts
-from lycosa.cluster.ray_node import addresses, connect, disconnect, require_ray
+from lycosa.cluster.places import ranges_of
+from lycosa.cluster.ray_node import addresses, connect, disconnect, places_of_machines, require_ray
 from lycosa.engine.stats import CrawlStats
-from lycosa.errors import ClusterError, LycosaError
+from lycosa.errors import ClusterError, LycosaError, SettingsError
 from lycosa.settings import CrawlSettings
 
 CALL_S = 10.0
@@ -67,11 +67,12 @@ async def crawl(
     try:
         connect(address, token)
         try:
-            machines = addresses()
+            machines, places = addresses(), places_of_machines()
             is_elastic = not settings.workers and not is_shared
             count = settings.workers or folder.shards() or len(machines)
             settings = settings.model_copy(update={"workers": count})
-            folder.found(settings, [""] * count if is_shared else list(islice(cycle(machines), count)))
+            _require_places(settings, places, is_shared=is_shared)
+            folder.found(settings, [] if is_shared else machines, places)
             cluster = LocalCluster(folder, settings, is_detached=True, is_elastic=is_elastic)
             on_start(cluster)
             try:
@@ -82,6 +83,18 @@ async def crawl(
             disconnect()
     finally:
         folder.close()
+
+
+def _require_places(settings: CrawlSettings, places: Mapping[str, str], *, is_shared: bool) -> None:
+    """Places that nobody is in are a slip."""
+    wanted = set(ranges_of(settings).values())
+    if wanted and is_shared:
+        raise SettingsError("--places needs every shard to stay on its machine: leave --shared out")
+    if wanted and not wanted & set(places.values()):
+        names = ", ".join(sorted(wanted))
+        raise SettingsError(
+            f"no machine of the cluster is in {names}: lycosa cluster start --place NAME says where one is"
+        )
 
 
 def status(address: str, token: str) -> Status:

@@ -211,6 +211,15 @@ class Engine:
         self._plan_pump()
         return True
 
+    def hear(self, what: Callable[[], None]) -> bool:
+        """Lets something from outside be settled between two pages; False while the disk refuses: later, then."""
+        if self.committer.has_failed:
+            return False
+        with self._watched():
+            what()
+        self._plan_pump()
+        return True
+
     def fail(self, error: Exception) -> None:
         """Ends the crawl at once: what is in flight is cancelled, nothing more is committed, `run` raises the error."""
         self._failed(error)

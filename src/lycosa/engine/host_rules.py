@@ -9,6 +9,7 @@ from hashlib import sha1
 
 from lycosa.engine.archive import Archive
 from lycosa.engine.failures import PATIENT_WAIT_S
+from lycosa.engine.outside import Outside
 from lycosa.engine.pages import SITEMAP, PageRow
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
@@ -20,7 +21,7 @@ from lycosa.frontier.rows import Kind, Origin, Reason, UrlState
 from lycosa.records import Request, Response
 from lycosa.web import robots, sitemap
 from lycosa.web.digests import document_digest
-from lycosa.web.url import parse
+from lycosa.web.url import Url, parse
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_ROBOTS_HOPS = 5
@@ -33,26 +34,32 @@ SITEMAP_DEPTH = 3  # an index of indexes of sitemaps
 class HostRules:
     """Settles answers to robots.txt and to sitemaps."""
 
-    def __init__(self, shard: Shard, archive: Archive) -> None:
-        self._shard, self._archive = shard, archive
+    def __init__(self, shard: Shard, archive: Archive, outside: Outside | None = None) -> None:
+        self._shard, self._archive, self._outside = shard, archive, outside
         self.on_dates: Callable[[Host, Sequence[sitemap.SitemapEntry]], object] | None = None
 
     def robots(self, lease: Lease, request: Request | None, response: Response) -> None:
         shard = self._shard
         self._archive.keep_answer(lease, request, response)
+        if lease.job is not None and lease.job.answer is not None:  # another shard wanted it
+            shard.release(lease, response)
+            lease.job.answer(response)
+            return
         wanted_by, hops = (lease.job.wanted_by, lease.job.hops) if lease.job else (lease.host.key, 0)
         host = shard.frontier.shelf.hosts.get(wanted_by)
         if host is None:  # nobody waits for it any more
             shard.release(lease, response)
             return
+        self._answered(host, lease, response, hops)
+
+    def _answered(self, host: Host, lease: Lease | None, response: Response, hops: int) -> None:
+        """What a host's robots.txt gave; without a lease another shard has asked for it."""
+        shard = self._shard
         if response.status in REDIRECTS and response.failure is None and hops < MOST_ROBOTS_HOPS:
-            target = parse(location(response), lease.url)
-            if target is not None and not shard.frontier.owns(target.host):  # who may ask there is another shard
-                self._unreachable(host, lease, response)
-                return
+            target = parse(location(response), response.url)
             if target is not None:
-                shard.release(lease, response)
-                shard.frontier.want_robots(wanted_by, target, hops + 1, shard.now())
+                self._release(lease, response)
+                self._follow(host, target, hops + 1)
                 return
         status = 0 if response.failure is not None else response.status
         rules = robots.from_response(status, content(response, ROBOTS_BYTES), agent=shard.settings.agent)
@@ -63,12 +70,31 @@ class HostRules:
         shard.frontier.set_robots(host, rules, until_unix=shard.now_unix() + ROBOTS_FOR_S, now=shard.now())
         if shard.settings.sitemaps:
             self._admit_sitemaps(rules.sitemaps, host.host, depth=0)
-        shard.release(lease, response)
+        self._release(lease, response)
 
-    def _unreachable(self, host: Host, lease: Lease, response: Response) -> None:
+    def _release(self, lease: Lease | None, response: Response) -> None:
+        if lease is not None:
+            self._shard.release(lease, response)
+
+    def _follow(self, host: Host, target: Url, hops: int) -> None:
+        """Who may ask there does: this shard, or the one whose host it is."""
+        shard, key = self._shard, host.key
+
+        def then(response: Response) -> None:
+            waiting = shard.frontier.shelf.hosts.get(key)
+            if waiting is not None and waiting.awaits_robots:
+                self._answered(waiting, None, response, hops)
+
+        if self._outside is None or shard.frontier.owns(target.host):
+            shard.frontier.want_robots(key, target, hops, shard.now())
+        else:
+            self._outside.ask_robots(target, then)
+
+    def _unreachable(self, host: Host, lease: Lease | None, response: Response) -> None:
         shard = self._shard
-        shard.mapper.forget(lease.host.host)
-        lease.host.row.address_until = 0.0
+        if lease is not None:
+            shard.mapper.forget(lease.host.host)
+            lease.host.row.address_until = 0.0
         shard.frontier.robots_failed(host, shard.now())
         name = str(response.failure or response.status)
         verdict = decide(
@@ -83,13 +109,13 @@ class HostRules:
             reason = name if response.failure else Reason.ROBOTS_UNREACHABLE
             shard.events.write("host-given-up", host=host.origin, reason=reason, detail=response.detail)
             shard.frontier.give_up(host, reason, shard.now())
-            shard.release(lease, response)
+            self._release(lease, response)
             return
         wait_s, why = PATIENT_WAIT_S if wait_s is None else wait_s, ROBOTS + name
-        if lease.host is host:
+        if lease is not None and lease.host is host:
             shard.release(lease, response, wait_s=wait_s, reason=why)
         else:
-            shard.release(lease, response)
+            self._release(lease, response)
             shard.frontier.park(host, shard.now(), wait_s=wait_s, reason=why, now_unix=shard.now_unix())
 
     def _admit_sitemaps(self, urls: Sequence[str], host: str, *, depth: int) -> None:

@@ -53,7 +53,10 @@ class Outcomes:
         minds = Minds(shard.collection.state, Mine(shard.settings.mine))
         self.mining, self.budgets = Mining(shard, minds), Budgets(shard, minds)
         self._archive, self.admission = Archive(shard), Admission(shard, self.budgets, parts.analysers)
-        self._failures, self._rules = Failures(shard, self._archive, self.mining), HostRules(shard, self._archive)
+        self._failures, self._rules = (
+            Failures(shard, self._archive, self.mining),
+            HostRules(shard, self._archive, parts.outside),
+        )
         self.statistics, self._analysers = [PageStatistics(shard.counters.totals), *parts.statistics], parts.analysers
         self._settings = s = shard.settings
         self._following = Following(

@@ -5,14 +5,15 @@ owns what, how URLs travel, who is alive) is behind it. A crawl of one process h
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from lycosa.engine.shard import Shard
 from lycosa.frontier.crossing import Crossing, Elsewhere
 from lycosa.frontier.rows import Kind, Origin
+from lycosa.records import Response
 from lycosa.store import Batch
-from lycosa.web.url import split
+from lycosa.web.url import Url, split
 
 if TYPE_CHECKING:
     from lycosa.engine.outcomes import Outcomes
@@ -31,6 +32,10 @@ class Outside(Elsewhere, Protocol):
 
     def may_end(self) -> bool:
         """Is the crawl over where nothing is queued here?"""
+        ...
+
+    def ask_robots(self, url: Url, then: Callable[[Response], None]) -> None:
+        """Has a robots.txt fetched by the shard that owns its host; `then` hears what came back."""
         ...
 
     def write(self, batch: Batch) -> None:

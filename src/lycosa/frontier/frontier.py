@@ -34,7 +34,7 @@ from lycosa.frontier.rows import (
 )
 from lycosa.frontier.shelf import Shelf, Start
 from lycosa.frontier.turns import NEVER, Turns
-from lycosa.records import Family, Mapped
+from lycosa.records import Family, Mapped, Response
 from lycosa.web.robots import Robots
 from lycosa.web.url import BUCKET_BYTES, Url, url_key
 
@@ -398,10 +398,12 @@ class Frontier(Ledger):
 
     # robots.txt
 
-    def want_robots(self, host_key: bytes, url: Url, hops: int, now: float) -> None:
-        """A host's robots.txt has to be fetched from `url`, on whatever host that is."""
+    def want_robots(
+        self, host_key: bytes, url: Url, hops: int, now: float, answer: Callable[[Response], None] | None = None
+    ) -> None:
+        """A host's robots.txt has to be fetched from `url`, on whatever host that is. `answer`: for another shard."""
         other = self._host(url_key(url.href), now)
-        other.jobs.append(RobotsJob(url.href, host_key, hops))
+        other.jobs.append(RobotsJob(url.href, host_key, hops, answer))
         if other.place in (Place.IDLE, Place.WAITING, Place.PARKED, Place.ROBOTS):
             self._settle(other, now)
 

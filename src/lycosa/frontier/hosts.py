@@ -5,6 +5,7 @@ on disk. A window holds the next entries of a lane; what lies outside is read in
 """
 
 from collections import deque
+from collections.abc import Callable
 from enum import StrEnum
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from lycosa.frontier.politeness import Slots
 from lycosa.frontier.rows import DUE_LANE, KEY_END, MOST_BANDS, Entry, HostRow, lane_start
 from lycosa.frontier.window import Window
+from lycosa.records import Response
 from lycosa.web.url import from_key
 
 
@@ -34,6 +36,7 @@ class RobotsJob(msgspec.Struct, frozen=True):
     url: str
     wanted_by: bytes
     hops: int
+    answer: Callable[[Response], None] | None = None  # who hears of it instead: another shard wants it
 
 
 NO_OFFER = MOST_BANDS + 1

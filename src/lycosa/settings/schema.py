@@ -221,10 +221,15 @@ class Many(_Group):
         int, _by(v.whole(0, 10_000)), _says("Processes, each with its share of the hosts; 0: this one alone.")
     ] = 0
     assignment: Annotated[
-        Literal["rendezvous", "letter-sum", "two-level"],
-        _by(v.one_of("rendezvous", "letter-sum", "two-level")),
+        Literal["rendezvous", "ip", "letter-sum", "two-level"],
+        _by(v.one_of("rendezvous", "ip", "letter-sum", "two-level")),
         _says("Who gets which host: rendezvous keeps a domain together and moves little."),
     ] = "rendezvous"
+    places: Annotated[
+        tuple[str, ...],
+        _by(v.each(v.place)),
+        _says("Where addresses are, such as 192.0.2.0/24=berlin: agents of that place get them."),
+    ] = ()
     exchange: Annotated[
         Literal["direct", "coordinator"],
         _by(v.one_of("direct", "coordinator")),

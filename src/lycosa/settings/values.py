@@ -186,6 +186,25 @@ def read_group(value: str) -> tuple[str, int, float]:
     return found
 
 
+def place(value: str) -> str:
+    """A range of addresses and the name of where it is: RANGE=PLACE."""
+    network, name = read_place(value)
+    return f"{network}={name}"
+
+
+def read_place(value: str) -> tuple[str, str]:
+    """Range and place."""
+    allowed = "it must be a range of addresses and a place, such as 192.0.2.0/24=berlin"
+    network, equals, name = value.partition("=")
+    try:
+        found = str(ip_network(network.strip(), strict=False)), name.strip()
+    except ValueError:
+        raise Unfit(allowed) from None
+    if not equals or not found[1]:
+        raise Unfit(allowed)
+    return found
+
+
 def extension(value: str) -> str:
     """`*.PDF`, `.pdf` and `pdf` are the same."""
     bare = value.lower().removeprefix("*").removeprefix(".")

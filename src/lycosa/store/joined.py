@@ -13,6 +13,7 @@ from lycosa.records import Family
 from lycosa.store.state import State
 
 SHARDED, SHARDS = "cluster.json", "shards"
+COPIES = "copies"  # of shards that are on other machines
 
 
 def is_sharded(path: Path) -> bool:
@@ -24,9 +25,13 @@ def is_sharded(path: Path) -> bool:
 
 
 def shard_paths(path: Path) -> list[Path]:
-    """The folders of the shards that were begun."""
-    folders = sorted((path / SHARDS).iterdir()) if (path / SHARDS).is_dir() else []
-    return [folder for folder in folders if folder.name[0] != "." and (folder / "lycosa.format").is_file()]
+    """The folders of the shards that are here, and of copies of others."""
+    found: dict[str, Path] = {}
+    for where in (path / COPIES, path / SHARDS):
+        for folder in where.iterdir() if where.is_dir() else ():
+            if folder.name[0] != "." and (folder / "lycosa.format").is_file():
+                found[folder.name] = folder
+    return [found[name] for name in sorted(found)]
 
 
 class JoinedState(State):

@@ -1,18 +1,20 @@
 """A finished WARC file as it travels to a central store and rests there: `.warc.zst`.
 
-Records are unpacked from their gzip members and packed together, a megabyte at a time, each block one zstd frame: what
-the pages of a site have in common is stored once a block. `zstd -dc` of the file is the WARC, uncompressed. At its end,
-in a frame that zstd skips, is an index: where each record lies, by its place in the `.warc.gz` it comes from, so that
-places stay valid; and the digest of that file, which `unpack` makes again, byte for byte. A file whose end is missing
-has no index and is refused. See docs/decisions/0017.
+Records are unpacked from their gzip members and packed together, host by host, a megabyte at a time, each block one
+zstd frame: what the pages of a site have in common is stored once a block. `zstd -dc` of the file is the WARC,
+uncompressed. At its end, in a frame that zstd skips, is an index: where each record lies, by its place in the
+`.warc.gz` it comes from, so that places stay valid; and the digest of that file, which `unpack` makes again, byte for
+byte. A file whose end is missing has no index and is refused. See docs/decisions/0019.
 """
 
 import itertools
+import re
 import struct
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -20,10 +22,11 @@ import xxhash
 import zstandard
 
 from lycosa.errors import StoreError
+from lycosa.store.central import digest_of_file
 from lycosa.store.failures import failure
 from lycosa.store.place import Place
 from lycosa.store.warc_parse import WarcRecord
-from lycosa.store.warc_read import members, record_of
+from lycosa.store.warc_read import members, record_of, unpacked_at
 from lycosa.store.warc_record import packed_again
 
 SUFFIX = ".warc.zst"
@@ -37,13 +40,15 @@ _WORD = b"lycosa-1"
 _GUESS_BYTES = 64 << 10  # of an index, read at once
 _AHEAD_BYTES = 4 << 20  # blocks read at once where all are wanted
 _BLOCKS_KEPT = 8
+_TARGET, _HEAD_BYTES = re.compile(rb"\r\nWARC-Target-URI: \w+://([^/\r]*)"), 4096
 
 Read = Callable[[int, int], bytes]  # offset, length
 
 
 class Index(msgspec.Struct, frozen=True):
-    """`members` and `records` are lengths, in the gzip file and unpacked, as columns of 32 bits; `digest` is that of
-    all records, unpacked."""
+    """`members` are lengths in the gzip file, `records` lengths unpacked in the order in which they are packed, `order`
+    the numbers of those in the gzip file, each as the difference to the one before: columns of 32 bits. `digest` is
+    that of all records as they are packed."""
 
     name: str
     gzip_bytes: int
@@ -53,44 +58,65 @@ class Index(msgspec.Struct, frozen=True):
     counts: list[int]  # records in each
     members: bytes
     records: bytes
+    order: bytes
 
 
 def pack(source: Path, target: Path) -> Index:
-    """Packs a WARC file of ours."""
+    """Packs a WARC file of ours. It is read twice: to see which records belong together, and in that order."""
+    lengths: list[int] = []
+    hosts: list[bytes] = []
+    gzipped, unpacked = xxhash.xxh3_128(), xxhash.xxh3_128()
+    for member, record in members(source):
+        gzipped.update(member)
+        lengths.append(len(member))
+        hosts.append(_host(record))
+    order = sorted(range(len(hosts)), key=hosts.__getitem__)  # of one host, in the order in which they came
+    offsets = list(itertools.accumulate(lengths, initial=0))
+    contents = unpacked_at(source, ((offsets[number], lengths[number]) for number in order))
     blocks: list[int] = []
     counts: list[int] = []
-    lengths: list[int] = []
     sizes: list[int] = []
-    gzipped, unpacked = xxhash.xxh3_128(), xxhash.xxh3_128()
     compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
     try:
         with target.open("wb") as out:
-            for block in _blocks(source, lengths, gzipped.update):
+            for block in _blocks(contents):
                 data = b"".join(block)
                 unpacked.update(data)
                 blocks.append(out.write(compressor.compress(data)))
                 counts.append(len(block))
                 sizes += map(len, block)
-            digests = gzipped.hexdigest(), unpacked.hexdigest()
-            index = Index(source.name, sum(lengths), *digests, blocks, counts, _column(lengths), _column(sizes))
+            index = Index(
+                name=source.name,
+                gzip_bytes=offsets[-1],
+                gzip_digest=gzipped.hexdigest(),
+                digest=unpacked.hexdigest(),
+                blocks=blocks,
+                counts=counts,
+                members=_column(lengths),
+                records=_column(sizes),
+                order=np.diff(np.array(order, dtype="<i4"), prepend=np.int32(0)).astype("<i4").tobytes(),
+            )
             out.write(_ending(index))
     except OSError as error:
         raise failure(error, path=target, doing="packing the archive") from error
     return index
 
 
-def _blocks(source: Path, lengths: list[int], seen: Callable[[bytes], None]) -> Iterator[list[bytes]]:
-    """The records of a file, as many together as make a block; `lengths` and `seen` are told of the gzip members."""
+def _host(record: bytes) -> bytes:
+    found = _TARGET.search(record, 0, _HEAD_BYTES)
+    return found[1] if found else b""
+
+
+def _blocks(contents: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """As many records together as make a block."""
     block: list[bytes] = []
     size = 0
-    for member, record in members(source):
-        lengths.append(len(member))
-        seen(member)
-        if block and size + len(record) > BLOCK_BYTES:
+    for content in contents:
+        if block and size + len(content) > BLOCK_BYTES:
             yield block
             block, size = [], 0
-        block.append(record)
-        size += len(record)
+        block.append(content)
+        size += len(content)
     if block:
         yield block
 
@@ -128,6 +154,8 @@ class PackedWarc:
         self._lengths = np.frombuffer(index.members, dtype="<u4").astype(np.int64)
         self._sizes = np.frombuffer(index.records, dtype="<u4").astype(np.int64)
         self._offsets = np.cumsum(self._lengths) - self._lengths
+        self._order = np.cumsum(np.frombuffer(index.order, dtype="<i4").astype(np.int64))
+        self._packed_at = np.argsort(self._order)
         self._block_at = list(itertools.accumulate(index.blocks, initial=0))
         self._first = list(itertools.accumulate(index.counts, initial=0))
         self._kept: OrderedDict[int, bytes] = OrderedDict()
@@ -140,22 +168,24 @@ class PackedWarc:
 
     def record(self, place: Place) -> WarcRecord:
         """The record at `place` of the file that this one was made from."""
-        at = int(np.searchsorted(self._offsets, place.offset))
-        if at >= len(self) or (self._offsets[at], self._lengths[at]) != (place.offset, place.length):
+        number = int(np.searchsorted(self._offsets, place.offset))
+        if number >= len(self) or (self._offsets[number], self._lengths[number]) != (place.offset, place.length):
             raise StoreError(f"no record begins at byte {place.offset} of {self.index.name}")
+        at = int(self._packed_at[number])
         block = bisect_right(self._first, at) - 1
         start = int(self._sizes[self._first[block] : at].sum())
         return self._record(at, self._block(block)[start : start + int(self._sizes[at])])
 
     def records(self) -> Iterator[WarcRecord]:
-        """All records in order."""
+        """All records, host by host."""
         return (self._record(at, content) for at, content in enumerate(self.contents()))
 
     def _record(self, at: int, content: bytes) -> WarcRecord:
-        return record_of(content, int(self._offsets[at]), int(self._lengths[at]), path=Path(self.name))
+        number = int(self._order[at])
+        return record_of(content, int(self._offsets[number]), int(self._lengths[number]), path=Path(self.name))
 
     def contents(self) -> Iterator[bytes]:
-        """The bytes of all records in order, unpacked."""
+        """The bytes of all records as they are packed, host by host."""
         for block, data in self._all_blocks():
             start = 0
             for size in self._sizes[self._first[block] : self._first[block + 1]].tolist():
@@ -198,16 +228,30 @@ class PackedWarc:
         except zstandard.ZstdError as error:
             raise StoreError(f"{self.name} is damaged: {error}") from error
 
+    def members(self) -> Iterator[tuple[int, int, bytes]]:
+        """(offset, length, bytes now) of every gzip member of the file that this one was made from, host by host."""
+        for at, content in enumerate(self.contents()):
+            number = int(self._order[at])
+            yield int(self._offsets[number]), int(self._lengths[number]), packed_again(content)
+
 
 def unpack(packed: PackedWarc, target: Path) -> bool:
-    """Writes the `.warc.gz` again; True if it is the one that was packed, byte for byte."""
-    digest = xxhash.xxh3_128()
+    """Writes the `.warc.gz` again; True if it is the one that was packed, byte for byte. If the members have other
+    lengths than then, by another version of isal, the records are there host by host."""
     try:
         with target.open("wb") as out:
-            for content in packed.contents():
-                member = packed_again(content)
-                digest.update(member)
-                out.write(member)
+            is_same = all(_put(out, *member) for member in packed.members())
+            if not is_same:
+                out.seek(0)
+                out.truncate()
+                for _, _, member in packed.members():
+                    out.write(member)
+        return is_same and digest_of_file(target) == packed.index.gzip_digest
     except OSError as error:
         raise failure(error, path=target, doing="unpacking the archive") from error
-    return digest.hexdigest() == packed.index.gzip_digest
+
+
+def _put(out: BinaryIO, offset: int, length: int, member: bytes) -> bool:
+    out.seek(offset)
+    out.write(member)
+    return len(member) == length

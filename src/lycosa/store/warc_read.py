@@ -7,7 +7,7 @@ that is still being written looks like a damaged end. Called by exports and the 
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import cast
@@ -130,6 +130,21 @@ def members(path: Path) -> Iterator[tuple[bytes, bytes]]:
             at = end
     except _Damage as damage:
         raise StoreError(f"{path} is damaged at byte {at}: {damage}") from damage
+    finally:
+        source.close()
+
+
+def unpacked_at(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+    """The unpacked members at (offset, length), in the order of the places."""
+    source = _Source(path, 0)
+    try:
+        for offset, length in places:
+            content, end = _member(source, offset, min(length, _WINDOW_BYTES))
+            if end != offset + length:
+                raise _Damage(f"the member at byte {offset} is not as long as it was")
+            yield content
+    except _Damage as damage:
+        raise StoreError(f"{path} is damaged: {damage}") from damage
     finally:
         source.close()
 
