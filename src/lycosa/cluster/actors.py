@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import time
+from collections import Counter
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ import msgspec
 import ray
 import ray.util
 import xxhash
-from ray.exceptions import RayError, RayTaskError
+from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
 from lycosa import __version__
 from lycosa.cluster.agent import AGAIN_S, CALL_S, LEASE_S, Agent
@@ -26,7 +27,7 @@ from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.errands import ERRAND_S
 from lycosa.cluster.messages import START, Message, Reply, Word
-from lycosa.cluster.ray_node import address_here, addresses, placed, places_of_machines
+from lycosa.cluster.ray_node import addresses, places_of_machines
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.process import calm_collector, return_large_blocks
@@ -72,14 +73,24 @@ class RayLines:
         if not self._is_direct:
             coordinator = self._handle(coordinator_name(self._crawl))
             return await answer(coordinator.relay.remote(receiver, message), whom="the coordinator")
-        return await answer(self._handle(agent_name(self._crawl, receiver)).take.remote(message), whom=receiver)
+        reply: Reply = await self._ask(receiver, "take", message)
+        return reply
 
     async def carry(self, receiver: str, cargo: Cargo) -> bool:
-        return await answer(self._handle(agent_name(self._crawl, receiver)).load.remote(cargo), whom=receiver)
+        return bool(await self._ask(receiver, "load", cargo))
 
     async def robots(self, receiver: str, href: str) -> Response:
-        asked: Awaitable[Response] = self._handle(agent_name(self._crawl, receiver)).robots.remote(href)
-        return await answer(asked, whom=receiver, within_s=ERRAND_S + CALL_S)
+        response: Response = await self._ask(receiver, "robots", href, within_s=ERRAND_S + CALL_S)
+        return response
+
+    async def _ask(self, receiver: str, what: str, word: Any, within_s: float = CALL_S) -> Any:
+        name = agent_name(self._crawl, receiver)
+        try:
+            return await answer(getattr(self._handle(name), what).remote(word), whom=receiver, within_s=within_s)
+        except ClusterError as error:
+            if isinstance(error.__cause__, ActorDiedError):  # there is, or will be, another one elsewhere
+                self._handles.pop(name, None)
+            raise
 
     async def beat(self, report: Report) -> Orders:
         return await answer(self._handle(coordinator_name(self._crawl)).beat.remote(report), whom="the coordinator")
@@ -105,10 +116,6 @@ class ShardProcess:
     async def running(self) -> int:
         """The incarnation that runs here; 0 if none does."""
         return self._agent.incarnation if self._agent and self._task and not self._task.done() else 0
-
-    async def where(self) -> str:
-        """The address of the machine on which this runs, as `ray_node.addresses` has it."""
-        return await asyncio.to_thread(address_here)
 
     async def start(self, enrolment: Enrolment) -> None:
         if enrolment.version != __version__:
@@ -281,17 +288,19 @@ class CoordinatorProcess:
 
     async def _revive(self, name: str) -> None:
         """Starts a silent member, unless it runs and has only been slow to tell."""
+        if self._is_homeless(name):
+            return
         agent = self._agent(name)
         try:
             is_running = bool(await answer(agent.running.remote(), whom=name))
-        except ClusterError:
-            if self._coordinator.silent_s(name) > DEAD_S and name in self._begun:
+        except ClusterError as error:
+            if isinstance(error.__cause__, ActorDiedError):
+                self._agents.pop(name, None)  # the one before its new home
+            elif self._coordinator.silent_s(name) > DEAD_S and name in self._begun:
                 self._begun.discard(name)
                 ray.kill(agent, no_restart=False)  # frozen: its lease is void, and it would hold its files for ever
             return
         if is_running or not self._ailing.may_start(name, time.monotonic()):
-            return
-        if not await self._is_at_home(name, agent):
             return
         try:
             await answer(agent.start.remote(self._coordinator.enrol(name)), whom=name)
@@ -300,26 +309,27 @@ class CoordinatorProcess:
             if isinstance(error.__cause__, RayTaskError):
                 await self.failed(name, str(error.__cause__.cause), is_store=False)
 
-    async def _is_at_home(self, name: str, agent: Any) -> bool:
-        """Ray puts the agent of a machine that is gone elsewhere: once its lease is void that is its home."""
+    def _is_homeless(self, name: str) -> bool:
+        """Is a member's machine gone? Once its lease is void it gets a new home: the machine that has the fewest."""
         home = self._coordinator.address(name)
-        if not home or not self._coordinator.is_restorable:
-            return True
-        try:
-            here: str = await answer(agent.where.remote(), whom=name)
-        except ClusterError:
+        if not home or not self._coordinator.is_restorable or home in (alive := set(addresses())):
             return False
-        if here != home:
-            if self._coordinator.gone_s(name) < DEAD_S:
-                return False
-            self._troubles.append(f"{name}: {home} is gone, the shard is restored at {here} from its last copy")
-            self._coordinator.rehome(name, here)
+        if not alive or self._coordinator.gone_s(name) < DEAD_S:
+            return True
+        homes = Counter(self._coordinator.address(other) for other in self._coordinator.names)
+        new = min(sorted(alive), key=lambda address: homes[address])
+        self._troubles.append(f"{name}: {home} is gone, the shard is restored at {new} from its last copy")
+        ray.kill(self._agent(name))
+        del self._agents[name]
+        self._begun.discard(name)
+        self._coordinator.rehome(name, new)
         return True
 
     def _agent(self, name: str) -> Any:
         if name not in self._agents:
             is_direct = self._coordinator.settings.exchange == "direct"
-            where = placed(self._coordinator.address(name), is_bound=not self._coordinator.is_restorable)
+            address = self._coordinator.address(name)
+            where = {"resources": {f"node:{address}": 0.001}} if address else {"scheduling_strategy": "SPREAD"}
             maker = AgentActor.options(**_named(agent_name(self._crawl, name), is_detached=self._is_detached), **where)
             self._agents[name] = maker.remote(self._crawl, is_direct=is_direct)
         return self._agents[name]
