@@ -254,13 +254,34 @@ class Agent:
             await asyncio.wait_for(asyncio.shield(self._commit), CALL_S / 2)
         except TimeoutError:
             return self.arrivals.reply(message.sender, Word.BUSY)
-        return self.arrivals.reply(message.sender, Word.TAKEN)
+        reply = self.arrivals.reply(message.sender, Word.TAKEN)
+        if message.is_parting and reply.covered < reply.committed and self.keeper is not None:
+            self.keeper.want_soon()
+        return reply
 
     def _tell_all(self) -> None:
         for receiver in self.outbox.receivers():
             if receiver not in self._telling:
                 task = asyncio.get_running_loop().create_task(self._tell(receiver))
                 self._telling[receiver] = task
+        if self._is_parting:
+            for receiver, message in self.outbox.parting():
+                if receiver not in self._telling:
+                    self._telling[receiver] = asyncio.get_running_loop().create_task(self._part(receiver, message))
+
+    @property
+    def _is_parting(self) -> bool:
+        """Has this shard left, and must see to it that copies of the others have what it sent?"""
+        has_copies = self.keeper is not None and self.keeper.has_copies
+        return has_copies and all(member.name != self.name for member in self.part.table.members)
+
+    async def _part(self, receiver: str, message: Message) -> None:
+        try:
+            with contextlib.suppress(ClusterError):
+                self.outbox.answered(receiver, message, await self._peers.tell(receiver, message))
+            await asyncio.sleep(AGAIN_S)
+        finally:
+            del self._telling[receiver]
 
     async def _tell(self, receiver: str) -> None:
         """Sends to one receiver, a message at a time, until there is nothing left or it does not take them."""
@@ -403,7 +424,7 @@ class Agent:
             incarnation=self.incarnation,
             epoch=self.part.table.epoch,
             stats=stats,
-            is_idle=not has_rest and not self.outbox.waiting and self.part.moving is None,
+            is_idle=not has_rest and not self._unsent() and self.part.moving is None,
             activity=engine.counters.run_requests + self._received + self.outbox.messages_sent + stats.known,
             pages=pages,
             cap=min(self._cap, NO_CAP),
@@ -425,6 +446,10 @@ class Agent:
             homes=dict(self._sightings.news) if self._sightings else {},
             **(self.keeper.report() if self.keeper else {}),
         )
+
+    def _unsent(self) -> int:
+        """Rows that others do not have; once this shard has left, those that no copy of theirs has."""
+        return self.outbox.kept + self.outbox.waiting if self._is_parting else self.outbox.waiting
 
     async def _last_beat(self, engine: Engine) -> None:
         with contextlib.suppress(ClusterError):
