@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lycosa.augment.document import Wanted
-from lycosa.augment.site import CHUNK_FILES, NAME_TAKEN, NOT_OURS, Without, augment
+from lycosa.augment.files import File
+from lycosa.augment.site import CHUNK_BYTES, FILE_BYTES, NAME_TAKEN, NOT_OURS, Without, _chunks, augment
 from lycosa.web import tol, tvi
 from lycosa.web.page import analyse
 
@@ -148,9 +149,10 @@ def test_document_that_cannot_be_read_is_named_whatever_its_name(site: Path) -> 
 
 
 def test_many_documents_are_done_by_several_processes(tmp_path: Path) -> None:
-    for number in range(5 * CHUNK_FILES):
+    many = 5 * CHUNK_BYTES // FILE_BYTES
+    for number in range(many):
         (tmp_path / f"{number}.html").write_text(f"<a href={number + 1}.html>next</a>")
-    assert augment(tmp_path, Wanted()).written == 5 * CHUNK_FILES
+    assert augment(tmp_path, Wanted()).written == many
     assert links_in(tmp_path / "77.tol").links.hrefs == ("78.html",)
 
 
@@ -166,3 +168,13 @@ def test_command_says_what_it_did_and_how_the_check_went(site: Path) -> None:
     assert "up to date" in command().stdout
     wrong = command("--volatile", "p[[")
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+
+
+def test_largest_documents_go_first_and_every_document_once() -> None:
+    sizes = [int(1.5**number) for number in range(40)] + [10] * 400
+    files = [File(Path(f"{number}.html"), size, {}, frozenset()) for number, size in enumerate(sizes)]
+    chunks = _chunks(files)
+    assert sorted(file.path for chunk in chunks for file in chunk) == sorted(file.path for file in files)
+    assert [file.size for chunk in chunks for file in chunk] == sorted(sizes, reverse=True)
+    for chunk in chunks:
+        assert sum(file.size + FILE_BYTES for file in chunk[:-1]) < CHUNK_BYTES

@@ -50,3 +50,12 @@ def test_lines_of_large_rewrites_are_bounded_in_time() -> None:
     assert list(lines_of(old, new)) == ["@ 50,000 pieces became 50,000: too many to compare one by one"]
     assert list(lines_of(old[:MOST], new[:MOST]))
     assert time.process_time() - began < 5
+
+
+def test_diff_of_documents_that_are_not_read_tells_of_bytes_and_shows_no_digest() -> None:
+    old, new = (
+        Version(analyse(body, url="http://h.example/a.pdf", content_type="application/pdf"), body)
+        for body in (b"%PDF-1.4 one", b"%PDF-1.4 twenty")
+    )
+    assert diff(old, new).lines == ("@ other bytes: 12 bytes became 15",)
+    assert diff(old, old).lines == ()

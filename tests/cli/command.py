@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 REPOSITORY = Path(__file__).parents[2]
 TIMEOUT_S = 180
-PROGRESS = re.compile(r"[\d,]+ pages, ")
+PROGRESS = re.compile(r"[\d,]+ pages?, ")
 
 
 class Said(NamedTuple):

@@ -1,6 +1,7 @@
 """The summary of a crawl, for people and for machines."""
 
 import json
+import math
 import shlex
 from collections import Counter
 from pathlib import Path
@@ -8,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from lycosa.cli.crawl import NOTHING_FETCHED, _exit_code
-from lycosa.cli.summary import GROUPS, as_json, limit_used_up, summary
+from lycosa.cli.summary import GROUPS, MOST_VISITS_A_DAY, as_json, limit_used_up, summary, visits_left
 from lycosa.engine.stats import CrawlStats, SlowHost
+from lycosa.engine.visit_plan import SHORTEST_DAYS
 from lycosa.settings import CrawlSettings
 from lycosa.web.scope import DropReason
 
@@ -135,3 +137,36 @@ def test_summary_of_a_recrawl_tells_what_changed_and_what_was_saved() -> None:
     text = summary(stats, Path("my crawl"))
     assert "looked again at 120: 7 changed, 113 did not (90 said so, 1.5 MB saved)" in text
     assert "3 still queued: `lycosa crawl` goes on with them" in text
+
+
+def test_summary_of_one_page_is_in_the_singular() -> None:
+    one = CrawlStats(pages=1, duplicates=1, seconds=1.0)
+    lines = summary(one, Path("d")).splitlines()
+    assert lines[:2] == [
+        "1 page, 0 B in 1.0 s (1.0 pages/s), kept in d",
+        "  1 duplicate: documents that were there already",
+    ]
+
+
+def test_summary_tells_of_a_run_only_where_there_is_one() -> None:
+    assert "this run" not in summary(CrawlStats(pages=5, bytes=9, seconds=2.0), Path("d"))
+    resumed = CrawlStats(pages=5, bytes=9, seconds=2.0, run_seconds=0.1)
+    assert "this run: 0 pages" in summary(resumed, Path("d"))
+
+
+@pytest.mark.parametrize(("budget", "is_told"), [(None, False), (240, False), (241, True), (1e6, True)])
+def test_summary_says_when_a_budget_of_visits_cannot_be_spent(budget: float | None, is_told: bool) -> None:
+    lines = summary(CrawlStats(pages=10, seconds=2.0), Path("d"), budget=budget)
+    assert ("once an hour at most, 240 visits a day here" in lines) is is_told
+    assert math.isclose(MOST_VISITS_A_DAY, 1 / SHORTEST_DAYS)
+
+
+def test_summary_after_an_interrupt_says_who_does_the_rest_of_the_visits() -> None:
+    waiting, done = CrawlStats(revisiting=1), CrawlStats()
+    assert visits_left(waiting, "interrupted", keeps_fresh=False) == (
+        "interrupted: 1 page still to be looked at, the same command goes on"
+    )
+    assert visits_left(done, "interrupted", keeps_fresh=True).endswith("goes on keeping it fresh")
+    assert visits_left(done, "interrupted", keeps_fresh=False) == ""
+    assert visits_left(waiting, "time", keeps_fresh=True) == ""
+    assert "  interrupted: x\n" in summary(DONE, Path("d"), left="interrupted: x")

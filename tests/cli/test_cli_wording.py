@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.cli.wording import duration, fit, most_first, printable, rate, size
+from lycosa.cli.wording import counted, duration, fit, most_first, printable, rate, size
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,11 @@ def test_most_first_leaves_out_zeros_and_orders_equals_by_name() -> None:
 
 def test_printable_takes_control_characters_and_what_the_terminal_cannot_show() -> None:
     assert printable("wait\x1b[2Jé\n", "ascii") == "wait [2J? "
+
+
+@pytest.mark.parametrize(
+    ("number", "thing", "words"),
+    [(0, "page", "0 pages"), (1, "page", "1 page"), (1_200, "page", "1,200 pages"), (2, "address", "2 addresses")],
+)
+def test_things_are_counted_in_the_singular_where_there_is_one(number: int, thing: str, words: str) -> None:
+    assert counted(number, thing) == words

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import Said, ended, lycosa, started
+from tests.simweb.conftest import running_simweb
 
 INTERRUPTED = 130
 MOMENTS = 24
@@ -64,6 +65,43 @@ def test_crawl_interrupted_while_it_makes_its_folder_goes_on_with_the_same_comma
         silent.accept()[0].close()
         again.send_signal(signal.SIGINT)
         assert "Traceback" not in ended(again).err
+
+
+def test_crawl_that_keeps_fresh_interrupted_says_who_goes_on_and_loses_no_visit(tmp_path: Path) -> None:
+    into = tmp_path / "c"
+    with running_simweb("--hosts", "1", "--pages", "30", "--seed", "5") as (ready, _):
+        web = ("--dns", f"127.0.0.1:{ready.dns_port}", "--allow-private", "127.0.0.0/8", "--delay", "0.01")
+        running = started("crawl", f"http://h0.sim:{ready.port}/", "--into", into, *web, "--keep-fresh")
+        while not _is_crawled(into):
+            time.sleep(0.2)
+        running.send_signal(signal.SIGINT)
+        said = ended(running)
+        assert (said.code, "Traceback" in said.err) == (INTERRUPTED, False)
+        assert "\n  interrupted: the same command goes on keeping it fresh\n" in said.out
+        every = lycosa("recrawl", into, "--all", "--json").facts["visits"]
+
+        settings = (into / "lycosa.toml").read_text()
+        (into / "lycosa.toml").write_text(settings.replace("\ndelay_s = 0.01\n", "\ndelay_s = 0.1\n"))
+        again = started("recrawl", into, "--all")
+        assert again.stderr is not None
+        again.stderr.readline()  # it has begun
+        time.sleep(1.0)
+        again.send_signal(signal.SIGINT)
+        said = ended(again)
+        assert said.code == INTERRUPTED
+        rest = lycosa("recrawl", into, "--json").facts
+    done = re.search(r"looked again at (\d+)", said.out)
+    assert re.search(r"interrupted: \d+ pages still to be looked at, the same command goes on", said.out)
+    assert done is not None
+    assert int(done[1]) + rest["run_visits"] == every
+    assert rest["visits"] == 2 * every
+
+
+def _is_crawled(into: Path) -> bool:
+    if not (into / "lycosa.format").exists():
+        return False
+    facts = lycosa("status", into, "--json").facts
+    return bool(facts["pages"] and not facts["queued"])
 
 
 def test_command_that_tidies_up_interrupted_tidies_up(tmp_path: Path) -> None:

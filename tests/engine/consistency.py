@@ -74,7 +74,7 @@ def _counts(count: CrawlStats, states: "Counter[UrlState]", given_up: int) -> li
 
 
 def _is_whole(record: WarcRecord) -> bool:
-    return bool(record.block_digest_agrees() or record.payload_digest_agrees())
+    return record.type == "revisit" or bool(record.block_digest_agrees() or record.payload_digest_agrees())
 
 
 def _pages(collection: Collection, urls: dict[bytes, UrlRow], counted: int, sampled: int) -> list[str]:

@@ -1,7 +1,8 @@
-"""A recrawl that is killed at a chosen write: `python -m tests.engine.recrawl_victim DIR DAYS COMMIT MOMENT`.
+"""A recrawl that is killed at a chosen write: `python -m tests.engine.recrawl_victim DIR DAYS COMMIT MOMENT [PATCH]`.
 
 The COMMIT-th commit kills the process with SIGKILL, "before" its records are appended, "between" records and state, or
-"after" both. COMMIT 0 lets it run to its end. The web is the one of `test_recrawl`, in memory.
+"after" both. COMMIT 0 lets it run to its end. The web is the one of `test_recrawl`, in memory; with PATCH (store, read)
+one whose hosts all have tables, and every page is looked at.
 """
 
 import os
@@ -16,9 +17,10 @@ from lycosa.store import Collection, WarcWriter
 from tests.engine.recrawl_world import run
 
 SETTINGS = SimSettings(seed=1, hosts=4, pages=160)
+WITH_TABLES = SimSettings(seed=5, hosts=1, pages=60, tables=1.0)
 
 
-def main(into: Path, days: float, commit: int, moment: str) -> None:
+def main(into: Path, days: float, commit: int, moment: str, patch: str = "") -> None:
     commits = 0
 
     def kill(at: str) -> None:
@@ -40,8 +42,11 @@ def main(into: Path, days: float, commit: int, moment: str) -> None:
         kill("after")
 
     WarcWriter.append, Collection.commit = counted_append, counted_write  # type: ignore[method-assign]
-    run(SimWeb(SETTINGS), into, days=days, recrawl=Recrawl(budget=100_000))
+    if patch:
+        run(SimWeb(WITH_TABLES), into, days=days, recrawl=Recrawl(everything=True), patch=patch)
+    else:
+        run(SimWeb(SETTINGS), into, days=days, recrawl=Recrawl(budget=100_000))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    main(Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

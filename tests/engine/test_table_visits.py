@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from lycosa.augment.document import Wanted, tables_of
 from lycosa.change.kinds import Kind
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import PageRow, unpack_page
@@ -18,6 +19,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.web import Answer
 from lycosa.store import Collection
+from lycosa.web import tvi
 from lycosa.web.url import from_key, url_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import Result, front
@@ -212,3 +214,66 @@ def test_table_that_is_wrong_changes_nothing(tmp_path: Path, lie: Any, known: Kn
             assert b"Seen " not in document
             frame = web.answer(host, path, 0).body
             assert document in (frame, web.answer(host, path, DAYS * DAY_S).body)
+
+
+XML = "<r><Vol1>{}</Vol1><p>the words that stay</p></r>"
+
+
+@pytest.mark.parametrize("has_table", [True, False])
+def test_marked_part_of_an_xml_document_that_changed_is_volatile(tmp_path: Path, has_table: bool) -> None:
+    web, into = SimWeb(SimSettings(seed=5, hosts=1, pages=20, tables=1.0)), tmp_path / "c"
+    at = [0]
+
+    def answer(original: Any, host: int, target: str, *rest: float) -> Answer:
+        body = XML.format(f"number {at[0]}, and news").encode()
+        if target == "/":
+            return Answer(200, b'<a href="/data.xml">x</a>')
+        if target == "/data.tvi" and has_table:
+            made = tvi.of_document(body, is_xml=True, of="data.xml")
+            assert made is not None
+            content = tvi.write(made)
+            assert isinstance(content, bytes)
+            return Answer(200, content, "text/plain")
+        return Answer(200, body, "application/xml") if target == "/data.xml" else Answer(404, b"")
+
+    run(web, into, front(web), answer=answer)
+    for at[0] in (1, 2):
+        run(web, into, clock_days=at[0], recrawl=ALL, answer=answer)
+    row, body, changes = stored(into)[f"{front(web)}data.xml"]
+    assert row.volatile
+    assert {change.kind for change in changes} <= {Kind.NEW, Kind.VOLATILE}
+    if has_table:
+        assert [change.kind for change in changes] == [Kind.NEW, Kind.VOLATILE, Kind.VOLATILE]
+        assert b"number 2" in body
+
+
+WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")
+SELECTED = '<a href="/">home</a><p>the words that stay</p><i class=v>{}</i>'
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_page_whose_parts_are_selected_keeps_its_table_until_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_lost: bool
+) -> None:
+    monkeypatch.setattr("lycosa.engine.table_visits.TABLE_VISITS_MOST", 1)
+    web, into = SimWeb(SimSettings(seed=5, hosts=1, pages=20, tables=1.0, rtt_ms=50)), tmp_path / "c"
+    at = [0]
+
+    def answer(original: Any, host: int, target: str, *rest: float) -> Answer:
+        body = SELECTED.format(WORDS[at[0]]).encode()
+        made = tables_of(body, Wanted(selector=".v"), name="index.html", content_type="text/html")
+        if target == "/":
+            return Answer(200, body)
+        tables = {"/index.tol": made.tol, "/index.tvi": None if is_lost else made.tvi}
+        found = tables.get(target)
+        return Answer(200, found, "text/plain") if found is not None else Answer(404, b"")
+
+    options = {"answer": answer, "delay_s": 0, "per_host": 2, "per_ip": 2, "tables": "always", "time_scale": 1.0}
+    run(web, into, front(web), **options)
+    assert stored(into)[front(web)][0].volatile  # its table of links has said so
+    asked = []
+    for at[0] in (1, 2, 3, 4):
+        result = run(web, into, clock_days=at[0], recrawl=ALL, **options)
+        asked.append(len(tables_asked(result)))
+        assert stored(into)[front(web)][1] == SELECTED.format(WORDS[at[0]]).encode()
+    assert asked == ([1, 0, 0, 0] if is_lost else [1, 0, 1, 0])

@@ -165,9 +165,9 @@ def test_audit_of_a_real_log_exits_0_when_polite_and_1_when_not(tmp_path: Path) 
     with running_simweb("--hosts", "2", "--pages", "100", "--robots", "rules=0", "--log", str(log)) as (ready, _):
         crawl_politely(ready.port, ["/robots.txt", "/", "/feed.xml"], 0.15)
     code, out, _ = run("audit", str(log), "--delay", "0.1")
-    assert (code, out.splitlines()[-1]) == (0, "3 requests, 1 hosts, 1 addresses: clean")
+    assert (code, out.splitlines()[-1]) == (0, "3 requests, 1 host, 1 address: clean")
     code, out, _ = run("audit", str(log), "--delay", "1")
-    assert (code, out.splitlines()[-1]) == (1, "3 requests, 1 hosts, 1 addresses: BROKEN")
+    assert (code, out.splitlines()[-1]) == (1, "3 requests, 1 host, 1 address: BROKEN")
     assert "h0.sim: 2 requests too early" in out
     code, out, _ = run("audit", str(log), "--json")
     assert code == 1

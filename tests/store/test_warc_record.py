@@ -16,9 +16,21 @@ from isal import isal_zlib
 from warcio.checker import Checker
 
 from lycosa.records import Request, Response, Truncation
+from lycosa.store.place import Place
 from lycosa.store.warc_parse import WarcRecord, parse_head
 from lycosa.store.warc_read import WarcReader
-from lycosa.store.warc_record import Exchange, Original, RevisitProfile, _date, exchange, revisit, warcinfo
+from lycosa.store.warc_record import (
+    Exchange,
+    Original,
+    RevisitProfile,
+    Whole,
+    _date,
+    exchange,
+    patch_on_read,
+    patch_places,
+    revisit,
+    warcinfo,
+)
 
 FETCHED_S = 1_700_000_000.123456
 METADATA = {"fetchTimeMs": "120", "via": "https://www.example.org/"}
@@ -230,3 +242,30 @@ def test_records_survive_pickling(request_sent: Request, response_got: Response)
 def test_date_any_second_as_datetime_writes_it(unix_s: float) -> None:
     written = datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="microseconds")
     assert _date(unix_s) == written[:26].encode() + b"Z"
+
+
+def test_patch_on_read_refers_to_the_whole_document_and_to_the_table_before_it(
+    request_sent: Request, response_got: Response, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = msgspec.structs.replace(response_got, url="https://www.example.org/page", body=b"as it is now")
+    whole = Whole(Place(3, 4_000, 700), "https://www.example.org/first", "2026-01-02T03:04:05Z")
+    made = patch_on_read(
+        request_sent, response_got, document, whole=whole, fetched_s=FETCHED_S, metadata={"patched-by": "x"}
+    )
+    records = [opened(member) for member in made.members]
+
+    assert [record.type for record in records] == ["response", "revisit", "request", "metadata"]
+    table, revisit_record = records[:2]
+    assert table.url == request_sent.url
+    assert revisit_record.url == document.url
+    assert revisit_record.header("WARC-Refers-To-Target-URI") == whole.url
+    assert revisit_record.header("WARC-Refers-To-Date") == whole.date
+    assert revisit_record.header("WARC-Payload-Digest") == base32(document.body)
+    assert revisit_record.http()[1] == b""
+    at = Place(9, 5_000 + len(made.members[0]), len(made.members[1]))
+    assert patch_places(revisit_record, at) == (whole.place, Place(9, 5_000, len(made.members[0])))
+    assert patch_places(revisit_record, Place(9, 1, 1)) is None  # not where it was written
+    assert patch_places(table, at) is None
+
+    (tmp_path / "x.warc.gz").write_bytes(b"".join(made.members))
+    assert warcio_says(tmp_path / "x.warc.gz", capsys)[0] == 0

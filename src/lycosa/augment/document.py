@@ -8,11 +8,8 @@ from typing import NamedTuple
 
 from lycosa.web import tol, tvi
 from lycosa.web.links import Links
-from lycosa.web.media import SNIFF_BYTES, Kind, identify
 from lycosa.web.page import links_of
 from lycosa.web.table import Refusal, digest_of
-
-_XML = (Kind.XML, Kind.FEED)
 
 
 class Wanted(NamedTuple):
@@ -40,8 +37,7 @@ def tables_of(body: bytes, wanted: Wanted, *, name: str, content_type: str | Non
     found = links_of(body, url=f"http://site.invalid/{name}", content_type=content_type)
     if found is None:
         return Tables(None, None, NOT_A_DOCUMENT)
-    is_xml = identify(content_type, body[:SNIFF_BYTES]).kind in _XML
-    volatile = tvi.of_document(body, is_xml=is_xml, selector=wanted.selector, of=name)
+    volatile = tvi.of_document(body, is_xml=tvi.is_xml(body, content_type), selector=wanted.selector, of=name)
     volatile_bytes = tvi.write(volatile) if volatile else None
     if isinstance(volatile_bytes, Refusal):
         volatile = volatile_bytes = None

@@ -6,35 +6,25 @@ that has a table's name and is none is the publisher's own and stays as it is. F
 server never sends half of one. Called by the command line.
 """
 
+import gc
 import os
-import re
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from lycosa.augment.document import Tables, Wanted, tables_of
+from lycosa.augment.files import TYPES, File, bytes_of, documents, folders
 from lycosa.web import table, tol, tvi
-from lycosa.web.table import Refusal, beside, digest_of
+from lycosa.web.table import Refusal, digest_of
 
-# What a server will say of a file, by its ending; the first of two that share a name has the table.
-TYPES = {
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".xhtml": "application/xhtml+xml",
-    ".xml": "application/xml",
-}
-_ORDER = {ending: place for place, ending in enumerate(TYPES)}
-_WORDS = (tol.WORD, tvi.WORD)
 NAME_TAKEN = "another document has the table's name"
 NOT_OURS = "a file that is no table has the table's name"
-_FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?# (tol|tvi) [0-9]+\r?\n")
-CHUNK_FILES = 32
+CHUNK_BYTES = 3_000_000  # some 30 documents, a tenth of a second
+FILE_BYTES = 20_000  # what a document costs beside its bytes
 MOST_PROCESSES = 8
 TOO_LARGE_BYTES = 64 * 1024 * 1024
 
@@ -70,31 +60,19 @@ class Summary(msgspec.Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-class _File(NamedTuple):
-    path: Path
-    beside: dict[str, Path]  # the word of a table → where it is, or would be
-    there: frozenset[str]  # the words of those that are there
-
-    def before(self, word: str) -> bytes | None:
-        """What is in a table now."""
-        return _bytes(self.beside[word]) if word in self.there else None
-
-    def is_foreign(self, word: str, before: bytes | None) -> bool:
-        """Is what has a table's name the publisher's own?"""
-        first = _FIRST_LINE.match(before or b"")
-        return word in self.there and (first is None or first[1] != word.encode())
-
-
 def augment(root: Path, wanted: Wanted, *, check: bool = False) -> Summary:
     """Bring the tables of a site up to date, or with `check` only say in `stale` which are not.
 
     Raises ValueError for a selector that is none.
     """
     summary = Summary()
-    files: list[_File] = []
+    files: list[File] = []
     orphans: list[Path] = []
-    for folder, names in _folders(root):
-        found = list(_documents(folder, names, summary))
+    for folder, names in folders(root):
+        taken: list[Path] = []
+        found = list(documents(folder, names, taken))
+        for path in taken:
+            summary.refuse(path, NAME_TAKEN)
         kept = {path.name for file in found for path in file.beside.values()}
         tables = [folder / name for name in names if name.endswith((".tol", ".tvi")) and name not in kept]
         orphans += [path for path in tables if _is_orphan(path, names)]
@@ -107,8 +85,9 @@ def augment(root: Path, wanted: Wanted, *, check: bool = False) -> Summary:
         else:
             path.unlink()
             summary.removed += 1
-    summary.stale = [_in_site(line, root) for line in summary.stale]
-    summary.without = [Without(_in_site(each.file, root), each.reason) for each in summary.without]
+    summary.stale = sorted(_in_site(line, root) for line in summary.stale)
+    without = sorted(summary.without, key=lambda each: each.file)
+    summary.without = [Without(_in_site(each.file, root), each.reason) for each in without]
     return summary
 
 
@@ -117,18 +96,32 @@ def _in_site(path: str, root: Path) -> str:
     return os.fsencode(path.removeprefix(f"{root}{os.sep}")).decode(errors="replace")
 
 
-def _each_chunk(take: Callable[[list[_File]], Summary], files: list[_File]) -> Iterator[Summary]:
+def _each_chunk(take: Callable[[list[File]], Summary], files: list[File]) -> Iterator[Summary]:
     """The work in pieces, on all cores if there is enough of it; a process more costs as much as twenty documents."""
-    chunks = [files[start : start + CHUNK_FILES] for start in range(0, len(files), CHUNK_FILES)]
+    chunks = _chunks(files)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if len(chunks) < 4 or cores == 1:
         yield from map(take, chunks)
         return
-    with ProcessPoolExecutor(min(cores, len(chunks), MOST_PROCESSES)) as pool:
+    # What is collected are cycles, of which this work makes none: nodes, rows and bytes go when they are done with.
+    with ProcessPoolExecutor(min(cores, len(chunks), MOST_PROCESSES), initializer=gc.disable) as pool:
         yield from pool.map(take, chunks)
 
 
-def _take(files: list[_File], *, wanted: Wanted, check: bool) -> Summary:
+def _chunks(files: list[File]) -> list[list[File]]:
+    """Pieces of much the same weight, the largest documents first: none of those is left to one core at the end."""
+    chunks: list[list[File]] = []
+    weight = CHUNK_BYTES
+    for file in sorted(files, key=lambda file: (-file.size, file.path)):
+        if weight >= CHUNK_BYTES:
+            chunks.append([])
+            weight = 0
+        chunks[-1].append(file)
+        weight += file.size + FILE_BYTES
+    return chunks
+
+
+def _take(files: list[File], *, wanted: Wanted, check: bool) -> Summary:
     summary = Summary()
     for file in files:
         summary.documents += 1
@@ -136,28 +129,7 @@ def _take(files: list[_File], *, wanted: Wanted, check: bool) -> Summary:
     return summary
 
 
-def _folders(root: Path) -> Iterator[tuple[Path, list[str]]]:
-    """Every folder with the names of its files; hidden ones are not published, links to folders lead elsewhere."""
-    for name, folders, files in os.walk(root):
-        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
-        yield Path(name), sorted(file for file in files if not file.startswith("."))
-
-
-def _documents(folder: Path, names: list[str], summary: Summary) -> Iterator[_File]:
-    taken: set[str] = set()
-    there = set(names)
-    found = [name for name in names if Path(name).suffix.lower() in TYPES and not _is_special(folder / name)]
-    for name in sorted(found, key=lambda name: _ORDER[Path(name).suffix.lower()]):
-        table_name = beside(name, tol.WORD) or ""
-        if table_name in taken:
-            summary.refuse(folder / name, NAME_TAKEN)
-            continue
-        taken.add(table_name)
-        paths = {word: folder / (beside(name, word) or "") for word in _WORDS}
-        yield _File(folder / name, paths, frozenset(word for word, path in paths.items() if path.name in there))
-
-
-def _made(file: _File, body: bytes, wanted: Wanted, summary: Summary) -> Tables:
+def _made(file: File, body: bytes, wanted: Wanted, summary: Summary) -> Tables:
     name, kind = file.path.name, TYPES[file.path.suffix.lower()]
     can_have_tvi = not file.is_foreign(tvi.WORD, file.before(tvi.WORD))
     made = tables_of(body, wanted, name=name, content_type=kind, tells_of_tvi=can_have_tvi)
@@ -180,7 +152,7 @@ def _read(path: Path, summary: Summary) -> bytes | None:
     return body
 
 
-def _update(file: _File, wanted: Wanted, summary: Summary) -> None:
+def _update(file: File, wanted: Wanted, summary: Summary) -> None:
     body = _read(file.path, summary)
     if body is None:
         return
@@ -196,7 +168,7 @@ def _update(file: _File, wanted: Wanted, summary: Summary) -> None:
 
 
 def _wanted_tables(
-    file: _File, body: bytes, wanted: Wanted, summary: Summary
+    file: File, body: bytes, wanted: Wanted, summary: Summary
 ) -> list[tuple[Path, bytes | None, bytes | None]]:
     """Where tables are ours to write: their path, what is there and what should be. Files of the publisher's own are
     left out, and with a table of links that cannot be written the other, of which it would tell."""
@@ -228,7 +200,7 @@ def _put(path: Path, before: bytes | None, content: bytes | None, summary: Summa
     return True
 
 
-def _is_current(file: _File, digest: str, wanted: Wanted) -> bool:
+def _is_current(file: File, digest: str, wanted: Wanted) -> bool:
     """Whether both tables were made from this document, by the same wishes."""
     links = _headers(file.before(tol.WORD), tol.WORD)
     if (
@@ -247,22 +219,7 @@ def _headers(body: bytes | None, word: str) -> dict[str, str]:
     return {} if isinstance(found, Refusal) else found
 
 
-def _bytes(path: Path) -> bytes | None:
-    try:
-        return None if _is_special(path) else path.read_bytes()
-    except OSError:
-        return None
-
-
-def _is_special(path: Path) -> bool:
-    """Is it a pipe, a socket or a device? To read one may take for ever."""
-    try:
-        return not stat.S_ISREG(path.stat().st_mode)
-    except OSError:
-        return False  # reading it says what is wrong
-
-
-def _check(file: _File, wanted: Wanted, summary: Summary) -> None:
+def _check(file: File, wanted: Wanted, summary: Summary) -> None:
     body = _read(file.path, summary)
     if body is None:
         return
@@ -278,5 +235,5 @@ def _check(file: _File, wanted: Wanted, summary: Summary) -> None:
 
 def _is_orphan(path: Path, names: list[str]) -> bool:
     """Is it a table of ours whose document is no longer there?"""
-    headers = _headers(_bytes(path), path.suffix[1:])
+    headers = _headers(bytes_of(path), path.suffix[1:])
     return bool(headers.get("of")) and headers["of"] not in names

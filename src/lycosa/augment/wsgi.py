@@ -3,23 +3,14 @@
     application = Tables(application, volatile=".visitors")
 
 A request for `/page.tol` that the application does not answer itself asks it for the document and answers with that
-document's table; documents get a `Link` header that tells of it. Everything else passes untouched.
+document's table (`augment.serving`); documents get a `Link` header that tells of it. Everything else passes untouched.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lycosa.augment import serving
 from lycosa.augment.document import Wanted
-from lycosa.augment.serving import (
-    MAX_DOCUMENT_BYTES,
-    NOT_FOUND,
-    Reply,
-    documents_of,
-    is_document,
-    link_field,
-    reply,
-    word_of,
-)
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -36,37 +27,15 @@ class Tables:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
-        word = word_of(path)
-        if word and environ.get("REQUEST_METHOD") in ("GET", "HEAD"):
-            answer = self._table(environ, path, word)
-            start_response(answer.status, answer.headers)
-            return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
-        return self._application(environ, _telling(start_response, path))
+        if not serving.word_of(path) or environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
+            return self._application(environ, _telling(start_response, path))
+        asking = serving.Asking(path, self._wanted, environ.get("HTTP_IF_NONE_MATCH", ""))
+        while asking.path is not None:
+            asking.heard(self._ask(environ, asking.path))
+        start_response(asking.reply.status, asking.reply.headers)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [asking.reply.body]
 
-    def _table(self, environ: Environ, path: str, word: str) -> Reply:
-        own = self._ask(environ, path)
-        if own is not None and not own[0].startswith("404"):  # the application has such a file itself
-            status, headers, body = own
-            return Reply(status, headers, body)
-        for document in documents_of(path):
-            found = self._ask(environ, document)
-            if found is None:
-                continue
-            status, headers, body = found
-            fields = {name.lower(): value for name, value in headers}
-            if is_document(status, fields.get("content-type", "")):
-                return reply(
-                    word,
-                    document,
-                    body,
-                    fields["content-type"],
-                    fields.get("content-encoding", ""),
-                    self._wanted,
-                    environ.get("HTTP_IF_NONE_MATCH", ""),
-                )
-        return NOT_FOUND
-
-    def _ask(self, environ: Environ, path: str) -> tuple[str, list[tuple[str, str]], bytes] | None:
+    def _ask(self, environ: Environ, path: str) -> serving.Reply | None:
         """What the application answers to a GET of `path`; None for a body that is too long."""
         asked = {name: value for name, value in environ.items() if name not in _CONDITIONS}
         asked |= {"PATH_INFO": path, "REQUEST_METHOD": "GET"}
@@ -83,12 +52,12 @@ class Tables:
             for piece in answer:
                 pieces.append(piece)
                 size += len(piece)
-                if size > MAX_DOCUMENT_BYTES:
+                if size > serving.MAX_DOCUMENT_BYTES:
                     return None
         finally:
             if (close := getattr(answer, "close", None)) is not None:
                 close()
-        return (*began[0], b"".join(pieces)) if began else None
+        return serving.Reply(*began[0], b"".join(pieces)) if began else None
 
 
 def _telling(start_response: StartResponse, path: str) -> StartResponse:
@@ -96,7 +65,7 @@ def _telling(start_response: StartResponse, path: str) -> StartResponse:
 
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
         content_type = next((value for name, value in headers if name.lower() == "content-type"), "")
-        if is_document(status, content_type) and (field := link_field(path)) is not None:
+        if (field := serving.link_field(path, status, content_type)) is not None:
             headers = [*headers, ("Link", field)]
         try:
             return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)

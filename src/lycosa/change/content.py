@@ -11,11 +11,11 @@ import msgspec
 import xxhash
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from lycosa.web import hazard
+from lycosa.web import hazard, volatile
 from lycosa.web.charset import to_utf8
 from lycosa.web.links import LinkKind
 from lycosa.web.media import Kind as MediaKind
-from lycosa.web.page import Page
+from lycosa.web.page import Page, analyse
 from lycosa.web.structure import table, tag_numbers
 
 # Attributes that carry content. A link's `rel` or an image's `width` does not.
@@ -51,12 +51,24 @@ def content_of(page: Page, body: bytes) -> Content:
     """The content of an analysed document; of one that no analyser reads, the digest of its bytes."""
     if page.media.kind in (MediaKind.HTML, MediaKind.XHTML):
         return _of_html(to_utf8(body, page.charset or "utf-8"))
+    if page.is_volatile:
+        page, body = _without_marked(page, body)
     if not page.text and not page.links.hrefs:
         return Content(pieces=(page.digest.hex(),))
     links = tuple(href for href, kind in zip(page.links.hrefs, page.links.kinds, strict=True) if kind != LinkKind.IMG)
     lines = to_utf8(body, page.charset or "utf-8").decode("utf-8", "replace").splitlines()
     pieces = tuple(" ".join(line.split()) for line in lines) if page.media.kind is MediaKind.TEXT else (page.text,)
     return Content((page.title or "", *filter(None, pieces)), links, (), page.structure_first.encode())
+
+
+def _without_marked(page: Page, body: bytes) -> tuple[Page, bytes]:
+    """An XML document with nothing in its marked parts."""
+    parts = volatile.marked(body, is_xml=True)
+    if not parts:
+        return page, body
+    body = volatile.cut(body, parts)
+    sent = f"{page.media.essence}; charset={page.charset}" if page.charset else page.media.essence
+    return analyse(body, url=page.url, content_type=sent), body
 
 
 def _of_html(body: bytes) -> Content:

@@ -36,6 +36,9 @@ class Diff(msgspec.Struct, frozen=True):
 
 def diff(old: Version, new: Version) -> Diff:
     """What is different between two versions of a page: words, links, images, and elements."""
+    if not (old.is_read and new.is_read):
+        sizes = f"{len(old.body):,} bytes became {len(new.body):,}"
+        return Diff((f"@ other bytes: {sizes}",) if old.body != new.body else (), StructureDiff())
     before, after = old.content(), new.content()
     lines = list(lines_of(before.pieces, after.pieces))
     for name, mine, theirs in (("link", before.links, after.links), ("image", before.images, after.images)):

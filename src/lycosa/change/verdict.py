@@ -36,6 +36,11 @@ class Version(msgspec.Struct, frozen=True):
     body: bytes
     images: tuple[bytes, ...] = ()
 
+    @property
+    def is_read(self) -> bool:
+        """False for a document that no analyser reads: a PDF, an image. It has bytes and no words."""
+        return self.page.media.kind in _READ
+
     def content(self) -> Content:
         return content_of(self.page, self.body)
 

@@ -47,7 +47,7 @@ def augment(
     """
     from lycosa.augment.document import Wanted
     from lycosa.augment.site import augment as bring_up_to_date
-    from lycosa.cli.wording import printable
+    from lycosa.cli.wording import counted, printable
     from lycosa.errors import SettingsError
     from lycosa.web.url import parse
 
@@ -72,8 +72,9 @@ def augment(
             print(printable(line, sys.stdout.encoding))
         if len(done.stale) > SHOWN:
             print(f"and {len(done.stale) - SHOWN:,} more")
-        verb = f"{len(done.stale):,} tables stale" if check else f"tables of {done.written:,} written"
-        print(f"{done.documents:,} documents: {verb}, {done.unchanged:,} up to date, {done.removed:,} tables removed")
+        verb = f"{counted(len(done.stale), 'table')} stale" if check else f"tables of {done.written:,} written"
+        removed = counted(done.removed, "table")
+        print(f"{counted(done.documents, 'document')}: {verb}, {done.unchanged:,} up to date, {removed} removed")
         for reason, count in done.refused.most_common():
             names = [each.file for each in done.without if each.reason == reason]
             more = f" and {count - NAMED:,} more; --json names them" if count > NAMED else ""

@@ -66,13 +66,16 @@ def changes(
             host=host,
             kinds=tuple(kinds or ()),
         )
+        if host and not views.knows_host(collection, host):
+            raise SettingsError(f"{into} knows no host {host}: `lycosa hosts {into}` lists them")
         listed = views.changes(collection, wanted, most=rows if json else rows + 1)
     if json:
         for view in listed:
             sys.stdout.buffer.write(msgspec.json.encode(view) + b"\n")
         return
     if not listed:
-        print("no change is known; `lycosa recrawl` looks again", file=sys.stderr)
+        which = " of these" if host or kinds or since or until else ""
+        print(f"no change{which} is known; `lycosa recrawl` looks again", file=sys.stderr)
     for view in listed[:rows]:
         _say(f"{_date(view.at_s)}  {view.word:<8} {view.kind:<10} {view.url}  {_where(view)}".rstrip())
     if len(listed) > rows:
@@ -102,12 +105,16 @@ def freshness(into: Folder, json: AsJson = False) -> None:
 
 
 def _show_page(found: "PageHistory") -> None:
+    from lycosa.cli.wording import counted
+
     _say(found.url)
     rate = f"changes {found.changes_per_day:.2g} times a day" if found.visits else "was never looked at again"
-    visits = f"{found.visits:,} {'visit' if found.visits == 1 else 'visits'}, {found.changes:,} with a change"
+    visits = f"{counted(found.visits, 'visit')}, {found.changes:,} with a change"
     print(f"  {visits}; {rate}; seen {_date(found.checked_s)}" + (f", due {_date(found.due_s)}" if found.due_s else ""))
     for number, view in enumerate(found.versions, start=1):
-        stored = f"{view.size_bytes:,} bytes {view.content_type}".rstrip() if view.archived else "nothing stored"
+        stored = (
+            f"{counted(view.size_bytes, 'byte')} {view.content_type}".rstrip() if view.archived else "nothing stored"
+        )
         _say(f"  {number:>3}  {_date(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}  {_where(view)}")
     if found.diff is None or found.compared is None:
         return
@@ -115,7 +122,7 @@ def _show_page(found: "PageHistory") -> None:
     if found.diff.structure.where:
         _say(f"structure: {found.diff.structure.where}")
         for level, before, after in found.diff.structure.levels:
-            print(f"  level {level}: {before} elements, then {after}")
+            print(f"  level {level}: {counted(before, 'element')}, then {after}")
     for line in found.diff.lines:
         _say(f"  {line}")
     if not found.diff.lines and not found.diff.structure.where:

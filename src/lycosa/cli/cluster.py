@@ -175,6 +175,7 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
     import msgspec
 
     from lycosa.cli.progress import line_of
+    from lycosa.cli.wording import counted
     from lycosa.cluster import shared
 
     found = shared.status(_cluster.address, _token(_cluster.token_file))
@@ -182,11 +183,11 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
         sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
         return
     for node in found.nodes:
-        print(f"node {node.address}: {'alive' if node.is_alive else 'gone'}, {node.processors} processors")
+        print(f"node {node.address}: {'alive' if node.is_alive else 'gone'}, {counted(node.processors, 'processor')}")
     for crawl in found.crawls:
         print(f"{crawl.name}: epoch {crawl.epoch}, {line_of(crawl.stats)}")
         for name, pages, queued in crawl.shards:
-            print(f"  {name}: {pages:,} pages, {queued:,} queued")
+            print(f"  {name}: {counted(pages, 'page')}, {queued:,} queued")
         if crawl.stored_bytes or crawl.unstored:
             print(f"  store: {crawl.stored_bytes:,} bytes brought there, {crawl.unstored} files to be brought")
         for trouble in crawl.troubles[-3:]:

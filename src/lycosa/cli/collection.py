@@ -86,6 +86,7 @@ def add(
 ) -> None:
     """Feed URLs to a crawl: to a running one at once, to a stopped one when it goes on."""
     from lycosa.cli.url_list import read_urls
+    from lycosa.cli.wording import counted
     from lycosa.engine.inbox import Inbox
     from lycosa.engine.views import open_to_read
     from lycosa.settings import Source, merge
@@ -97,4 +98,4 @@ def add(
         raise SettingsError("there is nothing to add: give a URL, or a file of them with -i FILE")
     seeds = merge(Source({"seeds": wanted}, lambda _: "the list of URLs")).seeds
     Inbox(into).put(seeds)
-    print(f"{len(seeds):,} {'URL' if len(seeds) == 1 else 'URLs'} handed to {into}", file=sys.stderr)
+    print(f"{counted(len(seeds), 'URL')} handed to {into}", file=sys.stderr)

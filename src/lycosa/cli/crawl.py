@@ -54,13 +54,17 @@ def finish(order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlS
 
 
 def _end(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> None:
-    from lycosa.cli.summary import as_json, limit_used_up, summary
+    from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
 
     if order.json:
         sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
     elif not order.quiet:
         used_up = "" if order.recrawl else limit_used_up(order.settings, ended_by)
-        print(summary(stats, order.into, used_up=used_up))
+        budget = order.recrawl.budget if order.recrawl else None
+        if budget is None and (order.recrawl or order.settings.keep_fresh):
+            budget = order.settings.visits_per_day
+        left = visits_left(stats, ended_by, keeps_fresh=order.settings.keep_fresh and not order.recrawl)
+        print(summary(stats, order.into, used_up=used_up, left=left, budget=budget))
     is_recrawl = order.recrawl is not None or stats.run_visits > 0
     code = _exit_code(stats, ended_by, fail_on_limit=order.settings.fail_on_limit, is_recrawl=is_recrawl)
     if code:
@@ -172,6 +176,8 @@ def _tell_trouble(words: str) -> None:
 async def _show(crawl: "Crawl", show: "object") -> None:
     import asyncio
 
+    from lycosa.cli.wording import counted
+
     assert callable(show)
     while not crawl.is_indexing:
         show(crawl.stats())
@@ -179,5 +185,5 @@ async def _show(crawl: "Crawl", show: "object") -> None:
     while crawl.following is not None:
         await asyncio.sleep(INDEXING_EVERY_S)
         behind = crawl.following.behind
-        what = f"{behind:,} pages to go" if behind else "names and ranks"
+        what = f"{counted(behind, 'page')} to go" if behind else "names and ranks"
         print(f"indexing: {what}; Ctrl-C leaves the rest to the next search", file=sys.stderr)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "lycosa.toml"
 ALLOW_PRIVATE = "--allow-private"
+PATCH_HELP = "Tables of volatile parts are patched into what is kept (store), or whenever it is read (read) [store]."
 
 
 class CrawlOrder(NamedTuple):
@@ -120,7 +121,10 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
             bool | None, typer.Option("--keep-fresh/--no-keep-fresh", help="Never end: look at pages again [no].")
         ] = None,
         visits_per_day: Annotated[
-            str | None, typer.Option("--budget", metavar="N", help="Pages looked at again a day [a tenth of all].")
+            str | None,
+            typer.Option(
+                "--budget", metavar="N", help="Pages looked at again a day, each once an hour at most [a tenth]."
+            ),
         ] = None,
         delay_s: Annotated[
             str | None, typer.Option("--delay", metavar="S", help="Pause between two requests to a host [1].")
@@ -158,6 +162,7 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         durability: Annotated[
             str | None, typer.Option(metavar="WORD", help="Survives: process (its end) or power (loss) [process].")
         ] = None,
+        patch: Annotated[str | None, typer.Option(metavar="WORD", help=PATCH_HELP)] = None,
         index: Annotated[
             bool | None, typer.Option("--index/--no-index", help="Keep the search index up to date meanwhile [no].")
         ] = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lycosa.cli.crawl_options import CrawlOrder
+from lycosa.cli.wording import counted
 from lycosa.errors import LycosaError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _simulated_web(hosts: int) -> "Iterator[tuple[int, int]]":
         if not ready:
             raise LycosaError("the simulated web did not start: try `lycosa simweb` to see why")
         ports = json.loads(ready)
-        print(f"a simulated web of {hosts:,} hosts and {hosts * 400:,} pages is up", file=sys.stderr)
+        print(f"a simulated web of {counted(hosts, 'host')} and {hosts * 400:,} pages is up", file=sys.stderr)
         yield ports["port"], ports["dns_port"]
     finally:
         process.terminate()

@@ -33,6 +33,7 @@ def links(
     """Who points to a URL, with what words, and where it points."""
     import msgspec
 
+    from lycosa.cli.wording import counted
     from lycosa.engine.link_views import links_of
     from lycosa.engine.views import open_to_read
 
@@ -43,7 +44,7 @@ def links(
         return
     print(found.url)
     _show(f"{found.pages_in:,} {_pages(found.pages_in)} here", found.links_in, found.pages_in)
-    _show(f"points to {found.pages_out:,} URLs", found.links_out, found.pages_out)
+    _show(f"points to {counted(found.pages_out, 'URL')}", found.links_out, found.pages_out)
 
 
 def _pages(count: int) -> str:

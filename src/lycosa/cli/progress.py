@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol, TextIO
 
-from lycosa.cli.wording import count, duration, printable, rate, size
+from lycosa.cli.wording import count, counted, duration, printable, rate, size
 from lycosa.engine.stats import CrawlStats
 
 # A log of an hour's crawl stays readable.
@@ -77,7 +77,7 @@ def line_of(stats: CrawlStats, encoding: str = UTF_8) -> str:
     """A crawl at one moment, in a line for a log."""
     hosts = f"hosts {count(stats.hosts_active)} active {count(stats.hosts_waiting)} waiting"
     parts = [
-        f"{count(stats.pages)} pages",
+        counted(stats.pages, "page"),
         f"{rate(stats.pages_per_s)}/s",
         size(stats.bytes),
         f"{count(stats.queued)} queued",

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from lycosa.cli.collection import Folder
+from lycosa.cli.crawl_options import PATCH_HELP
 
 
 def register(app: typer.Typer) -> None:
@@ -14,11 +15,15 @@ def register(app: typer.Typer) -> None:
 def recrawl(
     into: Folder,
     budget: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Pages looked at a day, over all runs [a tenth of all].")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Pages looked at a day, over all runs, each once an hour at most [a tenth of all]."
+        ),
     ] = None,
     visits: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N visits.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every page, whether it is due or not.")] = False,
     time_s: Annotated[str | None, typer.Option("--time", metavar="TIME", help="Stop after 90, 10m or 2h.")] = None,
+    patch: Annotated[str | None, typer.Option(metavar="WORD", help=PATCH_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output at the end.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
@@ -35,7 +40,15 @@ def recrawl(
     with open_to_read(into):
         pass  # says so if this is no collection
     order = Recrawl(budget=budget, most=visits, everything=everything, time_s=_seconds(time_s))
-    run(CrawlOrder(gather({}, into=into), into, json=json, quiet=quiet, recrawl=order))
+    run(
+        CrawlOrder(
+            gather({"patch": patch} if patch else {}, into=into, options={"patch": "--patch"}),
+            into,
+            json=json,
+            quiet=quiet,
+            recrawl=order,
+        )
+    )
 
 
 def _seconds(text: str | None) -> float | None:

@@ -93,17 +93,17 @@ def get(
 
 
 def _show(found: "Results") -> None:
-    from lycosa.cli.wording import count
+    from lycosa.cli.wording import counted
 
     for place, result in enumerate(found.results, found.offset + 1):
         _show_one(place, result)
     about = "" if found.is_exact else "about "
-    pages = "page" if found.total == 1 else "pages"
-    line = f"{about}{count(found.total)} {pages} in {1000 * found.seconds:.0f} ms"
+    line = f"{about}{counted(found.total, 'page')} in {1000 * found.seconds:.0f} ms"
     if found.is_loose and found.total:
         line += "; no page has all of the words, these have most of them"
     if found.behind:
-        line += f"; {count(found.behind)} changes are not in the index yet"
+        are = "is" if found.behind == 1 else "are"
+        line += f"; {counted(found.behind, 'change')} {are} not in the index yet"
     shown = found.offset + len(found.results)
     if shown < found.total and found.results:
         line += f"; --page {shown // max(1, len(found.results)) + 1} shows more"
@@ -136,7 +136,7 @@ def index(
     """Make the search index, or bring it up to date with what was crawled."""
     import msgspec
 
-    from lycosa.cli.wording import count, duration, size
+    from lycosa.cli.wording import count, counted, duration, size
     from lycosa.engine.search_views import make_index
 
     progress = Progress()
@@ -146,8 +146,8 @@ def index(
         sys.stdout.buffer.write(msgspec.json.encode(made) + b"\n")
         return
     print(
-        f"{count(made.documents)} documents, {size(made.size_bytes)};"
-        f" {count(made.pages)} pages taken in, {count(made.renamed)} renamed, in {duration(made.seconds)}"
+        f"{counted(made.documents, 'document')}, {size(made.size_bytes)};"
+        f" {counted(made.pages, 'page')} taken in, {count(made.renamed)} renamed, in {duration(made.seconds)}"
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lycosa.cli.wording import counted
 from lycosa.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -172,7 +173,8 @@ def _announce(web: "Running", log: Path | None, json: bool) -> None:
         }
         print(msgspec.json.encode(ready).decode(), flush=True)
     print(
-        f"simulated web, seed {s.seed}: {s.hosts:,} hosts, {s.pages:,} pages, {s.address_count:,} addresses\n"
+        f"simulated web, seed {s.seed}: {counted(s.hosts, 'host')}, {counted(s.pages, 'page')},"
+        f" {counted(s.address_count, 'address')}\n"
         f"  pages   {web.front_page}  (that is {web.web.linker.origin(0)}/)\n"
         f"  names   127.0.0.1:{web.dns_port}  (h0.sim … h{s.hosts - 1}.sim)\n"
         f"  log     {log or 'none, --log FILE writes one'}\n"
@@ -229,7 +231,8 @@ def truth(
     for url in sorted(found.pages):
         print(url)
     print(
-        f"{len(found.pages):,} pages, {len(found.redirects):,} redirects, {len(found.troubled):,} in trouble",
+        f"{counted(len(found.pages), 'page')}, {counted(len(found.redirects), 'redirect')},"
+        f" {len(found.troubled):,} in trouble",
         file=sys.stderr,
     )
 
@@ -293,8 +296,8 @@ def _print_audit(findings: "Audit", all_rows: bool) -> None:
             print(f"{len(rows) - len(shown):,} others keep the rules; --all shows them")
     for sentence in findings.broken():
         print(sentence)
-    counts = f"{len(findings.hosts):,} hosts, {len(findings.addresses):,} addresses"
-    print(f"{findings.requests:,} requests, {counts}: {'clean' if findings.is_clean else 'BROKEN'}")
+    counts = f"{counted(len(findings.hosts), 'host')}, {counted(len(findings.addresses), 'address')}"
+    print(f"{counted(findings.requests, 'request')}, {counts}: {'clean' if findings.is_clean else 'BROKEN'}")
 
 
 def _row(finding: "Finding") -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lycosa.cli.wording import count, duration, most_first, rate, reason, size
+from lycosa.cli.wording import count, counted, duration, most_first, rate, reason, size
 from lycosa.engine.stats import CrawlStats
 
 if TYPE_CHECKING:
@@ -25,16 +25,19 @@ GROUPS = {
     "trap": ("trap", "path-pattern", "too-long", "too-deep", "repeated-segments", "too-many-redirects"),
 }
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
+MOST_VISITS_A_DAY = 24  # of a page; see engine.visit_plan
 
 
-def summary(stats: CrawlStats, into: Path, *, used_up: str = "") -> str:
+def summary(stats: CrawlStats, into: Path, *, used_up: str = "", left: str = "", budget: float | None = None) -> str:
     """Several lines: what there is now, what failed and was skipped and why, what to look at next. `used_up` says by
-    which limit it ended, see `limit_used_up`."""
+    which limit it ended, see `limit_used_up`; `left` which visits are left; `budget` is that of visits a day."""
     lines = [_headline(stats, into), *_run(stats)]
     if stats.run_visits:
         lines.append(_visits(stats))
+    if left_over := budget_left_over(budget, stats.pages):
+        lines.append(f"  {left_over}")
     if stats.duplicates:
-        lines.append(f"  {count(stats.duplicates)} duplicates: documents that were there already")
+        lines.append(f"  {counted(stats.duplicates, 'duplicate')}: documents that were there already")
     if stats.failed:
         lines += _reasons("failed", {reason(name): many for name, many in stats.failed.items()})
     if stats.dropped:
@@ -47,6 +50,8 @@ def summary(stats: CrawlStats, into: Path, *, used_up: str = "") -> str:
     elif stats.queued:
         how = "`lycosa crawl`" if stats.run_visits else "the same command"
         lines.append(f"  {count(stats.queued)} still queued: {how} goes on with them")
+    if left:
+        lines.append(f"  {left}")
     if stats.standing:
         lines.append(f"  {stats.standing}")
     folder = shlex.quote(str(into))
@@ -68,7 +73,7 @@ def limit_used_up(settings: "CrawlSettings", ended_by: str) -> str:
         time_s = settings.time_s
         spent = f"time of {f'{time_s:g} s' if time_s < 60 else duration(time_s)} is"
     elif ended_by == "pages" and settings.pages is not None:
-        spent = f"limit of {count(settings.pages)} pages is"
+        spent = f"limit of {counted(settings.pages, 'page')} is"
     elif ended_by == "bytes" and settings.bytes is not None:
         spent = f"limit of {size(settings.bytes)} is"
     else:
@@ -76,17 +81,38 @@ def limit_used_up(settings: "CrawlSettings", ended_by: str) -> str:
     return f"its {spent} used up: a larger --{ended_by} goes on"
 
 
+def budget_left_over(budget: float | None, pages: int) -> str:
+    """Why a budget of visits a day is not spent; empty for one that can be."""
+    most = MOST_VISITS_A_DAY * pages
+    if budget is None or not pages or budget <= most:
+        return ""
+    return (
+        f"its budget of {count(int(budget))} visits a day is more than can be spent: a page is looked at"
+        f" once an hour at most, {count(most)} visits a day here"
+    )
+
+
+def visits_left(stats: CrawlStats, ended_by: str, *, keeps_fresh: bool) -> str:
+    """What is left of the visits after Ctrl-C, and who does them; empty for other ends, and where there are none."""
+    if ended_by != "interrupted":
+        return ""
+    if stats.revisiting:
+        return f"interrupted: {counted(stats.revisiting, 'page')} still to be looked at, the same command goes on"
+    return "interrupted: the same command goes on keeping it fresh" if keeps_fresh else ""
+
+
 def _headline(stats: CrawlStats, into: Path) -> str:
     pages_per_s = stats.pages / stats.seconds if stats.seconds > 0 else 0.0
     spent = f"{duration(stats.seconds)} ({rate(pages_per_s)} pages/s)"
-    return f"{count(stats.pages)} pages, {size(stats.bytes)} in {spent}, kept in {into}"
+    return f"{counted(stats.pages, 'page')}, {size(stats.bytes)} in {spent}, kept in {into}"
 
 
 def _run(stats: CrawlStats) -> list[str]:
-    """Apart from the whole only if there were earlier runs."""
-    if stats.run_pages == stats.pages and stats.run_bytes == stats.bytes:
+    """Apart from the whole only if there were earlier runs; nothing where no run is known of."""
+    is_all = stats.run_pages == stats.pages and stats.run_bytes == stats.bytes
+    if is_all or not stats.run_seconds:
         return []
-    of_run = f"{count(stats.run_pages)} pages, {size(stats.run_bytes)} in {duration(stats.run_seconds)}"
+    of_run = f"{counted(stats.run_pages, 'page')}, {size(stats.run_bytes)} in {duration(stats.run_seconds)}"
     return [f"  this run: {of_run}"]
 
 

@@ -13,6 +13,12 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 page`, `12,345 pages`, `2 addresses`."""
+    ending = "" if number == 1 else "es" if thing.endswith("s") else "s"
+    return f"{number:,} {thing}{ending}"
+
+
 def rate(per_s: float) -> str:
     """`0.42`, `8.3`, `1,204`: as many digits as say something."""
     decimals = 0 if per_s >= 100 else 1 if per_s >= 1 or not per_s else 2

@@ -6,6 +6,7 @@ of a site costs one addition a page.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from lycosa.engine.budgets import Budgets
 from lycosa.engine.pages import LinkRow
@@ -76,7 +77,7 @@ class Admission:
         source = Source(
             lease.url,
             lease.depth,
-            self._frontier.credit(lease.url),
+            lease.credit if lease.credit is not None else partial(self._frontier.credit, lease.url),
             (page and page.title) or "",
             page.text if page else "",
         )
@@ -105,8 +106,7 @@ class Admission:
         evidence, combine = self._evidence, ranking.combine
         for url, credit in credits.items():
             if credit and url not in fresh:
-                before = evidence.get(url)
-                evidence[url] = credit if before is None else combine(before, credit)
+                evidence[url] = combine(evidence[url], credit) if url in evidence else credit
         if len(evidence) >= EVIDENCE_MOST:
             self._tell()
 

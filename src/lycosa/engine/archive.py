@@ -1,13 +1,24 @@
 """From a request and its response to WARC members and rows in the open batch."""
 
+from typing import NamedTuple
+
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
 from lycosa.frontier.lease import Lease
 from lycosa.records import Request, Response
-from lycosa.store import Exchange, Original, RevisitProfile, exchange, patched, revisit
+from lycosa.store import Exchange, Original, RevisitProfile, Whole, exchange, patch_on_read, patched, revisit
 from lycosa.web.page import Page
 from lycosa.web.url import from_key, url_key
+
+
+class FromTable(NamedTuple):
+    """A document that was never sent as a whole: stored before, brought up to date by the `answer` that is its table.
+    `whole`: the record it is made from whenever it is read; None: it is kept as it is now."""
+
+    document: Response
+    answer: Response
+    whole: Whole | None = None
 
 
 class Archive:
@@ -40,11 +51,12 @@ class Archive:
             metadata=_metadata(lease),
         )
 
-    def patched(self, lease: Lease, response: Response, table_url: str) -> Exchange:
-        """The records of a document that was never sent as a whole: stored before, brought up to date by its table."""
-        return patched(
-            response, fetched_s=self._shard.now_unix(), metadata={**_metadata(lease), "patched-by": table_url}
-        )
+    def patched(self, lease: Lease, request: Request, found: FromTable) -> Exchange:
+        """The records of a version that a table gave; where it is made on reading, that table's records as well."""
+        now, metadata = self._shard.now_unix(), {**_metadata(lease), "patched-by": request.url}
+        if found.whole is None:
+            return patched(found.document, fetched_s=now, metadata=metadata)
+        return patch_on_read(request, found.answer, found.document, whole=found.whole, fetched_s=now, metadata=metadata)
 
     def version(
         self, lease: Lease, request: Request, response: Response, page: Page, documents: DocumentStore

@@ -123,6 +123,11 @@ def _changes(collection: Collection, wanted: Wanted) -> Iterator[ChangeView]:
             yield _view(from_key(key), at_s, row)
 
 
+def knows_host(collection: Collection, host: str) -> bool:
+    """Is anything known of a host, under any port unless one is named?"""
+    return next(iter(collection.state.walk(Family.HOST, *_host_range(host))), None) is not None
+
+
 def _host_range(host: str) -> tuple[bytes, bytes]:
     """The keys of a host, of all its ports unless one is named."""
     url = parse(f"http://{host}/")

@@ -217,12 +217,11 @@ class Indexer:
         plain = ((member.url, member.row.place) for member in members if member.row.place and not member.row.original)
         ahead = self._ahead.map(plain) if self._ahead is not None else None
         for member in members:
-            if ahead is not None and member.row.place and not member.row.original:
-                yield next(ahead)
-            elif (content := self._contents.read(member.row)) is None:
-                yield None
-            else:
-                yield readable(content[1], url=member.url, content_type=content[0].get("content-type"))
+            is_plain = member.row.place and not member.row.original
+            read = next(ahead) if ahead is not None and is_plain else None
+            if read is None and (content := self._contents.read(member.row)) is not None:
+                read = readable(content[1], url=member.url, content_type=content[0].get("content-type"))
+            yield read
 
     # names and ranks
 

@@ -9,6 +9,7 @@ Works beside a running crawl; sees what came meanwhile.
 
 from pathlib import Path
 
+from lycosa.engine.known import KnownUrls, known_urls
 from lycosa.engine.link_views import UrlLinks, links_of
 from lycosa.engine.search_views import Document, Results, SearchView, document_of, update_index
 from lycosa.engine.stats import CrawlStats
@@ -69,6 +70,12 @@ class Collection:
         """Who points to a URL, with what words, and where it points."""
         with open_to_read(self.path) as collection:
             return links_of(collection, url, most=most)
+
+    def known(self, below: str = "", *, state: str = "") -> KnownUrls:
+        """The URLs known now, in memory at some ten bytes each: below the beginning of a URL, of a host or a domain, or
+        all; with `state` only those that are `queued`, `done`, `failed` or `dropped`."""
+        with open_to_read(self.path) as collection:
+            return known_urls(collection, below, state=state)
 
     def stats(self) -> CrawlStats:
         """The counts of the collection, as far as they are committed."""

@@ -45,7 +45,7 @@ def read_one(folders: Sequence[Path], url: str, place: bytes) -> Readable | None
     except StoreError:
         return None
     if record.type == "revisit":
-        return None  # its body is elsewhere
+        return None  # its body is elsewhere: whoever has the state finds it
     head, body = record.http()
     fields = headers_of(head)
     if coding := fields.get("content-encoding", ""):

@@ -14,7 +14,7 @@ import msgspec
 from lycosa.change.kinds import SAME, Kind, Presence, Verdict
 from lycosa.change.masks import Masks
 from lycosa.change.verdict import Compared, Version, change_of_state, judge, judge_file, presence_of
-from lycosa.engine.archive import Archive
+from lycosa.engine.archive import Archive, FromTable
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.hints import Hints
 from lycosa.engine.pages import LinkRow, PageRow, unpack_page
@@ -119,24 +119,25 @@ class Revisits:
         else:
             self._document(visit)
 
-    def patched(self, lease: Lease, request: Request, response: Response | None, table_etag: str) -> None:
+    def patched(self, lease: Lease, request: Request, found: FromTable | None, table_etag: str) -> None:
         """A table gave the document of now: also what is only volatile is a version of its own, and in the history.
 
         None: the table has not changed, nor has the document.
         """
-        visit = self._begun(lease, request, response or Response(lease.url, status=304))
+        visit = self._begun(lease, request, found.document if found else Response(lease.url, status=304))
         row, before = visit.row, visit.before
         before.table_etag = table_etag
         before.by_table += 1
         self._shard.counters.totals.visits_saved_bytes += row.size_bytes
         before.saved += row.size_bytes
-        if response is None or document_digest(response.body) == row.digest:
+        if found is None:
             self._books.settled(visit, Found(SAME, before.presence, before.masks.unchanged(), before.digest))
             return
-        page = self._reader.read(response, response.body)
-        compared = self._compared(visit, page, response.body, Presence.PAGE)
-        made = self._archive.patched(lease, response, request.url)
-        self._store(visit, page, Presence.PAGE, compared, made)
+        page = self._reader.read(found.document, found.document.body)
+        compared = self._compared(visit, page, found.document.body, Presence.PAGE)
+        if compared.verdict.is_change:  # its publisher calls volatile what our own eye would not
+            compared = msgspec.structs.replace(compared, verdict=Verdict(Kind.VOLATILE))
+        self._store(visit, page, Presence.PAGE, compared, self._archive.patched(lease, request, found))
 
     def given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
         """The retry table has nothing more to try: gone at once where the answer says so, else after some visits."""
@@ -208,6 +209,7 @@ class Revisits:
             made, original = self._archive.version(lease, visit.request, response, page, self._documents)
         row = self._reader.row(lease, response, page, made, noindex)
         row.original = original
+        row.volatile |= patched is not None or self.tables.has_parts(lease, visit.row)
         ticket = self._archive.keep(made)
         self._archive.put(lease, row, ticket)
         self._books.forget_document(visit)
@@ -227,6 +229,7 @@ class Revisits:
             old,
             etag=response.headers.get("etag", ""),
             last_modified=response.headers.get("last-modified", ""),
+            volatile=page.is_volatile or self.tables.has_parts(lease, old),
         )
         links, _ = self._reader.links(page, response)
         if links != (self._documents.links(visit.key) or LinkRow(())):
@@ -307,7 +310,7 @@ class Revisits:
     def _failed(self, visit: Visit, why: str) -> None:
         """Nothing came: what is stored stays, until that has happened several times in a row."""
         before = visit.before
-        before.fails += 1
+        before.fails, before.trouble = before.fails + 1, why
         is_gone = before.presence is Presence.GONE
         if before.fails >= GIVE_UP_AFTER and not is_gone:
             self._gone(visit, why)

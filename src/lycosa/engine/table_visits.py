@@ -2,9 +2,10 @@
 
 A page is looked at so if the stored version has volatile parts and its host has such tables, as far as is known; the
 first table that is missing settles that for the host. What comes out of a patch is proved by the digests in the table:
-it is stored as the version that the host would have sent. Where the frame has changed as well, or a table is none, the
-document is fetched whole: queued again at once, so that the host's pace is kept. It is fetched whole every so often
-anyway: a table that nobody keeps up would hide for ever what became of its document.
+it is the version that the host would have sent, stored as such or, with `patch = "read"`, as the table alone, and made
+again whenever it is read. Where the frame has changed as well, or a table is none, the document is fetched whole:
+queued again at once, so that the host's pace is kept. It is fetched whole every so often anyway: a table that nobody
+keeps up would hide for ever what became of its document.
 Called by the outcomes with answers to tables, by the engine before a page is looked at.
 """
 
@@ -12,37 +13,39 @@ from collections.abc import Callable
 
 import msgspec
 
-from lycosa.engine.archive import Archive
+from lycosa.engine.archive import Archive, FromTable
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import content
 from lycosa.engine.shard import Shard
-from lycosa.engine.tables import Known
-from lycosa.engine.versions import document_at, headers_of
+from lycosa.engine.tables import IN_VAIN, Known
+from lycosa.engine.versions import Stored, headers_of, stored_at
 from lycosa.engine.visit_rows import VisitRow, visit_of
 from lycosa.frontier.lease import Lease
 from lycosa.records import Family, Request, Response
+from lycosa.store import Whole
 from lycosa.web import table, tvi
-from lycosa.web.media import Kind, kind_of
+from lycosa.web.digests import document_digest
 from lycosa.web.table import Refusal
 from lycosa.web.url import url_key
 
 TABLE_VISITS_MOST = 7  # in a row, of a page: the next one asks for the document
-_XML = (Kind.XML, Kind.FEED)
 # These are about the bytes of one version, and would be wrong before another.
 _OF_A_VERSION = frozenset({"etag", "last-modified", "content-encoding", "content-md5", "digest", "content-digest"})
-_IN_VAIN = frozenset({Known.HAS_NONE, Known.LIES})
 
-Patched = Callable[[Lease, Request, Response | None, str], None]
+Patched = Callable[[Lease, Request, FromTable | None, str], None]
 """Settles a visit: lease, the request for the table, the document that the table gave (None: as before), its tag."""
 
 
 class TableVisits:
-    """See the module. `whole` are URLs to be fetched whole next time: those that are queued again."""
+    """See the module. `whole` are URLs to be fetched whole next time: those that are queued again; `missing` those
+    among them that have no table."""
 
     def __init__(self, shard: Shard, archive: Archive, patched: Patched) -> None:
         self._shard, self._archive, self._patched = shard, archive, patched
         self._is_on = shard.settings.tables != "off"
+        self._on_read = shard.settings.patch == "read"
         self._whole: set[str] = set()
+        self._missing: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<TableVisits whole={len(self._whole)}>"
@@ -53,7 +56,8 @@ class TableVisits:
         if lease.url in self._whole:
             self._whole.discard(lease.url)
             return None
-        if not self._is_on or host.row.volatile in _IN_VAIN or entry is None or entry.tries:
+        is_vain = host.row.volatile in IN_VAIN or (host.row.volatile == Known.NOTHING and host.row.tables in IN_VAIN)
+        if not self._is_on or is_vain or entry is None or entry.tries:
             return None
         row = self._row(lease)
         url = table.beside(lease.url, tvi.WORD) if row and row.volatile and row.status == 200 else None
@@ -74,53 +78,72 @@ class TableVisits:
     def settle(self, lease: Lease, request: Request, response: Response) -> None:
         """An answer to a table that is no failure of the host's, one way or the other."""
         shard, host = self._shard, lease.host
-        self._archive.keep_answer(lease, request, response)
-        etag = response.headers.get("etag", "")
-        if response.status == 304:
-            shard.counters.totals.tables["unchanged"] += 1
-            self._patched(lease, request, None, etag or self._visit(lease).table_etag)
-            return
-        made = self._document(lease, response)
-        shard.counters.totals.tables["patched" if isinstance(made, Response) else made] += 1
-        if isinstance(made, Response):
-            self._know(lease, Known.HAS)
+        made = self._document(lease, response) if response.status != 304 else None
+        is_kept_with_version = isinstance(made, FromTable) and made.whole is not None
+        if not is_kept_with_version:
+            self._archive.keep_answer(lease, request, response)
+        if made is None or isinstance(made, FromTable):
+            shard.counters.totals.tables["patched" if made else "unchanged"] += 1
+            if response.status != 304:
+                self._know(lease, Known.HAS)
+            etag = response.headers.get("etag", "") or (self._visit(lease).table_etag if response.status == 304 else "")
             self._patched(lease, request, made, etag)
             return
+        shard.counters.totals.tables[made] += 1
         if made == Refusal.NOT_WHAT_IT_SAYS:
             self._know(lease, Known.LIES)
             shard.events.write("tables-not-trusted", host=host.origin, url=request.url)
         elif host.row.volatile == Known.NOTHING and made not in (Refusal.FRAME_CHANGED, Refusal.OTHER_DOCUMENT):
             self._know(lease, Known.HAS_NONE)  # where there are some, the page may be gone with its table
         self.failed(lease)
+        if made not in (Refusal.FRAME_CHANGED, Refusal.OTHER_DOCUMENT):
+            self._missing.add(lease.url)
         shard.frontier.retry(lease, due_unix=shard.now_unix(), due=shard.now(), counts=False)
 
     def failed(self, lease: Lease) -> None:
         """The table could not be had: the next time the document is asked for."""
         self._whole.add(lease.url)
 
-    def _document(self, lease: Lease, response: Response) -> Response | str:
-        """The document of now, as an answer, or why the table does not give it."""
+    def has_parts(self, lease: Lease, before: PageRow) -> bool:
+        """Whether a page that was fetched whole may still have a table, of parts that it does not mark itself."""
+        is_missing = lease.url in self._missing
+        self._missing.discard(lease.url)
+        return before.volatile and not is_missing
+
+    def _document(self, lease: Lease, response: Response) -> FromTable | str | None:
+        """The document of now; None: as it is stored; or why the table does not give it."""
         if response.status != 200 or response.truncated is not None:
             return str(response.truncated or response.status)
         found = tvi.parse(content(response, table.MAX_BYTES + 1))
         if isinstance(found, Refusal):
             return found
         row = self._row(lease)
-        stored = document_at(self._shard.collection, row.place) if row else None
+        stored = stored_at(self._shard.collection, row.place) if row else None
         if stored is None or row is None or not table.is_of(found.of, lease.url):
             return Refusal.OTHER_DOCUMENT
-        head, body = stored
-        patched = tvi.patch(body, found, is_xml=kind_of(row.essence) in _XML)
+        patched = _patch(stored, found)
         if isinstance(patched, Refusal):
             return patched
-        headers = {name: value for name, value in headers_of(head).items() if name not in _OF_A_VERSION}
-        return msgspec.structs.replace(
+        if document_digest(patched) == row.digest:
+            return None
+        headers = {name: value for name, value in headers_of(stored.head).items() if name not in _OF_A_VERSION}
+        document = msgspec.structs.replace(
             response,
             url=lease.url,
-            header_block=_without(head, _OF_A_VERSION),
+            header_block=_without(stored.head, _OF_A_VERSION),
             headers=headers | {"content-length": str(len(patched))},
             body=patched,
         )
+        whole = self._patchable(stored, row.place, found, patched) if self._on_read else None
+        return FromTable(document, response, whole)
+
+    def _patchable(self, stored: Stored, place: bytes, found: tvi.Tvi, patched: bytes) -> Whole | None:
+        """The record with a body that the same document can be made from later on; None if there is none."""
+        at = stored.whole.place.pack()
+        if at == place:
+            return stored.whole
+        last_whole = stored_at(self._shard.collection, at)
+        return stored.whole if last_whole is not None and _patch(last_whole, found) == patched else None
 
     def _row(self, lease: Lease) -> PageRow | None:
         packed = self._shard.collection.state.get(Family.PAGE, url_key(lease.url))
@@ -137,3 +160,8 @@ def _without(head: bytes, names: frozenset[str]) -> bytes:
     first, *lines = head.split(b"\r\n")
     kept = [line for line in lines if line.partition(b":")[0].strip().lower().decode("latin-1") not in names]
     return b"\r\n".join([first, *kept])
+
+
+def _patch(stored: Stored, found: tvi.Tvi) -> bytes | Refusal:
+    is_xml = tvi.is_xml(stored.body, headers_of(stored.head).get("content-type"))
+    return tvi.patch(stored.body, found, is_xml=is_xml)

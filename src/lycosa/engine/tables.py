@@ -1,9 +1,9 @@
 """Tables of links in a crawl (P4): a document's links from the small file beside it, while the document is on its way.
 
-Whether a host has tables is found out once: a `Link` header says so, or the table of one document is tried and the
-answer remembered. A table is only ever asked for through a slot of the host that is free now, beside the document and
-never in its place. Automatic mode takes a slot only when nothing else can be asked for, and never on a host with a
-delay: a table would then cost a page. `always` takes any free slot.
+Whether a host has tables is found out once: a `Link` header says so, or the table of one document, whether of links or
+of volatile parts, is tried and the answer remembered for both kinds. A table is only ever asked for through a slot of
+the host that is free now, beside the document and never in its place. Automatic mode takes a slot only when nothing
+else can be asked for, and never on a host with a delay: a table would then cost a page. `always` takes any free slot.
 A table that differs from its document in the end lies: its host's tables are not asked for any more. Links from tables
 pass the filters, robots.txt and the guard as all others do. Memory: documents in flight.
 """
@@ -43,6 +43,7 @@ class Known(IntEnum):
 
 _HAS = frozenset({Known.HAS, Known.HAS_ALL})
 _MAY_HAVE = _HAS | {Known.NOTHING}
+IN_VAIN = frozenset({Known.HAS_NONE, Known.LIES, Known.TRYING})
 _ENDINGS = frozenset(("html", "htm", "xhtml", "shtml", "xml", "php", "asp", "aspx", "jsp"))
 
 
@@ -78,9 +79,10 @@ class Tables:
         return lease
 
     def idle(self) -> Iterator[Lease]:
-        """Nothing else can be asked for now: the tables of documents that were asked for a moment ago."""
+        """Nothing else can be asked for now: the tables of documents that were asked for a moment ago, the latest of
+        them first: a table gains the time that its document still takes."""
         now = self._shard.now()
-        for ticket, document in list(self._young.items()):
+        for ticket, document in reversed(list(self._young.items())):
             host = document.host
             usual_s = host.row.seconds / max(1, host.row.requests)
             if now - self._open[ticket] > LATE_SHARE * usual_s or not self._may_have(document):
@@ -90,8 +92,10 @@ class Tables:
                 yield lease
 
     def _may_have(self, document: Lease) -> bool:
-        known = document.host.row.tables
-        return known in _MAY_HAVE and _is_likely(document.url, Known(known))
+        row = document.host.row
+        if row.tables == Known.NOTHING and row.volatile in IN_VAIN:  # one table was looked for in vain: that is enough
+            return False
+        return row.tables in _MAY_HAVE and _is_likely(document.url, Known(row.tables))
 
     def _beside(self, document: Lease) -> Lease | None:
         url = table.beside(document.url, tol.WORD)

@@ -38,7 +38,7 @@ class Branch(msgspec.Struct, frozen=True):
     left_out: int
 
 
-class _Wanted(NamedTuple):
+class Wanted(NamedTuple):
     """A part of the tree: what it is called, what its keys have in common, and the beginnings of all of them."""
 
     words: str
@@ -69,7 +69,7 @@ class _Folder:
 def tree(collection: Collection, text: str = "", *, depth: int | None = None, rows: int) -> list[Branch]:
     """What lies below the beginning of a URL, a host or a domain ("": everything): a branch for all of it, then the
     `rows` heaviest in it, at most `depth` folders down. Siblings follow each other by weight."""
-    parts = _parts(collection.state, text)
+    parts = parts_of(collection.state, text)
     for part in parts:
         rows_of_part = chain.from_iterable(
             collection.state.walk(Family.URL, start, prefix_end(start)) for start in part.starts
@@ -80,29 +80,29 @@ def tree(collection: Collection, text: str = "", *, depth: int | None = None, ro
     return [_branch(_Folder(b""), parts[0].words, level=0)]
 
 
-def _parts(state: State, text: str) -> list[_Wanted]:
+def parts_of(state: State, text: str) -> list[Wanted]:
     """Where to look, one after the other, until there is something."""
     if not text:
-        return [_Wanted("", b"", [b""])]
+        return [Wanted("", b"", [b""])]
     spellings = [text] if "://" in text else [f"https://{text}", f"http://{text}"]
     urls = [url for spelling in spellings if (url := parse(spelling))]
     if not urls:
         raise SettingsError(f"{text!r} is neither the beginning of an http or https URL nor a host or a domain")
     if not set("/?#:@").intersection(text.rstrip("/")):
         return [_domain(state, urls[0].host, url_key(urls[0].href))]
-    return [_Wanted(url.href, key := url_key(url.href), [key]) for url in urls]
+    return [Wanted(url.href, key := url_key(url.href), [key]) for url in urls]
 
 
-def _domain(state: State, host: str, key: bytes) -> _Wanted:
+def _domain(state: State, host: str, key: bytes) -> Wanted:
     """A host with every port and scheme, and all hosts below it."""
     site = key[: key.index(KEY_END, BUCKET_BYTES)].rsplit(b":", 2)[0]
     if is_address(host):
-        return _Wanted(host, site + b":", [site + b":"])
+        return Wanted(host, site + b":", [site + b":"])
     if registrable_domain(host) is not None:
-        return _Wanted(host, site, [site])
+        return Wanted(host, site, [site])
     # A public suffix: the domains below it have different buckets.
     hosts = (key for key, _ in state.walk(Family.HOST))
-    return _Wanted(host, b"", [key + KEY_END for key in hosts if key.startswith(site[BUCKET_BYTES:], BUCKET_BYTES)])
+    return Wanted(host, b"", [key + KEY_END for key in hosts if key.startswith(site[BUCKET_BYTES:], BUCKET_BYTES)])
 
 
 def _count(

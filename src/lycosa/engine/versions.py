@@ -1,10 +1,13 @@
 """Old versions of a page, read back from the archive.
 
 A version is a record by its place. Where that is a `revisit`, the body stands with the record it refers to: the version
-of that URL, then or now, that has the same payload. What cannot be read any more (files moved away) is None.
+of that URL, then or now, that has the same payload. A revisit by table has no such record: its document is made here,
+from the last one that was sent whole and the table; the digests in the table prove it. What cannot be read any more
+(files moved away) is None.
 """
 
 from base64 import b32decode
+from typing import NamedTuple
 
 from lycosa.change.verdict import Version
 from lycosa.engine.pages import unpack_page
@@ -12,12 +15,23 @@ from lycosa.engine.visit_rows import history
 from lycosa.errors import StoreError
 from lycosa.fetch.decode import decode
 from lycosa.records import Family
-from lycosa.store import Collection, Place, WarcRecord
+from lycosa.store import Collection, Place, WarcRecord, Whole, patch_places
+from lycosa.web import table, tvi
 from lycosa.web.page import analyse
+from lycosa.web.table import Refusal
 from lycosa.web.url import parse, url_key
 
 MOST_HOPS = 3  # revisits that refer to revisits
 BODY_CAP_BYTES = 64 << 20
+
+
+class Stored(NamedTuple):
+    """A document of the archive: its header block, and its body with the content coding undone. `whole` is the record
+    that has the body, or that a table is patched into."""
+
+    head: bytes
+    body: bytes
+    whole: Whole
 
 
 def version_at(collection: Collection, place: bytes, url: str) -> Version | None:
@@ -38,13 +52,23 @@ def version_at(collection: Collection, place: bytes, url: str) -> Version | None
 
 def document_at(collection: Collection, place: bytes) -> tuple[bytes, bytes] | None:
     """The header block and the document, content coding undone, of the record at `place`."""
-    record = _with_body(collection, place)
-    if record is None:
-        return None
-    head, body = record.http()
-    if coding := headers_of(head).get("content-encoding", ""):
-        body = decode(body, coding, cap_bytes=BODY_CAP_BYTES).body
-    return head, body
+    stored = stored_at(collection, place)
+    return None if stored is None else (stored.head, stored.body)
+
+
+def stored_at(collection: Collection, place: bytes) -> Stored | None:
+    """The same, and where its body comes from."""
+    for _ in range(MOST_HOPS):
+        record = _record(collection, Place.unpack(place)) if place else None
+        if record is None:
+            return None
+        if record.type != "revisit":
+            head, body = _message(record)
+            return Stored(head, body, _whole(record, Place.unpack(place)))
+        if (places := patch_places(record, Place.unpack(place))) is not None:
+            return _patched(collection, record, *places)
+        place = _referred(collection, record)
+    return None
 
 
 def headers_of(head: bytes) -> dict[str, str]:
@@ -54,18 +78,37 @@ def headers_of(head: bytes) -> dict[str, str]:
     return {name.strip().lower(): value.strip() for name, colon, value in pairs if colon}
 
 
-def _with_body(collection: Collection, place: bytes) -> WarcRecord | None:
-    for _ in range(MOST_HOPS):
-        if not place:
-            return None
-        try:
-            record = collection.record(Place.unpack(place))
-        except StoreError:
-            return None
-        if record.type != "revisit":
-            return record
-        place = _referred(collection, record)
-    return None
+def _record(collection: Collection, place: Place) -> WarcRecord | None:
+    try:
+        return collection.record(place)
+    except StoreError:
+        return None
+
+
+def _message(record: WarcRecord, cap_bytes: int = BODY_CAP_BYTES) -> tuple[bytes, bytes]:
+    head, body = record.http()
+    if coding := headers_of(head).get("content-encoding", ""):
+        body = decode(body, coding, cap_bytes=cap_bytes).body
+    return head, body
+
+
+def _whole(record: WarcRecord, place: Place) -> Whole:
+    return Whole(place, record.url or "", record.header("WARC-Date") or "")
+
+
+def _patched(collection: Collection, record: WarcRecord, whole: Place, of_table: Place) -> Stored | None:
+    """The document of a revisit by table."""
+    base, answer = _record(collection, whole), _record(collection, of_table)
+    if base is None or answer is None or base.type == "revisit":
+        return None
+    head, body = _message(base)
+    found = tvi.parse(_message(answer, table.MAX_BYTES + 1)[1])
+    if isinstance(found, Refusal):
+        return None
+    patched = tvi.patch(body, found, is_xml=tvi.is_xml(body, headers_of(head).get("content-type")))
+    if isinstance(patched, Refusal):
+        return None
+    return Stored(record.http()[0], patched, _whole(base, whole))
 
 
 def _referred(collection: Collection, record: WarcRecord) -> bytes:

@@ -80,7 +80,7 @@ def _robots_words(row: HostRow) -> str:
         return "not known yet"
     rules = len(row.robots.allow) + len(row.robots.disallow)
     delay = f", Crawl-delay {row.robots.crawl_delay_s:g} s" if row.robots.crawl_delay_s else ""
-    return (f"{rules} rules" if rules else "no rules") + delay
+    return (_counted(rules, "rule") if rules else "no rules") + delay
 
 
 def _waits(row: HostRow, now: float) -> str:
@@ -122,13 +122,15 @@ def why(collection: Collection, text: str) -> list[str]:
         lines += [*_page(unpack_page(page)), *_next_visit(collection, key)]
     if host is not None:
         queued = f"given up ({host.gave_up})" if host.gave_up else f"{host.queued:,} queued"
-        lines.append(f"host: {host.pages:,} pages, {queued}, robots.txt {_robots_words(host)}")
+        lines.append(f"host: {_counted(host.pages, 'page')}, {queued}, robots.txt {_robots_words(host)}")
         if waits := _waits(host, time.time()):
             lines.append(f"host waits {waits}")
         domain = domain_of(url.host)
         budget = unpack_domain(collection.state.get(Family.META, domain_key(domain)))
         if budget.is_spent:
-            lines.append(f"the domain {domain} has had its {budget.pages:,} pages: the hosts of others go first")
+            lines.append(
+                f"the domain {domain} has had its {_counted(budget.pages, 'page')}: the hosts of others go first"
+            )
     return lines
 
 
@@ -157,8 +159,8 @@ def _known(row: UrlRow, url: Url, host: HostRow | None) -> list[str]:
 
 
 def _page(row: PageRow) -> list[str]:
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.fetched_s))
-    lines = [f"asked {when}: status {row.status or 'none'}, {row.size_bytes:,} bytes {row.essence}".rstrip()]
+    size = _counted(row.size_bytes, "byte")
+    lines = [f"asked {_date(row.fetched_s)}: status {row.status or 'none'}, {size} {row.essence}".rstrip()]
     if row.title:
         lines.append(f"title: {row.title}")
     if row.location:
@@ -171,16 +173,31 @@ def _page(row: PageRow) -> list[str]:
 
 
 def _next_visit(collection: Collection, key: bytes) -> list[str]:
-    from lycosa.engine.visit_rows import visit_of  # its libraries take a moment, and most commands need none
+    from lycosa.engine.visit_rows import history, visit_of  # their libraries take a moment; most commands need none
 
     visit = visit_of(collection.state, key)
     if visit is None:
         return []
-    due = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(visit.due_s))
-    seen = (
-        f"looked at {visit.visits:,} times, {visit.changes:,} with a change" if visit.visits else "not looked at again"
-    )
-    return [f"{seen}; it seems to change {visit.rate:.2g} times a day; due {due}"]
+    seen = f"looked at {_counted(visit.visits, 'time')}, {visit.changes:,} with a change"
+    lines = [
+        f"{seen if visit.visits else 'not looked at again'}; it seems to change {visit.rate:.2g} times a day;"
+        f" due {_date(visit.due_s)}"
+    ]
+    if visit.trouble:
+        fails = f"{_counted(visit.fails, 'visit')} in a row brought nothing, so what is stored is kept"
+        lines.append(f"the last visit, {_date(visit.checked_s)}, failed: {visit.trouble}; {fails}")
+    elif visit.presence == "gone":
+        last = list(history(collection.state, key))[-1:]
+        lines += [f"gone since {_date(at_s)}: {change.where}" for at_s, change in last]
+    return lines
+
+
+def _date(unix_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_s))
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def open_to_read(path: Path) -> Collection:

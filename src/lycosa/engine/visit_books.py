@@ -92,6 +92,7 @@ class VisitBooks:
             visits=before.visits + 1,
             changes=before.changes + changed,
             fails=before.fails if verdict is None else 0,
+            trouble=before.trouble if verdict is None else "",
         )
         self._plan.schedule(shard.committer.batch, visit.key, found.row or visit.row, after, changed=changed)
         Hints.proved(visit.lease.host, before, changed=changed)

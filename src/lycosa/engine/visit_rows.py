@@ -24,10 +24,10 @@ TIME_BYTES = 8
 
 class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """A page that is looked at again. `digest` is that of the stored content under `masks`; `fails` counts visits in
-    a row that brought nothing; `saved` the bytes that did not have to be sent again; `hint_s` is when its host last
-    said that it had changed; `patches` are versions in the history that are no changes: volatile parts from a table,
-    whose tag is `table_etag`; `by_table` counts visits in a row that fetched nothing but that table. Intervals and
-    rates are in days."""
+    a row that brought nothing, `trouble` says why the last one did; `saved` are the bytes that did not have to be sent
+    again; `hint_s` is when its host last said that it had changed; `patches` are versions in the history that are no
+    changes: volatile parts from a table, whose tag is `table_etag`; `by_table` counts visits in a row that fetched
+    nothing but that table. Intervals and rates are in days."""
 
     checked_s: float = 0.0
     due_s: float = 0.0
@@ -45,6 +45,7 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     patches: int = 0
     table_etag: str = ""
     by_table: int = 0
+    trouble: str = ""
 
     def pack(self) -> bytes:
         return _encode(self)

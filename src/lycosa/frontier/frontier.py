@@ -285,8 +285,8 @@ class Frontier(Ledger):
             elif verdict is not None:
                 self._put_off(host, entry, due_unix=now_unix + verdict, due=now + verdict, tries=entry.tries, late=True)
             else:
-                is_head = self._head_reader is not None and self._wants_head(self._head_reader, host, entry)
-                return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry, is_head=is_head)
+                lease = _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry)
+                return lease if self._head_reader is None else self._with_a_look(self._head_reader, lease, entry)
         return None
 
     def beside(self, lease: Lease, kind: Kind, url: str, now: float) -> Lease | None:
@@ -304,10 +304,13 @@ class Frontier(Ledger):
         self._settle(host, now)
         return Lease(host, kind, url, lease.address, shares=lease.shares)
 
-    def _wants_head(self, reader: HeadReader, host: Host, entry: Entry) -> bool:
+    def _with_a_look(self, reader: HeadReader, lease: Lease, entry: Entry) -> Lease:
+        """The same lease, or one for the head of the page, if it pays to read that first."""
         if entry.has_head or entry.tries or entry.kind is not Kind.PAGE or entry.origin is Origin.WISH:
-            return False
-        return reader.wants_head(self.credit(host.origin + entry.path), host.row, host.delay_s)
+            return lease
+        credit, host = self.credit(lease.url), lease.host
+        is_head = reader.wants_head(credit, host.row, host.delay_s)
+        return msgspec.structs.replace(lease, is_head=is_head, credit=credit)
 
     def _judge(self, host: Host, entry: Entry, now_unix: float) -> Reason | float | None:
         for watcher in self.watchers:
@@ -475,11 +478,8 @@ def _lease_of(
     *,
     entry: Entry | None = None,
     job: RobotsJob | None = None,
-    is_head: bool = False,
 ) -> Lease:
-    return Lease(
-        host, kind, host.origin + path, mapped.address, entry, job, mapped.failure, mapped.detail, shares, is_head
-    )
+    return Lease(host, kind, host.origin + path, mapped.address, entry, job, mapped.failure, mapped.detail, shares)
 
 
 def _path(url: str) -> str:

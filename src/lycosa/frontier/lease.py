@@ -26,6 +26,7 @@ class Lease(msgspec.Struct, frozen=True):
     detail: str = ""
     shares: tuple[Share, ...] = ()
     is_head: bool = False  # only the beginning is asked for
+    credit: float | None = None  # what spoke for it, where that was looked up
 
     @property
     def depth(self) -> int:

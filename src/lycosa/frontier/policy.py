@@ -5,7 +5,7 @@ gone through, and whether hosts go in steps. Any ranking goes with any walk. Bot
 frontier: they never see a clock, a slot or a delay, so that none of them can break politeness.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -14,14 +14,25 @@ from lycosa.frontier.hosts import NO_OFFER, Host
 from lycosa.frontier.rows import HostRow
 
 
-class Source(msgspec.Struct, frozen=True):
-    """What a ranking hears of a fetched page."""
+class Source:
+    """What a ranking hears of a fetched page. `credit` is what spoke for it when it was asked for; as a function it is
+    looked up by those who ask, since it is a read of the state."""
 
-    url: str
-    depth: int
-    credit: float = 0.0  # what spoke for the page when it was asked for
-    title: str = ""
-    text: str = ""
+    __slots__ = ("_credit", "depth", "text", "title", "url")
+
+    def __init__(
+        self, url: str, depth: int, credit: float | Callable[[], float] = 0.0, title: str = "", text: str = ""
+    ) -> None:
+        self.url, self.depth, self.title, self.text = url, depth, title, text
+        self._credit = credit
+
+    def __repr__(self) -> str:
+        return f"<Source {self.url} depth={self.depth}>"
+
+    @property
+    def credit(self) -> float:
+        credit = self._credit
+        return credit if isinstance(credit, float | int) else credit()
 
 
 class Ranking(Protocol):

@@ -7,6 +7,7 @@ it, or the relevance that its links promise. The arithmetic of the last two is i
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from operator import add
 
 import msgspec
 
@@ -48,6 +49,7 @@ class PValue:
     takes: tuple[int, ...] = (1, 1, 1, 1, 2, 2, 3)
     slack: int | None = None
     sees_all = True
+    combine = staticmethod(add)
 
     def __init__(self) -> None:
         self._age = 0.0
@@ -59,9 +61,6 @@ class PValue:
 
     def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
         return [1.0] * len(urls)
-
-    def combine(self, credit: float, more: float) -> float:
-        return credit + more
 
     def band(self, credit: float, host: HostRow) -> int:
         forward = host.links / host.pages if host.pages else TYPICAL_LINKS
@@ -91,6 +90,7 @@ class Rank:
     takes: tuple[int, ...] = ()
     slack: int | None = SLACK
     sees_all = True
+    combine = staticmethod(add)
 
     def __init__(self) -> None:
         self._importance: Importance[str] = Importance()
@@ -103,9 +103,6 @@ class Rank:
         self._importance.spread(cash, urls)
         given = self._importance.take()
         return [given.get(url, 0.0) for url in urls]
-
-    def combine(self, credit: float, more: float) -> float:
-        return credit + more
 
     def band(self, credit: float, host: HostRow) -> int:
         return self.bands - self._importance.band(credit)
@@ -130,6 +127,7 @@ class Relevance:
     takes: tuple[int, ...] = ()
     slack: int | None = SLACK
     sees_all = False
+    combine = staticmethod(max)
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
@@ -138,9 +136,7 @@ class Relevance:
         return f"<Relevance {self._topic!r}>"
 
     def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
-        found = self._topic.read(
-            source.url, title=source.title, text=source.text, predicted=source.credit if source.credit else None
-        )
+        found = self._topic.read(source.url, title=source.title, text=source.text, predicted=source.credit or None)
         return self._topic.links(anchors, urls, parent=found)
 
     def wants_head(self, credit: float, host: HostRow, delay_s: float) -> bool:
@@ -151,9 +147,6 @@ class Relevance:
 
     def refine(self, credit: float, title: str, text: str) -> float:
         return self._topic.refine(credit, title=title, text=text)
-
-    def combine(self, credit: float, more: float) -> float:
-        return max(credit, more)
 
     def band(self, credit: float, host: HostRow) -> int:
         return self.bands - self._topic.band(credit)

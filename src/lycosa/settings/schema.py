@@ -93,7 +93,9 @@ class Fresh(_Group):
 
     keep_fresh: Annotated[Switch, _says("Never end: look at pages again as they are due.")] = False
     visits_per_day: Annotated[
-        int | None, _by(v.or_none(v.whole(1))), _says("Pages looked at again a day; none: a tenth of all.")
+        int | None,
+        _by(v.or_none(v.whole(1))),
+        _says("Pages looked at again a day, each once an hour at most; none: a tenth of all."),
     ] = None
     schedule: Annotated[
         Literal["harmonic", "uniform", "proportional", "adaptive"],
@@ -197,6 +199,13 @@ class Keeping(_Group):
         _by(v.one_of("process", "power")),
         _says("What the collection survives: the end of the process, or a power failure too."),
     ] = "process"
+    patch: Annotated[
+        Literal["store", "read"],
+        _by(v.one_of("store", "read")),
+        _says(
+            "When a table of volatile parts is put into its document: for each version stored, or whenever it is read."
+        ),
+    ] = "store"
     warc_bytes: Annotated[int, _by(v.size(1)), _says("A new WARC file is begun at this size.")] = GIB
     store_interval_s: Annotated[float, _by(v.seconds(0, 60)), _says("Longest time between two commits.")] = 0.25
     store_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Most results in one commit.")] = 300

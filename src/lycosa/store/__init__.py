@@ -10,7 +10,17 @@ from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import Recovery, WarcWriter
 from lycosa.store.warc_parse import WarcRecord
 from lycosa.store.warc_read import WarcReader, read_record
-from lycosa.store.warc_record import Exchange, Original, RevisitProfile, exchange, patched, revisit
+from lycosa.store.warc_record import (
+    Exchange,
+    Original,
+    RevisitProfile,
+    Whole,
+    exchange,
+    patch_on_read,
+    patch_places,
+    patched,
+    revisit,
+)
 
 __all__ = [
     "Batch",
@@ -26,8 +36,11 @@ __all__ = [
     "WarcReader",
     "WarcRecord",
     "WarcWriter",
+    "Whole",
     "exchange",
     "is_collection",
+    "patch_on_read",
+    "patch_places",
     "patched",
     "read_record",
     "revisit",

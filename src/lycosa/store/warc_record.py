@@ -23,8 +23,9 @@ import msgspec
 from isal import isal_zlib
 
 from lycosa.records import Request, Response
+from lycosa.store.place import Place
 from lycosa.store.warc_http import agreeing, well_formed
-from lycosa.store.warc_parse import parse_head
+from lycosa.store.warc_parse import WarcRecord, parse_head
 
 # Measured on a 26 KB page: level 1 takes 35 µs (ratio 3.44), 2 38 µs (3.47), 3 72 µs (3.53), zlib 6 244 µs (3.76).
 _GZIP_LEVEL = 2
@@ -40,6 +41,10 @@ _HEAD = (
 _HTTP_RESPONSE = b"application/http; msgtype=response"
 _HTTP_REQUEST = b"application/http; msgtype=request"
 _FIELDS = b"application/warc-fields"
+
+# Fields of our own in a revisit of the profile `PATCHED`: where the whole document is (file, offset, length), and how
+# long the record of its table is, which ends where the revisit begins.
+WHOLE_FIELD, TABLE_FIELD = "Lycosa-Whole", "Lycosa-Table-Bytes"
 
 # What a URI may show as it is; anything else is percent-encoded, angle brackets too because readers strip them.
 _URI_SAFE = "!\"#$%&'()*+,-./:;=?@[\\]^_`{|}~"
@@ -57,6 +62,8 @@ class RevisitProfile(StrEnum):
     NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
     # Our own: other bytes, but only in parts that change on every visit. The payload digest is the original's.
     SAME_CONTENT = "urn:lycosa:revisit:same-content"
+    # Our own: the body is made from the record that is referred to and the table before this one, whenever it is read.
+    PATCHED = "urn:lycosa:revisit:patched-by-table"
 
 
 class Original(msgspec.Struct, frozen=True):
@@ -65,6 +72,14 @@ class Original(msgspec.Struct, frozen=True):
     url: str
     fetched_s: float
     payload_sha1: bytes
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """The record of a document that a table can be patched into: where it lies, its URL, and its date as written."""
+
+    place: Place
+    url: str
+    date: str
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -134,6 +149,57 @@ def patched(response: Response, *, fetched_s: float, metadata: Mapping[str, str]
         _member(b"response", response_id, date, extra, _HTTP_RESPONSE, (head, response.body)),
     ]
     return Exchange(members=members, payload_sha1=digest)
+
+
+def patch_on_read(
+    request: Request,
+    answer: Response,
+    document: Response,
+    *,
+    whole: Whole,
+    fetched_s: float,
+    metadata: Mapping[str, str],
+) -> Exchange:
+    """A document that is put together whenever it is read: the answer that is its table, and behind it a revisit that
+    names the record it is patched into. The revisit's head is the document's, its digest that of the whole made so."""
+    asked = exchange(request, answer, fetched_s=fetched_s)
+    digest = sha1(document.body, usedforsecurity=False).digest()
+    head = agreeing(document.header_block, status=document.status, body_bytes=len(document.body))
+    date, (revisit_id, metadata_id, _) = _date(fetched_s), _record_ids()
+    about = b"WARC-Target-URI: " + _uri(document.url) + b"\r\n"
+    request_member, table_member = asked.members
+    extra = (
+        b"WARC-Profile: %b\r\nWARC-Refers-To-Target-URI: %b\r\nWARC-Refers-To-Date: %b\r\n"
+        b"WARC-Payload-Digest: sha1:%b\r\n%b: %d %d %d\r\n%b: %d\r\n"
+    ) % (
+        RevisitProfile.PATCHED.encode(),
+        _uri(whole.url),
+        _clean(whole.date),
+        b32encode(digest),
+        WHOLE_FIELD.encode(),
+        whole.place.file_number,
+        whole.place.offset,
+        whole.place.length,
+        TABLE_FIELD.encode(),
+        len(table_member),
+    )
+    fellow = about + b"WARC-Concurrent-To: <urn:uuid:" + revisit_id + b">\r\n"
+    members = [
+        table_member,
+        _member(b"revisit", revisit_id, date, about + extra, _HTTP_RESPONSE, (head,)),
+        request_member,
+        _member(b"metadata", metadata_id, date, fellow, _FIELDS, (_fields(metadata),)),
+    ]
+    return Exchange(members=members, payload_sha1=digest)
+
+
+def patch_places(record: WarcRecord, place: Place) -> tuple[Place, Place] | None:
+    """Of a revisit made by `patch_on_read` that stands at `place`: where the whole document is, and where its table."""
+    whole, table = record.header(WHOLE_FIELD) or "", record.header(TABLE_FIELD) or ""
+    numbers = [int(word) for word in (*whole.split(), table) if word.isascii() and word.isdecimal()]
+    if record.header("WARC-Profile") != RevisitProfile.PATCHED or len(numbers) != 4 or numbers[3] > place.offset:
+        return None
+    return Place(*numbers[:3]), Place(place.file_number, place.offset - numbers[3], numbers[3])
 
 
 def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> bytes:

@@ -39,6 +39,8 @@ _SOURCES = {
 _DRAWING = frozenset(("svg", "g", "symbol", "defs", "path", "use", "text", "circle", "rect", "line", "polygon"))
 
 _READ = _HIDDEN | _HEADINGS.keys() | _SOURCES.keys() | {_LINK, _META, _HTML, _TITLE, _BASE, _MAIN}
+# The elements that links and directives are in.
+_LINKING = "a, area, base, frame, iframe, img, link, meta"
 _IS_A = bytes(number == _A for number in range(256))
 _IS_READ = bytes(number in _READ for number in range(256))
 _NOT_READ = bytes(number for number in range(256) if number not in _READ)
@@ -100,7 +102,9 @@ class Heading(NamedTuple):
 def read_links(document: Document) -> Heading:
     """The links that `analyse_html` finds in the same document, and nothing that takes longer."""
     tree, _ = _parsed(document)
-    nodes = _elements(tree)
+    nodes = _elements(tree, _LINKING)
+    if len(nodes) * document.body.count(b"<") > _NESTING_WORK:  # whether they nest, only all elements can tell
+        nodes = _elements(tree)
     reading = _read(nodes, structure.tag_numbers(nodes))
     return Heading(reading.links.links(), reading.base_href, tuple(reading.robots))
 
@@ -116,8 +120,9 @@ def _parsed(document: Document) -> tuple[LexborHTMLParser, bool]:
     return LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS), is_cut
 
 
-def _elements(tree: LexborHTMLParser) -> Sequence[LexborNode]:
-    return _SELECTOR.find("*", root) if (root := tree.root) is not None else []
+def _elements(tree: LexborHTMLParser, which: str = "*") -> Sequence[LexborNode]:
+    """In document order."""
+    return _SELECTOR.find(which, root) if (root := tree.root) is not None else []
 
 
 def _read(nodes: Sequence[LexborNode], numbers: bytes) -> "_Reading":

@@ -126,10 +126,10 @@ class Topic:
 
     def _judge(self, names: list[str], body: list[str]) -> float:
         roots, found = self._roots, dict[str, float]()
-        for word in filter(roots.__contains__, body):
-            found[roots[word]] = found.get(roots[word], 0.0) + 1
-        for word in filter(roots.__contains__, names):
-            found[roots[word]] = found.get(roots[word], 0.0) + TITLE_WORTH
+        for some, worth in ((body, 1), (names, TITLE_WORTH)):
+            if not roots.keys().isdisjoint(some):
+                for word in filter(roots.__contains__, some):
+                    found[roots[word]] = found.get(roots[word], 0.0) + worth
         own = 0.0
         if found:
             rarities = self._known_rarities()

@@ -6,7 +6,8 @@ one letter gives it twice. Also home of the tag numbers lexbor gives elements, b
 Invariant: both strings have one character an element. Called by `html` for a tree, by `feed` for a list of names.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -22,6 +23,7 @@ _NAMES = (
     "template textarea tfoot th thead time title tr track tt u ul var video wbr xmp"
 )
 _BYTE = 256
+_tag_id: Callable[[LexborNode], int] = attrgetter("tag_id")
 
 
 def _numbers() -> dict[str, int]:
@@ -46,11 +48,10 @@ _LAST = table({name: ord(name[-1]) for name in TAG_ID})
 
 def tag_numbers(nodes: Sequence[LexborNode]) -> bytes:
     """One byte an element: its tag number, 0 for a tag that lexbor knows no number for."""
-    numbers = [node.tag_id for node in nodes]
     try:
-        return bytes(numbers)
+        return bytes(map(_tag_id, nodes))
     except ValueError:  # unknown tags are numbered by their place in memory
-        return bytes([number if number < _BYTE else 0 for number in numbers])
+        return bytes([number if number < _BYTE else 0 for number in map(_tag_id, nodes)])
 
 
 def of_tree(nodes: Sequence[LexborNode], numbers: bytes) -> tuple[str, str]:

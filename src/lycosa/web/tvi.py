@@ -14,11 +14,13 @@ Pure: any bytes give a `Tvi` or a `Refusal`; what is written is read back equal.
 import msgspec
 
 from lycosa.web import table, volatile
+from lycosa.web.media import SNIFF_BYTES, Kind, identify
 from lycosa.web.table import Refusal, digest_of
 
 WORD = "tvi"
 REL = "table-of-volatile-information"
 UTF_8, LATIN_1 = "utf-8", "latin-1"
+_XML = (Kind.XML, Kind.FEED)
 
 
 class Tvi(msgspec.Struct, frozen=True):
@@ -30,6 +32,11 @@ class Tvi(msgspec.Struct, frozen=True):
     frame: str
     of: str = ""
     selector: str = ""
+
+
+def is_xml(body: bytes, content_type: str | None) -> bool:
+    """Whether the volatile parts of a document are marked as in XML; what is XHTML has those of HTML."""
+    return identify(content_type, body[:SNIFF_BYTES]).kind in _XML
 
 
 def of_document(body: bytes, *, is_xml: bool, selector: str = "", of: str = "") -> Tvi | None:

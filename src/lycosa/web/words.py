@@ -15,6 +15,7 @@ _PLAIN = bytes(
     10 if code == 10 else ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(128)
 ) + bytes(range(128, 256))
 _BEYOND_ASCII = re.compile("[^\x00-\x7f]+")
+_NO_BREAK = "\xa0"
 _BREAKS = re.compile(r"[^\w]+")
 _MARKS = re.compile(
     "[\u0300-\u036f]+"
@@ -41,7 +42,9 @@ _RUNS = _Runs()
 def fold(text: str) -> str:
     """The words of `text`, with white space between them; lines stay lines."""
     if not text.isascii():
-        text = _BEYOND_ASCII.sub(_folded, text)
+        text = text.replace(_NO_BREAK, " ")  # often the only one: then all of it is folded in C
+        if not text.isascii():
+            text = _BEYOND_ASCII.sub(_folded, text)
     return text.encode("utf-8", "replace").translate(_PLAIN).decode()
 
 

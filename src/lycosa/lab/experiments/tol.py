@@ -3,7 +3,8 @@
 The real engine on virtual time. The setting was fixed before the first run: 500 pages of 60 links, a round trip of
 50 ms, 30 KB/s a transfer, 8 transfers to the host, no delay, five webs. Whether early links help depends on the site:
 where a page is first linked from one of the eight pages before it, transfers stand idle for want of links; where it is
-linked from any earlier page they never do, and there is nothing to win. Both are measured, and what lies between.
+linked from any earlier page they never do, and there is nothing to win. Both are measured, and what lies between. The
+share of time that transfers stand idle with neither is all that links can save, however early they come.
 """
 
 import tempfile
@@ -22,7 +23,7 @@ SEEDS, QUICK_SEEDS = 5, 2
 RTT_MS, TRANSFER_BYTES_S, TRANSFERS = 50.0, 30_000.0, 8
 NARROW = 8  # pages before a page, one of which links to it first
 WIDE = None
-BETWEEN, BETWEEN_SEEDS = (2, 4, 16, 32), 2  # for the curve
+BETWEEN, BETWEEN_SEEDS = (2, 4, 12, 16, 32), 2  # for the curve
 PAPER_PERCENT = 15.1
 MODES: dict[str, dict[str, Any]] = {
     "neither": {"tables": "off", "eager": False},
@@ -34,9 +35,11 @@ ALWAYS: dict[str, dict[str, Any]] = {"tables, any free slot": {"tables": "always
 
 
 class Took(NamedTuple):
-    """One crawl: seconds to its last byte, pages, requests, tables among them, and whether the rules were kept."""
+    """One crawl: seconds to its last byte, the share of them in which a transfer stood idle, pages, requests, tables
+    among them, and whether the rules were kept."""
 
     seconds: float
+    idle: float
     pages: int
     requests: int
     tables: int
@@ -53,6 +56,10 @@ class Crawls(NamedTuple):
         """For each web: per cent less time than with neither."""
         pairs = zip(self.took["neither"], self.took[mode], strict=True)
         return [100 * (1 - other.seconds / neither.seconds) for neither, other in pairs]
+
+    def idle(self, mode: str) -> float:
+        """Per cent of the transfers' time."""
+        return 100 * mean(took.idle for took in self.took[mode])
 
     def seconds(self, mode: str) -> list[float]:
         return [took.seconds for took in self.took[mode]]
@@ -101,7 +108,9 @@ def _crawl(seed: int, pages: int, window: int | None, mode: dict[str, Any], step
         done = crawl(site, Path(folder) / "crawl", site.front(), advance=step.advance, rules=rules, **options)
     tables = sum(entry.path.endswith(".tol") for entry in done.entries)
     seconds = max(entry.end for entry in done.entries)
-    return Took(seconds, len(done.urls), len(done.entries), tables, done.is_polite)
+    busy = sum(entry.end - entry.start for entry in done.entries)
+    idle = 1 - busy / (TRANSFERS * seconds)
+    return Took(seconds, idle, len(done.urls), len(done.entries), tables, done.is_polite)
 
 
 def _report(run: Run, crawls: dict[int | None, Crawls], pages: int) -> None:
@@ -110,6 +119,8 @@ def _report(run: Run, crawls: dict[int | None, Crawls], pages: int) -> None:
     run.figure("least of the webs", min(narrow.saved("tables")), "%")
     run.figure("less time with early links", mean(narrow.saved("early links")), "%")
     run.figure("less time with both", mean(narrow.saved("both")), "%")
+    run.figure("idle with neither: all that can be saved", narrow.idle("neither"), "%")
+    run.figure("saturated, idle with neither", wide.idle("neither"), "%")
     run.figure("saturated, more time with tables", -mean(wide.saved("tables")), "%")
     run.figure("saturated, more time with tables, worst of the webs", -min(wide.saved("tables")), "%")
     every = [took for case in crawls.values() for mode in case.took.values() for took in mode]
@@ -117,7 +128,9 @@ def _report(run: Run, crawls: dict[int | None, Crawls], pages: int) -> None:
     run.figure("crawls that broke a rule", sum(not took.is_polite for took in every))
     crawls = dict(sorted(crawls.items(), key=lambda item: item[0] or pages))
     rows = [_row(case, mode) for case in crawls.values() for mode in case.took]
-    run.table(["first link within", "mode", "seconds", "least", "most", "saved %", "requests", "tables"], rows)
+    run.table(
+        ["first link within", "mode", "seconds", "least", "most", "saved %", "idle %", "requests", "tables"], rows
+    )
     _plot(run, crawls)
 
 
@@ -130,6 +143,7 @@ def _row(case: Crawls, mode: str) -> tuple[str | int | float, ...]:
         round(min(seconds), 1),
         round(max(seconds), 1),
         round(mean(case.saved(mode)), 1),
+        round(case.idle(mode), 1),
         round(mean(one.requests for one in took)),
         round(mean(one.tables for one in took)),
     )
@@ -152,6 +166,8 @@ def _plot(run: Run, crawls: dict[int | None, Crawls]) -> None:
     for mode in ("tables", "early links", "both"):
         saved = [case.saved(mode) for case in bounded]
         lines.append(Line(mode, x, list(map(mean, saved)), list(map(min, saved)), list(map(max, saved))))
+    idle = [[100 * took.idle for took in case.took["neither"]] for case in bounded]
+    lines.append(Line("idle with neither", x, list(map(mean, idle)), list(map(min, idle)), list(map(max, idle))))
     axis = Axis("pages before a page, one of which links to it first", log=True)
     mark = Mark(PAPER_PERCENT, f"the paper's {PAPER_PERCENT} %")
     run.plot(Lines("What is saved depends on the site", axis, Axis("time saved", "%"), tuple(lines), (mark,)))

@@ -1,0 +1,98 @@
+"""The known URLs in memory against a sorted list of them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lycosa
+from lycosa.engine.known import KnownUrls, known_urls
+from lycosa.errors import SettingsError
+from lycosa.frontier.rows import Origin, UrlRow, UrlState
+from lycosa.frontier.trie import UrlTrie
+from lycosa.records import Family
+from lycosa.store import Collection
+from lycosa.store.state import Batch
+from lycosa.web.url import url_key
+
+URLS = {
+    "https://example.org/": UrlState.DONE,
+    "https://example.org/docs/": UrlState.DONE,
+    "https://example.org/docs/a": UrlState.QUEUED,
+    "https://example.org/docs/b?page=1/2": UrlState.DROPPED,
+    "https://example.org/docs/deep/c": UrlState.FAILED,
+    "http://example.org/": UrlState.DONE,
+    "https://www.example.org/x": UrlState.QUEUED,
+    "https://notexample.org/": UrlState.QUEUED,
+}
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    made = Collection.create(tmp_path_factory.mktemp("known") / "c")
+    batch = Batch()
+    for url, state in URLS.items():
+        batch.put(Family.URL, url_key(url), UrlRow(state, origin=Origin.SITEMAP).pack())
+    made.state.write(batch)
+    return made
+
+
+def test_all_are_there_in_the_order_of_the_state(collection: Collection) -> None:
+    known = known_urls(collection)
+    assert list(known) == sorted(URLS, key=url_key)
+    assert list(reversed(known)) == sorted(URLS, key=url_key, reverse=True)
+    assert all(url in known for url in URLS)
+    assert "https://example.org/nothing" not in known
+    assert "no url" not in known
+
+
+def test_a_part_and_a_state(collection: Collection) -> None:
+    assert set(known_urls(collection, "www.example.org")) == {"https://www.example.org/x"}
+    assert set(known_urls(collection, state="queued")) == {
+        url for url, state in URLS.items() if state is UrlState.QUEUED
+    }
+    assert set(known_urls(collection, "https://example.org/docs/", state="failed")) == {
+        "https://example.org/docs/deep/c"
+    }
+    assert not len(known_urls(collection, "https://example.net/"))
+    with pytest.raises(SettingsError, match="queued, done, failed, dropped"):
+        known_urls(collection, state="lost")
+
+
+def test_subtrees(collection: Collection) -> None:
+    known = known_urls(collection)
+    docs = "https://example.org/docs/"
+    assert known.count(docs) == 4
+    assert known.count("https://example.org") == 5
+    assert list(known.below(docs)) == sorted((url for url in URLS if url.startswith(docs)), key=url_key)
+    assert dict(known.folders("https://example.org/")) == {"https://example.org/": 1, docs: 4}
+    assert known.first(docs) == docs
+    assert known.last(docs) == "https://example.org/docs/deep/c"
+    assert known.after(docs) == "https://example.org/docs/a"
+    assert known.before("https://example.org/docs/a") == docs
+    with pytest.raises(SettingsError, match="no http or https URL"):
+        known.count("docs/")
+
+
+def test_by_the_library_beside_the_writer(collection: Collection) -> None:
+    with lycosa.Collection(collection.path) as reader:
+        known = reader.known("example.org", state="done")
+    assert len(known) == 3
+    assert known.add("https://example.org/new")
+    assert not known.add("https://example.org/new#part")
+    assert known.discard("https://example.org/new")
+    assert known.stats().keys == 3
+
+
+@given(
+    st.sets(st.text("ab/?1", max_size=6).map(lambda path: f"https://example.org/{path}")), st.text("ab/?1", max_size=3)
+)
+def test_counts_and_walks_as_by_hand(urls: set[str], path: str) -> None:
+    known = KnownUrls(UrlTrie(map(url_key, urls)))
+    prefix = f"https://example.org/{path}"
+    inside = sorted(url for url in urls if url.startswith(prefix))
+    assert known.count(prefix) == len(inside)
+    assert list(known.below(prefix)) == inside
+    assert known.first(prefix) == (inside[0] if inside else None)
+    assert known.last(prefix) == (inside[-1] if inside else None)
+    assert known.after(prefix) == min((url for url in urls if url > prefix), default=None)
+    assert known.before(prefix) == max((url for url in urls if url < prefix), default=None)
