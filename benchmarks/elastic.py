@@ -24,7 +24,6 @@ from lycosa.settings import CrawlSettings
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.log import Entry
 
-PORT = 6389
 SHARDS = 3
 DELAY_S = 0.3
 PAUSE_BAR_S, MOVED_BAR = 1.0, 1.3
@@ -84,7 +83,7 @@ def moved_hosts(move: Moved, entries: Sequence[Entry]) -> tuple[int, float]:
 
 
 def run(hosts: int, pages: int, verdict: Verdict) -> None:
-    with ground(hosts, pages, PORT) as on:
+    with ground(hosts, pages) as on:
         crawler = on.crawl(DELAY_S, workers=SHARDS)
         moves = []
         try:

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.measure import lycosa
+from benchmarks.server import free_port
 from benchmarks.workers import family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import Entry, read_log
@@ -32,11 +33,11 @@ SIZES = "uniform"  # all hosts have work until the end
 class Ground:
     """What runs, and where. `hosts` and `pages` are those of the web, each host with an address of its own."""
 
-    def __init__(self, folder: Path, hosts: int, pages: int, port: int, *, is_apart: bool = False) -> None:
-        self.folder, self.hosts, self.pages, self.port_of_head = folder, hosts, pages, port
+    def __init__(self, folder: Path, hosts: int, pages: int, *, is_apart: bool = False) -> None:
+        self.folder, self.hosts, self.pages, self.port_of_head = folder, hosts, pages, 0
         self.head_address, self.address = (HEAD_APART, JOINED_APART) if is_apart else (HEAD, JOINED)
         self.inside = ["ip", "netns", "exec", NAMESPACE] if is_apart else []
-        self.at = f"{self.head_address}:{port}"
+        self.at = ""
         self.into, self.said, self.nodes_said = folder / "crawl", folder / "said", folder / "nodes-said"
         self.port = self.dns_port = 0
         self._undo = contextlib.ExitStack()
@@ -71,14 +72,15 @@ class Ground:
         return lycosa("cluster", "--token-file", self.folder / "token", *words)
 
     def start_head(self) -> None:
+        """A head at a port that nobody uses: several of these may run at a time."""
+        self.port_of_head = free_port()
+        self.at = f"{self.head_address}:{self.port_of_head}"
         where = ["--address", self.head_address, "--port", str(self.port_of_head), "--processors", "1"]
         self.head = self._node([], self._cluster("start", "--head", *where))
         _wait_for(self.head_address, self.port_of_head)
 
     def move_head(self) -> None:
-        """Another head, at another port: Ray refuses one at which a node of this machine believes it to be."""
-        self.port_of_head += 100
-        self.at = f"{self.head_address}:{self.port_of_head}"
+        """Another head; at another port, since Ray refuses one at which a node of this machine believes it to be."""
         self.start_head()
         while not self.nodes():
             time.sleep(0.5)
@@ -159,9 +161,9 @@ class Ground:
 
 
 @contextlib.contextmanager
-def ground(hosts: int, pages: int, port: int, *, is_apart: bool = False) -> Iterator[Ground]:
+def ground(hosts: int, pages: int, *, is_apart: bool = False) -> Iterator[Ground]:
     with tempfile.TemporaryDirectory(prefix="lycosa-faults-") as name:
-        on = Ground(Path(name), hosts, pages, port, is_apart=is_apart)
+        on = Ground(Path(name), hosts, pages, is_apart=is_apart)
         try:
             on.open()
             yield on

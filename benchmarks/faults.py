@@ -48,7 +48,6 @@ from lycosa.simweb.audit import Rules, audit
 from lycosa.store.central import open_store
 
 HOSTS, DELAY_S = 40, 0.05
-PORTS = range(6390, 6401)  # one for each fault, so that two can be tried at a time
 FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut", "gone", "cut_store", "head", "disk", "version")
 ROOT_ONLY = ("cut", "cut_store", "disk")
 SAYS_WHY = ("disk", "version")
@@ -79,6 +78,10 @@ class Ran(NamedTuple):
         return is_whole and self.again <= self.again_most and (self.takeover_s or 0.0) <= TAKEOVER_BAR_S
 
 
+class Misplaced(Exception):
+    """Ray put no shard on the second node: there is nothing to be tried."""
+
+
 class Crawling:
     """The crawl of one trial; a fault may have to begin it again."""
 
@@ -87,6 +90,7 @@ class Crawling:
         self.shard, self.words = "", ""
         self.safe_since: float | None = None  # when what the shard that was hit goes on from was written
         self.safe_until = 0.0  # so long it went on itself; 0: until the fault
+        self.at = float("inf")  # when the fault happened
         self.command = self.begin()
 
     def begin(self) -> "subprocess.Popen[bytes]":
@@ -106,6 +110,12 @@ class Crawling:
             time.sleep(0.1)
         return ""
 
+    def _shard_of_joined(self) -> str:
+        found = self.on.shards_of_joined()
+        if not found:
+            raise Misplaced
+        return found[0]
+
     # the faults
 
     def none(self) -> None:
@@ -114,21 +124,25 @@ class Crawling:
     def agent(self) -> None:
         self.shard = "s1"
         os.kill(self.on.holder("s1"), signal.SIGKILL)
+        self.at = time.monotonic()
 
     def coordinator(self) -> None:
         (pid,) = [p for p in family(self.on.head.pid) if "CoordinatorProcess" in _title(p)]
         os.kill(pid, signal.SIGKILL)
+        self.at = time.monotonic()
 
     def frozen(self) -> None:
         self.shard, pid = "s1", self.on.holder("s1")
         os.kill(pid, signal.SIGSTOP)
+        self.at = time.monotonic()
         time.sleep(self.freeze_s)
         with contextlib.suppress(ProcessLookupError):  # it may have been ended meanwhile
             os.kill(pid, signal.SIGCONT)
 
     def node(self) -> None:
-        (self.shard, *_) = self.on.shards_of_joined()
+        self.shard = self._shard_of_joined()
         kill_family(self.on.joined.pid)
+        self.at = time.monotonic()
 
     def gone(self) -> None:
         self.node()
@@ -146,13 +160,15 @@ class Crawling:
         return time.monotonic() - (time.time() - copy.at_s) if copy else float("-inf")
 
     def cut(self) -> None:
-        (self.shard, *_) = self.on.shards_of_joined()
+        self.shard = self._shard_of_joined()
         subprocess.run(["ip", "link", "set", LINE, "down"], check=True)
+        self.at = time.monotonic()
         time.sleep(self.freeze_s)
         subprocess.run(["ip", "link", "set", LINE, "up"], check=True)
 
     def head(self) -> None:
         kill_family(self.on.head.pid)
+        self.at = time.monotonic()
         self.command.kill()
         self.command.wait()
         self.on.move_head()
@@ -203,7 +219,7 @@ def _other_version(on: Ground) -> None:
 
 def trial(fault: str, pages: int, freeze_s: float) -> Ran:
     with contextlib.ExitStack() as stack:
-        on = stack.enter_context(ground(HOSTS, pages, PORTS[FAULTS.index(fault)], is_apart=fault.startswith("cut")))
+        on = stack.enter_context(ground(HOSTS, pages, is_apart=fault.startswith("cut")))
         if fault == "disk":
             stack.enter_context(_small_disk(on))
         if fault == "version":
@@ -212,17 +228,16 @@ def trial(fault: str, pages: int, freeze_s: float) -> Ran:
         try:
             while on.logged() < pages / 4 and crawling.command.poll() is None and fault not in SAYS_WHY:
                 time.sleep(0.05)
-            at = time.monotonic()
             harm: Callable[[], None] = getattr(crawling, fault)
             harm()
             code = crawling.command.wait(timeout=LONGEST_S)
         finally:
             crawling.command.kill()
-        return judged(fault, on, crawling, at, code)
+        return judged(fault, on, crawling, code)
 
 
-def judged(fault: str, on: Ground, crawling: Crawling, at: float, code: int) -> Ran:
-    entries, wanted = on.entries(), on.truth()
+def judged(fault: str, on: Ground, crawling: Crawling, code: int) -> Ran:
+    entries, wanted, at = on.entries(), on.truth(), crawling.at
     fetched = Counter(e.host + e.path for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES))
     findings = audit(on.web().settings, entries, Rules(delay_s=DELAY_S))
     again = fetched.total() - len(fetched)
@@ -276,10 +291,11 @@ def main() -> None:
         if fault in ROOT_ONLY and os.geteuid():
             print(f"--  {fault}: needs root")
             continue
-        runs = []
-        for time_ in range(1, options.times + 1):
-            runs.append(trial(fault, options.pages, options.freeze))
-            say(f"{fault} {time_}: {runs[-1]}")
+        runs: list[Ran] = []
+        while len(runs) < options.times:
+            with contextlib.suppress(Misplaced):
+                runs.append(trial(fault, options.pages, options.freeze))
+                say(f"{fault} {len(runs)}: {runs[-1]}")
         report(fault, runs, verdict)
     verdict.exit()
 

@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa.cluster.assignment import BUCKETS, Scheme, Table, moved, table
@@ -47,6 +47,7 @@ def test_java_hash_is_that_of_java() -> None:
     assert HostArray(["abc", "www.example.org"]).java_hashes().tolist() == [96354, 269205129]
 
 
+@settings(deadline=None)
 @given(st.sampled_from(Scheme), st.integers(1, 9), HOST)
 def test_host_has_one_owner_whoever_asks_and_however_members_are_listed(scheme: Scheme, count: int, host: str) -> None:
     one = table(3, members(count), scheme)

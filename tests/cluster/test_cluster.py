@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from lycosa.cluster.coordinator import Coordinator
 from lycosa.engine.views import open_to_read, stats_of
+from lycosa.errors import ClusterError, SettingsError
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.records import Family
+from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.truth import truth
@@ -180,6 +183,25 @@ def test_agent_that_leaves_hands_everything_over(tmp_path: Path) -> None:
     assert findings.is_clean, findings.broken()[:5]
     assert by_shard(tmp_path)["s1"] == set()
     assert_one_view(cluster, tmp_path)
+
+
+def test_only_members_can_leave_and_one_has_to_stay(tmp_path: Path) -> None:
+    coordinator = Coordinator(tmp_path, CrawlSettings(seeds=[SEED]))
+    coordinator.found(["", ""])
+    for names, words in ((["s9"], "cannot take s9 out of s0, s1"), (["s0", "s1"], "cannot take s0, s1 out")):
+        with pytest.raises(SettingsError, match=words):
+            coordinator.leave(names)
+    coordinator.leave(["s0"])
+    with pytest.raises(ClusterError, match="hosts are moving already"):
+        coordinator.join([""])
+
+
+def test_new_members_go_where_there_is_room(tmp_path: Path) -> None:
+    coordinator = Coordinator(tmp_path, CrawlSettings(seeds=[SEED]))
+    coordinator.found(["small", "large", "large"])
+    machines = ["small", "small", *["large"] * 4, "new"]
+    assert coordinator.roomiest(4, machines) == ["large", "large", "new", "small"]
+    assert coordinator.roomiest(2, []) == ["", ""]
 
 
 @pytest.mark.slow

@@ -4,9 +4,9 @@ import random
 from pathlib import Path
 
 from lycosa.cluster.address_turns import HOLD_S, TURN_S, AddressTurns
-from lycosa.cluster.agent import LEASE_S
 from lycosa.cluster.allowance import Allowance
 from lycosa.cluster.coordinator import Coordinator
+from lycosa.cluster.lease import LEASE_S
 from lycosa.cluster.quiet import Quiet
 from lycosa.cluster.reports import Orders, Report
 from lycosa.cluster.visits import RENEW_S, Visits

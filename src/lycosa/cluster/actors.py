@@ -1,8 +1,7 @@
-"""The coordinator and the agents as Ray actors. The one module beside `cluster.ray_node` that imports Ray.
+"""The coordinator as a Ray actor, and the one who starts agents.
 
-An agent's actor holds nothing that its shard's folder does not: Ray brings it back after a death, empty, and the
-coordinator's actor starts it anew. The coordinator's actor watches the beats; whoever has been silent is asked whether
-it runs, and started if not. Calls across a line that was cut hang for ever, so every one has a limit of time.
+It watches the beats; whoever has been silent is asked whether it runs, and started if not. Ray brings it back after a
+death, and it reads what it kept.
 """
 
 import asyncio
@@ -10,9 +9,8 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import ray
@@ -20,145 +18,25 @@ import ray.util
 import xxhash
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
-from lycosa import __version__
-from lycosa.cluster.agent import AGAIN_S, CALL_S, LEASE_S, Agent
 from lycosa.cluster.ailing import Ailing, Trouble
-from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.cluster.errands import ERRAND_S
-from lycosa.cluster.messages import START, Message, Reply, Word
+from lycosa.cluster.exchange import AGAIN_S
+from lycosa.cluster.lease import LEASE_S
+from lycosa.cluster.messages import Message, Reply
+from lycosa.cluster.ray_lines import CALL_S, NAMESPACE, agent_name, answer, coordinator_name, here, named
 from lycosa.cluster.ray_node import addresses, places_of_machines
-from lycosa.cluster.reports import Enrolment, Orders, Report
+from lycosa.cluster.reports import Orders, Report
+from lycosa.cluster.shard_actor import AgentActor
 from lycosa.engine.inbox import Inbox
-from lycosa.engine.process import calm_collector, return_large_blocks
 from lycosa.engine.stats import CrawlStats
-from lycosa.errors import ClusterError, LycosaError, StoreError
-from lycosa.records import Response
+from lycosa.errors import ClusterError, LycosaError
 from lycosa.settings import CrawlSettings
 
-NAMESPACE = "lycosa"
 CENSUS_S = 5.0
 SILENT_S = 2.0  # then a member is looked after; it beats twice a second
 WATCH_S = 0.25
 TROUBLES_APART = 4  # the same words are told again only when so many others came in between
 DEAD_S = LEASE_S + 5.0  # then a member that does not answer is ended: nobody can be asked by it any more
-
-T = TypeVar("T")
-
-
-async def answer(call: Awaitable[T], *, whom: str, within_s: float = CALL_S) -> T:
-    """The answer to a remote call, or ClusterError in time."""
-    try:
-        return await asyncio.wait_for(call, within_s)
-    except (RayError, TimeoutError, ValueError) as error:  # ValueError: no actor has that name
-        raise ClusterError(f"{whom} does not answer: {type(error).__name__}") from error
-
-
-def agent_name(crawl: str, shard: str) -> str:
-    return f"{crawl}/agent/{shard}"
-
-
-def coordinator_name(crawl: str) -> str:
-    return f"{crawl}/coordinator"
-
-
-class RayLines:
-    """How an agent speaks to the others: straight, or through the coordinator (papers 3 and 4)."""
-
-    def __init__(self, crawl: str, *, is_direct: bool) -> None:
-        self._crawl, self._is_direct = crawl, is_direct
-        self._handles: dict[str, Any] = {}
-
-    async def tell(self, receiver: str, message: Message) -> Reply:
-        if not self._is_direct:
-            coordinator = self._handle(coordinator_name(self._crawl))
-            return await answer(coordinator.relay.remote(receiver, message), whom="the coordinator")
-        reply: Reply = await self._ask(receiver, "take", message)
-        return reply
-
-    async def carry(self, receiver: str, cargo: Cargo) -> bool:
-        return bool(await self._ask(receiver, "load", cargo))
-
-    async def robots(self, receiver: str, href: str) -> Response:
-        response: Response = await self._ask(receiver, "robots", href, within_s=ERRAND_S + CALL_S)
-        return response
-
-    async def _ask(self, receiver: str, what: str, word: Any, within_s: float = CALL_S) -> Any:
-        name = agent_name(self._crawl, receiver)
-        try:
-            return await answer(getattr(self._handle(name), what).remote(word), whom=receiver, within_s=within_s)
-        except ClusterError as error:
-            if isinstance(error.__cause__, ActorDiedError):  # there is, or will be, another one elsewhere
-                self._handles.pop(name, None)
-            raise
-
-    async def beat(self, report: Report) -> Orders:
-        return await answer(self._handle(coordinator_name(self._crawl)).beat.remote(report), whom="the coordinator")
-
-    def _handle(self, name: str) -> Any:
-        handle = self._handles.get(name)
-        if handle is None:
-            try:
-                handle = self._handles[name] = ray.get_actor(name, namespace=NAMESPACE)
-            except ValueError as error:
-                raise ClusterError(f"there is no {name}") from error
-        return handle
-
-
-class ShardProcess:
-    """One shard, wherever Ray put it."""
-
-    def __init__(self, crawl: str, *, is_direct: bool) -> None:
-        self._crawl, self._is_direct = crawl, is_direct
-        self._agent: Agent | None = None
-        self._task: asyncio.Task[None] | None = None
-
-    async def running(self) -> int:
-        """The incarnation that runs here; 0 if none does."""
-        return self._agent.incarnation if self._agent and self._task and not self._task.done() else 0
-
-    async def start(self, enrolment: Enrolment) -> None:
-        if enrolment.version != __version__:
-            address = _here()
-            raise ClusterError(f"{address} has Lycosa {__version__}, the coordinator has {enrolment.version}")
-        lines = RayLines(self._crawl, is_direct=self._is_direct)
-        self._agent = Agent(enrolment, lines, lines)
-        calm_collector()
-        return_large_blocks()
-        self._task = asyncio.get_running_loop().create_task(self._run(self._agent))
-
-    async def _run(self, agent: Agent) -> None:
-        """An agent that fails tells why and takes its process with it: nothing half alive is left behind."""
-        try:
-            await agent.run()
-        except Exception as error:
-            words = str(error) if isinstance(error, LycosaError) else f"{type(error).__name__}: {error}"
-            coordinator = ray.get_actor(coordinator_name(self._crawl), namespace=NAMESPACE)
-            with contextlib.suppress(ClusterError):
-                failed: Awaitable[None] = coordinator.failed.remote(agent.name, words, isinstance(error, StoreError))
-                await answer(failed, whom="the coordinator")
-            os._exit(1)
-
-    async def take(self, message: Message) -> Reply:
-        return await self._agent.take(message) if self._agent else Reply(Word.BUSY, START, START)
-
-    async def load(self, cargo: Cargo) -> bool:
-        return await self._agent.load(cargo) if self._agent else False
-
-    async def robots(self, href: str) -> Response:
-        if self._agent is None:
-            raise ClusterError("the agent is not open yet")
-        return await self._agent.robots(href)
-
-    async def put(self, urls: list[str]) -> None:
-        """URLs that the user adds: they are safe when this returns."""
-        if self._agent is None or self._agent.engine is None:
-            raise ClusterError("the agent is not open yet")
-        await self._agent.put(urls)
-
-    async def spent(self) -> tuple[int, float]:
-        """Process and seconds of processor time."""
-        return os.getpid(), time.process_time()
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,10 +122,10 @@ class CoordinatorProcess:
     async def spent(self) -> tuple[int, float]:
         return os.getpid(), time.process_time()
 
-    async def failed(self, name: str, words: str, is_store: bool) -> None:
+    async def failed(self, name: str, words: str, is_store: bool, where: str = "") -> None:
         """An agent came to an end that was not meant: it is started again, less often if that goes on."""
         self._ailing.failed(name, Trouble(words, is_store), time.monotonic())
-        text = f"{name}: {words}"
+        text = f"{name} on {where}: {words}" if where else f"{name}: {words}"
         if text not in self._troubles[-TROUBLES_APART:]:
             self._troubles.append(text)
 
@@ -330,7 +208,7 @@ class CoordinatorProcess:
             is_direct = self._coordinator.settings.exchange == "direct"
             address = self._coordinator.address(name)
             where = {"resources": {f"node:{address}": 0.001}} if address else {"scheduling_strategy": "SPREAD"}
-            maker = AgentActor.options(**_named(agent_name(self._crawl, name), is_detached=self._is_detached), **where)
+            maker = AgentActor.options(**named(agent_name(self._crawl, name), is_detached=self._is_detached), **where)
             self._agents[name] = maker.remote(self._crawl, is_direct=is_direct)
         return self._agents[name]
 
@@ -356,20 +234,8 @@ class CoordinatorProcess:
             self._inbox.settle()
 
 
-# Ray brings both back, as often as they die; neither takes a processor of its own from those that Ray hands out.
-AgentActor: Any = ray.remote(num_cpus=0, max_restarts=-1)(ShardProcess)
+# Ray brings it back, as often as it dies; it takes no processor of its own from those that Ray hands out.
 CoordinatorActor: Any = ray.remote(num_cpus=0, max_restarts=-1)(CoordinatorProcess)
-
-
-def _here() -> str:
-    """The address of this machine, as the cluster knows it."""
-    return str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
-
-
-def _named(name: str, *, is_detached: bool) -> dict[str, Any]:
-    """The options of an actor that others find by its name; a detached one outlives whoever made it."""
-    options: dict[str, Any] = {"name": name, "namespace": NAMESPACE, "get_if_exists": True}
-    return options | ({"lifetime": "detached"} if is_detached else {})
 
 
 def make_coordinator(
@@ -377,8 +243,8 @@ def make_coordinator(
 ) -> Any:
     """The coordinator of the collection at `folder`, on this machine; the one that is there, if there is one."""
     crawl = crawl_name(folder)
-    here = {"resources": {f"node:{_here()}": 0.001}}
-    maker = CoordinatorActor.options(**_named(coordinator_name(crawl), is_detached=is_detached), **here)
+    where = {"resources": {f"node:{here()}": 0.001}}
+    maker = CoordinatorActor.options(**named(coordinator_name(crawl), is_detached=is_detached), **where)
     return maker.remote(crawl, str(folder), settings, seconds, is_detached=is_detached, is_elastic=is_elastic)
 
 

@@ -1,196 +1,59 @@
 """The coordinator (M1, H2, Y1): who is a member, who owns what, whether a limit is reached, whether the crawl is over.
 
-It is told by beats and answers with orders; it never asks. What has to survive it is in one small file, replaced whole:
-members, epoch, and the last incarnation given. Everything else it hears again within a beat of each agent. Knows
-nothing of Ray.
+It is told by beats and answers with orders; it never asks. What has to survive it, members, epoch and the last
+incarnation given, is the membership's; everything else it hears again within a beat of each agent. Knows nothing of
+Ray.
 """
 
-import os
 import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-
-import msgspec
-from msgspec.structs import replace
 
 from lycosa import __version__
 from lycosa.cluster.address_turns import HOLD_S, AddressTurns
 from lycosa.cluster.allowance import Allowance
-from lycosa.cluster.assignment import BY_BUCKETS, Scheme, Table, table
 from lycosa.cluster.clocks import Clocks
-from lycosa.cluster.members import Member
-from lycosa.cluster.places import Places, ranges_of
+from lycosa.cluster.membership import Membership
 from lycosa.cluster.quiet import Quiet
 from lycosa.cluster.reports import Enrolment, Orders, Report
-from lycosa.cluster.sightings import Learned, placed
 from lycosa.engine.limits import limits_of
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.totals import joined
-from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.settings import CrawlSettings
-from lycosa.store.joined import SHARDED, SHARDS
-
-FILE = SHARDED
-NOWHERE: Mapping[str, str] = {}
+from lycosa.store.joined import SHARDS
 
 
-class Kept(msgspec.Struct):
-    """What survives the coordinator. `number` is the last given to a member, `incarnation` the last of a start."""
-
-    epoch: int = 0
-    number: int = 0
-    incarnation: int = 0
-    scheme: Scheme = Scheme.RENDEZVOUS
-    members: list[Member] = []
-    after: list[Member] = []  # the members once a move is over; empty: nothing moves
-    leaving: list[str] = []  # have handed over what they had, and may still have URLs to send
-    widened: list[str] = []
-    ranges: dict[str, str] = {}  # of addresses, and their places
-    homes: dict[int, str] = {}  # buckets and the address that decides, for assignments that go by it
-    homes_new: dict[int, str] = {}  # those that count once a move is over
-    identity: str = ""  # by which a central store knows its collection
-    moved: dict[str, int] = {}  # how often a shard has moved to another machine
-
-
-class Coordinator:
+class Coordinator(Membership):
     """The coordinator of the collection at `folder`."""
 
     def __init__(
         self, folder: Path, settings: CrawlSettings, *, now: Callable[[], float] = time.monotonic, seconds: float = 0.0
     ) -> None:
-        self.folder, self.settings, self._now = folder, settings, now
-        self._kept = load(folder)
-        self._table: Table | None = None
-        self._next: Table | None = None
+        super().__init__(folder, settings, now)
         self._reports: dict[str, Report] = {}
         self._heard: dict[str, float] = {}
         self._incarnations: dict[str, int] = {}
         self._quiet, self._clocks = Quiet(), Clocks()
         self._warnings: list[str] = []
-        self._ranges, self._learned = Places(self._kept.ranges), Learned()
         self._allowance = Allowance(settings.pages) if settings.pages is not None else None
         self._told_widened: dict[str, int] = {}
         self._began, self._seconds_before = now(), seconds
         self._boot = uuid.uuid4().hex
         self._told_holds: set[str] = set()  # members that have said what they hold
-        self._begun_here: set[str] = (
-            set()
-        )  # members that hold nothing from before this coordinator, once they are heard
+        self._begun_here: set[str] = set()  # members that began under this coordinator: they hold nothing from before
         self._turns = AddressTurns(hears_until=now() + HOLD_S)  # others may hold addresses from before
         self.is_over = False
         self.stopping = ""
-
-    def __repr__(self) -> str:
-        return f"<Coordinator {self.folder} epoch={self._kept.epoch} members={len(self._kept.members)}>"
-
-    # members
-
-    @property
-    def names(self) -> list[str]:
-        """All who have to be there: members, those to be, and those on their way out."""
-        both = {member.name: None for member in (*self._kept.members, *self._kept.after)}
-        return [*both, *(name for name in self._kept.leaving if name not in both)]
-
-    @property
-    def moving(self) -> Table | None:
-        """The table that will be in force once every bucket that moves has arrived."""
-        if not self._kept.after:
-            return None
-        if self._next is None or self._next.epoch != self._kept.epoch + 1:
-            homes = self._kept.homes | self._kept.homes_new
-            self._next = self._drawn(self._kept.epoch + 1, self._kept.after, homes)
-        return self._next
-
-    def join(self, addresses: Iterable[str], places: Mapping[str, str] = NOWHERE) -> list[str]:
-        """New members, one at each address, with its place; returns their names. Only their share moves."""
-        self._require_calm()
-        new = []
-        for address in addresses:
-            self._kept.number += 1
-            new.append(self._member(f"s{self._kept.number - 1}", address, places))
-        self._kept.after = [*self._kept.members, *new]
-        self._keep()
-        return [member.name for member in new]
-
-    def resize(self, count: int, machines: Sequence[str] = (), places: Mapping[str, str] = NOWHERE) -> None:
-        """As many members as wanted, once what is moving has arrived: new ones join, or the youngest leave."""
-        members = self._kept.after or self._kept.members
-        if len(members) == count:
-            return
-        if count > len(members):
-            self.join(self.roomiest(count - len(members), machines), places)
-        else:
-            self.leave([member.name for member in members[count:]])
-
-    def roomiest(self, count: int, machines: Sequence[str]) -> list[str]:
-        """Where so many more members go: each to the machine with the fewest for its processors (it is named once for
-        each). Nowhere in particular, if all machines see the same files or there is only one."""
-        if not machines or not any(member.address for member in self._kept.members):
-            return [""] * count
-        room, has = Counter(machines), Counter(member.address for member in self._kept.members)
-        chosen = []
-        for _ in range(count):
-            chosen.append(min(room, key=lambda machine: ((has[machine] + 1) / room[machine], machine)))
-            has[chosen[-1]] += 1
-        return chosen
-
-    def require_same(self, settings: CrawlSettings) -> None:
-        """Who owns what was settled when the collection was begun."""
-        if settings.assignment != self._kept.scheme:
-            raise SettingsError(f"{self.folder} was begun with --assignment {self._kept.scheme}: go on with it")
-        if ranges_of(settings) != self._kept.ranges:
-            raise SettingsError(f"{self.folder} was begun with other places: go on without --places")
-
-    def leave(self, names: Collection[str]) -> None:
-        """Members hand over what they have and end."""
-        self._require_calm()
-        stay = [member for member in self._kept.members if member.name not in names]
-        if len(stay) + len(names) != len(self._kept.members) or not stay:
-            raise SettingsError(f"cannot take {', '.join(names)} out of {', '.join(self.names)}")
-        self._kept.after = stay
-        self._keep()
-
-    @property
-    def is_calm(self) -> bool:
-        """Nothing moves, and nobody is on the way out."""
-        return not self._kept.after and not self._kept.leaving
-
-    def _require_calm(self) -> None:
-        if not self.is_calm:
-            raise ClusterError("hosts are moving already: try again when they have arrived")
-        if self._kept.scheme not in BY_BUCKETS:
-            raise SettingsError(f"{self._kept.scheme} moves nearly every host when members change: use rendezvous")
 
     def _go_on_moving(self) -> None:
         """Once everything has arrived the new table is in force."""
         if not self._kept.after:
             return
-        wanted = self._kept.epoch + 1
         round = self._arrived()
         if round and all(self._reports[name].settled == round for name in self._settled_by):
-            stay = {member.name for member in self._kept.after}
-            self._kept.leaving = [member.name for member in self._kept.members if member.name not in stay]
-            self._kept.members, self._kept.after, self._kept.epoch = self._kept.after, [], wanted
-            self._kept.homes, self._kept.homes_new = self._kept.homes | self._kept.homes_new, {}
+            self.put_in_force()
             self._quiet.forget()
-            self._keep()
-
-    def _settle_homes(self, report: Report) -> None:
-        """Buckets whose address is known by now move to where they belong, every now and then."""
-        kept, now = self._kept, self._now()
-        if report.homes:
-            self._learned.hear(report.homes, kept.homes, now)
-        if not self.is_calm or not self._learned.is_due(now):
-            return
-        new = self._learned.take(now)
-        after = self._drawn(kept.epoch + 1, kept.members, kept.homes | new)
-        if after.owners == self.table.owners:
-            kept.homes |= new
-        else:
-            kept.after, kept.homes_new = list(kept.members), new
-        self._keep()
 
     def _knows_moving(self, report: Report) -> bool:
         """Does a member hand over already what is to move, to those that run now?"""
@@ -206,71 +69,17 @@ class Coordinator:
         return (epoch, round) if is_there else None
 
     @property
-    def is_restorable(self) -> bool:
-        """Is there a copy of every shard elsewhere?"""
-        return bool(self.settings.store) and self.settings.checkpoint_s is not None
-
-    @property
     def _settled_by(self) -> list[str]:
         """Those whose copies must have what came to them before others forget it."""
         return [member.name for member in self._kept.after] if self.is_restorable else []
-
-    def identity(self) -> str:
-        """The name of the collection, for ever."""
-        if not self._kept.identity:
-            self._kept.identity = uuid.uuid4().hex
-            self._keep()
-        return self._kept.identity
 
     def gone_s(self, name: str) -> float:
         """Seconds for which a member has certainly not been heard, by this coordinator or the one before."""
         return self._now() - max(self._began, self._heard.get(name, 0.0))
 
-    def rehome(self, name: str, address: str) -> None:
-        """A member's machine is gone: from now on it lives at another address."""
-        for members in (self._kept.members, self._kept.after):
-            members[:] = [replace(one, address=address) if one.name == name else one for one in members]
-        self._kept.moved[name] = self._kept.moved.get(name, 0) + 1
-        self._keep()
-
     def _is_out(self, report: Report) -> bool:
         """May a member that leaves end now? It has nothing left, and all it sent has arrived."""
         return report.name in self._kept.leaving and report.epoch == self._kept.epoch and report.is_idle
-
-    def address(self, name: str) -> str:
-        """The machine that has a member's files; empty: any."""
-        both = (*self._kept.members, *self._kept.after)
-        return next((member.address for member in both if member.name == name), "")
-
-    @property
-    def table(self) -> Table:
-        if self._table is None or self._table.epoch != self._kept.epoch:
-            self._table = self._drawn(self._kept.epoch, self._kept.members, self._kept.homes)
-        return self._table
-
-    def _drawn(self, epoch: int, members: list[Member], homes: dict[int, str]) -> Table:
-        threads = len(members) // max(1, len({member.address for member in members}))
-        places = placed(homes, self._ranges)
-        return table(epoch, members, self._kept.scheme, threads=threads, places=places, homes=homes)
-
-    def found(
-        self,
-        addresses: Iterable[str],
-        *,
-        scheme: Scheme = Scheme.RENDEZVOUS,
-        places: Mapping[str, str] = NOWHERE,
-    ) -> None:
-        """Makes the first members of a collection that has none, one at each address; empty: wherever there is room."""
-        for number, address in enumerate(addresses):
-            self._kept.number += 1
-            self._kept.members.append(self._member(f"s{number}", address, places))
-        self._kept.scheme, self._kept.epoch = scheme, self._kept.epoch + 1
-        self._kept.ranges = ranges_of(self.settings)
-        self._ranges = Places(self._kept.ranges)
-        self._keep()
-
-    def _member(self, name: str, address: str, places: Mapping[str, str]) -> Member:
-        return Member(name, self._kept.number, place=places.get(address, ""), address=address)
 
     def enrol(self, name: str) -> Enrolment:
         """A member starts: it gets an incarnation that nobody had before, and everyone hears of it."""
@@ -308,7 +117,7 @@ class Coordinator:
         if not report.ended:
             self._quiet.heard(name, mark, self.names)
         self._go_on_moving()
-        self._settle_homes(report)
+        self.settle_homes(report.homes)
         self._judge()
         if report.ended and name in self._kept.leaving:
             self._kept.leaving.remove(name)
@@ -406,29 +215,3 @@ class Coordinator:
     def has_ended(self) -> bool:
         """Has every member said that it came to its end?"""
         return bool(self._reports) and all(name in self._reports and self._reports[name].ended for name in self.names)
-
-    def _keep(self) -> None:
-        save(self.folder, self._kept)
-
-
-def load(folder: Path) -> Kept:
-    """What an earlier coordinator kept, or nothing yet."""
-    try:
-        return msgspec.json.decode((folder / FILE).read_bytes(), type=Kept)
-    except FileNotFoundError:
-        return Kept()
-    except (OSError, msgspec.DecodeError) as error:
-        raise StoreError(f"{folder / FILE} cannot be read: {error}") from error
-
-
-def save(folder: Path, kept: Kept) -> None:
-    """Replaces the file as a whole; it is on the disk when this returns, since no incarnation may be given twice."""
-    new = folder / f"{FILE}.new"
-    try:
-        with new.open("wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(kept)))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(folder / FILE)
-    except OSError as error:
-        raise StoreError(f"{folder / FILE} cannot be written: {error.strerror}") from error

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from lycosa.cluster.assignment import Scheme
-from lycosa.cluster.coordinator import NOWHERE, Coordinator, load
+from lycosa.cluster.coordinator import Coordinator
+from lycosa.cluster.kept import load
+from lycosa.cluster.membership import NOWHERE
 from lycosa.cluster.ray_node import require_ray, start_local, stop_local
 from lycosa.engine.parts import usual_parts
 from lycosa.engine.stats import CrawlStats
@@ -110,7 +112,8 @@ class LocalCluster:
 
     async def watch(self, show: Show, tell: Callable[[str], None]) -> tuple[CrawlStats, str]:
         """Shows how it goes until it is over."""
-        from lycosa.cluster.actors import Seen, answer
+        from lycosa.cluster.actors import Seen
+        from lycosa.cluster.ray_lines import answer
 
         told = 0
         seen = Seen(stats=CrawlStats())

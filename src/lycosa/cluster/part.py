@@ -7,6 +7,7 @@ table is in force only when everything has arrived everywhere, so the old owner 
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from lycosa.cluster.assignment import Table
 from lycosa.cluster.cargo import Cargo, cargos, leaving, unpack_cargo
@@ -52,6 +53,11 @@ class Part:
     def carrying(self) -> int:
         """The epoch for which it hands over what leaves; 0: it does not."""
         return self.moving.epoch if self.moving is not None and self.is_carrying else 0
+
+    def report(self) -> dict[str, Any]:
+        """What the coordinator is told (`Report`)."""
+        numbers = {"epoch": self.table.epoch, "shipped": self.shipped, "round": self.round}
+        return {**numbers, "carrying": self.carrying}
 
     def tasks(self) -> "list[asyncio.Task[None]]":
         return [self._carrying] if self._carrying else []

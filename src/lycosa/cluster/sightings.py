@@ -37,15 +37,13 @@ class Sightings:
         if bucket not in self._told:
             self.news.setdefault(bucket, address)
 
-    def heard(self, told: Mapping[int, str]) -> None:
-        """The coordinator knows these."""
+    def heard(self, told: Mapping[int, str], *, is_new_to_it: bool = False) -> None:
+        """The coordinator knows these. `is_new_to_it`: it is another one than before, and is told all of it again."""
+        if is_new_to_it:
+            self._hosts.clear()
+            self._told.clear()
         self._told |= told.keys()
         self.news = {bucket: address for bucket, address in self.news.items() if bucket not in told}
-
-    def forget(self) -> None:
-        """There is another coordinator: everything is told again."""
-        self._hosts.clear()
-        self._told.clear()
 
 
 class Learned:

@@ -1,0 +1,198 @@
+"""The members of a collection's crawl and what they own, now and once a move is over; kept in a file (`cluster.kept`).
+
+A change of members, or of what is known of addresses, makes a table to come. While there is one nothing else changes;
+`put_in_force` makes it the table that counts. Knows nothing of who is alive: that is the coordinator's.
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from lycosa.cluster.assignment import BY_BUCKETS, Scheme, Table, table
+from lycosa.cluster.kept import load, save
+from lycosa.cluster.members import Member
+from lycosa.cluster.places import Places, ranges_of
+from lycosa.cluster.sightings import Learned, placed
+from lycosa.errors import ClusterError, SettingsError
+from lycosa.settings import CrawlSettings
+
+NOWHERE: Mapping[str, str] = {}
+
+
+class Membership:
+    """The members of the collection at `folder`."""
+
+    def __init__(self, folder: Path, settings: CrawlSettings, now: Callable[[], float]) -> None:
+        self.folder, self.settings, self._now = folder, settings, now
+        self._kept = load(folder)
+        self._table: Table | None = None
+        self._next: Table | None = None
+        self._ranges, self._learned = Places(self._kept.ranges), Learned()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.folder} epoch={self._kept.epoch} members={len(self._kept.members)}>"
+
+    @property
+    def names(self) -> list[str]:
+        """All who have to be there: members, those to be, and those on their way out."""
+        both = {member.name: None for member in (*self._kept.members, *self._kept.after)}
+        return [*both, *(name for name in self._kept.leaving if name not in both)]
+
+    def address(self, name: str) -> str:
+        """The machine that has a member's files; empty: any."""
+        both = (*self._kept.members, *self._kept.after)
+        return next((member.address for member in both if member.name == name), "")
+
+    @property
+    def is_calm(self) -> bool:
+        """Nothing moves, and nobody is on the way out."""
+        return not self._kept.after and not self._kept.leaving
+
+    @property
+    def is_restorable(self) -> bool:
+        """Is there a copy of every shard elsewhere?"""
+        return bool(self.settings.store) and self.settings.checkpoint_s is not None
+
+    def identity(self) -> str:
+        """The name of the collection, for ever."""
+        if not self._kept.identity:
+            self._kept.identity = uuid.uuid4().hex
+            self._keep()
+        return self._kept.identity
+
+    # tables
+
+    @property
+    def table(self) -> Table:
+        if self._table is None or self._table.epoch != self._kept.epoch:
+            self._table = self._drawn(self._kept.epoch, self._kept.members, self._kept.homes)
+        return self._table
+
+    @property
+    def moving(self) -> Table | None:
+        """The table that will be in force once every bucket that moves has arrived."""
+        if not self._kept.after:
+            return None
+        if self._next is None or self._next.epoch != self._kept.epoch + 1:
+            homes = self._kept.homes | self._kept.homes_new
+            self._next = self._drawn(self._kept.epoch + 1, self._kept.after, homes)
+        return self._next
+
+    def _drawn(self, epoch: int, members: list[Member], homes: dict[int, str]) -> Table:
+        places = placed(homes, self._ranges)
+        return table(epoch, members, self._kept.scheme, threads=self._kept.threads, places=places, homes=homes)
+
+    def put_in_force(self) -> None:
+        """Everything has arrived: the new table counts. Who is not in it is on its way out."""
+        kept = self._kept
+        stay = {member.name for member in kept.after}
+        kept.leaving = [member.name for member in kept.members if member.name not in stay]
+        kept.members, kept.after, kept.epoch = kept.after, [], kept.epoch + 1
+        kept.homes, kept.homes_new = kept.homes | kept.homes_new, {}
+        self._keep()
+
+    def settle_homes(self, told: Mapping[int, str]) -> None:
+        """Addresses of buckets are known by now: those that belong elsewhere move there, every now and then."""
+        kept, now = self._kept, self._now()
+        if told:
+            self._learned.hear(told, kept.homes, now)
+        if not self.is_calm or not self._learned.is_due(now):
+            return
+        new = self._learned.take(now)
+        after = self._drawn(kept.epoch + 1, kept.members, kept.homes | new)
+        if after.owners == self.table.owners:
+            kept.homes |= new
+        else:
+            kept.after, kept.homes_new = list(kept.members), new
+        self._keep()
+
+    # who comes and goes
+
+    def found(
+        self,
+        addresses: Iterable[str],
+        *,
+        scheme: Scheme = Scheme.RENDEZVOUS,
+        places: Mapping[str, str] = NOWHERE,
+    ) -> None:
+        """Makes the first members of a collection that has none, one at each address; empty: wherever there is room."""
+        for number, address in enumerate(addresses):
+            self._kept.number += 1
+            self._kept.members.append(self._member(f"s{number}", address, places))
+        machines = {member.address for member in self._kept.members}
+        self._kept.threads = len(self._kept.members) // len(machines)
+        self._kept.scheme, self._kept.epoch = scheme, self._kept.epoch + 1
+        self._kept.ranges = ranges_of(self.settings)
+        self._ranges = Places(self._kept.ranges)
+        self._keep()
+
+    def _member(self, name: str, address: str, places: Mapping[str, str]) -> Member:
+        return Member(name, self._kept.number, place=places.get(address, ""), address=address)
+
+    def join(self, addresses: Iterable[str], places: Mapping[str, str] = NOWHERE) -> list[str]:
+        """New members, one at each address, with its place; returns their names. Only their share moves."""
+        self._require_calm()
+        new = []
+        for address in addresses:
+            self._kept.number += 1
+            new.append(self._member(f"s{self._kept.number - 1}", address, places))
+        self._kept.after = [*self._kept.members, *new]
+        self._keep()
+        return [member.name for member in new]
+
+    def resize(self, count: int, machines: Sequence[str] = (), places: Mapping[str, str] = NOWHERE) -> None:
+        """As many members as wanted, once what is moving has arrived: new ones join, or the youngest leave."""
+        members = self._kept.after or self._kept.members
+        if len(members) == count:
+            return
+        if count > len(members):
+            self.join(self.roomiest(count - len(members), machines), places)
+        else:
+            self.leave([member.name for member in members[count:]])
+
+    def roomiest(self, count: int, machines: Sequence[str]) -> list[str]:
+        """Where so many more members go: each to the machine with the fewest for its processors (it is named once for
+        each). Nowhere in particular, if all machines see the same files or there is only one."""
+        if not machines or not any(member.address for member in self._kept.members):
+            return [""] * count
+        room, has = Counter(machines), Counter(member.address for member in self._kept.members)
+        chosen = []
+        for _ in range(count):
+            chosen.append(min(room, key=lambda machine: ((has[machine] + 1) / room[machine], machine)))
+            has[chosen[-1]] += 1
+        return chosen
+
+    def require_same(self, settings: CrawlSettings) -> None:
+        """Who owns what was settled when the collection was begun."""
+        if settings.assignment != self._kept.scheme:
+            raise SettingsError(f"{self.folder} was begun with --assignment {self._kept.scheme}: go on with it")
+        if ranges_of(settings) != self._kept.ranges:
+            raise SettingsError(f"{self.folder} was begun with other places: go on without --places")
+
+    def leave(self, names: Collection[str]) -> None:
+        """Members hand over what they have and end."""
+        self._require_calm()
+        stay = [member for member in self._kept.members if member.name not in names]
+        if len(stay) + len(names) != len(self._kept.members) or not stay:
+            raise SettingsError(f"cannot take {', '.join(names)} out of {', '.join(self.names)}")
+        self._kept.after = stay
+        self._keep()
+
+    def rehome(self, name: str, address: str) -> None:
+        """A member's machine is gone: from now on it lives at another address."""
+        for members in (self._kept.members, self._kept.after):
+            members[:] = [replace(one, address=address) if one.name == name else one for one in members]
+        self._kept.moved[name] = self._kept.moved.get(name, 0) + 1
+        self._keep()
+
+    def _require_calm(self) -> None:
+        if not self.is_calm:
+            raise ClusterError("hosts are moving already: try again when they have arrived")
+        if self._kept.scheme not in BY_BUCKETS:
+            raise SettingsError(f"{self._kept.scheme} moves nearly every host when members change: use rendezvous")
+
+    def _keep(self) -> None:
+        save(self.folder, self._kept)
