@@ -166,6 +166,27 @@ def test_url_that_was_added_is_there_when_the_disk_is_gone_right_after(tmp_path:
 
 
 @pytest.mark.slow
+def test_what_a_shard_sent_before_it_left_survives_the_disks_of_the_others(tmp_path: Path) -> None:
+    into = tmp_path / "crawl"
+
+    async def leave(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(2)
+        assert pages_since(cluster, "s2", 0.0)
+        leaver = cluster.tasks["s2"]
+        cluster.coordinator.leave(["s2"])
+        await asyncio.wait([leaver])
+        for name in ("s0", "s1"):
+            await cluster.kill(name)
+            shutil.rmtree(into / "shards" / name)
+            cluster.start(name)
+
+    manners = {"delay_s": DELAY_S, "store": str(tmp_path / "store"), "checkpoint_s": 600.0}
+    cluster = crawl(WEB, into, SEED, workers=3, act=leave, **manners)
+    assert cluster.coordinator.names == ["s0", "s1"]
+    assert_whole(cluster, into)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_disks_that_go_while_hosts_move_lose_nothing(tmp_path: Path, seed: int) -> None:
     into, place, chance = tmp_path / "crawl", tmp_path / "store", random.Random(seed)

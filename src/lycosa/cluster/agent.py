@@ -95,11 +95,13 @@ class Agent:
                 note_generation(self.folder, self._generation)
                 self.keeper = Keeper(self, collection, self.exchange.arrivals, store, in_thread=self._in_thread)
                 self._added = Added(self.folder, self.keeper) if self.keeper.has_copies else None
+                self.exchange.want_copy = self.keeper.want_soon
+                self._note_parting()
             parts = usual_parts(self.settings, outside=self, **self._parts)
             engine = self.engine = Engine(collection, self.settings, parts, is_restart=is_restart)
             self._scope_told = len(engine.scope_seeds)
             self.part.put_right(engine)
-            self._take_back()
+            self.exchange.take_back(engine.receive)
             if hasattr(engine.downloader, "set_fence"):
                 engine.downloader.set_fence(lambda: self.lease.fence(engine))
             beats = asyncio.get_running_loop().create_task(self._beats(engine))
@@ -253,15 +255,15 @@ class Agent:
     def _route(self, engine: Engine, table: Table) -> None:
         """A new table is in force."""
         self.exchange.outbox.route(table)
-        self._take_back()
+        self._note_parting()
+        self.exchange.take_back(engine.receive)
         engine.add([seed for seed in engine.seeds if self.owns(seed.host)])  # their owner may be a restored one
         engine.located(self.visits.wake_all())
 
-    def _take_back(self) -> None:
-        """What was kept for others and is this shard's own by now."""
-        own = self.exchange.outbox.take_back()
-        if own and self.engine is not None:
-            self.engine.receive(own)
+    def _note_parting(self) -> None:
+        """Has this shard left, and must see to it that copies of the others have what it sent?"""
+        has_copies = self.keeper is not None and self.keeper.has_copies
+        self.exchange.is_parting = has_copies and all(one.name != self.name for one in self.part.table.members)
 
     def _report(self, engine: Engine, *, ended: str = "") -> Report:
         stats = engine.stats()
@@ -275,7 +277,7 @@ class Agent:
             name=self.name,
             incarnation=self.incarnation,
             stats=stats,
-            is_idle=not has_rest and not self.exchange.outbox.waiting and self.part.moving is None,
+            is_idle=not has_rest and not self.exchange.unsent and self.part.moving is None,
             activity=engine.counters.run_requests + self.exchange.activity + stats.known,
             pages=pages,
             cap=min(self._cap, NO_CAP),
