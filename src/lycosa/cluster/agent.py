@@ -43,7 +43,6 @@ from lycosa.store.central import open_store
 from lycosa.web.url import Url, split
 
 NO_CAP = 1 << 62
-MACHINE = platform.node()
 WARCS_A_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
 
 
@@ -289,7 +288,7 @@ class Agent:
             returns=self.visits.returns(),
             is_resting=not has_rest,
             unix=time.time(),
-            machine=MACHINE,
+            machine=platform.node(),
             homes=dict(self._sightings.news) if self._sightings else {},
             **self.part.report(),
             **self.exchange.report(),
