@@ -60,10 +60,9 @@ class Agent:
         self._now: Callable[[], float] = parts.get("now") or time.monotonic
         self._cap = NO_CAP if enrolment.settings.pages is None else 0
         self._is_over = False
-        self.lease = Lease(self._now)
+        self.lease, self.pace = Lease(self._now), Pace()
         self.visits, self.errands = Visits(), Errands(self.part, peers)
         self._boot = self._told_boot = ""  # the coordinator's start, and that of it which knows what is held here
-        self.pace = Pace()
         goes_by_address = enrolment.table.scheme is Scheme.IP or enrolment.settings.places
         self._sightings = Sightings() if goes_by_address else None
         self._scope_told: int = 0
