@@ -4,14 +4,14 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-profile \
-	bench-search bench-simweb bench-trie bench-augment bench-workers bench-faults bench-elastic bench-scale clean
+	bench-search bench-simweb bench-trie bench-augment bench-tables bench-workers bench-faults bench-elastic bench-scale clean
 
 crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
 
 test: lint                 ## everything CI runs: style, types, fast tests, slow tests
-	$(BIN)/python -m pytest -n 2 -m "not slow"
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks
@@ -19,7 +19,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench:                     ## every scenario in turn, to the last even if one falls short; an hour
-	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-search bench-simweb bench-trie bench-augment bench-workers bench-faults bench-elastic bench-scale
+	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-search bench-simweb bench-trie bench-augment bench-tables bench-workers bench-faults bench-elastic bench-scale
 
 bench-site: $(READY)       ## one site as fast as it goes, beside Scrapy and the floor; ARGS=--quick for a small one
 	$(BIN)/python -m benchmarks.site $(ARGS)
@@ -71,6 +71,9 @@ bench-trie: $(READY)       ## two million real URLs: bytes a URL in memory and o
 
 bench-augment: $(READY)    ## lycosa augment over 530 documents: how fast, and is every table right
 	$(BIN)/python -m benchmarks.augment $(ARGS)
+
+bench-tables: $(READY)     ## tables of links on real documentation, by virtual time: what is there to save
+	$(BIN)/python -m benchmarks.tables $(ARGS)
 
 # A copied or moved folder needs its own environment: the stamp remembers where it was made.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))

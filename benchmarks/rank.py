@@ -6,13 +6,14 @@ The collection is made first, without a crawl: numbers and URLs of the pages in 
 of the index, most of them to pages nearby and to a few that everyone points to. Then a process of its own opens it,
 works the ranks out from scratch, and again from the last ones; its CPU time, which on an idle machine is the clock's,
 and its largest resident set count. Beside it real documentation is crawled, and its ranks are compared with those that
-networkx finds in the links of the state.
+networkx finds in the links of the state. Told of both: what a link takes in the index, anchors apart.
 """
 
 import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import networkx
@@ -22,6 +23,7 @@ from benchmarks.ground import say
 from benchmarks.measure import Verdict, load, run
 from benchmarks.server import nginx_of
 from benchmarks.site import QUICK, crawl_command
+from lycosa.engine.link_index import sound_index
 from lycosa.engine.link_views import rank_pages, ranked_pages
 from lycosa.engine.pages import unpack_links
 from lycosa.engine.reading import base_of
@@ -36,7 +38,7 @@ from lycosa.records import Family
 from lycosa.store import Batch, Collection
 from lycosa.web.url import from_key, join_all, url_key
 
-SECONDS_BAR, MB_BAR, DIFFERENCE_BAR = 60.0, 1_500.0, 1e-6
+SECONDS_BAR, MB_BAR, DIFFERENCE_BAR, BYTES_BAR = 60.0, 1_500.0, 1e-6, 2.0
 SEGMENT_LINKS = 4_000_000
 HOSTS = 2_000
 NEAR = 3_000  # how far most links lead, in pages
@@ -73,8 +75,8 @@ def number_pages(collection: Collection, pages: int) -> tuple[list[str], "np.nda
 
 def link_pages(
     folder: Path, urls: list[str], numbers: "np.ndarray[tuple[int], np.dtype[np.uint64]]", links: int
-) -> str:
-    """Segments of the index; returns how large they are."""
+) -> tuple[int, float]:
+    """Segments of the index; returns how many links they have, and the bytes of each, anchors apart."""
     choose, ids = np.random.default_rng(1), url_ids(urls)
     pages, parts = len(urls), max(1, links // SEGMENT_LINKS)
     table, _ = intern(["next page"])
@@ -100,19 +102,24 @@ def link_pages(
         names.append(f"{part:04}.links")
         write(folder / names[-1], columns)
     write_list(folder, Listed(0, tuple(names)))
-    segments = [Segment.open(folder / name) for name in names]
+    return measured([Segment.open(folder / name) for name in names])
+
+
+def measured(segments: Sequence[Segment]) -> tuple[int, float]:
     total = sum(segment.links for segment in segments)
-    return f"{total:,} links, {sum(segment.id_bytes for segment in segments) / total:.2f} bytes each, anchors apart"
+    return total, sum(segment.id_bytes for segment in segments) / total
 
 
-def beside_networkx() -> tuple[float, int]:
-    """Crawls real documentation; how far its ranks are from those of networkx, added up, and the number of pages."""
+def beside_networkx() -> tuple[float, int, float]:
+    """Crawls real documentation; how far its ranks are from those of networkx, added up, the number of pages, and the
+    bytes of a link."""
     with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as name:
         into = Path(name) / "crawl"
         with nginx_of(QUICK.folder(), Path(name)) as server:
             run(crawl_command(server, QUICK, into))
         with open_to_read(into) as collection:
             found, _ = rank_pages(collection)
+            _, link_bytes = measured(sound_index(collection).segments)
             ranks = {row.url: row.rank for row in ranked_pages(collection, found)}
             graph = networkx.DiGraph()
             graph.add_nodes_from(ranks)
@@ -121,7 +128,7 @@ def beside_networkx() -> tuple[float, int]:
                 targets = set(join_all(base_of(url, links.base_href), links.hrefs)) - {url}
                 graph.add_edges_from((url, target) for target in targets if target in ranks)
     expected = networkx.pagerank(graph, alpha=DAMPING, tol=1e-14, max_iter=1_000)
-    return sum(abs(ranks[url] - expected[url]) for url in ranks), len(ranks)
+    return sum(abs(ranks[url] - expected[url]) for url in ranks), len(ranks), link_bytes
 
 
 def main() -> None:
@@ -135,14 +142,14 @@ def main() -> None:
         with Collection.create(path) as collection:
             (path / FOLDER).mkdir()
             urls, numbers = number_pages(collection, options.pages)
-        made = link_pages(path / FOLDER, urls, numbers, options.links)
+        links, link_bytes = link_pages(path / FOLDER, urls, numbers, options.links)
         del urls, numbers
         say("working the ranks out")
         ran = run([sys.executable, "-c", _RANK, path])
-    difference, site_pages = beside_networkx()
+    difference, site_pages, site_bytes = beside_networkx()
     told = json.loads(ran.out)
     (cold_s, cold_cpu_s, cold_steps), (warm_s, warm_cpu_s, warm_steps) = told["took"]
-    print(f"{told['pages']:,} pages, {made}; {load()}")
+    print(f"{told['pages']:,} pages, {links:,} links; {load()}")
     print(f"from scratch {cold_cpu_s:.1f} s of CPU, {cold_s:.1f} s by the clock, {cold_steps} steps")
     print(f"from the last ranks {warm_cpu_s:.1f} s of CPU, {warm_s:.1f} s by the clock, {warm_steps} steps")
     verdict = Verdict()
@@ -151,6 +158,8 @@ def main() -> None:
     verdict.judge(f"ranks add up to 1 within {abs(told['sum'] - 1):.1e}", abs(told["sum"] - 1) < 1e-9)
     words = f"{site_pages:,} pages of {QUICK.package}: ranks differ from networkx's by {difference:.1e} in all"
     verdict.judge(f"{words}, at most {DIFFERENCE_BAR:g}", difference <= DIFFERENCE_BAR)
+    words = f"{QUICK.package}: {site_bytes:.2f} bytes a link, anchors apart ({link_bytes:.2f} of those made up)"
+    verdict.judge(f"{words}, at most {BYTES_BAR:g}", site_bytes <= BYTES_BAR)
     verdict.exit()
 
 

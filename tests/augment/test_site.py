@@ -178,3 +178,28 @@ def test_largest_documents_go_first_and_every_document_once() -> None:
     assert [file.size for chunk in chunks for file in chunk] == sorted(sizes, reverse=True)
     for chunk in chunks:
         assert sum(file.size + FILE_BYTES for file in chunk[:-1]) < CHUNK_BYTES
+
+
+def test_unfinished_table_of_a_run_that_was_killed_goes_and_no_other_hidden_file(site: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left = [site / f".index.tol.{gone.pid}", site / "sub" / f".plain.tvi.{gone.pid}"]
+    left[0].write_text("")
+    left[1].write_text("# tvi 1\n# of: pl")
+    kept = [site / f".index.tol.{os.getppid()}", site / f".notes.tol.{gone.pid}", site / ".notes.tol.txt"]
+    for path in kept:
+        path.write_text("# my own\n")
+    augment(site, Wanted(), check=True)
+    assert all(path.exists() for path in left)
+    augment(site, Wanted())
+    assert [path.exists() for path in (*left, *kept)] == [False, False, True, True, True]
+
+
+def test_table_that_cannot_be_written_leaves_nothing_behind(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device", str(target))
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        augment(site, Wanted())
+    assert list(site.rglob(".*")) == []

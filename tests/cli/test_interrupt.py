@@ -81,7 +81,9 @@ def test_crawl_that_keeps_fresh_interrupted_says_who_goes_on_and_loses_no_visit(
         every = lycosa("recrawl", into, "--all", "--json").facts["visits"]
 
         settings = (into / "lycosa.toml").read_text()
-        (into / "lycosa.toml").write_text(settings.replace("\ndelay_s = 0.01\n", "\ndelay_s = 0.1\n"))
+        slow = settings.replace("\ndelay_s = 0.01 ", "\ndelay_s = 0.4 ")
+        assert slow != settings
+        (into / "lycosa.toml").write_text(slow)
         again = started("recrawl", into, "--all")
         assert again.stderr is not None
         again.stderr.readline()  # it has begun
@@ -89,6 +91,7 @@ def test_crawl_that_keeps_fresh_interrupted_says_who_goes_on_and_loses_no_visit(
         again.send_signal(signal.SIGINT)
         said = ended(again)
         assert said.code == INTERRUPTED
+        (into / "lycosa.toml").write_text(settings)
         rest = lycosa("recrawl", into, "--json").facts
     done = re.search(r"looked again at (\d+)", said.out)
     assert re.search(r"interrupted: \d+ pages still to be looked at, the same command goes on", said.out)

@@ -160,7 +160,7 @@ def test_table_that_has_not_changed_is_not_sent_again(tmp_path: Path) -> None:
 def test_table_left_behind_does_not_hide_for_ever_that_its_document_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lycosa.engine.table_visits.TABLE_VISITS_MOST", 2)
+    monkeypatch.setattr("lycosa.engine.table_visits.SAME_TABLES_MOST", 2)
     web = SimWeb(SimSettings(seed=5, hosts=1, pages=20, tables=1.0))
     run(web, tmp_path / "c", front(web))
     volatile = {url for url, (row, *_) in stored(tmp_path / "c").items() if row.volatile}
@@ -249,6 +249,34 @@ def test_marked_part_of_an_xml_document_that_changed_is_volatile(tmp_path: Path,
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")
 SELECTED = '<a href="/">home</a><p>the words that stay</p><i class=v>{}</i>'
+
+
+@pytest.mark.slow
+def test_table_that_keeps_changing_is_trusted_longer_than_one_that_stands_still(tmp_path: Path) -> None:
+    web, into = SimWeb(SimSettings(seed=5, hosts=1, pages=20, tables=1.0)), tmp_path / "c"
+    at, asked = [0], list[str]()
+
+    def answer(original: Any, host: int, target: str, *rest: float) -> Answer:
+        moving, still = XML.format(f"number {at[0]}").encode(), XML.format("nothing new").encode()
+        bodies = {"/moving": moving, "/still": still}
+        name, _, ending = target.rpartition(".")
+        asked.extend([target] if name in bodies else [])
+        if target == "/":
+            return Answer(200, b'<a href="/moving.xml">x</a><a href="/still.xml">y</a>')
+        if name not in bodies or ending not in ("xml", "tvi"):
+            return Answer(404, b"")
+        made = tvi.of_document(bodies[name], is_xml=True, of=f"{name[1:]}.xml")
+        content = tvi.write(made) if made else b""
+        assert isinstance(content, bytes)
+        return Answer(200, bodies[name], "application/xml") if ending == "xml" else Answer(200, content, "text/plain")
+
+    run(web, into, front(web), answer=answer)
+    asked.clear()
+    for at[0] in range(1, 10):
+        run(web, into, clock_days=at[0], recrawl=ALL, answer=answer)
+    assert (asked.count("/moving.tvi"), asked.count("/moving.xml")) == (9, 0)
+    assert (asked.count("/still.tvi"), asked.count("/still.xml")) == (8, 1)
+    assert [path for path in asked if "still" in path].index("/still.xml") == 7
 
 
 @pytest.mark.parametrize("is_lost", [False, True])

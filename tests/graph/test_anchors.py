@@ -14,12 +14,13 @@ from lycosa.graph.index import LinkWriter
 URLS = [f"https://h{n % 4}.example/{n}" for n in range(40)]
 
 
-@pytest.mark.parametrize("dear", [0, 10**9])
+@pytest.mark.parametrize("many", [0.0, 2.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_texts_of_many_pages_equal_those_of_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, dear: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, many: float
 ) -> None:
-    monkeypatch.setattr(segment, "_DEAR", dear)  # by blocks, or in whole columns
+    monkeypatch.setattr(segment, "_MANY", many)  # in whole columns, or by groups
+    monkeypatch.setattr(segment, "GROUP", 4)
     monkeypatch.setattr(anchors, "FEW", 10**6)
     monkeypatch.setattr(anchors, "MOST_TEXTS", 10**6)
     choose, index, now = random.Random(seed), LinkWriter.open(tmp_path), dict[int, dict[str, str]]()

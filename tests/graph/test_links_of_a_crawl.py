@@ -1,5 +1,6 @@
 """Numbers, feed and link index as a crawl makes them: equal to a recount, also after kills, changes and removals."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lycosa.engine.link_views import links_of, rank_pages
 from lycosa.engine.linker import CONSUMER, Linker, all_pages
 from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
 from lycosa.graph.feed import FOLDER, News, What, consumers, cover, news_after
@@ -173,6 +175,41 @@ def test_index_that_the_feed_cannot_mend_is_built_anew(tmp_path: Path, harm: str
     Shop(tmp_path).close()
     assert link_problems(tmp_path) == []
     assert (tmp_path / "graph" / LIST).is_file()
+
+
+@pytest.mark.parametrize("harm", ["deleted", "behind", "ahead", "another version"])
+@pytest.mark.parametrize("is_crawling", [False, True])
+def test_links_and_ranks_answer_from_the_state_where_the_index_is_no_use(
+    tmp_path: Path, harm: str, is_crawling: bool
+) -> None:
+    shop = Shop(tmp_path)
+    for _ in range(2):
+        shop.settle(A, "/b", C)
+        shop.settle(C, A, B)
+        shop.linker.flush()
+    shop.settle(B, A, C)
+    shop.close()
+    with Collection.open(tmp_path, read_only=True) as collection:
+        links, ranks = links_of(collection, B), rank_pages(collection)[0].ranks.tolist()
+    listed = read_list(tmp_path / "graph")
+    if harm == "deleted":
+        shutil.rmtree(tmp_path / "graph")
+    elif harm == "another version":
+        file = tmp_path / "graph" / listed.names[0]
+        file.write_bytes(file.read_bytes().replace(b"links 2", b"links 1", 1))
+    else:
+        covered = listed.covered - 1 if harm == "behind" else listed.covered + 5
+        write_list(tmp_path / "graph", Listed(covered, listed.names[:-1]))
+    notes: list[str] = []
+    with contextlib.ExitStack() as opened:
+        if is_crawling:
+            opened.enter_context(Collection.open(tmp_path))
+        collection = opened.enter_context(Collection.open(tmp_path, read_only=True))
+        assert links_of(collection, B, note=notes.append) == links
+        assert rank_pages(collection, notes.append)[0].ranks.tolist() == pytest.approx(ranks)
+    assert len(notes) == (2 if is_crawling else 1), "who cannot write it builds it for himself, each time"
+    assert ("the next crawl mends it" if is_crawling else "built anew") in notes[0]
+    assert is_crawling or link_problems(tmp_path) == []
 
 
 def test_news_tell_what_happened_with_the_links_from_before(tmp_path: Path) -> None:

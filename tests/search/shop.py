@@ -7,7 +7,7 @@ from tantivy import Query
 
 from lycosa.engine.findable import is_searchable
 from lycosa.engine.indexer import Indexer
-from lycosa.engine.linker import Linker
+from lycosa.engine.linker import Linker, redirect_row
 from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
 from lycosa.graph.feed import last_told
 from lycosa.records import Family, Request, Response
@@ -21,9 +21,9 @@ from lycosa.web.url import from_key, join_map, url_key
 class Shop:
     """Settles pages as the engine does."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, warc_first: int = 0) -> None:
         self.path = path
-        self.collection = Collection.create(path)
+        self.collection = Collection.create(path, warc_first=warc_first)
         self.linker = Linker(self.collection)
         self.linker.catch_up()
         self.clock_s = 1_700_000_000.0
@@ -39,6 +39,7 @@ class Shop:
         row = PageRow(200, self.clock_s, essence="text/html", size_bytes=len(body), last_modified=modified)
         row.digest, row.fingerprint = document_digest(body), document_fingerprint(body)
         row.title, row.language, row.noindex = page.title or "", language, noindex
+        row.text_digest, row.codes = page.text_digest, (0, 0, 0, page.codes.length)
         if first is not None and first[0] != url:
             row.original = first[0]
             original = Original(first[0], first[1].fetched_s, first[1].payload_sha1)
@@ -51,6 +52,11 @@ class Shop:
         links = LinkRow(hrefs, "", page.links.kinds, page.links.anchors)
         self.linker.page(url, key, row, links, join_map(url, hrefs))
         return self._commit(key, row, made, is_new_document=first is None)
+
+    def redirect(self, url: str, target: str) -> int:
+        row = PageRow(301, self.clock_s, location=target)
+        self.linker.page(url, url_key(url), row, redirect_row(target), {target: target})
+        return self._commit(url_key(url), row, None)
 
     def gone(self, url: str) -> int:
         row = PageRow(404, self.clock_s)

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from tantivy import Query
 
-from lycosa.engine.indexer import CONSUMER
+from lycosa.engine.indexer import CONSUMER, Indexer
 from lycosa.engine.processes import start
+from lycosa.engine.search_views import SearchView, make_index, update_index
 from lycosa.errors import StoreError
 from lycosa.graph import feed
 from lycosa.graph.feed import FOLDER, consumers, cover
@@ -20,7 +21,8 @@ from lycosa.search.document import Called, Found, documents
 from lycosa.search.index import IndexInUse, NoIndex, Reader, Writer, current, is_written
 from lycosa.search.schema import schema
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.store import is_collection
+from lycosa.store import Collection, is_collection
+from lycosa.store.joined import SHARDED, SHARDS
 from tests.engine.memory_crawl import crawl, front
 from tests.search.shop import Shop, index_problems
 from tests.simweb.conftest import lycosa, running_simweb
@@ -159,6 +161,73 @@ def test_after_any_changes_and_kills_index_and_state_agree(tmp_path: Path, seed:
     shop.index(anew=True)
     assert index_problems(tmp_path) == []
     shop.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_taken_in_bit_by_bit_agrees_at_every_commit(tmp_path: Path, seed: int) -> None:
+    choose, shop = random.Random(seed), Shop(tmp_path)
+    urls = [f"https://h{n % 3}.example/{n}" for n in range(8)]
+    shop.page(urls[0], "<title>first</title>word")
+    shop.index()
+    with Collection.open(tmp_path, read_only=True) as collection:
+        indexer = Indexer(collection, follows=True)
+        for _ in range(40):
+            if choose.random() < 0.3:
+                shop.gone(choose.choice(urls))
+            else:
+                shop.page(choose.choice(urls), f"<title>{choose.randrange(3)}</title>word")
+            if choose.random() < 0.7:
+                collection.state.refresh()
+                indexer.take()
+            if choose.random() < 0.15:
+                collection.state.refresh()
+                indexer.catch_up()
+                assert index_problems(tmp_path) == []
+        collection.state.refresh()
+        indexer.catch_up()
+        indexer.settle()
+        indexer.close()
+    assert index_problems(tmp_path) == []
+    shop.close()
+
+
+def test_names_and_ranks_of_a_crawl_that_was_followed_from_its_beginning_are_settled(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    with Collection.open(tmp_path, read_only=True) as collection:
+        indexer = Indexer(collection, follows=True)
+        indexer.take()
+        shop.page("https://a.example/1", "<title>one</title><a href='/2'>machine for warmth</a>")
+        shop.page("https://a.example/2", "<title>two</title>words")
+        shop.linker.flush()
+        collection.state.refresh()
+        indexer.catch_up()
+        assert indexer.settle() == 1
+        indexer.close()
+    shop.close()
+    with SearchView(tmp_path) as view:
+        (found,) = view.search("anchor:warmth").results
+    assert (found.url, found.rank > 1) == ("https://a.example/2", True)
+
+
+def test_index_of_several_shards_knows_what_any_of_them_has(tmp_path: Path) -> None:
+    (tmp_path / SHARDED).write_text("{}")
+    shards = [Shop(tmp_path / SHARDS / str(n), warc_first=100 * n) for n in (1, 2)]
+    shards[0].page("https://a.example/", "<title>one</title>sun <a href='https://b.other/'>warmth</a>")
+    shards[1].page("https://b.other/", "<title>two</title>wind")
+    for shop in shards:
+        shop.linker.flush()
+    make_index(tmp_path)
+    with SearchView(tmp_path) as view:
+        assert [hit.url for hit in view.search("anchor:warmth").results] == ["https://b.other/"]
+    shards[1].page("https://c.other/", "<title>three</title>rain")
+    with SearchView(tmp_path) as view:
+        assert view.search("wind").behind == 1
+    update_index(tmp_path)
+    with SearchView(tmp_path) as view:
+        assert [hit.url for hit in view.search("rain").results] == ["https://c.other/"]
+        assert view.search("rain").results[0].snippet == "rain"
+    for shop in shards:
+        shop.close()
 
 
 def test_index_left_behind_by_the_feed_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Searching a collection: what is found, in which order, what is shown of it, and how languages are read."""
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,61 @@ def test_pages_of_results_follow_each_other(view: SearchView) -> None:
     everything = urls(view.search("site:example"))
     assert [url for at in range(0, 8, 3) for url in urls(view.search("site:example", most=3, offset=at))] == everything
     assert len(set(everything)) == view.search("site:example", most=1).total == 7
+
+
+def test_accents_written_apart_are_found_by_those_written_in_one(tmp_path: Path) -> None:
+    shop, text = Shop(tmp_path), "Les cafés d'été, 한국어 и Чайковский"
+    shop.page("https://a.example/nfd", f"<title>Apart</title><p>{unicodedata.normalize('NFD', text)}")
+    shop.page("https://a.example/nfc", f"<title>One</title><p>{unicodedata.normalize('NFC', text)} .")
+    shop.index()
+    shop.close()
+    with SearchView(tmp_path) as view:
+        for word in ("cafes", "été", "한국어", "Чайковский"):
+            for form in ("NFC", "NFD"):
+                found = view.search(unicodedata.normalize(form, word))
+                assert len(found.results) == 2, (word, form)
+        apart = next(result for result in view.search("été").results if result.title == "Apart")
+    assert [apart.snippet[a:b] for a, b in apart.highlights] == ["été"]
+
+
+@pytest.mark.parametrize(
+    ("pasted", "first"),
+    [
+        ("https://a.example/wiki/Sun_(star)?x=1&y=%C3%A9#top", "https://a.example/wiki/Sun_(star)?x=1&y=%C3%A9"),
+        ("  HTTPS://A.example/wiki/ ", "https://a.example/wiki/"),
+        ("https://a.example/old", "https://a.example/wiki/"),
+        ("https://a.example/twin", "https://a.example/wiki/"),
+        ("https://a.example/nothing", None),
+    ],
+)
+def test_pasted_url_finds_its_page_first(tmp_path: Path, pasted: str, first: str | None) -> None:
+    shop = Shop(tmp_path)
+    shop.page("https://a.example/wiki/", "<title>Wiki</title>all of them")
+    shop.page("https://a.example/twin", "<title>Wiki</title>all of them")
+    shop.page("https://a.example/wiki/Sun_(star)?x=1&y=%C3%A9", "<title>Sun</title>a star")
+    shop.page("https://a.example/names", "<title>wiki wiki</title>see https://a.example/wiki/ and example wiki")
+    shop.redirect("https://a.example/old", "https://a.example/wiki/")
+    shop.index()
+    shop.close()
+    with SearchView(tmp_path) as view:
+        found = view.search(pasted)
+    assert [result.url for result in found.results][:1] == ([first] if first else [])
+
+
+def test_pages_with_the_same_main_text_are_folded(tmp_path: Path) -> None:
+    shop, text = Shop(tmp_path), "a long text about the sun and what it does to roofs and houses " * 5
+    for n in range(4):
+        shop.page(f"https://a.example/{n}", f"<title>Sun {n}</title><nav>{n}</nav><main>{text}</main>")
+    shop.page("https://a.example/other", f"<title>Sun 9</title><main>{text} and more</main>")
+    shop.index()
+    shop.close()
+    with SearchView(tmp_path) as view:
+        found = view.search("sun")
+        assert (found.total, len(found.results), found.is_exact) == (2, 2, True)
+        (head,) = [result for result in found.results if result.alike]
+        assert head.alike == 3
+        assert {head.url, *head.alike_urls} == {f"https://a.example/{n}" for n in range(4)}
+        assert view.search("title:3").results[0].url == "https://a.example/3", "it stands for itself where it is best"
 
 
 def test_anchors_and_ranks_can_be_left_out(view: SearchView) -> None:

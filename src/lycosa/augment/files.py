@@ -23,6 +23,7 @@ TYPES = {
 }
 _ORDER = {ending: place for place, ending in enumerate(TYPES)}
 _WORDS = (tol.WORD, tvi.WORD)
+_UNFINISHED = re.compile(r"\..+\.(?:tol|tvi)\.([1-9][0-9]{0,9})\Z")
 _FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?# (tol|tvi) [0-9]+\r?\n")
 
 
@@ -44,11 +45,36 @@ class File(NamedTuple):
         return word in self.there and (first is None or first[1] != word.encode())
 
 
-def folders(root: Path) -> Iterator[tuple[Path, list[str]]]:
-    """Every folder with the names of its files."""
+def folders(root: Path) -> Iterator[tuple[Path, list[str], list[Path]]]:
+    """Every folder with the names of its files, and with what runs that were killed have left in it."""
     for name, folders, files in os.walk(root):
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
-        yield Path(name), sorted(file for file in files if not file.startswith("."))
+        left = [path for file in files if file.startswith(".") and _is_left(path := Path(name) / file)]
+        yield Path(name), sorted(file for file in files if not file.startswith(".")), left
+
+
+def unfinished(path: Path) -> Path:
+    """The name of a table until it is whole: it says who writes it."""
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+def _is_left(path: Path) -> bool:
+    """Is it an unfinished table whose writer is no more?"""
+    writer = _UNFINISHED.match(path.name)
+    if writer is None or _is_alive(int(writer[1])):
+        return False
+    content = bytes_of(path)
+    return content is not None and (not content or _FIRST_LINE.match(content) is not None)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # somebody else's
+    return True
 
 
 def documents(folder: Path, names: list[str], taken: list[Path]) -> Iterator[File]:

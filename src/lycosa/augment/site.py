@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.augment.document import Tables, Wanted, tables_of
-from lycosa.augment.files import TYPES, File, bytes_of, documents, folders
+from lycosa.augment.files import TYPES, File, bytes_of, documents, folders, unfinished
 from lycosa.web import table, tol, tvi
 from lycosa.web.table import Refusal, digest_of
 
@@ -68,7 +68,9 @@ def augment(root: Path, wanted: Wanted, *, check: bool = False) -> Summary:
     summary = Summary()
     files: list[File] = []
     orphans: list[Path] = []
-    for folder, names in folders(root):
+    for folder, names, left in folders(root):
+        for path in left if not check else ():
+            path.unlink(missing_ok=True)
         taken: list[Path] = []
         found = list(documents(folder, names, taken))
         for path in taken:
@@ -193,9 +195,13 @@ def _put(path: Path, before: bytes | None, content: bytes | None, summary: Summa
         path.unlink()
         summary.removed += 1
         return True
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_bytes(content)
-    unfinished.replace(path)
+    new = unfinished(path)
+    try:
+        new.write_bytes(content)
+        new.replace(path)
+    except BaseException:  # also Ctrl-C, and a disk that is full
+        new.unlink(missing_ok=True)
+        raise
     summary.table_bytes += len(content)
     return True
 

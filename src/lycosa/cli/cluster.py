@@ -189,7 +189,9 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
         for name, pages, queued in crawl.shards:
             print(f"  {name}: {counted(pages, 'page')}, {queued:,} queued")
         if crawl.stored_bytes or crawl.unstored:
-            print(f"  store: {crawl.stored_bytes:,} bytes brought there, {crawl.unstored} files to be brought")
+            print(
+                f"  store: {crawl.stored_bytes:,} bytes brought there, {counted(crawl.unstored, 'file')} to be brought"
+            )
         for trouble in crawl.troubles[-3:]:
             print(f"  {trouble}")
     if not found.crawls:

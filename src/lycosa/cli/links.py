@@ -38,13 +38,17 @@ def links(
     from lycosa.engine.views import open_to_read
 
     with open_to_read(into) as collection:
-        found = links_of(collection, url, most=rows)
+        found = links_of(collection, url, most=rows, note=_note)
     if json:
         sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
         return
     print(found.url)
     _show(f"{found.pages_in:,} {_pages(found.pages_in)} here", found.links_in, found.pages_in)
     _show(f"points to {counted(found.pages_out, 'URL')}", found.links_out, found.pages_out)
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def _pages(count: int) -> str:
@@ -84,10 +88,10 @@ def rank(
     steps = 0
     with open_to_read(into) as collection:
         if hosts:
-            everyone: Iterable[Ranked] = rank_hosts(collection)
+            everyone: Iterable[Ranked] = rank_hosts(collection, _note)
             values = [each.rank for each in everyone]
         else:
-            ranks, steps = rank_pages(collection)
+            ranks, steps = rank_pages(collection, _note)
             values = ranks.ranks.tolist()
             everyone = ranked_pages(collection, ranks, most=None if export else rows)
         shown = _written(export, everyone, rows)

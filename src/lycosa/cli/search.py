@@ -119,7 +119,8 @@ def _show_one(place: int, result: "Result") -> None:
     mark = {"\1": "\x1b[1m", "\2": "\x1b[0m"} if sys.stdout.isatty() else {"\1": "*", "\2": "*"}
     encoding = sys.stdout.encoding
     print(printable(f"{place:>3}  {result.title or '(no title)'}", encoding))
-    others = f"  (+{count(result.copies)} with the same text)" if result.copies else ""
+    others = f"  (+{count(result.copies)} the same)" if result.copies else ""
+    others += f"  (+{count(result.alike)} with the same text)" if result.alike else ""
     print(printable(f"     {result.url}{others}", encoding))
     text = highlighted(Snippet(result.snippet, result.highlights), "\1", "\2")
     for line in textwrap.wrap(text, SNIPPET_COLUMNS):

@@ -10,6 +10,8 @@ from lycosa.search.document import Found
 from lycosa.web.date import epoch_of
 from lycosa.web.readable import Readable
 
+ALIKE_CHARS = 200  # of text: pages with less may differ by what is no text, and are not alike
+
 
 class Member(NamedTuple):
     """A page that can be found."""
@@ -30,10 +32,16 @@ def is_searchable(row: PageRow) -> bool:
 
 def found_of(number: int, cluster: int, url: str, row: PageRow, read: Readable | None = None) -> Found:
     """What the index is told of a page; of one that the archive no longer has, what its row says."""
-    found = Found(number, cluster, url, date_of(row), row.essence, row.language, row.title)
+    found = Found(number, cluster, url, date_of(row), row.essence, row.language, row.title, alike=alike_of(row))
     if read is None:
         return found
     return replace(found, title=row.title or read.title, headings=read.headings, text=read.text)
+
+
+def alike_of(row: PageRow) -> int:
+    """The same number for pages whose main text is the same, whatever stands around it; 0 where that is short."""
+    has_enough = row.codes[-1] >= ALIKE_CHARS and row.text_digest
+    return int.from_bytes(row.text_digest[:8]) if has_enough else 0
 
 
 def date_of(row: PageRow) -> float:

@@ -1,9 +1,10 @@
 """The process that keeps the search index of a crawl up to date: `python -m lycosa.engine.follower DIR`.
 
-It looks into the feed twice a second, takes in what was committed two seconds later at the latest, and says on its
-standard output how many entries are left. The queue between the crawl and it is the feed, on disk: a crawl never waits
-for it, and whoever of the two is killed goes on from what is on disk. "end" on its standard input: take in the rest,
-settle names and ranks, and leave. An input that ends without it: the crawl is gone, leave after the commit under way.
+It looks into the feed twice a second and takes in what was committed; that can be found a second later where little
+comes, else four, and more where the crawl and others leave it no time. It says on its standard output how many entries
+are left. The queue between the crawl and it is the feed, on disk: a crawl never waits for it, and whoever of the two is
+killed goes on from what is on disk. "end" on its standard input: take in the rest, settle names and ranks, and leave.
+An input that ends without it: the crawl is gone, leave after the commit under way.
 """
 
 import os
@@ -18,9 +19,9 @@ from lycosa.errors import StoreError
 from lycosa.search.index import IndexInUse
 from lycosa.store import Collection
 
-EVERY_S = 2.0  # at the latest; fewer and larger commits are less to join
+EVERY_S = 4.0  # between two commits; fewer and larger ones are less to join
+SOON_S, FEW = 1.0, 100  # the same where few entries of the feed wait: a slow crawl is found soon
 LOOK_S = 0.5
-ENOUGH = 500  # entries of the feed: so many are taken in at once
 SETTLE_S = 60.0  # at the least between two looks whether links have doubled
 NICE = 5  # the crawl goes first
 
@@ -36,13 +37,15 @@ class Follower:
 
     def run(self) -> None:
         with Collection.open(self._path, read_only=True) as collection:
-            indexer, next_commit = self._indexer(collection), 0.0
+            indexer, committed = self._indexer(collection), time.monotonic()
             try:
                 while not self._is_over:
                     collection.state.refresh()
-                    if indexer.behind >= ENOUGH or time.monotonic() >= next_commit:
-                        indexer.catch_up(goes_on=lambda: self._goes_on(indexer, 0.0))
-                        next_commit = time.monotonic() + EVERY_S
+                    indexer.take(goes_on=lambda: self._goes_on(indexer, 0.0))
+                    since_s = time.monotonic() - committed
+                    if since_s >= (SOON_S if indexer.uncommitted <= FEW else EVERY_S):
+                        indexer.commit()
+                        committed = time.monotonic()
                         self._settle_if_doubled(indexer)
                     if not self._goes_on(indexer, LOOK_S):
                         break
@@ -55,11 +58,11 @@ class Follower:
 
     def _indexer(self, collection: Collection) -> Indexer:
         try:
-            return Indexer(collection)
+            return Indexer(collection, follows=True)
         except IndexInUse:
             raise
         except StoreError:  # damaged: it is made anew
-            return Indexer(collection, anew=True)
+            return Indexer(collection, anew=True, follows=True)
 
     def _settle_if_doubled(self, indexer: Indexer) -> None:
         if time.monotonic() < self._next_settling:

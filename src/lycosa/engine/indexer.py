@@ -1,6 +1,7 @@
 """From committed pages to the search index: reads the feed, reads the archive, keeps one document a cluster.
 
-    catch_up   what the feed tells since the index was last committed, in batches; each batch is one commit
+    take       what the feed tells since the last page that was taken in; a commit every few thousand pages
+    commit     what was taken in and is not committed; `catch_up` is both
     build      every page of the state, for an index that is not there or that the feed can no longer mend
     settle     ranks, and the names of pages whose incoming anchor texts have changed: at the end, or when the number
                of links has doubled
@@ -10,59 +11,67 @@ now, so that doing it twice is the same as once. Reads the collection only, besi
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import islice
 
 from tantivy import Occur, Query
 
-from lycosa.engine.contents import Contents
 from lycosa.engine.findable import Member, found_of, is_searchable
+from lycosa.engine.link_index import sound_index
 from lycosa.engine.link_views import rank_pages
 from lycosa.engine.pages import unpack_page
-from lycosa.engine.read_ahead import ReadAhead
+from lycosa.engine.settling import Settling
+from lycosa.engine.texts import Texts
+from lycosa.engine.uncommitted import Uncommitted
 from lycosa.errors import StoreError
-from lycosa.graph.anchors import AnchorTexts
+from lycosa.graph.anchors import Anchors, AnchorTexts
 from lycosa.graph.feed import FOLDER as FEED_FOLDER
 from lycosa.graph.feed import consumers, cover, last_told, news_after
-from lycosa.graph.index import LinkIndex
 from lycosa.records import Family
-from lycosa.search.document import Called, called, copy_document, documents, name_document
+from lycosa.search.document import called, copy_document, documents
 from lycosa.search.index import Reader, Writer
-from lycosa.search.language import LANGUAGES, HostLanguages
+from lycosa.search.language import LANGUAGES, SAMPLE_CHARS, HostLanguages
 from lycosa.search.schema import schema
-from lycosa.store import Collection
-from lycosa.web.readable import Readable, readable
+from lycosa.store import Collection, JoinedCollection
+from lycosa.web.readable import Readable
 from lycosa.web.url import from_key, split
 
 CONSUMER = "search"
-BATCH_PAGES = 4_000  # a commit: a few seconds of work
-BUILD_PAGES = 10_000  # the same while an index is made, which answers nobody yet
-NAMES_AT_ONCE = 2_000
+BATCH_PAGES = 1_000  # looked up at once
+COMMIT_PAGES = 4_000  # some seconds of work; every commit is one more segment, to be joined with others later
+BUILD_COMMIT_PAGES = 50_000  # the same while an index is made, which answers nobody yet
 TOLD_PAGES = 100  # between two words of progress
-MANY_PAGES = 2_000  # from here on they are read by processes on all cores
+BUILD_PAGES = 2_000  # while an index is made: looked up and read at once
 
 Progress = Callable[[int, int], None]  # pages done, pages in all
 
 
 class Indexer:
-    """The writer of a collection's search index. Close it."""
+    """The writer of a collection's search index. Close it. `follows`: a crawl is under way and `settle` will come, so
+    what others call a page is not looked up when it is taken in."""
 
-    def __init__(self, collection: Collection, *, anew: bool = False, progress: Progress | None = None) -> None:
+    def __init__(
+        self, collection: Collection, *, anew: bool = False, follows: bool = False, progress: Progress | None = None
+    ) -> None:
         self._collection, self._state = collection, collection.state
-        self._contents = Contents(collection)
+        self._texts = Texts(collection)
         self._progress = progress or (lambda done, pages: None)
         self.writer = Writer(collection.path, anew=anew)
         try:
-            self._reader = self.writer.reader()
-            self.covered = -1 if self.writer.is_new else _usable(collection, self._reader)
+            self.reader = self.writer.reader()
+            self.covered = -1 if self.writer.is_new else _usable(collection, self.reader)
             if self.covered < 0 and not self.writer.is_new:
                 self.writer.close()
                 self.writer = Writer(collection.path, anew=True)
-                self._reader = self.writer.reader()
+                self.reader = self.writer.reader()
         except BaseException:
             self.writer.close()
             raise
+        self._told = self.covered  # the feed is taken in up to here, of which `covered` is committed
+        self._since = Uncommitted()
         self.links_settled = 0
-        self._ahead: ReadAhead | None = None
+        self._follows = follows
+        self._anchors: AnchorTexts | None = None  # as they are while an index is made
+        self.is_built = False  # just now: names and ranks are as new as the pages
         self._languages = HostLanguages(self._spoken)
         self._taken = self._expected = 0  # for the progress
 
@@ -76,71 +85,119 @@ class Indexer:
 
     @property
     def documents(self) -> int:
-        return self._reader.documents
+        return self.reader.documents
 
     def catch_up(self, *, goes_on: Callable[[], bool] = lambda: True) -> int:
-        """Takes in all that the feed tells, or builds; returns how many pages. `goes_on` is asked between commits."""
-        if self.covered < 0:
-            return self.build()
-        pages, all_news = 0, self.behind
-        news = news_after(self._state, self.covered)
-        while some := list(islice(news, BATCH_PAGES)):
-            self._taken, self._expected = pages, all_news
-            self._take_in(list(dict.fromkeys(each.file_num for each in some)))
-            pages += len(some)
-            self._commit(some[-1].sequence)
-            if not goes_on():
-                break
+        """Takes in all that the feed tells, or builds, and commits it; returns how many pages."""
+        pages = self.take(goes_on=goes_on)
+        self.commit()
         return pages
 
-    def build(self) -> int:
-        """Every page, from the state as it is open."""
-        covered, pages = last_told(self._state), 0
-        cover(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
-        numbers = (int.from_bytes(number) for number, _ in self._state.walk(Family.FILE))
-        self._ahead = ReadAhead(self._collection.warc_folders) if covered >= MANY_PAGES else None
-        try:
-            while some := list(islice(numbers, BUILD_PAGES)):
-                self._taken, self._expected = pages, covered
-                self._take_in(some)
+    def take(self, *, goes_on: Callable[[], bool] = lambda: True) -> int:
+        """Takes in what the feed tells, or builds; returns how many pages. `goes_on` is asked between batches."""
+        if self.covered < 0:
+            return self.build()
+        pages, self._expected = 0, last_told(self._state) - self._told
+        if not self._expected:
+            return 0
+        news = news_after(self._state, self._told)
+        with self._texts.expected(self._expected):
+            while some := list(islice(news, BATCH_PAGES)):
+                self._taken, self.is_built = pages, False
+                self.take_in(list(dict.fromkeys(each.file_num for each in some)))
                 pages += len(some)
-                self.writer.commit(0, is_whole=False)
-                self._reader.refresh()
-        finally:
-            if self._ahead is not None:
-                self._ahead.close()
-                self._ahead = None
-        self._commit(covered)
+                self._told = some[-1].sequence
+                if len(self._since) >= COMMIT_PAGES:
+                    self.commit()
+                if not goes_on():
+                    break
         return pages
+
+    @property
+    def uncommitted(self) -> int:
+        """Entries of the feed that were taken in since the last commit."""
+        return max(0, self._told - self.covered)
+
+    def commit(self) -> None:
+        """Makes what was taken in count."""
+        if self.uncommitted:
+            self._commit(self._told)
+
+    def build(self) -> int:
+        """Every page, from the state as it is open; ranks too, while those who read are still starting."""
+        covered = last_told(self._state)
+        cover(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
+        with self._texts.expected(covered):
+            rank_pages(self._collection)
+            self._anchors = AnchorTexts(sound_index(self._collection))
+            pages = self._build(covered)
+        self._anchors = None
+        self._commit(covered)
+        self.is_built = True
+        return pages
+
+    def _build(self, expected: int) -> int:
+        """What is read for one lot is read while the next is looked up."""
+        numbers = (int.from_bytes(number) for number, _ in self._state.walk(Family.FILE))
+        pages, waiting = 0, None
+        self._expected = expected
+        while some := list(islice(numbers, BUILD_PAGES)):
+            lot = self._prepared(some)
+            if waiting is not None:
+                self._add(*waiting)
+            waiting, self._taken, pages = lot, pages, pages + len(some)
+            if len(self._since) >= BUILD_COMMIT_PAGES:
+                self._add(*waiting)
+                waiting = None
+                self.writer.commit(0, is_whole=False)
+                self._refresh()
+        if waiting is not None:
+            self._add(*waiting)
+        return pages
+
+    def commit_again(self) -> None:
+        """Makes count what was done beside the feed."""
+        self._commit(self.covered)
 
     def _commit(self, covered: int) -> None:
         self.writer.commit(covered)
-        self.covered = covered
-        self._reader.refresh()
+        self.covered = self._told = covered
+        self._refresh()
         cover(self._collection.path, CONSUMER, covered)
+
+    def _refresh(self) -> None:
+        self.reader.refresh()
+        self._since.clear()
 
     def close(self) -> None:
         self.writer.close()
 
     # pages
 
-    def _take_in(self, numbers: list[int]) -> None:
+    def take_in(self, numbers: list[int]) -> None:
         """Brings the index in line with what the state says of these pages now."""
-        now = self._searchable(numbers)
-        old_pages = self._reader.column("page", numbers, "cluster")
-        old_copies = self._reader.column("copy", numbers, "cluster")
+        self._add(*self._prepared(numbers))
+
+    def _prepared(self, numbers: list[int]) -> tuple[list[Member], Iterator[Readable | None]]:
+        """The same but for pages that have to be added: those, and what is for reading in them."""
+        now, since = self.searchable(numbers), self._since
+        old_pages = since.over(self.reader.column("page", numbers, "cluster"), numbers, since.pages)
+        old_copies = since.over(self.reader.column("copy", numbers, "cluster"), numbers, since.copies)
         self.writer.delete("page", old_pages)
         self.writer.delete("name", old_pages)
         self.writer.delete("copy", old_copies)
+        since.gone(numbers)
         members: dict[int, list[Member]] = {}
         for member in now.values():
             members.setdefault(member.cluster, []).append(member)
         clusters = {*old_pages.values(), *old_copies.values(), *members}
-        pages, copies = self._others(sorted(clusters), frozenset(numbers))
+        pages, copies = self._others(sorted(clusters))
         heads: list[Member] = []
         for cluster in clusters:
             heads += self._head(cluster, pages.get(cluster), members.get(cluster, []), copies.get(cluster, []))
-        self._add(heads)
+        for head in heads:
+            since.page(head.number, head.cluster)
+        return heads, self._texts.of(heads)
 
     def _head(self, cluster: int, page: int | None, members: list[Member], copies: list[int]) -> Iterator[Member]:
         """Says which page stands for a cluster, if it is not the one that does already; the others become copies.
@@ -150,24 +207,28 @@ class Indexer:
         if page is not None and first is not None and not first.row.original and self._is_later(page):
             self.writer.delete("page", [page])
             self.writer.delete("name", [page])
-            self.writer.add(copy_document(page, cluster))
+            self._add_copy(page, cluster)
             page = None
         if page is None and first is None:
-            first = next((found[number] for number in sorted(copies) if (found := self._searchable([number]))), None)
+            first = next((found[number] for number in sorted(copies) if (found := self.searchable([number]))), None)
             if first is not None:
                 self.writer.delete("copy", [first.number])
         if page is None and first is not None:
             yield first
             members = [member for member in members if member is not first]
         for member in members:
-            self.writer.add(copy_document(member.number, cluster))
+            self._add_copy(member.number, cluster)
+
+    def _add_copy(self, number: int, cluster: int) -> None:
+        self.writer.add(copy_document(number, cluster))
+        self._since.copy(number, cluster)
 
     def _is_later(self, number: int) -> bool:
         """Was the document of this page known under another URL before?"""
-        member = self._searchable([number]).get(number)
+        member = self.searchable([number]).get(number)
         return member is not None and bool(member.row.original)
 
-    def _searchable(self, numbers: Sequence[int]) -> dict[int, Member]:
+    def searchable(self, numbers: Sequence[int]) -> dict[int, Member]:
         """Those that are pages now and may be found."""
         keys = self._state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
         known = [(number, key) for number, key in zip(numbers, keys, strict=True) if key is not None]
@@ -179,28 +240,39 @@ class Indexer:
                 found[number] = Member(number, from_key(key), row)
         return found
 
-    def _others(self, clusters: Sequence[int], inside: frozenset[int]) -> tuple[dict[int, int], dict[int, list[int]]]:
-        """Of each cluster the page, and the copies, that are in the index and not among those being taken in."""
+    def _others(self, clusters: Sequence[int]) -> tuple[dict[int, int], dict[int, list[int]]]:
+        """Of each cluster the page, and the copies, that are in the index, committed or not."""
         pages: dict[int, int] = {}
         copies: dict[int, list[int]] = {}
-        for cluster, page, copy in self._reader.rows("cluster", clusters, "page", "copy"):
-            if page and page not in inside:
+        for cluster, page, copy in self.reader.rows("cluster", clusters, "page", "copy"):
+            if page and page not in self._since:
                 pages[cluster] = page
-            elif copy and copy not in inside:
+            elif copy and copy not in self._since:
                 copies.setdefault(cluster, []).append(copy)
+        for cluster in clusters:
+            for number in self._since.of(cluster):
+                if number in self._since.pages:
+                    pages[cluster] = number
+                else:
+                    copies.setdefault(cluster, []).append(number)
         return pages, copies
 
-    def _add(self, members: Sequence[Member]) -> None:
-        anchors = AnchorTexts(LinkIndex.open(self._collection.path)).of([member.url for member in members])
-        for done, (member, said, read) in enumerate(zip(members, anchors, self._read(members), strict=True)):
+    def _add(self, members: Sequence[Member], reading: Iterator[Readable | None]) -> None:
+        urls = [member.url for member in members]
+        for done, (member, said, read) in enumerate(zip(members, self._said(urls), reading, strict=True)):
             if done % TOLD_PAGES == 0:
                 self._progress(self._taken + done, self._expected)
             found = found_of(member.number, member.cluster, member.url, member.row, read)
-            language = self._languages.language_of(
-                split(member.url).host, found.language, f"{found.title} {found.text}"
-            )
+            sample = f"{found.title} {found.text[:SAMPLE_CHARS]}"
+            language = self._languages.language_of(split(member.url).host, found.language, sample)
             for document in documents(found, language, called(said)):
                 self.writer.add(document)
+
+    def _said(self, urls: Sequence[str]) -> list[Anchors]:
+        """What others call these pages."""
+        if self._anchors is None and (self._follows or not urls):
+            return [[] for _ in urls]
+        return (self._anchors or AnchorTexts(sound_index(self._collection))).of(urls)
 
     def _spoken(self, host: str) -> dict[str, int]:
         """How many pages of a host are in the index, by language."""
@@ -209,82 +281,21 @@ class Indexer:
         for language in LANGUAGES[:-1]:
             tokens = Query.term_query(schema(), "lang", f"tokens:{language}", "basic")
             query = Query.boolean_query([(Occur.Must, site), (Occur.Must, tokens)])
-            counts[language] = self._reader.search(query, 1)[1]
+            counts[language] = self.reader.search(query, 1)[1]
         return {language: count for language, count in counts.items() if count}
-
-    def _read(self, members: Sequence[Member]) -> Iterator[Readable | None]:
-        """What is for reading in each; None where the archive no longer has it."""
-        plain = ((member.url, member.row.place) for member in members if member.row.place and not member.row.original)
-        ahead = self._ahead.map(plain) if self._ahead is not None else None
-        for member in members:
-            is_plain = member.row.place and not member.row.original
-            read = next(ahead) if ahead is not None and is_plain else None
-            if read is None and (content := self._contents.read(member.row)) is not None:
-                read = readable(content[1], url=member.url, content_type=content[0].get("content-type"))
-            yield read
 
     # names and ranks
 
     def links_have_doubled(self) -> bool:
         """Since names were settled last."""
-        return LinkIndex.open(self._collection.path).links >= 2 * max(1, self.links_settled)
+        return sound_index(self._collection).links >= 2 * max(1, self.links_settled)
 
     def settle(self) -> int:
         """Ranks, and names of pages that are called otherwise than before; returns how many those are."""
-        self._mend()
-        index = LinkIndex.open(self._collection.path)
-        self.links_settled = index.links
-        rank_pages(self._collection)
-        anchors, renamed = AnchorTexts(index), 0
-        numbers = (int.from_bytes(number) for number, _ in self._state.walk(Family.FILE))
-        while some := list(islice(numbers, NAMES_AT_ONCE)):
-            renamed += self._rename(some, anchors)
-        if renamed:
-            self._commit(self.covered)
+        self.commit()
+        self.links_settled, renamed = Settling(self, self._collection).settle()
+        self.is_built = False
         return renamed
-
-    def _mend(self) -> None:
-        """Takes in again the pages that are there twice, or are no more: where deletions were lost there are such."""
-        pages, wrong = iter(sorted(self._reader.pages())), []
-        while some := list(islice(pages, NAMES_AT_ONCE)):
-            there = self._searchable(some)
-            twice = [page for page, next_page in pairwise(some) if page == next_page]
-            wrong += [*twice, *(page for page in some if page not in there)]
-        for start in range(0, len(wrong), NAMES_AT_ONCE):
-            self._take_in(list(dict.fromkeys(wrong[start : start + NAMES_AT_ONCE])))
-        if wrong:
-            self._commit(self.covered)
-
-    def _rename(self, numbers: Sequence[int], anchors: AnchorTexts) -> int:
-        pages = {number: rest for number, *rest in self._reader.rows("page", numbers, "cluster", "speaks")}
-        words = self._reader.column("name", list(pages), "words")
-        copies: dict[int, list[int]] = {}
-        for cluster, copy in self._reader.rows("cluster", [cluster for cluster, _ in pages.values()], "copy"):
-            if copy:
-                copies.setdefault(cluster, []).append(copy)
-        members = self._searchable([*pages, *(copy for some in copies.values() for copy in some)])
-        said = dict(zip(members, anchors.of([member.url for member in members.values()]), strict=True))
-        renamed = []
-        for number, (cluster, speaks) in pages.items():
-            if number in members:
-                calls = _called([said[each] for each in (number, *copies.get(cluster, ())) if each in said])
-                if number not in words or calls.words != words[number]:
-                    member = members[number]
-                    found = found_of(number, cluster, member.url, member.row)
-                    renamed.append((number, name_document(found, LANGUAGES[speaks], calls)))
-        self.writer.delete("name", [number for number, _ in renamed])
-        for _, document in renamed:
-            self.writer.add(document)
-        return len(renamed)
-
-
-def _called(lists: Sequence[list[tuple[str, int]]]) -> Called:
-    if len(lists) == 1:
-        return called(lists[0])
-    counts: dict[str, int] = {}
-    for text, count in (each for some in lists for each in some):
-        counts[text] = counts.get(text, 0) + count
-    return called(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _usable(collection: Collection, reader: Reader) -> int:
@@ -296,6 +307,8 @@ def _usable(collection: Collection, reader: Reader) -> int:
     told, last = consumers(collection.path / FEED_FOLDER).get(CONSUMER, 0), last_told(collection.state)
     if covered == last:
         return covered
+    if isinstance(collection, JoinedCollection):
+        return -1  # every shard has a feed of its own
     following = next(news_after(collection.state, covered), None)
     has_hole = following is None or following.sequence != covered + 1
     return covered if told <= covered < last and not has_hole else -1

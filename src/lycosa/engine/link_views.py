@@ -10,17 +10,17 @@ from itertools import islice
 import msgspec
 import numpy as np
 
-from lycosa.engine.linker import linked, replay
+from lycosa.engine.link_index import Note, whole_index
+from lycosa.engine.linker import linked
 from lycosa.engine.pages import unpack_links
 from lycosa.engine.views import asked_url
 from lycosa.graph.columns import url_id
 from lycosa.graph.feed import key_of
-from lycosa.graph.index import LinkIndex
 from lycosa.graph.rank import Graph, harmonic
 from lycosa.graph.ranks import Ranks, Web, load, save, web_of, work_out
 from lycosa.graph.varint import U64
 from lycosa.records import Family
-from lycosa.store import Collection, JoinedCollection, State
+from lycosa.store import Collection, State
 from lycosa.web.links import LinkKind
 from lycosa.web.url import BUCKET_BYTES, from_key, url_key
 
@@ -53,22 +53,11 @@ class Ranked(msgspec.Struct, frozen=True):
     rank: float
 
 
-def index_of(collection: Collection) -> LinkIndex:
-    """The link index with what the feed tells beyond it. The state was opened first, so nothing is missing between."""
-    if isinstance(collection, JoinedCollection):  # signed pairs of all shards add up as those of one do
-        first, *others = [index_of(shard) for shard in collection.shards]
-        first.segments += [segment for other in others for segment in other.segments]
-        return first
-    index = LinkIndex.open(collection.path)
-    index.lay_over(list(replay(collection.state, index.covered)))
-    return index
-
-
-def links_of(collection: Collection, text: str, *, most: int | None = None) -> UrlLinks:
+def links_of(collection: Collection, text: str, *, most: int | None = None, note: Note | None = None) -> UrlLinks:
     """Who points to a URL, with what words, and where it points; at most `most` of each."""
     url = asked_url(text)
     state = collection.state
-    incoming = index_of(collection).inlinks(url.href)
+    incoming = whole_index(collection, note).inlinks(url.href)
     shown_in = tuple(
         LinkView(_url_of(state, link.source), KINDS[link.kind], link.anchor) for link in islice(incoming, most)
     )
@@ -87,9 +76,9 @@ def _url_of(state: State, file_num: int) -> str:
 # ranks
 
 
-def rank_pages(collection: Collection) -> tuple[Ranks, int]:
+def rank_pages(collection: Collection, note: Note | None = None) -> tuple[Ranks, int]:
     """Works the ranks of all pages out, from the last ones on, and keeps them; says how many steps it took."""
-    web = web_of(index_of(collection), lambda file_nums: _ids_of(collection.state, file_nums))
+    web = web_of(whole_index(collection, note), lambda file_nums: _ids_of(collection.state, file_nums))
     ranks, steps = work_out(web, load(collection.path))
     save(collection.path, ranks)
     return ranks, steps
@@ -112,9 +101,9 @@ def ranked_pages(collection: Collection, ranks: Ranks, *, most: int | None = Non
         yield Ranked(place, _url_of(collection.state, int(ranks.file_nums[at])), float(ranks.ranks[at]))
 
 
-def rank_hosts(collection: Collection) -> list[Ranked]:
+def rank_hosts(collection: Collection, note: Note | None = None) -> list[Ranked]:
     """Every host that has pages, by harmonic centrality over the links between hosts, the highest first."""
-    web = web_of(index_of(collection), lambda file_nums: _ids_of(collection.state, file_nums))
+    web = web_of(whole_index(collection, note), lambda file_nums: _ids_of(collection.state, file_nums))
     names, host_of = _hosts(collection.state, web)
     targets = np.repeat(np.arange(web.graph.size), np.diff(web.graph.starts))
     graph = Graph.of(host_of[web.graph.sources], host_of[targets], len(names))

@@ -127,7 +127,7 @@ class Linker:
         if not self._waiting or self.is_behind:
             return
         try:
-            self.index.add_all(_slices(self._waiting), self._told)
+            self.index.add_all(slices(self._waiting), self._told)
         except StoreError:
             self.is_behind = len(self._waiting) > WAITING_MOST
             self._waiting = [] if self.is_behind else self._waiting
@@ -167,7 +167,7 @@ class Linker:
 
         def counted() -> Iterator[Sequence[PageLinks]]:
             nonlocal count
-            for some in _slices(pages):
+            for some in slices(pages):
                 count += len(some)
                 yield some
 
@@ -182,7 +182,8 @@ class Linker:
         return self.index.covered + 1 < next_told
 
 
-def _slices(pages: Iterable[PageLinks]) -> Iterator[list[PageLinks]]:
+def slices(pages: Iterable[PageLinks]) -> Iterator[list[PageLinks]]:
+    """Pages in as many as one segment should hold."""
     rest = iter(pages)
     while some := list(islice(rest, SEGMENT_PAGES)):
         yield some

@@ -7,11 +7,13 @@ kept, and at most a few lists a worker are under way. A worker that dies leaves 
 """
 
 import os
+import re
 import struct
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
@@ -20,19 +22,25 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from lycosa.engine.processes import start
-from lycosa.engine.versions import BODY_CAP_BYTES, headers_of
 from lycosa.errors import StoreError
 from lycosa.fetch.decode import decode
-from lycosa.store import Place
+from lycosa.store import Place, read_message
 from lycosa.store.released import record_at
+from lycosa.store.warc_file import warc_path
 from lycosa.web.readable import Readable, readable
 
 if TYPE_CHECKING:
     import subprocess
 
+BODY_CAP_BYTES = 64 << 20
 LIST_PAGES = 32
 AHEAD = 3  # lists a worker
 _SIZE = struct.Struct(">I")
+# The last of a name counts, as it does everywhere else.
+_CODING, _TYPE = (
+    re.compile(rb"(?ims)^%b[ \t]*:([^\r\n]*)(?!.*^%b[ \t]*:)" % (name, name))
+    for name in (b"content-encoding", b"content-type")
+)
 
 Job = tuple[str, bytes]  # URL, place
 
@@ -40,17 +48,31 @@ Job = tuple[str, bytes]  # URL, place
 def read_one(folders: Sequence[Path], url: str, place: bytes) -> Readable | None:
     """What is for reading in a record; None if the archive, in these folders and their stores, no longer has it."""
     found = Place.unpack(place)
+    file = _file(tuple(folders), found.file_number)
+    message = read_message(file, found) or _read_slowly(folders, found)
+    if message is None:
+        return None
+    head, body = message
+    coding, content_type = _CODING.search(head), _TYPE.search(head)
+    if coding:
+        body = decode(body, coding[1].decode("latin-1").strip(), cap_bytes=BODY_CAP_BYTES).body
+    return readable(body, url=url, content_type=content_type[1].decode("latin-1").strip() if content_type else None)
+
+
+@lru_cache(1_000)
+def _file(folders: tuple[Path, ...], number: int) -> Path:
+    """The file of this number, in whichever of the folders it is."""
+    files = [warc_path(folder, number) for folder in folders]
+    return files[0] if len(files) == 1 else next(filter(Path.exists, files), files[0])
+
+
+def _read_slowly(folders: Sequence[Path], place: Place) -> tuple[bytes, bytes] | None:
+    """The same of any record; of one whose body is elsewhere nothing: whoever has the state finds it."""
     try:
-        record = record_at(folders, found)
+        record = record_at(folders, place)
     except StoreError:
         return None
-    if record.type == "revisit":
-        return None  # its body is elsewhere: whoever has the state finds it
-    head, body = record.http()
-    fields = headers_of(head)
-    if coding := fields.get("content-encoding", ""):
-        body = decode(body, coding, cap_bytes=BODY_CAP_BYTES).body
-    return readable(body, url=url, content_type=fields.get("content-type"))
+    return None if record.type == "revisit" else record.http()
 
 
 class ReadAhead:
@@ -69,15 +91,23 @@ class ReadAhead:
         return f"<ReadAhead workers={len(self._workers)}>"
 
     def map(self, jobs: Iterable[Job]) -> Iterator[Readable | None]:
-        """What is for reading in each, in the order of the jobs."""
+        """What is for reading in each, in the order of the jobs. The first ones are begun at once."""
         rest = iter(jobs)
         under_way: deque[Future[list[Readable | None]]] = deque()
-        while True:
-            while len(under_way) < AHEAD * len(self._workers) and (some := list(islice(rest, LIST_PAGES))):
-                under_way.append(self._threads.submit(self._ask, some))
-            if not under_way:
-                return
-            yield from under_way.popleft().result()
+        self._begin(rest, under_way)
+        return self._results(rest, under_way)
+
+    def _begin(self, rest: Iterator[Job], under_way: "deque[Future[list[Readable | None]]]") -> None:
+        while len(under_way) < AHEAD * len(self._workers) and (some := list(islice(rest, LIST_PAGES))):
+            under_way.append(self._threads.submit(self._ask, some))
+
+    def _results(
+        self, rest: Iterator[Job], under_way: "deque[Future[list[Readable | None]]]"
+    ) -> Iterator[Readable | None]:
+        while under_way:
+            found = under_way.popleft().result()
+            self._begin(rest, under_way)
+            yield from found
 
     def _ask(self, jobs: Sequence[Job]) -> list[Readable | None]:
         """In a thread of its own, which waits for a worker and then for its answer."""

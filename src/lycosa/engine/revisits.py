@@ -103,7 +103,7 @@ class Revisits:
         """An answer that is no failure."""
         visit = self._begun(lease, request, response)
         visit.before.table_etag = ""  # of the version before this one
-        visit.before.by_table = 0
+        visit.before.by_table = visit.before.same_tables = 0
         if response.status == 304:
             self._same(visit, RevisitProfile.NOT_MODIFIED)
         elif visit.row.is_sitemap:
@@ -128,6 +128,7 @@ class Revisits:
         row, before = visit.row, visit.before
         before.table_etag = table_etag
         before.by_table += 1
+        before.same_tables = before.same_tables + 1 if found is None else 0
         self._shard.counters.totals.visits_saved_bytes += row.size_bytes
         before.saved += row.size_bytes
         if found is None:

@@ -17,6 +17,7 @@ from lycosa.engine.contents import Contents
 from lycosa.engine.findable import date_of
 from lycosa.engine.indexer import Indexer
 from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.read_ahead import read_one
 from lycosa.engine.reading import location
 from lycosa.engine.then import is_past, moment, reader_then, row_then
 from lycosa.engine.views import asked_url, open_to_read
@@ -27,7 +28,7 @@ from lycosa.records import Family, Response
 from lycosa.search.finding import Hit, find
 from lycosa.search.index import IndexInUse, NoIndex, Reader, is_written, size_bytes
 from lycosa.search.language import LANGUAGES
-from lycosa.search.query import parse, terms
+from lycosa.search.query import parse, pasted_url, terms
 from lycosa.search.snippet import Highlighter
 from lycosa.search.weights import Weights
 from lycosa.web.readable import Readable, readable
@@ -35,6 +36,7 @@ from lycosa.web.url import from_key, url_key
 from lycosa.web.url import parse as parse_url
 
 COPIES_SHOWN = 5
+MOST_HOPS = 5  # redirects that lead from a URL to its page
 SETTLED_SHARE = 20  # names are settled when more than one page in so many has come
 Progress = Callable[[int, int], None]
 
@@ -51,7 +53,8 @@ class MadeIndex(msgspec.Struct, frozen=True):
 
 class Result(msgspec.Struct, frozen=True):
     """One page that was found. `text`, `anchors` and `rank` are the factors of its score; `highlights` places in the
-    snippet; `copies` counts other URLs with the same document, of which `copy_urls` are some."""
+    snippet; `copies` counts other URLs with the same document, of which `copy_urls` are some, and `alike` further
+    pages that were found and have the same main text in other markup, of which `alike_urls` are some."""
 
     url: str
     title: str
@@ -65,6 +68,8 @@ class Result(msgspec.Struct, frozen=True):
     size_bytes: int
     copies: int
     copy_urls: tuple[str, ...]
+    alike: int
+    alike_urls: tuple[str, ...]
     text: float
     anchors: float
     rank: float
@@ -139,7 +144,7 @@ class SearchView:
         except BaseException:
             self._collection.close()
             raise
-        self._contents = Contents(self._collection)
+        self._contents, self._folders = Contents(self._collection), self._collection.warc_folders
         self._ranks = RankTable(path)
 
     def __repr__(self) -> str:
@@ -168,7 +173,8 @@ class SearchView:
         tree, weights = parse(query), weights or Weights()
         if self._then is not None:
             weights = msgspec.structs.replace(weights, anchors=0.0, rank=0.0)
-        hits = find(self._reader, tree, self._ranks.mean_ranks, weights=weights, most=most, offset=offset)
+        ranks, first = self._ranks.mean_ranks, self._pasted(query)
+        hits = find(self._reader, tree, ranks, weights=weights, most=most, offset=offset, first=first)
         words = [term.text for term in terms(tree)]
         results = self._results(hits.hits, words)
         behind = 0 if self._then else max(0, last_told(self._collection.state) - self._reader.covered)
@@ -178,9 +184,25 @@ class SearchView:
     def find(self, query: str, *, most: int = 10, weights: Weights | None = None) -> list[str]:
         """The URLs alone of what a query finds, without a look into the archive."""
         ranks = self._ranks.mean_ranks
-        hits = find(self._reader, parse(query), ranks, weights=weights or Weights(), most=most).hits
+        tree, first = parse(query), self._pasted(query)
+        hits = find(self._reader, tree, ranks, weights=weights or Weights(), most=most, first=first).hits
         keys = (key_of(self._collection.state, hit.file_num) for hit in hits)
         return [from_key(key) for key in keys if key is not None]
+
+    def _pasted(self, query: str) -> int:
+        """The page that stands in the index for the URL that a query is; 0 if it is none, or of no page."""
+        url = parse_url(pasted_url(query)) if pasted_url(query) else None
+        for _ in range(MOST_HOPS):
+            packed = self._collection.state.get(Family.PAGE, url_key(url.href)) if url is not None else None
+            row = unpack_page(packed) if packed else None
+            if row is None or not row.location:
+                break
+            url = parse_url(row.location)
+        if url is None or row is None:
+            return 0
+        clusters = self._reader.column("copy", [row.file_num], "cluster")
+        heads = [page for _, page in self._reader.rows("cluster", list(clusters.values()), "page") if page]
+        return next(iter(heads), row.file_num)
 
     def _results(self, hits: Sequence[Hit], words: Sequence[str]) -> tuple[Result, ...]:
         numbers = [hit.file_num for hit in hits]
@@ -214,9 +236,6 @@ class SearchView:
     def _result(self, hit: Hit, url: str, row: PageRow, marking: Highlighter, copies: list[int]) -> Result:
         read = self._read(url, row)
         piece = marking.snippet(read.text)
-        others = [
-            from_key(other) for copy in sorted(copies)[:COPIES_SHOWN] if (other := key_of(self._collection.state, copy))
-        ]
         return Result(
             url,
             " ".join((row.title or read.title).split()),
@@ -229,16 +248,24 @@ class SearchView:
             row.essence,
             row.size_bytes,
             len(copies),
-            tuple(others),
+            self._urls(sorted(copies)),
+            len(hit.alike),
+            self._urls(hit.alike),
             round(hit.text, 4),
             round(hit.anchors, 4),
             round(hit.rank, 4),
         )
 
+    def _urls(self, numbers: Sequence[int]) -> tuple[str, ...]:
+        """The URLs of the first of these pages."""
+        keys = (key_of(self._collection.state, number) for number in numbers[:COPIES_SHOWN])
+        return tuple(from_key(key) for key in keys if key is not None)
+
     def _read(self, url: str, row: PageRow) -> Readable:
-        content = self._contents.read(row)
+        plain = read_one(self._folders, url, row.place) if row.place and not row.original else None
+        content = None if plain is not None else self._contents.read(row)
         if content is None:
-            return Readable()
+            return plain or Readable()
         fields, body = content
         return readable(body, url=url, content_type=fields.get("content-type"))
 

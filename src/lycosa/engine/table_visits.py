@@ -28,7 +28,9 @@ from lycosa.web.digests import document_digest
 from lycosa.web.table import Refusal
 from lycosa.web.url import url_key
 
-TABLE_VISITS_MOST = 7  # in a row, of a page: the next one asks for the document
+# In a row, of a page; the next visit asks for the document. A table that has changed was made by somebody who keeps it
+# up, one that is as it was may have been left behind.
+TABLE_VISITS_MOST, SAME_TABLES_MOST = 50, 7
 # These are about the bytes of one version, and would be wrong before another.
 _OF_A_VERSION = frozenset({"etag", "last-modified", "content-encoding", "content-md5", "digest", "content-digest"})
 
@@ -61,7 +63,7 @@ class TableVisits:
             return None
         row = self._row(lease)
         url = table.beside(lease.url, tvi.WORD) if row and row.volatile and row.status == 200 else None
-        if url is not None and self._visit(lease).by_table >= TABLE_VISITS_MOST:
+        if url is not None and is_doubtful(self._visit(lease)):
             return None
         rules = host.row.robots if self._shard.settings.robots else None
         is_allowed = url is not None and (rules is None or rules.allows(url[len(host.origin) :]))
@@ -153,6 +155,11 @@ class TableVisits:
         if lease.host.row.volatile not in (known, Known.LIES):
             lease.host.row.volatile = known
             self._shard.frontier.shelf.touch(lease.host)
+
+
+def is_doubtful(visit: VisitRow) -> bool:
+    """Is it time to see the document itself again?"""
+    return visit.by_table >= TABLE_VISITS_MOST or visit.same_tables >= SAME_TABLES_MOST
 
 
 def _without(head: bytes, names: frozenset[str]) -> bytes:

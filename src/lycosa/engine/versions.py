@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from lycosa.change.verdict import Version
 from lycosa.engine.pages import unpack_page
+from lycosa.engine.read_ahead import BODY_CAP_BYTES
 from lycosa.engine.visit_rows import history
 from lycosa.errors import StoreError
 from lycosa.fetch.decode import decode
@@ -22,7 +23,6 @@ from lycosa.web.table import Refusal
 from lycosa.web.url import parse, url_key
 
 MOST_HOPS = 3  # revisits that refer to revisits
-BODY_CAP_BYTES = 64 << 20
 
 
 class Stored(NamedTuple):

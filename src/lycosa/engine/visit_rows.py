@@ -27,7 +27,7 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     a row that brought nothing, `trouble` says why the last one did; `saved` are the bytes that did not have to be sent
     again; `hint_s` is when its host last said that it had changed; `patches` are versions in the history that are no
     changes: volatile parts from a table, whose tag is `table_etag`; `by_table` counts visits in a row that fetched
-    nothing but that table. Intervals and rates are in days."""
+    nothing but that table, `same_tables` those that found it as it was. Intervals and rates are in days."""
 
     checked_s: float = 0.0
     due_s: float = 0.0
@@ -46,6 +46,7 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
     table_etag: str = ""
     by_table: int = 0
     trouble: str = ""
+    same_tables: int = 0
 
     def pack(self) -> bytes:
         return _encode(self)

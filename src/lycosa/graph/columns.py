@@ -20,13 +20,13 @@ from lycosa.graph.texts import Texts
 from lycosa.graph.varint import I64, U64
 
 KIND_BITS = 3  # kinds are 1 to 8
-URL_ID_BITS = 48
+URL_ID_BITS = 42  # of ten million URLs some twenty share their number with another
 _SPARE_BITS = 64 - URL_ID_BITS
 _hash = xxhash.xxh3_64_intdigest
 
 
 def url_id(url: str) -> int:
-    """The number of a URL, fetched or not: 48 bits of a hash, the same in every collection."""
+    """The number of a URL, fetched or not: 42 bits of a hash, the same in every collection."""
     return _hash(url.encode()) >> _SPARE_BITS
 
 

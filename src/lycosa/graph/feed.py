@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from lycosa.records import Family
 from lycosa.store import Batch, State
+from lycosa.store.joined import JoinedState
 
 FOLDER = "feed"
 COUNTER_BITS = 48
@@ -114,7 +115,9 @@ def news_after(state: State, sequence: int) -> Iterator[News]:
 
 
 def last_told(state: State) -> int:
-    """The sequence of the newest entry there ever was."""
+    """The sequence of the newest entry there ever was; of several shards the sum, which grows when one of them does."""
+    if isinstance(state, JoinedState):
+        return sum(map(last_told, state.states))
     packed = state.get(Family.META, _NEXT_KEY)
     return int.from_bytes(packed) - 1 if packed else 0
 

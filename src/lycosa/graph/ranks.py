@@ -23,7 +23,8 @@ from lycosa.graph.varint import I64, U64
 from lycosa.store.failures import failure
 
 FILE = "ranks"
-MAGIC = b"lycosa ranks 1\n\0"
+_FORMAT = b"lycosa ranks "
+MAGIC = _FORMAT + b"2\n\0"
 
 
 class Ranks(NamedTuple):
@@ -146,6 +147,8 @@ def load(collection: Path) -> Ranks | None:
         return None
     except OSError as error:
         raise failure(error, path=path, doing="reading the ranks") from error
+    if data.startswith(_FORMAT) and not data.startswith(MAGIC):
+        return None  # of another version, with other URL ids: they are worked out anew
     head = len(MAGIC) + 8
     count = int.from_bytes(data[len(MAGIC) : head], "little")
     if data[: len(MAGIC)] != MAGIC or len(data) != head + 24 * count:
@@ -169,7 +172,7 @@ class RankTable:
             return
         except OSError as error:
             raise failure(error, path=path, doing="reading the ranks") from error
-        self._file_nums, self._ranks = columns[0], columns[1].view(np.float64)
+        self._file_nums, self._ranks = np.asarray(columns[0]), np.asarray(columns[1]).view(np.float64)
 
     def __repr__(self) -> str:
         return f"<RankTable pages={len(self._ranks)}>"

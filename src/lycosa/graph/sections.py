@@ -7,9 +7,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lycosa.graph.varint import I64, U64
+from lycosa.graph.varint import I64
 
-MAGIC = b"lycosa links 1\n\0"
+FORMAT = b"lycosa links "
+MAGIC = FORMAT + b"2\n\0"
 ALIGN = 8
 
 
@@ -28,9 +29,9 @@ def mapped(data: mmap.mmap) -> dict[str, NDArray[Any]]:
     return sections
 
 
-def unfolded(steps: U64, sizes: I64) -> I64:
+def unfolded(steps: I64, sizes: I64) -> I64:
     """From differences that begin anew with every target to the numbers themselves."""
-    sums = np.cumsum(steps.astype(np.int64))
+    sums = np.cumsum(steps)
     starts = np.cumsum(sizes) - sizes
     before = np.append(0, sums)[starts]
     return sums - np.repeat(before, sizes)  # type: ignore[no-any-return]

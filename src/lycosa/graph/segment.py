@@ -1,22 +1,24 @@
 """A segment: the links of some thousand pages or of a million, as one file that never changes.
 
-    head       magic, length of the table, table: section → (type, offset, bytes)
-    total      number of links
-    sources    FileNums as differences        gone  places of sources that are no more
-    targets    URL ids, sorted: upper 32 bits, and lower 16 bits in target_ends
-    sizes      links of each target (1 byte; 255: see large_at, large_sizes)
-    starts     links before each 64th target
-    links      for each target its sources' places, as differences       link_blocks  byte of each 128th link
+    head       magic, length of the table, table: section → (type, bytes)
+    counts     number of links, of targets, of sources; lower bits of a target
+    sources    FileNums as differences (one frame)     gone  places of sources that are no more
+    lower      URL ids, sorted: the lower bits         upper  the upper bits (`bits`)
+    sizes      links of each target, less one          one frame a group of 4,096 targets, as for links and codes
+    starts     links before each group
+    firsts     for each target the place of its first source, all of one width
+    links      for each target the further ones, as differences less one
     minus      which links are taken back
-    codes      anchor text and kind of each link                         code_blocks  byte of each 128th code
+    codes      anchor text and kind of each link
     text_*     the anchor texts, each once
 
-Up to `minus` it is the graph, at most two bytes a link on a real site; the rest are the anchors. Read through a memory
-map: a question touches a few pages of the file. Written whole under a hidden name, then renamed.
+Up to `minus` it is the graph, less than two bytes a link on a real site; the rest are the anchors. A frame is numbers
+of seven bits a byte (`varint`), compressed by Zstandard; `*_ends` say where each ends. Read through a memory map: a
+question about one URL opens the upper bits and one group. Written whole under a hidden name, then renamed.
 """
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,20 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lycosa.errors import StoreError
-from lycosa.graph import texts
+from lycosa.graph import bits, frames, texts
+from lycosa.graph.bits import Sorted
 from lycosa.graph.columns import KIND_BITS, Columns
-from lycosa.graph.sections import ALIGN, MAGIC, mapped, unfolded
-from lycosa.graph.varint import I64, U64, decode, deltas, encode
+from lycosa.graph.frames import Frames
+from lycosa.graph.sections import ALIGN, FORMAT, MAGIC, mapped, unfolded
+from lycosa.graph.varint import I64, U64, decode, deltas
 from lycosa.store.failures import failure
 
-BLOCK_TARGETS, BLOCK_LINKS = 64, 128
-LARGE = 255
-_END_BITS = 16
+GROUP = 4_096  # targets
 SUFFIX = ".links"
-_ID_SECTIONS = frozenset(
-    "sources gone targets target_ends sizes large_at large_sizes starts links link_blocks minus".split()
-)
-_DEAR = 400  # links: to find those of one target by its blocks takes as long as to decode so many in whole columns
+_ANCHOR_SECTIONS = ("codes", "code_ends", "text_sizes", "text_blocks", "text_data")
+_MANY = 0.5  # of the groups: when so many are asked for, all of them are opened, and kept
 
 
 class Inlink(NamedTuple):
@@ -69,29 +69,40 @@ def write(path: Path, columns: Columns) -> None:
 
 
 def _sections(columns: Columns) -> dict[str, NDArray[Any]]:
-    ends = np.cumsum(columns.sizes)
-    is_large = columns.sizes >= LARGE
-    steps = deltas(columns.places)
-    steps[(ends - columns.sizes)] = columns.places[ends - columns.sizes]  # each list begins anew
-    links, link_starts = encode(steps)
-    codes, code_starts = encode(columns.codes)
+    sizes, places = columns.sizes, columns.places
+    ends = np.cumsum(sizes)
+    first = ends - sizes
+    is_further = np.ones(len(places), dtype=bool)
+    is_further[first] = False
+    targets = np.append(np.arange(GROUP, len(sizes), GROUP), [len(sizes)] if len(sizes) else []).astype(np.int64)
+    groups = ends[targets - 1]  # where the links of each group end
+    ids = bits.pack_sorted(columns.targets)
+    size_frames = frames.pack(sizes - 1, targets)
+    link_frames = frames.pack(deltas(places)[is_further] - 1, groups - targets)
+    code_frames = frames.pack(columns.codes, groups)
+    counts = [columns.links, len(sizes), len(columns.sources), ids.width]
     return {
-        "total": np.array([columns.links], dtype=np.uint64),
-        "sources": encode(deltas(columns.sources))[0],
+        "counts": np.array(counts, dtype=np.uint64),
+        "sources": frames.pack(deltas(columns.sources), np.array([len(columns.sources)])).data,
         "gone": np.flatnonzero(~columns.present).astype(np.uint32),
-        "targets": (columns.targets >> np.uint64(_END_BITS)).astype(np.uint32),
-        "target_ends": columns.targets.astype(np.uint16),
-        "sizes": np.minimum(columns.sizes, LARGE).astype(np.uint8),
-        "large_at": np.flatnonzero(is_large).astype(np.uint32),
-        "large_sizes": columns.sizes[is_large].astype(np.uint32),
-        "starts": (ends - columns.sizes)[::BLOCK_TARGETS].astype(np.uint64),
-        "links": links,
-        "link_blocks": link_starts[::BLOCK_LINKS].astype(np.uint32 if len(links) < 1 << 32 else np.uint64),
+        "lower": ids.lower,
+        "upper": ids.upper,
+        "sizes": size_frames.data,
+        "size_ends": size_frames.ends,
+        "starts": np.append(0, groups[:-1]).astype(np.uint64) if len(groups) else np.empty(0, dtype=np.uint64),
+        "firsts": bits.pack(places[first].astype(np.uint64), _width(len(columns.sources))),
+        "links": link_frames.data,
+        "link_ends": link_frames.ends,
         "minus": np.flatnonzero(columns.minus).astype(np.uint32),
-        "codes": codes,
-        "code_blocks": code_starts[::BLOCK_LINKS].astype(np.uint32 if len(codes) < 1 << 32 else np.uint64),
+        "codes": code_frames.data,
+        "code_ends": code_frames.ends,
         **texts.pack(columns.texts),
     }
+
+
+def _width(sources: int) -> int:
+    """Bits for a place among the sources."""
+    return max(1, sources - 1).bit_length()
 
 
 class Segment:
@@ -101,6 +112,8 @@ class Segment:
         self.name, self.size_bytes = name, size_bytes
         self._sections = sections
         self._minus: NDArray[np.uint32] = sections["minus"]
+        self.links, self._targets, self._sources, width = (int(count) for count in sections["counts"])
+        self._ids = Sorted(width, sections["lower"], sections["upper"])
 
     @classmethod
     def open(cls, path: Path) -> "Segment":
@@ -111,12 +124,15 @@ class Segment:
             raise
         except (OSError, ValueError) as error:
             raise StoreError(f"reading the link index failed: {path}: {error}") from error
+        is_ours = data[: len(FORMAT)] == FORMAT
+        if is_ours and data[: len(MAGIC)] != MAGIC:
+            raise StoreError(f"{path} was written by another version of Lycosa: the link index is to be built anew")
         try:
-            if data[: len(MAGIC)] == MAGIC:
+            if is_ours:
                 return cls(path.name, mapped(data), len(data))
-        except (ValueError, TypeError, msgspec.DecodeError):
+        except (ValueError, TypeError, KeyError, msgspec.DecodeError):
             pass  # cut off
-        raise StoreError(f"{path} is damaged: the next crawl into the collection builds the link index anew")
+        raise StoreError(f"{path} is damaged: the link index is to be built anew")
 
     @classmethod
     def of(cls, columns: Columns) -> "Segment":
@@ -124,139 +140,119 @@ class Segment:
         return cls("", _sections(columns), 0)
 
     def __repr__(self) -> str:
-        return f"<Segment {self.name} links={self.links} targets={len(self._sections['targets'])}>"
+        return f"<Segment {self.name} links={self.links} targets={self._targets}>"
 
     @property
     def id_bytes(self) -> int:
         """Bytes of the graph itself, anchors apart."""
-        return sum(section.nbytes for name, section in self._sections.items() if name in _ID_SECTIONS)
-
-    @property
-    def links(self) -> int:
-        return int(self._sections["total"][0])
-
-    @property
-    def _sizes(self) -> I64:
-        sizes = self._sections["sizes"].astype(np.int64)
-        sizes[self._sections["large_at"]] = self._sections["large_sizes"]
-        return sizes
+        return sum(section.nbytes for name, section in self._sections.items() if name not in _ANCHOR_SECTIONS)
 
     @cached_property
     def sources(self) -> U64:
-        return np.cumsum(decode(self._sections["sources"]), dtype=np.uint64)
+        data = self._sections["sources"]
+        return np.cumsum(frames.unpack(Frames(data, np.array([len(data)], dtype=np.uint64))), dtype=np.uint64)
 
     @property
     def targets(self) -> U64:
-        upper: U64 = self._sections["targets"].astype(np.uint64) << np.uint64(_END_BITS)
-        upper |= self._sections["target_ends"]
-        return upper
+        return bits.unpack_sorted(self._ids)
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        is_present = np.ones(len(self.sources), dtype=bool)
+        is_present = np.ones(self._sources, dtype=bool)
         is_present[self._sections["gone"]] = False
         return is_present
 
+    # groups
+
+    def _frames(self, column: str, ends: str) -> Frames:
+        return Frames(self._sections[column], self._sections[ends])
+
+    def _sizes(self, groups: Sequence[int] | None = None) -> I64:
+        """The links of each target of some groups, or of all."""
+        return frames.unpack(self._frames("sizes", "size_ends"), groups).astype(np.int64) + 1
+
+    def _codes(self, groups: Sequence[int] | None = None) -> I64:
+        return frames.unpack(self._frames("codes", "code_ends"), groups).astype(np.int64)
+
+    def _places(self, sizes: I64, groups: Sequence[int] | None = None) -> I64:
+        """The places of the sources of each link of some groups, or of all; `sizes` are those of their targets."""
+        if groups is None:
+            targets = np.arange(self._targets)
+        else:
+            targets = np.concatenate([_NONE, *(self._in_group(group) for group in groups)])
+        first = np.cumsum(sizes) - sizes
+        steps = np.empty(int(sizes.sum()), dtype=np.int64)
+        is_first = np.zeros(len(steps), dtype=bool)
+        is_first[first] = True
+        steps[~is_first] = frames.unpack(self._frames("links", "link_ends"), groups).astype(np.int64) + 1
+        steps[first] = bits.unpack(self._sections["firsts"], _width(self._sources), targets).astype(np.int64)
+        return unfolded(steps, sizes)
+
+    def _in_group(self, group: int) -> I64:
+        return np.arange(group * GROUP, min(self._targets, (group + 1) * GROUP), dtype=np.int64)
+
+    def _ranges(self, targets: I64) -> tuple[I64, I64, I64]:
+        """Which groups hold these targets; and of each target the number of its first link, and how many it has."""
+        groups, place = np.unique(targets // GROUP, return_inverse=True)
+        sizes = self._sizes(groups.tolist())
+        counts = np.minimum(GROUP, self._targets - groups * GROUP)
+        before = np.cumsum(sizes) - sizes
+        opened = np.cumsum(counts) - counts
+        # Links are numbered through the segment: those of a group go on from where it starts.
+        shift = self._sections["starts"][groups].astype(np.int64) - before[opened]
+        at = opened[place] + targets % GROUP
+        return groups, before[at] + shift[place], sizes[at]
+
+    # questions
+
     def counts(self, ids: U64) -> I64:
         """For each URL id the pages that point to it, as far as this segment knows; may be negative."""
-        at, is_known = self._find(ids)
+        at, is_known = bits.find(self._ids, ids)
         counts = np.zeros(len(ids), dtype=np.int64)
-        found = at[is_known]
-        sizes = self._sections["sizes"][found].astype(np.int64)
-        is_large = sizes == LARGE
-        if is_large.any():
-            sizes[is_large] = self._sections["large_sizes"][
-                np.searchsorted(self._sections["large_at"], found[is_large].astype(np.uint32))
-            ]
-        if len(self._minus):
-            sizes -= 2 * np.array([self._minus_in(*self._range(int(place))) for place in found], dtype=np.int64)
-        counts[is_known] = sizes
+        if is_known.any():
+            _, first, sizes = self._ranges(at[is_known])
+            taken = np.searchsorted(self._minus, np.stack([first, first + sizes])) if len(self._minus) else None
+            counts[is_known] = sizes if taken is None else sizes - 2 * (taken[1] - taken[0])
         return counts
-
-    def _find(self, ids: U64) -> tuple[I64, NDArray[np.bool_]]:
-        """Where URL ids stand among the targets, and whether they do. Nothing is unpacked: halves are compared."""
-        uppers, ends = self._sections["targets"], self._sections["target_ends"]
-        upper, end = (ids >> np.uint64(_END_BITS)).astype(np.uint32), ids.astype(np.uint16)
-        at = np.searchsorted(uppers, upper).astype(np.int64)
-        is_known = np.zeros(len(ids), dtype=bool)
-        left = np.flatnonzero(at < len(uppers))
-        while len(left := left[uppers[at[left]] == upper[left]]):  # ids with the same upper half are few
-            is_known[left] = ends[at[left]] == end[left]
-            left = left[~is_known[left]]
-            at[left] += 1
-            left = left[at[left] < len(uppers)]
-        return at, is_known
-
-    def _minus_in(self, start: int, end: int) -> int:
-        first, last = np.searchsorted(self._minus, [start, end])
-        return int(last - first)
-
-    def _range(self, place: int) -> tuple[int, int]:
-        """Where the links of a target begin and end."""
-        block = place // BLOCK_TARGETS
-        sizes = self._sections["sizes"][block * BLOCK_TARGETS : place + 1].astype(np.int64)
-        for large in np.flatnonzero(sizes == LARGE):
-            at = np.searchsorted(self._sections["large_at"], np.uint32(block * BLOCK_TARGETS + large))
-            sizes[large] = self._sections["large_sizes"][at]
-        end = int(self._sections["starts"][block]) + int(sizes.sum())
-        return end - int(sizes[-1]), end
 
     def inlinks(self, target: int) -> list[Inlink]:
         """Who points to a URL id, in the order of the sources."""
-        at, is_known = self._find(np.array([target], dtype=np.uint64))
-        if not is_known[0]:
-            return []
-        start, end = self._range(int(at[0]))
-        places = np.cumsum(self._numbers("links", "link_blocks", start, end)).astype(np.int64)
-        codes = self._numbers("codes", "code_blocks", start, end).astype(np.int64)
-        minus = np.isin(np.arange(start, end), self._minus)
-        rows = zip(self.sources[places].tolist(), codes.tolist(), minus.tolist(), strict=True)
+        _, sources, is_plus, codes = self.links_to(np.array([target], dtype=np.uint64))
+        rows = zip(sources.tolist(), codes.tolist(), is_plus.tolist(), strict=True)
         return [
-            Inlink(source, (code & ((1 << KIND_BITS) - 1)) + 1, self._text(code >> KIND_BITS), is_minus)
-            for source, code, is_minus in rows
+            Inlink(source, (code & ((1 << KIND_BITS) - 1)) + 1, self._text(code >> KIND_BITS), not plus)
+            for source, code, plus in rows
         ]
 
     def links_to(self, ids: U64) -> tuple[I64, U64, NDArray[np.bool_], I64]:
         """The links to some URL ids in columns: place among `ids`, source, whether it came or went, code."""
-        at, is_known = self._find(ids)
+        at, is_known = bits.find(self._ids, ids)
         asked = np.flatnonzero(is_known)
-        places, codes, links = (
-            self._some_links(at[asked]) if len(asked) * _DEAR < self.links else self._all_links(at[asked])
-        )
-        sizes = np.array([len(each) for each in links], dtype=np.int64)
-        numbers = np.concatenate(links) if len(links) else np.empty(0, dtype=np.int64)
+        groups, first, sizes = self._ranges(at[asked])
+        ends = np.cumsum(sizes)
+        numbers = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(first - (ends - sizes), sizes)
+        places, codes = self._some_links(numbers, groups)
         is_plus = ~np.isin(numbers, self._minus)
         return np.repeat(asked, sizes), self.sources[places], is_plus, codes
 
-    def _some_links(self, targets: I64) -> tuple[I64, I64, list[I64]]:
-        """Places of sources, codes, and numbers of the links to targets; only their blocks are read."""
-        links = [np.arange(*self._range(int(target)), dtype=np.int64) for target in targets]
-        edges = [(int(each[0]), int(each[-1]) + 1) for each in links]
-        places = [np.cumsum(self._numbers("links", "link_blocks", *edge)).astype(np.int64) for edge in edges]
-        codes = [self._numbers("codes", "code_blocks", *edge).astype(np.int64) for edge in edges]
-        empty = [np.empty(0, dtype=np.int64)]
-        return np.concatenate(places or empty), np.concatenate(codes or empty), links
-
-    def _all_links(self, targets: I64) -> tuple[I64, I64, list[I64]]:
-        """The same from whole columns."""
-        starts, places, codes = self._whole
-        links = [np.arange(starts[target], starts[target + 1], dtype=np.int64) for target in targets.tolist()]
-        chosen = np.concatenate(links) if links else np.empty(0, dtype=np.int64)
-        return places[chosen].astype(np.int64), codes[chosen].astype(np.int64), links
+    def _some_links(self, numbers: I64, groups: I64) -> tuple[I64, I64]:
+        """Places of sources and codes of links by their numbers; `groups` are those that hold them."""
+        if len(groups) > _MANY * len(self._sections["starts"]):
+            all_places, all_codes = self._whole
+            return all_places[numbers].astype(np.int64), all_codes[numbers].astype(np.int64)
+        chosen = groups.tolist()
+        sizes = self._sizes(chosen)
+        places, codes = self._places(sizes, chosen), self._codes(chosen)
+        # From numbers in the segment to places among what was opened.
+        starts = np.append(self._sections["starts"], self.links).astype(np.int64)
+        lengths = starts[groups + 1] - starts[groups]
+        of_link = np.searchsorted(starts[groups], numbers, side="right") - 1
+        at = numbers - starts[groups][of_link] + (np.cumsum(lengths) - lengths)[of_link]
+        return places[at], codes[at]
 
     @cached_property
-    def _whole(self) -> tuple[I64, NDArray[np.uint32], NDArray[np.uint32]]:
-        sizes = self._sizes
-        places = unfolded(decode(self._sections["links"]), sizes).astype(np.uint32)
-        return np.append(0, np.cumsum(sizes)), places, decode(self._sections["codes"]).astype(np.uint32)
-
-    def _numbers(self, section: str, blocks: str, start: int, end: int) -> U64:
-        """The numbers from `start` to `end` of a section; blocks before and after are not touched."""
-        first, last = start // BLOCK_LINKS, -(-end // BLOCK_LINKS)
-        places, data = self._sections[blocks], self._sections[section]
-        stop = int(places[last]) if last < len(places) else len(data)
-        skipped = start - first * BLOCK_LINKS
-        return decode(data[int(places[first]) : stop])[skipped : skipped + end - start]
+    def _whole(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        return self._places(self._sizes()).astype(np.uint32), self._codes().astype(np.uint32)
 
     @cached_property
     def _text_sizes(self) -> I64:
@@ -271,15 +267,17 @@ class Segment:
 
     def pairs(self) -> tuple[I64, I64, NDArray[np.bool_]]:
         """Every link as (place among targets, place among sources, is taken back)."""
-        sizes = self._sizes
+        sizes = self._sizes()
         minus = np.zeros(self.links, dtype=bool)
         minus[self._minus] = True
-        return np.repeat(np.arange(len(sizes)), sizes), unfolded(decode(self._sections["links"]), sizes), minus
+        return np.repeat(np.arange(len(sizes)), sizes), self._places(sizes), minus
 
     def columns(self) -> Columns:
         """All of it, to be joined with others."""
         sections = self._sections
         _, places, minus = self.pairs()
         table = texts.unpack(sections["text_sizes"], sections["text_blocks"], sections["text_data"])
-        codes = decode(sections["codes"]).astype(np.int64)
-        return Columns(self.sources, self.present, self.targets, self._sizes, places, minus, codes, table)
+        return Columns(self.sources, self.present, self.targets, self._sizes(), places, minus, self._codes(), table)
+
+
+_NONE = np.empty(0, dtype=np.int64)

@@ -8,6 +8,7 @@ import gzip
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from lycosa.engine.table_visits import SAME_TABLES_MOST, TABLE_VISITS_MOST
 from lycosa.simweb.protocol import Asked, Wire, wire
 from lycosa.simweb.web import Answer
 from lycosa.web import table, tvi, volatile
@@ -17,12 +18,15 @@ REQUEST_BYTES = 200  # of a request, about: its line, host, agent, accepted type
 
 
 class Stored(NamedTuple):
-    """What a visitor keeps of a page: its document, and the validators of the document and of its table."""
+    """What a visitor keeps of a page: its document, the validators of the document and of its table, and how many
+    visits in a row fetched only that table, and found it as it was."""
 
     body: bytes | None = None
     etag: str = ""
     modified: str = ""
     table_etag: str = ""
+    by_table: int = 0
+    same_tables: int = 0
 
 
 Answers = Callable[[int, str, float], Answer]
@@ -62,19 +66,24 @@ def conditional(line: Line, host: int, path: str, time_s: float, stored: Stored)
 
 
 def by_table(line: Line, host: int, path: str, time_s: float, stored: Stored) -> Stored:
-    """The table, where the stored document has volatile parts; the document where the table shows that it must be."""
+    """The table, where the stored document has volatile parts; the document where the table shows that it must be, and
+    as often as the crawl asks for it anyway."""
     where = table.beside(path, tvi.WORD)
+    if stored.by_table >= TABLE_VISITS_MOST or stored.same_tables >= SAME_TABLES_MOST:
+        return conditional(line, host, path, time_s, stored)._replace(table_etag="", by_table=0, same_tables=0)
     if stored.body is None or where is None or not volatile.marked(stored.body, is_xml=False):
         return conditional(line, host, path, time_s, stored)
     answer = line.get(host, where, time_s, etag=stored.table_etag)
     if answer.status == 304:
-        return stored
+        return stored._replace(by_table=stored.by_table + 1, same_tables=stored.same_tables + 1)
     found = tvi.parse(_body(answer)) if answer.status == 200 else Refusal.NOT_A_TABLE
     patched = tvi.patch(stored.body, found, is_xml=False) if isinstance(found, tvi.Tvi) else found
     if isinstance(patched, bytes):
         # the document's own validators are of a version that was never fetched, and would only be asked for in vain
-        return Stored(patched, "", "", _field(answer, "ETag"))
-    return conditional(line, host, path, time_s, stored)._replace(table_etag="")
+        validators = (stored.etag, stored.modified) if patched == stored.body else ("", "")
+        same_tables = stored.same_tables + 1 if patched == stored.body else 0
+        return Stored(patched, *validators, _field(answer, "ETag"), stored.by_table + 1, same_tables)
+    return conditional(line, host, path, time_s, stored)._replace(table_etag="", by_table=0, same_tables=0)
 
 
 def _kept(answer: Wire, stored: Stored) -> Stored:

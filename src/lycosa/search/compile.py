@@ -10,11 +10,13 @@ from itertools import chain
 
 from tantivy import FieldType, Occur, Query
 
+from lycosa.search.document import url_words
 from lycosa.search.index import Reader
 from lycosa.search.language import LANGUAGES, OTHER, UNSPACED, spaced
 from lycosa.search.query import All, Any, Filter, Node, Not, Term
 from lycosa.search.schema import WITH_POSITIONS, analyser, schema
 from lycosa.search.weights import Weights
+from lycosa.web.url import parse as parse_url
 
 _ENOUGH = 0.6  # of the words, where no page has all of them
 _FIELD = {"title": "title", "heading": "heads", "text": "text", "url": "url", "anchor": "calls"}
@@ -148,7 +150,8 @@ class _Target:
         languages = (OTHER,) if field == "url" else self._languages
         for language in languages:
             name = field if field == "url" else f"{field}_{language}"
-            query = _words(name, tokens(text, language), has_positions=field in WITH_POSITIONS)
+            said = _without_scheme(text) if field == "url" else text
+            query = _words(name, tokens(said, language), has_positions=field in WITH_POSITIONS)
             if query is not None:
                 yield query if weight == 1.0 else Query.boost_query(query, weight)
 
@@ -161,6 +164,12 @@ class _Target:
         if not numbers:
             return Query.empty_query()
         return Query.const_score_query(Query.term_set_query(schema(), "page", numbers), 1.0)
+
+
+def _without_scheme(text: str) -> str:
+    """A word as it would stand among the words of a URL: a whole URL as pages of that URL have it."""
+    url = parse_url(text) if "://" in text else None
+    return url_words(url.href) if url is not None else text
 
 
 def tokens(text: str, language: str) -> list[str]:

@@ -39,6 +39,7 @@ class Found(msgspec.Struct, frozen=True):
     title: str = ""
     headings: Sequence[str] = ()
     text: str = ""
+    alike: int = 0
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -76,6 +77,7 @@ def documents(found: Found, language: str, calls: Called) -> tuple[tantivy.Docum
     values: dict[str, Any] = {
         "page": found.file_num,
         "cluster": found.cluster,
+        "alike": found.alike,
         "speaks": LANGUAGES.index(language),
         f"title_{language}": title,
         f"heads_{language}": spaced(" \n ".join(found.headings)[:HEADING_CHARS]),

@@ -27,7 +27,8 @@ from lycosa.search.schema import VERSION, register, schema
 from lycosa.store.failures import failure
 
 FOLDER = "index"
-HEAP_BYTES = 64_000_000  # of documents that wait for a segment
+HEAP_BYTES = 64_000_000  # of documents that wait for a segment, in each thread
+BUILD_THREADS = 2  # while an index is made, when no crawl needs the cores
 _CURRENT, _LOCK = "current", "lock"
 _MARKS_MOST = 100  # there is one, unless a deletion was lost
 _PANIC = "PanicException"  # tantivy's way to say that a file is not what it was
@@ -113,10 +114,10 @@ class Reader:
         """How many there are to be found: one a cluster."""
         return self.search(Query.exists_query("page"), 1)[1]
 
-    def pages(self) -> list[int]:
-        """The numbers of all pages; one that is there twice stands there twice."""
-        query = Query.exists_query("page")
-        return self.matching(query, "page", self.search(query, 1)[1])
+    def all(self, kind: str, field: str) -> list[int]:
+        """The numbers `field` of all documents of a kind; of one that is there twice it stands there twice."""
+        query = Query.exists_query(kind)
+        return self.matching(query, field, self.search(query, 1)[1])
 
     @property
     def covered(self) -> int:
@@ -175,7 +176,7 @@ class Reader:
 class Writer:
     """The one that writes. `anew` begins an empty index, which counts from its first commit on."""
 
-    def __init__(self, collection: Path, *, anew: bool = False, threads: int = 1, of: str = FOLDER) -> None:
+    def __init__(self, collection: Path, *, anew: bool = False, of: str = FOLDER) -> None:
         self._collection, self.path, self._of = collection, collection / of, of
         with reported(self.path):
             self.path.mkdir(exist_ok=True, parents=True)
@@ -185,12 +186,12 @@ class Writer:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise IndexInUse(f"the search index of {collection} is being written by another process") from error
-            self._open(anew, threads)
+            self._open(anew)
         except BaseException:
             os.close(self._lock)
             raise
 
-    def _open(self, anew: bool, threads: int) -> None:
+    def _open(self, anew: bool) -> None:
         kept = None
         with contextlib.suppress(StoreError):  # a damaged list names nothing
             kept = current(self._collection, self._of)
@@ -206,21 +207,25 @@ class Writer:
             else:
                 self._index = tantivy.Index.open(str(self.folder))
             register(self._index)
-            self._writer = self._index.writer(HEAP_BYTES, threads)
+            threads = BUILD_THREADS if anew else 1
+            self._writer = self._index.writer(threads * HEAP_BYTES, threads)
             if (
                 not self.is_new
             ):  # segments of an earlier process, joined after a deletion, lose it: they are joined first
                 self._writer.commit()
                 self._writer.wait_merging_threads()
-                self._writer = self._index.writer(HEAP_BYTES, threads)
+                self._writer = self._index.writer(HEAP_BYTES, 1)
             self._writer.garbage_collect_files()
 
     def __repr__(self) -> str:
         return f"<Writer {self.folder}>"
 
     def add(self, document: tantivy.Document) -> None:
-        with reported(self.path):
+        try:
             self._writer.add_document(document)
+        except BaseException:  # a `with` around every document would cost as much as the call
+            with reported(self.path):
+                raise
 
     def delete(self, key: str, values: Collection[int]) -> None:
         """Takes out the documents whose number `key` is one of `values`."""

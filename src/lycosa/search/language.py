@@ -1,13 +1,14 @@
 """Which language a text is in, as far as tokenising needs to know, and runs of characters that know no spaces.
 
     language_of("de-AT", "Die Wärmepumpe …")  →  "de"         OTHER for all that has no stemmer here
-    spaced("太陽光 power")                     →  "太陽 陽光 power"
+    spaced("太陽光 power")                     →  "太陽 陽光 power"       accents written apart are put together
 
 A page's own word is believed unless its text plainly speaks another language: the frequent small words tell. A page
 that says too little is taken to speak as others of its host: scores compare best within one language. Pure.
 """
 
 import re
+import unicodedata
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -27,7 +28,7 @@ STEMMED = {
 LANGUAGES = (*STEMMED, OTHER)
 
 _HOSTS = 10_000
-_SAMPLE_CHARS = 2_000
+SAMPLE_CHARS = 2_000
 _ENOUGH = 5  # different small words: with fewer a text says nothing of its language
 _PLAINLY = 2.5  # times as many as a page's own language has: then the text is believed, not the page
 _SMALL_WORDS = {
@@ -49,15 +50,16 @@ _TELLING = {
 # Chinese, Japanese and Thai write no spaces; one of their characters alone is a word, too.
 UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ffff"
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
-# In UTF-8 all of these begin with one of these bytes, and little else does: a look at bytes is quicker.
-_LEADS = b"\xe0\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xef\xf0"
+# In UTF-8 all of these, and all characters that join with the one before them, begin with one of these bytes, and
+# little else does: a look at bytes is quicker.
+_LEADS = b"\xcc\xcd\xd9\xe0\xe1\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xef\xf0"
 _NO_LEADS = bytes(code for code in range(256) if code not in _LEADS)
 
 
 def language_of(declared: str, text: str, usual: str = OTHER) -> str:
     """The language to tokenise a text in; where neither the page nor its text says, the `usual` one."""
     own = declared.lower().replace("_", "-").partition("-")[0]
-    words = set(text[:_SAMPLE_CHARS].lower().split())
+    words = set(text[:SAMPLE_CHARS].lower().split())
     found = {language: len(words & telling) for language, telling in _TELLING.items()}
     best = max(found, key=found.__getitem__)
     if found[best] >= _ENOUGH and (not own or found[best] >= _PLAINLY * max(1, found.get(own, 0))):
@@ -101,10 +103,11 @@ def shown_language(declared: str, tokenised: str) -> str:
 
 
 def spaced(text: str) -> str:
-    """The text with runs of unspaced characters as overlapping pairs; one character alone stays."""
+    """The text with runs of unspaced characters as overlapping pairs, where one alone stays, and with letters and their
+    accents as one character each."""
     if text.isascii() or not text.encode("utf-8", "replace").translate(None, _NO_LEADS):
         return text
-    return _UNSPACED_RUN.sub(_pairs, text)
+    return _UNSPACED_RUN.sub(_pairs, unicodedata.normalize("NFC", text))
 
 
 def _pairs(run: re.Match[str]) -> str:

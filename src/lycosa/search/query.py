@@ -3,6 +3,7 @@
     solar "heat pump" -wind (roof OR garden)     all of them, a phrase, not this, one of these
     title:solar  heading:  text:  url:  anchor:  where a word stands; `anchor` is what links to the page say
     site:example.org/docs  lang:de  filetype:pdf  after:2026-01  before:2026-02-15       which pages
+    https://example.org/a/page.html?n=1          a URL alone: its page, and pages that name it
 
 Words stand for all their forms (stemming), without accents and case. A word with punctuation inside, such as
 `java.util.List`, is a phrase. `after` means from that day on, `before` the days before it. Pure; raises QueryError.
@@ -26,6 +27,7 @@ _SHOWN_CHARS = 40
 _QUOTES = str.maketrans("“”„«»", '"' * 5)
 _TOKEN = re.compile(r'\s*(?:(?P<open>\()|(?P<close>\))|(?P<quote>")|(?P<word>[^\s()"]+))')
 _FIELD = re.compile(r"([A-Za-z]{2,})(?::(?!:|//))")
+_PASTED = re.compile(r"(?i)https?://\S+")
 
 
 class QueryError(SettingsError):
@@ -72,10 +74,18 @@ def parse(text: str) -> All:
         raise QueryError(f"the query has {words:,} words, {MOST_WORDS} is the most: leave out what says little")
     if len(text) > MOST_CHARS:
         raise QueryError(f"the query has {len(text):,} characters, {MOST_CHARS:,} is the most")
+    if url := pasted_url(text):
+        return All((Term(url),))
     found = _Parser(text.translate(_QUOTES)).whole()
     if not positive(found):
         raise QueryError("the query only says what not to look for: add a word, or site:, lang: or filetype:")
     return found
+
+
+def pasted_url(text: str) -> str:
+    """The URL that a query is, whatever marks it has inside; nothing if it is another query."""
+    text = text.strip()
+    return text if _PASTED.fullmatch(text) else ""
 
 
 def positive(node: Node) -> bool:

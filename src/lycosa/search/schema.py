@@ -1,15 +1,15 @@
 """The fields of the index, their tokenisers, and the two kinds of documents that a page becomes.
 
-    page   page, cluster, speaks, date · title_L, heads_L, text_L, url · site, lang, type    what the page itself says
-    name   name, words, date · given_L (the title), calls_L · site, lang, type                what others call it
-    copy   copy, cluster                                                                     its document again
-    mark   mark, covered                                                                     how far the feed is covered
+    page   page, cluster, alike, speaks, date · title_L, heads_L, text_L, url · site, lang, type     what it says itself
+    name   name, words, date · given_L (the title), calls_L · site, lang, type                       what others call it
+    copy   copy, cluster                                                                             its document again
+    mark   mark, covered                                                                   how far the feed is covered
 
 `L` is the language that the page is tokenised in. As in the papers' short and full barrels, anchor texts stand in a
 document of their own: when a page gets new ones it is a few words that are indexed again, not the page. Nothing is
 stored: URL, title and date are in the state, the text is in the archive. Numbers are FileNums; `cluster` is the same
-for pages whose documents are equal, and only one of those is a page here, the others are copies. `speaks` is L as a
-number.
+for pages whose documents are equal, and only one of those is a page here, the others are copies; `alike` is the same
+for pages whose main text is, in whatever markup. `speaks` is L as a number.
 """
 
 from functools import cache
@@ -18,10 +18,10 @@ import tantivy
 
 from lycosa.search.language import LANGUAGES, STEMMED
 
-VERSION = 1  # raised when an index of before could no longer be read
+VERSION = 2  # raised when an index of before could no longer be read
 
 LONGEST_TOKEN = 50  # longer ones are data, not words
-NUMBERS = ("page", "name", "copy", "cluster", "speaks", "words", "mark", "covered")
+NUMBERS = ("page", "name", "copy", "cluster", "alike", "speaks", "words", "mark", "covered")
 KEYS = ("page", "name", "copy", "cluster", "mark")
 TERMS = ("site", "lang", "type")
 # Field → how it is indexed; headings stand in the text too, where phrases are found.

@@ -5,7 +5,7 @@ what was searched for. Pure; linear in the length of the text. Called by the vie
 """
 
 import re
-from bisect import bisect_left
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -55,7 +55,7 @@ class Highlighter:
 
     @cached_property
     def _plain(self) -> re.Pattern[str] | None:
-        return self._pattern(re.escape, 0)
+        return self._pattern(re.escape, re.ASCII)
 
     @cached_property
     def _accented(self) -> re.Pattern[str] | None:
@@ -63,12 +63,14 @@ class Highlighter:
 
     def _pattern(self, spelled: Callable[[str], str], flags: int) -> re.Pattern[str] | None:
         starts = sorted({spelled(stem[:-1] if len(stem) > 4 else stem) for stem in self._stems}, key=len, reverse=True)
-        patterns = [rf"(?<!\w)(?:{'|'.join(starts)})\w*"] if starts else []
+        patterns = [rf"\b(?:{'|'.join(starts)})\w*"] if starts else []
         patterns += [re.escape(part) for part in sorted(self._whole)]
         return re.compile("|".join(patterns), flags) if patterns else None
 
     def snippet(self, text: str) -> Snippet:
         text = " ".join(text[:READ_CHARS].split())
+        if not text.isascii():
+            text = unicodedata.normalize("NFC", text)
         found = self._matches(text)
         if not found:
             return Snippet(_piece(text, *_trimmed(text, 0)))
@@ -111,13 +113,18 @@ def _accented(start: str) -> str:
 
 def _best(found: Sequence[tuple[int, int, str]]) -> int:
     """Where the window should begin: the most different words, then the most words, then the earliest."""
-    starts = [start for start, _, _ in found]
-    best, best_at = (0, 0), starts[0]
-    for place, start in enumerate(starts):
-        last = bisect_left(starts, start + WINDOW_CHARS - 2 * _LEAD_CHARS)
-        value = (len({stem for _, _, stem in found[place:last]}), last - place)
+    best, best_at, last = (0, 0), found[0][0], 0
+    inside: dict[str, int] = {}  # the window's words, each as often as it has it
+    for place, (start, _, stem) in enumerate(found):
+        while last < len(found) and found[last][0] < start + WINDOW_CHARS - 2 * _LEAD_CHARS:
+            inside[found[last][2]] = inside.get(found[last][2], 0) + 1
+            last += 1
+        value = (len(inside), last - place)
         if value > best:
             best, best_at = value, start
+        inside[stem] -= 1
+        if not inside[stem]:
+            del inside[stem]
     return best_at
 
 

@@ -9,7 +9,7 @@ from lycosa.store.place import Place
 from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import Recovery, WarcWriter
 from lycosa.store.warc_parse import WarcRecord
-from lycosa.store.warc_read import WarcReader, read_record
+from lycosa.store.warc_read import WarcReader, read_message, read_record
 from lycosa.store.warc_record import (
     Exchange,
     Original,
@@ -42,6 +42,7 @@ __all__ = [
     "patch_on_read",
     "patch_places",
     "patched",
+    "read_message",
     "read_record",
     "revisit",
 ]

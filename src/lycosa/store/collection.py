@@ -329,6 +329,18 @@ def _require_format(path: Path, found: str) -> None:
         )
 
 
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Holds the writer's lock of a collection while something beside the state is put right; SettingsError if somebody
+    else has it."""
+    with _reported(path, "opening the collection"):
+        lock = _lock(path)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
 def _lock(path: Path) -> int:
     """Take the writer's lock, or say who has it. It is gone with the process, however that ends."""
     lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

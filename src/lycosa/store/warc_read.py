@@ -93,6 +93,33 @@ def read_record(path: Path, place: Place) -> WarcRecord:
         source.close()
 
 
+def read_message(path: Path, place: Place) -> tuple[bytes, bytes] | None:
+    """Header block and body, as `WarcRecord.http` gives them, of a response of ours, and nothing else looked at: for
+    whoever reads all of them. None where there is no such record, or it takes a closer look."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        packed = os.pread(file, place.length, place.offset)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    stream = isal_zlib.decompressobj(31)
+    try:
+        data = stream.decompress(packed)
+    except _GZIP_ERROR:
+        return None
+    start = data.find(b"\r\n\r\n") + 4
+    end = data.find(b"\r\n\r\n", start) + 4
+    is_whole = stream.eof and not stream.unused_data and len(packed) == place.length and 4 <= start < end
+    if not is_whole or b"\r\nWARC-Type: response\r\n" not in data[:start] or not data.endswith(b"\r\n\r\n"):
+        return None
+    head = data[start:end]
+    return None if b"hunked" in head else (head, data[end:-4])
+
+
 def members(path: Path) -> Iterator[tuple[bytes, bytes]]:
     """Every gzip member of the file as it is, and unpacked; `StoreError` where one is not whole."""
     source, at = _Source(path), 0

@@ -1,0 +1,58 @@
+"""What is for reading in many pages: read in this process, or by others on all cores where there are enough of them.
+
+Called by the indexer; the archive is read, nothing is written.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from lycosa.engine.contents import Contents
+from lycosa.engine.findable import Member
+from lycosa.engine.read_ahead import ReadAhead, read_one
+from lycosa.store import Collection
+from lycosa.web.readable import Readable, readable
+
+MANY_PAGES = 2_000  # from here on it pays to start processes
+
+
+class Texts:
+    """The readable texts of a collection's pages."""
+
+    def __init__(self, collection: Collection) -> None:
+        self._contents, self._folders = Contents(collection), collection.warc_folders
+        self._ahead: ReadAhead | None = None
+
+    def __repr__(self) -> str:
+        return f"<Texts {self._ahead or 'read here'}>"
+
+    @contextlib.contextmanager
+    def expected(self, pages: int) -> Iterator[None]:
+        """So many pages will be asked for until the end of it."""
+        if pages >= MANY_PAGES:
+            self._ahead = ReadAhead(self._folders)
+        try:
+            yield
+        finally:
+            ahead, self._ahead = self._ahead, None
+            if ahead is not None:
+                ahead.close()
+
+    def of(self, members: Sequence[Member]) -> Iterator[Readable | None]:
+        """What is for reading in each; None where the archive no longer has it. Other processes begin at once."""
+        plain = ((member.url, member.row.place) for member in members if _is_plain(member))
+        if self._ahead is None:
+            return self._closer(members, (read_one(self._folders, *each) for each in plain))
+        return self._closer(members, self._ahead.map(plain))
+
+    def _closer(self, members: Sequence[Member], plain: Iterator[Readable | None]) -> Iterator[Readable | None]:
+        """The same, with a closer look where a body is elsewhere."""
+        for member in members:
+            found = next(plain) if _is_plain(member) else None
+            if found is None and (content := self._contents.read(member.row)) is not None:
+                found = readable(content[1], url=member.url, content_type=content[0].get("content-type"))
+            yield found
+
+
+def _is_plain(member: Member) -> bool:
+    """Has it a record with a body of its own, as far as its row knows?"""
+    return bool(member.row.place) and not member.row.original
