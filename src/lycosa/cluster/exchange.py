@@ -28,8 +28,8 @@ class Exchange:
     def __init__(self, outbox: Outbox, arrivals: Arrivals, tell: Tell) -> None:
         self.outbox, self.arrivals, self._tell_other = outbox, arrivals, tell
         self.received = 0
-        self.is_parting = False  # the shard has left: it sees to it that copies of the others have what it sent
-        self.want_copy: Callable[[], None] = lambda: None
+        self.is_parting = False  # this shard has left: copies of the others must have what it sent
+        self.want_copy: Callable[[], None] = lambda: None  # somebody who leaves waits for a copy of this shard
         self._telling: dict[str, asyncio.Task[None]] = {}
         self._commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -40,6 +40,11 @@ class Exchange:
     def activity(self) -> int:
         """A number that moves with everything that goes out or comes in."""
         return self.received + self.outbox.messages_sent
+
+    @property
+    def unsent(self) -> int:
+        """Rows that others do not have; once this shard has left, those that no copy of theirs has."""
+        return self.outbox.waiting + (self.outbox.kept if self.is_parting else 0)
 
     def sent(self) -> dict[str, int]:
         """What was sent since this start."""
@@ -89,10 +94,11 @@ class Exchange:
             self.want_copy()
         return reply
 
-    @property
-    def unsent(self) -> int:
-        """Rows that others do not have; once this shard has left, those that no copy of theirs has."""
-        return self.outbox.waiting + (self.outbox.kept if self.is_parting else 0)
+    def take_back(self, receive: Receive) -> None:
+        """What was kept for others and is this shard's own by now."""
+        own = self.outbox.take_back()
+        if own:
+            receive(own)
 
     def tell_all(self) -> None:
         """Sends what waits to be sent, to everyone who is not being told already."""
@@ -104,7 +110,7 @@ class Exchange:
                 self._telling[receiver] = asyncio.get_running_loop().create_task(self._part(receiver, message))
 
     async def _part(self, receiver: str, message: Message) -> None:
-        """Asks how far the copies of a receiver are."""
+        """Asks whether a copy of the receiver has everything by now."""
         try:
             with contextlib.suppress(ClusterError):
                 self.outbox.answered(receiver, message, await self._tell_other(receiver, message))
