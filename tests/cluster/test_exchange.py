@@ -275,6 +275,22 @@ def test_rows_for_a_member_that_is_gone_are_routed_anew() -> None:
     assert shard.knows() | other.knows() == set(links)
 
 
+def test_own_urls_wait_in_no_row_until_they_are_taken_back() -> None:
+    """A shard starts with rows for a member that is gone, and commits before it has taken its own ones back."""
+    before, after = table(1, members("a", "b", "c")), table(2, members("a", "c"))
+    links = [f"https://x{n}.org/" for n in range(60)]
+    shard = Shard("a", MemoryState(), 1, before)
+    shard.find("https://page/", links)
+    shard.commit()
+    again = Shard("a", shard.state, 2, after)
+    again.commit()
+    own = [one.href for one in again.outbox.take_back()]
+    assert own
+    again.commit()
+    assert again.outbox.receivers() == ["c"]
+    assert not [key for _, key in again.state.rows if key.startswith(b"out:a")]
+
+
 @pytest.mark.parametrize("rows", [1, 200])
 def test_message_is_bounded(rows: int) -> None:
     shard = Shard("a", MemoryState(), 1, table(1, members("a", "b")))

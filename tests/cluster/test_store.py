@@ -14,6 +14,7 @@ from lycosa.engine.contents import Contents
 from lycosa.engine.link_views import links_of
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.views import open_to_read, stats_of
+from lycosa.frontier.crossing import Crossing
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.records import Family
 from lycosa.settings.toml import to_toml
@@ -163,6 +164,31 @@ def test_url_that_was_added_is_there_when_the_disk_is_gone_right_after(tmp_path:
     crawl(WEB, into, SEED, workers=2, act=add, **manners)
     with open_to_read(into) as whole:
         assert whole.state.get(Family.URL, url_key(wish)) is not None
+
+
+@pytest.mark.slow
+def test_what_a_shard_sent_before_it_left_survives_the_disks_of_the_others(tmp_path: Path) -> None:
+    into, found = tmp_path / "crawl", f"{WEB.linker.origin(3)}/nobody-else-links-here.html"
+
+    async def leave(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(2)
+        leaver, agent = cluster.tasks["s2"], cluster.agents["s2"]
+        cluster.coordinator.leave(["s2"])
+        while agent.part.moving is None:  # noqa: ASYNC110 -- no event tells
+            await asyncio.sleep(0.02)
+        agent.send([Crossing(found, depth=1)])  # nobody takes it before the move is over, and all have been copied
+        await asyncio.wait([leaver])
+        for name in ("s0", "s1"):
+            await cluster.kill(name)
+            shutil.rmtree(into / "shards" / name)
+            cluster.start(name)
+
+    manners = {"delay_s": DELAY_S, "store": str(tmp_path / "store"), "checkpoint_s": 600.0}
+    cluster = crawl(WEB, into, SEED, workers=3, act=leave, **manners)
+    assert cluster.coordinator.names == ["s0", "s1"]
+    assert set(cluster.fetched()) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    with open_to_read(into) as whole:
+        assert whole.state.get(Family.URL, url_key(found)) is not None
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import os
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import msgspec
 import ray
 import ray.util
 import xxhash
-from ray.exceptions import RayError, RayTaskError
+from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
 from lycosa.cluster.ailing import Ailing, Trouble
 from lycosa.cluster.coordinator import Coordinator
@@ -23,7 +24,7 @@ from lycosa.cluster.exchange import AGAIN_S
 from lycosa.cluster.lease import LEASE_S
 from lycosa.cluster.messages import Message, Reply
 from lycosa.cluster.ray_lines import CALL_S, NAMESPACE, agent_name, answer, coordinator_name, here, named
-from lycosa.cluster.ray_node import addresses, placed, places_of_machines
+from lycosa.cluster.ray_node import addresses, places_of_machines
 from lycosa.cluster.reports import Orders, Report
 from lycosa.cluster.shard_actor import AgentActor
 from lycosa.engine.inbox import Inbox
@@ -165,17 +166,19 @@ class CoordinatorProcess:
 
     async def _revive(self, name: str) -> None:
         """Starts a silent member, unless it runs and has only been slow to tell."""
+        if self._is_homeless(name):
+            return
         agent = self._agent(name)
         try:
             is_running = bool(await answer(agent.running.remote(), whom=name))
-        except ClusterError:
-            if self._coordinator.silent_s(name) > DEAD_S and name in self._begun:
+        except ClusterError as error:
+            if isinstance(error.__cause__, ActorDiedError):
+                self._agents.pop(name, None)  # the one before its new home
+            elif self._coordinator.silent_s(name) > DEAD_S and name in self._begun:
                 self._begun.discard(name)
                 ray.kill(agent, no_restart=False)  # frozen: its lease is void, and it would hold its files for ever
             return
         if is_running or not self._ailing.may_start(name, time.monotonic()):
-            return
-        if not await self._is_at_home(name, agent):
             return
         try:
             await answer(agent.start.remote(self._coordinator.enrol(name)), whom=name)
@@ -184,26 +187,27 @@ class CoordinatorProcess:
             if isinstance(error.__cause__, RayTaskError):
                 await self.failed(name, str(error.__cause__.cause), is_store=False)
 
-    async def _is_at_home(self, name: str, agent: Any) -> bool:
-        """Ray puts the agent of a machine that is gone elsewhere: once its lease is void that is its home."""
+    def _is_homeless(self, name: str) -> bool:
+        """Is a member's machine gone? Once its lease is void it gets a new home: the machine that has the fewest."""
         home = self._coordinator.address(name)
-        if not home or not self._coordinator.is_restorable:
-            return True
-        try:
-            here: str = await answer(agent.where.remote(), whom=name)
-        except ClusterError:
+        if not home or not self._coordinator.is_restorable or home in (alive := set(addresses())):
             return False
-        if here != home:
-            if self._coordinator.gone_s(name) < DEAD_S:
-                return False
-            self._troubles.append(f"{name}: {home} is gone, the shard is restored at {here} from its last copy")
-            self._coordinator.rehome(name, here)
+        if not alive or self._coordinator.gone_s(name) < DEAD_S:
+            return True
+        homes = Counter(self._coordinator.address(other) for other in self._coordinator.names)
+        new = min(sorted(alive), key=lambda address: homes[address])
+        self._troubles.append(f"{name}: {home} is gone, the shard is restored at {new} from its last copy")
+        ray.kill(self._agent(name))
+        del self._agents[name]
+        self._begun.discard(name)
+        self._coordinator.rehome(name, new)
         return True
 
     def _agent(self, name: str) -> Any:
         if name not in self._agents:
             is_direct = self._coordinator.settings.exchange == "direct"
-            where = placed(self._coordinator.address(name), is_bound=not self._coordinator.is_restorable)
+            address = self._coordinator.address(name)
+            where = {"resources": {f"node:{address}": 0.001}} if address else {"scheduling_strategy": "SPREAD"}
             maker = AgentActor.options(**named(agent_name(self._crawl, name), is_detached=self._is_detached), **where)
             self._agents[name] = maker.remote(self._crawl, is_direct=is_direct)
         return self._agents[name]

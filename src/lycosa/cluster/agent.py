@@ -43,7 +43,6 @@ from lycosa.store.central import open_store
 from lycosa.web.url import Url, split
 
 NO_CAP = 1 << 62
-MACHINE = platform.node()
 WARCS_A_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
 
 
@@ -61,10 +60,9 @@ class Agent:
         self._now: Callable[[], float] = parts.get("now") or time.monotonic
         self._cap = NO_CAP if enrolment.settings.pages is None else 0
         self._is_over = False
-        self.lease = Lease(self._now)
+        self.lease, self.pace = Lease(self._now), Pace()
         self.visits, self.errands = Visits(), Errands(self.part, peers)
         self._boot = self._told_boot = ""  # the coordinator's start, and that of it which knows what is held here
-        self.pace = Pace()
         goes_by_address = enrolment.table.scheme is Scheme.IP or enrolment.settings.places
         self._sightings = Sightings() if goes_by_address else None
         self._scope_told: int = 0
@@ -95,11 +93,13 @@ class Agent:
                 note_generation(self.folder, self._generation)
                 self.keeper = Keeper(self, collection, self.exchange.arrivals, store, in_thread=self._in_thread)
                 self._added = Added(self.folder, self.keeper) if self.keeper.has_copies else None
+                self.exchange.want_copy = self.keeper.want_soon
+                self._note_parting()
             parts = usual_parts(self.settings, outside=self, **self._parts)
             engine = self.engine = Engine(collection, self.settings, parts, is_restart=is_restart)
             self._scope_told = len(engine.scope_seeds)
             self.part.put_right(engine)
-            self._take_back()
+            self.exchange.take_back(engine.receive)
             if hasattr(engine.downloader, "set_fence"):
                 engine.downloader.set_fence(lambda: self.lease.fence(engine))
             beats = asyncio.get_running_loop().create_task(self._beats(engine))
@@ -253,15 +253,15 @@ class Agent:
     def _route(self, engine: Engine, table: Table) -> None:
         """A new table is in force."""
         self.exchange.outbox.route(table)
-        self._take_back()
+        self._note_parting()
+        self.exchange.take_back(engine.receive)
         engine.add([seed for seed in engine.seeds if self.owns(seed.host)])  # their owner may be a restored one
         engine.located(self.visits.wake_all())
 
-    def _take_back(self) -> None:
-        """What was kept for others and is this shard's own by now."""
-        own = self.exchange.outbox.take_back()
-        if own and self.engine is not None:
-            self.engine.receive(own)
+    def _note_parting(self) -> None:
+        """Has this shard left, and must see to it that copies of the others have what it sent?"""
+        has_copies = self.keeper is not None and self.keeper.has_copies
+        self.exchange.is_parting = has_copies and all(one.name != self.name for one in self.part.table.members)
 
     def _report(self, engine: Engine, *, ended: str = "") -> Report:
         stats = engine.stats()
@@ -275,7 +275,7 @@ class Agent:
             name=self.name,
             incarnation=self.incarnation,
             stats=stats,
-            is_idle=not has_rest and not self.exchange.outbox.waiting and self.part.moving is None,
+            is_idle=not has_rest and not self.exchange.unsent and self.part.moving is None,
             activity=engine.counters.run_requests + self.exchange.activity + stats.known,
             pages=pages,
             cap=min(self._cap, NO_CAP),
@@ -287,7 +287,7 @@ class Agent:
             returns=self.visits.returns(),
             is_resting=not has_rest,
             unix=time.time(),
-            machine=MACHINE,
+            machine=platform.node(),
             homes=dict(self._sightings.news) if self._sightings else {},
             **self.part.report(),
             **self.exchange.report(),

@@ -4,6 +4,7 @@ A message at a time to each receiver. Whoever cannot be reached, or does not tak
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ class Exchange:
     def __init__(self, outbox: Outbox, arrivals: Arrivals, tell: Tell) -> None:
         self.outbox, self.arrivals, self._tell_other = outbox, arrivals, tell
         self.received = 0
+        self.is_parting = False  # this shard has left: copies of the others must have what it sent
+        self.want_copy: Callable[[], None] = lambda: None  # somebody who leaves waits for a copy of this shard
         self._telling: dict[str, asyncio.Task[None]] = {}
         self._commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -37,6 +40,11 @@ class Exchange:
     def activity(self) -> int:
         """A number that moves with everything that goes out or comes in."""
         return self.received + self.outbox.messages_sent
+
+    @property
+    def unsent(self) -> int:
+        """Rows that others do not have; once this shard has left, those that no copy of theirs has."""
+        return self.outbox.waiting + (self.outbox.kept if self.is_parting else 0)
 
     def sent(self) -> dict[str, int]:
         """What was sent since this start."""
@@ -81,13 +89,34 @@ class Exchange:
             await asyncio.wait_for(self.next_commit(), COMMITS_S)
         except TimeoutError:
             return self.arrivals.reply(message.sender, Word.BUSY)
-        return self.arrivals.reply(message.sender, Word.TAKEN)
+        reply = self.arrivals.reply(message.sender, Word.TAKEN)
+        if message.is_parting and reply.covered < reply.committed:
+            self.want_copy()
+        return reply
+
+    def take_back(self, receive: Receive) -> None:
+        """What was kept for others and is this shard's own by now."""
+        own = self.outbox.take_back()
+        if own:
+            receive(own)
 
     def tell_all(self) -> None:
         """Sends what waits to be sent, to everyone who is not being told already."""
         for receiver in self.outbox.receivers():
             if receiver not in self._telling:
                 self._telling[receiver] = asyncio.get_running_loop().create_task(self._tell(receiver))
+        for receiver, message in self.outbox.parting() if self.is_parting else ():
+            if receiver not in self._telling:
+                self._telling[receiver] = asyncio.get_running_loop().create_task(self._part(receiver, message))
+
+    async def _part(self, receiver: str, message: Message) -> None:
+        """Asks whether a copy of the receiver has everything by now."""
+        try:
+            with contextlib.suppress(ClusterError):
+                self.outbox.answered(receiver, message, await self._tell_other(receiver, message))
+            await asyncio.sleep(AGAIN_S)
+        finally:
+            del self._telling[receiver]
 
     async def _tell(self, receiver: str) -> None:
         """Sends to one receiver until there is nothing left or it does not take them."""

@@ -101,6 +101,11 @@ class Keeper:
         self._wanted = self._begun + 1
         return self._wanted
 
+    def want_soon(self) -> None:
+        """Asks for a copy, unless one that was asked for is still to come."""
+        if self._wanted <= self.copies:
+            self.want()
+
     def begin(self, engine: Engine) -> "list[asyncio.Task[None]]":
         """Begins to bring what there is to be brought, until it is cancelled; the engine's log hears of it."""
         return [asyncio.get_running_loop().create_task(self._run(engine))]

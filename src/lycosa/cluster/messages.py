@@ -28,12 +28,14 @@ def unpack_position(packed: bytes) -> Position:
 
 class Message(msgspec.Struct, frozen=True):
     """Rows for one receiver, in order. `after` is the position of the row before the first one: a receiver that has not
-    got that far must not take them. `epoch` is that of the table by which they were sent."""
+    got that far must not take them. `epoch` is that of the table by which they were sent. `is_parting`: the sender
+    leaves for good when a copy of the receiver has what it sent."""
 
     sender: str
     epoch: int
     after: Position
     rows: tuple[tuple[Position, bytes], ...]
+    is_parting: bool = False
 
 
 class Word(StrEnum):

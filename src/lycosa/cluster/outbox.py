@@ -88,6 +88,7 @@ class Outbox:
         by_owner: dict[str, list[Crossing]] = {}
         for crossing in gathered:
             by_owner.setdefault(self.table.owner(_host(crossing.href)), []).append(crossing)
+        self._gathered += by_owner.pop(self.me, [])  # until they are taken back
         for receiver, crossings in by_owner.items():
             for start in range(0, len(crossings), ROW_URLS):
                 self._number += 1
@@ -128,6 +129,11 @@ class Outbox:
             size += len(row)
         after = lane.rows[lane.sent - 1] if lane.sent else lane.floor
         return Message(self.me, self.table.epoch, after, tuple(rows))
+
+    def parting(self) -> list[tuple[str, Message]]:
+        """Messages without rows to all whose copies do not have everything yet: how far have they come?"""
+        lanes = [(name, lane) for name, lane in self._lanes.items() if lane.rows and len(lane.rows) == lane.sent]
+        return [(name, Message(self.me, self.table.epoch, lane.rows[-1], (), True)) for name, lane in lanes]
 
     def _rows(self, receiver: str, positions: Sequence[Position]) -> list[bytes]:
         rows = self._state.get_many(Family.META, [_key(receiver, position) for position in positions])

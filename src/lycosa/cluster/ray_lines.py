@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import ray
 import ray.util
-from ray.exceptions import RayError
+from ray.exceptions import ActorDiedError, RayError
 
 from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.errands import ERRAND_S
@@ -51,14 +51,24 @@ class RayLines:
         if not self._is_direct:
             coordinator = self._handle(coordinator_name(self._crawl))
             return await answer(coordinator.relay.remote(receiver, message), whom="the coordinator")
-        return await answer(self._handle(agent_name(self._crawl, receiver)).take.remote(message), whom=receiver)
+        reply: Reply = await self._ask(receiver, "take", message)
+        return reply
 
     async def carry(self, receiver: str, cargo: Cargo) -> bool:
-        return await answer(self._handle(agent_name(self._crawl, receiver)).load.remote(cargo), whom=receiver)
+        return bool(await self._ask(receiver, "load", cargo))
 
     async def robots(self, receiver: str, href: str) -> Response:
-        asked: Awaitable[Response] = self._handle(agent_name(self._crawl, receiver)).robots.remote(href)
-        return await answer(asked, whom=receiver, within_s=ERRAND_S + CALL_S)
+        response: Response = await self._ask(receiver, "robots", href, within_s=ERRAND_S + CALL_S)
+        return response
+
+    async def _ask(self, receiver: str, what: str, word: Any, within_s: float = CALL_S) -> Any:
+        name = agent_name(self._crawl, receiver)
+        try:
+            return await answer(getattr(self._handle(name), what).remote(word), whom=receiver, within_s=within_s)
+        except ClusterError as error:
+            if isinstance(error.__cause__, ActorDiedError):  # there is, or will be, another one elsewhere
+                self._handles.pop(name, None)
+            raise
 
     async def beat(self, report: Report) -> Orders:
         return await answer(self._handle(coordinator_name(self._crawl)).beat.remote(report), whom="the coordinator")

@@ -14,7 +14,6 @@ import shutil
 import socket
 import sys
 import tempfile
-from typing import Any
 
 from lycosa.errors import ClusterError, MissingExtra, SettingsError
 
@@ -120,30 +119,6 @@ def disconnect() -> None:
     import ray
 
     ray.shutdown()
-
-
-def placed(address: str, *, is_bound: bool) -> dict[str, Any]:
-    """The options of an actor that lives on a machine; empty: on any. One that is not bound to it goes elsewhere when
-    the machine is gone, and only then."""
-    if address and is_bound:
-        return {"resources": {f"node:{address}": 0.001}}
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    found = [node["NodeID"] for node in nodes if node["Alive"] and node["NodeManagerAddress"] == address]
-    if not found:
-        return {"scheduling_strategy": "SPREAD"}
-    return {"scheduling_strategy": NodeAffinitySchedulingStrategy(found[0], soft=True)}
-
-
-def address_here() -> str:
-    """The address of the machine that this actor is on: of the node, which may be one of several on a machine."""
-    import ray
-
-    mine = ray.get_runtime_context().get_node_id()
-    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    return next((str(node["NodeManagerAddress"]) for node in nodes if node["NodeID"] == mine), "")
 
 
 def addresses() -> list[str]:

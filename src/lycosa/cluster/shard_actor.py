@@ -17,7 +17,6 @@ from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.exchange import busy
 from lycosa.cluster.messages import Message, Reply
 from lycosa.cluster.ray_lines import NAMESPACE, RayLines, answer, coordinator_name, here
-from lycosa.cluster.ray_node import address_here
 from lycosa.cluster.reports import Enrolment
 from lycosa.engine.process import calm_collector, return_large_blocks
 from lycosa.errors import ClusterError, LycosaError, StoreError
@@ -35,10 +34,6 @@ class ShardProcess:
     async def running(self) -> int:
         """The incarnation that runs here; 0 if none does."""
         return self._agent.incarnation if self._agent and self._task and not self._task.done() else 0
-
-    async def where(self) -> str:
-        """The address of the machine on which this runs, as `ray_node.addresses` has it."""
-        return await asyncio.to_thread(address_here)
 
     async def start(self, enrolment: Enrolment) -> None:
         if enrolment.version != __version__:
