@@ -1,4 +1,5 @@
-"""The crawl that completeness and nothing-lost are shown on: 50 simulated hosts, 20,000 pages, over real sockets."""
+"""The crawl that completeness and nothing-lost are shown on: 50 simulated hosts, 20,000 pages or fewer, over real
+sockets."""
 
 import subprocess
 import sys
@@ -26,6 +27,7 @@ class FullCrawl(NamedTuple):
     log: Path
     into: Path
     words: tuple[str, ...]
+    pages: int
 
     @property
     def seed(self) -> str:
@@ -33,19 +35,19 @@ class FullCrawl(NamedTuple):
 
 
 @contextmanager
-def full_crawl(folder: Path) -> Iterator[FullCrawl]:
+def full_crawl(folder: Path, pages: int = PAGES) -> Iterator[FullCrawl]:
     log, into = folder / "log", folder / "crawl"
-    with running_simweb("--hosts", str(HOSTS), "--pages", str(PAGES), "--log", str(log)) as (ready, _):
+    with running_simweb("--hosts", str(HOSTS), "--pages", str(pages), "--log", str(log)) as (ready, _):
         seed = f"http://h0.sim:{ready.port}/"
         names = ("--dns", f"127.0.0.1:{ready.dns_port}", "--allow-private", "127.0.0.0/8")
         words = ("crawl", seed, "--into", str(into), "--scope", "any", "--delay", str(DELAY_S), *names, "--quiet")
-        yield FullCrawl(ready.port, log, into, words)
+        yield FullCrawl(ready.port, log, into, words, pages)
 
 
 def pages_of_whole(crawl: FullCrawl) -> list[Entry]:
     """The requests that brought a page, after it is checked that they are the truth and were polite, and that state
     and archive are whole."""
-    web = SimWeb(SimSettings(hosts=HOSTS, pages=PAGES, port=crawl.port))
+    web = SimWeb(SimSettings(hosts=HOSTS, pages=crawl.pages, port=crawl.port))
     entries = list(read_log(crawl.log)[1])
     pages = [e for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES)]
     assert {f"http://{e.host}:{crawl.port}{e.path}" for e in pages} == truth(

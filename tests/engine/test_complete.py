@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.full_crawl import LONGEST_S, full_crawl, pages_of_whole
+from tests.engine.full_crawl import LONGEST_S, PAGES, full_crawl, pages_of_whole
+from tests.long import long
 from tests.simweb.conftest import lycosa
 
 
 @pytest.mark.slow
-def test_crawl_of_twenty_thousand_pages_is_the_truth_each_page_once(tmp_path: Path) -> None:
-    with full_crawl(tmp_path) as crawl:
+@pytest.mark.parametrize("size", [PAGES // 4, pytest.param(PAGES, marks=long)])
+def test_crawl_that_nobody_disturbs_is_the_truth_each_page_once(tmp_path: Path, size: int) -> None:
+    with full_crawl(tmp_path, size) as crawl:
         process = lycosa(*crawl.words)
         try:
             _, err = process.communicate(timeout=LONGEST_S)
@@ -21,4 +23,4 @@ def test_crawl_of_twenty_thousand_pages_is_the_truth_each_page_once(tmp_path: Pa
     assert (process.returncode, err) == (0, "")
     pages = Counter((entry.host, entry.path) for entry in pages_of_whole(crawl))
     assert [page for page, times in pages.items() if times > 1] == []
-    assert len(pages) > 10_000
+    assert len(pages) > size // 2
