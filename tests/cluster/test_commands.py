@@ -110,8 +110,11 @@ def test_what_is_wrong_with_a_node_is_said_in_a_sentence(tmp_path: Path) -> None
 def test_places_without_a_cluster_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "places"
     file.write_text("192.0.2.0/24 berlin\n")
-    words = ("crawl", "http://127.0.0.1:9/", "--into", str(tmp_path / "c"), "--workers", "2", "--places", str(file))
-    code, _, err = said(*words)
+    words = ("crawl", "http://127.0.0.1:9/", "--into", str(tmp_path / "c"), "--places", str(file))
+    code, _, err = said(*words, "--workers", "2")
     assert code == 2
     assert "lycosa cluster start --place NAME" in err
+    code, _, err = said(*words)
+    assert code == 2
+    assert "--places is for a cluster" in err
     assert not (tmp_path / "c").exists()

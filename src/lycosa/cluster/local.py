@@ -23,7 +23,7 @@ from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.store import Collection, is_collection
-from lycosa.store.central import CentralStore, claim, is_claimed, open_store
+from lycosa.store.central import CentralStore, claim, is_claimed, open_store, require_shareable
 from lycosa.store.joined import SHARDS, is_sharded, shard_paths
 from lycosa.store.released import store_urls, stored
 
@@ -192,6 +192,8 @@ async def crawl(
 
 async def check_parts(settings: CrawlSettings) -> None:
     """Settings that name a part which is not there leave nothing behind."""
+    if settings.store:
+        require_shareable(settings.store)
     parts = usual_parts(settings)
     await parts.downloader.close()
     await parts.resolver.close()
