@@ -107,6 +107,14 @@ def test_crawl_that_reaches_nobody_ends_with_1_and_says_why(garbage: int, tmp_pa
         (["--topic", "!!!"], "at least one word"),
         (["--topic-page", "nowhere.html"], "nowhere.html"),
         (["--group", "x"], "such as *.example.org=2/1s"),
+        (["--topic", ""], "--topic is empty"),
+        (["--store", ""], "--store is empty: give a folder or a URL"),
+        (["--store", "", "--workers", "2"], "--store is empty"),
+        (["--store", "memory://x", "--workers", "2"], "memory://x is in the memory of one process"),
+        (["--store", "nonsense://x", "--workers", "2"], "nonsense://x is no place for a store"),
+        (["--store", "x"], "--store is for the shards of --workers N"),
+        (["--assignment", "ip"], "--assignment is for the shards of --workers N"),
+        (["--places", "/dev/null"], "/dev/null has no places"),
         (["--mine", "sometimes"], "off, ancestors, all"),
     ],
 )
@@ -224,6 +232,15 @@ def test_command_on_a_collection_of_another_version_says_so(collection: Path, co
     assert snapshot(collection) == before
 
 
+@pytest.mark.parametrize("lost", ["state", "state/CURRENT"])
+def test_command_on_a_collection_without_its_state_says_so_and_touches_nothing(collection: Path, lost: str) -> None:
+    (collection / lost).rename(collection.parent / "lost")
+    before = everything(collection)
+    for command in ("crawl", "status", "add", "recrawl"):
+        assert is_one_sentence(lycosa(*on(command, collection)), STORAGE, "holds no state"), command
+        assert everything(collection) == before, command
+
+
 def test_crawl_collection_in_use_names_the_process_and_leaves_it_alone(web: Web, tmp_path: Path) -> None:
     running = started(*web.crawl(tmp_path / "c", "--json", delay="0.05"))
     try:
@@ -249,6 +266,12 @@ def on(command: str, folder: Path) -> list[str | Path]:
 def snapshot(folder: Path) -> dict[str, bytes]:
     """The files of a collection, without what RocksDB notes for itself when it opens."""
     files = (path for path in folder.rglob("*") if path.is_file() and "state" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """All files of a collection, but for the lock, which names whoever had it last."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "lycosa.lock")
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 

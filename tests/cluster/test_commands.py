@@ -1,5 +1,6 @@
 """`lycosa cluster`: a node, a crawl on it, shards that join and leave, and what is said when something is wrong."""
 
+import re
 import socket
 import subprocess
 from collections import Counter
@@ -65,15 +66,21 @@ def test_shards_join_and_leave_by_command_and_the_crawl_is_whole(tmp_path: Path)
         wait_for(lambda: listens(port), node)
         crawler = lycosa("cluster", *at, *words, "--workers", "2")
         wait_for(lambda: logged(log) > 60, crawler)
-        assert said("cluster", *at, "grow", "1")[0] == 0
+        code, _, err = said("cluster", *at, "grow", "1")
+        assert code == 0
+        assert re.fullmatch(r"crawl-\w+: grows by 1 shard\n", err), err
         wait_for_epoch(into, 2, crawler)
-        assert said("cluster", *at, "shrink", "s0")[0] == 0
+        code, _, err = said("cluster", *at, "shrink", "s0")
+        assert code == 0
+        assert re.fullmatch(r"crawl-\w+: s0 told to hand over and end\n", err), err
         wait_for_epoch(into, 3, crawler)
         code, out, _ = said("cluster", *at, "status")
         assert code == 0
         assert ": alive" in out
         _, err = crawler.communicate(timeout=LONGEST_S)
         assert crawler.returncode == 0, err
+        code, _, err = said("cluster", *at, "stop")
+        assert (code, err.strip()) == (1, f"lycosa: no crawl is running on the cluster at 127.0.0.1:{port}")
     web = SimWeb(SimSettings(hosts=HOSTS, pages=PAGES, addresses=HOSTS, sizes="uniform", port=ready.port))
     entries = list(read_log(log)[1])
     fetched = Counter(
@@ -105,13 +112,22 @@ def test_what_is_wrong_with_a_node_is_said_in_a_sentence(tmp_path: Path) -> None
     code, _, err = said("cluster", "--token-file", str(token), "--at", f"127.0.0.1:{free_port()}", "status")
     assert code != 0
     assert "nobody listens at" in err
+    for address, why in (("foo", "is no address of a cluster"), ("127.0.0.1:99999", "no such port")):
+        for words in (("start", "--join", address), ("--at", address, "status")):
+            code, _, err = said("cluster", "--token-file", str(token), *words)
+            assert code == 2
+            assert err.startswith(f"lycosa: {address!r} "), err
+            assert why in err
 
 
 def test_places_without_a_cluster_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "places"
     file.write_text("192.0.2.0/24 berlin\n")
-    words = ("crawl", "http://127.0.0.1:9/", "--into", str(tmp_path / "c"), "--workers", "2", "--places", str(file))
-    code, _, err = said(*words)
+    words = ("crawl", "http://127.0.0.1:9/", "--into", str(tmp_path / "c"), "--places", str(file))
+    code, _, err = said(*words, "--workers", "2")
     assert code == 2
     assert "lycosa cluster start --place NAME" in err
+    code, _, err = said(*words)
+    assert code == 2
+    assert "--places is for a cluster" in err
     assert not (tmp_path / "c").exists()

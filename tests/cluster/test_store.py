@@ -4,19 +4,23 @@ import asyncio
 import random
 import shutil
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from lycosa.cluster.checkpoints import latest
 from lycosa.cluster.fetching import fetch
+from lycosa.cluster.local import ShardedFolder
 from lycosa.engine.contents import Contents
 from lycosa.engine.link_views import links_of
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.views import open_to_read, stats_of
+from lycosa.errors import StoreError
 from lycosa.frontier.crossing import Crossing
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.records import Family
+from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
@@ -24,6 +28,7 @@ from lycosa.simweb.truth import truth
 from lycosa.store import Place
 from lycosa.store.central import open_store
 from lycosa.web.url import from_key, url_key
+from tests.cli.command import lycosa
 from tests.cluster.memory_cluster import MemoryCluster, crawl
 from tests.engine.consistency import problems
 
@@ -69,6 +74,37 @@ def test_archives_travel_to_the_store_and_one_view_reads_them_there(tmp_path: Pa
     assert not [file for file in place.rglob("*") if ".new-" in file.name]
     reports = cluster.coordinator.reports()
     assert all(report.stored_bytes and not report.unstored and not report.trouble for report in reports)
+
+
+def test_store_that_vanished_is_missed_before_anything_starts_and_not_replaced(tmp_path: Path) -> None:
+    into, place = tmp_path / "crawl", tmp_path / "store"
+    settings = CrawlSettings(seeds=(SEED,), workers=2, delay_s=DELAY_S, store=str(place))
+    with closing(ShardedFolder(into)) as folder:
+        folder.found(settings)
+        place.rename(tmp_path / "early")  # nothing was brought yet: a new one does as well
+        folder.found(settings)
+    cluster = crawl(WEB, into, SEED, workers=2, delay_s=DELAY_S, store=str(place))
+    assert cluster.coordinator.names
+    kept, files = (into / "cluster.json").read_bytes(), len(list(place.glob("warc/*.warc.zst")))
+    place.rename(tmp_path / "away")
+
+    said = lycosa("crawl", SEED, "--into", into, "--workers", "3", "--store", place)
+    assert (said.code, said.complaints) == (
+        4,
+        [f"lycosa: {into} has {files} archive files in {place}, which holds no store: is it mounted?"],
+    )
+    fetched = lycosa("cluster", "fetch", into)
+    assert (fetched.code, len(fetched.complaints)) == (4, 1)
+    place.mkdir()  # where it was mounted
+    with closing(ShardedFolder(into)) as folder:
+        shutil.rmtree(into / "shards")  # they are on other machines
+        with pytest.raises(StoreError, match=r"has what its shards brought in .* is it mounted"):
+            folder.found(settings)
+        assert (into / "cluster.json").read_bytes() == kept
+        assert not list(place.iterdir())
+        place.rmdir()
+        (tmp_path / "away").rename(place)
+        folder.found(settings)
 
 
 def test_shards_of_other_machines_are_read_from_their_copies(tmp_path: Path) -> None:

@@ -202,7 +202,28 @@ def test_reader_of_a_state_without_a_newer_family_completes_it(tmp_path: Path) -
 def test_reader_where_no_state_is_makes_none(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="holds no state"):
         State.open_reader(tmp_path / "none")
+    with pytest.raises(StoreError, match="holds no state"):
+        State.open(tmp_path / "none", may_make=False)
     assert not (tmp_path / "none").exists()
+
+
+def test_files_of_a_state_that_is_not_whole_are_never_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    state = State.open(tmp_path / "state")
+    batch = Batch()
+    batch.put(Family.URL, b"k", b"v")
+    state.write(batch)
+    (tmp_path / "state" / "CURRENT").rename(tmp_path / "CURRENT")
+    with pytest.raises(StoreError, match="holds no state"):
+        state.reopen()
+    before = {file.name: file.read_bytes() for file in (tmp_path / "state").iterdir()}
+
+    with pytest.raises(StoreError, match="holds no state"):
+        State.open(tmp_path / "state")
+
+    assert {file.name: file.read_bytes() for file in (tmp_path / "state").iterdir()} == before
+    (tmp_path / "CURRENT").rename(tmp_path / "state" / "CURRENT")
+    with State.open(tmp_path / "state") as state:
+        assert state.get(Family.URL, b"k") == b"v"
 
 
 @pytest.fixture

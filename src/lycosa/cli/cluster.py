@@ -76,11 +76,19 @@ def start(
     ] = "",
 ) -> None:
     """Run a node of a cluster until Ctrl-C."""
-    from lycosa.cluster.ray_node import node_command, prepare_environment, require_own_address, require_ray
+    from lycosa.cluster.ray_node import (
+        host_and_port,
+        node_command,
+        prepare_environment,
+        require_own_address,
+        require_ray,
+    )
 
     require_ray("a cluster")
     if head == (join is not None):
         raise SettingsError("say --head for the first node, or --join HOST:PORT for a further one")
+    if join is not None:
+        host_and_port(join)
     require_own_address(address, port if head else None)
     token_file = _cluster.token_file
     prepare_environment(_token(token_file, may_make=head))
@@ -201,9 +209,11 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
 @app.command()
 def grow(count: Annotated[int, typer.Argument(min=1, help="How many more shards.")] = 1) -> None:
     """More shards for the crawl that runs; only their share of the hosts moves."""
+    from lycosa.cli.wording import counted
     from lycosa.cluster import shared
 
-    shared.resize(_cluster.address, _token(_cluster.token_file), join=count)
+    for crawl in shared.resize(_cluster.address, _token(_cluster.token_file), join=count):
+        print(f"{crawl}: grows by {counted(count, 'shard')}", file=sys.stderr)
 
 
 @app.command()
@@ -211,7 +221,8 @@ def shrink(names: Annotated[list[str], typer.Argument(metavar="SHARD", help="As 
     """Take shards out of the crawl that runs: they hand over what they have, and end."""
     from lycosa.cluster import shared
 
-    shared.resize(_cluster.address, _token(_cluster.token_file), leave=names)
+    for crawl in shared.resize(_cluster.address, _token(_cluster.token_file), leave=names):
+        print(f"{crawl}: {', '.join(names)} told to hand over and end", file=sys.stderr)
 
 
 @app.command()

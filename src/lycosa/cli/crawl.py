@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lycosa.cluster.local import LocalCluster
     from lycosa.engine.crawl import Crawl
     from lycosa.engine.stats import CrawlStats
+    from lycosa.settings import CrawlSettings
 
 VIEW_EVERY_S = 0.25
 INDEXING_EVERY_S = 5.0
@@ -113,8 +114,7 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
 
     if order.settings.workers:
         return await _crawl_with_workers(order)
-    if order.settings.store:
-        raise SettingsError("--store is for the shards of --workers N: say how many")
+    _require_no_shards(order.settings)
     view = view_on(sys.stderr, quiet=order.quiet)
     async with Crawl(into=order.into, settings=order.settings, recrawl=order.recrawl) as crawl:
         calm_collector()
@@ -130,6 +130,16 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
                 shower.cancel()
             view.close()
     return stats, crawl.engine.stopped_by
+
+
+def _require_no_shards(settings: "CrawlSettings") -> None:
+    """What only shards can do is not left undone in silence."""
+    if settings.store:
+        raise SettingsError("--store is for the shards of --workers N: say how many")
+    if settings.assignment != type(settings)().assignment:
+        raise SettingsError("--assignment is for the shards of --workers N: say how many")
+    if settings.places:
+        raise SettingsError("--places is for a cluster: lycosa cluster crawl")
 
 
 class Showing(NamedTuple):

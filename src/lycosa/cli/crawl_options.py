@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "lycosa.toml"
 ALLOW_PRIVATE = "--allow-private"
+NEVER_EMPTY = {"store": "a folder or a URL", "topic": "words"}  # an empty one is a variable that was not set
 PATCH_HELP = "Tables of volatile parts are patched into what is kept (store), or whenever it is read (read) [store]."
 
 
@@ -225,6 +226,9 @@ def gather(
 
     spellings = {**(options or {}), "seeds": "the list of URLs"}
     given = {name: value for name, value in typed.items() if name in CrawlSettings.model_fields}
+    for name, what in NEVER_EMPTY.items():
+        if isinstance(word := given.get(name), str) and not word.strip():
+            raise SettingsError(f"{spellings.get(name, name)} is empty: give {what}, or leave the option out")
     listed = [url for file in url_files or [] for url in read_urls(file)]
     if isinstance(place := given.get("store"), str) and place and "://" not in place:
         given["store"] = str(Path(place).expanduser().absolute())

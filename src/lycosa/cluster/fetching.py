@@ -12,7 +12,7 @@ from lycosa.engine.linker import Linker
 from lycosa.errors import SettingsError
 from lycosa.settings import merge, read_file
 from lycosa.store import Collection, is_collection
-from lycosa.store.central import CentralStore, open_store
+from lycosa.store.central import CentralStore, open_store, require_there
 from lycosa.store.joined import COPIES, SHARDS, is_sharded
 
 _SETTINGS, _NOTE = "lycosa.toml", "copy-of"
@@ -26,6 +26,7 @@ def fetch(into: Path) -> dict[str, float]:
     if not settings.store:
         raise SettingsError(f"{into} has no central store: its shards are where they were crawled")
     store, found = open_store(settings.store), {}
+    require_there(store)
     for name in store.names(SHARDS):
         if not is_collection(into / SHARDS / name) and (copy := latest(store, name)) is not None:
             _bring_here(store, copy, into / COPIES / name)

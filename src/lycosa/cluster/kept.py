@@ -29,6 +29,7 @@ class Kept(msgspec.Struct):
     homes: dict[int, str] = {}  # buckets and the address that decides, for assignments that go by it
     homes_new: dict[int, str] = {}  # those that count once a move is over
     identity: str = ""  # by which a central store knows its collection
+    stores: list[str] = []  # URLs of the central stores that were its own
     moved: dict[str, int] = {}  # how often a shard has moved to another machine
 
 

@@ -22,9 +22,10 @@ from lycosa.engine.views import open_to_read, stats_of
 from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
-from lycosa.store import is_collection
-from lycosa.store.central import claim, open_store
-from lycosa.store.joined import SHARDS, is_sharded
+from lycosa.store import Collection, is_collection
+from lycosa.store.central import CentralStore, claim, is_claimed, open_store, require_shareable
+from lycosa.store.joined import SHARDS, is_sharded, shard_paths
+from lycosa.store.released import store_urls, stored
 
 LOCK, SETTINGS_FILE = "lycosa.lock", "lycosa.toml"
 LOOK_S = 0.25
@@ -59,16 +60,34 @@ class ShardedFolder:
         """Makes the shards of a new collection; of one that is there, as many as are wanted join or leave. `machines`
         are those that have files of their own, each as often as it has processors."""
         coordinator = Coordinator(self.path, settings)
+        store = open_store(settings.store) if settings.store else None
+        if store is not None:
+            self._require_there(store, coordinator)
         if not coordinator.names:
             addresses = list(islice(cycle(machines or [""]), settings.workers))
             coordinator.found(addresses, scheme=Scheme(settings.assignment), places=places)
         else:
             coordinator.require_same(settings)
             coordinator.resize(settings.workers, machines, places)
-        if settings.store:
-            claim(open_store(settings.store), coordinator.identity(), self.path)
+        if store is not None:
+            claim(store, coordinator.identity(), self.path)
+            coordinator.uses(store.url)
         (self.path / f"{SETTINGS_FILE}.new").write_text(to_toml(settings))
         (self.path / f"{SETTINGS_FILE}.new").replace(self.path / SETTINGS_FILE)
+
+    def _require_there(self, store: CentralStore, coordinator: Coordinator) -> None:
+        """A store that has something of this collection must be there: a new one in its place would hide the loss."""
+        if is_claimed(store):
+            return
+        files, is_known = 0, coordinator.has_used(store.url)
+        for folder in shard_paths(self.path):
+            if store.url in store_urls(folder / "warc"):
+                is_known = True
+                with Collection.open(folder, read_only=True) as shard:
+                    files += len(stored(shard.state))
+        if is_known:
+            what = f"{files} archive file{'' if files == 1 else 's'}" if files else "what its shards brought"
+            raise StoreError(f"{self.path} has {what} in {store.url}, which holds no store: is it mounted?")
 
     def shards(self) -> int:
         """How many shards it has; 0: it is new."""
@@ -173,6 +192,8 @@ async def crawl(
 
 async def check_parts(settings: CrawlSettings) -> None:
     """Settings that name a part which is not there leave nothing behind."""
+    if settings.store:
+        require_shareable(settings.store)
     parts = usual_parts(settings)
     await parts.downloader.close()
     await parts.resolver.close()

@@ -63,6 +63,16 @@ class Membership:
             self._keep()
         return self._kept.identity
 
+    def uses(self, url: str) -> None:
+        """The central store there is the collection's from now on."""
+        if url not in self._kept.stores:
+            self._kept.stores.append(url)
+            self._keep()
+
+    def has_used(self, url: str) -> bool:
+        """May agents have brought something to the central store there?"""
+        return url in self._kept.stores and self._kept.incarnation > 0
+
     # tables
 
     @property

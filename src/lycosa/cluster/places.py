@@ -67,4 +67,6 @@ def read_file(path: Path) -> list[str]:
             found.append(f"{words[0]}={words[1]}")
         elif words:
             raise SettingsError(f"{path}, line {number}: write a range and a place, such as 192.0.2.0/24 berlin")
+    if not found:
+        raise SettingsError(f"{path} has no places: write a range and a place a line, such as 192.0.2.0/24 berlin")
     return found

@@ -19,6 +19,7 @@ from lycosa.errors import ClusterError, MissingExtra, SettingsError
 
 LOOPBACK = "127.0.0.1"
 REACH_S = 3.0
+MOST_PORT = 65535
 OBJECT_STORE_BYTES = 80 << 20  # Ray's least is 75 MB
 PLACE = "place:"  # a node tells its place by a resource of that name
 ENVIRONMENT = {
@@ -102,14 +103,21 @@ def connect(address: str, token: str) -> None:
         ) from error
 
 
+def host_and_port(address: str) -> tuple[str, int]:
+    """The two halves of a cluster's address; SettingsError if it is none."""
+    host, _, port = address.rpartition(":")
+    if not host or not (port.isascii() and port.isdecimal()):
+        raise SettingsError(f"{address!r} is no address of a cluster: write HOST:PORT, such as 192.0.2.1:6379")
+    if len(port) > 5 or not 0 < int(port) <= MOST_PORT:
+        raise SettingsError(f"{address!r} has no such port: ports go from 1 to {MOST_PORT}")
+    return host.strip("[]"), int(port)
+
+
 def _require_listener(address: str) -> None:
     """Ray tries for a minute to reach an address at which nobody listens; a look beforehand takes no time."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal():
-        raise SettingsError(f"{address!r} is no address of a cluster: write HOST:PORT, such as 192.0.2.1:6379")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()
-    except OSError as error:
+        socket.create_connection(host_and_port(address), timeout=REACH_S).close()
+    except (OSError, UnicodeError) as error:  # UnicodeError: a host that no name server could be asked for
         raise ClusterError(
             f"nobody listens at {address}: check the address, and that `lycosa cluster start --head` runs there"
         ) from error

@@ -7,6 +7,7 @@ same path, and stay there: its agent is started where they are, and if that mach
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -135,8 +136,8 @@ def status(address: str, token: str) -> Status:
         disconnect()
 
 
-def resize(address: str, token: str, *, join: int = 0, leave: Sequence[str] = ()) -> None:
-    """Members join the crawl that runs on the cluster, wherever there is room, or leave it."""
+def resize(address: str, token: str, *, join: int = 0, leave: Sequence[str] = ()) -> list[str]:
+    """Members join the crawl that runs on the cluster, wherever there is room, or leave it; returns its name."""
     require_ray("a cluster")
     connect(address, token)
     try:
@@ -144,13 +145,12 @@ def resize(address: str, token: str, *, join: int = 0, leave: Sequence[str] = ()
 
         from lycosa.cluster.actors import running_crawls
 
-        crawls = running_crawls()
-        if not crawls:
-            raise ClusterError(f"no crawl is running on the cluster at {address}")
+        crawls = _require_any(running_crawls(), address)
         for coordinator in crawls.values():
             words = ray.get(coordinator.resize.remote(join, list(leave)), timeout=CALL_S)
             if words:
                 raise ClusterError(words)
+        return list(crawls)
     finally:
         disconnect()
 
@@ -164,9 +164,15 @@ def stop(address: str, token: str) -> int:
 
         from lycosa.cluster.actors import running_crawls
 
-        crawls = running_crawls()
+        crawls = _require_any(running_crawls(), address)
         for coordinator in crawls.values():
             ray.get(coordinator.stop.remote("stopped"), timeout=CALL_S)
         return len(crawls)
     finally:
         disconnect()
+
+
+def _require_any(crawls: dict[str, Any], address: str) -> dict[str, Any]:
+    if not crawls:
+        raise ClusterError(f"no crawl is running on the cluster at {address}")
+    return crawls

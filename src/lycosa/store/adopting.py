@@ -24,7 +24,7 @@ def adopt(folder: Path, store: CentralStore, *, numbers: range) -> None:
     state names. Of `numbers`, all that the store has are taken: the archive goes on behind them, also where the state
     does not know them."""
     there = {number_of(name) for name in store.names(FOLDER)}
-    with State.open(folder / "state") as state:
+    with State.open(folder / "state", may_make=False) as state:
         named, batch = committed_lengths(state), Batch()
         for number in sorted((named.keys() | there.intersection(numbers)) - stored(state).keys()):
             what = _held(store, number)

@@ -66,6 +66,13 @@ def open_store(where: str) -> CentralStore:
     return UrlStore(where)
 
 
+def require_shareable(where: str) -> None:
+    """Can several processes see what is there? And is all installed that it takes?"""
+    if "memory://" in where:
+        raise SettingsError(f"{where} is in the memory of one process: choose a store that all processes see")
+    open_store(where)
+
+
 def claim(store: CentralStore, identity: str, scratch: Path) -> None:
     """Makes the store that of the collection `identity`; refuses one that belongs to another."""
     size = store.size(_MARKER)

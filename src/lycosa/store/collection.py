@@ -122,7 +122,7 @@ class Collection:
                 undo.enter_context(state)
             _require_collection(path)
             if state is None:
-                state = undo.enter_context(State.open(path / _STATE))
+                state = undo.enter_context(State.open(path / _STATE, may_make=False))
             _require_same_format(path, state)
             warc = WarcWriter(path / _WARC, info=warc_info, max_bytes=warc_bytes, first_number=warc_first)
             recovery = warc.recover(committed_lengths(state), stored(state))

@@ -46,6 +46,7 @@ _FIT_CACHE_WRITES = 256
 # it tries, with pauses in which a writer that keeps a processor busy gets on.
 _PATIENCE_S = 30.0
 _PAUSE_S = 0.002
+_CURRENT = "CURRENT"  # names the manifest of a state: where it is missing, RocksDB sees none and makes an empty one
 
 
 class Batch:
@@ -101,9 +102,10 @@ class StateStats(msgspec.Struct, frozen=True):
 class State:
     """An open state. Made by `State.open` (one per folder) or `State.open_reader` (any number beside it)."""
 
-    def __init__(self, path: Path, *, is_reader: bool) -> None:
+    def __init__(self, path: Path, *, is_reader: bool, may_make: bool = False) -> None:
         self.path = path
         self.is_reader = is_reader
+        self._may_make = may_make
         # What was left out when the write-ahead log was damaged ("" when it was whole): to be logged by the opener.
         self.repaired = ""
         self._cache = Cache(CACHE_LEAST_BYTES)
@@ -114,17 +116,16 @@ class State:
         self._handles: dict[Family, ColumnFamily] = {}
 
     @classmethod
-    def open(cls, path: Path) -> "State":
-        """Open for writing; makes what is missing, also after a creation that was interrupted."""
-        state = cls(path, is_reader=False)
+    def open(cls, path: Path, *, may_make: bool = True) -> "State":
+        """Open for writing. With `may_make` a state that is missing is made, also after a creation that was
+        interrupted; where files of one are left, never: RocksDB would delete them."""
+        state = cls(path, is_reader=False, may_make=may_make)
         state.reopen()
         return state
 
     @classmethod
     def open_reader(cls, path: Path) -> "State":
         """Open beside a writer, as it is now; `refresh` sees what was written since. Leaves nothing behind."""
-        if not (path / "CURRENT").is_file():  # the binding would make the folder
-            raise StoreError(f"{path} holds no state")
         state = cls(path, is_reader=True)
         try:
             state.reopen()
@@ -140,10 +141,13 @@ class State:
         self.close()
         self.repaired = ""
         try:
+            if not (self.path / _CURRENT).is_file() and not (self._may_make and _is_vacant(self.path)):
+                raise StoreError(f"{self.path} holds no state")  # the binding would make the folder, and an empty state
             self._database = self._open_reader() if self.is_reader else self._open_writer()
             self._families = {family: self._database.get_column_family(family) for family in Family}
             self._handles = {family: self._database.get_column_family_handle(family) for family in Family}
             self._fit_cache()
+            self._may_make = False
         except Exception as error:  # the binding raises bare Exceptions
             self.close()
             if isinstance(error, StoreError):
@@ -187,7 +191,7 @@ class State:
 
     def _version(self) -> tuple[str, int]:
         """What every flush and compaction changes: the manifest's name and size."""
-        manifest = (self.path / "CURRENT").read_text().strip()
+        manifest = (self.path / _CURRENT).read_text().strip()
         try:
             return manifest, (self.path / manifest).stat().st_size
         except FileNotFoundError:  # replaced just now
@@ -386,10 +390,15 @@ def _folder_bytes(path: Path) -> int:
     return total
 
 
+def _is_vacant(path: Path) -> bool:
+    """No table and no log of writes is in the folder, which need not be there."""
+    return not any(path.glob("*.sst")) and not any(path.glob("*.log"))
+
+
 def _complete(path: Path) -> None:
     """Makes the families that an earlier version did not know; a writer does, and nobody else may be one."""
     try:
-        State.open(path).close()
+        State.open(path, may_make=False).close()
     except StoreError as error:
         raise StoreError(
             f"{path} is of an earlier version that is still running: read it when that has ended"
