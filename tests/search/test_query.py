@@ -62,6 +62,10 @@ def test_query_is_read_as_it_is_meant(text: str, parts: tuple[object, ...]) -> N
         ("after:yesterday", "no date"),
         ("site:x.org/a/b/c/d/e", "4 folders"),
         ("(" * 50 + "x" + ")" * 50, "flatter"),
+        ("-" * 900 + "chess", "flatter"),
+        ("+-" * 4_000 + "chess", "flatter"),
+        (" ".join(["NOT"] * 90) + " chess", "flatter"),
+        (("-" * 15 + "(") * 15 + "x" + ")" * 15, "flatter"),
     ],
 )
 def test_query_that_cannot_be_understood_says_what_would_be(text: str, says: str) -> None:

@@ -108,7 +108,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text.replace("\0", " ")
         self._at = 0
-        self._depth = 0
+        self._depth = self._signs = 0
 
     def whole(self) -> All:
         node = self._either()
@@ -161,7 +161,7 @@ class _Parser:
     def _part(self) -> Node | None:
         if self._is_word("NOT"):
             self._take()
-            return self._negated()
+            return self._signed("-")
         found = self._match()
         assert found is not None
         word = found["word"]
@@ -171,15 +171,19 @@ class _Parser:
             and (len(word) > 1 or self._text[found.end() : found.end() + 1] in '("')
         ):
             self._at = found.start("word") + 1
-            return self._negated() if word[0] == "-" else self._part_or_none()
+            return self._signed(word[0])
         return self._primary("")
 
-    def _part_or_none(self) -> Node | None:
-        return self._part() if self._match() is not None and not self._peek("close") else None
-
-    def _negated(self) -> Node | None:
-        part = self._part_or_none()
-        return Not(part) if part is not None else None
+    def _signed(self, sign: str) -> Node | None:
+        """What follows a sign, which may be another one, or nothing."""
+        if self._match() is None or self._peek("close"):
+            return None
+        self._signs += 1
+        if self._signs > MOST_DEPTH:
+            raise QueryError(f"the query has - + NOT before each other more than {MOST_DEPTH} times: write it flatter")
+        part = self._part()
+        self._signs -= 1
+        return Not(part) if part is not None and sign == "-" else part
 
     def _primary(self, field: str) -> Node | None:
         found = self._match()
