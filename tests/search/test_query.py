@@ -34,6 +34,9 @@ from lycosa.search.weights import Weights
         ("x before:2026", (Term("x"), Filter("before", 1_767_225_600.0))),
         ("std::vector https://x.org/y 10:30", (Term("std::vector"), Term("https://x.org/y"), Term("10:30"))),
         ("printf() x", (Term("printf"), Term("x"))),
+        ("a.example/Sun_(star)", (Term("a.example/Sun_(star)"),)),
+        ("x -a.example/b", (Term("x"), Not(Term("a.example/b")))),
+        ("a.example/b site:a.example", (Term("a.example/b"), Filter("site", "a.example"))),
         ("e-mail - mail", (Term("e-mail"), Term("-"), Term("mail"))),
     ],
 )
@@ -52,6 +55,8 @@ def test_query_is_read_as_it_is_meant(text: str, parts: tuple[object, ...]) -> N
         ("titel:solar", "did you mean title:"),
         ("colour:red", 'in quotes: "colour:red"'),
         ("-wind", "only says what not"),
+        ("-a.example/b", "only says what not"),
+        ("localhost:red", "no field"),
         ("(solar", "not closed"),
         ("solar)", "not opened"),
         ("()", "no words"),

@@ -216,7 +216,13 @@ class SearchView:
 
     def _pasted(self, query: str) -> int:
         """The page that stands in the index for the URL that a query is; 0 if it is none, or of no page."""
-        url = parse_url(pasted_url(query)) if pasted_url(query) else None
+        pasted = pasted_url(query)
+        if not pasted or pasted.lower().startswith(("http://", "https://")):
+            return self._page_of(pasted)
+        return self._page_of(f"https://{pasted}") or self._page_of(f"http://{pasted}")
+
+    def _page_of(self, text: str) -> int:
+        url = parse_url(text) if text else None
         for _ in range(MOST_HOPS):
             packed = self._collection.state.get(Family.PAGE, url_key(url.href)) if url is not None else None
             row = unpack_page(packed) if packed else None

@@ -3,7 +3,8 @@
     solar "heat pump" -wind (roof OR garden)     all of them, a phrase, not this, one of these
     title:solar  heading:  text:  url:  anchor:  where a word stands; `anchor` is what links to the page say
     site:example.org/docs  lang:de  filetype:pdf  after:2026-01  before:2026-02-15       which pages
-    https://example.org/a/page.html?n=1          a URL alone: its page, and pages that name it
+    https://example.org/a/page.html?n=1          a URL alone: its page, and pages that name it;
+    example.org/a/page.html                      the same without its scheme, where a port or a path follows the host
 
 Words stand for all their forms (stemming), without accents and case. A word with punctuation inside, such as
 `java.util.List`, is a phrase. `after` means from that day on, `before` the days before it. Pure; raises QueryError.
@@ -28,6 +29,9 @@ _QUOTES = str.maketrans("“”„«»", '"' * 5)
 _TOKEN = re.compile(r'\s*(?:(?P<open>\()|(?P<close>\))|(?P<quote>")|(?P<word>[^\s()"]+))')
 _FIELD = re.compile(r"([A-Za-z]{2,})(?::(?!:|//))")
 _PASTED = re.compile(r"(?i)https?://\S+")
+# A name with a dot, or an address, and a port or a path: no field has a dot in its name.
+_BARE_HOST = r"(?:localhost|\[[0-9a-f:.]+\]|(?:\w[\w-]*\.)+\w[\w-]*)"
+_PASTED_BARE = re.compile(rf'(?i){_BARE_HOST}(?::\d{{1,5}}(?:/[^\s"]*)?|/[^\s"]*)')
 
 
 class QueryError(SettingsError):
@@ -83,9 +87,10 @@ def parse(text: str) -> All:
 
 
 def pasted_url(text: str) -> str:
-    """The URL that a query is, whatever marks it has inside; nothing if it is another query."""
+    """The URL that a query is, whatever marks it has inside, with a scheme or without; nothing if it is another
+    query."""
     text = text.strip()
-    return text if _PASTED.fullmatch(text) else ""
+    return text if _PASTED.fullmatch(text) or _PASTED_BARE.fullmatch(text) else ""
 
 
 def positive(node: Node) -> bool:
