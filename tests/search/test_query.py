@@ -50,6 +50,8 @@ def test_query_is_read_as_it_is_meant(text: str, parts: tuple[object, ...]) -> N
         ("", "empty"),
         (" \n", "empty"),
         ('solar "heat pump', 'write "heat pump"'),
+        ('"', "nothing behind it"),
+        ('solar " ', "nothing behind it"),
         ("word " * 10_000, "10,000 words"),
         ("x" * 20_000, "20,000 characters"),
         ("titel:solar", "did you mean title:"),

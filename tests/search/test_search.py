@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lycosa
-from lycosa.engine.search_views import Results, SearchView, update_index
+from lycosa.engine.search_views import Results, SearchView, make_index, update_index
 from lycosa.errors import StoreError
 from lycosa.search.index import current
 from lycosa.search.language import HostLanguages, language_of, spaced
@@ -251,9 +251,11 @@ def test_damaged_index_says_how_to_make_it_anew(tmp_path: Path) -> None:
     for file in current(tmp_path).iterdir():
         if file.suffix in (".term", ".idx", ".fast"):
             file.write_bytes(b"\0" * 7)
-    with pytest.raises(StoreError, match=r"lycosa index .* --rebuild"):
+    with pytest.raises(StoreError, match=r"lycosa index \S+ makes it anew"):
         update_index(tmp_path)
-        SearchView(tmp_path).search("solar")
+    make_index(tmp_path)
+    with SearchView(tmp_path) as view:
+        assert urls(view.search("solar")) == [SUN]
     shop.close()
 
 

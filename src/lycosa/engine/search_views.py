@@ -26,7 +26,7 @@ from lycosa.graph.feed import key_of, last_told
 from lycosa.graph.ranks import RankTable
 from lycosa.records import Family, Response
 from lycosa.search.finding import Hit, find
-from lycosa.search.index import IndexInUse, NoIndex, Reader, is_written, size_bytes
+from lycosa.search.index import DamagedIndex, IndexInUse, NoIndex, Reader, is_written, size_bytes
 from lycosa.search.language import LANGUAGES
 from lycosa.search.query import parse, pasted_url, terms
 from lycosa.search.snippet import Highlighter
@@ -97,7 +97,16 @@ def make_index(
 ) -> MadeIndex:
     """Makes the index of the collection at `path`, or brings it up to date. Where an archive file is missing, or its
     store cannot be reached, it raises `ArchiveAway` and the index stays as it was; with `skips_missing` the pages in
-    it are taken in by title and URL."""
+    it are taken in by title and URL. One that turns out to be damaged is made anew."""
+    try:
+        return _make_index(path, anew=anew, skips_missing=skips_missing, progress=progress)
+    except DamagedIndex:
+        if anew:
+            raise
+        return _make_index(path, anew=True, skips_missing=skips_missing, progress=progress)
+
+
+def _make_index(path: Path, *, anew: bool, skips_missing: bool, progress: Progress | None) -> MadeIndex:
     began = time.monotonic()
     with open_to_read(path) as collection:
         indexer = Indexer(collection, anew=anew, skips_missing=skips_missing, progress=progress)

@@ -221,6 +221,8 @@ class _Parser:
         end = self._text.find('"', self._at)
         if end < 0:
             rest = self._text[self._at :].strip()
+            if not rest:
+                raise QueryError('a quotation mark has nothing behind it: leave it out, or write "heat pump"')
             raise QueryError(f'a quotation mark is not closed: write "{_short(rest)}" or leave the mark out')
         text, self._at = self._text[self._at : end], end + 1
         return Term(text, field, is_phrase=True) if text.strip() else None
