@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lycosa
-from lycosa.engine.search_views import Results, SearchView, update_index
+from lycosa.engine.search_views import Results, SearchView, make_index, update_index
 from lycosa.errors import StoreError
 from lycosa.search.index import current
 from lycosa.search.language import HostLanguages, language_of, spaced
@@ -170,6 +170,13 @@ def test_accents_written_apart_are_found_by_those_written_in_one(tmp_path: Path)
         ("https://a.example/old", "https://a.example/wiki/"),
         ("https://a.example/twin", "https://a.example/wiki/"),
         ("https://a.example/nothing", None),
+        ("a.example/wiki/", "https://a.example/wiki/"),
+        ("A.example:443/wiki/Sun_(star)?x=1&y=%C3%A9", "https://a.example/wiki/Sun_(star)?x=1&y=%C3%A9"),
+        ("a.example/old", "https://a.example/wiki/"),
+        ("plain.example:8080/about/", "http://plain.example:8080/about/"),
+        ("plain.example:8080", "http://plain.example:8080/"),
+        ("localhost:9870/about/", "http://localhost:9870/about/"),
+        ("a.example/nothing", None),
     ],
 )
 def test_pasted_url_finds_its_page_first(tmp_path: Path, pasted: str, first: str | None) -> None:
@@ -178,6 +185,8 @@ def test_pasted_url_finds_its_page_first(tmp_path: Path, pasted: str, first: str
     shop.page("https://a.example/twin", "<title>Wiki</title>all of them")
     shop.page("https://a.example/wiki/Sun_(star)?x=1&y=%C3%A9", "<title>Sun</title>a star")
     shop.page("https://a.example/names", "<title>wiki wiki</title>see https://a.example/wiki/ and example wiki")
+    for url in ("http://plain.example:8080/about/", "http://plain.example:8080/", "http://localhost:9870/about/"):
+        shop.page(url, f"<title>Plain</title>a page of its own, {len(url)}")
     shop.redirect("https://a.example/old", "https://a.example/wiki/")
     shop.index()
     shop.close()
@@ -242,9 +251,11 @@ def test_damaged_index_says_how_to_make_it_anew(tmp_path: Path) -> None:
     for file in current(tmp_path).iterdir():
         if file.suffix in (".term", ".idx", ".fast"):
             file.write_bytes(b"\0" * 7)
-    with pytest.raises(StoreError, match=r"lycosa index .* --rebuild"):
+    with pytest.raises(StoreError, match=r"lycosa index \S+ makes it anew"):
         update_index(tmp_path)
-        SearchView(tmp_path).search("solar")
+    make_index(tmp_path)
+    with SearchView(tmp_path) as view:
+        assert urls(view.search("solar")) == [SUN]
     shop.close()
 
 

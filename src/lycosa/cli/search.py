@@ -57,7 +57,7 @@ def search(
     parse(asked)  # says what is wrong before any work is done
     progress = Progress()
     if update and not as_of:
-        update_index(into, progress=progress)
+        update_index(into, progress=progress, note=_note)
     with SearchView(into, as_of=as_of, progress=progress) as view:
         progress.end()
         found = view.search(asked, most=rows, offset=(page - 1) * rows, weights=chosen)
@@ -132,17 +132,22 @@ def _show_one(place: int, result: "Result") -> None:
 def index(
     into: Folder,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make it anew from the archive.")] = False,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Take in pages of lost archive files by title and URL.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Make the search index, or bring it up to date with what was crawled."""
     import msgspec
 
     from lycosa.cli.wording import count, counted, duration, size
-    from lycosa.engine.search_views import make_index
+    from lycosa.engine.search_views import make_index, unread_words
 
     progress = Progress()
-    made = make_index(into, anew=rebuild, progress=progress)
+    made = make_index(into, anew=rebuild, skips_missing=skip_missing, progress=progress)
     progress.end()
+    if made.unread:
+        _note(unread_words(made.unread))
     if json:
         sys.stdout.buffer.write(msgspec.json.encode(made) + b"\n")
         return
@@ -150,6 +155,10 @@ def index(
         f"{counted(made.documents, 'document')}, {size(made.size_bytes)};"
         f" {counted(made.pages, 'page')} taken in, {count(made.renamed)} renamed, in {duration(made.seconds)}"
     )
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 class Progress:

@@ -27,10 +27,11 @@ class Contents:
         return f"<Contents of {self._collection.path}>"
 
     def read(self, row: PageRow) -> tuple[Fields, bytes] | None:
-        """Header fields and body; None if the archive no longer has them, as after a power loss."""
-        document = document_at(self._collection, row.place)
+        """Header fields and body; None if the record is damaged, as after a power loss. Raises `ArchiveAway` where its
+        file is missing, or in a store that cannot be reached."""
+        document = document_at(self._collection, row.place, is_strict=True)
         if document is None and row.original and row.payload_sha1:
-            document = document_at(self._collection, self._elsewhere(row.payload_sha1))
+            document = document_at(self._collection, self._elsewhere(row.payload_sha1), is_strict=True)
         if document is None:
             return None
         head, body = document

@@ -4,7 +4,8 @@ It looks into the feed twice a second and takes in what was committed; that can 
 comes, else four, and more where the crawl and others leave it no time. It says on its standard output how many entries
 are left. The queue between the crawl and it is the feed, on disk: a crawl never waits for it, and whoever of the two is
 killed goes on from what is on disk. "end" on its standard input: take in the rest, settle names and ranks, and leave.
-An input that ends without it: the crawl is gone, commit what was taken in, and leave.
+An input that ends without it: the crawl is gone, commit what was taken in, and leave. Where the archive cannot be read
+it lets go of the index, waits, longer each time, and begins again from what is committed.
 """
 
 import os
@@ -17,12 +18,13 @@ from lycosa.engine.indexer import Indexer
 from lycosa.engine.processes import IN_USE
 from lycosa.errors import StoreError
 from lycosa.search.index import IndexInUse
-from lycosa.store import Collection
+from lycosa.store import ArchiveAway, Collection
 
 EVERY_S = 4.0  # between two commits; fewer and larger ones are less to join
 SOON_S, FEW = 2.0, 100  # the same where few entries of the feed wait: a slow crawl is found soon
 LOOK_S = 0.5
 SETTLE_S = 60.0  # at the least between two looks whether links have doubled
+AWAY_S, AWAY_MOST_S = 5.0, 600.0  # until an archive that cannot be read is tried again, first and at most
 NICE = 5  # the crawl goes first
 
 
@@ -37,26 +39,48 @@ class Follower:
 
     def run(self) -> None:
         with Collection.open(self._path, read_only=True) as collection:
-            indexer, committed = self._indexer(collection), time.monotonic()
-            try:
-                while not self._is_over:
-                    collection.state.refresh()
-                    indexer.take(goes_on=lambda: self._goes_on(indexer, 0.0))
-                    since_s = time.monotonic() - committed
-                    if since_s >= (SOON_S if indexer.uncommitted <= FEW else EVERY_S):
-                        indexer.commit()
-                        committed = time.monotonic()
-                        self._settle_if_doubled(indexer)
-                    if not self._goes_on(indexer, LOOK_S):
+            indexer, wait_s = self._indexer(collection), AWAY_S
+            while True:
+                try:
+                    return self._follow(collection, indexer)
+                except ArchiveAway:
+                    if self._is_over:
+                        raise  # whoever asks the index next tries again
+                finally:
+                    indexer.close()
+                while True:
+                    self._wait(indexer, wait_s)
+                    wait_s = min(AWAY_MOST_S, 2 * wait_s)
+                    try:
+                        indexer = self._indexer(collection)
                         break
-                if self._heard.startswith(b"end"):
-                    collection.state.refresh()
-                    indexer.catch_up()
-                    indexer.settle()
-                else:
-                    indexer.commit()
-            finally:
-                indexer.close()
+                    except IndexInUse:  # somebody mends it
+                        if self._is_over:
+                            raise
+
+    def _follow(self, collection: Collection, indexer: Indexer) -> None:
+        committed = time.monotonic()
+        while not self._is_over:
+            collection.state.refresh()
+            indexer.take(goes_on=lambda: self._goes_on(indexer, 0.0))
+            since_s = time.monotonic() - committed
+            if since_s >= (SOON_S if indexer.uncommitted <= FEW else EVERY_S):
+                indexer.commit()
+                committed = time.monotonic()
+                self._settle_if_doubled(indexer)
+            if not self._goes_on(indexer, LOOK_S):
+                break
+        if self._heard.startswith(b"end"):
+            collection.state.refresh()
+            indexer.catch_up()
+            indexer.settle()
+        else:
+            indexer.commit()
+
+    def _wait(self, indexer: Indexer, wait_s: float) -> None:
+        until = time.monotonic() + wait_s
+        while not self._is_over and time.monotonic() < until:
+            self._goes_on(indexer, LOOK_S)
 
     def _indexer(self, collection: Collection) -> Indexer:
         try:

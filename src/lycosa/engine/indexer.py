@@ -7,7 +7,9 @@
                of links has doubled
 
 Every step can be killed: the index holds the sequence it covers, and pages are taken in by what the state says of them
-now, so that doing it twice is the same as once. Reads the collection only, beside a running crawl or without one.
+now, so that doing it twice is the same as once. Where the archive cannot be read (`ArchiveAway`) the index stays as it
+was committed last, and the same pages are tried again by the next indexer: close this one. Reads the collection only,
+beside a running crawl or without one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -47,13 +49,20 @@ Progress = Callable[[int, int], None]  # pages done, pages in all
 
 class Indexer:
     """The writer of a collection's search index. Close it. `follows`: a crawl is under way and `settle` will come, so
-    what others call a page is not looked up when it is taken in."""
+    what others call a page is not looked up when it is taken in. `skips_missing`: pages whose archive file is missing
+    are taken in all the same, by title and URL."""
 
     def __init__(
-        self, collection: Collection, *, anew: bool = False, follows: bool = False, progress: Progress | None = None
+        self,
+        collection: Collection,
+        *,
+        anew: bool = False,
+        follows: bool = False,
+        skips_missing: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         self._collection, self._state = collection, collection.state
-        self._texts = Texts(collection)
+        self._texts = Texts(collection, skips_missing=skips_missing)
         self._progress = progress or (lambda done, pages: None)
         self.writer = Writer(collection.path, anew=anew)
         try:
@@ -86,6 +95,11 @@ class Indexer:
     @property
     def documents(self) -> int:
         return self.reader.documents
+
+    @property
+    def unread(self) -> int:
+        """Pages that were taken in by title and URL alone, since their records cannot be read."""
+        return self._texts.unread
 
     def catch_up(self, *, goes_on: Callable[[], bool] = lambda: True) -> int:
         """Takes in all that the feed tells, or builds, and commits it; returns how many pages."""
@@ -125,12 +139,16 @@ class Indexer:
 
     def build(self) -> int:
         """Every page, from the state as it is open; ranks too, while those who read are still starting."""
-        covered = last_told(self._state)
+        covered, before = last_told(self._state), _covered_before(self._collection)
         cover(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
-        with self._texts.expected(covered):
-            rank_pages(self._collection)
-            self._anchors = AnchorTexts(sound_index(self._collection))
-            pages = self._build(covered)
+        try:
+            with self._texts.expected(covered):
+                rank_pages(self._collection)
+                self._anchors = AnchorTexts(sound_index(self._collection))
+                pages = self._build(covered)
+        except BaseException:
+            cover(self._collection.path, CONSUMER, before)  # the old index, if there is one, goes on from there
+            raise
         self._anchors = None
         self._commit(covered)
         self.is_built = True
@@ -298,13 +316,18 @@ class Indexer:
         return renamed
 
 
+def _covered_before(collection: Collection) -> int:
+    """Up to where the feed was told that it is covered."""
+    return consumers(collection.path / FEED_FOLDER).get(CONSUMER, 0)
+
+
 def _usable(collection: Collection, reader: Reader) -> int:
     """What the index covers; −1 if it has to be built, since the feed no longer tells what came after."""
     try:
         covered = reader.covered
     except StoreError:
         return -1
-    told, last = consumers(collection.path / FEED_FOLDER).get(CONSUMER, 0), last_told(collection.state)
+    told, last = _covered_before(collection), last_told(collection.state)
     if covered == last:
         return covered
     if isinstance(collection, JoinedCollection):

@@ -26,11 +26,12 @@ from lycosa.graph.feed import key_of, last_told
 from lycosa.graph.ranks import RankTable
 from lycosa.records import Family, Response
 from lycosa.search.finding import Hit, find
-from lycosa.search.index import IndexInUse, NoIndex, Reader, is_written, size_bytes
+from lycosa.search.index import DamagedIndex, IndexInUse, NoIndex, Reader, is_written, size_bytes
 from lycosa.search.language import LANGUAGES
 from lycosa.search.query import parse, pasted_url, terms
 from lycosa.search.snippet import Highlighter
 from lycosa.search.weights import Weights
+from lycosa.store import ArchiveAway
 from lycosa.web.readable import Readable, readable
 from lycosa.web.url import from_key, url_key
 from lycosa.web.url import parse as parse_url
@@ -42,13 +43,15 @@ Progress = Callable[[int, int], None]
 
 
 class MadeIndex(msgspec.Struct, frozen=True):
-    """What an index is after it was made or brought up to date, and what that took."""
+    """What an index is after it was made or brought up to date, and what that took. `unread` pages were taken in by
+    title and URL alone, since their records cannot be read."""
 
     documents: int
     size_bytes: int
     pages: int
     renamed: int
     seconds: float
+    unread: int = 0
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -89,22 +92,41 @@ class Results(msgspec.Struct, frozen=True):
     behind: int
 
 
-def make_index(path: Path, *, anew: bool = False, progress: Progress | None = None) -> MadeIndex:
-    """Makes the index of the collection at `path`, or brings it up to date."""
+def make_index(
+    path: Path, *, anew: bool = False, skips_missing: bool = False, progress: Progress | None = None
+) -> MadeIndex:
+    """Makes the index of the collection at `path`, or brings it up to date. Where an archive file is missing, or its
+    store cannot be reached, it raises `ArchiveAway` and the index stays as it was; with `skips_missing` the pages in
+    it are taken in by title and URL. One that turns out to be damaged is made anew."""
+    try:
+        return _make_index(path, anew=anew, skips_missing=skips_missing, progress=progress)
+    except DamagedIndex:
+        if anew:
+            raise
+        return _make_index(path, anew=True, skips_missing=skips_missing, progress=progress)
+
+
+def _make_index(path: Path, *, anew: bool, skips_missing: bool, progress: Progress | None) -> MadeIndex:
     began = time.monotonic()
     with open_to_read(path) as collection:
-        indexer = Indexer(collection, anew=anew, progress=progress)
+        indexer = Indexer(collection, anew=anew, skips_missing=skips_missing, progress=progress)
         try:
             pages = indexer.catch_up()
             renamed = indexer.settle()
+        except ArchiveAway as error:
+            hint = f"lycosa index {path} --skip-missing takes in the pages in it by title and URL"
+            raise ArchiveAway(f"{error}; bring it back and try again, or {hint}") from error
         finally:
             indexer.close()
-    return MadeIndex(Reader.open(path).documents, size_bytes(path), pages, renamed, time.monotonic() - began)
+    documents, seconds = Reader.open(path).documents, time.monotonic() - began
+    return MadeIndex(documents, size_bytes(path), pages, renamed, seconds, indexer.unread)
 
 
-def update_index(path: Path, *, progress: Progress | None = None) -> None:
-    """Brings an index up to date before it is asked, unless another process is at it. Where that cannot be written, an
-    index that is there answers as it is."""
+def update_index(
+    path: Path, *, progress: Progress | None = None, note: Callable[[str], None] = lambda text: None
+) -> None:
+    """Brings an index up to date before it is asked, unless another process is at it. Where that cannot be written, or
+    the archive cannot be read, an index that is there answers as it is; `note` is told of what could not be read."""
     if is_written(path):
         return
     with open_to_read(path) as collection:
@@ -125,8 +147,20 @@ def update_index(path: Path, *, progress: Progress | None = None) -> None:
             pages = indexer.catch_up()
             if is_new or pages * SETTLED_SHARE > indexer.documents:
                 indexer.settle()
+            if indexer.unread:
+                note(unread_words(indexer.unread))
+        except ArchiveAway as error:
+            if not is_there:
+                raise
+            note(f"{error}; the index answers as it is")
         finally:
             indexer.close()
+
+
+def unread_words(pages: int) -> str:
+    """Says of how many pages the records could not be read."""
+    records = "1 record" if pages == 1 else f"{pages:,} records"
+    return f"{records} cannot be read, found by title and URL only until lycosa index --rebuild can read more"
 
 
 class SearchView:
@@ -191,7 +225,13 @@ class SearchView:
 
     def _pasted(self, query: str) -> int:
         """The page that stands in the index for the URL that a query is; 0 if it is none, or of no page."""
-        url = parse_url(pasted_url(query)) if pasted_url(query) else None
+        pasted = pasted_url(query)
+        if not pasted or pasted.lower().startswith(("http://", "https://")):
+            return self._page_of(pasted)
+        return self._page_of(f"https://{pasted}") or self._page_of(f"http://{pasted}")
+
+    def _page_of(self, text: str) -> int:
+        url = parse_url(text) if text else None
         for _ in range(MOST_HOPS):
             packed = self._collection.state.get(Family.PAGE, url_key(url.href)) if url is not None else None
             row = unpack_page(packed) if packed else None
@@ -263,7 +303,10 @@ class SearchView:
 
     def _read(self, url: str, row: PageRow) -> Readable:
         plain = read_one(self._folders, url, row.place) if row.place and not row.original else None
-        content = None if plain is not None else self._contents.read(row)
+        try:
+            content = None if plain is not None else self._contents.read(row)
+        except ArchiveAway:
+            content = None
         if content is None:
             return plain or Readable()
         fields, body = content
@@ -308,7 +351,7 @@ def document_of(path: Path, text: str, *, as_of: str = "") -> Document:
             raise SettingsError(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
         content = Contents(collection).read(row)
     if content is None:
-        raise StoreError(f"the record of {url.href}{when} is not in the archive of {path} any more")
+        raise StoreError(f"the record of {url.href}{when} in the archive of {path} is damaged and cannot be read")
     return Document(url.href, row.status, _moment(row.fetched_s), *content)
 
 

@@ -1,5 +1,7 @@
 """What is for reading in many pages: read in this process, or by others on all cores where there are enough of them.
 
+A record that is damaged is skipped and counted. A file that is missing, or a store that cannot be reached, is not: it
+may come back, and until then nobody knows what those pages say. It raises `ArchiveAway`, unless told otherwise.
 Called by the indexer; the archive is read, nothing is written.
 """
 
@@ -9,16 +11,19 @@ from collections.abc import Iterator, Sequence
 from lycosa.engine.contents import Contents
 from lycosa.engine.findable import Member
 from lycosa.engine.read_ahead import ReadAhead, read_one
-from lycosa.store import Collection
+from lycosa.store import ArchiveAway, Collection
 from lycosa.web.readable import Readable, readable
 
 MANY_PAGES = 2_000  # from here on it pays to start processes
 
 
 class Texts:
-    """The readable texts of a collection's pages."""
+    """The readable texts of a collection's pages. `unread` counts those of which nothing could be read; with
+    `skips_missing` a missing file is no more than that."""
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(self, collection: Collection, *, skips_missing: bool = False) -> None:
+        self._skips_missing = skips_missing
+        self.unread = 0
         self._contents, self._folders = Contents(collection), collection.warc_folders
         self._ahead: ReadAhead | None = None
 
@@ -38,7 +43,7 @@ class Texts:
                 ahead.close()
 
     def of(self, members: Sequence[Member]) -> Iterator[Readable | None]:
-        """What is for reading in each; None where the archive no longer has it. Other processes begin at once."""
+        """What is for reading in each; None where its record is damaged. Other processes begin at once."""
         plain = ((member.url, member.row.place) for member in members if _is_plain(member))
         if self._ahead is None:
             return self._closer(members, (read_one(self._folders, *each) for each in plain))
@@ -48,9 +53,21 @@ class Texts:
         """The same, with a closer look where a body is elsewhere."""
         for member in members:
             found = next(plain) if _is_plain(member) else None
-            if found is None and (content := self._contents.read(member.row)) is not None:
-                found = readable(content[1], url=member.url, content_type=content[0].get("content-type"))
+            if found is None and member.row.place:
+                found = self._looked_for(member)
+                self.unread += found is None
             yield found
+
+    def _looked_for(self, member: Member) -> Readable | None:
+        try:
+            content = self._contents.read(member.row)
+        except ArchiveAway:
+            if not self._skips_missing:
+                raise
+            return None
+        if content is None:
+            return None
+        return readable(content[1], url=member.url, content_type=content[0].get("content-type"))
 
 
 def _is_plain(member: Member) -> bool:

@@ -3,7 +3,7 @@
 A version is a record by its place. Where that is a `revisit`, the body stands with the record it refers to: the version
 of that URL, then or now, that has the same payload. A revisit by table has no such record: its document is made here,
 from the last one that was sent whole and the table; the digests in the table prove it. What cannot be read any more
-(files moved away) is None.
+(files moved away) is None; who is strict gets `ArchiveAway` where a file is missing or a store cannot be reached.
 """
 
 from base64 import b32decode
@@ -16,7 +16,7 @@ from lycosa.engine.visit_rows import history
 from lycosa.errors import StoreError
 from lycosa.fetch.decode import decode
 from lycosa.records import Family
-from lycosa.store import Collection, Place, WarcRecord, Whole, patch_places
+from lycosa.store import ArchiveAway, Collection, Place, WarcRecord, Whole, patch_places
 from lycosa.web import table, tvi
 from lycosa.web.page import analyse
 from lycosa.web.table import Refusal
@@ -50,14 +50,23 @@ def version_at(collection: Collection, place: bytes, url: str) -> Version | None
     return Version(page, body)
 
 
-def document_at(collection: Collection, place: bytes) -> tuple[bytes, bytes] | None:
+def document_at(collection: Collection, place: bytes, *, is_strict: bool = False) -> tuple[bytes, bytes] | None:
     """The header block and the document, content coding undone, of the record at `place`."""
-    stored = stored_at(collection, place)
+    stored = stored_at(collection, place, is_strict=is_strict)
     return None if stored is None else (stored.head, stored.body)
 
 
-def stored_at(collection: Collection, place: bytes) -> Stored | None:
+def stored_at(collection: Collection, place: bytes, *, is_strict: bool = False) -> Stored | None:
     """The same, and where its body comes from."""
+    try:
+        return _stored_at(collection, place)
+    except ArchiveAway:
+        if is_strict:
+            raise
+        return None
+
+
+def _stored_at(collection: Collection, place: bytes) -> Stored | None:
     for _ in range(MOST_HOPS):
         record = _record(collection, Place.unpack(place)) if place else None
         if record is None:
@@ -81,6 +90,8 @@ def headers_of(head: bytes) -> dict[str, str]:
 def _record(collection: Collection, place: Place) -> WarcRecord | None:
     try:
         return collection.record(place)
+    except ArchiveAway:
+        raise
     except StoreError:
         return None
 

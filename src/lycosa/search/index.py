@@ -38,14 +38,19 @@ class NoIndex(StoreError):
     """There is none, or one of another version: it has to be made."""
 
 
+class DamagedIndex(StoreError):
+    """There is one, and it is not what was written: it has to be made anew."""
+
+
 class _Current(msgspec.Struct, frozen=True):
     version: int
     name: str
 
 
 @contextlib.contextmanager
-def reported(path: Path) -> Iterator[None]:
-    """Whatever tantivy says about its files, in one sentence that helps."""
+def reported(path: Path, *, opening: bool = False) -> Iterator[None]:
+    """Whatever tantivy says about its files, in one sentence that helps. What is noticed when an index is opened,
+    whoever brings it up to date notices too, and makes it anew."""
     try:
         yield
     except (StoreError, KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -58,13 +63,14 @@ def reported(path: Path) -> Iterator[None]:
         said = str(error)
         if "No space left" in said or "os error 28" in said:
             raise StoreError(f"no space left on the disk of {path}") from error
-        raise StoreError(damaged(path)) from error
+        raise damaged(path, opening=opening) from error
 
 
-def damaged(path: Path) -> str:
+def damaged(path: Path, *, opening: bool = False) -> DamagedIndex:
     if path.name != FOLDER:
-        return f"the search index {path} is damaged: delete it, and the next search makes it anew"
-    return f"the search index {path} is damaged: lycosa index {path.parent} --rebuild makes it anew"
+        return DamagedIndex(f"the search index {path} is damaged: delete it, and the next search makes it anew")
+    words = "" if opening else " --rebuild"
+    return DamagedIndex(f"the search index {path} is damaged: lycosa index {path.parent}{words} makes it anew")
 
 
 def current(collection: Path, folder: str = FOLDER) -> Path:
@@ -74,12 +80,12 @@ def current(collection: Path, folder: str = FOLDER) -> Path:
         found = msgspec.json.decode((path / _CURRENT).read_bytes(), type=_Current)
     except FileNotFoundError:
         raise NoIndex(f"{collection} has no search index: lycosa index {collection} makes one") from None
-    except msgspec.DecodeError as error:
-        raise StoreError(damaged(path)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise damaged(path, opening=True) from error
     except OSError as error:
         raise failure(error, path=path, doing="reading the search index") from error
     if found.version != VERSION:
-        raise NoIndex(f"{path} was made by another version of Lycosa: lycosa index {collection} --rebuild")
+        raise NoIndex(f"{path} was made by another version of Lycosa: lycosa index {collection} makes it anew")
     return path / found.name
 
 
@@ -93,7 +99,7 @@ class Reader:
     @classmethod
     def open(cls, collection: Path, of: str = FOLDER) -> "Reader":
         path, folder = collection / of, current(collection, of)
-        with reported(path):
+        with reported(path, opening=True):
             index = tantivy.Index.open(str(folder))
             register(index)
             index.config_reader("manual")
@@ -103,7 +109,7 @@ class Reader:
         return f"<Reader {self.folder} documents={self.searcher.num_docs}>"
 
     def refresh(self) -> None:
-        with reported(self.path):
+        with reported(self.path, opening=True):
             self._index.reload()
             self.searcher = self._index.searcher()
         self._counts: dict[tuple[str, str], int] = {}
@@ -124,13 +130,13 @@ class Reader:
         """The sequence of the feed up to which this is the state of the collection."""
         if self._covered >= 0:
             return self._covered
-        with reported(self.path):
+        with reported(self.path, opening=True):
             hits = self.searcher.search(Query.term_query(schema(), "mark", 1), _MARKS_MOST).hits
             found = [
                 each for each in self.searcher.fast_field_values("covered", [at for _, at in hits]) if each is not None
             ]
         if not found:
-            raise StoreError(damaged(self.path))
+            raise damaged(self.path, opening=True)
         self._covered = max(map(int, found))
         return self._covered
 
@@ -196,7 +202,7 @@ class Writer:
         with contextlib.suppress(StoreError):  # a damaged list names nothing
             kept = current(self._collection, self._of)
         self.is_new = anew or kept is None
-        with reported(self.path):
+        with reported(self.path, opening=True):
             self.folder = self.path / secrets.token_hex(8) if kept is None or anew else kept
             for left in self.path.iterdir():
                 if left.is_dir() and left not in (kept, self.folder):

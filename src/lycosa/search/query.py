@@ -3,7 +3,8 @@
     solar "heat pump" -wind (roof OR garden)     all of them, a phrase, not this, one of these
     title:solar  heading:  text:  url:  anchor:  where a word stands; `anchor` is what links to the page say
     site:example.org/docs  lang:de  filetype:pdf  after:2026-01  before:2026-02-15       which pages
-    https://example.org/a/page.html?n=1          a URL alone: its page, and pages that name it
+    https://example.org/a/page.html?n=1          a URL alone: its page, and pages that name it;
+    example.org/a/page.html                      the same without its scheme, where a port or a path follows the host
 
 Words stand for all their forms (stemming), without accents and case. A word with punctuation inside, such as
 `java.util.List`, is a phrase. `after` means from that day on, `before` the days before it. Pure; raises QueryError.
@@ -28,6 +29,9 @@ _QUOTES = str.maketrans("“”„«»", '"' * 5)
 _TOKEN = re.compile(r'\s*(?:(?P<open>\()|(?P<close>\))|(?P<quote>")|(?P<word>[^\s()"]+))')
 _FIELD = re.compile(r"([A-Za-z]{2,})(?::(?!:|//))")
 _PASTED = re.compile(r"(?i)https?://\S+")
+# A name with a dot, or an address, and a port or a path: no field has a dot in its name.
+_BARE_HOST = r"(?:localhost|\[[0-9a-f:.]+\]|(?:\w[\w-]*\.)+\w[\w-]*)"
+_PASTED_BARE = re.compile(rf'(?i){_BARE_HOST}(?::\d{{1,5}}(?:/[^\s"]*)?|/[^\s"]*)')
 
 
 class QueryError(SettingsError):
@@ -83,9 +87,10 @@ def parse(text: str) -> All:
 
 
 def pasted_url(text: str) -> str:
-    """The URL that a query is, whatever marks it has inside; nothing if it is another query."""
+    """The URL that a query is, whatever marks it has inside, with a scheme or without; nothing if it is another
+    query."""
     text = text.strip()
-    return text if _PASTED.fullmatch(text) else ""
+    return text if _PASTED.fullmatch(text) or _PASTED_BARE.fullmatch(text) else ""
 
 
 def positive(node: Node) -> bool:
@@ -108,7 +113,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text.replace("\0", " ")
         self._at = 0
-        self._depth = 0
+        self._depth = self._signs = 0
 
     def whole(self) -> All:
         node = self._either()
@@ -161,7 +166,7 @@ class _Parser:
     def _part(self) -> Node | None:
         if self._is_word("NOT"):
             self._take()
-            return self._negated()
+            return self._signed("-")
         found = self._match()
         assert found is not None
         word = found["word"]
@@ -171,15 +176,19 @@ class _Parser:
             and (len(word) > 1 or self._text[found.end() : found.end() + 1] in '("')
         ):
             self._at = found.start("word") + 1
-            return self._negated() if word[0] == "-" else self._part_or_none()
+            return self._signed(word[0])
         return self._primary("")
 
-    def _part_or_none(self) -> Node | None:
-        return self._part() if self._match() is not None and not self._peek("close") else None
-
-    def _negated(self) -> Node | None:
-        part = self._part_or_none()
-        return Not(part) if part is not None else None
+    def _signed(self, sign: str) -> Node | None:
+        """What follows a sign, which may be another one, or nothing."""
+        if self._match() is None or self._peek("close"):
+            return None
+        self._signs += 1
+        if self._signs > MOST_DEPTH:
+            raise QueryError(f"the query has - + NOT before each other more than {MOST_DEPTH} times: write it flatter")
+        part = self._part()
+        self._signs -= 1
+        return Not(part) if part is not None and sign == "-" else part
 
     def _primary(self, field: str) -> Node | None:
         found = self._match()
@@ -212,6 +221,8 @@ class _Parser:
         end = self._text.find('"', self._at)
         if end < 0:
             rest = self._text[self._at :].strip()
+            if not rest:
+                raise QueryError('a quotation mark has nothing behind it: leave it out, or write "heat pump"')
             raise QueryError(f'a quotation mark is not closed: write "{_short(rest)}" or leave the mark out')
         text, self._at = self._text[self._at : end], end + 1
         return Term(text, field, is_phrase=True) if text.strip() else None

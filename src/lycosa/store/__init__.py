@@ -6,6 +6,7 @@ The order of writes is the guarantee: WARC append, then the state batch that nam
 from lycosa.records import Family
 from lycosa.store.collection import Collection, JoinedCollection, is_collection
 from lycosa.store.place import Place
+from lycosa.store.released import ArchiveAway
 from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import Recovery, WarcWriter
 from lycosa.store.warc_parse import WarcRecord
@@ -23,6 +24,7 @@ from lycosa.store.warc_record import (
 )
 
 __all__ = [
+    "ArchiveAway",
     "Batch",
     "Collection",
     "Exchange",

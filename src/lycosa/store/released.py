@@ -6,6 +6,7 @@ that told its length; it is written when the store's copy has been read back, an
 is there all the same, since the process died in between, goes at the next start.
 """
 
+import contextlib
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -15,7 +16,7 @@ import msgspec
 
 from lycosa.errors import StoreError
 from lycosa.records import Family
-from lycosa.store.central import CentralStore, open_store
+from lycosa.store.central import CentralStore, is_claimed, open_store
 from lycosa.store.failures import failure
 from lycosa.store.packed import SUFFIX, PackedWarc, pack
 from lycosa.store.place import Place
@@ -27,6 +28,7 @@ from lycosa.store.warc_read import WarcReader, read_record
 FOLDER = "warc"  # of the store
 _STORES = "central-store"
 _KEY, _KEYS_END = b"stored:", b"stored;"
+_FOLDERS_TOLD = 3
 _OPEN_FILES = 8  # packed files whose indexes are kept in memory
 
 
@@ -36,6 +38,11 @@ class Stored(msgspec.Struct, frozen=True):
     bytes: int
     gzip_bytes: int
     digest: str
+
+
+class ArchiveAway(StoreError):
+    """A file of the archive is missing, or its store cannot be reached: nothing is known of its records now. A record
+    that is damaged, in a file that is there, is another matter."""
 
 
 # what the state knows
@@ -97,20 +104,34 @@ def number_of(name: str) -> int:
 
 
 def record_at(folders: Sequence[Path], place: Place) -> WarcRecord:
-    """The record at `place`, in the one of these archive folders that has its file, or in their stores."""
+    """The record at `place`, in the one of these archive folders that has its file, or in their stores. Raises
+    `ArchiveAway` where there is no such file, and another `StoreError` where the record is not whole."""
     for folder in folders:
         path = warc_path(folder, place.file_number)
         if path.exists():
             try:
                 return read_record(path, place)
-            except StoreError:
+            except StoreError as error:
                 if path.exists():  # else it was released just now
+                    if isinstance(error.__cause__, OSError):
+                        raise ArchiveAway(str(error)) from error
                     raise
-    for url in dict.fromkeys(url for folder in folders for url in store_urls(folder)):
+    stores = list(dict.fromkeys(url for folder in folders for url in store_urls(folder)))
+    for url in stores:
         found = _packed(url, place.file_number)
         if found is not None:
             return found.record(place)
-    raise StoreError(f"there is no archive file {place.file_number} in {', '.join(map(str, folders))}, nor in a store")
+    raise ArchiveAway(_missing(folders, stores, place.file_number))
+
+
+def _missing(folders: Sequence[Path], stores: Sequence[str], number: int) -> str:
+    """Says where an archive file should be."""
+    away = [url for url in stores if not is_claimed(_store(url))]
+    if away:
+        return f"the store {away[0]} cannot be reached: there is nothing of it at its place"
+    path = warc_path(folders[0], number)
+    where = str(path) if len(folders) == 1 else f"{path.name} of {', '.join(map(str, folders[:_FOLDERS_TOLD]))}"
+    return f"the archive file {where} is missing" + (f", and it is not in the store {stores[0]}" if stores else "")
 
 
 def records_in(folder: Path, numbers: Iterable[int]) -> Iterator[tuple[int, WarcRecord]]:
@@ -121,19 +142,33 @@ def records_in(folder: Path, numbers: Iterable[int]) -> Iterator[tuple[int, Warc
             with WarcReader(here[number]) as reader:
                 yield from ((number, record) for record in reader)
             continue
-        for url in store_urls(folder):
-            found = _packed(url, number)
-            if found is not None:
-                yield from ((number, record) for record in found.records())
-                break
+        stores = store_urls(folder)
+        found = next((found for url in stores if (found := _packed(url, number)) is not None), None)
+        if found is None:
+            raise ArchiveAway(_missing([folder], stores, number))
+        yield from ((number, record) for record in found.records())
 
 
 def open_packed(store: CentralStore, name: str) -> PackedWarc | None:
     """The packed file of this name in a store; None if there is none."""
-    size = store.size(name)
+    with _reached(store):
+        size = store.size(name)
     if size is None:
         return None
-    return PackedWarc(lambda offset, length: store.read(name, offset, length), size, name=f"{store.url}/{name}")
+
+    def read(offset: int, length: int) -> bytes:
+        with _reached(store):
+            return store.read(name, offset, length)
+
+    return PackedWarc(read, size, name=f"{store.url}/{name}")
+
+
+@contextlib.contextmanager
+def _reached(store: CentralStore) -> Iterator[None]:
+    try:
+        yield
+    except StoreError as error:
+        raise ArchiveAway(f"the store {store.url} cannot be reached: {error}") from error
 
 
 _store = lru_cache(4)(open_store)
