@@ -56,6 +56,13 @@ def test_changes_are_filtered_by_time_host_kind_and_word(crawled: Path) -> None:
     assert here == listed(crawled, "--host", "h1.sim:8800")
 
 
+def test_until_a_second_counts_to_its_end(crawled: Path) -> None:
+    every = listed(crawled)
+    shown = say("changes", crawled, "-n", "1000").splitlines()
+    part = next(number for number, change in enumerate(every) if float(str(change["at_s"])) % 1)
+    assert every[part] in listed(crawled, "--until", shown[part][:19])
+
+
 def test_changes_of_a_page_show_its_versions_and_their_difference(crawled: Path) -> None:
     url = next(str(change["url"]) for change in listed(crawled, "--kind", "text") if not change["also"])
     shown = say("changes", crawled, url)
