@@ -112,9 +112,10 @@ def _show_page(found: "PageHistory") -> None:
     visits = f"{counted(found.visits, 'visit')}, {found.changes:,} with a change"
     print(f"  {visits}; {rate}; seen {_date(found.checked_s)}" + (f", due {_date(found.due_s)}" if found.due_s else ""))
     for number, view in enumerate(found.versions, start=1):
-        stored = (
-            f"{counted(view.size_bytes, 'byte')} {view.content_type}".rstrip() if view.archived else "nothing stored"
-        )
+        if view.archived:
+            stored = f"{counted(view.size_bytes, 'byte')} {view.content_type}".rstrip()
+        else:
+            stored = "not in the archive any more" if view.size_bytes else "nothing stored"
         _say(f"  {number:>3}  {_date(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}  {_where(view)}")
     if found.diff is None or found.compared is None:
         return
