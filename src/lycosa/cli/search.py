@@ -168,7 +168,7 @@ class Progress:
             return
         self._next = now + PROGRESS_S
         of = f" of {count(max(done, pages))}" if pages else ""
-        line = f"indexing: {count(done)}{of} pages, {rate(done / max(0.001, now - self._began))}/s"
+        line = f"indexing: {count(done)}{of} URLs, {rate(done / max(0.001, now - self._began))}/s"
         self._has_drawn = sys.stderr.isatty()
         print(
             f"\r{line}" if self._has_drawn else line, file=sys.stderr, end="" if self._has_drawn else "\n", flush=True
