@@ -14,6 +14,7 @@ from lycosa.web import tol, tvi
 PAGES = {
     "/": b'<a href="/page">Page</a>',
     "/page": b'<a href="/">Home</a><span data-vol="1">17</span>',
+    "/both": b'<span data-vol="1">17</span><i class="v">18</i><b class="v">19<span data-vol="2">20</span></b>',
     "/own.tol": b"the application's own",
 }
 
@@ -37,7 +38,7 @@ async def asgi_application(scope: Any, receive: Any, send: Any) -> None:
 
 
 def ask_wsgi(path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    application = validator(wsgi.Tables(validator(wsgi_application)))  # type: ignore[arg-type]
+    application = validator(wsgi.Tables(validator(wsgi_application), volatile=".v"))  # type: ignore[arg-type]
     environ: dict[str, Any] = {"PATH_INFO": path, "REQUEST_METHOD": method, "QUERY_STRING": "", "SCRIPT_NAME": ""}
     environ |= {f"HTTP_{name.upper()}": value for name, value in headers.items()}
     setup_testing_defaults(environ)
@@ -65,7 +66,7 @@ def ask_asgi(path: str, method: str = "GET", **headers: str) -> tuple[int, dict[
 
     fields = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "path": path, "method": method, "headers": fields, "query_string": b""}
-    asyncio.run(asgi.Tables(asgi_application)(scope, receive, send))
+    asyncio.run(asgi.Tables(asgi_application, volatile=".v")(scope, receive, send))
     found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:])
 
@@ -95,6 +96,14 @@ def test_tables_are_those_of_the_document(ask: Any) -> None:
     front = tol.parse(ask("/index.tol")[2])
     assert isinstance(front, tol.Tol)
     assert front.links.hrefs == ("/page",)
+
+
+def test_marked_and_selected_parts_are_in_the_table(ask: Any) -> None:
+    found = tvi.parse(ask("/both.tvi")[2])
+    assert isinstance(found, tvi.Tvi)
+    assert [name for name, _ in found.parts] == ["1", "i:1", "b:1"]
+    stored = PAGES["/both"].replace(b"17", b"1").replace(b"18", b"").replace(b"20", b"two")
+    assert tvi.patch(stored, found, is_xml=False) == PAGES["/both"]
 
 
 def test_tables_are_cached_by_their_tag(ask: Any) -> None:

@@ -69,11 +69,13 @@ def test_only_tables_of_changed_documents_are_written(site: Path) -> None:
     assert found.parts == (("n", b"2"),)
 
 
-def test_selector_replaces_marks_and_its_loss_is_noticed(site: Path) -> None:
+def test_selected_parts_come_beside_the_marked_ones_and_their_loss_is_noticed(site: Path) -> None:
     augment(site, Wanted(selector=".v"))
     found = tvi.parse((site / "index.tvi").read_bytes())
     assert isinstance(found, tvi.Tvi)
-    assert [name for name, _ in found.parts] == ["i:1"]
+    assert [name for name, _ in found.parts] == ["n", "i:1"]
+    assert links_in(site / "index.tol").volatile == 2
+    assert augment(site, Wanted(selector=".v"), check=True).written == 0
     (site / "index.html").write_text("nothing volatile")
     assert augment(site, Wanted(selector=".v")).removed == 1
     assert not (site / "index.tvi").exists()

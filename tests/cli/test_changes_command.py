@@ -1,12 +1,14 @@
 """`lycosa recrawl`, `changes` and `freshness` on a collection that was looked at again."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from lycosa.cli.main import app
+from lycosa.cli.search import Progress
 from lycosa.engine.orders import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
 from tests.engine.memory_crawl import front
@@ -56,6 +58,13 @@ def test_changes_are_filtered_by_time_host_kind_and_word(crawled: Path) -> None:
     assert here == listed(crawled, "--host", "h1.sim:8800")
 
 
+def test_until_a_second_counts_to_its_end(crawled: Path) -> None:
+    every = listed(crawled)
+    shown = say("changes", crawled, "-n", "1000").splitlines()
+    part = next(number for number, change in enumerate(every) if float(str(change["at_s"])) % 1)
+    assert every[part] in listed(crawled, "--until", shown[part][:19])
+
+
 def test_changes_of_a_page_show_its_versions_and_their_difference(crawled: Path) -> None:
     url = next(str(change["url"]) for change in listed(crawled, "--kind", "text") if not change["also"])
     shown = say("changes", crawled, url)
@@ -72,6 +81,21 @@ def test_changes_of_a_page_show_its_versions_and_their_difference(crawled: Path)
 def test_changes_of_a_page_that_is_gone_still_show_what_it_said(crawled: Path) -> None:
     url = str(listed(crawled, "--kind", "gone")[0]["url"])
     assert "nothing stored" in say("changes", crawled, url)
+
+
+def test_counts_of_status_add_up_to_those_of_the_tree(crawled: Path) -> None:
+    status = say("status", crawled).partition("links not followed")[0]
+    kinds = r"pages?,|redirects?\b|sitemaps?\b|failed|skipped|still queued"
+    parts = re.findall(rf"^ *([\d,]+) (?:{kinds})|, (\d+) sitemap", status, re.M)
+    known = int(say("tree", crawled).splitlines()[1].split()[0].replace(",", ""))
+    assert sum(int((first or second).replace(",", "")) for first, second in parts) == known
+
+
+def test_progress_of_the_index_says_what_it_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    view = Progress()
+    view._next = 0.0
+    view(200, 860)
+    assert capsys.readouterr().err.startswith("indexing: 200 of 860 URLs, ")
 
 
 def test_freshness_adds_up_to_the_collection(crawled: Path) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from lycosa.cli.crawl import NOTHING_FETCHED, _exit_code
 from lycosa.cli.summary import GROUPS, MOST_VISITS_A_DAY, as_json, limit_used_up, summary, visits_left
@@ -23,6 +24,8 @@ DONE = CrawlStats(
     run_bytes=45_600_000,
     run_seconds=192.0,
     duplicates=12,
+    redirects=2_460,
+    sitemaps=1,
     queued=45,
     failed={"no-such-host": 3, "connect-timeout": 10},
     dropped={"robots": 400, "media-type": 20, "pages-per-host": 5},
@@ -35,6 +38,7 @@ def test_summary_says_what_was_kept_what_failed_and_what_was_skipped() -> None:
     assert summary(DONE, Path("my crawl")) == (
         "1,234 pages, 45.6 MB in 3m 12s (6.4 pages/s), kept in my crawl\n"
         "  12 duplicates: documents that were there already\n"
+        "  2,460 redirects, 1 sitemap\n"
         "  13 failed\n"
         "    10 connect timeout\n"
         "     3 no such host\n"
@@ -125,7 +129,7 @@ def test_recrawl_that_nobody_answered_is_no_success(capsys: pytest.CaptureFixtur
     stats = CrawlStats(pages=9, run_visits=2, run_statuses=Counter({"connect": 6}))
     assert _exit_code(stats, "", fail_on_limit=False, is_recrawl=True) == NOTHING_FETCHED
     assert "nobody answered: connect (6); nobody takes connections there" in capsys.readouterr().err
-    assert "looked again at 2: nobody answered" in summary(stats, Path("d"))
+    assert "looked again at 2 URLs: nobody answered" in summary(stats, Path("d"))
     answered = CrawlStats(pages=9, run_visits=2, run_statuses=Counter({"connect": 6, "404": 1}))
     assert _exit_code(answered, "", fail_on_limit=False, is_recrawl=True) == 0
 
@@ -135,7 +139,10 @@ def test_summary_of_a_recrawl_tells_what_changed_and_what_was_saved() -> None:
         pages=250, queued=3, run_visits=120, run_changed=7, run_not_modified=90, run_saved_bytes=1_500_000
     )
     text = summary(stats, Path("my crawl"))
-    assert "looked again at 120: 7 changed, 113 did not (90 said so, 1.5 MB saved)" in text
+    assert "looked again at 120 URLs: 7 changed, 113 did not (90 said so, 1.5 MB saved)" in text
+    one = CrawlStats(pages=250, redirects=1, sitemaps=2, run_visits=1)
+    assert "looked again at 1 URL (pages, redirects, sitemaps): 0 changed, 1 did not" in summary(one, Path("d"))
+    assert "looked again at 1 URL (pages, sitemaps): 0" in summary(structs.replace(one, redirects=0), Path("d"))
     assert "3 still queued: `lycosa crawl` goes on with them" in text
 
 
@@ -164,7 +171,7 @@ def test_summary_says_when_a_budget_of_visits_cannot_be_spent(budget: float | No
 def test_summary_after_an_interrupt_says_who_does_the_rest_of_the_visits() -> None:
     waiting, done = CrawlStats(revisiting=1), CrawlStats()
     assert visits_left(waiting, "interrupted", keeps_fresh=False) == (
-        "interrupted: 1 page still to be looked at, the same command goes on"
+        "interrupted: 1 URL still to be looked at, the same command goes on"
     )
     assert visits_left(done, "interrupted", keeps_fresh=True).endswith("goes on keeping it fresh")
     assert visits_left(done, "interrupted", keeps_fresh=False) == ""

@@ -37,6 +37,7 @@ def run(
     answer: Callable[..., Any] | None = None,
     act: Callable[[Crawl], Any] | None = None,
     time_scale: float = 0.0,
+    gzip: bool = False,
     **settings: Any,
 ) -> Result:
     """Crawls, or looks again, `days` after the web began; `clock_days` is what the wall clock says instead. `answer`
@@ -44,7 +45,7 @@ def run(
 
     async def main() -> Result:
         loop = asyncio.get_running_loop()
-        memory = MemoryWeb(web, time_scale=time_scale)
+        memory = MemoryWeb(web, time_scale=time_scale, gzip=gzip)
         memory.clock.set(time_s=days * DAY_S)
         original = web.answer
         options = {**OPTIONS, **settings}

@@ -118,6 +118,24 @@ def volatile_page(into: Path, versions: int) -> str:
     raise AssertionError("no page has so many")
 
 
+def test_versions_that_were_sent_and_that_tables_made_are_shown_by_the_size_of_the_document(tmp_path: Path) -> None:
+    into = tmp_path / "c"
+    run(WEB, into, front(WEB), gzip=True)
+    run(WEB, into, days=DAYS[0], recrawl=ALL, gzip=True)
+    url = volatile_page(into, 1)
+    host, path = WEB.address_of(url)
+    with open_to_read(into) as collection:
+        sent = next(history(collection.state, url_key(url)))[1].size_bytes
+        found = page_history(collection, url).versions
+    sizes = [len(WEB.answer(host, path, days * DAY_S).body) for days in (0, DAYS[0])]
+    assert sent < sizes[0], "it came compressed"
+    assert [version.size_bytes for version in found] == sizes
+    for file in (into / "warc").iterdir():
+        file.rename(tmp_path / file.name)
+    with open_to_read(into) as collection:
+        assert [version.archived for version in page_history(collection, url).versions] == [False, False]
+
+
 def test_reader_of_a_past_time_gets_the_version_of_that_time(fresh: Path) -> None:
     url = volatile_page(fresh, 2)
     host, path = WEB.address_of(url)

@@ -81,6 +81,29 @@ def test_get_gives_the_page_as_it_was(then: tuple[Path, list[str]]) -> None:
                 collection.get(A, as_of=wrong)
 
 
+def test_time_to_the_second_means_the_end_of_that_second(tmp_path: Path) -> None:
+    shop, key = Shop(tmp_path), url_key(A)
+    for number, at_s in enumerate([1_700_000_000.4567, 1_700_000_008.9996]):
+        shop.clock_s = at_s
+        shop.page(A, f"<title>version {number}</title>animals")
+        row = unpack_page(shop.collection.state.get(Family.PAGE, key) or b"")
+        batch = Batch()
+        change = ChangeRow(Kind.VOLATILE if number else Kind.NEW, status=200, place=row.place, essence="text/html")
+        batch.put(Family.CHANGE, change_key(key, at_s), change.pack())
+        shop.collection.commit(batch)
+    shop.clock_s = 1_700_000_008.9996 - 60
+    shop.page(B, "<title>never changed</title>animals")
+    shop.close()
+    with lycosa.Collection(tmp_path) as collection:
+        for second, version in ((20, b"version 0"), (27, b"version 0"), (28, b"version 1")):
+            assert version in collection.get(A, as_of=f"2023-11-14T22:13:{second}").body
+        assert b"never changed" in collection.get(B, as_of="2023-11-14T22:13:28").body
+        with pytest.raises(SettingsError, match="holds no page"):
+            collection.get(A, as_of="2023-11-14T22:13:19")
+    assert titles(tmp_path, "animals", "2023-11-14T22:13:28") == ["never changed", "version 1"]
+    assert titles(tmp_path, "animals", "2023-11-14T22:13:27") == ["version 0"]
+
+
 def test_page_that_was_gone_for_a_while_is_what_stood_there_at_each_time(tmp_path: Path) -> None:
     shop, key, batch = Shop(tmp_path), url_key(A), Batch()
     shop.page(A, "<title>page</title>words of a page")
@@ -127,6 +150,11 @@ def test_dates_count_to_their_end_and_wrong_ones_are_told() -> None:
     assert moment("2026-01-31") == moment("2026-01") == moment("2026-01-31T23:59:59.999")
     assert moment("2025") == moment("2025-12-31")
     assert moment("2026-01-31T12:00") < moment("2026-01-31")
+    ends = ("2026-01-31T12", "2026-01-31T12:59", "2026-01-31 12:59:59", "20260131T125959Z", "2026-01-31T13:59:59+01:00")
+    assert {moment(text) for text in ends} == {moment("2026-01-31T12:59:59.999999")}
+    assert moment("20260131") == moment("2026-W05-6") == moment("2026-01-31")
+    assert moment("2026-01-31T12:59:59.9") > moment("2026-01-31T12:59:59.8")
+    assert moment("9999") >= moment("9998-12-31T23:59:58"), "the last of years has no end"
     for wrong in ("yesterday", "", "31.1.2026"):
         with pytest.raises(SettingsError, match="no date"):
             moment(wrong)

@@ -214,6 +214,57 @@ def test_patch_by_selector_and_in_xml() -> None:
         assert tvi.patch(old, made, is_xml=is_xml) == new
 
 
+def parts_of(body: bytes, selector: str) -> list[tuple[str, bytes]]:
+    made = tvi.of_document(body, is_xml=False, selector=selector)
+    assert made is not None
+    return list(made.parts)
+
+
+def test_marked_and_selected_parts_are_in_one_table_each_once() -> None:
+    body = b"<i class=v>1</i><span data-vol=n>2</span><span class=v data-vol=m></span><span data-vol=n class=v>3</span>"
+    assert parts_of(body, ".v") == [("i:1", b"1"), ("n", b"2"), ("m", b""), ("span:3", b"3")]
+    inside = b"<td class=v>a<span data-vol=n>b</span></td><span data-vol=m>c<b class=v>d</b></span>"
+    page = b"<table><tr>" + inside.replace(b"</td>", b"</td></table>")
+    assert parts_of(page, ".v") == [("td:1", b"a<span data-vol=n>b</span>"), ("m", b"c<b class=v>d</b>")]
+    assert parts_of(b"<span data-vol=n>1</span>", ".v") == [("n", b"1")]
+    many = b"<span data-vol=n>x</span>" + b"<b class=v>y</b>" * volatile.MAX_PARTS
+    assert len(parts_of(many, ".v")) == volatile.MAX_PARTS
+    xml = tvi.of_document(XML, is_xml=True, selector=".v")
+    assert xml is not None
+    assert [name for name, _ in xml.parts] == ["Vol1", "Vol2"]
+
+
+pieces = st.lists(
+    st.sampled_from(
+        [
+            "<span data-vol=1>",
+            "<span data-vol=2 class=v>",
+            "<span class=v>",
+            "<b class=v>",
+            "<b>",
+            "</b>",
+            "</span>",
+            "{}",
+        ]
+    ),
+    max_size=16,
+).map("".join)
+
+
+@settings(deadline=None)
+@given(pieces)
+def test_table_of_marked_and_selected_parts_patches_what_differs_in_them(page: str) -> None:
+    new = page.replace("{}", "new").encode()
+    made = tvi.of_document(new, is_xml=False, selector=".v")
+    if made is None:
+        return
+    found = volatile.named(new, [name for name, _ in made.parts], is_xml=False)
+    assert found is not None
+    assert tuple(contents(new, found)) == made.parts
+    old = volatile.fill(new, [(part, new[part.start : part.end].replace(b"new", b"older")) for part in found])
+    assert tvi.patch(old, made, is_xml=False) == new
+
+
 def test_changed_frame_is_noticed() -> None:
     made = tvi.of_document(b"<h1>New</h1><span data-vol=1>2</span>", is_xml=False)
     assert made is not None

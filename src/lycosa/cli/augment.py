@@ -20,7 +20,7 @@ def augment(
     volatile: Annotated[
         str,
         typer.Option(
-            "--volatile", metavar="SELECTOR", help="CSS selector of elements that change often.", show_default=False
+            "--volatile", metavar="SELECTOR", help="CSS selector of more that changes often.", show_default=False
         ),
     ] = "",
     url: Annotated[

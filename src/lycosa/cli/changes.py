@@ -62,7 +62,7 @@ def changes(
         now = time.time()
         wanted = views.Wanted(
             since_s=_time(since, "--since", now) if since else 0.0,
-            until_s=_time(until, "--until", now) if until else float("inf"),
+            until_s=_time(until, "--until", now, end_s=0.999999) if until else float("inf"),
             host=host,
             kinds=tuple(kinds or ()),
         )
@@ -112,9 +112,10 @@ def _show_page(found: "PageHistory") -> None:
     visits = f"{counted(found.visits, 'visit')}, {found.changes:,} with a change"
     print(f"  {visits}; {rate}; seen {_date(found.checked_s)}" + (f", due {_date(found.due_s)}" if found.due_s else ""))
     for number, view in enumerate(found.versions, start=1):
-        stored = (
-            f"{counted(view.size_bytes, 'byte')} {view.content_type}".rstrip() if view.archived else "nothing stored"
-        )
+        if view.archived:
+            stored = f"{counted(view.size_bytes, 'byte')} {view.content_type}".rstrip()
+        else:
+            stored = "not in the archive any more" if view.size_bytes else "nothing stored"
         _say(f"  {number:>3}  {_date(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}  {_where(view)}")
     if found.diff is None or found.compared is None:
         return
@@ -144,14 +145,15 @@ def _date(unix_s: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_s))
 
 
-def _time(text: str, option: str, now: float) -> float:
-    """A date, or a time so long ago."""
+def _time(text: str, option: str, now: float, *, end_s: float = 0.0) -> float:
+    """A date, or a time so long ago; of a time to the second the `end_s` counts, too."""
     from datetime import datetime
 
     from lycosa.settings import Source, merge
 
     try:
-        return datetime.fromisoformat(text).timestamp()
+        found = datetime.fromisoformat(text)
+        return found.timestamp() + (end_s if len(text) >= len("2026-05-31T12:00:00") and not found.microsecond else 0.0)
     except ValueError:
         pass
     days = text.strip().lower().removesuffix("d")

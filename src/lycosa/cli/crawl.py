@@ -195,5 +195,5 @@ async def _show(crawl: "Crawl", show: "object") -> None:
     while crawl.following is not None:
         await asyncio.sleep(INDEXING_EVERY_S)
         behind = crawl.following.behind
-        what = f"{counted(behind, 'page')} to go" if behind else "names and ranks"
+        what = f"{counted(behind, 'URL')} to go" if behind else "names and ranks"
         print(f"indexing: {what}; Ctrl-C leaves the rest to the next search", file=sys.stderr)

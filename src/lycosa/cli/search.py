@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PROGRESS_S = 1.0
 ROWS = 10
 SNIPPET_COLUMNS = 100
-AS_OF = "As it was then: 2026-01-31, 2026-01 (its end) or 2026-01-31T12:00."
+AS_OF = "As it was then: at the end of 2026-01, of 2026-01-31, or of 2026-01-31T12:00 or 2026-01-31T12:00:30 (UTC)."
 HELP = (
     'Words, "a phrase", -not, OR, (…); title: heading: text: url: anchor:WORD; '
     "site:HOST lang:XX filetype:X after:DATE before:DATE."
@@ -177,7 +177,7 @@ class Progress:
             return
         self._next = now + PROGRESS_S
         of = f" of {count(max(done, pages))}" if pages else ""
-        line = f"indexing: {count(done)}{of} pages, {rate(done / max(0.001, now - self._began))}/s"
+        line = f"indexing: {count(done)}{of} URLs, {rate(done / max(0.001, now - self._began))}/s"
         self._has_drawn = sys.stderr.isatty()
         print(
             f"\r{line}" if self._has_drawn else line, file=sys.stderr, end="" if self._has_drawn else "\n", flush=True

@@ -38,6 +38,8 @@ def summary(stats: CrawlStats, into: Path, *, used_up: str = "", left: str = "",
         lines.append(f"  {left_over}")
     if stats.duplicates:
         lines.append(f"  {counted(stats.duplicates, 'duplicate')}: documents that were there already")
+    if stats.redirects or stats.sitemaps:
+        lines.append(f"  {_no_pages(stats)}")
     if stats.failed:
         lines += _reasons("failed", {reason(name): many for name, many in stats.failed.items()})
     if stats.dropped:
@@ -97,7 +99,7 @@ def visits_left(stats: CrawlStats, ended_by: str, *, keeps_fresh: bool) -> str:
     if ended_by != "interrupted":
         return ""
     if stats.revisiting:
-        return f"interrupted: {counted(stats.revisiting, 'page')} still to be looked at, the same command goes on"
+        return f"interrupted: {counted(stats.revisiting, 'URL')} still to be looked at, the same command goes on"
     return "interrupted: the same command goes on keeping it fresh" if keeps_fresh else ""
 
 
@@ -116,13 +118,21 @@ def _run(stats: CrawlStats) -> list[str]:
     return [f"  this run: {of_run}"]
 
 
+def _no_pages(stats: CrawlStats) -> str:
+    """`246 redirects, 8 sitemaps`: what was fetched and is no page."""
+    found = ((stats.redirects, "redirect"), (stats.sitemaps, "sitemap"))
+    return ", ".join(counted(many, thing) for many, thing in found if many)
+
+
 def _visits(stats: CrawlStats) -> str:
+    others = [name for name in ("redirects", "sitemaps") if getattr(stats, name)]
+    what = counted(stats.run_visits, "URL") + (f" ({', '.join(['pages', *others])})" if others else "")
     if stats.has_only_silence:
-        return f"  looked again at {count(stats.run_visits)}: nobody answered"
+        return f"  looked again at {what}: nobody answered"
     saved = f", {size(stats.run_saved_bytes)} saved" if stats.run_saved_bytes else ""
     told = f" ({count(stats.run_not_modified)} said so{saved})" if stats.run_not_modified else ""
     same = count(stats.run_visits - stats.run_changed)
-    return f"  looked again at {count(stats.run_visits)}: {count(stats.run_changed)} changed, {same} did not{told}"
+    return f"  looked again at {what}: {count(stats.run_changed)} changed, {same} did not{told}"
 
 
 def _reasons(title: str, counts: Mapping[str, int], details: Mapping[str, str] | None = None) -> list[str]:

@@ -14,7 +14,7 @@ import msgspec
 from lycosa.change.diff import Diff, diff
 from lycosa.change.kinds import UNCHANGED, Kind, Presence
 from lycosa.engine.pages import unpack_page
-from lycosa.engine.versions import version_at
+from lycosa.engine.versions import document_at, version_at
 from lycosa.engine.visit_plan import DAY_S
 from lycosa.engine.visit_rows import (
     ChangeRow,
@@ -32,7 +32,8 @@ from lycosa.web.url import from_key, parse, url_key
 
 
 class ChangeView(msgspec.Struct, frozen=True):
-    """One change for the eye. `at_s` is Unix time; `archived`: the version that it brought can be read."""
+    """One change for the eye. `at_s` is Unix time; `archived`: the version that it brought can be read. `size_bytes` is
+    that of the document in a page's history; in a list it is what was sent, or the document that a table made."""
 
     url: str
     at_s: float
@@ -157,7 +158,7 @@ def page_history(collection: Collection, text: str, *, old: int | None = None, n
     compared, found = _difference(collection, url.href, rows, old, new)
     return PageHistory(
         url.href,
-        tuple(_view(url.href, at_s, row) for at_s, row in rows),
+        tuple(_read(collection, _view(url.href, at_s, row), row) for at_s, row in rows),
         visit.visits,
         visit.changes,
         visit.rate,
@@ -167,6 +168,16 @@ def page_history(collection: Collection, text: str, *, old: int | None = None, n
         compared,
         found,
     )
+
+
+def _read(collection: Collection, view: ChangeView, row: ChangeRow) -> ChangeView:
+    """With the size of the document, however it came: the state has what was sent, the archive the document."""
+    if not row.place:
+        return view
+    document = document_at(collection, row.place)
+    if document is None:
+        return msgspec.structs.replace(view, archived=False)
+    return msgspec.structs.replace(view, size_bytes=len(document[1]))
 
 
 def _difference(

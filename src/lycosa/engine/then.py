@@ -5,9 +5,11 @@ that is past never changes: it is made once from the archive, under `then/TIME/`
 that asked to be left out (noindex) are. Links and ranks are those of today, so they do not count there.
 """
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
@@ -38,23 +40,34 @@ FOLDER = "then"
 KEPT = 3  # indexes of past times
 AT_ONCE = 2_000
 MANY_PAGES = 2_000
-DAY_S = 86_400.0
+_YEAR_OR_MONTH = re.compile(r"\d{4}(-\d\d?)?", re.ASCII)
+_TIME_OF_DAY = re.compile(r"[Tt ](\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?)?", re.ASCII)
 _NOTHING_THERE = frozenset({Kind.GONE, Kind.MOVED})
 
 
 def moment(text: str) -> float:
-    """The time that a date means: a day or a month counts to its end."""
+    """The time that a date means: what is written as a month, a day, a minute or a second counts to its end."""
     found = epoch_of(text)
     if found is None or not text[:4].isdigit():
         raise SettingsError(f"{text[:40]!r} is no date: write 2026-01-31, or 2026-01-31T12:00 for a time of that day")
-    if len(text) <= len("2026-01-31"):
-        parts = [int(part) for part in text.split("-")]
-        year, month = parts[0], parts[1] if len(parts) > 1 else 12
-        if len(parts) < 3:
-            found = epoch_of(f"{year + month // 12:04}-{month % 12 + 1:02}-01") or found
-            return found - 0.001
-        return found + DAY_S - 0.001
-    return found
+    try:
+        return (_end_of(text, datetime.fromtimestamp(found, UTC)) - timedelta(microseconds=1)).timestamp()
+    except (ValueError, OverflowError):  # the last of all years
+        return found
+
+
+def _end_of(text: str, start: datetime) -> datetime:
+    """The end of what begins at `start`, by how exactly it is written."""
+    if whole := _YEAR_OR_MONTH.fullmatch(text):
+        month = start.month if whole[1] else 12
+        return datetime(start.year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
+    time_of_day = _TIME_OF_DAY.search(text)
+    if time_of_day is None:
+        return start + timedelta(days=1)
+    _, minute, second, fraction = time_of_day.groups()
+    if fraction:
+        return start + timedelta(microseconds=10 ** max(0, 6 - len(fraction)))
+    return start + (timedelta(seconds=1) if second else timedelta(minutes=1) if minute else timedelta(hours=1))
 
 
 def row_then(state: State, key: bytes, at_s: float) -> PageRow | None:

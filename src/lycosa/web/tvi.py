@@ -24,8 +24,8 @@ _XML = (Kind.XML, Kind.FEED)
 
 
 class Tvi(msgspec.Struct, frozen=True):
-    """The volatile parts of one document: pairs of id and content. `selector` is what they were chosen by, if they are
-    not marked. Contents are bytes: the table has them as UTF-8 or, where they are none, byte by byte as Latin-1."""
+    """The volatile parts of one document: pairs of id and content. `selector` is what those were chosen by that are not
+    marked. Contents are bytes: the table has them as UTF-8 or, where they are none, byte by byte as Latin-1."""
 
     parts: tuple[tuple[str, bytes], ...]
     document: str
@@ -42,17 +42,16 @@ def is_xml(body: bytes, content_type: str | None) -> bool:
 def of_document(body: bytes, *, is_xml: bool, selector: str = "", of: str = "") -> Tvi | None:
     """The table of a document; None if it has no volatile parts, or one that the source does not show.
 
-    A selector that finds nothing leaves it to the marks. Raises ValueError for what is no selector.
+    Its parts are the marked ones and, in HTML, those that the selector finds too. Raises ValueError for what is none.
     """
-    parts = None if is_xml or not selector else volatile.selected(body, selector)
-    if parts is None and selector and not is_xml:
+    chosen = [] if is_xml or not selector else volatile.selected(body, selector)
+    if chosen is None:
         return None
-    if not parts:
-        parts, selector = volatile.marked(body, is_xml=is_xml), ""
+    parts = volatile.united(body, chosen) if chosen else volatile.marked(body, is_xml=is_xml)
     if not parts:
         return None
     contents = tuple((part.id, body[part.start : part.end]) for part in parts)
-    return Tvi(contents, digest_of(body), digest_of(volatile.cut(body, parts)), of, selector)
+    return Tvi(contents, digest_of(body), digest_of(volatile.cut(body, parts)), of, selector if chosen else "")
 
 
 def write(tvi: Tvi) -> bytes | Refusal:

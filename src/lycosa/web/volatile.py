@@ -95,6 +95,12 @@ def selected(body: bytes, selector: str) -> list[Part] | None:
     return _outermost(found)
 
 
+def united(body: bytes, chosen: list[Part]) -> list[Part]:
+    """The selected and the marked parts of HTML, outermost ones; what is both has the id of its mark."""
+    by_start = {part.start: part for part in [*chosen, *marked(body, is_xml=False)]}
+    return _outermost([by_start[start] for start in sorted(by_start)])[:MAX_PARTS]
+
+
 def cut(body: bytes, parts: Iterable[Part]) -> bytes:
     """The frame: the document without the content of its volatile parts."""
     return fill(body, [(part, b"") for part in parts])
