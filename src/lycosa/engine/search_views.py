@@ -338,8 +338,9 @@ class Document(msgspec.Struct, frozen=True):
 
 def document_of(path: Path, text: str, *, as_of: str = "") -> Document:
     """A page as it is stored, or as it was; raises SettingsError if there is none."""
-    url, then = asked_url(text), _past(as_of)
+    then = _past(as_of)
     with open_to_read(path) as collection:
+        url = asked_url(collection, text)
         key = url_key(url.href)
         if then is None:
             packed = collection.state.get(Family.PAGE, key)

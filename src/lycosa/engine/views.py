@@ -20,6 +20,7 @@ from lycosa.frontier.pattern import fold
 from lycosa.frontier.rows import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
+from lycosa.settings.values import Unfit, seed
 from lycosa.store import Collection, JoinedCollection
 from lycosa.web.domain import domain_of
 from lycosa.web.url import Url, from_key, parse, url_key
@@ -94,23 +95,44 @@ def settings_of(collection: Collection) -> CrawlSettings:
     return merge(read_file(collection.settings_path))
 
 
-def asked_url(text: str) -> Url:
-    """The URL that somebody asks about; raises SettingsError for what is none, a name without a scheme too."""
+def asked_url(collection: Collection, text: str) -> Url:
+    """The URL that somebody asks about; raises SettingsError for what is none. Without a scheme it is https, as a seed
+    is, unless the collection knows it, or its host, by http only."""
+    if not text.strip():
+        raise SettingsError("no URL was given: ask about one, such as https://example.org/")
     url = parse(text)
+    if url is not None:
+        return url
+    try:
+        url = parse(seed(text.strip()))
+    except Unfit:
+        url = None
     if url is None:
         raise SettingsError(f"{text!r} is not an http or https URL, so it is never asked for")
-    return url
+    plain = parse(f"http://{text.strip()}") or url
+    keys = {each: url_key(each.href) for each in (url, plain)}
+    for each, key in keys.items():
+        if collection.state.get(Family.URL, key) is not None:
+            return each
+    return next((each for each, key in keys.items() if collection.state.get(Family.HOST, _host_key(key))), url)
+
+
+def _host_key(key: bytes) -> bytes:
+    """The key of the host of a URL by its key."""
+    return key[: key.index(b"\0", 2)]
 
 
 def why(collection: Collection, text: str) -> list[str]:
-    """Sentences that say where a URL is and why."""
+    """Sentences that say where a URL is and why; raises SettingsError where nothing is asked."""
     try:
-        url = asked_url(text)
+        url = asked_url(collection, text)
     except SettingsError as error:
+        if not text.strip():
+            raise
         return [str(error)]
     key = url_key(url.href)
     lines = [url.href]
-    packed_host = collection.state.get(Family.HOST, key[: key.index(b"\0", 2)])
+    packed_host = collection.state.get(Family.HOST, _host_key(key))
     host = unpack_host(packed_host) if packed_host else None
     packed = collection.state.get(Family.URL, key)
     if packed is None:
