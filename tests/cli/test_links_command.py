@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +63,23 @@ def test_url_without_a_scheme_is_the_one_that_is_known(crawled: tuple[Web, Path]
     assert lycosa("links", bare, "--in", into, "--json").facts["url"] == web.url()
     assert lycosa("get", bare, "--in", into).out == lycosa("get", web.url(), "--in", into).out != ""
     assert lycosa("why", "nobody.example/x", "--in", into).out.startswith("https://nobody.example/x\n")
+
+
+def test_why_of_a_url_that_was_handed_over_says_that_it_waits(crawled: tuple[Web, Path]) -> None:
+    into, url = crawled[1], "https://later.example/%c3%a9?a=1"
+    assert "waits" not in lycosa("why", url, "--in", into).out
+    assert lycosa("add", into, "https://other.example/", url).code == 0
+    assert "handed over by you: it waits for the next run" in lycosa("why", url, "--in", into).out
+    assert "waits" not in lycosa("why", "https://later.example/", "--in", into).out
+
+
+def test_why_of_robots_txt_says_what_its_host_knows(crawled: tuple[Web, Path]) -> None:
+    web, into = crawled
+    said = lycosa("why", f"{web.url()}robots.txt", "--in", into).out
+    assert re.search(r"  read 20\d\d-\d\d-\d\d .*: (no|\d+) rules?.*; it is asked for again", said)
+    assert "not known" not in said
+    read = time.mktime(time.strptime(said.split("read ")[1][:19], "%Y-%m-%d %H:%M:%S"))
+    assert 0 <= time.time() - read < 300
 
 
 @pytest.mark.parametrize("command", ["why", "links", "get"])

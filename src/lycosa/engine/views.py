@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.engine.counters import load
+from lycosa.engine.inbox import Inbox
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import filters_of
 from lycosa.engine.stats import CrawlStats
@@ -25,6 +26,7 @@ from lycosa.store import Collection, JoinedCollection
 from lycosa.web.domain import domain_of
 from lycosa.web.url import Url, from_key, parse, url_key
 
+ROBOTS_PATH = "/robots.txt"
 ORIGINS = {
     Origin.LINK: "linked from a page",
     Origin.WISH: "asked for by you",
@@ -136,7 +138,7 @@ def why(collection: Collection, text: str) -> list[str]:
     host = unpack_host(packed_host) if packed_host else None
     packed = collection.state.get(Family.URL, key)
     if packed is None:
-        lines.append(_unknown(collection, url))
+        lines.append(_robots_file(collection, host) if url.path == ROBOTS_PATH and host else _unknown(collection, url))
     else:
         lines += _known(UrlRow.unpack(packed), url, host)
     page = collection.state.get(Family.PAGE, key)
@@ -156,7 +158,21 @@ def why(collection: Collection, text: str) -> list[str]:
     return lines
 
 
+def _robots_file(collection: Collection, host: HostRow) -> str:
+    """What is known of a host's robots.txt: it is no page, and its host keeps it."""
+    from lycosa.engine.host_rules import ROBOTS_FOR_S  # its libraries take a moment; most commands need none
+
+    if host.robots is not None and host.robots_until:
+        asked, again = _date(host.robots_until - ROBOTS_FOR_S), _date(host.robots_until)
+        return f"read {asked}: {_robots_words(host)}; it is asked for again when the host is needed after {again}"
+    if host.robots_tries:
+        return f"asked for {_counted(host.robots_tries, 'time')}, and no answer that can be used has come"
+    return "not asked for yet" if settings_of(collection).robots else "not asked for: robots is switched off"
+
+
 def _unknown(collection: Collection, url: Url) -> str:
+    if Inbox(collection.path).holds(url.href):
+        return "handed over by you: it waits for the next run, or for a moment if one is under way"
     s = settings_of(collection)
     seeds = [seed for text in s.seeds if (seed := parse(text))]
     for url_filter in filters_of(s, seeds):
