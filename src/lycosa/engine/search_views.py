@@ -114,7 +114,8 @@ def _make_index(path: Path, *, anew: bool, skips_missing: bool, progress: Progre
             pages = indexer.catch_up()
             renamed = indexer.settle()
         except ArchiveAway as error:
-            hint = f"lycosa index {path} --skip-missing takes in the pages in it by title and URL"
+            words = "--rebuild --skip-missing" if anew else "--skip-missing"
+            hint = f"lycosa index {path} {words} takes in the pages in it by title and URL"
             raise ArchiveAway(f"{error}; bring it back and try again, or {hint}") from error
         finally:
             indexer.close()
