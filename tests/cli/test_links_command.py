@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,13 +46,47 @@ def test_links_of_an_unknown_url_are_none(crawled: tuple[Web, Path]) -> None:
     assert (facts["pages_in"], facts["pages_out"]) == (0, 0)
 
 
-@pytest.mark.parametrize("words", [("links", "ftp://x/"), ("links", "http://"), ("links", "foo"), ("get", "foo")])
+@pytest.mark.parametrize("words", [("links", "ftp://x/"), ("links", "http://"), ("get", "mailto:x@y")])
 def test_what_is_no_url_is_refused_in_the_words_of_why(crawled: tuple[Web, Path], words: tuple[str, str]) -> None:
     said = lycosa(*words, "--in", crawled[1])
     assert said.code == 2
     assert said.err == f"lycosa: {words[1]!r} is not an http or https URL, so it is never asked for\n"
     with open_to_read(crawled[1]) as collection:
         assert [said.err.removeprefix("lycosa: ").strip()] == why(collection, words[1])
+
+
+def test_url_without_a_scheme_is_the_one_that_is_known(crawled: tuple[Web, Path]) -> None:
+    web, into = crawled
+    bare = web.url().removeprefix("http://")
+    assert lycosa("why", bare, "--in", into).out == lycosa("why", web.url(), "--in", into).out
+    assert lycosa("why", bare.rstrip("/"), "--in", into).out.startswith(f"{web.url()}\n  done")
+    assert lycosa("links", bare, "--in", into, "--json").facts["url"] == web.url()
+    assert lycosa("get", bare, "--in", into).out == lycosa("get", web.url(), "--in", into).out != ""
+    assert lycosa("why", "nobody.example/x", "--in", into).out.startswith("https://nobody.example/x\n")
+
+
+def test_why_of_a_url_that_was_handed_over_says_that_it_waits(crawled: tuple[Web, Path]) -> None:
+    into, url = crawled[1], "https://later.example/%c3%a9?a=1"
+    assert "waits" not in lycosa("why", url, "--in", into).out
+    assert lycosa("add", into, "https://other.example/", url).code == 0
+    assert "handed over by you: it waits for the next run" in lycosa("why", url, "--in", into).out
+    assert "waits" not in lycosa("why", "https://later.example/", "--in", into).out
+
+
+def test_why_of_robots_txt_says_what_its_host_knows(crawled: tuple[Web, Path]) -> None:
+    web, into = crawled
+    said = lycosa("why", f"{web.url()}robots.txt", "--in", into).out
+    assert re.search(r"  read 20\d\d-\d\d-\d\d .*: (no|\d+) rules?.*; it is asked for again", said)
+    assert "not known" not in said
+    read = time.mktime(time.strptime(said.split("read ")[1][:19], "%Y-%m-%d %H:%M:%S"))
+    assert 0 <= time.time() - read < 300
+
+
+@pytest.mark.parametrize("command", ["why", "links", "get"])
+def test_empty_url_is_refused(crawled: tuple[Web, Path], command: str) -> None:
+    said = lycosa(command, " ", "--in", crawled[1])
+    assert (said.code, said.out) == (2, "")
+    assert "no URL was given" in said.err
 
 
 def test_rank_lists_exports_and_draws(crawled: tuple[Web, Path], tmp_path: Path) -> None:

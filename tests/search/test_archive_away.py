@@ -66,6 +66,7 @@ def test_rebuild_without_the_archive_stops_and_keeps_the_old_index(tmp_path: Pat
     with pytest.raises(ArchiveAway) as said:
         make_index(shop.path, anew=True)
     assert named(shop, how) in str(said.value)
+    assert "--rebuild --skip-missing" in str(said.value)
     assert said.value.exit_code == 4
     assert current(shop.path) == kept
     assert urls(shop.path, "aardvark") == [A], "it answers, without snippets"

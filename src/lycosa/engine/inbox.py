@@ -4,6 +4,7 @@
 only after its URLs are in the frontier's batch; the seen test makes taking one twice harmless.
 """
 
+import contextlib
 import os
 import uuid
 from collections.abc import Iterable
@@ -34,6 +35,14 @@ class Inbox:
             whole.rename(self._folder / f"{name}.urls")
         except OSError as error:
             raise StoreError(f"cannot write to {self._folder}: {error.strerror}") from error
+
+    def holds(self, href: str) -> bool:
+        """Does this URL, as it is normalised, wait here?"""
+        for path in sorted(self._folder.glob("*.urls")):
+            with contextlib.suppress(FileNotFoundError), path.open() as lines:  # it may be taken meanwhile
+                if any(url.href == href for line in lines if (url := parse(line))):
+                    return True
+        return False
 
     def settle(self) -> None:
         """What was taken is committed."""

@@ -56,7 +56,7 @@ def links_of(collection: Collection, text: str, *, most: int | None = None, note
     """Who points to a URL, with what words, and where it points; at most `most` of each."""
     from lycosa.engine.views import asked_url  # its libraries are not for the search index, which works out ranks here
 
-    url = asked_url(text)
+    url = asked_url(collection, text)
     state = collection.state
     incoming = whole_index(collection, note).inlinks(url.href)
     shown_in = tuple(

@@ -114,7 +114,8 @@ def _make_index(path: Path, *, anew: bool, skips_missing: bool, progress: Progre
             pages = indexer.catch_up()
             renamed = indexer.settle()
         except ArchiveAway as error:
-            hint = f"lycosa index {path} --skip-missing takes in the pages in it by title and URL"
+            words = "--rebuild --skip-missing" if anew else "--skip-missing"
+            hint = f"lycosa index {path} {words} takes in the pages in it by title and URL"
             raise ArchiveAway(f"{error}; bring it back and try again, or {hint}") from error
         finally:
             indexer.close()
@@ -338,8 +339,9 @@ class Document(msgspec.Struct, frozen=True):
 
 def document_of(path: Path, text: str, *, as_of: str = "") -> Document:
     """A page as it is stored, or as it was; raises SettingsError if there is none."""
-    url, then = asked_url(text), _past(as_of)
+    then = _past(as_of)
     with open_to_read(path) as collection:
+        url = asked_url(collection, text)
         key = url_key(url.href)
         if then is None:
             packed = collection.state.get(Family.PAGE, key)

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.engine.counters import load
+from lycosa.engine.inbox import Inbox
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import filters_of
 from lycosa.engine.stats import CrawlStats
@@ -20,10 +21,12 @@ from lycosa.frontier.pattern import fold
 from lycosa.frontier.rows import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
+from lycosa.settings.values import Unfit, seed
 from lycosa.store import Collection, JoinedCollection
 from lycosa.web.domain import domain_of
 from lycosa.web.url import Url, from_key, parse, url_key
 
+ROBOTS_PATH = "/robots.txt"
 ORIGINS = {
     Origin.LINK: "linked from a page",
     Origin.WISH: "asked for by you",
@@ -94,27 +97,48 @@ def settings_of(collection: Collection) -> CrawlSettings:
     return merge(read_file(collection.settings_path))
 
 
-def asked_url(text: str) -> Url:
-    """The URL that somebody asks about; raises SettingsError for what is none, a name without a scheme too."""
+def asked_url(collection: Collection, text: str) -> Url:
+    """The URL that somebody asks about; raises SettingsError for what is none. Without a scheme it is https, as a seed
+    is, unless the collection knows it, or its host, by http only."""
+    if not text.strip():
+        raise SettingsError("no URL was given: ask about one, such as https://example.org/")
     url = parse(text)
+    if url is not None:
+        return url
+    try:
+        url = parse(seed(text.strip()))
+    except Unfit:
+        url = None
     if url is None:
         raise SettingsError(f"{text!r} is not an http or https URL, so it is never asked for")
-    return url
+    plain = parse(f"http://{text.strip()}") or url
+    keys = {each: url_key(each.href) for each in (url, plain)}
+    for each, key in keys.items():
+        if collection.state.get(Family.URL, key) is not None:
+            return each
+    return next((each for each, key in keys.items() if collection.state.get(Family.HOST, _host_key(key))), url)
+
+
+def _host_key(key: bytes) -> bytes:
+    """The key of the host of a URL by its key."""
+    return key[: key.index(b"\0", 2)]
 
 
 def why(collection: Collection, text: str) -> list[str]:
-    """Sentences that say where a URL is and why."""
+    """Sentences that say where a URL is and why; raises SettingsError where nothing is asked."""
     try:
-        url = asked_url(text)
+        url = asked_url(collection, text)
     except SettingsError as error:
+        if not text.strip():
+            raise
         return [str(error)]
     key = url_key(url.href)
     lines = [url.href]
-    packed_host = collection.state.get(Family.HOST, key[: key.index(b"\0", 2)])
+    packed_host = collection.state.get(Family.HOST, _host_key(key))
     host = unpack_host(packed_host) if packed_host else None
     packed = collection.state.get(Family.URL, key)
     if packed is None:
-        lines.append(_unknown(collection, url))
+        lines.append(_robots_file(collection, host) if url.path == ROBOTS_PATH and host else _unknown(collection, url))
     else:
         lines += _known(UrlRow.unpack(packed), url, host)
     page = collection.state.get(Family.PAGE, key)
@@ -134,7 +158,21 @@ def why(collection: Collection, text: str) -> list[str]:
     return lines
 
 
+def _robots_file(collection: Collection, host: HostRow) -> str:
+    """What is known of a host's robots.txt: it is no page, and its host keeps it."""
+    from lycosa.engine.host_rules import ROBOTS_FOR_S  # its libraries take a moment; most commands need none
+
+    if host.robots is not None and host.robots_until:
+        asked, again = _date(host.robots_until - ROBOTS_FOR_S), _date(host.robots_until)
+        return f"read {asked}: {_robots_words(host)}; it is asked for again when the host is needed after {again}"
+    if host.robots_tries:
+        return f"asked for {_counted(host.robots_tries, 'time')}, and no answer that can be used has come"
+    return "not asked for yet" if settings_of(collection).robots else "not asked for: robots is switched off"
+
+
 def _unknown(collection: Collection, url: Url) -> str:
+    if Inbox(collection.path).holds(url.href):
+        return "handed over by you: it waits for the next run, or for a moment if one is under way"
     s = settings_of(collection)
     seeds = [seed for text in s.seeds if (seed := parse(text))]
     for url_filter in filters_of(s, seeds):
