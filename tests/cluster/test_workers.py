@@ -25,6 +25,7 @@ from lycosa.simweb.log import read_log
 from lycosa.simweb.truth import truth
 from lycosa.store import Batch, Collection, JoinedCollection, Place
 from lycosa.web.url import from_key
+from tests.cli.command import ended, simulated_web, started
 from tests.engine.consistency import problems
 from tests.simweb.conftest import lycosa, running_simweb
 
@@ -114,6 +115,24 @@ def test_summary_of_agents_that_were_ended_at_once_has_the_counts_that_they_kept
     folder.close()
     assert (found.pages, found.known, found.queued, found.bytes, found.requests) == (33, 50, 17, 900, 40)
     assert (found.run_pages, found.run_bytes, found.seconds) == (23, 800, 7.0)
+
+
+@pytest.mark.slow
+def test_summary_after_ctrl_c_to_the_whole_group_agrees_with_status(tmp_path: Path) -> None:
+    with simulated_web(tmp_path, "--hosts", "8", "--pages", "2000") as web:
+        words = web.crawl(tmp_path / "c", "--workers", "2", "--scope", "any", "--json", "--quiet", delay="0.1")
+        running = started(*words, before=("setsid",))
+        wait_for(lambda: logged(web.log) > 60, running)
+        os.kill(running.pid, signal.SIGINT)  # as `timeout -s INT` does: the command, then all
+        time.sleep(0.02)
+        os.killpg(running.pid, signal.SIGINT)
+        said = ended(running)
+    assert (said.code, said.facts["ended_by"]) == (130, "interrupted"), said.err
+    with open_to_read(tmp_path / "c") as collection:
+        kept = stats_of(collection)
+    counts = ("pages", "known", "queued", "bytes", "requests", "redirects")
+    assert {name: said.facts[name] for name in counts} == {name: getattr(kept, name) for name in counts}
+    assert kept.pages > 20
 
 
 def test_summary_where_nothing_was_kept_is_as_told(tmp_path: Path) -> None:
