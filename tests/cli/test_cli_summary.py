@@ -176,4 +176,5 @@ def test_summary_after_an_interrupt_says_who_does_the_rest_of_the_visits() -> No
     assert visits_left(done, "interrupted", keeps_fresh=True).endswith("goes on keeping it fresh")
     assert visits_left(done, "interrupted", keeps_fresh=False) == ""
     assert visits_left(waiting, "time", keeps_fresh=True) == ""
+    assert visits_left(done, "stopped", keeps_fresh=False).startswith("stopped by `lycosa cluster stop`: ")
     assert "  interrupted: x\n" in summary(DONE, Path("d"), left="interrupted: x")

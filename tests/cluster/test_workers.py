@@ -3,22 +3,29 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from lycosa.cluster.local import ShardedFolder
+from lycosa.engine.counters import KEY
 from lycosa.engine.pages import unpack_page
+from lycosa.engine.stats import CrawlStats, Totals
 from lycosa.engine.views import open_to_read, stats_of
 from lycosa.records import Family
+from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.log import read_log
 from lycosa.simweb.truth import truth
-from lycosa.store import JoinedCollection, Place
+from lycosa.store import Batch, Collection, JoinedCollection, Place
 from lycosa.web.url import from_key
+from tests.cli.command import ended, simulated_web, started
 from tests.engine.consistency import problems
 from tests.simweb.conftest import lycosa, running_simweb
 
@@ -87,6 +94,53 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
     assert [problems(into / "shards" / name) for name in ("s0", "s1")] == [[], []]
 
 
+def test_summary_of_agents_that_were_ended_at_once_has_the_counts_that_they_kept(tmp_path: Path) -> None:
+    folder = ShardedFolder(tmp_path / "c")
+    folder.found(CrawlSettings(workers=1))
+    agent = Collection.create(tmp_path / "c" / "shards" / "s0")
+    kept = Totals(pages=33, known=50, queued=17, bytes=900, requests=40, seconds=3.0)
+
+    def commit_late() -> None:
+        time.sleep(0.3)
+        batch = Batch()
+        batch.put(Family.META, KEY, msgspec.json.encode(kept))
+        agent.commit(batch)
+        agent.close()
+
+    told = CrawlStats(pages=23, known=40, queued=17, bytes=500, requests=25, run_pages=13, run_bytes=400, seconds=7.0)
+    ending = threading.Thread(target=commit_late)
+    ending.start()
+    found = folder.as_kept(told)
+    ending.join()
+    folder.close()
+    assert (found.pages, found.known, found.queued, found.bytes, found.requests) == (33, 50, 17, 900, 40)
+    assert (found.run_pages, found.run_bytes, found.seconds) == (23, 800, 7.0)
+
+
+@pytest.mark.slow
+def test_summary_after_ctrl_c_to_the_whole_group_agrees_with_status(tmp_path: Path) -> None:
+    with simulated_web(tmp_path, "--hosts", "8", "--pages", "2000") as web:
+        words = web.crawl(tmp_path / "c", "--workers", "2", "--scope", "any", "--json", "--quiet", delay="0.1")
+        running = started(*words, before=("setsid",))
+        wait_for(lambda: logged(web.log) > 60, running)
+        os.kill(running.pid, signal.SIGINT)  # as `timeout -s INT` does: the command, then all
+        time.sleep(0.02)
+        os.killpg(running.pid, signal.SIGINT)
+        said = ended(running)
+    assert (said.code, said.facts["ended_by"]) == (130, "interrupted"), said.err
+    with open_to_read(tmp_path / "c") as collection:
+        kept = stats_of(collection)
+    counts = ("pages", "known", "queued", "bytes", "requests", "redirects")
+    assert {name: said.facts[name] for name in counts} == {name: getattr(kept, name) for name in counts}
+    assert kept.pages > 20
+
+
+def test_summary_where_nothing_was_kept_is_as_told(tmp_path: Path) -> None:
+    folder, told = ShardedFolder(tmp_path / "c"), CrawlStats(pages=1)
+    assert folder.as_kept(told) == told
+    folder.close()
+
+
 def test_without_ray_one_sentence_says_how_to_get_it(tmp_path: Path) -> None:
     script = (
         "import importlib.util, sys\n"
@@ -103,8 +157,6 @@ def test_without_ray_one_sentence_says_how_to_get_it(tmp_path: Path) -> None:
 
 
 def test_collection_of_one_process_is_not_gone_on_with_by_several(tmp_path: Path) -> None:
-    from lycosa.store import Collection
-
     Collection.create(tmp_path / "c").close()
     process = lycosa("crawl", "http://127.0.0.1:9/", "--into", str(tmp_path / "c"), "--workers", "2")
     _, err = process.communicate(timeout=60)

@@ -6,10 +6,13 @@ The folder has the settings, `cluster.json` and one collection a shard. The same
 import asyncio
 import fcntl
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.coordinator import Coordinator
@@ -17,7 +20,7 @@ from lycosa.cluster.kept import load
 from lycosa.cluster.membership import NOWHERE
 from lycosa.cluster.ray_node import require_ray, start_local, stop_local
 from lycosa.engine.parts import usual_parts
-from lycosa.engine.stats import CrawlStats
+from lycosa.engine.stats import CrawlStats, Totals
 from lycosa.engine.views import open_to_read, stats_of
 from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.settings import CrawlSettings
@@ -29,6 +32,7 @@ from lycosa.store.released import store_urls, stored
 
 LOCK, SETTINGS_FILE = "lycosa.lock", "lycosa.toml"
 LOOK_S = 0.25
+WRITTEN_S = 5.0  # so long is waited for agents that are being ended
 END_S = 20.0  # agents that were told to end have this long
 
 Show = Callable[[CrawlStats], None]
@@ -101,8 +105,40 @@ class ShardedFolder:
         with open_to_read(self.path) as collection:
             return stats_of(collection).seconds
 
+    def as_kept(self, told: CrawlStats) -> CrawlStats:
+        """What was told of a crawl that is over, with the counts that are kept: agents that were ended at once have
+        committed since, or lost what they had not. As it was told where that cannot be read."""
+        self._wait_for_agents()
+        try:
+            with open_to_read(self.path) as collection:
+                kept = stats_of(collection)
+        except (SettingsError, StoreError):
+            return told
+        since = {f"run_{name}": getattr(kept, name) - getattr(told, name) for name in ("pages", "requests", "bytes")}
+        counts = {name: getattr(kept, name) for name in Totals.__struct_fields__ if name != "seconds"}
+        runs = {name: max(0, getattr(told, name) + more) for name, more in since.items()}
+        return msgspec.structs.replace(told, **counts, **runs)
+
+    def _wait_for_agents(self) -> None:
+        """Until nobody writes the shards any more, or for so long."""
+        deadline = time.monotonic() + WRITTEN_S
+        for lock in (self.path / SHARDS).glob(f"*/{LOCK}"):
+            while _is_held(lock) and time.monotonic() < deadline:
+                time.sleep(0.02)
+
     def close(self) -> None:
         os.close(self._lock)
+
+
+def _is_held(lock: Path) -> bool:
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass  # it is gone
+    return False
 
 
 class LocalCluster:
@@ -183,9 +219,10 @@ async def crawl(
         try:
             cluster = LocalCluster(folder, settings)
             on_start(cluster)
-            return await cluster.watch(show, tell)
+            told, ended_by = await cluster.watch(show, tell)
         finally:
             stop_local()
+        return folder.as_kept(told), ended_by
     finally:
         folder.close()
 

@@ -159,11 +159,14 @@ def rank_policy(_: CrawlSettings) -> Ranking:
 
 def topic_policy(settings: CrawlSettings) -> Ranking:
     """The ranking `topic`."""
-    if settings.topic_pages:
-        return Relevance(Topic.of_pages([_text(Path(name)) for name in settings.topic_pages]))
-    if not settings.topic:
+    pages = [_text(Path(name)) for name in settings.topic_pages]
+    if not pages and not settings.topic:
         raise PartError("the policy topic needs words or an example page: --topic WORDS or --topic-page FILE")
-    return Relevance(Topic.of_words(settings.topic))
+    try:
+        return Relevance(Topic.of_pages(pages) if pages else Topic.of_words(settings.topic))
+    except ValueError as error:
+        what = "the example pages have none" if pages else f"{settings.topic[:40]!r} has none"
+        raise PartError(f"a topic needs at least one word, {what}: write --topic 'heat pump'") from error
 
 
 def _text(path: Path) -> str:
