@@ -74,7 +74,8 @@ class Web(NamedTuple):
         return ["crawl", self.url(), "--into", into, "--delay", delay, *reach, *words]
 
     def requests(self) -> list[dict[str, Any]]:
-        entries = [json.loads(line) for line in self.log.read_text().splitlines()]
+        whole = self.log.read_text().rpartition("\n")[0]  # the last line may be on its way
+        entries = [json.loads(line) for line in whole.splitlines()]
         return [entry for entry in entries if "path" in entry]
 
 
