@@ -87,6 +87,8 @@ class Admission:
         credits = dict(zip(urls, worth, strict=True))
         if ranking.sees_all:
             self._gather(ranking, credits, set(fresh))
+        if not fresh:
+            return []
         kept = self._budgets.without_doubles(lease.host, sifter.sift(fresh))
         found = [credits[url.href] for url in kept]
         return self._frontier.admit(

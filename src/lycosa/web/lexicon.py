@@ -19,8 +19,9 @@ MOST_WEIGHT = 3.0  # log-odds: a factor of 20
 DOUBT = 4.0  # pages: with so many behind a word, half of what was seen of it is believed
 REFRESH_PAGES = 100  # weights are worked out when asked for and kept until so many more pages were counted
 KEPT_WEIGHTS = 20_000
-# Once so many pages, and so many on the topic, were counted, every eighth page says as much as all of them.
-ENOUGH_PAGES, ENOUGH_RELEVANT, THEN_EVERY = 500, 60, 8
+# Once so many pages, and so many on the topic, were counted, every eighth page says as much as all of them. Of a topic
+# that is rare there are never so many: then so many pages in all are enough.
+ENOUGH_PAGES, ENOUGH_RELEVANT, ENOUGH_IN_ALL, THEN_EVERY = 500, 60, 2_000, 8
 BASE_PAGES, BASE_RELEVANT = 20.0, 1.0  # what the share of pages on the topic starts from
 WISHED_PAGES, WISHED_SHARE = 4.0, 0.9  # a word that was asked for: as if seen on so many pages, this share on the topic
 
@@ -58,7 +59,9 @@ class Lexicon(dict[str, float]):
 
     def wants(self, number: int) -> bool:
         """Whether the words of the page with this number are to be counted: of all pages at first, later of some."""
-        return self.pages < ENOUGH_PAGES or self.relevant < ENOUGH_RELEVANT or number % THEN_EVERY == 0
+        if self.pages < ENOUGH_PAGES or (self.relevant < ENOUGH_RELEVANT and self.pages < ENOUGH_IN_ALL):
+            return True
+        return number % THEN_EVERY == 0
 
     def count(self, words: set[str], *, is_relevant: bool) -> None:
         """Counts the distinct words of one page."""
