@@ -21,7 +21,7 @@ REFRESH_PAGES = 100  # weights are worked out when asked for and kept until so m
 KEPT_WEIGHTS = 20_000
 # Once so many pages, and so many on the topic, were counted, every eighth page says as much as all of them. Of a topic
 # that is rare there are never so many: then so many pages in all are enough.
-ENOUGH_PAGES, ENOUGH_RELEVANT, ENOUGH_IN_ALL, THEN_EVERY = 500, 60, 2_000, 8
+ENOUGH_PAGES, ENOUGH_RELEVANT, ENOUGH_IN_ALL, THEN_EVERY = 500, 60, 1_000, 8
 BASE_PAGES, BASE_RELEVANT = 20.0, 1.0  # what the share of pages on the topic starts from
 WISHED_PAGES, WISHED_SHARE = 4.0, 0.9  # a word that was asked for: as if seen on so many pages, this share on the topic
 

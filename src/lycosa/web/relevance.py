@@ -23,7 +23,7 @@ from lycosa.web.lexicon import Lexicon
 from lycosa.web.track_record import LEAST, MOST, Calibration, Ledger
 from lycosa.web.words import forms, words
 
-HEAD_CHARS, BODY_CHARS = 300, 700  # of a page's text: its beginning, and from a third on, past the navigation
+HEAD_CHARS, BODY_CHARS = 300, 400  # of a page's text: its beginning, and from a third on, past the navigation
 URL_CHARS = 256  # of a URL, an anchor or a folder; traps make them long
 SATURATION = 1.5  # occurrences that count as half of very many
 TITLE_WORTH = 3  # occurrences in the text that one in the title or a heading is worth
@@ -31,7 +31,7 @@ OFTEN = 4  # occurrences of a word on a page that has it often
 ENOUGH = 4  # of the topic's words: a page with so many of them is on the topic, however many there are
 EXAMPLE_WORDS = 40
 BORROWED = 0.3  # the most that learned words add to a page's relevance
-JUDGED_WORDS = slice(60, 100)  # the words of a page looked at for that, past most navigation
+JUDGED_WORDS = slice(40, 80)  # the words of a page looked at for that, past most navigation
 LEARN_FROM, LEARN_AT_LEAST = 0.5, 0.2  # a page is an example from this relevance on; less where the topic is rare
 LOCALITY = 0.5  # how far the page behind a link takes after the page it is on
 FOLDERS, HOSTS = 10_000, 5_000  # remembered, in each of two generations
