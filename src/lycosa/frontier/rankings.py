@@ -136,6 +136,8 @@ class Relevance:
         return f"<Relevance {self._topic!r}>"
 
     def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+        if not urls and not self._topic.wants():
+            return ()
         found = self._topic.read(source.url, title=source.title, text=source.text, predicted=source.credit or None)
         return self._topic.links(anchors, urls, parent=found)
 

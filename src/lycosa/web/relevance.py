@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from lycosa.web.lexicon import Lexicon
+from lycosa.web.lexicon import ENOUGH_PAGES, THEN_EVERY, Lexicon
 from lycosa.web.track_record import LEAST, MOST, Calibration, Ledger
 from lycosa.web.words import forms, words
 
@@ -70,7 +70,7 @@ class Topic:
         self._folders, self._hosts = Ledger(FOLDERS), Ledger(HOSTS)
         self._calibration = Calibration()
         self._evidence, self._edition = _Evidence(self.lexicon), 0
-        self._read, self._relevance_sum = 0, 0.0
+        self._read, self._asked, self._relevance_sum = 0, 0, 0.0
         self._rarities: dict[str, float] = {}
         self._enough, self._rarities_at = 1.0, -10
 
@@ -102,6 +102,11 @@ class Topic:
     def page(self, *, title: str = "", headings: str = "", text: str = "") -> float:
         """The relevance of a page. Nothing is learned."""
         return self._judge(words(f"{title} {headings}"), _sample(text))
+
+    def wants(self) -> bool:
+        """Is a page worth reading for what can be learned of it alone? All are at first, later one in `THEN_EVERY`."""
+        self._asked += 1
+        return self.lexicon.pages < ENOUGH_PAGES or self._asked % THEN_EVERY == 0
 
     def read(
         self, url: str, *, title: str = "", headings: str = "", text: str = "", predicted: float | None = None
