@@ -31,6 +31,7 @@ from lycosa.web.url import from_key, url_key
 from tests.cli.command import lycosa
 from tests.cluster.memory_cluster import MemoryCluster, crawl
 from tests.engine.consistency import problems
+from tests.long import long
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5))
 SEED = f"{WEB.linker.origin(0)}/"
@@ -133,7 +134,7 @@ def pages_since(cluster: MemoryCluster, name: str, since_s: float) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=long)])
 def test_shards_whose_disks_are_gone_are_restored_and_nothing_is_lost(tmp_path: Path, seed: int) -> None:
     into, place, chance = tmp_path / "crawl", tmp_path / "store", random.Random(seed)
     lost = 0
@@ -228,7 +229,7 @@ def test_what_a_shard_sent_before_it_left_survives_the_disks_of_the_others(tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=long)])
 def test_disks_that_go_while_hosts_move_lose_nothing(tmp_path: Path, seed: int) -> None:
     into, place, chance = tmp_path / "crawl", tmp_path / "store", random.Random(seed)
 

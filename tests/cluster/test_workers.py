@@ -27,6 +27,7 @@ from lycosa.store import Batch, Collection, JoinedCollection, Place
 from lycosa.web.url import from_key
 from tests.cli.command import ended, simulated_web, started
 from tests.engine.consistency import problems
+from tests.long import long
 from tests.simweb.conftest import lycosa, running_simweb
 
 pytest.importorskip("ray", reason="--workers needs the extra cluster")
@@ -117,6 +118,7 @@ def test_summary_of_agents_that_were_ended_at_once_has_the_counts_that_they_kept
     assert (found.run_pages, found.run_bytes, found.seconds) == (23, 800, 7.0)
 
 
+@long
 @pytest.mark.slow
 def test_summary_after_ctrl_c_to_the_whole_group_agrees_with_status(tmp_path: Path) -> None:
     with simulated_web(tmp_path, "--hosts", "8", "--pages", "2000") as web:

@@ -230,14 +230,14 @@ def test_news_tell_what_happened_with_the_links_from_before(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_killed_crawl_counts_links_as_a_recount_does(tmp_path: Path) -> None:
     into, kills, choose = tmp_path / "c", 0, random.Random(3)
-    with running_simweb("--hosts", "20", "--pages", "5000", "--seed", "3") as (ready, _):
+    with running_simweb("--hosts", "20", "--pages", "4000", "--seed", "3") as (ready, _):
         seeds = [f"http://h{n}.sim:{ready.port}/" for n in range(20)]
         manners = ["--scope", "any", "--delay", "0", "--dns", f"127.0.0.1:{ready.dns_port}", "--quiet"]
         command = ["crawl", *seeds, "--into", str(into), "--allow-private", "127.0.0.0/8", *manners]
         while True:
             process = lycosa(*command)
             try:
-                _, err = process.communicate(timeout=120 if kills == 4 else 1.5 + 1.5 * choose.random())
+                _, err = process.communicate(timeout=120 if kills == 3 else 1.5 + 1.5 * choose.random())
                 break
             except subprocess.TimeoutExpired:
                 os.kill(process.pid, signal.SIGKILL)

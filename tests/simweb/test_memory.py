@@ -11,6 +11,7 @@ from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.layout import Place
 from lycosa.simweb.memory import Limits, MemoryWeb
 from lycosa.simweb.virtual import run_virtual
+from tests.long import long
 
 
 def request(url: str, host: str = "h0.sim") -> Request:
@@ -144,6 +145,7 @@ def test_names_resolve_and_fail_as_over_dns() -> None:
     assert 3 < sum(f is Failure.DNS for f in failures) < 25
 
 
+@long
 @pytest.mark.slow
 def test_ten_thousand_pages_are_fetched_in_seconds_and_audited() -> None:
     web = SimWeb(SimSettings(hosts=100, pages=10_000, addresses=100, sizes="uniform", robots={"rules": 0}))
