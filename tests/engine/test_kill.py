@@ -13,23 +13,23 @@ from pathlib import Path
 import pytest
 
 from lycosa.simweb.log import Entry
-from tests.engine.full_crawl import LONGEST_S, full_crawl, pages_of_whole
+from tests.engine.full_crawl import LONGEST_S, PAGES, full_crawl, pages_of_whole
+from tests.long import long
 from tests.simweb.conftest import lycosa
-
-KILLS = 50
 
 
 @pytest.mark.slow
-def test_fifty_kills_lose_nothing(tmp_path: Path) -> None:
-    with full_crawl(tmp_path) as crawl:
-        kills = kill_often(crawl.words, random.Random(1))
+@pytest.mark.parametrize(("times", "pages"), [(20, 10_000), pytest.param(50, PAGES, marks=long)])
+def test_kills_lose_nothing(tmp_path: Path, times: int, pages: int) -> None:
+    with full_crawl(tmp_path, pages) as crawl:
+        kills = kill_often(crawl.words, times, random.Random(1))
     assert unexplained_refetches(pages_of_whole(crawl), kills) == []
 
 
-def kill_often(command: Sequence[str], chance: random.Random) -> list[float]:
+def kill_often(command: Sequence[str], times: int, chance: random.Random) -> list[float]:
     """Starts the command again and again and kills it at random moments; the last time it runs to its end."""
     kills: list[float] = []
-    while len(kills) < KILLS:
+    while len(kills) < times:
         process = lycosa(*command)
         try:
             process.wait(timeout=0.5 + chance.random())
