@@ -197,4 +197,11 @@ class Budgets:
 def _sight(page: Page, depth: int) -> Sight:
     links = page.links
     images = " ".join(compress(links.hrefs, links.kinds.translate(_IS_IMAGE))) if LinkKind.IMG in links.kinds else ""
-    return sight(text=page.text, images=images, structure=page.structure_first, digest=page.digest, depth=depth)
+    return sight(
+        text=page.text,
+        images=images,
+        structure=page.structure_first,
+        digest=page.digest,
+        depth=depth,
+        encoded=page.text_utf8,
+    )

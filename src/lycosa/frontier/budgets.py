@@ -72,15 +72,25 @@ class Sight(msgspec.Struct, frozen=True):
 
 
 def sight(
-    *, text: str, images: str, structure: str, digest: bytes, depth: int, is_copy: bool = False, fresh: int = 0
+    *,
+    text: str,
+    images: str,
+    structure: str,
+    digest: bytes,
+    depth: int,
+    is_copy: bool = False,
+    fresh: int = 0,
+    encoded: bytes = b"",
 ) -> Sight:
     """`text` is the page's, `images` the references of its images in one string: a picture is content too. Where there
     is neither (a PDF, an archive), the `digest` of the document speaks for it.
 
     `is_copy`: this host has the same document under another URL. `fresh`: how many URLs became known by this page that
-    are neither of its own pattern nor of one that is slowed (`PatternBudgets.counts`).
+    are neither of its own pattern nor of one that is slowed (`PatternBudgets.counts`). `encoded`: the text in UTF-8,
+    from whoever has it.
     """
-    encoded, frame = text.encode("utf-8", "surrogatepass"), images.encode("utf-8", "surrogatepass")
+    encoded = encoded or text.encode("utf-8", "surrogatepass")
+    frame = images.encode("utf-8", "surrogatepass")
     bare = encoded.translate(None, _DIGITS)
     if not encoded and not frame:
         encoded = bare = digest

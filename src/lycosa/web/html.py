@@ -88,6 +88,7 @@ def analyse_html(document: Document) -> Page:
         text_digest=digests.text_digest(main),
         is_cut=is_cut,
         is_volatile=b"data-vol" in document.body,
+        text_utf8=visible,
     )
 
 
