@@ -15,7 +15,7 @@ from lycosa.frontier.series import ancestors, series
     ],
 )
 def test_ancestors_are_the_folders_above(path: str, folders: list[str]) -> None:
-    assert ancestors(path) == folders
+    assert list(ancestors(path)) == folders
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ BASES = st.sampled_from(
         "http://a.example/d/p.html?x=/y/",
         "http://a.example/d/p.html?z",
         "http://a.example/d//p.html",
+        "http://a.example:8000/d/%C3%A9/..../f/p.html",
         "https://a.example/d/p.html",
     ]
 )
@@ -27,7 +28,8 @@ ODD_ENDS = "x #f| x |x\x00|x\x00#f|x\x01|x\x01#f|\ud800"
 HREFS = st.sampled_from(
     ["", "x" * (LONGEST + 1), *"|".join((ABOUT_THE_PAGE, ABOUT_THE_FOLDER, ABSOLUTE, ODD_ENDS)).split("|")]
 ) | st.text(st.sampled_from("?#/\\:.ahtps\t\n \x01"), max_size=8)
-PAGES = st.lists(st.tuples(BASES, st.lists(HREFS, max_size=8)), max_size=12)
+PLAIN = st.lists(st.sampled_from(["..", ".", "", "a", "b.c", "-~_", "c.", "%41", "a:b"]), max_size=5).map("/".join)
+PAGES = st.lists(st.tuples(BASES, st.lists(HREFS | PLAIN, max_size=8)), max_size=12)
 
 
 @given(PAGES, st.sampled_from([1, 5, 1000]))

@@ -220,7 +220,8 @@ def all_pages(state: State) -> Iterator[PageLinks]:
 
 def _new_page(file_num: int, url: str, links: LinkRow, joined: Mapping[str, str]) -> PageLinks:
     """The common case, without a loop over the links in Python where none of them leads nowhere."""
-    urls = [joined.get(href, "") for href in links.hrefs]
+    is_all = len(joined) == len(links.hrefs)  # and then in the same order
+    urls = list(joined.values()) if is_all else [joined.get(href, "") for href in links.hrefs]
     if urls and (not all(urls) or max(map(len, urls)) > MAX_URL_BYTES):
         good = [0 < len(each) <= MAX_URL_BYTES for each in urls]
         kinds, anchors = bytes(compress(links.kinds, good)), tuple(compress(links.anchors, good))

@@ -137,9 +137,9 @@ def followed(page: HasLinks, following: Following) -> LinkRow:
     if not links.hrefs:
         return LinkRow(())
     wanted = bytearray(links.kinds.translate(_WITH_IMAGES if following.images else _WITHOUT_IMAGES))
-    for place, rel in enumerate(links.rels):
-        if rel and links.kinds[place] != LinkKind.IMG:
-            wanted[place] = _is_followed(links.kinds[place], rel.lower().split(), following)
+    for place in compress(range(len(wanted)), links.rels):
+        if links.kinds[place] != LinkKind.IMG:
+            wanted[place] = _is_followed(links.kinds[place], links.rels[place].lower().split(), following)
     kinds, anchors = bytes(compress(links.kinds, wanted)), tuple(compress(links.anchors, wanted))
     hrefs = list(compress(links.hrefs, wanted))
     first = _first_places([href.partition("#")[0] for href in hrefs])

@@ -50,7 +50,14 @@ def is_id(word: str) -> bool:
 
 
 def _fold_path(path: str) -> str:
-    *folders, name = path.split("/")
+    folder, slash, name = path.rpartition("/")
+    return _fold_folder(folder) + slash + _fold_words(name)
+
+
+@lru_cache(CACHED)
+def _fold_folder(path: str) -> str:
+    """Of most paths this was asked a moment ago."""
+    folders = path.split("/")
     words = [folder for folder in folders if folder and not folder.isdigit()]
     again = {word for word, times in Counter(words).items() if times > 1} if len(set(words)) < len(words) else ()
     numbers, folded = 0, []
@@ -61,7 +68,7 @@ def _fold_path(path: str) -> str:
         numbers = numbers + 1 if folder.isdigit() else 0
         if numbers <= NUMBERS_IN_A_ROW:
             folded.append(_fold_words(folder))
-    return "/".join((*folded, _fold_words(name)))
+    return "/".join(folded)
 
 
 def _fold_words(text: str) -> str:

@@ -9,6 +9,7 @@ Pure, linear, never raises. Called by `mining`.
 """
 
 import re
+from collections.abc import Iterator
 from datetime import date, timedelta
 from enum import StrEnum
 
@@ -65,14 +66,16 @@ def written(unit: str, value: int, width: int) -> str | None:
     return f"{day.year:04d}{between}{day.month:02d}{between}{day.day:02d}"
 
 
-def ancestors(path: str) -> list[str]:
+def ancestors(path: str) -> Iterator[str]:
     """The folders that a path lies in, the nearest first, at most `MOST_ANCESTORS`. A query makes no difference."""
     folder = path.partition("?")[0].rstrip("/").rpartition("/")[0]
-    found: list[str] = []
-    while folder and len(found) < MOST_ANCESTORS - 1:
-        found.append(folder + "/")
+    for _ in range(MOST_ANCESTORS - 1):
+        if not folder:
+            break
+        yield folder + "/"
         folder = folder.rpartition("/")[0].rstrip("/")
-    return [*found, "/"] if path != "/" else []
+    if path != "/":
+        yield "/"
 
 
 def numbers(path: str) -> list[Number]:

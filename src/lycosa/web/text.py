@@ -12,23 +12,12 @@ from lycosa.web.document import TextCodes
 BETWEEN = "\0"
 MAIN_START, MAIN_END = "\1", "\2"
 
-# What a byte is to its neighbours, in bits. Two pieces of text are two words, except where punctuation clings: "(",
-# "here" and "." of <i>(<a>here</a>. So a joint is a space only where nothing clings over it.
-_SOLID, _BLANK, _CLINGS_TO_LEFT, _CLINGS_TO_RIGHT = 1, 2, 4, 8
-
-
-def _roles() -> bytes:
-    """The bits of each byte; none for a joint."""
-    roles = bytearray([0] + [_BLANK] * 32 + [_SOLID] * 223)
-    for byte in b".,;:!?)]}%'":
-        roles[byte] |= _CLINGS_TO_LEFT
-    for byte in b"([{":
-        roles[byte] |= _CLINGS_TO_RIGHT
-    return bytes(roles)
-
-
-_ROLES = _roles()
-_TO_SPACE = bytes(max(byte, 0x20) for byte in range(256))
+_SPACE = 0x20
+# Two pieces of text are two words, except where punctuation clings: "(", "here" and "." of <i>(<a>here</a>.
+_CLINGS_TO_LEFT = np.zeros(256, dtype=bool)
+_CLINGS_TO_LEFT[list(b".,;:!?)]}%'")] = True
+_CLINGS_TO_RIGHT = np.zeros(256, dtype=bool)
+_CLINGS_TO_RIGHT[list(b"([{")] = True
 
 _ASCII, _LEADS, _ONE_LEAD = 0x80, 0xC0, 0xC2
 # Times the count of each byte: the sum of the codes, the sum of their squares, the number of characters. Right for
@@ -45,15 +34,17 @@ def collapse(pieces: str) -> tuple[bytes, bytes]:
     `pieces` are joined by `BETWEEN`. Without one main element, between `MAIN_START` and `MAIN_END`, all of it is main.
     """
     data = b" %b " % pieces.encode("utf-8", "replace")  # a space at each end, so that every byte has two neighbours
-    roles = np.frombuffer(data.translate(_ROLES), dtype=np.uint8)
-    here, before = roles[1:-1], roles[:-2]
-    clings = ((before >> 3) | (roles[2:] >> 2)) & ~(here >> 1)  # in the last bit: over a joint, or over nothing at all
-    keep = ((here | (before & ~clings)) & _SOLID).view(bool)  # a space goes where one stands before it
-    kept = np.frombuffer(data, dtype=np.uint8)[1:-1][keep].tobytes().translate(_TO_SPACE)
+    codes = np.frombuffer(data, dtype=np.uint8)
+    is_solid = codes > _SPACE
+    keep = is_solid[1:] | is_solid[:-1]  # a space is dropped where one stands before it; so is the first byte, always
+    joints = (codes[:-1] == 0).nonzero()[0]
+    clings = _CLINGS_TO_LEFT.take(codes.take(joints + 1)) | _CLINGS_TO_RIGHT.take(codes.take(joints - 1))
+    keep[joints[clings] - 1] = False
+    kept = np.maximum(codes[1:][keep], _SPACE).tobytes()
     start, end = data.find(b"\1"), data.rfind(b"\2")
     if 0 <= start < end:
-        skipped = np.count_nonzero(keep[:start])
-        main = kept[skipped : skipped + np.count_nonzero(keep[start:end])].strip()
+        before = np.count_nonzero(keep[:start])
+        main = kept[before : before + np.count_nonzero(keep[start:end])].strip()
         return kept.strip(), main
     kept = kept.strip()
     return kept, kept
