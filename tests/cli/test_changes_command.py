@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def test_changes_are_filtered_by_time_host_kind_and_word(crawled: Path) -> None:
     recent = listed(crawled, "--since", "2026-01-26")
     assert recent == [change for change in every if change["at_s"] >= BEGIN_S + 25 * DAY_S]
     assert 0 < len(recent) < len(every)
-    assert listed(crawled, "--until", "2026-01-26") == [change for change in every if change not in recent]
+    assert listed(crawled, "--until", "2026-01-25") == [change for change in every if change not in recent]
     assert {change["kind"] for change in listed(crawled, "--kind", "gone", "--kind", "back")} <= {"gone", "back"}
     assert {change["word"] for change in listed(crawled, "--kind", "removed")} == {"removed"}
     assert {change["kind"] for change in every}.isdisjoint({"new", "volatile", "none"})
@@ -58,11 +59,22 @@ def test_changes_are_filtered_by_time_host_kind_and_word(crawled: Path) -> None:
     assert here == listed(crawled, "--host", "h1.sim:8800")
 
 
-def test_until_a_second_counts_to_its_end(crawled: Path) -> None:
-    every = listed(crawled)
-    shown = say("changes", crawled, "-n", "1000").splitlines()
-    part = next(number for number, change in enumerate(every) if float(str(change["at_s"])) % 1)
-    assert every[part] in listed(crawled, "--until", shown[part][:19])
+def test_time_that_is_shown_can_be_asked_for_wherever_one_is(crawled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        every = listed(crawled)
+        shown = [line[:20] for line in say("changes", crawled, "-n", "1000").splitlines()]
+        part = next(number for number, change in enumerate(every) if float(str(change["at_s"])) % 1)
+        assert shown[part].endswith("Z")
+        for written in (shown[part], shown[part].removesuffix("Z")):
+            assert every[part] in listed(crawled, "--until", written)  # a second counts to its end
+            assert every[part] in listed(crawled, "--since", written)
+        before = shown[part][:11] + "00:00:00"
+        assert every[part] not in listed(crawled, "--until", before)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_changes_of_a_page_show_its_versions_and_their_difference(crawled: Path) -> None:

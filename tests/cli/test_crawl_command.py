@@ -114,6 +114,7 @@ def test_crawl_that_reaches_nobody_ends_with_1_and_says_why(garbage: int, tmp_pa
         (["--store", "memory://x", "--workers", "2"], "memory://x is in the memory of one process"),
         (["--store", "nonsense://x", "--workers", "2"], "nonsense://x is no place for a store"),
         (["--store", "x"], "--store is for the shards of --workers N"),
+        (["--checkpoint", "1m"], "--checkpoint copies shards to a central store"),
         (["--assignment", "ip"], "--assignment is for the shards of --workers N"),
         (["--places", "/dev/null"], "/dev/null has no places"),
         (["--mine", "sometimes"], "off, ancestors, all"),

@@ -1,5 +1,6 @@
 """`lycosa links` and `lycosa rank` on a crawl that is over, and beside one that runs."""
 
+import calendar
 import csv
 import json
 import re
@@ -78,7 +79,7 @@ def test_why_of_robots_txt_says_what_its_host_knows(crawled: tuple[Web, Path]) -
     said = lycosa("why", f"{web.url()}robots.txt", "--in", into).out
     assert re.search(r"  read 20\d\d-\d\d-\d\d .*: (no|\d+) rules?.*; it is asked for again", said)
     assert "not known" not in said
-    read = time.mktime(time.strptime(said.split("read ")[1][:19], "%Y-%m-%d %H:%M:%S"))
+    read = calendar.timegm(time.strptime(said.split("read ")[1][:19], "%Y-%m-%d %H:%M:%S"))
     assert 0 <= time.time() - read < 300
 
 

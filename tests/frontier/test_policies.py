@@ -11,8 +11,9 @@ from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.policies import PLAIN, policy_of
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.politeness import Group
-from lycosa.frontier.rankings import PValue, pvalue, three_lists
+from lycosa.frontier.rankings import PValue, Relevance, pvalue, three_lists
 from lycosa.frontier.rows import HostRow, UrlState
+from lycosa.web.relevance import Topic
 from lycosa.web.url import Url, parse
 
 EXAMPLE = {"A": (13, 8), "B": (22, 10), "C": (17, 9), "D": (10, 11), "E": (5, 3)}
@@ -193,3 +194,47 @@ def test_hosts_of_a_group_are_asked_as_one(policy: str) -> None:
         world.now += 0.5
     assert done == 13
     assert policy_of(policy).name == policy
+
+
+def topic_world() -> World:
+    return World(Pace(delay_s=0.0, robots=False), Policy(Relevance(Topic.of_words("solar")), PLAIN))
+
+
+def test_topic_gives_the_best_band_first_whatever_was_found_first() -> None:
+    world = topic_world()
+    worth = [0.02, 0.95, 0.2, 0.003, 0.6]
+    urls = urls_of(*(f"one.example/{credit}" for credit in worth))
+    for url, credit in zip(urls, worth, strict=True):
+        world.frontier.admit([url], depth=0, now=world.now, credits=[credit])
+    order = [float(lease.url.rpartition("/")[2]) for lease in drained(world)]
+    assert order == sorted(worth, reverse=True)
+
+
+def test_topic_looks_up_what_speaks_for_a_url_only_in_doubt() -> None:
+    world = topic_world()
+    urls = urls_of("one.example/hopeless", "one.example/doubtful")
+    world.frontier.admit(urls, depth=0, now=world.now, credits=[0.003, 0.3])
+    host = next(iter(world.frontier.shelf.hosts.values()))
+    host.row.requests, host.row.bytes = 100, 10_000_000
+    doubtful, hopeless = drained(world)
+    assert doubtful.is_head
+    assert doubtful.credit == 0.3
+    assert not hopeless.is_head
+    assert hopeless.credit is None
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=60),
+    st.floats(0, 1),
+    st.integers(0, 100_000),
+    st.sampled_from([0.0, 0.1, 1.0]),
+)
+def test_topic_passes_over_no_band_in_which_a_head_is_wanted(
+    outcomes: list[tuple[float, float]], credit: float, page_bytes: int, delay_s: float
+) -> None:
+    topic = Topic.of_words("solar")
+    ranking, host = Relevance(topic), HostRow(requests=10, bytes=10 * page_bytes)
+    for predicted, actual in outcomes:
+        topic._calibration.add(predicted, actual)
+    if ranking.wants_head(credit, host, delay_s):
+        assert ranking.may_want_head(ranking.band(credit, host), host, delay_s)

@@ -190,3 +190,18 @@ def test_calibration_never_falls(outcomes: list[tuple[float, float]]) -> None:
         calibration.add(predicted, actual)
     found = [calibration.actual(i / 50) for i in range(51)]
     assert all(low <= high + 1e-9 for low, high in pairwise(found))
+
+
+@given(st.lists(st.sampled_from(["solar", "Solars,", "batteries", "insolar", "battery-", "storage", "x", "\n", "é"])))
+def test_text_is_judged_alike_searched_and_split(some: list[str]) -> None:
+    searching = Topic.of_words("solar battery")
+    splitting = Topic.of_words("solar battery")
+    assert searching._marks
+    splitting._marks = []
+    assert searching.page(text=" ".join(some)) == splitting.page(text=" ".join(some))
+
+
+def test_topic_of_many_words_is_found_in_a_text() -> None:
+    topic = Topic.of_words(" ".join(f"word{chr(97 + i)}{chr(110 + i % 3)}" for i in range(26)))
+    assert not topic._marks
+    assert topic.page(text="wordan " * 5) > topic.page(text="other " * 5)

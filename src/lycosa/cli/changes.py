@@ -31,9 +31,10 @@ def changes(
         str | None, typer.Argument(metavar="[URL]", help="Show this page's versions and difference.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only from then on: 2h or 3d ago, or a date such as 2026-05-31.")
+        str | None,
+        typer.Option(metavar="TIME", help="Only from then on: 2h or 3d ago, or a day (UTC): 2026-05-31."),
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only until then.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only until then; a day counts to its end.")] = None,
     host: Annotated[str, typer.Option(metavar="HOST", help="Only of this host.")] = "",
     kinds: Annotated[
         list[str] | None, typer.Option("--kind", metavar="WORD", help=f"Only these: {', '.join(KINDS)}. Repeatable.")
@@ -48,6 +49,7 @@ def changes(
 
     from lycosa.engine import change_views as views
     from lycosa.engine.views import open_to_read
+    from lycosa.web.date import shown
 
     if unknown := [kind for kind in kinds or [] if kind not in KINDS]:
         raise SettingsError(f"--kind is {unknown[0]!r}, it must be one of {', '.join(KINDS)}")
@@ -62,7 +64,7 @@ def changes(
         now = time.time()
         wanted = views.Wanted(
             since_s=_time(since, "--since", now) if since else 0.0,
-            until_s=_time(until, "--until", now, end_s=0.999999) if until else float("inf"),
+            until_s=_time(until, "--until", now, is_end=True) if until else float("inf"),
             host=host,
             kinds=tuple(kinds or ()),
         )
@@ -77,7 +79,7 @@ def changes(
         which = " of these" if host or kinds or since or until else ""
         print(f"no change{which} is known; `lycosa recrawl` looks again", file=sys.stderr)
     for view in listed[:rows]:
-        _say(f"{_date(view.at_s)}  {view.word:<8} {view.kind:<10} {view.url}  {_where(view)}".rstrip())
+        _say(f"{shown(view.at_s)}  {view.word:<8} {view.kind:<10} {view.url}  {_where(view)}".rstrip())
     if len(listed) > rows:
         print(f"more than {rows}; -n shows more", file=sys.stderr)
 
@@ -106,20 +108,21 @@ def freshness(into: Folder, json: AsJson = False) -> None:
 
 def _show_page(found: "PageHistory") -> None:
     from lycosa.cli.wording import counted
+    from lycosa.web.date import shown
 
     _say(found.url)
     rate = f"changes {found.changes_per_day:.2g} times a day" if found.visits else "was never looked at again"
     visits = f"{counted(found.visits, 'visit')}, {found.changes:,} with a change"
-    print(f"  {visits}; {rate}; seen {_date(found.checked_s)}" + (f", due {_date(found.due_s)}" if found.due_s else ""))
+    print(f"  {visits}; {rate}; seen {shown(found.checked_s)}" + (f", due {shown(found.due_s)}" if found.due_s else ""))
     for number, view in enumerate(found.versions, start=1):
         if view.archived:
             stored = f"{counted(view.size_bytes, 'byte')} {view.content_type}".rstrip()
         else:
             stored = "not in the archive any more" if view.size_bytes else "nothing stored"
-        _say(f"  {number:>3}  {_date(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}  {_where(view)}")
+        _say(f"  {number:>3}  {shown(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}  {_where(view)}")
     if found.diff is None or found.compared is None:
         return
-    print(f"\nfrom {_date(found.compared[0])} to {_date(found.compared[1])}")
+    print(f"\nfrom {shown(found.compared[0])} to {shown(found.compared[1])}")
     if found.diff.structure.where:
         _say(f"structure: {found.diff.structure.where}")
         for level, before, after in found.diff.structure.levels:
@@ -141,21 +144,14 @@ def _say(line: str) -> None:
     print(printable(line, sys.stdout.encoding))
 
 
-def _date(unix_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_s))
-
-
-def _time(text: str, option: str, now: float, *, end_s: float = 0.0) -> float:
-    """A date, or a time so long ago; of a time to the second the `end_s` counts, too."""
-    from datetime import datetime
-
+def _time(text: str, option: str, now: float, *, is_end: bool = False) -> float:
+    """A date in UTC, its beginning or its end, or a time so long ago."""
+    from lycosa.engine.then import moment
     from lycosa.settings import Source, merge
+    from lycosa.web.date import epoch_of
 
-    try:
-        found = datetime.fromisoformat(text)
-        return found.timestamp() + (end_s if len(text) >= len("2026-05-31T12:00:00") and not found.microsecond else 0.0)
-    except ValueError:
-        pass
+    if "-" in text and (found := epoch_of(text)) is not None:
+        return moment(text) if is_end else found
     days = text.strip().lower().removesuffix("d")
     if days != text.strip().lower() and days.replace(".", "", 1).isdigit():
         return now - float(days) * 86_400

@@ -229,9 +229,10 @@ def shrink(names: Annotated[list[str], typer.Argument(metavar="SHARD", help="As 
 def fetch(into: Annotated[Path, typer.Argument(metavar="DIR", help="A collection with a central store.")]) -> None:
     """Bring copies of shards on other machines here: commands that read a collection then read all of it."""
     from lycosa.cluster.fetching import fetch as fetch_copies
+    from lycosa.web.date import shown
 
     for name, at_s in fetch_copies(into).items():
-        print(f"{name} as of {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(at_s))}", file=sys.stderr)
+        print(f"{name} as of {shown(at_s)}", file=sys.stderr)
 
 
 @app.command()

@@ -244,6 +244,8 @@ def gather(
     settings = merge(*sources)
     if kept is None and not settings.seeds:
         raise SettingsError("there is nothing to start from: give a URL, or a file of them with -i FILE")
+    if "checkpoint_s" in given and not settings.store:
+        raise SettingsError("--checkpoint copies shards to a central store: say which with --store DIR|URL")
     seeds = (*merge(kept).seeds, *settings.seeds) if kept else settings.seeds
     on_the_line = merge(Source({"seeds": _texts(typed.get("seeds"))})).seeds  # not those of a file or the environment
     opened = (*settings.typed_hosts, *literal_hosts(on_the_line))

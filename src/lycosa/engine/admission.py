@@ -1,11 +1,11 @@
 """From a page's links to the frontier: new URLs with what speaks for them, and evidence for those that are known.
 
-Without a ranking only URLs that were not seen a moment ago are joined to the frontier. With one, every link counts:
+Only URLs that were not seen a moment ago go to the frontier, and are judged. If a ranking sees all, each link counts:
 the evidence for known URLs gathers here and goes to the frontier in batches, so that a link that stands on every page
 of a site costs one addition a page.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from lycosa.engine.budgets import Budgets
@@ -73,7 +73,9 @@ class Admission:
         self, ranking: Ranking, lease: Lease, links: LinkRow, joined: Mapping[str, str], page: Page | None
     ) -> list[Url]:
         sifter = self._shard.sifter
-        anchors = _anchors(joined, dict(zip(links.hrefs, links.anchors, strict=True)))
+        fresh = sifter.unseen(joined.values())
+        kept = self._budgets.without_doubles(lease.host, sifter.sift(fresh)) if fresh else []
+        urls = list(dict.fromkeys(joined.values())) if ranking.sees_all else [url.href for url in kept]
         source = Source(
             lease.url,
             lease.depth,
@@ -81,15 +83,12 @@ class Admission:
             (page and page.title) or "",
             page.text if page else "",
         )
-        fresh = sifter.unseen(anchors)
-        urls = list(anchors) if ranking.sees_all else fresh
-        worth = ranking.fetched(source, urls, [anchors[url] for url in urls])
+        worth = ranking.fetched(source, urls, _anchors(urls, links, joined) if urls else ())
         credits = dict(zip(urls, worth, strict=True))
         if ranking.sees_all:
             self._gather(ranking, credits, set(fresh))
-        if not fresh:
+        if not kept:
             return []
-        kept = self._budgets.without_doubles(lease.host, sifter.sift(fresh))
         found = [credits[url.href] for url in kept]
         return self._frontier.admit(
             kept, depth=lease.depth + 1, now=self._shard.now(), credits=found, source=lease.host.host
@@ -130,9 +129,11 @@ class Admission:
             batch.put(Family.META, self._key, self._ranking.dump())
 
 
-def _anchors(written: Mapping[str, str], words: Mapping[str, str]) -> dict[str, str]:
-    """URL → the first words that a page links to it with."""
-    anchors: dict[str, str] = {}
-    for href, url in written.items():
-        anchors[url] = anchors.get(url) or words.get(href, "")
-    return anchors
+def _anchors(urls: Iterable[str], links: LinkRow, joined: Mapping[str, str]) -> list[str]:
+    """The first words that a page links to each of the URLs with."""
+    anchors = dict.fromkeys(urls, "")
+    for href, words in zip(links.hrefs, links.anchors, strict=True):
+        url = joined.get(href, "")
+        if words and anchors.get(url) == "":
+            anchors[url] = words
+    return list(anchors.values())

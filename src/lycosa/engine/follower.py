@@ -25,7 +25,7 @@ SOON_S, FEW = 2.0, 100  # the same where few entries of the feed wait: a slow cr
 LOOK_S = 0.5
 SETTLE_S = 60.0  # at the least between two looks whether links have doubled
 AWAY_S, AWAY_MOST_S = 5.0, 600.0  # until an archive that cannot be read is tried again, first and at most
-NICE = 5  # the crawl goes first
+NICE = 10  # the crawl goes first
 
 
 class Follower:
@@ -63,6 +63,8 @@ class Follower:
         while not self._is_over:
             collection.state.refresh()
             indexer.take(goes_on=lambda: self._goes_on(indexer, 0.0))
+            if self._is_over:
+                break
             since_s = time.monotonic() - committed
             if since_s >= (SOON_S if indexer.uncommitted <= FEW else EVERY_S):
                 indexer.commit()
@@ -71,6 +73,7 @@ class Follower:
             if not self._goes_on(indexer, LOOK_S):
                 break
         if self._heard.startswith(b"end"):
+            indexer.is_alone = True  # all cores are free for what is left
             collection.state.refresh()
             indexer.catch_up()
             indexer.settle()
@@ -98,7 +101,7 @@ class Follower:
             indexer.settle()
 
     def _goes_on(self, indexer: Indexer, wait_s: float) -> bool:
-        """Says how far it is, and hears what it is told."""
+        """Says how far it is, and hears whether that is all."""
         try:
             os.write(1, b"%d\n" % indexer.behind)
         except OSError:
@@ -108,7 +111,7 @@ class Follower:
             said = os.read(0, 100)
             self._heard += said
             self._is_over = True
-        return not self._is_over or self._heard.startswith(b"end")
+        return not self._is_over
 
 
 def main() -> None:

@@ -75,6 +75,7 @@ class Indexer:
         except BaseException:
             self.writer.close()
             raise
+        self.is_alone = not follows  # no crawl goes on beside it
         self._told = self.covered  # the feed is taken in up to here, of which `covered` is committed
         self._since = Uncommitted()
         self.links_settled = 0
@@ -115,7 +116,7 @@ class Indexer:
         if not self._expected:
             return 0
         news = news_after(self._state, self._told)
-        with self._texts.expected(self._expected):
+        with self._texts.expected(self._expected if self.is_alone else 0):
             while some := list(islice(news, BATCH_PAGES)):
                 self._taken, self.is_built = pages, False
                 self.take_in(list(dict.fromkeys(each.file_num for each in some)))

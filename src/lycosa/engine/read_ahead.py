@@ -2,8 +2,9 @@
 
     python -m lycosa.engine.read_ahead DIR…     a worker: takes lists of (URL, place), answers with what is for reading
 
-Used while an index is made anew, when reading is all there is to do; beside a crawl one process is enough. Order is
-kept, and at most a few lists a worker are under way. A worker that dies leaves its list to the caller's own process.
+Used while an index is made anew, or catches up when its crawl is over: then reading is all there is to do. Beside a
+crawl they would take its cores. Order is kept, and at most a few lists a worker are under way. A worker that dies
+leaves its list to the caller's own process.
 """
 
 import os

@@ -23,6 +23,7 @@ from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.settings.values import Unfit, seed
 from lycosa.store import Collection, JoinedCollection
+from lycosa.web.date import shown
 from lycosa.web.domain import domain_of
 from lycosa.web.url import Url, from_key, parse, url_key
 
@@ -163,7 +164,7 @@ def _robots_file(collection: Collection, host: HostRow) -> str:
     from lycosa.engine.host_rules import ROBOTS_FOR_S  # its libraries take a moment; most commands need none
 
     if host.robots is not None and host.robots_until:
-        asked, again = _date(host.robots_until - ROBOTS_FOR_S), _date(host.robots_until)
+        asked, again = shown(host.robots_until - ROBOTS_FOR_S), shown(host.robots_until)
         return f"read {asked}: {_robots_words(host)}; it is asked for again when the host is needed after {again}"
     if host.robots_tries:
         return f"asked for {_counted(host.robots_tries, 'time')}, and no answer that can be used has come"
@@ -198,7 +199,7 @@ def _known(row: UrlRow, url: Url, host: HostRow | None) -> list[str]:
 
 def _page(row: PageRow) -> list[str]:
     size = _counted(row.size_bytes, "byte")
-    lines = [f"asked {_date(row.fetched_s)}: status {row.status or 'none'}, {size} {row.essence}".rstrip()]
+    lines = [f"asked {shown(row.fetched_s)}: status {row.status or 'none'}, {size} {row.essence}".rstrip()]
     if row.title:
         lines.append(f"title: {row.title}")
     if row.location:
@@ -219,19 +220,15 @@ def _next_visit(collection: Collection, key: bytes) -> list[str]:
     seen = f"looked at {_counted(visit.visits, 'time')}, {visit.changes:,} with a change"
     lines = [
         f"{seen if visit.visits else 'not looked at again'}; it seems to change {visit.rate:.2g} times a day;"
-        f" due {_date(visit.due_s)}"
+        f" due {shown(visit.due_s)}"
     ]
     if visit.trouble:
         fails = f"{_counted(visit.fails, 'visit')} in a row brought nothing, so what is stored is kept"
-        lines.append(f"the last visit, {_date(visit.checked_s)}, failed: {visit.trouble}; {fails}")
+        lines.append(f"the last visit, {shown(visit.checked_s)}, failed: {visit.trouble}; {fails}")
     elif visit.presence == "gone":
         last = list(history(collection.state, key))[-1:]
-        lines += [f"gone since {_date(at_s)}: {change.where}" for at_s, change in last]
+        lines += [f"gone since {shown(at_s)}: {change.where}" for at_s, change in last]
     return lines
-
-
-def _date(unix_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_s))
 
 
 def _counted(number: int, thing: str) -> str:

@@ -132,7 +132,7 @@ class Frontier(Ledger):
         self.known += len(new)
         for host in touched.values():
             self._changed(host, now)
-        if worth is not None:
+        if worth is not None and len(new) < len(worth):
             taken = {url.href for url in new}
             self.vouch({url.href: credit for url, credit in worth if credit and url.href not in taken}, now)
         return new + sent if sent else new
@@ -308,7 +308,10 @@ class Frontier(Ledger):
         """The same lease, or one for the head of the page, if it pays to read that first."""
         if entry.has_head or entry.tries or entry.kind is not Kind.PAGE or entry.origin is Origin.WISH:
             return lease
-        credit, host = self.credit(lease.url), lease.host
+        host = lease.host
+        if not reader.may_want_head(entry.lane, host.row, host.delay_s):
+            return lease
+        credit = self.credit(lease.url)
         is_head = reader.wants_head(credit, host.row, host.delay_s)
         return msgspec.structs.replace(lease, is_head=is_head, credit=credit)
 

@@ -7,6 +7,7 @@ on disk. A window holds the next entries of a lane; what lies outside is read in
 from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
+from operator import itemgetter
 
 import msgspec
 
@@ -44,7 +45,7 @@ LAST_OFFER = NO_OFFER + 1  # whatever it has: others go first
 
 
 class Host:
-    """One host with work. `windows` are its lanes by band, `available` counts what is in them and not leased."""
+    """One host with work. `windows` are its lanes by band, best first; `available` counts those not leased."""
 
     __slots__ = (
         "_swings",
@@ -92,7 +93,7 @@ class Host:
         self.group = ""  # whose slots it shares, beside those of its address
         self.windows = {
             band: Window(start := lane_start(key, band), start + order, entries, swings=swings)
-            for band, (order, entries) in row.lanes.items()
+            for band, (order, entries) in sorted(row.lanes.items())
         }
         self.available = sum(map(len, self.windows.values()))
         self.due: deque[Entry] = deque()  # of the due lane, their time has come
@@ -121,7 +122,8 @@ class Host:
         window = self.windows.get(band)
         if window is None:
             start = lane_start(self.key, band)
-            window = self.windows[band] = Window(start, start, 0, swings=self._swings)
+            window = Window(start, start, 0, swings=self._swings)
+            self.windows = dict(sorted([*self.windows.items(), (band, window)], key=itemgetter(0)))
         return window
 
     def add(self, entry: Entry, *, room: int) -> None:

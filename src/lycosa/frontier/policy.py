@@ -32,7 +32,7 @@ class Source:
     @property
     def credit(self) -> float:
         credit = self._credit
-        return credit if isinstance(credit, float | int) else credit()
+        return credit() if callable(credit) else credit
 
 
 class Ranking(Protocol):
@@ -76,6 +76,10 @@ class Ranking(Protocol):
 @runtime_checkable
 class HeadReader(Protocol):
     """A ranking that would rather look at a page's head before it asks for the page, where that is cheaper."""
+
+    def may_want_head(self, band: int, host: HostRow, delay_s: float) -> bool:
+        """Could it be, for any URL of this band? Asked first: to know what speaks for a URL is a read of the state."""
+        ...
 
     def wants_head(self, credit: float, host: HostRow, delay_s: float) -> bool:
         """Is it worth a request to this host to know more of a URL?"""
@@ -138,4 +142,8 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 def best_band(host: Host) -> int:
-    return min(band for band, window in host.windows.items() if len(window))
+    """The first band of a host that is not empty; asked several times for every URL, of hosts that have some."""
+    for band, window in host.windows.items():
+        if window.entries or window.unread:
+            return band
+    raise LookupError(f"{host!r} has no entry in any window")

@@ -138,14 +138,19 @@ class Relevance:
     def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
         if not urls and not self._topic.wants():
             return ()
-        found = self._topic.read(source.url, title=source.title, text=source.text, predicted=source.credit or None)
+        predicted = (source.credit or None) if self._topic.wants_prediction() else None
+        found = self._topic.read(source.url, title=source.title, text=source.text, predicted=predicted)
         return self._topic.links(anchors, urls, parent=found)
 
+    def may_want_head(self, band: int, host: HostRow, delay_s: float) -> bool:
+        if band > self.bands:  # it waits for its time in none of them
+            return True
+        least, most = self._topic.expected_in(self.bands - band)
+        in_doubt = relevance.DOUBTFUL[0]
+        return most >= in_doubt and _head_pays(max(least, in_doubt), host, delay_s)
+
     def wants_head(self, credit: float, host: HostRow, delay_s: float) -> bool:
-        page_bytes = host.bytes / host.requests if host.requests >= PAGES_ENOUGH else 0.0
-        return relevance.head_pays(
-            self._topic.expected(credit), page_bytes=page_bytes, request_bytes=REQUEST_BYTES + LINE_BYTES_S * delay_s
-        )
+        return _head_pays(self._topic.expected(credit), host, delay_s)
 
     def refine(self, credit: float, title: str, text: str) -> float:
         return self._topic.refine(credit, title=title, text=text)
@@ -161,3 +166,8 @@ class Relevance:
 
     def load(self, learned: bytes) -> None:
         self._topic.load(learned)
+
+
+def _head_pays(expected: float, host: HostRow, delay_s: float) -> bool:
+    page_bytes = host.bytes / host.requests if host.requests >= PAGES_ENOUGH else None
+    return relevance.head_pays(expected, page_bytes=page_bytes, request_bytes=REQUEST_BYTES + LINE_BYTES_S * delay_s)

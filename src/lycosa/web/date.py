@@ -1,9 +1,11 @@
-"""Dates as sitemaps and feeds write them: W3C (`2024-05`, `2024-05-01T10:00:00+02:00`) and RFC 822 (`1 May 2024`).
+"""Dates as sitemaps and feeds write them: W3C (`2024-05`, `2024-05-01T10:00:00+02:00`) and RFC 822 (`1 May 2024`), and
+as Lycosa shows them.
 
 Pure: no clock, no local time zone; a date without a zone is taken as UTC. Anything else gives None, nothing raises.
 """
 
 import re
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_tz
 
@@ -22,6 +24,11 @@ def epoch_of(text: str) -> float | None:
     except ValueError:
         return _epoch_of_other(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def shown(unix_s: float) -> str:
+    """A date and time of day in UTC, as it can be written wherever Lycosa reads one."""
+    return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(unix_s))
 
 
 def _epoch_of_other(text: str) -> float | None:

@@ -40,7 +40,6 @@ class Lexicon(dict[str, float]):
         self._relevant_pages = Counter[str]()
         self.pages = 0
         self.relevant = 0
-        self.edition = 0  # goes up whenever the weights change
         self._seen_since = 0
         self._share = self.share
         self._odds = logit(self._share)
@@ -111,7 +110,6 @@ class Lexicon(dict[str, float]):
 
     def _refresh(self) -> None:
         self.clear()
-        self.edition += 1
         self._seen_since = 0
         while len(self._pages) > VOCABULARY:
             self._pages, self._relevant_pages = _halved(self._pages), _halved(self._relevant_pages)

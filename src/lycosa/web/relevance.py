@@ -14,6 +14,7 @@ Pure: no I/O, no clock. Memory is bounded by the constants here and in `lexicon`
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import exp, log
 from urllib.parse import unquote
 
@@ -21,7 +22,7 @@ import msgspec
 
 from lycosa.web.lexicon import ENOUGH_PAGES, THEN_EVERY, Lexicon
 from lycosa.web.track_record import LEAST, MOST, Calibration, Ledger
-from lycosa.web.words import forms, words
+from lycosa.web.words import fold, forms, words
 
 HEAD_CHARS, BODY_CHARS = 300, 400  # of a page's text: its beginning, and from a third on, past the navigation
 URL_CHARS = 256  # of a URL, an anchor or a folder; traps make them long
@@ -31,16 +32,16 @@ OFTEN = 4  # occurrences of a word on a page that has it often
 ENOUGH = 4  # of the topic's words: a page with so many of them is on the topic, however many there are
 EXAMPLE_WORDS = 40
 BORROWED = 0.3  # the most that learned words add to a page's relevance
+FEW_MARKS = 12  # strings that are searched for in a text; with more of them it is split into words at once
 JUDGED_WORDS = slice(40, 80)  # the words of a page looked at for that, past most navigation
 LEARN_FROM, LEARN_AT_LEAST = 0.5, 0.2  # a page is an example from this relevance on; less where the topic is rare
 LOCALITY = 0.5  # how far the page behind a link takes after the page it is on
 FOLDERS, HOSTS = 10_000, 5_000  # remembered, in each of two generations
 FOLDER_DOUBT, HOST_DOUBT = 2.0, 4.0  # pages: with so many of its own, half of the prior is its own
-KEPT_LINKS = 20_000  # links whose words' evidence is remembered: a site repeats most of its links on every page
 WORDS_WORTH = 0.5  # of their evidence: the words of a link say the same thing more than once
 LARGE = 6.0  # log-odds: beyond it a prediction is as good as certain
 NOTHING = (0.0, 0)  # sum and number of outcomes where there are none
-BANDS = 8
+BANDS, LOWEST = 8, 5  # bands are one wide in log-odds, the lowest begins at minus this
 HEAD_BYTES = 4_096
 STORED_WORDS, STORED_NAMES = 5_000, 2_000
 DOUBTFUL = (0.05, 0.75)  # predictions after which a look at the head may tell something
@@ -66,10 +67,12 @@ class Topic:
         self._forms: dict[str, list[str]] = {}
         for form, root in self._roots.items():
             self._forms.setdefault(root, []).append(form)
+        shortest = [form for form in self._roots if not any(other in form and other != form for other in self._roots)]
+        self._marks = shortest if len(shortest) <= FEW_MARKS else []  # each form has one of them in it
         self.lexicon = Lexicon(self._roots)
         self._folders, self._hosts = Ledger(FOLDERS), Ledger(HOSTS)
         self._calibration = Calibration()
-        self._evidence, self._edition = _Evidence(self.lexicon), 0
+        self._ranges, self._ranges_edition = list[tuple[float, float]](), -1
         self._read, self._asked, self._relevance_sum = 0, 0, 0.0
         self._rarities: dict[str, float] = {}
         self._enough, self._rarities_at = 1.0, -10
@@ -108,6 +111,10 @@ class Topic:
         self._asked += 1
         return self.lexicon.pages < ENOUGH_PAGES or self._asked % THEN_EVERY == 0
 
+    def wants_prediction(self) -> bool:
+        """Is it worth looking up what was predicted of the page that is read next? Again of all pages at first."""
+        return self._read < ENOUGH_PAGES or self._read % THEN_EVERY == 0
+
     def read(
         self, url: str, *, title: str = "", headings: str = "", text: str = "", predicted: float | None = None
     ) -> float:
@@ -122,19 +129,21 @@ class Topic:
         if self.lexicon.wants(self._read):
             usual = self._relevance_sum / self._read
             is_example = relevance >= max(LEARN_AT_LEAST, min(LEARN_FROM, 2 * usual))
-            self.lexicon.count({*names, *body, *_url_words(url)}, is_relevant=is_example)
+            self.lexicon.count({*names, *body.split(), *_url_words(url)}, is_relevant=is_example)
         self._folders.add(_folder(url), relevance)
         self._hosts.add(_host(url), relevance)
         if predicted is not None:
             self._calibration.add(predicted, relevance)
         return relevance
 
-    def _judge(self, names: list[str], body: list[str]) -> float:
+    def _judge(self, names: list[str], body: str) -> float:
+        """By the words of its title and its text, folded; that is split only if it may have something to say."""
         roots, found = self._roots, dict[str, float]()
-        for some, worth in ((body, 1), (names, TITLE_WORTH)):
-            if not roots.keys().isdisjoint(some):
-                for word in filter(roots.__contains__, some):
-                    found[roots[word]] = found.get(roots[word], 0.0) + worth
+        for word in filter(roots.__contains__, names):
+            found[roots[word]] = found.get(roots[word], 0.0) + TITLE_WORTH
+        if self._may_have_own(body):
+            for word in filter(roots.__contains__, body.split()):
+                found[roots[word]] = found.get(roots[word], 0.0) + 1
         own = 0.0
         if found:
             rarities = self._known_rarities()
@@ -144,12 +153,20 @@ class Topic:
             return own
         return own + (1 - own) * BORROWED * self._borrowed(set(names), body)
 
-    def _borrowed(self, found: set[str], body: list[str]) -> float:
+    def _may_have_own(self, body: str) -> bool:
+        """Is any of the topic's words in a folded text, be it as a part of another word? To search is cheaper than to
+        split, if there are not many."""
+        for mark in self._marks:
+            if mark in body:
+                return True
+        return not self._marks
+
+    def _borrowed(self, found: set[str], body: str) -> float:
         """The mean evidence of a page's words; its title alone is asked where that speaks against it."""
         weight = self.lexicon.__getitem__
         if sum(map(weight, found)) < 0:
             return 0.0
-        found.update(body[JUDGED_WORDS])
+        found.update(body.split(None, JUDGED_WORDS.stop)[JUDGED_WORDS])
         return max(0.0, min(1.0, sum(map(weight, found)) / (len(found) + 1)))
 
     def _known_rarities(self) -> dict[str, float]:
@@ -168,14 +185,10 @@ class Topic:
         """The predicted relevance of the pages behind the links of one page, whose own relevance is `parent`."""
         if not urls:
             return []
-        if self.lexicon.edition != self._edition or len(self._evidence) > KEPT_LINKS:
-            self._edition = self.lexicon.edition
-            self._evidence.clear()
-        pairs = [self._evidence[f"{anchor}\n{url}"] for anchor, url in zip(anchors, urls, strict=True)]
-        priors = self._priors({folder for folder, _ in pairs}, parent)
-        found = []
-        for folder, evidence in pairs:
-            odds = priors[folder] + evidence
+        folders, weight, found = [_folder(url) for url in urls], self.lexicon.__getitem__, []
+        priors = self._priors(set(folders), parent)
+        for folder, anchor, url in zip(folders, anchors, urls, strict=True):
+            odds = priors[folder] + WORDS_WORTH * sum(map(weight, _link_words(anchor, url)))
             found.append(1 / (1 + exp(-odds)) if -LARGE < odds < LARGE else LEAST if odds < 0 else MOST)
         return found
 
@@ -205,12 +218,20 @@ class Topic:
         """What pages with this prediction turned out to be, on the mean: the prediction, corrected by its outcomes."""
         return self._calibration.actual(predicted)
 
+    def expected_in(self, band: int) -> tuple[float, float]:
+        """The least and the most that is expected of links in a band."""
+        if self._calibration.edition != self._ranges_edition:
+            self._ranges_edition = self._calibration.edition
+            edges = [LEAST, *(1 / (1 + exp(LOWEST - band)) for band in range(1, BANDS)), MOST]
+            self._ranges = list(pairwise(map(self.expected, edges)))
+        return self._ranges[band]
+
     def band(self, predicted: float) -> int:
         """The band of a queue for a link, `BANDS` - 1 the best: steps of log-odds, so that neighbours differ alike.
 
         Of the prediction as it is: corrected ones run together wherever little came of them, and bands need order only.
         """
-        return max(0, min(BANDS - 1, int(_log_odds(predicted) + 5)))
+        return max(0, min(BANDS - 1, int(_log_odds(predicted) + LOWEST)))
 
     # keeping what was learned
 
@@ -240,10 +261,10 @@ class Topic:
 
     def refine(self, predicted: float, *, title: str = "", text: str = "") -> float:
         """The prediction after a look at a page's head: its title and the text that came with it."""
-        names, body = words(title), words(text)
+        names, body = words(title), fold(text)
         judged = self._judge(names, body)
-        trust = (TITLE_WORTH * len(names) + len(body)) / (TITLE_WORTH * len(names) + len(body) + HEAD_DOUBT)
-        return predicted + trust * (judged - predicted)
+        read = TITLE_WORTH * len(names) + len(body.split())
+        return predicted + read / (read + HEAD_DOUBT) * (judged - predicted)
 
 
 def head_pays(
@@ -267,12 +288,12 @@ def _log_odds(share: float) -> float:
     return log(share / (1 - share))
 
 
-def _sample(text: str) -> list[str]:
-    """The words a page is judged by; two parts, since folding is fastest where a part is all ASCII."""
-    if len(text) <= HEAD_CHARS + BODY_CHARS:
-        return words(text)
-    start = max(HEAD_CHARS, len(text) // 3)
-    return words(text[:HEAD_CHARS]) + words(text[start : start + BODY_CHARS])
+def _sample(text: str) -> str:
+    """The words a page is judged by, folded."""
+    if len(text) > HEAD_CHARS + BODY_CHARS:
+        start = max(HEAD_CHARS, len(text) // 3)
+        text = f"{text[:HEAD_CHARS]} {text[start : start + BODY_CHARS]}"
+    return fold(text)
 
 
 def _folder(url: str) -> str:
@@ -297,17 +318,6 @@ def _url_words(url: str) -> list[str]:
     return words(unquote(url[:URL_CHARS]) if "%" in url else url[:URL_CHARS])
 
 
-class _Evidence(dict[str, tuple[str, float]]):
-    """Anchor, line end, URL → the URL's folder, and the evidence of all the words, each counted once."""
-
-    def __init__(self, lexicon: Lexicon) -> None:
-        super().__init__()
-        self._weight = lexicon.__getitem__
-
-    def __missing__(self, key: str) -> tuple[str, float]:
-        text = key[-2 * URL_CHARS :]
-        found = set(words(unquote(text) if "%" in text else text))
-        value = (_folder(key[key.rfind("\n") + 1 :]), WORDS_WORTH * sum(map(self._weight, found)))
-        if len(key) <= 2 * URL_CHARS:
-            self[key] = value
-        return value
+def _link_words(anchor: str, url: str) -> set[str]:
+    text = f"{anchor}\n{url}"[-2 * URL_CHARS :]
+    return set(words(unquote(text) if "%" in text else text))

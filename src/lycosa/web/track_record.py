@@ -11,6 +11,7 @@ from math import exp, log
 STEPS, STEP = 20, 0.5  # of log-odds, from -5 to 5
 BELIEF = 8.0  # outcomes: what a step is taken to have seen, as predicted, before it has seen anything
 FADE_AT = 4_000  # outcomes of a step; then its past counts half, so that late ones still matter
+NEWS = 32  # the means are worked out anew when so small a part of all outcomes has come since
 LEAST, MOST = 0.002, 0.998  # no prediction is a certainty, or nothing could move it
 
 
@@ -52,6 +53,8 @@ class Calibration:
         self._sums = [BELIEF * share for share in self._expected]
         self._counts = [BELIEF] * STEPS
         self._means = list(self._expected)
+        self._news_left = 0.0  # outcomes that may come before the means are worked out anew
+        self.edition = 0  # goes up whenever they were
 
     def add(self, predicted: float, actual: float) -> None:
         step = _step(predicted)
@@ -59,7 +62,9 @@ class Calibration:
         self._counts[step] += 1
         if self._counts[step] > FADE_AT:
             self._sums[step], self._counts[step] = self._sums[step] / 2, self._counts[step] / 2
-        self._means = []
+        self._news_left -= 1
+        if self._news_left < 0:
+            self._renew()
 
     def sums(self) -> list[tuple[float, float]]:
         """Sum and number of outcomes of each step."""
@@ -67,12 +72,15 @@ class Calibration:
 
     def restore(self, sums: Sequence[tuple[float, float]]) -> None:
         self._sums, self._counts = [total for total, _ in sums], [count for _, count in sums]
-        self._means = []
+        self._renew()
+
+    def _renew(self) -> None:
+        self._means = _rising(self._sums, self._counts)
+        self._news_left = (sum(self._counts) - BELIEF * STEPS) / NEWS
+        self.edition += 1
 
     def actual(self, predicted: float) -> float:
         """What pages with this prediction turned out to be, on the mean; between steps along a line."""
-        if not self._means:
-            self._means = _rising(self._sums, self._counts)
         place = _place(predicted) - 0.5
         low = max(0, min(STEPS - 2, int(place)))
         part = max(0.0, min(1.0, place - low))
