@@ -141,7 +141,7 @@ def see(page: Page, depth: int, fresh: int) -> Sight:
     links = page.links
     images = " ".join(href for href, kind in zip(links.hrefs, links.kinds, strict=True) if kind == LinkKind.IMG)
     return sight(
-        text=page.text,
+        text=page.text_utf8,
         images=images,
         structure=page.structure_first,
         digest=page.digest,

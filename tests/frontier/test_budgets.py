@@ -31,7 +31,7 @@ TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
 
 
 def page(text: str, *, depth: int = 2, images: str = "", fresh: int = 0) -> Sight:
-    return sight(text=text, images=images, structure="hbp", digest=text.encode(), depth=depth, fresh=fresh)
+    return sight(text=text.encode(), images=images, structure="hbp", digest=text.encode(), depth=depth, fresh=fresh)
 
 
 def fetched(budgets: PatternBudgets, pages: Iterable[tuple[str, Sight]]) -> int:
@@ -116,7 +116,7 @@ def test_one_good_page_frees_a_slowed_family() -> None:
             id="two of three are empty",
         ),
         pytest.param(
-            [(f"/{n}.pdf", sight(text="", images="", structure="", digest=b"%d" % n, depth=n)) for n in range(900)],
+            [(f"/{n}.pdf", sight(text=b"", images="", structure="", digest=b"%d" % n, depth=n)) for n in range(900)],
             id="documents without text",
         ),
     ],

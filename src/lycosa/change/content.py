@@ -53,7 +53,7 @@ def content_of(page: Page, body: bytes) -> Content:
         return _of_html(to_utf8(body, page.charset or "utf-8"))
     if page.is_volatile:
         page, body = _without_marked(page, body)
-    if not page.text and not page.links.hrefs:
+    if not page.text_utf8 and not page.links.hrefs:
         return Content(pieces=(page.digest.hex(),))
     links = tuple(href for href, kind in zip(page.links.hrefs, page.links.kinds, strict=True) if kind != LinkKind.IMG)
     lines = to_utf8(body, page.charset or "utf-8").decode("utf-8", "replace").splitlines()

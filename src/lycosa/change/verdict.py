@@ -59,7 +59,7 @@ def presence_of(page: Page, body: bytes) -> Presence:
         return Presence.IMAGE
     if page.media.kind not in _READ:
         return Presence.EMPTY if not body else Presence.FILE
-    if not body.strip() or not (page.text or page.links.hrefs or page.title):
+    if not body.strip() or not (page.text_utf8 or page.links.hrefs or page.title):
         return Presence.EMPTY
     if len(page.text) < _LOGIN_TEXT and any(mark in body.lower() for mark in _PASSWORD):
         return Presence.LOGIN

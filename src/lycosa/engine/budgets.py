@@ -198,10 +198,9 @@ def _sight(page: Page, depth: int) -> Sight:
     links = page.links
     images = " ".join(compress(links.hrefs, links.kinds.translate(_IS_IMAGE))) if LinkKind.IMG in links.kinds else ""
     return sight(
-        text=page.text,
+        text=page.text_utf8,
         images=images,
         structure=page.structure_first,
         digest=page.digest,
         depth=depth,
-        encoded=page.text_utf8,
     )

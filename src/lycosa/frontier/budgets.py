@@ -73,33 +73,31 @@ class Sight(msgspec.Struct, frozen=True):
 
 def sight(
     *,
-    text: str,
+    text: bytes,
     images: str,
     structure: str,
     digest: bytes,
     depth: int,
     is_copy: bool = False,
     fresh: int = 0,
-    encoded: bytes = b"",
 ) -> Sight:
-    """`text` is the page's, `images` the references of its images in one string: a picture is content too. Where there
-    is neither (a PDF, an archive), the `digest` of the document speaks for it.
+    """`text` is the page's in UTF-8, `images` the references of its images in one string: a picture is content too.
+    Where there is neither (a PDF, an archive), the `digest` of the document speaks for it.
 
     `is_copy`: this host has the same document under another URL. `fresh`: how many URLs became known by this page that
-    are neither of its own pattern nor of one that is slowed (`PatternBudgets.counts`). `encoded`: the text in UTF-8,
-    from whoever has it.
+    are neither of its own pattern nor of one that is slowed (`PatternBudgets.counts`).
     """
-    encoded = encoded or text.encode("utf-8", "surrogatepass")
     frame = images.encode("utf-8", "surrogatepass")
-    bare = encoded.translate(None, _DIGITS)
-    if not encoded and not frame:
-        encoded = bare = digest
+    is_tiny = 0 < len(text) < 4 * TINY_CHARS and len(text.decode("utf-8", "replace")) < TINY_CHARS and not frame
+    bare = text.translate(None, _DIGITS)
+    if not text and not frame:
+        text = bare = digest
     return Sight(
         depth,
-        _hash(encoded + frame),
+        _hash(text + frame),
         _hash(bare + frame),
         _hash(structure.encode("utf-8", "surrogatepass")),
-        0 < len(text) < TINY_CHARS and not frame,
+        is_tiny,
         is_copy,
         fresh,
     )

@@ -24,7 +24,7 @@ def analyse_text(document: Document) -> Page:
         fingerprint=document.fingerprint,
         digest=document.digest,
         language=document.content_language,
-        text=visible.decode("utf-8"),
+        text_utf8=visible,
         codes=text.codes_of(visible),
         text_digest=digests.text_digest(main),
     )

@@ -51,7 +51,7 @@ class Page(msgspec.Struct, frozen=True):
     where there is no one main element. `structure_first` and `structure_last` are the structure strings (Y7), `codes`
     the text codes (Y9, Y10). `robots` are the contents of `<meta name=robots>`, `headings` pairs of level and text.
     `is_volatile`: there are marks of volatile parts (P7), or what looks like them.
-    `text_utf8` is the text in UTF-8, from an analyser that has it: who needs bytes need not encode it again.
+    `text_utf8` is the text as bytes: of most pages nobody asks for its characters.
     `is_cut` tells that only the first part was analysed, since the whole was built to choke a parser.
     """
 
@@ -67,7 +67,7 @@ class Page(msgspec.Struct, frozen=True):
     base_href: str | None = None
     robots: tuple[str, ...] = ()
     links: Links = Links()
-    text: str = ""
+    text_utf8: bytes = b""
     headings: tuple[tuple[int, str], ...] = ()
     structure_first: str = ""
     structure_last: str = ""
@@ -75,7 +75,10 @@ class Page(msgspec.Struct, frozen=True):
     text_digest: bytes = b""
     is_cut: bool = False
     is_volatile: bool = False
-    text_utf8: bytes = b""
+
+    @property
+    def text(self) -> str:
+        return self.text_utf8.decode("utf-8", "replace")
 
 
 class Analyser(Protocol):

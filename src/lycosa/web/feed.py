@@ -46,7 +46,7 @@ def analyse_xml(document: Document) -> Page:
         description=reader.description,
         language=reader.language or document.content_language,
         links=reader.links.links(),
-        text=visible.decode("utf-8"),
+        text_utf8=visible,
         structure_first=first,
         structure_last=last,
         codes=text.codes_of(visible),

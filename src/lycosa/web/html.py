@@ -80,7 +80,7 @@ def analyse_html(document: Document) -> Page:
         base_href=reading.base_href,
         robots=tuple(reading.robots),
         links=reading.links.links(),
-        text=visible.decode("utf-8"),
+        text_utf8=visible,
         headings=tuple(reading.headings),
         structure_first=first,
         structure_last=last,
@@ -88,7 +88,6 @@ def analyse_html(document: Document) -> Page:
         text_digest=digests.text_digest(main),
         is_cut=is_cut,
         is_volatile=b"data-vol" in document.body,
-        text_utf8=visible,
     )
 
 
