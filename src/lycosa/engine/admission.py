@@ -76,14 +76,12 @@ class Admission:
         fresh = sifter.unseen(joined.values())
         kept = self._budgets.without_doubles(lease.host, sifter.sift(fresh)) if fresh else []
         urls = list(dict.fromkeys(joined.values())) if ranking.sees_all else [url.href for url in kept]
-        source = Source(
-            lease.url,
-            lease.depth,
-            lease.credit if lease.credit is not None else partial(self._frontier.credit, lease.url),
-            (page and page.title) or "",
-            page.text if page else "",
-        )
-        worth = ranking.fetched(source, urls, _anchors(urls, links, joined) if urls else ())
+        credit = lease.credit if lease.credit is not None else partial(self._frontier.credit, lease.url)
+        source, anchors = Source(lease.url, lease.depth, credit), list[str]()
+        if ranking.reads_words:
+            source.title, source.text = (page.title or "", page.text) if page else ("", "")
+            anchors = _anchors(urls, links, joined) if urls else []
+        worth = ranking.fetched(source, urls, anchors)
         credits = dict(zip(urls, worth, strict=True))
         if ranking.sees_all:
             self._gather(ranking, credits, set(fresh))

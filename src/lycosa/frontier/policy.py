@@ -42,6 +42,7 @@ class Ranking(Protocol):
     `slack`: a URL waits while any host that can be asked soon has one that is more than so many bands better; None:
     nobody is held back.
     `sees_all`: it wants to hear of links to URLs that are known already, too.
+    `reads_words`: it wants to hear the words of a page and of its links; without it title, text and anchors are empty.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Ranking(Protocol):
     takes: tuple[int, ...]
     slack: int | None
     sees_all: bool
+    reads_words: bool
 
     def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
         """A page was fetched: what it says in favour of each URL that it links to."""

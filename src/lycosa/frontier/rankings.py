@@ -49,6 +49,7 @@ class PValue:
     takes: tuple[int, ...] = (1, 1, 1, 1, 2, 2, 3)
     slack: int | None = None
     sees_all = True
+    reads_words = False
     combine = staticmethod(add)
 
     def __init__(self) -> None:
@@ -90,6 +91,7 @@ class Rank:
     takes: tuple[int, ...] = ()
     slack: int | None = SLACK
     sees_all = True
+    reads_words = False
     combine = staticmethod(add)
 
     def __init__(self) -> None:
@@ -127,6 +129,7 @@ class Relevance:
     takes: tuple[int, ...] = ()
     slack: int | None = SLACK
     sees_all = False
+    reads_words = True
     combine = staticmethod(max)
 
     def __init__(self, topic: Topic) -> None:
