@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tantivy import Query
 
+from lycosa.engine import indexer
 from lycosa.engine.indexer import CONSUMER, Indexer
 from lycosa.engine.processes import start
 from lycosa.engine.search_views import SearchView, make_index, update_index
@@ -47,6 +48,19 @@ def test_index_of_a_crawl_has_every_page_once(tmp_path: Path) -> None:
     crawl(web, tmp_path / "c", front(web), delay_s=0.0)
     Shop(tmp_path / "c").index()
     assert index_problems(tmp_path / "c") == []
+
+
+def test_index_made_in_many_lots_has_every_document_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = Shop(tmp_path)
+    first = shop.page(A, "aardvark")
+    copies = [shop.page(f"https://{n}.example/", "aardvark") for n in range(20)]
+    before = sum(copy < first for copy in copies)
+    assert before
+    monkeypatch.setattr(indexer, "BUILD_PAGES", before)  # a copy's lot comes just before that of the first URL
+    shop.index(anew=True)
+    assert found(tmp_path, "aardvark") == [first]
+    assert index_problems(tmp_path) == []
+    shop.close()
 
 
 def test_changed_page_is_found_by_its_new_words_only(tmp_path: Path) -> None:

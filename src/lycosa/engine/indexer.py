@@ -78,6 +78,7 @@ class Indexer:
         self.is_alone = not follows  # no crawl goes on beside it
         self._told = self.covered  # the feed is taken in up to here, of which `covered` is committed
         self._since = Uncommitted()
+        self._replaced: list[int] = []  # pages that are copies now; taken out once those that wait are added
         self.links_settled = 0
         self._follows = follows
         self._anchors: AnchorTexts | None = None  # as they are while an index is made
@@ -224,8 +225,7 @@ class Indexer:
         members = sorted(members, key=lambda member: (bool(member.row.original), member.number))
         first = members[0] if members else None
         if page is not None and first is not None and not first.row.original and self._is_later(page):
-            self.writer.delete("page", [page])
-            self.writer.delete("name", [page])
+            self._replaced.append(page)
             self._add_copy(page, cluster)
             page = None
         if page is None and first is None:
@@ -286,6 +286,9 @@ class Indexer:
             language = self._languages.language_of(split(member.url).host, found.language, sample)
             for document in documents(found, language, called(said)):
                 self.writer.add(document)
+        replaced, self._replaced = self._replaced, []
+        self.writer.delete("page", replaced)
+        self.writer.delete("name", replaced)
 
     def _said(self, urls: Sequence[str]) -> list[Anchors]:
         """What others call these pages."""
