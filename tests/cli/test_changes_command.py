@@ -50,6 +50,8 @@ def test_changes_are_filtered_by_time_host_kind_and_word(crawled: Path) -> None:
     assert recent == [change for change in every if change["at_s"] >= BEGIN_S + 25 * DAY_S]
     assert 0 < len(recent) < len(every)
     assert listed(crawled, "--until", "2026-01-25") == [change for change in every if change not in recent]
+    assert listed(crawled, "--since", "2026", "--until", "2026") == every
+    assert listed(crawled, "--since", "2027") == []
     assert {change["kind"] for change in listed(crawled, "--kind", "gone", "--kind", "back")} <= {"gone", "back"}
     assert {change["word"] for change in listed(crawled, "--kind", "removed")} == {"removed"}
     assert {change["kind"] for change in every}.isdisjoint({"new", "volatile", "none"})
@@ -129,6 +131,7 @@ def test_freshness_adds_up_to_the_collection(crawled: Path) -> None:
     [
         (["changes", "--kind", "new-ish"], "--kind is 'new-ish'"),
         (["changes", "--since", "soon"], "--since is 'soon'"),
+        (["changes", "--since", " "], "--since is empty"),
         (["changes", "http://elsewhere.example/"], "was never fetched into this collection"),
         (["changes", "--host", "a/b"], "is not the name of a host"),
     ],

@@ -1,5 +1,6 @@
 """The search index follows the state: pages that come, change and go, copies, kills, damage."""
 
+import asyncio
 import os
 import random
 import shutil
@@ -12,6 +13,7 @@ import pytest
 from tantivy import Query
 
 from lycosa.engine import indexer
+from lycosa.engine.following import IndexFollowing
 from lycosa.engine.indexer import CONSUMER, Indexer
 from lycosa.engine.processes import start
 from lycosa.engine.search_views import SearchView, make_index, update_index
@@ -298,6 +300,29 @@ def test_second_writer_is_turned_away_and_readers_are_not(tmp_path: Path) -> Non
     writer.close()
     assert not is_written(tmp_path)
     shop.close()
+
+
+@pytest.mark.parametrize("is_in_use", [False, True])
+def test_follower_killed_or_kept_out_at_the_end_is_started_again(tmp_path: Path, is_in_use: bool) -> None:
+    shop = Shop(tmp_path)
+    number = shop.page(A, "aardvark")
+    shop.close()
+    other = Writer(tmp_path, anew=True) if is_in_use else None
+    assert asyncio.run(follow(tmp_path, kills=not is_in_use)) is not is_in_use
+    if other is not None:
+        other.close()
+        assert asyncio.run(follow(tmp_path))
+    assert found(tmp_path, "aardvark") == [number]
+
+
+async def follow(path: Path, *, kills: bool = False) -> bool:
+    """Follows a crawl that is over at once; was everything taken in?"""
+    following = IndexFollowing(path)
+    following.begin()
+    if kills and following._process is not None:
+        following._process.kill()
+    await following.finish()
+    return following.is_complete
 
 
 def test_follower_leaves_when_its_crawl_is_gone(tmp_path: Path) -> None:

@@ -63,8 +63,8 @@ def changes(
             return
         now = time.time()
         wanted = views.Wanted(
-            since_s=_time(since, "--since", now) if since else 0.0,
-            until_s=_time(until, "--until", now, is_end=True) if until else float("inf"),
+            since_s=_time(since.strip(), "--since", now) if since else 0.0,
+            until_s=_time(until.strip(), "--until", now, is_end=True) if until else float("inf"),
             host=host,
             kinds=tuple(kinds or ()),
         )
@@ -145,13 +145,16 @@ def _say(line: str) -> None:
 
 
 def _time(text: str, option: str, now: float, *, is_end: bool = False) -> float:
-    """A date in UTC, its beginning or its end, or a time so long ago."""
+    """A date in UTC or a year, its beginning or its end, or a time so long ago."""
     from lycosa.engine.then import moment
     from lycosa.settings import Source, merge
     from lycosa.web.date import epoch_of
 
-    if "-" in text and (found := epoch_of(text)) is not None:
+    is_date = "-" in text or (len(text) == len("2026") and text.isdigit())
+    if is_date and (found := epoch_of(text)) is not None:
         return moment(text) if is_end else found
+    if not text:
+        raise SettingsError(f"{option} is empty: write 2h, 3d or a date such as 2026-05-31")
     days = text.strip().lower().removesuffix("d")
     if days != text.strip().lower() and days.replace(".", "", 1).isdigit():
         return now - float(days) * 86_400

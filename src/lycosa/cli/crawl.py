@@ -129,6 +129,8 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
             if shower is not None:
                 shower.cancel()
             view.close()
+    if crawl.following is not None and not crawl.following.is_complete:
+        _tell_trouble(f"the search index lacks some pages: the next search, or lycosa index {order.into}, adds them")
     return stats, crawl.engine.stopped_by
 
 

@@ -49,14 +49,14 @@ def search(
     """Find pages of a collection, the best first."""
     import msgspec
 
-    from lycosa.engine.search_views import SearchView, update_index
+    from lycosa.engine.search_views import SearchView, past_of, update_index
     from lycosa.search.query import parse
     from lycosa.search.weights import Weights
 
     asked, chosen = " ".join(query), Weights.read(weights)
     parse(asked)  # says what is wrong before any work is done
     progress = Progress()
-    if update and not as_of:
+    if update and past_of(as_of) is None:
         update_index(into, progress=progress, note=_note)
     with SearchView(into, as_of=as_of, progress=progress) as view:
         progress.end()

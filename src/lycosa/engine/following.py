@@ -1,7 +1,7 @@
 """The crawl's side of the search index: starts the process that follows it, looks after it, waits for it at the end.
 
-The crawl never waits for the index while it runs. A follower that dies is started again, a few times; what it had not
-taken in is in the feed. Called by `Crawl`.
+The crawl never waits for the index while it runs. A follower that dies is started again, a few times; one that finds
+the index in use by another process, later. What was not taken in is in the feed. Called by `Crawl`.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from lycosa.engine.processes import IN_USE, start
 
 LOOK_EVERY_S = 1.0
 STARTS = 5  # a follower that keeps dying will not get better
+IN_USE_S = 10.0  # until an index that another process writes is tried again
 _POLL_S = 0.05
 _STOP_S = 2.0
 
@@ -27,6 +28,7 @@ class IndexFollowing:
         self._starts = 0
         self._task: asyncio.Task[None] | None = None
         self.behind = 0
+        self.is_complete = False  # at the end: everything is in the index
         self.is_hurried = False  # the user wants to leave: nothing is waited for
 
     def __repr__(self) -> str:
@@ -51,7 +53,10 @@ class IndexFollowing:
             await asyncio.sleep(LOOK_EVERY_S)
             self._hear()
             if self._process is not None and self._process.poll() is not None:
-                if self._process.returncode == IN_USE or self._starts >= STARTS:
+                if self._process.returncode == IN_USE:
+                    self._starts -= 1
+                    await asyncio.sleep(IN_USE_S)
+                if self._starts >= STARTS:
                     return
                 self._let_go()
                 self._start()
@@ -64,12 +69,21 @@ class IndexFollowing:
             self.behind = int(said[-1])
 
     async def finish(self) -> None:
-        """Waits until all is in the index; with `is_hurried` the process is ended, and goes on from there next time."""
+        """Waits until all is in the index. One that ends before is started again; with `is_hurried` it is ended, and
+        whoever asks the index next goes on from there."""
         if self._task is not None:
             self._task.cancel()
-        process = self._process
-        if process is None:
-            return
+        while True:
+            if self._process is not None:
+                self.is_complete = await self._ended(self._process) == 0 and not self.is_hurried
+                self._let_go()
+            if self.is_complete or self.is_hurried or self._starts >= STARTS:
+                return
+            await asyncio.sleep(_POLL_S)
+            self._start()
+
+    async def _ended(self, process: "subprocess.Popen[bytes]") -> int:
+        """Tells it to take in the rest; returns its exit code."""
         if process.poll() is None and not self.is_hurried:
             self._tell_to_end(process)
         while process.poll() is None and not self.is_hurried:
@@ -82,7 +96,7 @@ class IndexFollowing:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        self._let_go()
+        return process.wait()
 
     def _tell_to_end(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdin is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lycosa.engine.known import KnownUrls, known_urls
 from lycosa.engine.link_views import UrlLinks, links_of
-from lycosa.engine.search_views import Document, Results, SearchView, document_of, update_index
+from lycosa.engine.search_views import Document, Results, SearchView, document_of, past_of, update_index
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.views import open_to_read, stats_of
 from lycosa.search.weights import Weights
@@ -51,7 +51,7 @@ class Collection:
         """The pages that a query finds, the best first, from `offset` on. With `update` the index is first brought up
         to date, unless a crawl keeps it so; else it is asked as it was when this collection was first searched. `as_of`
         is a date: the pages as they were then."""
-        if as_of:
+        if past_of(as_of) is not None:
             with SearchView(self.path, as_of=as_of) as view:
                 return view.search(query, most=most, offset=offset, weights=weights)
         if update:

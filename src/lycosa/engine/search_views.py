@@ -169,7 +169,7 @@ class SearchView:
 
     def __init__(self, path: Path, *, as_of: str = "", progress: Progress | None = None) -> None:
         self.path = path
-        self._then = _past(as_of)
+        self._then = past_of(as_of)
         self._collection = open_to_read(path)
         try:
             if self._then is None:
@@ -339,7 +339,7 @@ class Document(msgspec.Struct, frozen=True):
 
 def document_of(path: Path, text: str, *, as_of: str = "") -> Document:
     """A page as it is stored, or as it was; raises SettingsError if there is none."""
-    then = _past(as_of)
+    then = past_of(as_of)
     with open_to_read(path) as collection:
         url = asked_url(collection, text)
         key = url_key(url.href)
@@ -357,7 +357,7 @@ def document_of(path: Path, text: str, *, as_of: str = "") -> Document:
     return Document(url.href, row.status, _moment(row.fetched_s), *content)
 
 
-def _past(as_of: str) -> float | None:
+def past_of(as_of: str) -> float | None:
     """The time that is asked for, or None for now."""
     at_s = moment(as_of) if as_of else None
     return at_s if at_s is not None and is_past(at_s) else None
