@@ -39,34 +39,10 @@ def test_join_map_page_after_page_same_as_joining_anew(pages: list[tuple[str, li
         assert joiner.join_map(base, hrefs) == url.join_map(base, hrefs)
 
 
-@given(PAGES, st.sampled_from([1, 5, 1000]))
-def test_fresh_page_after_page_leaves_out_only_what_it_gave_before(
-    pages: list[tuple[str, list[str]]], generation: int
-) -> None:
-    joiner = Joiner(generation=generation)
-    given_before: set[str] = set()
-    for base, hrefs in pages:
-        anew, fresh = url.join_all(base, hrefs), joiner.fresh(base, hrefs)
-        assert set(fresh) <= set(anew)
-        assert [found for found in fresh if found not in given_before] == [
-            found for found in anew if found not in given_before
-        ]
-        given_before |= set(fresh)
-
-
-def test_fresh_same_hrefs_from_the_same_folder_nothing() -> None:
-    joiner = Joiner()
-    hrefs = ["x", "/y#f", "http://b.example/z"]
-    first = joiner.fresh("http://a.example/d/p", hrefs)
-    assert first == ["http://a.example/d/x", "http://a.example/y", "http://b.example/z"]
-    assert joiner.fresh("http://a.example/d/q?r", hrefs) == []
-    assert joiner.fresh("http://a.example/e/q", hrefs) == ["http://a.example/e/x", *first[1:]]
-
-
 def test_joiner_many_folders_and_one_vast_folder_memory_bounded() -> None:
     joiner = Joiner(generation=100)
     for n in range(1000):
-        joiner.fresh(f"http://a.example/{n}/", [f"x{n}", f"y{n}"])
-        joiner.fresh("http://a.example/vast/", [f"v{n}", f"w{n}"])
+        joiner.join_map(f"http://a.example/{n}/", [f"x{n}", f"y{n}"])
+        joiner.join_map("http://a.example/vast/", [f"v{n}", f"w{n}"])
     held = sum(len(stems) for folders in (joiner._young, joiner._old) for stems in folders.values())
     assert held <= 3 * 100

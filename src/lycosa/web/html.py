@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHT
 from lycosa.web import digests, hazard, links, structure, text
 from lycosa.web.charset import to_utf8
 from lycosa.web.document import Document, Page
-from lycosa.web.links import SUSPECT, WHITESPACE, Collector, LinkKind, Links
+from lycosa.web.links import WHITESPACE, Collector, LinkKind, Links
 from lycosa.web.media import Kind
 from lycosa.web.structure import TAG_ID
 
@@ -138,7 +138,7 @@ def _read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: Collec
     holders = _holders(nodes, numbers) if len(anchors) * len(nodes) > _NESTING_WORK else _NONE
     places: dict[str, int] = {}
     texts: list[str] = []
-    rels: list[str] = []
+    rels: dict[int, str] = {}
     for node in anchors:
         attributes = node.attributes
         href = attributes.get("href")
@@ -148,31 +148,37 @@ def _read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: Collec
                 continue
         place = places.get(href)
         if place is None:
-            stripped = href.strip(WHITESPACE)
-            if stripped != href:
-                href, place = stripped, places.get(stripped)
-        if place is None:
-            if href[:1] in SUSPECT and not links.is_address(href):
-                continue
-            places[href] = len(texts)
+            place = places[href] = len(texts)
             child = node.first_child  # nearly always a text and the only one, which is read in half the time
             words = child.text_content if child is not None and child.next is None else None
-            if words is None:
-                words = node.text(True, " ") if not holders else _anchor(node, holders)
-            texts.append(" ".join(words.split()))
-            rels.append(attributes.get("rel") or "")
+            texts.append(_words(node, holders) if words is None else words)
+            if rel := attributes.get("rel"):
+                rels[place] = rel
             continue
-        if not texts[place]:
-            words = node.text(True, " ") if not holders else _anchor(node, holders)
-            texts[place] = " ".join(words.split())
-        if rels[place]:
+        if not texts[place] or texts[place].isspace():
+            texts[place] = _words(node, holders)
+        if place in rels:
             rels[place] = links.agreed(rels[place], attributes.get("rel") or "")
-    collector.extend(places, LinkKind.A, anchors=texts, rels=rels)
+    hrefs = list(places)
+    if not links.are_padded(hrefs):
+        collector.extend(hrefs, LinkKind.A, anchors=texts, rels=rels)
+        return
+    for node in anchors:
+        attributes = node.attributes
+        href = attributes["href"] if attributes.get("href") is not None else _unusual_href(attributes)
+        if href is not None:
+            collector.add(href, LinkKind.A, anchor=links.short(_words(node, holders)), rel=attributes.get("rel") or "")
 
 
-def _anchor(node: LexborNode, holders: frozenset[int]) -> str:
+def _words(node: LexborNode, holders: frozenset[int]) -> str:
     """An anchor's text, without that of elements in it if among those is another anchor."""
-    return node.text(node.mem_id not in holders, " ")
+    return " ".join(node.text(node.mem_id not in holders, " ").split())
+
+
+def _only_text(node: LexborNode) -> str | None:
+    """The text of an element that holds nothing else."""
+    child = node.first_child
+    return child.text_content if child is not None and child.next is None else None
 
 
 def _unusual_href(attributes: dict[str, str | None]) -> str | None:
@@ -238,7 +244,9 @@ class _Reading:
             elif number in _SOURCES:
                 self._source(node.attributes, *_SOURCES[number])
             elif number in _HEADINGS:
-                self.headings.append((_HEADINGS[number], links.short(node.text(is_flat, " "))))
+                words = _only_text(node)
+                words = node.text(is_flat, " ") if words is None else words
+                self.headings.append((_HEADINGS[number], links.short(words)))
             elif number == _LINK:
                 self._link(node.attributes)
             elif number == _TITLE:

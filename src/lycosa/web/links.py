@@ -6,8 +6,9 @@ Called by the analysers; read by the engine, the graph and the frontier.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
+from itertools import compress
 from typing import NamedTuple
 
 import msgspec
@@ -16,8 +17,7 @@ WHITESPACE = "\t\n\f\r "
 # Longer anchors are text, not names; the link index keeps what distinguishes.
 ANCHOR_LENGTH = 256
 
-# What a reference that is no address begins with; for those who would rather not ask `is_address` each time.
-SUSPECT = frozenset("dDjJ")
+_NO_ADDRESS = ("data:", "javascript:")
 
 # A refresh as the HTML standard reads it: time, separator, an optional "url=", an optional quote.
 _REFRESH = re.compile(
@@ -99,14 +99,26 @@ class Collector:
             self._anchors.append(anchor)
             self._rels.append(rel)
 
-    def extend(self, hrefs: Collection[str], kind: LinkKind, *, anchors: list[str], rels: list[str]) -> None:
-        """Add links of a kind not added before: stripped, distinct, white space in the anchors collapsed."""
-        self._hrefs += hrefs
-        self._kinds += bytes((kind,)) * len(hrefs)
+    def extend(self, hrefs: list[str], kind: LinkKind, *, anchors: list[str], rels: Mapping[int, str]) -> None:
+        """Add links of a kind not added before: distinct hrefs, not padded, a text each, and a `rel` for some places.
+
+        What `add` looks for in each link is looked for in all of them at once: it is nearly never there.
+        """
+        if _are_loose(anchors):
+            anchors = [" ".join(anchor.split()) for anchor in anchors]
         if max(map(len, anchors), default=0) > ANCHOR_LENGTH:
             anchors = [anchor if len(anchor) <= ANCHOR_LENGTH else short(anchor) for anchor in anchors]
+        column = [""] * len(hrefs)
+        for place, rel in rels.items():
+            column[place] = rel
+        together = "\0".join(hrefs).lower()
+        if any(word in together for word in _NO_ADDRESS):
+            good = list(map(is_address, hrefs))
+            hrefs, anchors, column = (list(compress(each, good)) for each in (hrefs, anchors, column))
+        self._hrefs += hrefs
+        self._kinds += bytes((kind,)) * len(hrefs)
         self._anchors += anchors
-        self._rels += rels
+        self._rels += column
 
     def links(self) -> Links:
         return Links(tuple(self._hrefs), bytes(self._kinds), tuple(self._anchors), tuple(self._rels))
@@ -114,7 +126,20 @@ class Collector:
 
 def is_address(href: str) -> bool:
     """False for what stands in an address's place and is content: `data:` (often long) and `javascript:`."""
-    return not href[:11].lower().startswith(("data:", "javascript:"))
+    return not href[:11].lower().startswith(_NO_ADDRESS)
+
+
+def are_padded(hrefs: list[str]) -> bool:
+    """Does one of them begin or end with white space?"""
+    together = "\0".join(hrefs)
+    is_spaced = any(space in together for space in WHITESPACE)
+    return is_spaced and any(href.strip(WHITESPACE) != href for href in hrefs)
+
+
+def _are_loose(texts: list[str]) -> bool:
+    """Is there white space in one of them that is more than a single space between words?"""
+    together = "\0".join(texts)
+    return together != " ".join(together.split()) or "\0 " in together or " \0" in together
 
 
 def agreed(rel: str, other: str) -> str:
