@@ -4,7 +4,7 @@ No I/O of its own: the state is read through the engine. One call a page; the de
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Protocol
 
@@ -140,25 +140,21 @@ def followed(page: HasLinks, following: Following) -> LinkRow:
     for place in compress(range(len(wanted)), links.rels):
         if links.kinds[place] != LinkKind.IMG:
             wanted[place] = _is_followed(links.kinds[place], links.rels[place].lower().split(), following)
-    kinds, anchors = bytes(compress(links.kinds, wanted)), tuple(compress(links.anchors, wanted))
-    hrefs = list(compress(links.hrefs, wanted))
-    first = _first_places([href.partition("#")[0] for href in hrefs])
+    first = _first_places(links.hrefs, wanted)
     if not STRIPPED.isdisjoint([stem[-1:] for stem in first]):  # a space before a fragment
-        first = _first_places([stem_of(href) for href in hrefs])
-    if len(first) < len(anchors):
-        kinds, anchors = (
-            bytes([kinds[place] for place in first.values()]),
-            tuple([anchors[place] for place in first.values()]),
-        )
-    return LinkRow(tuple(first), page.base_href or "", kinds, anchors)
+        first = _first_places(links.hrefs, wanted, cut=stem_of)
+    kinds = bytes([links.kinds[place] for place in first.values()])
+    return LinkRow(tuple(first), page.base_href or "", kinds, tuple([links.anchors[place] for place in first.values()]))
 
 
-def _first_places(stems: list[str]) -> dict[str, int]:
-    """Each stem once, in their order, with the place where it stands first."""
+def _first_places(
+    hrefs: Sequence[str], wanted: Sequence[int], cut: Callable[[str], str] | None = None
+) -> dict[str, int]:
+    """The wanted hrefs without their fragments, each once, in their order, with the place where it stands first."""
     first: dict[str, int] = {}
     note = first.setdefault
-    for place, stem in enumerate(stems):
-        note(stem, place)
+    for href, place in zip(compress(hrefs, wanted), compress(range(len(hrefs)), wanted), strict=True):
+        note(cut(href) if cut else href.partition("#")[0], place)
     return first
 
 
