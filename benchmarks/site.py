@@ -4,7 +4,7 @@
 
 Lycosa by its command line with everything on: robots, analysis, WARC, state. Scrapy with the same number of connections
 follows the same links and keeps nothing. The floor fetches, parses, joins and compresses the same pages and does
-nothing else (`site_floor`). Pages a second are from the first response to the last in nginx's log. CPU seconds are
+nothing else (`site_floor`), and for comparison once more with the joins by bare C functions. Pages a second are from the first response to the last in nginx's log. CPU seconds are
 those of the whole command; compared with the floor, which counts without its start, they are without the start too:
 that is what a crawl of one page takes. Lycosa and the floor run in turns, and each crawl is set beside the floors just
 before and just after it: the machine's own drift is mostly in both. The median counts.
@@ -104,10 +104,10 @@ def by_scrapy(server: Nginx, site: Site) -> Crawled:
     return crawled(server.served(), ran)
 
 
-def floor(server: Nginx, paths: frozenset[str]) -> tuple[float, float]:
+def floor(server: Nginx, paths: frozenset[str], *options: str) -> tuple[float, float]:
     """Pages a second and CPU microseconds a page of the floor."""
     urls = "\n".join(server.origin + path for path in sorted(paths))
-    command = [sys.executable, "-m", "benchmarks.site_floor", str(CONNECTIONS)]
+    command = [sys.executable, "-m", "benchmarks.site_floor", str(CONNECTIONS), *options]
     out = subprocess.run(command, input=urls, capture_output=True, text=True, check=True).stdout
     server.served()
     done = json.loads(out)
@@ -125,24 +125,36 @@ def row(name: str, crawl: Crawled) -> list[str]:
     ]
 
 
+def beside(crawls_us: list[float], floors: list[tuple[float, float]]) -> list[float]:
+    """Each crawl in multiples of the floors just before and just after it."""
+    around = [[cpu_us for _, cpu_us in floors[max(0, n - 1) : n + 1]] for n in range(len(crawls_us))]
+    return [cpu_us * len(some) / sum(some) for cpu_us, some in zip(crawls_us, around, strict=True)]
+
+
 def report(
-    site: Site, crawls: list[Crawled], floors: list[tuple[float, float]], scrapy: Crawled | None, start_s: float
+    site: Site,
+    crawls: list[Crawled],
+    floors: list[tuple[float, float]],
+    bare_floors: list[tuple[float, float]],
+    scrapy: Crawled | None,
+    start_s: float,
 ) -> Verdict:
     files = sum(1 for path in site.folder().rglob("*.html") if path.is_file())
     reached = sum(path.endswith(".html") for path in crawls[0].paths)
     print(f"{site.package}: {files:,} HTML files, links from {site.start} reach {reached:,}; {load()}")
-    floor_rate, floor_us = median([rate for rate, _ in floors]), median([cpu_us for _, cpu_us in floors])
     rows = [row(f"Lycosa, run {n}", crawl) for n, crawl in enumerate(crawls, 1)]
-    rows += [["floor", f"{len(crawls[0].paths):,}", "", "", f"{floor_rate:,.0f}", f"{floor_us:,.0f}"]]
+    for name, some in (("floor", floors), ("with bare joins", bare_floors)):
+        rate, cpu_us = median([rate for rate, _ in some]), median([cpu_us for _, cpu_us in some])
+        rows.append([name, f"{len(crawls[0].paths):,}", "", "", f"{rate:,.0f}", f"{cpu_us:,.0f}"])
     rows += [row("Scrapy", scrapy)] if scrapy else []
     print(table(["", "pages", "first to last s", "command s", "pages/s", "CPU µs/page"], rows))
     verdict = Verdict()
     without_start = [(crawl.cpu_s - start_s) / (len(crawl.paths) - 1) * 1e6 for crawl in crawls]
-    around = [[cpu_us for _, cpu_us in floors[max(0, n - 1) : n + 1]] for n in range(len(crawls))]
-    ratios = [cpu_us * len(some) / sum(some) for cpu_us, some in zip(without_start, around, strict=True)]
+    ratios, bare = beside(without_start, floors), beside(without_start, bare_floors)
     times = median(ratios)
     print(f"start and end {start_s:.2f} s of CPU; without them {median(without_start):,.0f} µs a page")
     print(f"× the floors around it: {', '.join(f'{each:.2f}' for each in ratios)}")
+    print(f"with bare joins {median(bare):.2f}: {', '.join(f'{each:.2f}' for each in bare)}")
     verdict.judge(f"CPU a page {times:.2f} × the floor, at most {TIMES_FLOOR_BAR}", times <= TIMES_FLOOR_BAR)
     if scrapy:
         rate = median([crawl.pages_per_s for crawl in crawls])
@@ -166,14 +178,16 @@ def main() -> None:
     site = QUICK if options.quick else WHOLE
     crawls: list[Crawled] = []
     floors: list[tuple[float, float]] = []
+    bare_floors: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as folder, nginx_of(site.folder(), Path(folder)) as server:
         for n in range(options.runs):
             say(f"Lycosa and the floor, {n + 1} of {options.runs}")
             crawls.append(by_lycosa(server, site))
             floors.append(floor(server, crawls[-1].paths))
+            bare_floors.append(floor(server, crawls[-1].paths, "--bare"))
         start_s = start_cpu_s(server, site)
         scrapy = None if options.no_scrapy else by_scrapy(server, site)
-        report(site, crawls, floors, scrapy, start_s).exit()
+        report(site, crawls, floors, bare_floors, scrapy, start_s).exit()
 
 
 if __name__ == "__main__":
