@@ -4,10 +4,11 @@
 
 Lycosa by its command line with everything on: robots, analysis, WARC, state. Scrapy with the same number of connections
 follows the same links and keeps nothing. The floor fetches, parses, joins and compresses the same pages and does
-nothing else (`site_floor`), and for comparison once more with the joins by bare C functions. Pages a second are from the first response to the last in nginx's log. CPU seconds are
-those of the whole command; compared with the floor, which counts without its start, they are without the start too:
-that is what a crawl of one page takes. Lycosa and the floor run in turns, and each crawl is set beside the floors just
-before and just after it: the machine's own drift is mostly in both. The median counts.
+nothing else (`site_floor`); it runs once more with its joins by bare C functions, for comparison only. Pages a second
+are from the first response to the last in nginx's log. CPU seconds are those of the whole command; compared with the
+floor, which counts without its start, they are without the start too: that is what a crawl of one page takes. Lycosa
+and the floor run in turns, and each crawl is set beside the floors just before and just after it: the machine's own
+drift is mostly in both. The median counts.
 """
 
 import argparse
