@@ -100,7 +100,7 @@ def main() -> None:
         with nginx_of(folder / "root", folder / "nginx") as server:
             (folder / "urls").write_text("".join(f"{server.origin}{path}\n" for path in files))
             say("crawling them")
-            manners = ["--depth", "0", "--delay", "0", "--per-host", str(CONNECTIONS)]
+            manners = ["--depth", "0", "--delay", "0", "--per-host", str(CONNECTIONS), "--allow-private"]  # loopback
             lists: list[str | Path] = ["-i", folder / "urls", "--into", folder / "crawl"]
             ran = run(lycosa("crawl", *lists, *manners, "--json", "--quiet"))
             done = json.loads(ran.out)
