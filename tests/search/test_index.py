@@ -288,6 +288,14 @@ def test_index_that_is_no_use_is_made_anew(tmp_path: Path, harm: str) -> None:
     shop.close()
 
 
+def test_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "index").write_text("mine")
+    for use in (Writer, Reader.open):
+        with pytest.raises(StoreError, match="is a file"):
+            use(tmp_path)
+    assert (tmp_path / "index").read_text() == "mine"
+
+
 def test_second_writer_is_turned_away_and_readers_are_not(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.page(A, "aardvark")

@@ -129,9 +129,10 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
             if shower is not None:
                 shower.cancel()
             view.close()
-    if crawl.following is not None and not crawl.following.is_complete:
+    following = crawl.following
+    if following is not None and not following.is_complete:
         _tell_trouble(f"the search index lacks some pages: the next search, or lycosa index {order.into}, adds them")
-    return stats, crawl.engine.stopped_by
+    return stats, "interrupted" if following is not None and following.is_hurried else crawl.engine.stopped_by
 
 
 def _require_no_shards(settings: "CrawlSettings") -> None:

@@ -56,7 +56,7 @@ def reported(path: Path, *, opening: bool = False) -> Iterator[None]:
     except (StoreError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except OSError as error:
-        raise failure(error, path=path, doing="using the search index") from error
+        raise _not_usable(path, error) from error
     except BaseException as error:
         if not isinstance(error, ValueError | RuntimeError) and type(error).__name__ != _PANIC:
             raise
@@ -64,6 +64,12 @@ def reported(path: Path, *, opening: bool = False) -> Iterator[None]:
         if "No space left" in said or "os error 28" in said:
             raise StoreError(f"no space left on the disk of {path}") from error
         raise damaged(path, opening=opening) from error
+
+
+def _not_usable(path: Path, error: OSError) -> StoreError:
+    if path.is_file():
+        return StoreError(f"{path} is a file, where the folder of the search index would be: move it away")
+    return failure(error, path=path, doing="using the search index")
 
 
 def damaged(path: Path, *, opening: bool = False) -> DamagedIndex:
@@ -83,7 +89,7 @@ def current(collection: Path, folder: str = FOLDER) -> Path:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(path, opening=True) from error
     except OSError as error:
-        raise failure(error, path=path, doing="reading the search index") from error
+        raise _not_usable(path, error) from error
     if found.version != VERSION:
         raise NoIndex(f"{path} was made by another version of Lycosa: lycosa index {collection} makes it anew")
     return path / found.name
@@ -215,9 +221,7 @@ class Writer:
             register(self._index)
             threads = BUILD_THREADS if anew else 1
             self._writer = self._index.writer(threads * HEAP_BYTES, threads)
-            if (
-                not self.is_new
-            ):  # segments of an earlier process, joined after a deletion, lose it: they are joined first
+            if not self.is_new:  # segments of an earlier process that are joined after a deletion lose it: first of all
                 self._writer.commit()
                 self._writer.wait_merging_threads()
                 self._writer = self._index.writer(HEAP_BYTES, 1)
