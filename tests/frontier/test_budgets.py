@@ -17,11 +17,13 @@ from lycosa.frontier.budgets import (
     Do,
     PatternBudgets,
     Sight,
+    _key,
     sight,
 )
 from lycosa.frontier.domains import BASE, MOST_SOURCES, PER_DOMAIN, DomainBudget, unpack_domain
 from lycosa.frontier.mining import Mine
 from lycosa.frontier.parameters import ParameterRow, Parameters
+from lycosa.frontier.pattern import fold
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.traps import without_session
 from lycosa.simweb.truth import truth
@@ -158,6 +160,16 @@ def test_memory_and_row_are_bounded_and_the_row_keeps_what_was_dropped() -> None
         assert len(packed) < 2_000
         assert msgspec.msgpack.decode(packed, type=BudgetRow) == row
     assert PatternBudgets.unpack(small.pack()).is_dropped("/lost/77")
+
+
+def test_more_dull_families_than_are_held_the_oldest_is_forgotten() -> None:
+    budgets = PatternBudgets()
+    names = [f"/{n:b}/".replace("1", "i").replace("0", "o") for n in range(2 * MOST_FAMILIES)]
+    for name in names:
+        for _ in range(3):
+            budgets.note(name, page("Sorry"), 0.0)
+    held = [name for name in names if _key(fold(name)) in budgets._families]
+    assert held == names[-MOST_FAMILIES:]
 
 
 def test_parameter_without_effect_is_learned_and_one_with_effect_is_not() -> None:

@@ -191,11 +191,12 @@ class PatternBudgets:
 
     def _family(self, key: int, depth: int) -> Family:
         family = self._families.get(key)
-        if family is None:
-            family = self._families[key] = Family(depth)
-            if len(self._families) > MOST_FAMILIES:
-                self._forget()
-        self._families.move_to_end(key)
+        if family is not None:
+            self._families.move_to_end(key)
+            return family
+        if len(self._families) >= MOST_FAMILIES:
+            self._forget()
+        family = self._families[key] = Family(depth)
         return family
 
     def _forget(self) -> None:
