@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
-from lycosa.web.links import ANCHOR_LENGTH, Link, LinkKind, Links, agreed, refresh_target
+from lycosa.web.links import ANCHOR_LENGTH, Collector, Link, LinkKind, Links, agreed, refresh_target, short
 from lycosa.web.page import Page, analyse
 
 
@@ -62,6 +63,25 @@ def test_link_written_often_is_given_once_with_its_first_words() -> None:
     found = links("<a href=x><img></a><a href=' x '>\n two  <b>words</b>.</a><a href=x>other</a><a href=y>y</a>")
 
     assert found == [Link("x", LinkKind.A, "two words .", ""), Link("y", LinkKind.A, "y", "")]
+
+
+HREF = st.sampled_from(
+    ["x", " x", "x\n", "a b", "y#f", "", " ", "data:,x", "JavaScript:x", "http://h/data:", "\u00a0x"]
+)
+WORDS = st.sampled_from(
+    ["", " ", "\n", "one", " two  words\t", "a\u00a0b", "<img>", "<b>bold</b> and", "<i> </i>", "x" * 300]
+)
+REL = st.sampled_from(["", "", "nofollow", "next nofollow", "NOFOLLOW ugc"])
+
+
+@given(st.lists(st.tuples(HREF, WORDS, REL), max_size=12))
+def test_links_read_all_at_once_are_those_read_one_by_one(anchors: list[tuple[str, str, str]]) -> None:
+    body = "".join(f"<p><a href='{href}' rel='{rel}'>{words}</a>" for href, words, rel in anchors)
+    one_by_one = Collector()
+    for node in LexborHTMLParser(body).css("a"):
+        attributes, words = node.attributes, short(node.text(separator=" "))
+        one_by_one.add(attributes["href"] or "", LinkKind.A, anchor=words, rel=attributes["rel"] or "")
+    assert html(body).links == one_by_one.links()
 
 
 def test_link_of_two_kinds_is_given_for_each() -> None:
