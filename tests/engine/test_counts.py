@@ -135,3 +135,27 @@ def test_crawl_with_all_transfers_in_use_sleeps_until_one_ends(tmp_path: Path, m
     monkeypatch.setattr(Engine, "_start_all", counted)
     result = crawl(web, tmp_path / "c", front(web), transfers=2, delay_s=0.01)
     assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="ancestors").pages
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        ({"depth": 1}, {"depth": None}),
+        ({"scope": "host"}, {"scope": "any"}),
+        ({"exclude": ["*e*.html"]}, {"exclude": []}),
+        ({"pages_per_host": 5}, {"pages_per_host": None}),
+    ],
+)
+def test_wider_settings_bring_in_what_narrower_ones_left_out(
+    tmp_path: Path, narrow: dict[str, object], wide: dict[str, object]
+) -> None:
+    web = SimWeb(SimSettings(hosts=6, pages=200, seed=3))
+    options = {"mine": "off", "sitemaps": False}
+    first = crawl(web, tmp_path / "c", front(web), **options, **narrow)
+    whole = crawl(web, tmp_path / "whole", front(web), **options, **wide)
+
+    second = crawl(web, tmp_path / "c", front(web), **options, **wide)
+
+    assert first.stats.pages < whole.stats.pages == second.stats.pages
+    assert not set(first.fetched()) & set(second.fetched())
+    assert problems(tmp_path / "c") == []

@@ -86,6 +86,10 @@ def _exit_code(stats: "CrawlStats", ended_by: str, *, fail_on_limit: bool, is_re
     if stats.pages == 0:
         print(f"lycosa: nothing could be fetched: {_reasons(stats)}", file=sys.stderr)
         return NOTHING_FETCHED
+    if stats.has_only_silence:
+        why = _worded(most_first(stats.run_statuses))
+        print(f"lycosa: nobody answered in this run: {why}; the same command asks again", file=sys.stderr)
+        return NOTHING_FETCHED
     return 0
 
 

@@ -28,6 +28,7 @@ from lycosa.engine.shard import Shard
 from lycosa.engine.stats import CrawlStats, Totals
 from lycosa.engine.telling import Teller
 from lycosa.engine.whereabouts import Whereabouts
+from lycosa.engine.widening import look_again
 from lycosa.errors import StoreError
 from lycosa.fetch.downloader import Watchable
 from lycosa.frontier.crossing import Crossing
@@ -158,6 +159,8 @@ class Engine:
             if not self.frontier.shelf.holds:
                 self.add([seed for seed in self.seeds if self.frontier.owns(seed.host)])
                 self.add(self._inbox.take())
+                if queued := look_again(self._shard, self._commit):
+                    self.events.write("looked-again", queued=queued)
             self.frontier.load(self.now())
             ticker = self._loop.create_task(self._tick())
             self._plan_pump()
