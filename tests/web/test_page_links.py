@@ -6,11 +6,16 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from lycosa.web.links import ANCHOR_LENGTH, Collector, Link, LinkKind, Links, agreed, refresh_target, short
-from lycosa.web.page import Page, analyse
+from lycosa.web.page import Page, analyse, links_of
 
 
 def html(body: str) -> Page:
     return analyse(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
+
+
+def read_links(body: str) -> Links | None:
+    found = links_of(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
+    return found and found.links
 
 
 def links(body: str) -> list[Link]:
@@ -82,6 +87,35 @@ def test_links_read_all_at_once_are_those_read_one_by_one(anchors: list[tuple[st
         attributes, words = node.attributes, short(node.text(separator=" "))
         one_by_one.add(attributes["href"] or "", LinkKind.A, anchor=words, rel=attributes["rel"] or "")
     assert html(body).links == one_by_one.links()
+
+
+HIDDEN = ["style", "script", "noscript", "iframe", "noembed", "noframes"]
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_anchor_and_heading_are_without_the_text_of_hidden_elements(name: str) -> None:
+    hidden = f"<{name}>.c{{fill:red}}</{name}>"
+    body = (
+        f"<a href=z>{hidden}Zed</a><a href=y><b>Ypsi{hidden}</b></a><a href=x>{hidden}</a><a href=x>X</a>"
+        f"<h1>Head{hidden}</h1><h2>{hidden}Two <i>words</i></h2>"
+    )
+    page = html(body)
+
+    assert [(link.href, link.anchor) for link in page.links] == [("z", "Zed"), ("y", "Ypsi"), ("x", "X")]
+    assert page.headings == ((1, "Head"), (2, "Two words"))
+    assert read_links(body) == page.links
+
+
+def test_links_in_hidden_elements_keep_their_own_words() -> None:
+    body = (
+        "<div><noscript><style>.x{}</style><a href=x>an <b>X</b><script>y()</script></a><img src=p alt=pic></noscript>"
+        "<iframe src=f alt=frame><a href=z>Zed</a></iframe></div>"
+    )
+    page = html(body)
+
+    assert [(link.href, link.anchor) for link in page.links] == [("x", "an X"), ("p", "pic"), ("f", "frame")]
+    assert page.text == ""
+    assert read_links(body) == page.links
 
 
 def test_link_of_two_kinds_is_given_for_each() -> None:
