@@ -37,6 +37,8 @@ def links(body: str) -> list[Link]:
         ("<img src=x>", LinkKind.IMG, "x"),
         ("<link rel=next href=x>", LinkKind.LINK, "x"),
         ("<meta http-equiv=Refresh content='5; URL=x'>", LinkKind.REFRESH, "x"),
+        ("<meta name=viewport http-equiv=refresh content='0;url=x'>", LinkKind.REFRESH, "x"),
+        ("<meta name=description http-equiv=' REFRESH ' content='0;url=x'>", LinkKind.REFRESH, "x"),
         ("<noscript><a href=x></a></noscript>", LinkKind.A, "x"),
         ("<body><table><a href=x>misplaced", LinkKind.A, "x"),
     ],
@@ -58,6 +60,7 @@ def test_link_of_each_kind_is_found_as_written(markup: str, kind: LinkKind, href
         "<a href='javascript:void(0)'>",
         "<img src='DATA:image/png;base64,AAAA'>",
         "<meta name=refresh content='5; URL=x'>",
+        "<meta name=refresh http-equiv=x content='5; URL=x'>",
     ],
 )
 def test_link_that_is_none_is_not_given(markup: str) -> None:

@@ -45,7 +45,7 @@ _NOT_READ = bytes(number for number in range(256) if number not in _READ)
 
 _SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]  # a tree would make one of its own
 
-_META_NAMES = frozenset(("description", "robots", "content-language", "refresh"))
+_META_NAMES = frozenset(("description", "robots", "content-language"))
 
 # In XML these may be closed by "/>"; an HTML parser would take the rest of the document for their text.
 _SELF_CLOSED = re.compile(rb"<(script|style|title|textarea|iframe|noscript|xmp|noembed|noframes)\b([^<>]*)/>")
@@ -163,6 +163,7 @@ class _Reading:
         self.language: str | None = None
         self.meta_language: str | None = None
         self.base_href: str | None = None
+        self._is_based = False
         self.robots: list[str] = []
         self.headings: list[tuple[int, str]] = []
         self.mains: list[LexborNode] = []
@@ -185,8 +186,9 @@ class _Reading:
                 self._title(node)
             elif number == _MAIN:
                 self.mains.append(node)
-            elif number == _BASE and self.base_href is None:
-                self.base_href = _stripped(node.attributes, "href")
+            elif number == _BASE and not self._is_based:
+                attributes = node.attributes  # the first that has the attribute counts, even where it is empty
+                self.base_href, self._is_based = _stripped(attributes, "href"), "href" in attributes
             elif number == _HTML:
                 attributes = node.attributes
                 self.language = _stripped(attributes, "lang") or _stripped(attributes, "xml:lang")
@@ -206,18 +208,20 @@ class _Reading:
             self.canonical = href.strip(WHITESPACE) or None
 
     def _meta(self, attributes: dict[str, str | None]) -> None:
-        content = attributes.get("content")
-        name = attributes.get("name") or attributes.get("http-equiv")
-        if not content or not name or (name := name.strip(WHITESPACE).lower()) not in _META_NAMES:
+        content, header = attributes.get("content"), attributes.get("http-equiv")
+        name = attributes.get("name") or header
+        if not content or not name:
+            return
+        if header and header.strip(WHITESPACE).lower() == "refresh" and (target := links.refresh_target(content)):
+            self.links.add(target, LinkKind.REFRESH)
+        if (name := name.strip(WHITESPACE).lower()) not in _META_NAMES:
             return
         if name == "description":
             self.description = self.description or " ".join(content.split()) or None
         elif name == "robots":
             self.robots.append(content)
-        elif name == "content-language":
+        else:
             self.meta_language = self.meta_language or content.partition(",")[0].strip(WHITESPACE) or None
-        elif "http-equiv" in attributes and (target := links.refresh_target(content)):
-            self.links.add(target, LinkKind.REFRESH)
 
     def _title(self, node: LexborNode) -> None:
         if self.title is None:
