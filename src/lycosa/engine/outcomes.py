@@ -198,6 +198,8 @@ class Outcomes:
             self._duplicate(lease, request, response, first[1], sha1, taken)
             return
         page = read(response, body, self._analysers, fingerprint=fingerprint, digest=digest)
+        if page.is_cut:
+            self._shard.events.write("page-cut", url=lease.url, size_bytes=len(body))
         links, noindex = self._links_of(page, response)
         made = self._archive.exchange(lease, request, response, sha1)
         row = self._page_row(lease, response, page, made, noindex)
