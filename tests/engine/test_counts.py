@@ -77,7 +77,22 @@ def test_pages_whose_records_are_lost_are_fetched_again_and_counted_once(tmp_pat
     assert second.stats.sitemaps == first.stats.sitemaps > 0
     assert (second.stats.pages, second.stats.redirects) == (first.stats.pages, first.stats.redirects)
     assert second.stats.failed == first.stats.failed
+    assert second.stats.run_lost >= len(second.fetched())
     assert problems(tmp_path / "c") == []
+
+
+def test_pages_fetched_again_for_lost_records_are_no_trap(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=8, pages=500))
+    first = crawl(web, tmp_path / "c", front(web), mine="off")
+    archive = max((tmp_path / "c" / "warc").iterdir(), key=lambda path: path.stat().st_size)
+    os.truncate(archive, archive.stat().st_size // 4)
+
+    second = crawl(web, tmp_path / "c", front(web), mine="off")
+
+    assert second.stats.run_lost > 100
+    assert second.stats.pages == first.stats.pages
+    assert second.stats.dropped == first.stats.dropped
+    assert "pattern-slowed" not in (tmp_path / "c" / "log.jsonl").read_text().partition("records-lost")[2]
 
 
 def test_host_given_up_has_nothing_queued_and_says_why(tmp_path: Path) -> None:

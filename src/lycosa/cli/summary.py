@@ -32,6 +32,8 @@ def summary(stats: CrawlStats, into: Path, *, used_up: str = "", left: str = "",
     """Several lines: what there is now, what failed and was skipped and why, what to look at next. `used_up` says by
     which limit it ended, see `limit_used_up`; `left` which visits are left; `budget` is that of visits a day."""
     lines = [_headline(stats, into), *_run(stats)]
+    if stats.run_lost:
+        lines.append(f"  {counted(stats.run_lost, 'record')} lost from the archive: asked for again")
     if stats.run_visits:
         lines.append(_visits(stats))
     if left_over := budget_left_over(budget, stats.pages):

@@ -471,6 +471,7 @@ class Engine:
     def _take_in_losses(self) -> None:
         """After a power loss: the pages whose records are not whole are queued again."""
         lost = self.outcomes.take_back(self.collection.recovery)
+        self.counters.run_lost = lost
         if lost:
             self.events.write("records-lost", pages=lost)
             self.collection.settle(self.committer.batch)

@@ -35,6 +35,7 @@ ORIGINS = {
     Origin.SITEMAP: "named by a sitemap",
     Origin.ANCESTOR: "guessed: a folder above a page",
     Origin.SERIES: "guessed: a neighbour in a series",
+    Origin.LOST: "asked for again because its record was lost",
 }
 WHY = {
     Reason.PATTERN: "URLs like {pattern} kept saying nothing new on this host",

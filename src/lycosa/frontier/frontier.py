@@ -155,7 +155,7 @@ class Frontier(Ledger):
         key = url_key(href)
         host = self._host(key, now)
         host.row.pages -= pages
-        self._enqueue(host, key, _path(href), 0.0, kind=kind, depth=depth)
+        self._enqueue(host, key, _path(href), 0.0, kind=kind, depth=depth, origin=Origin.LOST)
         if host.place is Place.IDLE:
             self._settle(host, now)
 
