@@ -111,7 +111,10 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Stop after 500MB or 2GiB.")] = None,
         pages_per_host: Annotated[str | None, typer.Option(metavar="N", help="At most N pages of a host.")] = None,
         wait: Annotated[
-            bool | None, typer.Option("--wait/--no-wait", help="Wait for hosts that do not answer [no].")
+            bool | None,
+            typer.Option(
+                "--wait/--no-wait", help="Wait for hosts that do not answer, or ask for over 15 minutes [no]."
+            ),
         ] = None,
         fail_on_limit: Annotated[
             bool | None,
