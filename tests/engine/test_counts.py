@@ -108,6 +108,35 @@ def test_host_given_up_has_nothing_queued_and_says_why(tmp_path: Path) -> None:
     assert "host: 0 pages, given up (no-such-host), robots.txt not known yet" in sentences
 
 
+def test_hosts_given_up_while_the_line_was_down_are_tried_again_by_the_next_run(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=8, pages=300, seed=3, dns_ttl_s=1))
+    down = SimWeb(SimSettings(hosts=8, pages=300, seed=3, dns_ttl_s=1, dns={"servfail": 1.0}))
+    crawl(web, tmp_path / "c", front(web), pages=40)
+    between = crawl(down, tmp_path / "c", front(web), pages=None)
+    assert between.stats.queued == 0
+    assert between.stats.failed["dns"] > 50
+
+    last = crawl(web, tmp_path / "c", front(web), pages=None)
+
+    assert last.stats.failed.total() == 0
+    assert last.stats.pages == crawl(web, tmp_path / "whole", front(web)).stats.pages
+    assert problems(tmp_path / "c") == []
+
+
+def test_url_that_failed_is_asked_for_again_when_somebody_asks_for_it(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=4, pages=100, seed=3))
+    broken = SimWeb(SimSettings(hosts=4, pages=100, seed=3, trouble={"error": 0.3}))
+    first = crawl(broken, tmp_path / "c", front(web))
+    failed = list(first.fetched(500))
+    assert len(failed) > 5
+    again = crawl(web, tmp_path / "c", front(web), *failed, *failed)
+
+    assert set(failed) <= set(again.fetched())
+    assert again.stats.failed.total() == 0
+    assert again.stats.pages == crawl(web, tmp_path / "whole", front(web)).stats.pages
+    assert problems(tmp_path / "c") == []
+
+
 def test_crawl_with_all_transfers_in_use_sleeps_until_one_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     web = SimWeb(SimSettings(hosts=8, pages=200, seed=3, rtt_ms=200))
     looks, start_all = 0, Engine._start_all

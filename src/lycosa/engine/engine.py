@@ -202,6 +202,7 @@ class Engine:
             return 0
         self.outcomes.widen(urls)
         new = len(self.frontier.admit(urls, depth=0, now=self.now(), origin=Origin.WISH))
+        new += self.outcomes.ask_again(urls)
         self._plan_pump()
         return new
 

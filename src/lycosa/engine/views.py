@@ -201,7 +201,10 @@ def _known(row: UrlRow, url: Url, host: HostRow | None) -> list[str]:
 
 def _page(row: PageRow) -> list[str]:
     size = _counted(row.size_bytes, "byte")
-    lines = [f"asked {shown(row.fetched_s)}: status {row.status or 'none'}, {size} {row.essence}".rstrip()]
+    answer = f"status {row.status or 'none'}"
+    if row.failure and row.failure != str(row.status):
+        answer = f"{row.failure.replace('-', ' ')}, {answer}"
+    lines = [f"asked {shown(row.fetched_s)}: {answer}, {size} {row.essence}".rstrip()]
     if row.title:
         lines.append(f"title: {row.title}")
     if row.location:
