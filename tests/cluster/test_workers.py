@@ -95,6 +95,21 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
     assert [problems(into / "shards" / name) for name in ("s0", "s1")] == [[], []]
 
 
+def test_recrawl_of_shards_is_refused_and_says_what_looks_at_them_again(tmp_path: Path) -> None:
+    into, shard = tmp_path / "c", tmp_path / "c" / "shards" / "s0"
+    folder = ShardedFolder(into)
+    folder.found(CrawlSettings(workers=1))
+    folder.close()
+    Collection.create(shard).close()
+    for path, what in ((into, "has shards"), (shard, f"is a shard of {into}")):
+        said = ended(started("recrawl", path, "--all"))
+        words = f"{path} {what}: lycosa crawl --into {into} --keep-fresh looks at its pages again"
+        assert (said.code, said.out) == (2, "")
+        assert said.err == f"lycosa: recrawl is for a collection of one process, and {words}\n"
+    said = ended(started("crawl", "http://127.0.0.1:9/", "--into", shard, "--workers", "2"))
+    assert (said.code, said.err) == (2, f"lycosa: {shard} is a shard of {into}: say --into {into}\n")
+
+
 def test_summary_of_agents_that_were_ended_at_once_has_the_counts_that_they_kept(tmp_path: Path) -> None:
     folder = ShardedFolder(tmp_path / "c")
     folder.found(CrawlSettings(workers=1))

@@ -27,7 +27,7 @@ from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.store import Collection, is_collection
 from lycosa.store.central import CentralStore, claim, is_claimed, open_store, require_shareable
-from lycosa.store.joined import SHARDS, is_sharded, shard_paths
+from lycosa.store.joined import SHARDS, is_sharded, shard_paths, sharded_above
 from lycosa.store.released import store_urls, stored
 
 LOCK, SETTINGS_FILE = "lycosa.lock", "lycosa.toml"
@@ -43,6 +43,8 @@ class ShardedFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if (whole := sharded_above(path)) is not None:
+            raise SettingsError(f"{path} is a shard of {whole}: say --into {whole}")
         if is_collection(path):
             raise SettingsError(f"{path} was crawled by one process: go on without --workers, or choose another folder")
         if path.exists() and not path.is_dir():
