@@ -6,7 +6,6 @@ import typer
 
 from lycosa.cli.collection import Folder
 from lycosa.cli.crawl_options import PATCH_HELP
-from lycosa.errors import SettingsError
 
 
 def register(app: typer.Typer) -> None:
@@ -35,19 +34,13 @@ def recrawl(
     """
     from lycosa.cli.crawl import run
     from lycosa.cli.crawl_options import CrawlOrder, gather
+    from lycosa.cluster.local import require_one_process
     from lycosa.engine.orders import Recrawl
     from lycosa.engine.views import open_to_read
-    from lycosa.store.joined import is_sharded, sharded_above
 
     with open_to_read(into):
         pass  # says so if this is no collection
-    whole = into if is_sharded(into) else sharded_above(into)
-    if whole is not None:
-        is_it = "has shards" if whole == into else f"is a shard of {whole}"
-        raise SettingsError(
-            f"recrawl is for a collection of one process, and {into} {is_it}:"
-            f" lycosa crawl --into {whole} --keep-fresh looks at its pages again"
-        )
+    require_one_process(into)
     order = Recrawl(budget=budget, most=visits, everything=everything, time_s=_seconds(time_s))
     run(
         CrawlOrder(

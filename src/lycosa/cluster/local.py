@@ -16,7 +16,7 @@ import msgspec
 
 from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.cluster.kept import load
+from lycosa.cluster.kept import load, missing
 from lycosa.cluster.membership import NOWHERE
 from lycosa.cluster.ray_node import require_ray, start_local, stop_local
 from lycosa.engine.parts import usual_parts
@@ -132,6 +132,22 @@ class ShardedFolder:
         os.close(self._lock)
 
 
+def require_one_process(path: Path) -> None:
+    """Refuses to look again at the pages of shards, which only a crawl of all of them does."""
+    whole = path if is_sharded(path) else sharded_above(path)
+    if whole is not None:
+        is_it = "has shards" if whole == path else f"is a shard of {whole}"
+        raise SettingsError(
+            f"recrawl is for a collection of one process, and {path} {is_it}:"
+            f" lycosa crawl --into {whole} --keep-fresh looks at its pages again"
+        )
+
+
+def lost_shards(path: Path) -> list[str]:
+    """Says which folders of shards are gone; those of a crawl that runs are its own business."""
+    return [] if _is_held(path / LOCK) else missing(path)
+
+
 def _is_held(lock: Path) -> bool:
     try:
         with lock.open("rb") as file:
@@ -216,6 +232,8 @@ async def crawl(
     await check_parts(settings)
     folder = ShardedFolder(into)
     try:
+        for words in missing(into):
+            tell(words)
         folder.found(settings)
         start_local(settings.workers)
         try:
