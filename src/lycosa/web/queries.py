@@ -7,6 +7,7 @@ Invariant: never raises, linear. Called by `html`, once a page.
 """
 
 import re
+import string
 
 from lycosa.web.encodings import encode
 from lycosa.web.links import Collector, Links
@@ -15,7 +16,8 @@ from lycosa.web.links import Collector, Links
 _AS_UTF8 = frozenset(("UTF-8", "UTF-16LE", "UTF-16BE", "replacement"))
 _BEYOND_ASCII = re.compile(r"[^\0-\x7f]+")
 # Of other schemes the query is UTF-8, too.
-_OTHER_SCHEME = re.compile(r"(?!https?:|ftp:|file:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_SCHEMES = frozenset(("http", "https", "ftp", "file"))
+_IN_SCHEMES = frozenset(string.ascii_letters + string.digits + "+-.")
 # What encodings of many bytes have below 0x80 and a query escapes.
 _ESCAPED = frozenset((*range(0x21), *b"\"#'<>", *range(0x7F, 0x100)))
 _WRITTEN = [f"%{byte:02X}" if byte in _ESCAPED else chr(byte) for byte in range(256)]
@@ -35,7 +37,13 @@ def escaped(href: str, encoding: str) -> str:
     """A href with its query in `encoding`, in ASCII."""
     stem, mark, fragment = href.partition("#")
     path, question, query = stem.partition("?")
-    if query.isascii() or encoding in _AS_UTF8 or _OTHER_SCHEME.match(path):
+    if query.isascii() or encoding in _AS_UTF8 or _has_other_scheme(path):
         return href
     query = _BEYOND_ASCII.sub(lambda run: "".join([_WRITTEN[byte] for byte in encode(run[0], encoding)]), query)
     return path + question + query + mark + fragment
+
+
+def _has_other_scheme(path: str) -> bool:
+    scheme, colon, _ = path.partition(":")
+    is_scheme = colon and scheme[:1].isalpha() and _IN_SCHEMES.issuperset(scheme)
+    return bool(is_scheme) and scheme.lower() not in _SCHEMES
