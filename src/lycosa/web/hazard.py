@@ -39,10 +39,9 @@ _QUOTED = re.compile(rb"\"[^\"]*+\"|'[^']*+'")
 _SEPARATOR = re.compile(rb"[\t\n\f\r /]+")
 _FORMATTING_NAMES = b"b big code em font i nobr s small strike strong tt u".split()
 _FORMATTING = frozenset(_FORMATTING_NAMES)
-_FORMATTING_TAG = re.compile(
-    rb"<(/?)(" + b"|".join(_FORMATTING_NAMES) + rb")(?=[\t\n\f\r />])"
-    rb"((?:[^>=]++|=[\t\n\f\r ]*+(?:\"[^\"]*+\"|'[^']*+')?+)*+)",
-    re.IGNORECASE,
+_FORMATTING_TAG = (  # compiled when the first page needs it
+    rb"(?i)<(/?)(" + b"|".join(_FORMATTING_NAMES) + rb")(?=[\t\n\f\r />])"
+    rb"((?:[^>=]++|=[\t\n\f\r ]*+(?:\"[^\"]*+\"|'[^']*+')?+)*+)"
 )
 # Elements that hold nothing, or that their next of kind closes: however many, they do not nest.
 _FLAT_NAMES = (
@@ -145,7 +144,7 @@ def _open_formatting(body: bytes) -> Iterator[int]:
     still_open: dict[bytes, dict[int, bytes]] = {name: {} for name in _FORMATTING}  # by name: place → attributes
     places: dict[tuple[bytes, bytes], list[int]] = {}
     count = 0
-    for place, (slash, written, attributes) in enumerate(_FORMATTING_TAG.findall(body)):
+    for place, (slash, written, attributes) in enumerate(re.findall(_FORMATTING_TAG, body)):
         name = written.lower()
         of_name = still_open[name]
         if slash:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from lycosa.web import digests, hazard, links, structure, text
+from lycosa.web import digests, hazard, links, queries, structure, text
 from lycosa.web.anchors import NESTING_WORK, read_anchors
 from lycosa.web.charset import to_utf8
 from lycosa.web.document import Document, Page
@@ -68,11 +68,11 @@ def analyse_html(document: Document) -> Page:
         digest=document.digest,
         title=reading.title,
         description=reading.description,
-        canonical=reading.canonical,
+        canonical=reading.canonical and queries.escaped(reading.canonical, document.charset),
         language=reading.language or reading.meta_language or document.content_language,
         base_href=reading.base_href,
         robots=tuple(reading.robots),
-        links=reading.links.links(),
+        links=queries.in_encoding(reading.links.links(), document.charset),
         text_utf8=visible,
         headings=tuple(reading.headings),
         structure_first=first,
@@ -101,7 +101,8 @@ def read_links(document: Document) -> Heading:
     numbers = structure.tag_numbers(nodes)
     _hide(nodes, numbers)
     reading = _read(nodes, numbers)
-    return Heading(reading.links.links(), reading.base_href, tuple(reading.robots))
+    found = queries.in_encoding(reading.links.links(), document.charset)
+    return Heading(found, reading.base_href, tuple(reading.robots))
 
 
 def _parsed(document: Document) -> tuple[LexborHTMLParser, bool]:
