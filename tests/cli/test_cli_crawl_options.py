@@ -169,7 +169,15 @@ def test_urls_from_a_file_follow_the_typed_ones(crawl: Crawl, tmp_path: Path) ->
 
 def test_urls_from_standard_input_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a.org\n\nb.org")))
-    assert read_urls("-") == ["a.org", "b.org"]
+    assert read_urls("-") == ["https://a.org/", "https://b.org/"]
+
+
+@pytest.mark.parametrize("line", ["ftp://c.org/", "http://", "a\tb.org", "http://" + "x" * 20_000])
+def test_url_that_is_none_says_file_and_line(tmp_path: Path, line: str) -> None:
+    (tmp_path / "urls").write_text(f"# mine\na.org\n\n{line}\nb.org\n")
+    with pytest.raises(SettingsError, match=r"urls, line 4, is ") as raised:
+        read_urls(str(tmp_path / "urls"))
+    assert len(str(raised.value)) < 200 + len(str(tmp_path))
 
 
 def test_urls_that_are_not_text_say_file_and_line(tmp_path: Path) -> None:

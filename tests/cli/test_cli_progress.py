@@ -80,6 +80,10 @@ def test_drawing_says_everything_there_is_to_say() -> None:
     ]
 
 
+def test_drawing_of_one_duplicate_is_in_the_singular() -> None:
+    assert "queued   0 of 0 known, 0 in flight, 1 duplicate" in drawn(CrawlStats(duplicates=1), 140)
+
+
 def test_drawing_in_60_columns_counts_what_it_leaves_out() -> None:
     lines = drawn(BUSY, 60)
     assert "errors   30 no such host, 5 connect timeout, +3" in lines

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from lycosa.cli.crawl import NOTHING_FETCHED, _exit_code
-from lycosa.cli.summary import GROUPS, MOST_VISITS_A_DAY, as_json, limit_used_up, summary, visits_left
+from lycosa.cli.summary import GROUPS, MOST_VISITS_A_DAY, as_json, limit_reached, limit_used_up, summary, visits_left
 from lycosa.engine.stats import CrawlStats, SlowHost
 from lycosa.engine.visit_plan import SHORTEST_DAYS
 from lycosa.settings import CrawlSettings
@@ -147,12 +147,20 @@ def test_summary_of_a_recrawl_tells_what_changed_and_what_was_saved() -> None:
 
 
 def test_summary_of_one_page_is_in_the_singular() -> None:
-    one = CrawlStats(pages=1, duplicates=1, seconds=1.0)
+    one = CrawlStats(pages=1, duplicates=1, seconds=1.0, ignored=Counter({"excluded": 1}))
     lines = summary(one, Path("d")).splitlines()
-    assert lines[:2] == [
+    assert lines[:3] == [
         "1 page, 0 B in 1.0 s (1.0 pages/s), kept in d",
         "  1 duplicate: documents that were there already",
+        "  1 link not followed",
     ]
+
+
+def test_limit_that_the_collection_has_reached_is_known() -> None:
+    stats = CrawlStats(pages=5, bytes=100, seconds=9.0)
+    for settings, limit in (({"pages": 5}, "pages"), ({"bytes": 99}, "bytes"), ({"time_s": 9}, "time")):
+        assert limit_reached(CrawlSettings(**settings), stats) == limit
+    assert limit_reached(CrawlSettings(pages=6, bytes=101, time_s=9.5), stats) == ""
 
 
 def test_summary_tells_of_a_run_only_where_there_is_one() -> None:

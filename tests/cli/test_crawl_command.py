@@ -188,6 +188,29 @@ def test_command_wrong_words_end_with_2(words: list[str], part: str) -> None:
     assert is_one_sentence(lycosa(*words), USAGE, part)
 
 
+@pytest.mark.parametrize("words", [["--seconds", "-1"], ["--seconds", "nan"], ["--hosts", "0"], ["--hosts", "-3"]])
+def test_demo_that_cannot_be_is_refused_before_anything_is_started(tmp_path: Path, words: list[str]) -> None:
+    said = lycosa("demo", "--into", tmp_path / "d", *words)
+    assert is_one_sentence(said, USAGE, words[0], words[1])
+    assert not (tmp_path / "d").exists()
+
+
+def test_demo_that_is_over_does_not_say_that_a_command_goes_on_with_it(tmp_path: Path) -> None:
+    said = lycosa("demo", "--into", tmp_path / "d", "--seconds", "1", "--hosts", "20")
+    assert said.code == DONE
+    assert "still queued; the demo is over" in said.out
+    assert "--time" not in said.out
+    assert "the same command" not in said.out
+
+
+def test_status_after_a_limit_does_not_say_that_the_same_command_goes_on(collection: Path) -> None:
+    told = lycosa("status", collection).out
+    assert "still queued; its limit of 1 page is used up: a larger --pages goes on" in told
+    assert "the same command" not in told
+    (collection / "lycosa.toml").write_text("pages = [")
+    assert lycosa("status", collection).code == DONE
+
+
 # folders that are no collection, or not ours to use
 
 

@@ -4,6 +4,7 @@ They read the committed state beside a running crawl, or without one.
 """
 
 import sys
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -26,18 +27,23 @@ def register(app: typer.Typer) -> None:
 
 def status(into: Folder, json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """What a collection holds and what is still queued."""
-    from lycosa.cli.summary import as_json, summary
-    from lycosa.engine.views import open_to_read, stats_of
+    from lycosa.cli.summary import as_json, limit_reached, limit_used_up, summary
+    from lycosa.engine.views import open_to_read, settings_of, stats_of
 
     with open_to_read(into) as collection:
         stats = stats_of(collection)
         has_shards = hasattr(collection, "shards")
+        used_up = ""
+        if stats.queued and not json:
+            with suppress(SettingsError):  # settings that cannot be read are for the next crawl to complain of
+                settings = settings_of(collection)
+                used_up = limit_used_up(settings, limit_reached(settings, stats))
     if has_shards:
         _tell_lost_shards(into)
     if json:
         sys.stdout.buffer.write(as_json(stats) + b"\n")
     else:
-        print(summary(stats, into))
+        print(summary(stats, into, used_up=used_up))
 
 
 def _tell_lost_shards(into: Path) -> None:

@@ -87,7 +87,7 @@ def _end(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> None:
     if order.json:
         sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
     elif not order.quiet:
-        used_up = "" if order.recrawl else limit_used_up(order.settings, ended_by)
+        used_up = order.rest or ("" if order.recrawl else limit_used_up(order.settings, ended_by))
         budget = order.recrawl.budget if order.recrawl else None
         if budget is None and (order.recrawl or order.settings.keep_fresh):
             budget = order.settings.visits_per_day

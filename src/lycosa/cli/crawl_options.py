@@ -26,13 +26,14 @@ PATCH_HELP = "Tables of volatile parts are patched into what is kept (store), or
 
 
 class CrawlOrder(NamedTuple):
-    """What the user asked for."""
+    """What the user asked for. `rest`: what to say of URLs that are left, where the same command does not go on."""
 
     settings: "CrawlSettings"
     into: Path
     json: bool = False
     quiet: bool = False
     recrawl: "Recrawl | None" = None
+    rest: str = ""
 
 
 class CrawlCommand(TyperCommand):
@@ -105,10 +106,21 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
             str | None,
             typer.Option(metavar="WORD", help="Guess URLs: off, ancestors (folders) or all (series too) [ancestors]."),
         ] = None,
-        pages: Annotated[str | None, typer.Option(metavar="N", help="Stop after N pages; none: no limit.")] = None,
+        pages: Annotated[
+            str | None, typer.Option(metavar="N", help="Stop after N pages, counted over all runs; none: no limit.")
+        ] = None,
         depth: Annotated[str | None, typer.Option(metavar="N", help="At most N links from a seed.")] = None,
-        time_s: Annotated[str | None, typer.Option("--time", metavar="TIME", help="Stop after 90, 10m or 2h.")] = None,
-        bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Stop after 500MB or 2GiB.")] = None,
+        time_s: Annotated[
+            str | None,
+            typer.Option(
+                "--time",
+                metavar="TIME",
+                help="Stop after 90, 10m or 2h, over all runs (with --keep-fresh: of this one).",
+            ),
+        ] = None,
+        bytes: Annotated[
+            str | None, typer.Option(metavar="SIZE", help="Stop after 500MB or 2GiB, received over all runs.")
+        ] = None,
         pages_per_host: Annotated[str | None, typer.Option(metavar="N", help="At most N pages of a host.")] = None,
         wait: Annotated[
             bool | None,

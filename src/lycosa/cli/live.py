@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lycosa.cli.wording import count, duration, fit, most_first, printable, rate, reason, size
+from lycosa.cli.wording import count, counted, duration, fit, most_first, printable, rate, reason, size
 from lycosa.engine.stats import CrawlStats
 
 # A drawing costs 0.7 ms of the one thread that crawls: 0.3 % of it at this pace.
@@ -75,7 +75,7 @@ def _rows(stats: CrawlStats) -> list[tuple[str, list[str], str]]:
     pages = [f"{count(stats.pages)}, {rate(stats.pages_per_s)}/s", size(stats.bytes), f"{size(stats.bytes_per_s)}/s"]
     queued = [f"{count(stats.queued)} of {count(stats.known)} known", f"{count(stats.in_flight)} in flight"]
     if stats.duplicates:
-        queued.append(f"{count(stats.duplicates)} duplicates")
+        queued.append(counted(stats.duplicates, "duplicate"))
     hosts = [
         f"{count(stats.hosts_active)} active, {count(stats.hosts_waiting)} waiting, {count(stats.hosts_parked)} parked",
         f"{count(stats.hosts)} in all",

@@ -1,6 +1,6 @@
 """What a crawl came to: a summary for people, and the same as one JSON object.
 
-Pure. The summary ends with commands to try next; all of them exist. Used by `crawl` at its end.
+Pure. The summary ends with commands to try next; all of them exist. Used by `crawl` at its end, and by `status`.
 """
 
 import shlex
@@ -47,7 +47,8 @@ def summary(stats: CrawlStats, into: Path, *, used_up: str = "", left: str = "",
     if stats.dropped:
         lines += _reasons("skipped", _grouped(stats.dropped), _details(stats.dropped))
     if stats.ignored:
-        lines += _reasons("links not followed", _grouped(stats.ignored), _details(stats.ignored))
+        links = "link" if sum(stats.ignored.values()) == 1 else "links"
+        lines += _reasons(f"{links} not followed", _grouped(stats.ignored), _details(stats.ignored))
     if used_up and (stats.queued or not stats.run_pages):
         queued = f"{count(stats.queued)} still queued; " if stats.queued else ""
         lines.append(f"  {queued}{used_up}")
@@ -69,6 +70,15 @@ def as_json(stats: CrawlStats, **more: object) -> bytes:
         facts[f"{name}_by"] = facts[name]
         facts[name] = sum(facts[name].values())
     return msgspec.json.encode({**facts, **more})
+
+
+def limit_reached(settings: "CrawlSettings", stats: CrawlStats) -> str:
+    """The limit at which the next run would end at once, by what the collection holds; empty if there is none."""
+    limits = (("pages", settings.pages, stats.pages), ("bytes", settings.bytes, stats.bytes))
+    for name, most, had in (*limits, ("time", settings.time_s, stats.seconds)):
+        if most is not None and had >= most:
+            return name
+    return ""
 
 
 def limit_used_up(settings: "CrawlSettings", ended_by: str) -> str:

@@ -1,6 +1,6 @@
 """URLs from a file or standard input: one a line, blank lines and lines that begin with # left out.
 
-Used by the commands that take `-i FILE`. Whether a line is a URL is for the settings to say.
+Used by the commands that take `-i FILE`. A line that is no URL is named by its number.
 """
 
 import sys
@@ -9,6 +9,7 @@ from pathlib import Path
 from lycosa.errors import SettingsError
 
 STANDARD_INPUT = "-"
+SHOWN_CHARS = 60  # of a line that is no URL
 
 
 def read_urls(file: str) -> list[str]:
@@ -25,5 +26,16 @@ def read_urls(file: str) -> list[str]:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise SettingsError(f"-i: {name}, line {line}, is not UTF-8 text") from error
-    lines = (line.strip() for line in text.split("\n"))
-    return [line for line in lines if line and not line.startswith("#")]
+    lines = [line.strip() for line in text.split("\n")]
+    return [_seed(line, name, number) for number, line in enumerate(lines, 1) if line and not line.startswith("#")]
+
+
+def _seed(line: str, name: str, number: int) -> str:
+    """The URL in a line, as the settings write it."""
+    from lycosa.settings import values
+
+    try:
+        return values.seed(values.text(line))
+    except values.Unfit as unfit:
+        shown = repr(line) if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]!r}…"
+        raise SettingsError(f"-i: {name}, line {number}, is {shown}, {unfit.phrase}") from unfit
