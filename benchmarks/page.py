@@ -13,7 +13,7 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from lycosa.web import charset, digests, hazard, html, media, structure, text
+from lycosa.web import anchors, charset, digests, hazard, html, media, structure, text
 from lycosa.web.page import analyse
 
 ROUNDS = 7
@@ -50,8 +50,10 @@ def parts(body: bytes, spent: dict[str, float]) -> None:
     done("all elements")
     numbers = structure.tag_numbers(nodes)
     done("tag numbers")
+    html._hide(nodes, numbers)
+    done("hidden elements")
     reading = html._Reading()
-    html._read_anchors(nodes, numbers, reading.links)
+    anchors.read_anchors(nodes, numbers, reading.links)
     done("anchors")
     reading.read(nodes, numbers)
     done("head, images, headings")

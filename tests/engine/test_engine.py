@@ -1,5 +1,6 @@
 """The whole crawl on the in-memory web: complete, polite, each page once, whatever goes wrong."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.nameserver import has_dns_trouble
 from lycosa.simweb.truth import truth
+from lycosa.simweb.web import Answer
 from tests.engine.memory_crawl import crawl, front
 
 WEB = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, robots={"delay": 0.2}))
@@ -143,6 +145,22 @@ def test_pages_that_come_odd_do_not_stop_the_crawl(tmp_path: Path) -> None:
     result = crawl(web, tmp_path / "c", front(web))
     assert result.stats.queued == 0
     assert set(result.fetched()) >= truth(web, [front(web)], scope="any", mine="ancestors").pages
+
+
+def test_page_that_would_choke_the_parser_is_read_in_part_and_told(tmp_path: Path) -> None:
+    body = b"<a href=/first>x</a>" + b"<div>" * 20_000 + b"<a href=/last>x</a>"
+
+    class Choking(SimWeb):
+        def answer(self, host: int, target: str, time_s: float = 0.0, elapsed_s: float = 0.0) -> Answer:
+            return Answer(200, body) if target == "/" else Answer(404)
+
+    web = Choking(SimSettings(hosts=1, pages=1))
+    result = crawl(web, tmp_path / "c", front(web), sitemaps=False)
+
+    events = [json.loads(line) for line in (tmp_path / "c" / "log.jsonl").read_text().splitlines()]
+    cut = [(event["url"], event["size_bytes"]) for event in events if event["event"] == "page-cut"]
+    assert cut == [(front(web), len(body))]
+    assert set(result.fetched(404)) == {f"{front(web)}first"}
 
 
 def test_hosts_whose_rules_cannot_be_had_are_not_crawled(tmp_path: Path) -> None:

@@ -48,3 +48,21 @@ def test_followed_hrefs_any_links_same_as_judging_one_by_one(
 def test_followed_hrefs_of_a_page(images: bool, hrefs: set[str]) -> None:
     page = analyse(HTML, url="http://a.example/", content_type="text/html")
     assert set(followed(page, Following(agent="x", images=images)).hrefs) == hrefs
+
+
+def test_followed_hrefs_that_differ_in_their_fragment_have_the_first_words_of_all() -> None:
+    html = b"""<a href='/y#a'><img></a><a href='/z'>Zed</a><a href='/y'>Title of y</a><a href='/y#b'>later</a>
+<a href='/x '></a><a href='/x #a'>not that</a><a href='/x#b'>X</a>
+<map><area href='/w' alt=''><area href='/w#a' alt=W></map>"""
+    page = analyse(html, url="http://a.example/", content_type="text/html")
+
+    row = followed(page, Following(agent="x"))
+
+    assert dict(zip(row.hrefs, row.anchors, strict=True)) == {
+        "/y": "Title of y",
+        "/z": "Zed",
+        "/x": "X",
+        "/x #a": "not that",
+        "/w": "W",
+    }
+    assert row.kinds == bytes([LinkKind.A] * 4 + [LinkKind.AREA])

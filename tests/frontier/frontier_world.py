@@ -9,7 +9,7 @@ from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.policies import policy_of
 from lycosa.frontier.policy import Policy
-from lycosa.frontier.rows import Entry, Kind, Reason, UrlRow, UrlState
+from lycosa.frontier.rows import Entry, Kind, Reason, UrlRow, UrlState, unpack_host
 from lycosa.frontier.shelf import Start
 from lycosa.records import Family, Mapped
 from lycosa.web.robots import Robots
@@ -80,6 +80,10 @@ class World:
         self.frontier.queued = sum(
             UrlRow.unpack(row).state is UrlState.QUEUED for row in self.disk.rows[Family.URL].values()
         )
+        for host in map(unpack_host, self.disk.rows[Family.HOST].values()):
+            if host.gave_up:
+                self.frontier.queued -= host.queued
+                self.frontier.failed[host.gave_up] += host.queued
         self.frontier.load(self.now)
 
     # the frontier's watcher

@@ -1,7 +1,5 @@
 """The frontier alone: nothing lost, nothing twice, nobody asked too early, whatever the order of events and crashes."""
 
-from collections import Counter
-
 import pytest
 from frontier_world import World
 from hypothesis import given, settings
@@ -82,27 +80,49 @@ def test_disallowed_urls_are_dropped_with_the_reason() -> None:
     assert world.frontier.dropped == {"robots": 1}
 
 
-def test_host_given_up_keeps_its_queue_and_comes_back_when_wanted() -> None:
+def given_up() -> World:
+    """A world whose one host was given up while the first of its three URLs was asked for."""
     world = World(Pace(delay_s=0.0, robots=False))
-    urls = [URLS[0], URLS[4], URLS[8]]
-    world.admit(urls)  # type: ignore[arg-type]
+    world.admit([URLS[0], URLS[4], URLS[8]])  # type: ignore[list-item]
     world.lease()
     lease = world.leases.pop()
-    world.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE)
+    world.frontier.leave(lease)
     world.frontier.give_up(lease.host, str(Failure.CONNECT), world.now)
     world.frontier.release(lease, world.now, world.now)
     world.commit()
     assert world.frontier.queued == 0
-    assert world.frontier.failed == {"connect": 2}
-    assert len(world.disk.rows[Family.QUEUE]) == 2
-    world.crash()
-    world.frontier.queued, world.frontier.failed = 0, Counter({"connect": 2})
+    assert world.frontier.failed == {"connect": 3}
+    assert len(world.disk.rows[Family.QUEUE]) == 3
+    return world
+
+
+def test_host_given_up_keeps_its_queue_and_comes_back_when_wanted() -> None:
+    world = given_up()
     assert world.frontier.next(world.now + 100, world.now + 100) is None
     world.frontier.admit([URLS[0]], depth=0, now=world.now, origin=Origin.WISH)  # type: ignore[list-item]
-    assert world.frontier.queued == 2
+    assert (world.frontier.queued, world.frontier.failed.total()) == (3, 0)
     world.now += 100
     world.finish_all()
-    assert sum(world.done.values()) == 2
+    assert sum(world.done.values()) == 3
+
+
+def test_host_given_up_is_tried_again_by_the_next_run_once() -> None:
+    world = given_up()
+    world.crash()
+    assert world.frontier.queued == 3
+    world.now += 100
+    world.lease()
+    lease = world.leases.pop()
+    world.frontier.leave(lease)
+    world.frontier.give_up(lease.host, str(Failure.CONNECT), world.now)
+    world.frontier.release(lease, world.now, world.now)
+    for _ in range(5):
+        world.commit()
+        assert world.frontier.next(world.now + 100, world.now + 100) is None
+    world.crash()
+    world.now += 100
+    world.finish_all()
+    assert sum(world.done.values()) == 3
 
 
 def test_front_in_memory_is_bounded_and_the_rest_read_from_disk() -> None:

@@ -1,10 +1,16 @@
 """The quick look at a large document never lets pass what the look tag by tag would not."""
 
+import itertools
+import time
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
 from lycosa.web import hazard
+from lycosa.web.page import analyse
 
 PARTS = [
     b"<b>",
@@ -49,3 +55,48 @@ def test_is_tame_deep_nesting_or_a_crowded_tag_in_a_large_page_false() -> None:
     filling = b"<p>words</p>" * 3000
     assert not hazard.is_tame(filling + b"<div>" * 6000 + b"</div>" * 6000)
     assert not hazard.is_tame(filling + b"<a " + b"b%d=c " * 3000 + b">" + filling)
+
+
+@pytest.mark.parametrize("tag", [b"<b>", b'<FONT face="A>B" size=1>', b"<i><u><small>"])
+def test_is_tame_the_same_formatting_tags_by_the_thousand_true(tag: bytes) -> None:
+    assert hazard.is_tame(b"".join(tag + b"<a href=p%d>text %d</a><br>" % (n, n) for n in range(1500)))
+
+
+DISTINCT = [
+    b"<p><b id=%d>x",
+    b"<p><font color='#%06x'>x",
+    b'<p><b title="a>b" id=%d>x',
+    b"<p><b><b><b><b id=%d>x",
+    b"<p><b id=%d>x<b id=1></b>",
+    b"<p><B ID=%d>x</i>",
+]
+
+
+@pytest.mark.parametrize("pattern", DISTINCT)
+def test_is_tame_distinct_formatting_tags_false_and_cut_in_time(pattern: bytes) -> None:
+    body = b"".join(pattern % n for n in range(3000))
+    start = time.process_time()
+
+    page = analyse(body, url="http://h.example/", content_type="text/html")
+
+    assert page.is_cut
+    assert time.process_time() - start < 3  # alone it takes 0.1 s; the whole document seconds, and gigabytes
+
+
+def test_is_tame_formatting_tags_that_differ_in_the_case_of_their_values_false() -> None:
+    cased = itertools.product((b"a", b"A"), repeat=12)
+    assert not hazard.is_tame(b"".join(b"<p><b id=%b>x" % b"".join(letters) for letters in cased))
+
+
+TAGS = st.sampled_from([b"<b>", b"<b id=1>", b"<b id=2>", b"<I>", b"</b>", b"</i>", b"</B >x"])
+
+
+@given(st.lists(TAGS, min_size=1, max_size=40))
+def test_open_formatting_any_tags_are_those_the_parser_opens_again(tags: list[bytes]) -> None:
+    markup = b"".join(tags)
+    node = LexborHTMLParser(b"<p>" + markup + b"</p><p><q>").css_first("q")
+    reopened = -1
+    while node is not None and node.tag in ("q", "b", "i"):
+        reopened, node = reopened + 1, node.parent
+
+    assert list(hazard._open_formatting(markup))[-1] == reopened

@@ -62,6 +62,18 @@ def test_html_text_digest_is_of_the_main_text_only() -> None:
     assert html(DOCUMENT.replace("Some", "Other")).text_digest != page.text_digest
 
 
+@pytest.mark.parametrize(
+    ("head", "base"),
+    [
+        ("<base href=''><base href=/b/>", None),
+        ("<base href><base href=/b/>", None),
+        ("<base target=x><base href=' /b/ '><base href=/c/>", "/b/"),
+    ],
+)
+def test_html_base_is_the_first_that_has_the_attribute_even_if_empty(head: str, base: str | None) -> None:
+    assert html(head).base_href == base
+
+
 def test_html_language_falls_back_from_markup_to_meta_to_header() -> None:
     meta = b"<meta http-equiv=content-language content='fr, de'>"
 

@@ -6,11 +6,16 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from lycosa.web.links import ANCHOR_LENGTH, Collector, Link, LinkKind, Links, agreed, refresh_target, short
-from lycosa.web.page import Page, analyse
+from lycosa.web.page import Page, analyse, links_of
 
 
 def html(body: str) -> Page:
     return analyse(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
+
+
+def read_links(body: str) -> Links | None:
+    found = links_of(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
+    return found and found.links
 
 
 def links(body: str) -> list[Link]:
@@ -32,6 +37,8 @@ def links(body: str) -> list[Link]:
         ("<img src=x>", LinkKind.IMG, "x"),
         ("<link rel=next href=x>", LinkKind.LINK, "x"),
         ("<meta http-equiv=Refresh content='5; URL=x'>", LinkKind.REFRESH, "x"),
+        ("<meta name=viewport http-equiv=refresh content='0;url=x'>", LinkKind.REFRESH, "x"),
+        ("<meta name=description http-equiv=' REFRESH ' content='0;url=x'>", LinkKind.REFRESH, "x"),
         ("<noscript><a href=x></a></noscript>", LinkKind.A, "x"),
         ("<body><table><a href=x>misplaced", LinkKind.A, "x"),
     ],
@@ -53,6 +60,7 @@ def test_link_of_each_kind_is_found_as_written(markup: str, kind: LinkKind, href
         "<a href='javascript:void(0)'>",
         "<img src='DATA:image/png;base64,AAAA'>",
         "<meta name=refresh content='5; URL=x'>",
+        "<meta name=refresh http-equiv=x content='5; URL=x'>",
     ],
 )
 def test_link_that_is_none_is_not_given(markup: str) -> None:
@@ -82,6 +90,35 @@ def test_links_read_all_at_once_are_those_read_one_by_one(anchors: list[tuple[st
         attributes, words = node.attributes, short(node.text(separator=" "))
         one_by_one.add(attributes["href"] or "", LinkKind.A, anchor=words, rel=attributes["rel"] or "")
     assert html(body).links == one_by_one.links()
+
+
+HIDDEN = ["style", "script", "noscript", "iframe", "noembed", "noframes"]
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_anchor_and_heading_are_without_the_text_of_hidden_elements(name: str) -> None:
+    hidden = f"<{name}>.c{{fill:red}}</{name}>"
+    body = (
+        f"<a href=z>{hidden}Zed</a><a href=y><b>Ypsi{hidden}</b></a><a href=x>{hidden}</a><a href=x>X</a>"
+        f"<h1>Head{hidden}</h1><h2>{hidden}Two <i>words</i></h2>"
+    )
+    page = html(body)
+
+    assert [(link.href, link.anchor) for link in page.links] == [("z", "Zed"), ("y", "Ypsi"), ("x", "X")]
+    assert page.headings == ((1, "Head"), (2, "Two words"))
+    assert read_links(body) == page.links
+
+
+def test_links_in_hidden_elements_keep_their_own_words() -> None:
+    body = (
+        "<div><noscript><style>.x{}</style><a href=x>an <b>X</b><script>y()</script></a><img src=p alt=pic></noscript>"
+        "<iframe src=f alt=frame><a href=z>Zed</a></iframe></div>"
+    )
+    page = html(body)
+
+    assert [(link.href, link.anchor) for link in page.links] == [("x", "an X"), ("p", "pic"), ("f", "frame")]
+    assert page.text == ""
+    assert read_links(body) == page.links
 
 
 def test_link_of_two_kinds_is_given_for_each() -> None:

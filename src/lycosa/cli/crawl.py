@@ -110,7 +110,12 @@ def _exit_code(stats: "CrawlStats", ended_by: str, *, fail_on_limit: bool, is_re
     if ended_by in LIMITS:
         return LIMIT if fail_on_limit else 0
     if stats.pages == 0:
-        print(f"lycosa: nothing could be fetched: {_reasons(stats)}", file=sys.stderr)
+        why = stats.standing if ended_by == "waiting" else _reasons(stats)
+        print(f"lycosa: nothing could be fetched: {why}", file=sys.stderr)
+        return NOTHING_FETCHED
+    if stats.has_only_silence:
+        why = _worded(most_first(stats.run_statuses))
+        print(f"lycosa: nobody answered in this run: {why}; the same command asks again", file=sys.stderr)
         return NOTHING_FETCHED
     return 0
 

@@ -75,26 +75,29 @@ class Failures:
         self, lease: Lease, entry: Entry, request: Request | None, response: Response, rule: Rule, name: str
     ) -> None:
         shard, host = self._shard, lease.host
-        if lease.kind is Kind.REVISIT and self.on_revisit is not None:
+        is_revisit = lease.kind is Kind.REVISIT
+        if is_revisit and self.on_revisit is not None:
             self.on_revisit(lease, request, response, name)
-            if rule.gives_up_on_host:
+        if rule.gives_up_on_host:
+            if not is_revisit:  # the URL fails with its host, and comes back with it
+                shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
+                shard.frontier.leave(lease)
+            if not host.row.gave_up:
                 shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)
-                shard.frontier.give_up(host, name, shard.now())
+            shard.frontier.give_up(host, name, shard.now())
+        if is_revisit or rule.gives_up_on_host:
             shard.release(lease, response)
             return
         self._mining.settled(lease, is_hit=False)
-        if entry.origin.is_guess and not rule.gives_up_on_host:
+        if entry.origin.is_guess:
             shard.frontier.finish(lease, UrlState.DROPPED, Reason.GUESS)
             shard.release(lease, response)
             return
         shard.counters.totals.failed[name] += 1
         host.row.failed += 1
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
-        row = PageRow(response.status, shard.now_unix(), entry.depth)
+        row = PageRow(response.status, shard.now_unix(), entry.depth, failure=name)
         shard.linker.gone(lease.url, url_key(lease.url), row)
         self._archive.put(lease, row, None)
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
-        if rule.gives_up_on_host:
-            shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)
-            shard.frontier.give_up(host, name, shard.now())
         shard.release(lease, response)

@@ -4,7 +4,7 @@ Each ends with exactly one release (the slots are free again) and, for a queued 
 `retry`. Everything is written into the open batch; nothing here waits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -144,8 +144,10 @@ class Outcomes:
         entry, shard = lease.entry, self._shard
         assert entry is not None
         written = location(response)
-        target = parse(written, lease.url)
-        row = PageRow(response.status, shard.now_unix(), entry.depth, location=target.href if target else written)
+        target = parse(written, lease.url) if written else None
+        failure = "bad-redirect" if target is None else Reason.REDIRECTS if entry.hops >= MOST_HOPS else ""
+        where = target.href if target else written
+        row = PageRow(response.status, shard.now_unix(), entry.depth, location=where, failure=failure)
         is_page = lease.kind in (Kind.PAGE, Kind.REVISIT)
         if is_page:
             links = redirect_row(target.href) if target else LinkRow(())
@@ -153,9 +155,9 @@ class Outcomes:
             shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
         self._archive.put(lease, row, self._archive.keep_answer(lease, request, response))
         self.mining.settled(lease, is_hit=False)
-        if target is None or entry.hops >= MOST_HOPS:
+        if target is None or failure:
             reason = Reason.REDIRECTS if target else Reason.STATUS
-            self._counters.totals.failed["bad-redirect" if target is None else reason] += 1
+            self._counters.totals.failed[failure] += 1
             lease.host.row.failed += 1
             self._frontier.finish(lease, UrlState.FAILED, reason)
             return
@@ -196,6 +198,8 @@ class Outcomes:
             self._duplicate(lease, request, response, first[1], sha1, taken)
             return
         page = read(response, body, self._analysers, fingerprint=fingerprint, digest=digest)
+        if page.is_cut:
+            self._shard.events.write("page-cut", url=lease.url, size_bytes=len(body))
         links, noindex = self._links_of(page, response)
         made = self._archive.exchange(lease, request, response, sha1)
         row = self._page_row(lease, response, page, made, noindex)
@@ -332,6 +336,27 @@ class Outcomes:
     def committed(self) -> None:
         self._documents.committed()
         self.budgets.committed()
+
+    def ask_again(self, urls: Iterable[Url]) -> int:
+        """Queues those of the URLs that have failed: whoever asks for them may know better. Returns how many."""
+        again = 0
+        for url in urls:
+            key = url_key(url.href)
+            row = self._frontier.row_of(key) if self._frontier.owns(url.host) else None
+            if row is None or row.state is not UrlState.FAILED:
+                continue
+            packed = self._shard.collection.state.get(Family.PAGE, key)
+            page = unpack_page(packed) if packed else PageRow(0, 0.0)
+            name = page.failure or (str(page.status) if page.status >= 400 else "")
+            if not name or page.file_num:  # a page that is gone is looked at again when its time comes
+                continue
+            self._counters.totals.failed[name] -= 1
+            self._shard.committer.batch.delete(Family.PAGE, key)
+            self._frontier.requeue(
+                url.href, row.depth, kind=Kind.PAGE, failed=1, origin=Origin.WISH, now=self._shard.now()
+            )
+            again += 1
+        return again
 
     # recovery
 

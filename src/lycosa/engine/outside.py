@@ -59,6 +59,8 @@ def take_in(shard: Shard, outcomes: "Outcomes", crossings: Sequence[Crossing], *
         urls = [split(one.href) for one in some]
         if depth == 0 and kind == Kind.PAGE and origin in (Origin.WISH, Origin.REDIRECT):
             outcomes.widen(urls)  # asked for by the user, or where that leads
+            if origin == Origin.WISH:
+                outcomes.ask_again(urls)
         new = frontier.admit(
             urls,
             depth=depth,

@@ -14,7 +14,8 @@ SITEMAP = "sitemap"  # the essence of what is read as one, whatever its media ty
 
 class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """One fetched URL. `place` is where its record stands, `original` the URL that had the same document before,
-    `file_num` its number in the collection (0: it was never a page), `volatile` whether it has volatile parts."""
+    `file_num` its number in the collection (0: it was never a page), `volatile` whether it has volatile parts,
+    `failure` the name by which it is counted as failed."""
 
     status: int
     fetched_s: float
@@ -40,6 +41,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     codes: tuple[int, int, int, int] = (0, 0, 0, 0)
     file_num: int = 0
     volatile: bool = False
+    failure: str = ""
 
     @property
     def is_sitemap(self) -> bool:

@@ -140,11 +140,16 @@ def followed(page: HasLinks, following: Following) -> LinkRow:
     for place in compress(range(len(wanted)), links.rels):
         if links.kinds[place] != LinkKind.IMG:
             wanted[place] = _is_followed(links.kinds[place], links.rels[place].lower().split(), following)
-    first = _first_places(links.hrefs, wanted)
+    first, cut = _first_places(links.hrefs, wanted), None
     if not STRIPPED.isdisjoint([stem[-1:] for stem in first]):  # a space before a fragment
-        first = _first_places(links.hrefs, wanted, cut=stem_of)
+        first, cut = _first_places(links.hrefs, wanted, cut=stem_of), stem_of
     kinds = bytes([links.kinds[place] for place in first.values()])
-    return LinkRow(tuple(first), page.base_href or "", kinds, tuple([links.anchors[place] for place in first.values()]))
+    anchors = [links.anchors[place] for place in first.values()]
+    if len(first) < len(wanted) - wanted.count(0) and "" in anchors:
+        worded = bytes([is_wanted and text != "" for is_wanted, text in zip(wanted, links.anchors, strict=True)])
+        places = _first_places(links.hrefs, worded, cut)
+        anchors = [links.anchors[places[stem]] if stem in places else "" for stem in first]
+    return LinkRow(tuple(first), page.base_href or "", kinds, tuple(anchors))
 
 
 def _first_places(

@@ -21,7 +21,6 @@ from lycosa.frontier.policy import HeadReader, Policy
 from lycosa.frontier.politeness import Groups, Share
 from lycosa.frontier.queues import Queues, due_key
 from lycosa.frontier.rows import (
-    DUE_LANE,
     KEY_END,
     Entry,
     Kind,
@@ -30,7 +29,6 @@ from lycosa.frontier.rows import (
     Rows,
     UrlRow,
     UrlState,
-    lane_start,
 )
 from lycosa.frontier.shelf import Shelf, Start
 from lycosa.frontier.turns import NEVER, Turns
@@ -150,14 +148,25 @@ class Frontier(Ledger):
         ):
             self._settle(host, now)
 
-    def requeue(self, href: str, depth: int, *, kind: Kind, pages: int, now: float) -> None:
-        """Queues a URL again that was done but whose result is lost, and with it `pages` pages of its host."""
+    def requeue(
+        self,
+        href: str,
+        depth: int,
+        *,
+        kind: Kind,
+        now: float,
+        pages: int = 0,
+        failed: int = 0,
+        origin: Origin = Origin.LOST,
+    ) -> None:
+        """Queues a URL again that was done but whose result is lost, and with it `pages` pages of its host; or one that
+        had failed, and with it `failed` failures."""
         key = url_key(href)
         host = self._host(key, now)
         host.row.pages -= pages
-        self._enqueue(host, key, _path(href), 0.0, kind=kind, depth=depth)
-        if host.place is Place.IDLE:
-            self._settle(host, now)
+        host.row.failed -= failed
+        self._enqueue(host, key, _path(href), 0.0, kind=kind, depth=depth, origin=origin)
+        self._changed(host, now)
 
     def revisit(self, href: str, depth: int, origin: Origin, *, now: float, now_unix: float) -> None:
         """Queues a URL that is settled to be asked for again, before what else its host has; it stays settled."""
@@ -205,8 +214,10 @@ class Frontier(Ledger):
     def _host(self, url_key: bytes, now: float) -> Host:
         """The host of a URL, in memory from now on."""
         host, is_new = self.shelf.get(url_key[: url_key.index(KEY_END, BUCKET_BYTES)])
-        if is_new:
-            self._settle(host, now)  # it may have work from before
+        if is_new:  # it may have work from before
+            if host.row.gave_up and self.shelf.tries_again:
+                self._revive(host)
+            self._settle(host, now)
         return host
 
     # giving URLs out
@@ -437,25 +448,30 @@ class Frontier(Ledger):
         self.queued -= host.row.queued - host.row.revisits
         self.revisiting -= host.row.revisits
         self.failed[reason] += host.row.queued - host.row.revisits
-        for window in host.windows.values():
-            window.forget()
-        host.due.clear()
-        host.due_at, host.due_loaded = 0.0 if host.row.waits else NEVER, lane_start(host.key, DUE_LANE)
+        self._forget_queue(host)
         self.shelf.touch(host)
         self._settle(host, now)  # it may still have to ask for somebody else's robots.txt
 
     # commits
 
     def load(self, now: float) -> None:
-        """Brings the first hosts with work into memory; the others follow as there is room."""
-        for host in self.shelf.rotate():
+        """Brings the first hosts with work into memory; the others follow as there is room. Where nothing is queued it
+        looks on for hosts that earlier runs gave up."""
+        self._take_in(self.shelf.rotate(), now)
+        while self.queued <= 0 and self.shelf.tries_again and self.shelf.room > 0:
+            self._take_in(self.shelf.rotate(), now)
+
+    def _take_in(self, hosts: Iterable[Host], now: float) -> None:
+        """Hosts have come from disk. Those that an earlier run gave up are tried again: it may have been the line."""
+        for host in hosts:
+            if host.row.gave_up:
+                self._revive(host)
             self._settle(host, now)
 
     def committed(self, now: float) -> None:
         """The batch is on disk: what was in it can be read now."""
         self._pending.clear()
-        for host in self.shelf.committed(now):
-            self._settle(host, now)
+        self._take_in(self.shelf.committed(now), now)
         for _ in range(min(REVIEWS_A_COMMIT, len(self._put_last))):
             self._review(next(iter(self._put_last)), now)
 

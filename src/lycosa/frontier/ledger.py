@@ -29,6 +29,7 @@ from lycosa.frontier.rows import (
     lane_start,
 )
 from lycosa.frontier.shelf import Shelf
+from lycosa.frontier.turns import NEVER
 from lycosa.records import Family
 from lycosa.web.url import url_key
 
@@ -83,12 +84,15 @@ class Ledger:
 
     def credit(self, href: str) -> float:
         """What spoke for a URL that is queued, where the policy ranks."""
-        key = url_key(href)
-        row = self._pending.get(key)
-        if row is None:
-            packed = self._rows.get(Family.URL, key)
-            row = UrlRow.unpack(packed) if packed else None
+        row = self.row_of(url_key(href))
         return row.standing.credit if row and row.standing else 0.0
+
+    def row_of(self, key: bytes) -> UrlRow | None:
+        """What is known of a URL at this moment, committed or not."""
+        row = self._pending.get(key)
+        if row is None and (packed := self._rows.get(Family.URL, key)):
+            row = UrlRow.unpack(packed)
+        return row
 
     def _move(self, host: Host, key: bytes, old: Standing, band: int, credit: float) -> Standing:
         """Where a queued URL stands now; one that is under way keeps its place."""
@@ -179,16 +183,32 @@ class Ledger:
 
     def put_back(self, lease: Lease) -> None:
         """The request was cancelled: the URL is still queued, and goes first."""
-        host, entry = lease.host, lease.entry
-        host.awaits_robots = False
-        if entry is None:
+        lease.host.awaits_robots = False
+        if lease.entry is not None:
+            self._give_back(lease.host, lease.entry)
+
+    def leave(self, lease: Lease) -> None:
+        """The host of the lease is given up, or was a moment ago: the URL stays in its queue, on disk."""
+        if lease.entry is None:
             return
+        self._give_back(lease.host, lease.entry)
+        if lease.host.row.gave_up:
+            self._forget_queue(lease.host)
+
+    def _give_back(self, host: Host, entry: Entry) -> None:
         host.leased.discard(entry.key)
         if entry.lane == DUE_LANE:
             host.due.appendleft(entry)
         else:
             host.window(entry.lane).give_back(entry)
             host.available += 1
+
+    def _forget_queue(self, host: Host) -> None:
+        """What is queued is read anew from disk if the host is wanted again."""
+        for window in host.windows.values():
+            window.forget()
+        host.due.clear()
+        host.due_at, host.due_loaded = 0.0 if host.row.waits else NEVER, lane_start(host.key, DUE_LANE)
 
     def rejudge(self, lease: Lease, credit: float) -> None:
         """The head of the page was read: the URL is queued again where it belongs now."""

@@ -60,6 +60,7 @@ class Shelf:
         self._writing: list[Host] = []
         self._cursor = b""
         self._rounds = 1  # ends of the family to be reached before every host put out has been looked at again
+        self._is_first_round = True
 
     def __len__(self) -> int:
         return len(self.hosts)
@@ -116,7 +117,7 @@ class Shelf:
     def rotate(self) -> list[Host]:
         """Reads host rows on from where the last look ended, and takes in those with work while there is room."""
         taken: list[Host] = []
-        room = min(HOSTS_A_LOOK, self.most - (len(self.hosts) - self._turns.places[Place.IDLE]))
+        room = self.room
         for _ in range(ROWS_A_LOOK // HOSTS_READ):
             if not self._rounds or len(taken) >= room:
                 break
@@ -125,7 +126,18 @@ class Shelf:
             if is_whole and len(rows) < HOSTS_READ:
                 self._cursor = b""
                 self._rounds -= 1
+                self._is_first_round = False
         return taken
+
+    @property
+    def tries_again(self) -> bool:
+        """Are hosts that earlier runs gave up brought in? Once a run: while rows are looked at for the first time."""
+        return self._is_first_round and not self.holds
+
+    @property
+    def room(self) -> int:
+        """How many hosts may come in at once."""
+        return min(HOSTS_A_LOOK, self.most - (len(self.hosts) - self._turns.places[Place.IDLE]))
 
     def _take_in(self, rows: list[tuple[bytes, bytes]], taken: list[Host], room: int) -> bool:
         """Takes in hosts with work until there are `room` of them; False if that left rows over."""
@@ -134,7 +146,7 @@ class Shelf:
                 return False
             self._cursor = key + b"\0"
             row = unpack_host(packed)
-            if key not in self.hosts and row.queued and not row.gave_up:
+            if key not in self.hosts and row.queued and (not row.gave_up or self.tries_again):
                 taken.append(self._adopt(key, row))
         return True
 

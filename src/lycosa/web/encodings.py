@@ -1,13 +1,14 @@
-"""The character encodings of the web: labels to encodings, bytes to text, as the WHATWG Encoding standard has them.
+"""The character encodings of the web: labels to encodings, bytes to text and back, by the WHATWG Encoding standard.
 
 Python's codecs bear the same names and mean other things: its `gbk` is not the web's, its `latin-1` is the web's
 windows-1252. So every encoding here is Python's nearest codec plus the code points in which it differs.
 Invariant: `decode` never raises, and an ASCII byte is never swallowed by a broken sequence before it.
-Called by `charset` (which encoding?) and by the analysers (what does it say?).
+Called by `charset` (which encoding?), by the analysers (what does it say?) and by `queries` (how is it sent?).
 """
 
 import codecs
 from functools import cache
+from typing import Any
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -108,6 +109,14 @@ _GB_PATCH = str.maketrans(
 # The web reads JIS X 0208 as Windows did: fullwidth forms where Python's codec has the narrow or mathematical ones.
 _JIS_PATCH = str.maketrans({0x301C: 0xFF5E, 0x2016: 0x2225, 0x2212: 0xFF0D, 0xA2: 0xFFE0, 0xA3: 0xFFE1, 0xAC: 0xFFE2})
 _SHIFT_JIS_PATCH = str.maketrans(dict.fromkeys(range(0xF8F0, 0xF8F4), 0xFFFD))
+# The way back, where the web's differs from the codec's.
+_JIS_UNPATCH = {old: f"%26%23{old}%3B" for old in _JIS_PATCH.keys() - {0x2212}} | {
+    new: old for old, new in _JIS_PATCH.items()
+}
+_JIS_ALSO = {"\u00a5": b"\\", "\u203e": b"~"}
+_BIG5_LAST = frozenset("\u2550\u255e\u2561\u256a\u5341\u5345")  # two codes each, of which the last is written
+# Lead bytes that are read and never written: vendors' copies of what stands elsewhere, and private use.
+_NOT_WRITTEN = {"Big5": range(0x81, 0xA1), "Shift_JIS": (0xED, 0xEE, *range(0xF0, 0xFA))}
 _USER_DEFINED = "".join(map(chr, range(0x80))) + "".join(map(chr, range(0xF780, 0xF800)))
 
 
@@ -139,6 +148,52 @@ def decode(body: bytes, encoding: str) -> str:
             return REPLACEMENT if body else ""
         case _:
             return codecs.charmap_decode(body, "replace", _table_of(encoding))[0]
+
+
+def encode(text: str, encoding: str) -> bytes:
+    """`text` in `encoding`, as the query of a URL has it: what the encoding lacks is `&#N;`, escaped."""
+    match encoding:
+        case "UTF-8" | "UTF-16LE" | "UTF-16BE" | "replacement":
+            return text.encode("utf-8", "lycosa-reference")
+        case "ISO-2022-JP":
+            return text.translate(_JIS_UNPATCH).encode("iso2022_jp", "lycosa-reference")
+        case "GBK" | "gb18030" | "Big5" | "EUC-KR" | "Shift_JIS" | "EUC-JP":
+            codes = _codes(encoding)
+            return b"".join([codes.get(character) or _lacking(character, encoding) for character in text])
+        case _:
+            return codecs.charmap_encode(text, "lycosa-reference", _map_of(encoding))[0]
+
+
+def _lacking(character: str, encoding: str) -> bytes:
+    """A character without a code of one or two bytes: gb18030 has four for every other."""
+    if encoding == "gb18030" and character != "\ue5e5":
+        return character.encode("gb18030", "lycosa-reference")
+    return _reference(character).encode()
+
+
+def _reference(characters: str) -> str:
+    return "".join([f"%26%23{ord(character)}%3B" for character in characters])
+
+
+@cache
+def _codes(encoding: str) -> dict[str, bytes]:
+    """The bytes of each character in an encoding of one and two: what `decode` reads, turned round."""
+    leads = [lead for lead in range(0x80, 0xFF) if lead not in _NOT_WRITTEN.get(encoding, ())]
+    written = [] if encoding == "gb18030" else [bytes((byte,)) for byte in range(0x80, 0x100)]
+    written += [bytes((lead, trail)) for lead in leads for trail in range(0x40, 0xFF)]
+    codes: dict[str, bytes] = {}
+    for character, code in zip(decode(b"\n".join(written), encoding).split("\n"), written, strict=True):
+        is_written = character not in codes or (encoding == "Big5" and character in _BIG5_LAST)
+        if is_written and len(character) == 1 and character not in (REPLACEMENT, "\ue5e5"):
+            codes[character] = code
+    if encoding in ("Shift_JIS", "EUC-JP"):
+        codes |= _JIS_ALSO | {"\u2212": codes["\uff0d"]}
+    return codes
+
+
+@cache
+def _map_of(encoding: str) -> Any:
+    return codecs.charmap_build(_table_of(encoding))
 
 
 def _decode_leniently(body: bytes, codec: str, handler: str) -> str:
@@ -202,6 +257,12 @@ def _read_pair(pair: bytes, codec: str) -> str | None:
     return character if len(character) == 1 and character != REPLACEMENT else None
 
 
+def _reference_error(error: UnicodeError) -> tuple[str | bytes, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return _reference(error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("lycosa-reference", _reference_error)
 codecs.register_error("lycosa-gb", _gb_error)
 codecs.register_error("lycosa-big5", _big5_error)
 codecs.register_error("lycosa-euc-jp", _euc_jp_error)

@@ -8,6 +8,7 @@ Called by `html` before it parses.
 """
 
 import re
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -20,8 +21,9 @@ CUT_BYTES = 8 * 1024
 
 # Elements open at once. Real pages stay below 100; browsers cut at 512. 5,000 cost the parser 30 ms.
 _MAX_OPEN = 5_000
-# Unclosed formatting elements: each later paragraph opens them all again.
+# Unclosed formatting elements: each later paragraph opens them all again, but no more than three that are the same.
 _MAX_FORMATTING = 400
+_MAX_SAME = 3
 # Below this number of unclosed tags of any kind neither can be reached.
 _SURELY_TAME = _MAX_FORMATTING
 _LONG_TAG_BYTES = 4 * 1024
@@ -35,7 +37,12 @@ _Flags: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 _TAG = re.compile(rb"<(/?[a-z][^\t\n\f\r />]*)")
 _QUOTED = re.compile(rb"\"[^\"]*+\"|'[^']*+'")
 _SEPARATOR = re.compile(rb"[\t\n\f\r /]+")
-_FORMATTING = frozenset(b"b big code em font i nobr s small strike strong tt u".split())
+_FORMATTING_NAMES = b"b big code em font i nobr s small strike strong tt u".split()
+_FORMATTING = frozenset(_FORMATTING_NAMES)
+_FORMATTING_TAG = (  # compiled when the first page needs it
+    rb"(?i)<(/?)(" + b"|".join(_FORMATTING_NAMES) + rb")(?=[\t\n\f\r />])"
+    rb"((?:[^>=]++|=[\t\n\f\r ]*+(?:\"[^\"]*+\"|'[^']*+')?+)*+)"
+)
 # Elements that hold nothing, or that their next of kind closes: however many, they do not nest.
 _FLAT_NAMES = (
     b"area base br col embed hr img input link meta param source track wbr "
@@ -109,7 +116,7 @@ def _is_tame_by_tags(body: bytes, codes: _Octets, is_open: _Flags) -> bool:
 def _nests_reasonably(body: bytes) -> bool:
     """Count what is open, tag by tag. A closing tag counts only for an open tag of its name."""
     still_open: dict[bytes, int] = {}
-    depth = formatting = 0
+    depth = formatting = most_formatting = 0
     for tag in _TAG.findall(body.lower()):
         if tag in _FLAT:
             continue
@@ -120,10 +127,39 @@ def _nests_reasonably(body: bytes) -> bool:
         step = -1 if is_end else 1
         still_open[name] = still_open.get(name, 0) + step
         depth += step
-        formatting += step if name in _FORMATTING else 0
-        if depth > _MAX_OPEN or formatting > _MAX_FORMATTING:
+        if depth > _MAX_OPEN:
             return False
-    return True
+        if name in _FORMATTING:
+            formatting += step
+            most_formatting = max(formatting, most_formatting)
+    return most_formatting <= _MAX_FORMATTING or all(count <= _MAX_FORMATTING for count in _open_formatting(body))
+
+
+def _open_formatting(body: bytes) -> Iterator[int]:
+    """After each formatting tag, how many elements the parser would open again: at most three that are the same.
+
+    The same are those of one name with the same attributes: the first of four is forgotten. An end tag closes the last
+    of its name.
+    """
+    still_open: dict[bytes, dict[int, bytes]] = {name: {} for name in _FORMATTING}  # by name: place → attributes
+    places: dict[tuple[bytes, bytes], list[int]] = {}
+    count = 0
+    for place, (slash, written, attributes) in enumerate(re.findall(_FORMATTING_TAG, body)):
+        name = written.lower()
+        of_name = still_open[name]
+        if slash:
+            if of_name:
+                places[name, of_name.popitem()[1]].pop()
+                count -= 1
+        else:
+            same = places.setdefault((name, attributes), [])
+            if len(same) == _MAX_SAME:
+                del of_name[same.pop(0)]
+                count -= 1
+            same.append(place)
+            of_name[place] = attributes
+            count += 1
+        yield count
 
 
 def _is_crowded(body: bytes, at: int) -> bool:

@@ -1,30 +1,28 @@
 """The HTML analyser: one parse, one list of elements, everything read from it.
 
 Parsed as a browser without scripting does, so what stands in `<noscript>` is markup and its links count; its text does
-not, nor that of scripts and styles. Text is that of the body, a space between any two elements (see `text`).
+not, nor that of scripts and styles, be it the page's, an anchor's or a heading's. Text is that of the body, a space
+between any two elements (see `text`).
 All elements are fetched by one call and picked by tag number, since each further selector or walk costs a page's worth
 of cache misses. Called by `page` for HTML and XHTML.
 """
 
 import re
 from collections.abc import Sequence
-from itertools import compress, pairwise
+from itertools import compress
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from lycosa.web import digests, hazard, links, structure, text
+from lycosa.web import digests, hazard, links, queries, structure, text
+from lycosa.web.anchors import NESTING_WORK, read_anchors
 from lycosa.web.charset import to_utf8
 from lycosa.web.document import Document, Page
 from lycosa.web.links import WHITESPACE, Collector, LinkKind, Links
 from lycosa.web.media import Kind
 from lycosa.web.structure import TAG_ID
 
-# Texts of nested elements are read once a level: above this many (elements to read) × (elements there are) it is looked
-# whether they nest. A flat page of this size takes some 20 ms.
-_NESTING_WORK = 20_000_000
-
-_A, _IMG, _LINK, _META = TAG_ID["a"], TAG_ID["img"], TAG_ID["link"], TAG_ID["meta"]
+_IMG, _LINK, _META = TAG_ID["img"], TAG_ID["link"], TAG_ID["meta"]
 _HTML, _TITLE, _BASE, _MAIN = TAG_ID["html"], TAG_ID["title"], TAG_ID["base"], TAG_ID["main"]
 _HEADINGS = {TAG_ID[f"h{level}"]: level for level in range(1, 7)}
 # Elements whose text is not for reading.
@@ -38,22 +36,16 @@ _SOURCES = {
 # A title with one of these around it names a drawing, not the page.
 _DRAWING = frozenset(("svg", "g", "symbol", "defs", "path", "use", "text", "circle", "rect", "line", "polygon"))
 
-_READ = _HIDDEN | _HEADINGS.keys() | _SOURCES.keys() | {_LINK, _META, _HTML, _TITLE, _BASE, _MAIN}
-# The elements that links and directives are in.
-_LINKING = "a, area, base, frame, iframe, img, link, meta"
-_IS_A = bytes(number == _A for number in range(256))
+_READ = _HEADINGS.keys() | _SOURCES.keys() | {_LINK, _META, _HTML, _TITLE, _BASE, _MAIN}
+# The elements that links and directives are in, and those that hide what is in them.
+_LINKING = ":is(a, area, base, frame, iframe, img, link, meta, script, style, noscript, noembed, noframes)"
+_IS_HIDDEN = bytes(number in _HIDDEN for number in range(256))
 _IS_READ = bytes(number in _READ for number in range(256))
 _NOT_READ = bytes(number for number in range(256) if number not in _READ)
 
-# An anchor ends the one before it, unless one of these stands between (0: a tag without a number, maybe in a drawing).
-_PARTING_NAMES = ("applet", "object", "marquee", "caption", "td", "th", "svg", "math")
-_PARTING = frozenset((0, *(TAG_ID[name] for name in _PARTING_NAMES)))
-_CANNOT_PART = bytes(number for number in range(256) if number not in _PARTING)
-_NONE: frozenset[int] = frozenset()
-
 _SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]  # a tree would make one of its own
 
-_META_NAMES = frozenset(("description", "robots", "content-language", "refresh"))
+_META_NAMES = frozenset(("description", "robots", "content-language"))
 
 # In XML these may be closed by "/>"; an HTML parser would take the rest of the document for their text.
 _SELF_CLOSED = re.compile(rb"<(script|style|title|textarea|iframe|noscript|xmp|noembed|noframes)\b([^<>]*)/>")
@@ -64,6 +56,7 @@ def analyse_html(document: Document) -> Page:
     tree, is_cut = _parsed(document)
     nodes = _elements(tree)
     numbers = structure.tag_numbers(nodes)
+    _hide(nodes, numbers)
     reading = _read(nodes, numbers)
     first, last = structure.of_tree(nodes, numbers)
     visible, main = _text(tree, reading)
@@ -75,11 +68,11 @@ def analyse_html(document: Document) -> Page:
         digest=document.digest,
         title=reading.title,
         description=reading.description,
-        canonical=reading.canonical,
+        canonical=reading.canonical and queries.escaped(reading.canonical, document.charset),
         language=reading.language or reading.meta_language or document.content_language,
         base_href=reading.base_href,
         robots=tuple(reading.robots),
-        links=reading.links.links(),
+        links=queries.in_encoding(reading.links.links(), document.charset),
         text_utf8=visible,
         headings=tuple(reading.headings),
         structure_first=first,
@@ -103,10 +96,13 @@ def read_links(document: Document) -> Heading:
     """The links that `analyse_html` finds in the same document, and nothing that takes longer."""
     tree, _ = _parsed(document)
     nodes = _elements(tree, _LINKING)
-    if len(nodes) * document.body.count(b"<") > _NESTING_WORK:  # whether they nest, only all elements can tell
+    if len(nodes) * document.body.count(b"<") > NESTING_WORK:  # whether they nest, only all elements can tell
         nodes = _elements(tree)
-    reading = _read(nodes, structure.tag_numbers(nodes))
-    return Heading(reading.links.links(), reading.base_href, tuple(reading.robots))
+    numbers = structure.tag_numbers(nodes)
+    _hide(nodes, numbers)
+    reading = _read(nodes, numbers)
+    found = queries.in_encoding(reading.links.links(), document.charset)
+    return Heading(found, reading.base_href, tuple(reading.robots))
 
 
 def _parsed(document: Document) -> tuple[LexborHTMLParser, bool]:
@@ -125,54 +121,20 @@ def _elements(tree: LexborHTMLParser, which: str = "*") -> Sequence[LexborNode]:
     return _SELECTOR.find(which, root) if (root := tree.root) is not None else []
 
 
+def _hide(nodes: Sequence[LexborNode], numbers: bytes) -> None:
+    """Take what is not for reading out of the tree, before any text is read; the elements themselves stay readable."""
+    is_hidden = numbers.translate(_IS_HIDDEN)
+    place = is_hidden.find(1)
+    while place >= 0:  # by leaps: a page has few of them
+        nodes[place].decompose(recursive=False)
+        place = is_hidden.find(1, place + 1)
+
+
 def _read(nodes: Sequence[LexborNode], numbers: bytes) -> "_Reading":
     reading = _Reading()
-    _read_anchors(nodes, numbers, reading.links)
+    read_anchors(nodes, numbers, reading.links)
     reading.read(nodes, numbers)
     return reading
-
-
-def _read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: Collector) -> None:
-    """Every `<a href>`: the bulk of a page's links, and so a loop written for speed, in which calls are what costs."""
-    anchors = list(compress(nodes, numbers.translate(_IS_A)))
-    holders = _holders(nodes, numbers) if len(anchors) * len(nodes) > _NESTING_WORK else _NONE
-    places: dict[str, int] = {}
-    texts: list[str] = []
-    rels: dict[int, str] = {}
-    for node in anchors:
-        attributes = node.attributes
-        href = attributes.get("href")
-        if href is None:
-            href = _unusual_href(attributes)
-            if href is None:
-                continue
-        place = places.get(href)
-        if place is None:
-            place = places[href] = len(texts)
-            child = node.first_child  # nearly always a text and the only one, which is read in half the time
-            words = child.text_content if child is not None and child.next is None else None
-            texts.append(_words(node, holders) if words is None else words)
-            if rel := attributes.get("rel"):
-                rels[place] = rel
-            continue
-        if not texts[place] or texts[place].isspace():
-            texts[place] = _words(node, holders)
-        if place in rels:
-            rels[place] = links.agreed(rels[place], attributes.get("rel") or "")
-    hrefs = list(places)
-    if not links.are_padded(hrefs):
-        collector.extend(hrefs, LinkKind.A, anchors=texts, rels=rels)
-        return
-    for node in anchors:
-        attributes = node.attributes
-        href = attributes["href"] if attributes.get("href") is not None else _unusual_href(attributes)
-        if href is not None:
-            collector.add(href, LinkKind.A, anchor=links.short(_words(node, holders)), rel=attributes.get("rel") or "")
-
-
-def _words(node: LexborNode, holders: frozenset[int]) -> str:
-    """An anchor's text, without that of elements in it if among those is another anchor."""
-    return " ".join(node.text(node.mem_id not in holders, " ").split())
 
 
 def _only_text(node: LexborNode) -> str | None:
@@ -181,36 +143,10 @@ def _only_text(node: LexborNode) -> str | None:
     return child.text_content if child is not None and child.next is None else None
 
 
-def _unusual_href(attributes: dict[str, str | None]) -> str | None:
-    """`<a href>` without a value leads to the page itself; in SVG the attribute has a prefix."""
-    return "" if "href" in attributes else attributes.get("xlink:href")
-
-
-def _holders(nodes: Sequence[LexborNode], numbers: bytes) -> frozenset[int]:
-    """The anchors that hold another one. All steps from one up to the other lie between them: linear in all."""
-    if not numbers.translate(None, _CANNOT_PART):
-        return _NONE
-    places = [place for place, number in enumerate(numbers) if number == _A]
-    found = set()
-    for outer, inner in pairwise(places):
-        sought = nodes[outer].mem_id
-        above = nodes[inner].parent
-        for _ in range(inner - outer):
-            if above is None:
-                break
-            if above.mem_id == sought:
-                found.add(sought)
-                break
-            above = above.parent
-    return frozenset(found)
-
-
 def _text(tree: LexborHTMLParser, reading: "_Reading") -> tuple[bytes, bytes]:
-    """The visible text and the main element's part of it. Takes hidden elements out of the tree: so last of all."""
+    """The visible text and the main element's part of it. Marks that part in the tree: so last of all."""
     if tree.body is None:
         return b"", b""
-    for node in reading.hidden:
-        node.decompose(recursive=False)
     if len(reading.mains) == 1:
         reading.mains[0].insert_before(text.MAIN_START)
         reading.mains[0].insert_after(text.MAIN_END)
@@ -228,17 +164,15 @@ class _Reading:
         self.language: str | None = None
         self.meta_language: str | None = None
         self.base_href: str | None = None
+        self._is_based = False
         self.robots: list[str] = []
         self.headings: list[tuple[int, str]] = []
-        self.hidden: list[LexborNode] = []
         self.mains: list[LexborNode] = []
 
     def read(self, nodes: Sequence[LexborNode], numbers: bytes) -> None:
         sought = numbers.translate(None, _NOT_READ)
-        is_flat = len(sought) * len(nodes) <= _NESTING_WORK
+        is_flat = len(sought) * len(nodes) <= NESTING_WORK
         for node, number in zip(compress(nodes, numbers.translate(_IS_READ)), sought, strict=True):
-            if number in _HIDDEN:
-                self.hidden.append(node)
             if number == _META:
                 self._meta(node.attributes)
             elif number in _SOURCES:
@@ -253,8 +187,9 @@ class _Reading:
                 self._title(node)
             elif number == _MAIN:
                 self.mains.append(node)
-            elif number == _BASE and self.base_href is None:
-                self.base_href = _stripped(node.attributes, "href")
+            elif number == _BASE and not self._is_based:
+                attributes = node.attributes  # the first that has the attribute counts, even where it is empty
+                self.base_href, self._is_based = _stripped(attributes, "href"), "href" in attributes
             elif number == _HTML:
                 attributes = node.attributes
                 self.language = _stripped(attributes, "lang") or _stripped(attributes, "xml:lang")
@@ -274,18 +209,20 @@ class _Reading:
             self.canonical = href.strip(WHITESPACE) or None
 
     def _meta(self, attributes: dict[str, str | None]) -> None:
-        content = attributes.get("content")
-        name = attributes.get("name") or attributes.get("http-equiv")
-        if not content or not name or (name := name.strip(WHITESPACE).lower()) not in _META_NAMES:
+        content, header = attributes.get("content"), attributes.get("http-equiv")
+        name = attributes.get("name") or header
+        if not content or not name:
+            return
+        if header and header.strip(WHITESPACE).lower() == "refresh" and (target := links.refresh_target(content)):
+            self.links.add(target, LinkKind.REFRESH)
+        if (name := name.strip(WHITESPACE).lower()) not in _META_NAMES:
             return
         if name == "description":
             self.description = self.description or " ".join(content.split()) or None
         elif name == "robots":
             self.robots.append(content)
-        elif name == "content-language":
+        else:
             self.meta_language = self.meta_language or content.partition(",")[0].strip(WHITESPACE) or None
-        elif "http-equiv" in attributes and (target := links.refresh_target(content)):
-            self.links.add(target, LinkKind.REFRESH)
 
     def _title(self, node: LexborNode) -> None:
         if self.title is None:

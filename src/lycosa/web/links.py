@@ -56,7 +56,8 @@ class Link(NamedTuple):
 class Links(msgspec.Struct, frozen=True):
     """Links in columns, in document order within a kind, each pair of `href` and kind once.
 
-    `hrefs` are as written, without the white space around them. `anchors` has the first non-empty text. `rels` has the
+    `hrefs` are as written, without the white space around them; but queries beyond ASCII are escaped where the page is
+    not in UTF-8 (`web.queries`). `anchors` has the first non-empty text. `rels` has the
     words all occurrences agree on, so that a link is nofollow only if it is so everywhere on the page.
     """
 
