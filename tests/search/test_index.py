@@ -253,6 +253,22 @@ def test_search_settles_names_that_a_follower_left(tmp_path: Path) -> None:
     shop.close()
 
 
+def test_index_whose_names_cannot_be_settled_answers_as_it_is(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page(A, "aardvark")
+    shop.index(settle=False)
+    hidden = tmp_path / "graph" / ".ranks.new"
+    hidden.unlink(missing_ok=True)
+    hidden.mkdir()
+    shop.page(B, "aardvark badger")
+    notes: list[str] = []
+    update_index(tmp_path, note=notes.append)
+    assert len(notes) == 1 and notes[0].endswith("the index answers as it is")
+    with SearchView(tmp_path) as view:
+        assert view.search("aardvark").total == 2
+    shop.close()
+
+
 def test_follower_settles_names_while_little_comes(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.page("https://a.example/1", "<title>one</title><a href='/2'>machine for warmth</a>")

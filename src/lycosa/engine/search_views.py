@@ -151,8 +151,8 @@ def update_index(
                 indexer.settle()
             if indexer.unread:
                 note(unread_words(indexer.unread))
-        except ArchiveAway as error:
-            if not is_there:
+        except StoreError as error:
+            if not is_there or isinstance(error, DamagedIndex):
                 raise
             note(f"{error}; the index answers as it is")
         finally:
