@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from lycosa.engine.link_views import links_of, rank_pages
 from lycosa.engine.linker import CONSUMER, Linker, all_pages
 from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
+from lycosa.errors import StoreError
 from lycosa.graph.feed import FOLDER, News, What, consumers, cover, news_after
 from lycosa.graph.index import LIST, LinkIndex, Listed, read_list, write_list
 from lycosa.records import Family
@@ -175,6 +177,26 @@ def test_index_that_the_feed_cannot_mend_is_built_anew(tmp_path: Path, harm: str
     Shop(tmp_path).close()
     assert link_problems(tmp_path) == []
     assert (tmp_path / "graph" / LIST).is_file()
+
+
+def test_file_in_the_place_of_the_folder_is_named_by_whoever_meets_it(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.settle(A, B)
+    shop.settle(B, A)
+    shop.close()
+    shutil.rmtree(tmp_path / "graph")
+    (tmp_path / "graph").write_text("mine")
+    sentence = f"{tmp_path / 'graph'} is a file, where the folder of the link index would be: move it away"
+    with pytest.raises(StoreError, match=re.escape(sentence)):
+        Shop(tmp_path)
+    with Collection.open(tmp_path, read_only=True) as collection:
+        notes: list[str] = []
+        assert [link.url for link in links_of(collection, B, note=notes.append).links_in] == [A]
+        with pytest.raises(StoreError, match=re.escape(sentence)):
+            rank_pages(collection)
+    assert sentence in notes[0]
+    assert "mends" not in notes[0]
+    assert (tmp_path / "graph").read_text() == "mine"
 
 
 @pytest.mark.parametrize("harm", ["deleted", "behind", "ahead", "another version"])

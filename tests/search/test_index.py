@@ -15,8 +15,9 @@ from tantivy import Query
 from lycosa.engine import indexer
 from lycosa.engine.following import IndexFollowing
 from lycosa.engine.indexer import CONSUMER, Indexer
+from lycosa.engine.library import Collection as Library
 from lycosa.engine.processes import start
-from lycosa.engine.search_views import SearchView, make_index, update_index
+from lycosa.engine.search_views import SearchView, is_index_behind, make_index, update_index
 from lycosa.errors import StoreError
 from lycosa.graph import feed
 from lycosa.graph.feed import FOLDER, consumers, cover
@@ -223,6 +224,65 @@ def test_names_and_ranks_of_a_crawl_that_was_followed_from_its_beginning_are_set
     with SearchView(tmp_path) as view:
         (found,) = view.search("anchor:warmth").results
     assert (found.url, found.rank > 1) == ("https://a.example/2", True)
+
+
+def test_search_settles_names_that_a_follower_left(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    with Collection.open(tmp_path, read_only=True) as collection:
+        indexer = Indexer(collection, follows=True)
+        indexer.take()
+        for n in range(30):
+            shop.page(f"https://a.example/{n}", f"<title>{n}</title><a href='/{n + 1}'>machine {n}</a>")
+        collection.state.refresh()
+        indexer.catch_up()
+        indexer.close()  # as by Ctrl-C: all pages are in, and no name
+    with Library(tmp_path) as asked:
+        assert asked.search("anchor:machine", update=False).total == 0
+        assert is_index_behind(tmp_path)
+        (found,) = asked.search("anchor:machine title:9").results
+        assert (found.url, found.rank > 1) == ("https://a.example/9", True)
+        assert not is_index_behind(tmp_path)
+        before = (current(tmp_path) / "meta.json").stat().st_mtime_ns
+        shop.page("https://a.example/0", "<title>0</title><a href='/9'>engine</a>")
+        assert asked.search("anchor:engine").total == 0, "one page in thirty is not worth it"
+        shop.page("https://a.example/1", "<title>1</title><a href='/9'>engine</a>")
+        assert asked.search("anchor:engine").total == 1
+        settled = (current(tmp_path) / "meta.json").stat().st_mtime_ns
+        asked.search("anchor:engine")
+        assert before < settled == (current(tmp_path) / "meta.json").stat().st_mtime_ns, "once is enough"
+    shop.close()
+
+
+def test_index_whose_names_cannot_be_settled_answers_as_it_is(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page(A, "aardvark")
+    shop.index(settle=False)
+    hidden = tmp_path / "graph" / ".ranks.new"
+    hidden.unlink(missing_ok=True)
+    hidden.mkdir()
+    shop.page(B, "aardvark badger")
+    notes: list[str] = []
+    update_index(tmp_path, note=notes.append)
+    assert len(notes) == 1 and notes[0].endswith("the index answers as it is")
+    with SearchView(tmp_path) as view:
+        assert view.search("aardvark").total == 2
+    shop.close()
+
+
+def test_follower_settles_names_while_little_comes(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page("https://a.example/1", "<title>one</title><a href='/2'>machine for warmth</a>")
+    shop.page("https://a.example/2", "<title>two</title>words")
+    process = start("lycosa.engine.follower", tmp_path)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("index/*/settled")):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    with SearchView(tmp_path) as view:
+        assert [hit.url for hit in view.search("anchor:warmth").results] == ["https://a.example/2"]
+    process.kill()
+    process.communicate()
+    shop.close()
 
 
 def test_index_of_several_shards_knows_what_any_of_them_has(tmp_path: Path) -> None:

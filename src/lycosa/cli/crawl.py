@@ -23,7 +23,6 @@ VIEW_EVERY_S = 0.25
 INDEXING_EVERY_S = 5.0
 NOTHING_FETCHED, LIMIT = 1, 3
 LIMITS = ("pages", "bytes", "time")
-BEHIND = "the search index is behind: the next search, or lycosa index {}, brings it up to date"
 HINTS = {
     "address-refused": "--allow-private opens private networks",
     "connect": "nobody takes connections there, check the host and the port",
@@ -77,7 +76,7 @@ def _index_shards(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> str:
             _tell_trouble(f"the search index was not brought up to date: {error}")
         progress.end()
     if ended_by == "interrupted":
-        _tell_trouble(BEHIND.format(order.into))
+        _tell_if_behind(order)
     return ended_by
 
 
@@ -163,7 +162,7 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
             view.close()
     following = crawl.following
     if following is not None and not following.is_complete:
-        _tell_trouble(BEHIND.format(order.into))
+        _tell_if_behind(order)
     return stats, "interrupted" if following is not None and following.is_hurried else crawl.engine.stopped_by
 
 
@@ -215,6 +214,14 @@ async def _crawl_with_workers(order: CrawlOrder) -> tuple["CrawlStats", str]:
         return await local.crawl(order.into, order.settings, **showing._asdict())
 
     return await _crawl_with_others(order, crawl)
+
+
+def _tell_if_behind(order: CrawlOrder) -> None:
+    from lycosa.engine.search_views import is_index_behind
+
+    if is_index_behind(order.into):
+        what = f"the next search, or lycosa index {order.into}, brings it up to date"
+        _tell_trouble(f"the search index is behind: {what}")
 
 
 def _tell_trouble(words: str) -> None:

@@ -1,11 +1,12 @@
 """The process that keeps the search index of a crawl up to date: `python -m lycosa.engine.follower DIR`.
 
 It looks into the feed twice a second and takes in what was committed; that can be found two seconds later where little
-comes, else four, and more where the crawl and others leave it no time. It says on its standard output how many entries
-are left. The queue between the crawl and it is the feed, on disk: a crawl never waits for it, and whoever of the two is
-killed goes on from what is on disk. "end" on its standard input: take in the rest, settle names and ranks, and leave.
-An input that ends without it: the crawl is gone, commit what was taken in, and leave. Where the archive cannot be read
-it lets go of the index, waits, longer each time, and begins again from what is committed.
+comes, else four, and more where the crawl and others leave it no time. Names and ranks are settled now and then. It
+says on its standard output how many entries are left. The queue between the crawl and it is the feed, on disk: a crawl
+never waits for it, and whoever of the two is killed goes on from what is on disk. "end" on its standard input: take in
+the rest, settle names and ranks, and leave. An input that ends without it: the crawl is gone, commit what was taken in,
+and leave. Where the archive cannot be read it lets go of the index, waits, longer each time, and begins again from what
+is committed.
 """
 
 import os
@@ -24,6 +25,7 @@ EVERY_S = 4.0  # between two commits; fewer and larger ones are less to join
 SOON_S, FEW = 2.0, 100  # the same where few entries of the feed wait: a slow crawl is found soon
 LOOK_S = 0.5
 SETTLE_S = 60.0  # at the least between two looks whether links have doubled
+CALM_S, CALM_SHARE = 5.0, 20  # where few entries come names are settled sooner, but for a twentieth of the time at most
 AWAY_S, AWAY_MOST_S = 5.0, 600.0  # until an archive that cannot be read is tried again, first and at most
 NICE = 10  # the crawl goes first
 
@@ -35,7 +37,8 @@ class Follower:
         self._path = path
         self._heard = b""
         self._is_over = False
-        self._next_settling = time.monotonic() + SETTLE_S
+        self._next_look = time.monotonic() + SETTLE_S
+        self._next_settling = time.monotonic() + CALM_S
 
     def run(self) -> None:
         with Collection.open(self._path, read_only=True) as collection:
@@ -66,10 +69,11 @@ class Follower:
             if self._is_over:
                 break
             since_s = time.monotonic() - committed
-            if since_s >= (SOON_S if indexer.uncommitted <= FEW else EVERY_S):
+            is_calm = indexer.uncommitted <= FEW
+            if since_s >= (SOON_S if is_calm else EVERY_S):
                 indexer.commit()
                 committed = time.monotonic()
-                self._settle_if_doubled(indexer)
+                self._settle_if_due(indexer, is_calm=is_calm)
             if not self._goes_on(indexer, LOOK_S):
                 break
         if self._heard.startswith(b"end"):
@@ -93,12 +97,17 @@ class Follower:
         except StoreError:  # damaged: it is made anew
             return Indexer(collection, anew=True, follows=True)
 
-    def _settle_if_doubled(self, indexer: Indexer) -> None:
-        if time.monotonic() < self._next_settling:
-            return
-        self._next_settling = time.monotonic() + SETTLE_S
-        if indexer.links_have_doubled():
+    def _settle_if_due(self, indexer: Indexer, *, is_calm: bool) -> None:
+        """Names and ranks, where links have doubled, or where much has come and little comes now."""
+        now = time.monotonic()
+        is_due = is_calm and now >= self._next_settling and indexer.are_names_due()
+        if now >= self._next_look:
+            self._next_look = now + SETTLE_S
+            is_due = is_due or indexer.links_have_doubled()
+        if is_due:
             indexer.settle()
+            ended = time.monotonic()
+            self._next_settling = ended + max(CALM_S, CALM_SHARE * (ended - now))
 
     def _goes_on(self, indexer: Indexer, wait_s: float) -> bool:
         """Says how far it is, and hears whether that is all."""

@@ -3,8 +3,7 @@
     take       what the feed tells since the last page that was taken in; a commit every few thousand pages
     commit     what was taken in and is not committed; `catch_up` is both
     build      every page of the state, for an index that is not there or that the feed can no longer mend
-    settle     ranks, and the names of pages whose incoming anchor texts have changed: at the end, or when the number
-               of links has doubled
+    settle     ranks, and the names of pages whose incoming anchor texts have changed: at the end, or when much is new
 
 Every step can be killed: the index holds the sequence it covers, and pages are taken in by what the state says of them
 now, so that doing it twice is the same as once. Where the archive cannot be read (`ArchiveAway`) the index stays as it
@@ -18,10 +17,10 @@ from itertools import islice
 from tantivy import Occur, Query
 
 from lycosa.engine.findable import Member, found_of, is_searchable
-from lycosa.engine.link_index import sound_index
+from lycosa.engine.link_index import sound_index, whole_index
 from lycosa.engine.link_views import rank_pages
 from lycosa.engine.pages import unpack_page
-from lycosa.engine.settling import Settling
+from lycosa.engine.settling import Settling, are_names_due
 from lycosa.engine.texts import Texts
 from lycosa.engine.uncommitted import Uncommitted
 from lycosa.errors import StoreError
@@ -146,7 +145,7 @@ class Indexer:
         try:
             with self._texts.expected(covered):
                 rank_pages(self._collection)
-                self._anchors = AnchorTexts(sound_index(self._collection))
+                self._anchors = AnchorTexts(whole_index(self._collection))
                 pages = self._build(covered)
         except BaseException:
             cover(self._collection.path, CONSUMER, before)  # the old index, if there is one, goes on from there
@@ -311,6 +310,10 @@ class Indexer:
     def links_have_doubled(self) -> bool:
         """Since names were settled last."""
         return sound_index(self._collection).links >= 2 * max(1, self.links_settled)
+
+    def are_names_due(self) -> bool:
+        """Has one page in twenty come or changed since?"""
+        return are_names_due(self.reader)
 
     def settle(self) -> int:
         """Ranks, and names of pages that are called otherwise than before; returns how many those are."""

@@ -75,7 +75,8 @@ def _built(collection: Collection, why: str, note: Note) -> LinkIndex:
         last = last_told(collection.state)
         parts = [Segment.of(from_pages(some)) for some in slices(all_pages(collection.state))]
         index = LinkIndex(collection.path / FOLDER, Listed(last), parts)
-        note(f"the link index {collection.path / FOLDER} {why}: links are read from the state; the next crawl mends it")
+        mends = "" if (collection.path / FOLDER).is_file() else "; the next crawl mends it"
+        note(f"the link index {collection.path / FOLDER} {why}: links are read from the state{mends}")
     return index
 
 

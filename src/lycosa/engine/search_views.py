@@ -19,6 +19,7 @@ from lycosa.engine.indexer import Indexer
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.read_ahead import read_one
 from lycosa.engine.reading import location
+from lycosa.engine.settling import are_names_due
 from lycosa.engine.then import is_past, moment, reader_then, row_then
 from lycosa.engine.views import asked_url, open_to_read
 from lycosa.errors import SettingsError, StoreError
@@ -38,7 +39,6 @@ from lycosa.web.url import parse as parse_url
 
 COPIES_SHOWN = 5
 MOST_HOPS = 5  # redirects that lead from a URL to its page
-SETTLED_SHARE = 20  # names are settled when more than one page in so many has come
 Progress = Callable[[int, int], None]
 
 
@@ -133,7 +133,8 @@ def update_index(
     with open_to_read(path) as collection:
         is_there = True
         try:
-            if Reader.open(path).covered == last_told(collection.state):
+            reader = Reader.open(path)
+            if reader.covered == last_told(collection.state) and not are_names_due(reader):
                 return
         except NoIndex:
             is_there = False
@@ -145,17 +146,27 @@ def update_index(
             raise
         try:
             is_new = indexer.covered < 0
-            pages = indexer.catch_up()
-            if is_new or pages * SETTLED_SHARE > indexer.documents:
+            indexer.catch_up()
+            if is_new or indexer.are_names_due():
                 indexer.settle()
             if indexer.unread:
                 note(unread_words(indexer.unread))
-        except ArchiveAway as error:
-            if not is_there:
+        except StoreError as error:
+            if not is_there or isinstance(error, DamagedIndex):
                 raise
             note(f"{error}; the index answers as it is")
         finally:
             indexer.close()
+
+
+def is_index_behind(path: Path) -> bool:
+    """Would the next search have anything to do before it answers?"""
+    with open_to_read(path) as collection:
+        try:
+            reader = Reader.open(path)
+            return reader.covered != last_told(collection.state) or are_names_due(reader)
+        except StoreError:
+            return True
 
 
 def unread_words(pages: int) -> str:

@@ -1,20 +1,24 @@
 """What becomes of a search index when its pages are in: ranks, and what others call each page.
 
-Names change with every link that is found, so they are settled at the end, or when the number of links has doubled, and
-only those that are other words than before are indexed again. On the way pages are taken in again that are there twice
-or are no more. Called by the indexer.
+Names change with every link that is found, so they are settled at the end, when the number of links has doubled, or
+when one page in twenty has come or changed since; only those that are other words than before are indexed again. On the
+way pages are taken in again that are there twice or are no more. Called by the indexer.
+
+    index/NAME/settled    up to which entry of the feed names and ranks are settled
 """
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from lycosa.engine.findable import found_of
-from lycosa.engine.link_index import sound_index
+from lycosa.engine.link_index import whole_index
 from lycosa.engine.link_views import rank_pages
 from lycosa.graph.anchors import Anchors, AnchorTexts
 from lycosa.records import Family
 from lycosa.search.document import Called, called, name_document
+from lycosa.search.index import Reader, reported
 from lycosa.search.language import LANGUAGES
 from lycosa.store import Collection
 
@@ -22,6 +26,24 @@ if TYPE_CHECKING:
     from lycosa.engine.indexer import Indexer
 
 NAMES_AT_ONCE = 2_000
+SETTLED_SHARE = 20  # names are settled when more than one page in so many has come
+_SETTLED = "settled"
+
+
+def are_names_due(reader: Reader) -> bool:
+    """Has much come since names and ranks were settled last, or were they never?"""
+    settled = -1
+    with contextlib.suppress(OSError, ValueError):  # not there, or not what was written
+        settled = int((reader.folder / _SETTLED).read_text())
+    since = reader.covered - settled
+    return since > 0 and since * SETTLED_SHARE > reader.documents
+
+
+def _note_settled(reader: Reader) -> None:
+    hidden = reader.folder / f".{_SETTLED}.new"
+    with reported(reader.path):
+        hidden.write_text(f"{reader.covered}\n")
+        hidden.replace(reader.folder / _SETTLED)
 
 
 class Settling:
@@ -36,14 +58,16 @@ class Settling:
 
     def settle(self) -> tuple[int, int]:
         """How many links there are, and how many pages are called otherwise than before."""
-        index = sound_index(self._collection)
+        index = whole_index(self._collection)
         if self._indexer.is_built:  # all is new, but for what copies are called
             numbers = iter(self._with_copies())
         else:
             rank_pages(self._collection)
             self._mend()
             numbers = (int.from_bytes(number) for number, _ in self._collection.state.walk(Family.FILE))
-        return index.links, self._rename_all(numbers, AnchorTexts(index))
+        renamed = self._rename_all(numbers, AnchorTexts(index))
+        _note_settled(self._reader)
+        return index.links, renamed
 
     def _with_copies(self) -> list[int]:
         """The pages that stand for others, too."""

@@ -119,7 +119,7 @@ class LinkWriter(LinkIndex):
                 if (file.suffix == SUFFIX or file.name.startswith(".")) and file.name not in named:
                     file.unlink()
         except OSError as error:
-            raise failure(error, path=path, doing="opening the link index") from error
+            raise not_usable(error, path, doing="opening the link index") from error
         assert isinstance(opened, LinkWriter)
         return opened
 
@@ -237,7 +237,15 @@ def read_list(path: Path) -> Listed:
     except msgspec.DecodeError as error:
         raise StoreError(f"{path / LIST} is damaged: the next crawl into the collection makes it anew") from error
     except OSError as error:
-        raise failure(error, path=path / LIST, doing="reading the link index") from error
+        raise not_usable(error, path / LIST, doing="reading the link index") from error
+
+
+def not_usable(error: OSError, path: Path, *, doing: str) -> StoreError:
+    """Why the folder of the index, or a file in it, cannot be used, in one sentence."""
+    folder = path if path.name == FOLDER else path.parent
+    if folder.is_file():
+        return StoreError(f"{folder} is a file, where the folder of the link index would be: move it away")
+    return failure(error, path=path, doing=doing)
 
 
 def write_list(path: Path, listed: Listed) -> None:

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from lycosa.errors import StoreError
 from lycosa.graph.columns import url_ids
-from lycosa.graph.index import FOLDER, LinkIndex
+from lycosa.graph.index import FOLDER, LinkIndex, not_usable
 from lycosa.graph.rank import F64, Graph, pagerank
 from lycosa.graph.segment import Segment
 from lycosa.graph.varint import I64, U64
-from lycosa.store.failures import failure
 
 FILE = "ranks"
 _FORMAT = b"lycosa ranks "
@@ -135,7 +134,7 @@ def save(collection: Path, ranks: Ranks) -> None:
                 file.write(column.tobytes())
         hidden.replace(path)
     except OSError as error:
-        raise failure(error, path=path, doing="writing the ranks") from error
+        raise not_usable(error, path, doing="writing the ranks") from error
 
 
 def load(collection: Path) -> Ranks | None:
@@ -146,7 +145,7 @@ def load(collection: Path) -> Ranks | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise failure(error, path=path, doing="reading the ranks") from error
+        raise not_usable(error, path, doing="reading the ranks") from error
     if data.startswith(_FORMAT) and not data.startswith(MAGIC):
         return None  # of another version, with other URL ids: they are worked out anew
     head = len(MAGIC) + 8
@@ -171,7 +170,7 @@ class RankTable:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise failure(error, path=path, doing="reading the ranks") from error
+            raise not_usable(error, path, doing="reading the ranks") from error
         self._file_nums, self._ranks = np.asarray(columns[0]), np.asarray(columns[1]).view(np.float64)
 
     def __repr__(self) -> str:
