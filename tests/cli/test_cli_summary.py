@@ -161,6 +161,11 @@ def test_summary_tells_of_a_run_only_where_there_is_one() -> None:
     assert "this run: 0 pages" in summary(resumed, Path("d"))
 
 
+def test_summary_tells_of_records_that_were_lost() -> None:
+    lines = summary(CrawlStats(pages=5, seconds=2.0, run_lost=655), Path("d")).splitlines()
+    assert "  655 records lost from the archive: asked for again" in lines
+
+
 @pytest.mark.parametrize(("budget", "is_told"), [(None, False), (240, False), (241, True), (1e6, True)])
 def test_summary_says_when_a_budget_of_visits_cannot_be_spent(budget: float | None, is_told: bool) -> None:
     lines = summary(CrawlStats(pages=10, seconds=2.0), Path("d"), budget=budget)

@@ -95,6 +95,47 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
     assert [problems(into / "shards" / name) for name in ("s0", "s1")] == [[], []]
 
 
+@pytest.mark.slow
+def test_lost_shard_is_named_json_stays_alone_when_ray_speaks_and_the_index_is_made(tmp_path: Path) -> None:
+    log, into, lost = tmp_path / "log", tmp_path / "crawl", tmp_path / "crawl" / "shards" / "s1"
+    folder = ShardedFolder(into)
+    folder.found(CrawlSettings(workers=2))
+    folder.close()
+    Collection.create(into / "shards" / "s0").close()
+    sentence = f"lycosa: the folder of shard s1 is missing ({lost}), and with it all that it held\n"
+    status = ended(started("status", into, "--json"))
+    assert (status.code, status.err, status.facts["pages"]) == (0, sentence, 0)
+    with running_simweb("--hosts", "8", "--pages", "200", "--addresses", "8", "--log", str(log)) as (ready, _):
+        names = ("--dns", f"127.0.0.1:{ready.dns_port}", "--allow-private", "127.0.0.0/8")
+        words = ("crawl", f"http://h0.sim:{ready.port}/", "--into", into, "--scope", "any", "--delay", "0.02", *names)
+        process = started(*words, "--workers", "2", "--index", "--json", "--quiet")
+        wait_for(lambda: logged(log) > 40, process)
+        os.kill(holder(into, "s0"), signal.SIGKILL)
+        said = ended(process)
+    assert said.code == 0, said
+    assert said.err.startswith(sentence)
+    assert said.facts["pages"] > 100
+    found = ended(started("search", into, "anchor:folder", "--no-update", "--json"))
+    assert found.code == 0, found
+    assert (found.facts["behind"], found.facts["total"] > 0) == (0, True), "all is in the index, names too"
+    assert ended(started("status", into)).err == ""
+
+
+def test_recrawl_of_shards_is_refused_and_says_what_looks_at_them_again(tmp_path: Path) -> None:
+    into, shard = tmp_path / "c", tmp_path / "c" / "shards" / "s0"
+    folder = ShardedFolder(into)
+    folder.found(CrawlSettings(workers=1))
+    folder.close()
+    Collection.create(shard).close()
+    for path, what in ((into, "has shards"), (shard, f"is a shard of {into}")):
+        said = ended(started("recrawl", path, "--all"))
+        words = f"{path} {what}: lycosa crawl --into {into} --keep-fresh looks at its pages again"
+        assert (said.code, said.out) == (2, "")
+        assert said.err == f"lycosa: recrawl is for a collection of one process, and {words}\n"
+    said = ended(started("crawl", "http://127.0.0.1:9/", "--into", shard, "--workers", "2"))
+    assert (said.code, said.err) == (2, f"lycosa: {shard} is a shard of {into}: say --into {into}\n")
+
+
 def test_summary_of_agents_that_were_ended_at_once_has_the_counts_that_they_kept(tmp_path: Path) -> None:
     folder = ShardedFolder(tmp_path / "c")
     folder.found(CrawlSettings(workers=1))

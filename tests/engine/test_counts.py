@@ -11,6 +11,7 @@ from lycosa.engine.views import hosts, open_to_read, why
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.settings import DNS, DOCUMENT_TROUBLE, ROBOTS
 from lycosa.simweb.truth import truth
+from lycosa.simweb.web import Answer
 from tests.engine.consistency import problems, uncounted
 from tests.engine.memory_crawl import crawl, front
 
@@ -77,6 +78,40 @@ def test_pages_whose_records_are_lost_are_fetched_again_and_counted_once(tmp_pat
     assert second.stats.sitemaps == first.stats.sitemaps > 0
     assert (second.stats.pages, second.stats.redirects) == (first.stats.pages, first.stats.redirects)
     assert second.stats.failed == first.stats.failed
+    assert second.stats.run_lost >= len(second.fetched())
+    assert problems(tmp_path / "c") == []
+
+
+def test_pages_fetched_again_for_lost_records_are_no_trap(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=8, pages=500))
+    first = crawl(web, tmp_path / "c", front(web), mine="off")
+    archive = max((tmp_path / "c" / "warc").iterdir(), key=lambda path: path.stat().st_size)
+    os.truncate(archive, archive.stat().st_size // 4)
+
+    second = crawl(web, tmp_path / "c", front(web), mine="off")
+
+    assert second.stats.run_lost > 100
+    assert second.stats.pages == first.stats.pages
+    assert second.stats.dropped == first.stats.dropped
+    assert "pattern-slowed" not in (tmp_path / "c" / "log.jsonl").read_text().partition("records-lost")[2]
+
+
+def test_redirect_without_a_target_has_failed_and_leads_nowhere(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=2, pages=40, seed=3))
+    original, page = web.answer, truth(web, [front(web)], scope="host").pages - {front(web)}
+    lost = sorted(page)[0]
+    web.answer = lambda host, target, *rest: (  # type: ignore[method-assign]
+        Answer(302) if lost.endswith(target) and len(target) > 1 else original(host, target, *rest)
+    )
+
+    stats = crawl(web, tmp_path / "c", front(web), scope="host").stats
+
+    assert stats.failed == {"bad-redirect": 1}
+    assert stats.redirects == stats.statuses["301"]
+    with open_to_read(tmp_path / "c") as collection:
+        told = "\n".join(why(collection, lost))
+    assert "failed" in told
+    assert "redirects to" not in told
     assert problems(tmp_path / "c") == []
 
 
@@ -135,3 +170,27 @@ def test_crawl_with_all_transfers_in_use_sleeps_until_one_ends(tmp_path: Path, m
     monkeypatch.setattr(Engine, "_start_all", counted)
     result = crawl(web, tmp_path / "c", front(web), transfers=2, delay_s=0.01)
     assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="ancestors").pages
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        ({"depth": 1}, {"depth": None}),
+        ({"scope": "host"}, {"scope": "any"}),
+        ({"exclude": ["*e*.html"]}, {"exclude": []}),
+        ({"pages_per_host": 5}, {"pages_per_host": None}),
+    ],
+)
+def test_wider_settings_bring_in_what_narrower_ones_left_out(
+    tmp_path: Path, narrow: dict[str, object], wide: dict[str, object]
+) -> None:
+    web = SimWeb(SimSettings(hosts=6, pages=200, seed=3))
+    options = {"mine": "off", "sitemaps": False}
+    first = crawl(web, tmp_path / "c", front(web), **options, **narrow)
+    whole = crawl(web, tmp_path / "whole", front(web), **options, **wide)
+
+    second = crawl(web, tmp_path / "c", front(web), **options, **wide)
+
+    assert first.stats.pages < whole.stats.pages == second.stats.pages
+    assert not set(first.fetched()) & set(second.fetched())
+    assert problems(tmp_path / "c") == []

@@ -9,6 +9,7 @@ import lycosa
 from lycosa.engine.crawl import CrawledPage
 from lycosa.errors import SettingsError
 from lycosa.records import Response
+from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit_log
 from lycosa.simweb.log import read_log
@@ -111,3 +112,29 @@ def test_statistics_and_filters_of_ones_own_are_asked(tmp_path: Path) -> None:
 def test_url_that_is_none_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="ftp"):
         lycosa.Crawl("ftp://example.org/", into=tmp_path / "c")
+
+
+def test_crawl_into_a_collection_keeps_its_settings_but_for_those_named(tmp_path: Path) -> None:
+    into = tmp_path / "c"
+    manners = {"delay_s": 0.5, "exclude": ["/private/*"], "contact": "crawl@example.org"}
+
+    async def begin(crawl: lycosa.Crawl) -> None:
+        async with crawl:
+            pass
+
+    asyncio.run(begin(lycosa.Crawl("http://127.0.0.1:9/", into=into, pages=2, **manners)))  # type: ignore[arg-type]
+    again = lycosa.Crawl("http://127.0.0.1:9/a", into=into, pages=3)
+    asyncio.run(begin(again))
+
+    kept = merge(read_file(into / "lycosa.toml"))
+    assert kept == again.settings
+    assert (kept.delay_s, kept.exclude, kept.contact) == (0.5, ("/private/*",), "crawl@example.org")
+    assert (kept.pages, kept.seeds) == (3, ("http://127.0.0.1:9/", "http://127.0.0.1:9/a"))
+    assert kept.typed_hosts == ("127.0.0.1:9",)
+
+
+def test_settings_given_whole_stand_in_place_of_those_kept(tmp_path: Path) -> None:
+    (tmp_path / "lycosa.toml").write_text("delay_s = 0.5\n")
+    assert lycosa.Crawl(into=tmp_path, settings=CrawlSettings(pages=2), per_host=2).settings == CrawlSettings(
+        pages=2, per_host=2
+    )

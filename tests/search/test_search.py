@@ -147,6 +147,28 @@ def test_pages_of_results_follow_each_other(view: SearchView) -> None:
     assert len(set(everything)) == view.search("site:example", most=1).total == 7
 
 
+def test_every_result_is_on_one_page_of_results_and_none_is_missing(tmp_path: Path) -> None:
+    shop, text = Shop(tmp_path), "a long text about the sun and what it does to roofs and houses " * 5
+    for n in range(430):
+        body = f"<main>{text}{n // 2 if n % 5 == 0 else n}</main>"  # some have the text of another one
+        links = "".join(f"<a href='/{(n * step) % 430}'>roofs {step}</a>" for step in (1, 3, 7))
+        shop.page(f"https://a.example/{n}", f"<title>{'sun ' * (n % 3)}{n}</title>{body}<nav>{n}{links}</nav>")
+    shop.index()
+    shop.close()
+    with SearchView(tmp_path) as view:
+        asked = ("site:example", "sun", "roofs -title:3", "anchor:roofs", "https://a.example/429", "roofs sun zebra")
+        for query in asked:
+            everything = view.search(query, most=1_000)
+            assert everything.is_exact
+            assert everything.total == len(everything.results) == len(set(urls(everything)))
+            assert everything.total > 200 or query.startswith("https")
+            for most in (100, 37):
+                parts = [view.search(query, most=most, offset=at) for at in range(0, everything.total + most, most)]
+                assert [url for part in parts for url in urls(part)] == urls(everything)
+                assert (parts[-1].total, parts[-1].results) == (everything.total, ())
+            assert len(view.search(query, most=1_000, offset=20_000).results) == 0
+
+
 def test_accents_written_apart_are_found_by_those_written_in_one(tmp_path: Path) -> None:
     shop, text = Shop(tmp_path), "Les cafés d'été, 한국어 и Чайковский"
     shop.page("https://a.example/nfd", f"<title>Apart</title><p>{unicodedata.normalize('NFD', text)}")

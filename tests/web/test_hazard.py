@@ -80,7 +80,7 @@ def test_is_tame_distinct_formatting_tags_false_and_cut_in_time(pattern: bytes) 
     page = analyse(body, url="http://h.example/", content_type="text/html")
 
     assert page.is_cut
-    assert time.process_time() - start < 0.5  # whole, it takes seconds and gigabytes
+    assert time.process_time() - start < 3  # alone it takes 0.1 s; the whole document seconds, and gigabytes
 
 
 def test_is_tame_formatting_tags_that_differ_in_the_case_of_their_values_false() -> None:

@@ -31,10 +31,20 @@ def status(into: Folder, json: Annotated[bool, typer.Option("--json", help="Prin
 
     with open_to_read(into) as collection:
         stats = stats_of(collection)
+        has_shards = hasattr(collection, "shards")
+    if has_shards:
+        _tell_lost_shards(into)
     if json:
         sys.stdout.buffer.write(as_json(stats) + b"\n")
     else:
         print(summary(stats, into))
+
+
+def _tell_lost_shards(into: Path) -> None:
+    from lycosa.cluster.local import lost_shards
+
+    for words in lost_shards(into):
+        print(f"lycosa: {words}", file=sys.stderr)
 
 
 def why(

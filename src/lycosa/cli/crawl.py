@@ -23,6 +23,7 @@ VIEW_EVERY_S = 0.25
 INDEXING_EVERY_S = 5.0
 NOTHING_FETCHED, LIMIT = 1, 3
 LIMITS = ("pages", "bytes", "time")
+BEHIND = "the search index is behind: the next search, or lycosa index {}, brings it up to date"
 HINTS = {
     "address-refused": "--allow-private opens private networks",
     "connect": "nobody takes connections there, check the host and the port",
@@ -44,14 +45,40 @@ def run(order: CrawlOrder) -> None:
     """Carries out an order and ends with its exit code."""
     import uvloop
 
-    _end(order, *uvloop.run(_crawl(order)))
+    stats, ended_by = uvloop.run(_crawl(order))
+    if order.settings.workers and order.settings.index:
+        ended_by = _index_shards(order, stats, ended_by)
+    _end(order, stats, ended_by)
 
 
 def finish(order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlStats, str]]]") -> None:
     """Carries out an order by several processes, wherever they are, and ends with its exit code."""
     import uvloop
 
+    if order.settings.index:
+        _tell_trouble(f"--index is for one machine: a search, or lycosa index {order.into}, takes in the shards here")
     _end(order, *uvloop.run(_crawl_with_others(order, crawl)))
+
+
+def _index_shards(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> str:
+    """Nobody follows shards: their index is made when they are closed, unless the user wants to leave. Returns what
+    ended it all."""
+    from lycosa.cli.search import Progress
+    from lycosa.engine.search_views import make_index
+    from lycosa.errors import StoreError
+
+    if ended_by != "interrupted" and stats.pages:
+        progress = Progress()
+        try:
+            make_index(order.into, progress=None if order.quiet else progress)
+        except KeyboardInterrupt:
+            ended_by = "interrupted"
+        except StoreError as error:
+            _tell_trouble(f"the search index was not brought up to date: {error}")
+        progress.end()
+    if ended_by == "interrupted":
+        _tell_trouble(BEHIND.format(order.into))
+    return ended_by
 
 
 def _end(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> None:
@@ -84,7 +111,12 @@ def _exit_code(stats: "CrawlStats", ended_by: str, *, fail_on_limit: bool, is_re
     if ended_by in LIMITS:
         return LIMIT if fail_on_limit else 0
     if stats.pages == 0:
-        print(f"lycosa: nothing could be fetched: {_reasons(stats)}", file=sys.stderr)
+        why = stats.standing if ended_by == "waiting" else _reasons(stats)
+        print(f"lycosa: nothing could be fetched: {why}", file=sys.stderr)
+        return NOTHING_FETCHED
+    if stats.has_only_silence:
+        why = _worded(most_first(stats.run_statuses))
+        print(f"lycosa: nobody answered in this run: {why}; the same command asks again", file=sys.stderr)
         return NOTHING_FETCHED
     return 0
 
@@ -131,7 +163,7 @@ async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
             view.close()
     following = crawl.following
     if following is not None and not following.is_complete:
-        _tell_trouble(f"the search index lacks some pages: the next search, or lycosa index {order.into}, adds them")
+        _tell_trouble(BEHIND.format(order.into))
     return stats, "interrupted" if following is not None and following.is_hurried else crawl.engine.stopped_by
 
 
@@ -175,6 +207,9 @@ async def _crawl_with_others(
 
 async def _crawl_with_workers(order: CrawlOrder) -> tuple["CrawlStats", str]:
     from lycosa.cluster import local
+
+    if order.settings.index and order.settings.keep_fresh:
+        _tell_trouble("--index with --workers makes the search index at the end; a search before that makes its own")
 
     async def crawl(showing: Showing) -> tuple["CrawlStats", str]:
         return await local.crawl(order.into, order.settings, **showing._asdict())

@@ -18,9 +18,8 @@ from lycosa.errors import SettingsError
 
 if TYPE_CHECKING:
     from lycosa.engine.orders import Recrawl
-    from lycosa.settings import CrawlSettings, Source
+    from lycosa.settings import CrawlSettings
 
-SETTINGS_FILE = "lycosa.toml"
 ALLOW_PRIVATE = "--allow-private"
 NEVER_EMPTY = {"store": "a folder or a URL", "topic": "words"}  # an empty one is a variable that was not set
 PATCH_HELP = "Tables of volatile parts are patched into what is kept (store), or whenever it is read (read) [store]."
@@ -112,7 +111,10 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         bytes: Annotated[str | None, typer.Option(metavar="SIZE", help="Stop after 500MB or 2GiB.")] = None,
         pages_per_host: Annotated[str | None, typer.Option(metavar="N", help="At most N pages of a host.")] = None,
         wait: Annotated[
-            bool | None, typer.Option("--wait/--no-wait", help="Wait for hosts that do not answer [no].")
+            bool | None,
+            typer.Option(
+                "--wait/--no-wait", help="Wait for hosts that do not answer, or ask for over 15 minutes [no]."
+            ),
         ] = None,
         fail_on_limit: Annotated[
             bool | None,
@@ -222,7 +224,7 @@ def gather(
     """
     from lycosa.cli.url_list import read_urls
     from lycosa.engine.inbox import literal_hosts
-    from lycosa.settings import CrawlSettings, Source, from_environment, merge, read_file
+    from lycosa.settings import CrawlSettings, Source, from_environment, kept_in, merge, read_file
 
     spellings = {**(options or {}), "seeds": "the list of URLs"}
     given = {name: value for name, value in typed.items() if name in CrawlSettings.model_fields}
@@ -234,7 +236,7 @@ def gather(
         given["store"] = str(Path(place).expanduser().absolute())
     if listed:
         given["seeds"] = [*_texts(given.get("seeds")), *listed]
-    kept = _kept(into)
+    kept = kept_in(into)
     sources = [
         kept or Source({}),
         read_file(config) if config else Source({}),
@@ -251,14 +253,6 @@ def gather(
     opened = (*settings.typed_hosts, *literal_hosts(on_the_line))
     update = {"seeds": tuple(dict.fromkeys(seeds)), "typed_hosts": tuple(dict.fromkeys(opened))}
     return settings.model_copy(update=update)
-
-
-def _kept(into: Path) -> "Source | None":
-    """The settings of a collection that is there already."""
-    from lycosa.settings import read_file
-
-    file = into / SETTINGS_FILE
-    return read_file(file) if os.path.lexists(file) else None
 
 
 def _texts(value: object) -> list[object]:

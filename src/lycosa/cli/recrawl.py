@@ -34,11 +34,13 @@ def recrawl(
     """
     from lycosa.cli.crawl import run
     from lycosa.cli.crawl_options import CrawlOrder, gather
+    from lycosa.cluster.local import require_one_process
     from lycosa.engine.orders import Recrawl
     from lycosa.engine.views import open_to_read
 
     with open_to_read(into):
         pass  # says so if this is no collection
+    require_one_process(into)
     order = Recrawl(budget=budget, most=visits, everything=everything, time_s=_seconds(time_s))
     run(
         CrawlOrder(

@@ -93,7 +93,8 @@ def get(
 
 
 def _show(found: "Results") -> None:
-    from lycosa.cli.wording import counted
+    from lycosa.cli.wording import count, counted
+    from lycosa.search.finding import MOST_SHOWN
 
     for place, result in enumerate(found.results, found.offset + 1):
         _show_one(place, result)
@@ -105,7 +106,9 @@ def _show(found: "Results") -> None:
         are = "is" if found.behind == 1 else "are"
         line += f"; {counted(found.behind, 'change')} {are} not in the index yet"
     shown = found.offset + len(found.results)
-    if shown < found.total and found.results:
+    if shown >= MOST_SHOWN and found.total > MOST_SHOWN:
+        line += f"; only the first {count(MOST_SHOWN)} are shown: ask for less"
+    elif shown < found.total and found.results:
         line += f"; --page {shown // max(1, len(found.results)) + 1} shows more"
     print(line, file=sys.stderr)
 

@@ -32,6 +32,8 @@ def summary(stats: CrawlStats, into: Path, *, used_up: str = "", left: str = "",
     """Several lines: what there is now, what failed and was skipped and why, what to look at next. `used_up` says by
     which limit it ended, see `limit_used_up`; `left` which visits are left; `budget` is that of visits a day."""
     lines = [_headline(stats, into), *_run(stats)]
+    if stats.run_lost:
+        lines.append(f"  {counted(stats.run_lost, 'record')} lost from the archive: asked for again")
     if stats.run_visits:
         lines.append(_visits(stats))
     if left_over := budget_left_over(budget, stats.pages):
@@ -95,9 +97,11 @@ def budget_left_over(budget: float | None, pages: int) -> str:
 
 
 def visits_left(stats: CrawlStats, ended_by: str, *, keeps_fresh: bool) -> str:
-    """What is left of the visits after Ctrl-C, and who does them, or that others ended it; empty for other ends."""
+    """What is left of the visits after Ctrl-C, and who does them, or what else ended it; empty for other ends."""
     if ended_by == "stopped":
         return "stopped by `lycosa cluster stop`: the same command goes on"
+    if ended_by == "waiting":
+        return "all of it waits for longer than 15 minutes, so the crawl has ended: --wait would wait"
     if ended_by != "interrupted":
         return ""
     if stats.revisiting:

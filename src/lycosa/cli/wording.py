@@ -5,6 +5,8 @@ Files for machines and `--json` get the numbers themselves.
 
 from collections.abc import Iterable, Mapping
 
+from lycosa.engine.moments import duration as duration  # written alike in all of it
+
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -32,20 +34,6 @@ def size(size_bytes: float) -> str:
             break
         size_bytes /= 1000
     return f"{size_bytes:,.0f} {unit}" if unit == "B" or size_bytes >= 99.95 else f"{size_bytes:.1f} {unit}"
-
-
-def duration(seconds: float) -> str:
-    """`0.4 s`, `42 s`, `3m 12s`, `2h 05m`, `3d 04h`."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    minutes, s = divmod(round(seconds), 60)
-    hours, m = divmod(minutes, 60)
-    days, h = divmod(hours, 24)
-    if days:
-        return f"{days:,}d {h:02}h"
-    if hours:
-        return f"{hours}h {m:02}m"
-    return f"{minutes}m {s:02}s" if minutes else f"{s} s"
 
 
 def reason(name: str) -> str:

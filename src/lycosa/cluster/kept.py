@@ -8,7 +8,7 @@ import msgspec
 from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.members import Member
 from lycosa.errors import StoreError
-from lycosa.store.joined import SHARDED
+from lycosa.store.joined import SHARDED, SHARDS, shard_paths
 
 FILE = SHARDED
 
@@ -41,6 +41,15 @@ def load(folder: Path) -> Kept:
         return Kept()
     except (OSError, msgspec.DecodeError) as error:
         raise StoreError(f"{folder / FILE} cannot be read: {error}") from error
+
+
+def missing(folder: Path) -> list[str]:
+    """Says in a sentence each which shards should be here and are not, where others are: their folders were lost."""
+    kept = load(folder)
+    here = {path.name for path in shard_paths(folder)}
+    gone = [member.name for member in kept.members if not member.address and member.name not in here]
+    what = ": its last copy in the store is taken instead" if kept.stores else ", and with it all that it held"
+    return [f"the folder of shard {name} is missing ({folder / SHARDS / name}){what}" for name in gone if here]
 
 
 def save(folder: Path, kept: Kept) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.cluster.kept import load
+from lycosa.cluster.kept import load, missing
 from lycosa.cluster.membership import NOWHERE
 from lycosa.cluster.ray_node import require_ray, start_local, stop_local
 from lycosa.engine.parts import usual_parts
@@ -27,7 +27,7 @@ from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.store import Collection, is_collection
 from lycosa.store.central import CentralStore, claim, is_claimed, open_store, require_shareable
-from lycosa.store.joined import SHARDS, is_sharded, shard_paths
+from lycosa.store.joined import SHARDS, is_sharded, shard_paths, sharded_above
 from lycosa.store.released import store_urls, stored
 
 LOCK, SETTINGS_FILE = "lycosa.lock", "lycosa.toml"
@@ -43,6 +43,8 @@ class ShardedFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if (whole := sharded_above(path)) is not None:
+            raise SettingsError(f"{path} is a shard of {whole}: say --into {whole}")
         if is_collection(path):
             raise SettingsError(f"{path} was crawled by one process: go on without --workers, or choose another folder")
         if path.exists() and not path.is_dir():
@@ -130,6 +132,22 @@ class ShardedFolder:
         os.close(self._lock)
 
 
+def require_one_process(path: Path) -> None:
+    """Refuses to look again at the pages of shards, which only a crawl of all of them does."""
+    whole = path if is_sharded(path) else sharded_above(path)
+    if whole is not None:
+        is_it = "has shards" if whole == path else f"is a shard of {whole}"
+        raise SettingsError(
+            f"recrawl is for a collection of one process, and {path} {is_it}:"
+            f" lycosa crawl --into {whole} --keep-fresh looks at its pages again"
+        )
+
+
+def lost_shards(path: Path) -> list[str]:
+    """Says which folders of shards are gone; those of a crawl that runs are its own business."""
+    return [] if _is_held(path / LOCK) else missing(path)
+
+
 def _is_held(lock: Path) -> bool:
     try:
         with lock.open("rb") as file:
@@ -214,6 +232,8 @@ async def crawl(
     await check_parts(settings)
     folder = ShardedFolder(into)
     try:
+        for words in missing(into):
+            tell(words)
         folder.found(settings)
         start_local(settings.workers)
         try:

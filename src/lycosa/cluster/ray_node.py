@@ -4,6 +4,7 @@ One named interface, token authentication on, no usage statistics, no dashboard,
 messages, documents do not travel at all. Imports Ray, and says how to install it where it is missing.
 """
 
+import contextlib
 import errno
 import importlib.util
 import json
@@ -35,6 +36,7 @@ ENVIRONMENT = {
 }
 
 _folder = ""  # of Ray's sockets and logs, for as long as it runs
+_aside = contextlib.ExitStack()  # Ray prints on standard output, which is for what was asked for: it goes to the other
 
 
 def require_ray(what: str) -> None:
@@ -57,6 +59,7 @@ def start_local(workers: int) -> None:
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     import ray
 
+    _aside.enter_context(contextlib.redirect_stdout(sys.stderr))
     global _folder
     _folder = tempfile.mkdtemp(prefix="lycosa-ray-")
     try:
@@ -74,6 +77,7 @@ def start_local(workers: int) -> None:
             logging_level=logging.ERROR,
         )
     except Exception as error:  # whatever Ray stumbles over, it is one sentence for the user
+        _aside.close()
         raise ClusterError(f"Ray could not be started: {_first_line(error)}") from error
 
 
@@ -81,6 +85,7 @@ def stop_local() -> None:
     import ray
 
     ray.shutdown()
+    _aside.close()
     shutil.rmtree(_folder, ignore_errors=True)
 
 
@@ -94,9 +99,11 @@ def connect(address: str, token: str) -> None:
     prepare_environment(token)
     import ray
 
+    _aside.enter_context(contextlib.redirect_stdout(sys.stderr))
     try:
         ray.init(address=address, namespace="lycosa", log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # whatever Ray stumbles over, it is one sentence for the user
+        _aside.close()
         raise ClusterError(
             f"no cluster answers at {address}: check the address and the token, and that `lycosa cluster start --head`"
             f" runs there ({_first_line(error)})"
@@ -127,6 +134,7 @@ def disconnect() -> None:
     import ray
 
     ray.shutdown()
+    _aside.close()
 
 
 def addresses() -> list[str]:

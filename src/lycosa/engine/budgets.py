@@ -30,6 +30,7 @@ from lycosa.web.page import Page
 from lycosa.web.url import Url
 
 DOMAINS_MOST = 10_000
+NOT_JUDGED = frozenset({Origin.WISH, Origin.LOST})
 TOLD_MOST = 10_000  # families that were told of; then they may be told of again
 
 _IS_IMAGE = bytes(kind == LinkKind.IMG for kind in range(256))
@@ -58,7 +59,7 @@ class Budgets:
 
     def judge(self, host: Host, entry: Entry, now_unix: float) -> Reason | float | None:
         """Why a URL is not asked for, how long it waits, or None if it may be asked for now."""
-        if entry.kind is not Kind.PAGE or entry.origin is Origin.WISH:
+        if entry.kind is not Kind.PAGE or entry.origin in NOT_JUDGED:
             return None
         if self._has_double(host, entry.path):
             return Reason.PARAMETER
@@ -135,6 +136,9 @@ class Budgets:
         """A page was fetched, by which `new` URLs became known; returns whether it says anything that is new here."""
         entry, host = lease.entry, lease.host
         assert entry is not None
+        if entry.origin is Origin.LOST:  # it had its say the first time: nothing on it would be new
+            self.linked(host.host, new)
+            return True
         mind = self._minds.change(host)
         seen = _sight(page, entry.depth)
         if mind.budgets.is_known_text(seen):
@@ -151,6 +155,9 @@ class Budgets:
         """A page was fetched whose document is known under another URL."""
         entry, host = lease.entry, lease.host
         assert entry is not None
+        if entry.origin is Origin.LOST:
+            self.linked(host.host, new)
+            return
         mind = self._minds.change(host)
         seen = Sight(entry.depth, original.fingerprint, 0, 0, is_tiny=False, is_copy=True, fresh=len(new))
         mind.budgets.note(entry.path, seen, self._shard.now_unix())

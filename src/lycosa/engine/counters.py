@@ -30,7 +30,7 @@ class Counters:
 
     def __init__(self, totals: Totals) -> None:
         self.totals = totals
-        self.run_pages = self.run_requests = self.run_bytes = 0
+        self.run_pages = self.run_requests = self.run_bytes = self.run_lost = 0
         self._statuses_before = totals.statuses.copy()
         self._before = (totals.visits, totals.visits_changed, totals.not_modified, totals.visits_saved_bytes)
 
@@ -79,6 +79,7 @@ class Counters:
             run_pages=self.run_pages,
             run_requests=self.run_requests,
             run_bytes=self.run_bytes,
+            run_lost=self.run_lost,
             pages_per_s=self.run_pages / run_s,
             bytes_per_s=self.run_bytes / run_s,
             **moment,

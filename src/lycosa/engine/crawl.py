@@ -24,7 +24,7 @@ from lycosa.engine.stats import CrawlStats
 from lycosa.errors import SettingsError
 from lycosa.fetch.downloader import Downloader
 from lycosa.mapping.resolver import Resolver
-from lycosa.settings import CrawlSettings, to_toml
+from lycosa.settings import CrawlSettings, kept_in, merge, to_toml
 from lycosa.store import Collection, is_collection
 from lycosa.web.page import Page
 from lycosa.web.scope import UrlFilter
@@ -62,7 +62,8 @@ class _Given(NamedTuple):
 
 
 class Crawl:
-    """One crawl into one collection. Settings are keyword arguments, as in `lycosa.toml`."""
+    """One crawl into one collection. Settings are keyword arguments, as in `lycosa.toml`: laid over those that the
+    collection keeps, as on the command line, or over `settings`, which count as a whole."""
 
     def __init__(
         self,
@@ -78,7 +79,8 @@ class Crawl:
         **named: Any,
     ) -> None:
         self.into = Path(into)
-        base = settings or CrawlSettings()
+        kept = kept_in(self.into) if settings is None else None
+        base = settings or (merge(kept) if kept else CrawlSettings())
         wanted = CrawlSettings(**named, seeds=(*base.seeds, *urls))
         opened = tuple(dict.fromkeys((*base.typed_hosts, *literal_hosts(urls))))
         self.settings = base.model_copy(update={**wanted.model_dump(exclude_unset=True), "typed_hosts": opened})

@@ -25,9 +25,11 @@ from lycosa.engine.outside import take_in
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Sifter, filters_of
 from lycosa.engine.shard import Shard
+from lycosa.engine.standing import waits_long
 from lycosa.engine.stats import CrawlStats, Totals
 from lycosa.engine.telling import Teller
 from lycosa.engine.whereabouts import Whereabouts
+from lycosa.engine.widening import look_again
 from lycosa.errors import StoreError
 from lycosa.fetch.downloader import Watchable
 from lycosa.frontier.crossing import Crossing
@@ -49,6 +51,7 @@ COMMIT_AGAIN_S = 1.0
 COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
+WAITING = "waiting"  # what ends a crawl when all that is queued has to wait for long
 STARTS_A_TURN = 64  # requests started before the loop gets a turn
 
 
@@ -158,6 +161,8 @@ class Engine:
             if not self.frontier.shelf.holds:
                 self.add([seed for seed in self.seeds if self.frontier.owns(seed.host)])
                 self.add(self._inbox.take())
+                if queued := look_again(self._shard, self._commit):
+                    self.events.write("looked-again", queued=queued)
             self.frontier.load(self.now())
             ticker = self._loop.create_task(self._tick())
             self._plan_pump()
@@ -188,7 +193,7 @@ class Engine:
 
     @property
     def stopped_by(self) -> str:
-        """What ended the crawl: a limit's name, "stopped", or nothing."""
+        """What ended the crawl: a limit's name, "stopped", "waiting", or nothing."""
         return self._stopping
 
     def add(self, urls: Sequence[Url]) -> int:
@@ -300,8 +305,16 @@ class Engine:
 
     def _check_end(self) -> None:
         is_done = self.is_idle and (self._outside is None or self._outside.may_end())
+        if not self._in_flight and not self._stopping and self._waits_long():
+            self._stopping = WAITING
         if (not self._in_flight and (self._stopping or is_done or self._failure)) or self._stopping:
             self._finished.set()
+
+    def _waits_long(self) -> bool:
+        """Is there nothing to do but to wait for very long, and nobody who wants that? It is left to the next run."""
+        if self.settings.wait or self._outside is not None or self._due is not None or self._failure:
+            return False
+        return waits_long(self.frontier, self.now(), self.now_unix())
 
     def _has_nothing_left(self) -> bool:
         frontier = self.frontier
@@ -472,6 +485,7 @@ class Engine:
     def _take_in_losses(self) -> None:
         """After a power loss: the pages whose records are not whole are queued again."""
         lost = self.outcomes.take_back(self.collection.recovery)
+        self.counters.run_lost = lost
         if lost:
             self.events.write("records-lost", pages=lost)
             self.collection.settle(self.committer.batch)
@@ -479,7 +493,7 @@ class Engine:
     # telling
 
     def stats(self) -> CrawlStats:
-        return self._teller.stats(in_flight=len(self._in_flight))
+        return self._teller.stats(in_flight=len(self._in_flight), is_over=self._finished.is_set())
 
 
 def _pace(settings: CrawlSettings) -> Pace:

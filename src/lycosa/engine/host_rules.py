@@ -56,7 +56,8 @@ class HostRules:
         """What a host's robots.txt gave; without a lease another shard has asked for it."""
         shard = self._shard
         if response.status in REDIRECTS and response.failure is None and hops < MOST_ROBOTS_HOPS:
-            target = parse(location(response), response.url)
+            written = location(response)
+            target = parse(written, response.url) if written else None
             if target is not None:
                 self._release(lease, response)
                 self._follow(host, target, hops + 1)

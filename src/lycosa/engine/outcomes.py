@@ -144,7 +144,7 @@ class Outcomes:
         entry, shard = lease.entry, self._shard
         assert entry is not None
         written = location(response)
-        target = parse(written, lease.url)
+        target = parse(written, lease.url) if written else None
         failure = "bad-redirect" if target is None else Reason.REDIRECTS if entry.hops >= MOST_HOPS else ""
         where = target.href if target else written
         row = PageRow(response.status, shard.now_unix(), entry.depth, location=where, failure=failure)

@@ -281,7 +281,7 @@ class Revisits:
             return
         if target is not None and url_key(target.href) == visit.key:  # a host that is confused, or wants a cookie
             self._archive.keep_answer(visit.lease, visit.request, visit.response)
-            self._failed(visit, "a redirect to itself")
+            self._failed(visit, "a redirect to itself" if location(visit.response) else "a redirect to nowhere")
             return
         verdict = Verdict(Kind.MOVED, f"to {where}", 1)
         self._books.note(visit, verdict, PageRow(visit.response.status, 0.0), None)

@@ -1,13 +1,15 @@
-"""Why a crawl stands still, in a sentence: whom it waits for, until when, and what for."""
+"""Why a crawl stands still, in a sentence: whom it waits for, until when, and what for; and whether that pays."""
 
-import time
 from collections import Counter
+from collections.abc import Sequence
 
+from lycosa.engine.moments import clock, duration
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.hosts import Host, Place
 from lycosa.records import Failure
 
 HOSTS_LOOKED_AT = 10_000
+LONG_WAIT_S = 900.0  # the table's own waits are shorter: only a host that asks for it waits for longer
 ROBOTS = "robots.txt: "  # before the reason, where a host waits for its rules
 _SAID = {
     Failure.DNS: "cannot be looked up",
@@ -22,30 +24,61 @@ _SAID = {
 }
 
 
-def standing(frontier: Frontier, now: float, now_unix: float, *, in_flight: int) -> str:
-    """Empty while requests are under way or nothing is left to wait for."""
+def standing(frontier: Frontier, now: float, now_unix: float, *, in_flight: int, is_over: bool = False) -> str:
+    """Empty while requests are under way or nothing is left to wait for. `is_over`: nobody waits any more; the hosts
+    are named that the next run will leave alone at first."""
     if in_flight or frontier.queued <= 0:
         return ""
     at = frontier.turns.next_wake() or now
     hosts = list(frontier.shelf.hosts.values())[:HOSTS_LOOKED_AT]
     after = [host for host in hosts if host.place is Place.PARKED]
-    parked = Counter(host.row.wait_reason for host in after)
+    if is_over:
+        return _left_alone([host for host in after if host.row.wait_until > now_unix], now_unix)
     waiting = sum(host.place is Place.WAITING for host in hosts)
     names = sum(host.place is Place.NAME for host in hosts)
     if len(after) == 1 and not waiting and not names:
-        return f"{_alone(after[0])}; trying again in {max(1, round(at - now))} s (Ctrl-C to stop)"
+        wait_s = max(1, round(at - now))
+        again = f"{wait_s} s" if wait_s < 60 else duration(wait_s)
+        return f"{_alone(after[0])}; trying again in {again} (Ctrl-C to stop)"
     parts = []
     if waiting:
         parts.append(f"{waiting} {_hosts(waiting)} between two requests")
     if names:
         parts.append(f"{names} {_hosts(names)} being looked up")
-    parts += [f"{count} {_hosts(count)} after {reason}" for reason, count in parked.most_common(3)]
+    parts += _reasons(after)
     if not parts:
         return ""
-    until = ""
-    if at > now:
-        until = time.strftime(" until %H:%M:%S", time.localtime(now_unix + at - now))
+    until = f" until {clock(now_unix + at - now, now_unix=now_unix)}" if at > now else ""
     return f"waiting{until}: {', '.join(parts)}"
+
+
+def waits_long(frontier: Frontier, now: float, now_unix: float) -> bool:
+    """Is something queued, and is all of it at hosts that are left alone for longer than `LONG_WAIT_S`?"""
+    turns, at_least = frontier.turns, now_unix + LONG_WAIT_S
+    at = turns.next_wake()
+    if frontier.queued <= 0 or at is None or at - now <= LONG_WAIT_S:
+        return False
+    if any(turns.places[place] for place in Place if place not in (Place.IDLE, Place.PARKED)):
+        return False
+    parked = [host.row for host in frontier.shelf.hosts.values() if host.place is Place.PARKED]
+    if any(row.wait_until <= at_least for row in parked):  # a Crawl-delay, which would be as long in the next run
+        return False
+    return sum(row.queued - row.revisits for row in parked) >= frontier.queued  # nobody else is on disk
+
+
+def _left_alone(hosts: Sequence[Host], now_unix: float) -> str:
+    if not hosts:
+        return ""
+    first = min(hosts, key=lambda host: host.row.wait_until)
+    until = f"until {clock(first.row.wait_until, now_unix=now_unix)}"
+    if len(hosts) == 1:
+        return f"{_alone(first)}; it is left alone {until}"
+    return f"{len(hosts):,} hosts are left alone, {first.origin} {until}: {', '.join(_reasons(hosts))}"
+
+
+def _reasons(hosts: Sequence[Host]) -> list[str]:
+    reasons = Counter(host.row.wait_reason for host in hosts)
+    return [f"{count} {_hosts(count)} after {reason}" for reason, count in reasons.most_common(3)]
 
 
 def _alone(host: Host) -> str:

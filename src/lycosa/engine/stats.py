@@ -63,7 +63,8 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # type: ignore[misc]
     """A crawl at one moment. `standing` says in a sentence why nothing is moving, empty while something is;
-    `run_statuses` are the answers of this run, by status or failure."""
+    `run_statuses` are the answers of this run, by status or failure; `run_lost` are the URLs whose records were not in
+    the archive any more when it began, so that they are asked for again."""
 
     in_flight: int = 0
     hosts_active: int = 0
@@ -77,6 +78,7 @@ class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # typ
     run_changed: int = 0
     run_not_modified: int = 0
     run_saved_bytes: int = 0
+    run_lost: int = 0
     run_statuses: Counter[str] = _tally()
     pages_per_s: float = 0.0
     bytes_per_s: float = 0.0

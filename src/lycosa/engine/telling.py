@@ -24,8 +24,8 @@ class Teller:
     def __init__(self, shard: Shard, limits: Limits, *, began: float) -> None:
         self._shard, self._limits, self._began = shard, limits, began
 
-    def stats(self, *, in_flight: int) -> CrawlStats:
-        """The crawl at this moment."""
+    def stats(self, *, in_flight: int, is_over: bool = False) -> CrawlStats:
+        """The crawl at this moment, or at its end."""
         shard, now = self._shard, self._shard.now()
         return shard.counters.stats(
             shard.frontier.stats(),
@@ -34,7 +34,7 @@ class Teller:
             in_flight=in_flight,
             slowest=slowest(islice(shard.frontier.shelf.hosts.values(), HOSTS_LOOKED_AT)),
             left_s=self._limits.left_s(),
-            standing=standing(shard.frontier, now, shard.now_unix(), in_flight=in_flight),
+            standing=standing(shard.frontier, now, shard.now_unix(), in_flight=in_flight, is_over=is_over),
         )
 
     def row(self) -> tuple[Family, bytes, bytes]:

@@ -11,6 +11,7 @@ import msgspec
 
 from lycosa.engine.counters import load
 from lycosa.engine.inbox import Inbox
+from lycosa.engine.moments import clock
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import filters_of
 from lycosa.engine.stats import CrawlStats
@@ -35,6 +36,7 @@ ORIGINS = {
     Origin.SITEMAP: "named by a sitemap",
     Origin.ANCESTOR: "guessed: a folder above a page",
     Origin.SERIES: "guessed: a neighbour in a series",
+    Origin.LOST: "asked for again because its record was lost",
 }
 WHY = {
     Reason.PATTERN: "URLs like {pattern} kept saying nothing new on this host",
@@ -89,7 +91,7 @@ def _robots_words(row: HostRow) -> str:
 
 def _waits(row: HostRow, now: float) -> str:
     if row.wait_until > now and not row.gave_up:
-        return f"until {time.strftime('%H:%M:%S', time.localtime(row.wait_until))}: {row.wait_reason}"
+        return f"until {clock(row.wait_until, now_unix=now)}: {row.wait_reason}"
     return ""
 
 

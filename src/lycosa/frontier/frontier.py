@@ -157,7 +157,7 @@ class Frontier(Ledger):
         now: float,
         pages: int = 0,
         failed: int = 0,
-        origin: Origin = Origin.LINK,
+        origin: Origin = Origin.LOST,
     ) -> None:
         """Queues a URL again that was done but whose result is lost, and with it `pages` pages of its host; or one that
         had failed, and with it `failed` failures."""

@@ -94,10 +94,11 @@ class Origin(IntEnum):
     SITEMAP = 3
     ANCESTOR = 4  # guessed: a folder above a known URL
     SERIES = 5  # guessed: a neighbour in a numbered series
+    LOST = 6  # it was done, but its record in the archive is lost
 
     @property
     def is_guess(self) -> bool:
-        return self >= Origin.ANCESTOR
+        return Origin.ANCESTOR <= self <= Origin.SERIES
 
 
 # Lanes 1 (the best) to MOST_BANDS are the bands of the policy; in the due lane URLs wait for a time.

@@ -1,8 +1,9 @@
 """Finds the pages that a query is about, the best first: by numbers only, titles and texts are the caller's business.
 
-Pages are found by what they say and by what others call them; both lists are joined, scored (`weights`), and ordered.
-Of those that have the same main text, in other markup or under another title, the best stands for all.
-The first `CANDIDATES` by BM25 are looked at, more where a later part of the list is asked for. Called by the views.
+Pages are found by what they say and by what others call them; both lists are taken in blocks, the first `CANDIDATES` by
+BM25, then all up to four times as many, and so on until enough is found. The pages of a block are scored (`weights`)
+and ordered, and stand before those of the next one: so the list is the same whatever part of it is asked for. Of pages
+that have the same main text, in other markup or under another title, the first stands for all. Called by the views.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +19,9 @@ from lycosa.search.schema import schema
 from lycosa.search.weights import Weights, factors
 
 CANDIDATES = 200
-MOST_OFFSET = 10_000  # behind it nobody looks
+GROWTH = 4  # of the candidates with each block
+MOST_CANDIDATES = CANDIDATES * GROWTH**4
+MOST_SHOWN = 10_000  # behind it nobody looks
 
 Ranks = Callable[[Sequence[int]], Sequence[float]]  # FileNums → PageRank in units of the mean, below 0 if not known
 
@@ -36,7 +39,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 class Hits(msgspec.Struct, frozen=True):
     """`total` counts all that match, those folded under others left out; `is_exact`: it is no estimate. `is_loose`: no
-    page has all words, these have most of them."""
+    page has all words, these have most of them. An estimate gets better with what is looked at."""
 
     total: int
     hits: tuple[Hit, ...]
@@ -47,62 +50,99 @@ class Hits(msgspec.Struct, frozen=True):
 def find(
     reader: Reader, tree: All, ranks: Ranks, *, weights: Weights, most: int, offset: int = 0, first: int = 0
 ) -> Hits:
-    """The hits from `offset` on, at most `most`; before all others `first`, the page that is meant, if there is one."""
-    offset = min(offset, MOST_OFFSET)
-    wanted = [str(part.value) for part in tree.parts if isinstance(part, Filter) and part.kind == "lang"]
-    compiler = Compiler(reader, weights, wanted)
-    looked_at, said = max(CANDIDATES, 2 * (offset + most)), compiler.pages(tree)
-    found = _Pages(reader)
-    total = found.search(said, looked_at)
-    names: dict[int, float] = {}
-    is_exact, is_loose = True, False
-    if weights.anchors and terms(tree):
-        names, names_total = _names(reader, compiler.names(tree), looked_at)
-        is_exact = names_total <= looked_at
-        only = [number for number in names if number not in found.scores]
-        if only and total > len(found.scores):  # some are found by their own words, too, behind those looked at
-            found.search(_among(said, only), len(only))
-            only = [number for number in only if number not in found.scores]
+    """The hits from `offset` on, at most `most`, none behind `MOST_SHOWN`; before all others `first`, the page that is
+    meant, if there is one."""
+    end = min(offset + most, MOST_SHOWN) if offset < MOST_SHOWN else 1
+    found, order = _Found(reader, tree, weights, first), _Order(ranks, weights, first)
+    while len(order) < end and (block := found.block()):
+        order.add(block, found)
+    is_exact = found.is_exact and (not order.folded or found.total <= len(found.pages.scores))
+    return Hits(found.total - order.folded, order.hits(offset, end), is_exact, found.is_loose)
+
+
+class _Found:
+    """The candidates of a query, block by block; `total` is how many match in all, as far as that is known."""
+
+    def __init__(self, reader: Reader, tree: All, weights: Weights, first: int) -> None:
+        wanted = [str(part.value) for part in tree.parts if isinstance(part, Filter) and part.kind == "lang"]
+        self._tree, self._first, self._compiler = tree, first, Compiler(reader, weights, wanted)
+        self._said = self._compiler.pages(tree)
+        self._called = self._compiler.names(tree) if weights.anchors and terms(tree) else None
+        self.pages, self.names = _Candidates(reader, "page"), _Candidates(reader, "name")
+        self._looked_at = self._more = self._said_total = self._called_total = 0
+        self.is_loose = False
+
+    @property
+    def total(self) -> int:
+        return self._said_total + self._more
+
+    @property
+    def is_exact(self) -> bool:
+        return self._called_total <= self._looked_at
+
+    def block(self) -> list[int]:
+        """The pages of the next block, in no order; none where that was all."""
+        pages, before = self.pages, len(self.pages.scores)
+        while len(pages.scores) == before and self._has_more():
+            is_first = not self._looked_at
+            self._looked_at = self._looked_at * GROWTH or CANDIDATES
+            self._said_total = pages.search(self._said, self._looked_at)
+            self._take_called()
+            if is_first:
+                self._take_first()
+            if is_first and not pages.scores and len(terms(self._tree)) > 1:
+                self._said, self.is_loose = self._compiler.most_words(self._tree), True
+                self._said_total = pages.search(self._said, self._looked_at)
+        return list(pages.scores)[before:]
+
+    def _has_more(self) -> bool:
+        if not self._looked_at:
+            return True
+        return self._looked_at < min(max(self._said_total, self._called_total), MOST_CANDIDATES)
+
+    def _take_called(self) -> None:
+        """Pages by what others call them, and what their own words count."""
+        before = len(self.names.scores)
+        self._called_total = self.names.search(self._called, self._looked_at)
+        only = self._unknown(list(self.names.scores)[before:])
+        if only and self._said_total > self._looked_at:  # some are found by their own words, too, in a later block
+            self.pages.search(_among(self._said, only), len(only))
+            only = self._unknown(only)
         if only:
-            total += found.search(compiler.these(tree, only), len(only))
-    if first and first not in found.scores:
-        total += found.search(Query.term_set_query(schema(), "page", [first]), 1)
-    if not found.scores and len(terms(tree)) > 1:
-        total = found.search(compiler.most_words(tree), looked_at)
-        is_loose = True
-    scored = _Scored(found, names, ranks, weights, first)
-    folded = len(found.scores) - len(scored)
-    is_exact &= not folded or total <= len(found.scores)
-    return Hits(total - folded, scored.hits(offset, most), is_exact, is_loose)
+            self._more += self.pages.search(self._compiler.these(self._tree, only), len(only))
+
+    def _take_first(self) -> None:
+        """The page that is meant is in the first block."""
+        first = self._unknown([self._first] if self._first else [])
+        if first:
+            self.pages.search(_among(self._said, first), 1)
+        if first := self._unknown(first):
+            self._more += self.pages.search(Query.term_set_query(schema(), "page", first), 1)
+
+    def _unknown(self, numbers: Sequence[int]) -> list[int]:
+        return [number for number in numbers if number not in self.pages.scores]
 
 
-class _Pages:
-    """The candidates so far: FileNum → BM25 of their own words, and → the number that pages of the same text share."""
+class _Candidates:
+    """Pages so far: FileNum → BM25 of their own words, or of what they are called, and → what pages alike share."""
 
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+    def __init__(self, reader: Reader, key: str) -> None:
+        self._reader, self._key = reader, key
         self.scores: dict[int, float] = {}
         self.alike: dict[int, int] = {}
 
     def search(self, query: Query | None, most: int) -> int:
-        """Takes in what matches; returns how many there are in all."""
+        """Takes in what matches and is not there yet; returns how many there are in all."""
         if query is None:
             return 0
         hits, total = self._reader.search(query, most)
-        addresses = [at for _, at in hits]
-        numbers, alike = self._reader.numbers("page", addresses), self._reader.numbers("alike", addresses)
-        self.scores |= {number: points for number, (points, _) in zip(numbers, hits, strict=True) if number}
-        self.alike |= zip(numbers, alike, strict=True)
+        numbers = self._reader.numbers(self._key, [at for _, at in hits])
+        new = [(n, hit) for n, hit in zip(numbers, hits, strict=True) if n and n not in self.scores]
+        self.scores |= {number: points for number, (points, _) in new}
+        if self._key == "page":
+            alike = self._reader.numbers("alike", [at for _, (_, at) in new])
+            self.alike |= {number: each for (number, _), each in zip(new, alike, strict=True)}
         return total
-
-
-def _names(reader: Reader, query: Query | None, most: int) -> tuple[dict[int, float], int]:
-    """Pages by what others call them, with scores, and how many there are in all."""
-    if query is None:
-        return {}, 0
-    hits, total = reader.search(query, most)
-    numbers = reader.numbers("name", [at for _, at in hits])
-    return {number: points for number, (points, _) in zip(numbers, hits, strict=True) if number}, total
 
 
 def _among(query: Query | None, numbers: Sequence[int]) -> Query | None:
@@ -113,30 +153,39 @@ def _among(query: Query | None, numbers: Sequence[int]) -> Query | None:
     return Query.boolean_query([(Occur.Must, chosen), (Occur.Must, query)])
 
 
-class _Scored:
-    """Candidates by score, of the equal ones that which has the smaller number; of those alike the best for all."""
+class _Order:
+    """The list so far: of a block by score, of equal ones that which has the smaller number, those alike behind one."""
 
-    def __init__(self, found: _Pages, names: dict[int, float], ranks: Ranks, weights: Weights, first: int) -> None:
-        self._numbers = numbers = list(found.scores)
-        mean_ranks = np.array(ranks(numbers) if weights.rank else [-1.0] * len(numbers))
-        anchors = np.array([names.get(number, 0.0) for number in numbers])
-        text = np.fromiter(found.scores.values(), float, len(numbers))
-        self._factors = factors(text, anchors, mean_ranks, weights)
-        self._scores = self._factors[0] * self._factors[1] * self._factors[2]
-        ids = np.array(numbers, dtype=np.uint64)
-        order = np.lexsort((ids, -self._scores, ids != np.uint64(first))).tolist()
-        heads: dict[int, list[int]] = {}  # by what is alike, and by place where nothing is
-        for at in order:
-            heads.setdefault(found.alike[numbers[at]] or -1 - at, []).append(at)
-        self._heads = list(heads.values())
+    def __init__(self, ranks: Ranks, weights: Weights, first: int) -> None:
+        self._ranks, self._weights, self._first = ranks, weights, first
+        self._heads: list[tuple[int, tuple[float, float, float], list[int]]] = []  # the last: pages alike
+        self._alike: dict[int, list[int]] = {}
+        self.folded = 0
 
     def __len__(self) -> int:
         return len(self._heads)
 
-    def hits(self, offset: int, most: int) -> tuple[Hit, ...]:
-        return tuple(self._hit(at, others) for at, *others in self._heads[offset : offset + most])
+    def add(self, numbers: Sequence[int], found: _Found) -> None:
+        mean_ranks = np.array(self._ranks(numbers) if self._weights.rank else [-1.0] * len(numbers))
+        anchors = np.array([found.names.scores.get(number, 0.0) for number in numbers])
+        text = np.array([found.pages.scores[number] for number in numbers])
+        three = factors(text, anchors, mean_ranks, self._weights)
+        ids = np.array(numbers, dtype=np.uint64)
+        order = np.lexsort((ids, -(three[0] * three[1] * three[2]), ids != np.uint64(self._first)))
+        rows = zip(ids[order].tolist(), *(factor[order].tolist() for factor in three), strict=True)
+        for number, *row in rows:
+            alike = found.pages.alike[number]
+            if alike and alike in self._alike:
+                self._alike[alike].append(number)
+                self.folded += 1
+                continue
+            others: list[int] = []
+            if alike:
+                self._alike[alike] = others
+            self._heads.append((number, (row[0], row[1], row[2]), others))
 
-    def _hit(self, at: int, others: Sequence[int]) -> Hit:
-        text, anchors, rank = (float(factor[at]) for factor in self._factors)
-        alike = tuple(self._numbers[other] for other in others)
-        return Hit(self._numbers[at], float(self._scores[at]), text, anchors, rank, alike)
+    def hits(self, start: int, end: int) -> tuple[Hit, ...]:
+        return tuple(
+            Hit(number, text * anchors * rank, text, anchors, rank, tuple(others))
+            for number, (text, anchors, rank), others in self._heads[start:end]
+        )

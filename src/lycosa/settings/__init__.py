@@ -5,7 +5,7 @@
 """
 
 from lycosa.settings.schema import CrawlSettings
-from lycosa.settings.sources import Source, from_environment, merge, read_file
+from lycosa.settings.sources import Source, from_environment, kept_in, merge, read_file
 from lycosa.settings.toml import to_toml
 
-__all__ = ["CrawlSettings", "Source", "from_environment", "merge", "read_file", "to_toml"]
+__all__ = ["CrawlSettings", "Source", "from_environment", "kept_in", "merge", "read_file", "to_toml"]

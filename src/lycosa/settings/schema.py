@@ -84,7 +84,12 @@ class Ends(_Group):
     time_s: Annotated[float | None, _by(v.or_none(v.seconds(0.001))), _says("Longest time.")] = None
     bytes: Annotated[int | None, _by(v.or_none(v.size(1))), _says("Most bytes received.")] = None
     pages_per_host: Annotated[int | None, _by(v.or_none(v.whole(1))), _says("Most pages kept of one host.")] = None
-    wait: Annotated[Switch, _says("Keep waiting for hosts that do not answer, instead of giving them up.")] = False
+    wait: Annotated[
+        Switch,
+        _says(
+            "Keep waiting for hosts that do not answer, and for those that ask for more than 15 minutes of patience."
+        ),
+    ] = False
     fail_on_limit: Annotated[Switch, _says("End with exit code 3 when one of these limits ended it.")] = False
 
 

@@ -4,6 +4,7 @@ A source keeps how its user spells each setting, so that a message about a value
 the file it came from. Later sources win. Called by the command line and by the library's face.
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from lycosa.errors import SettingsError
 from lycosa.settings.schema import CrawlSettings, nearest, sentence
 
 PREFIX = "LYCOSA_"
+SETTINGS_FILE = "lycosa.toml"  # in the folder of a collection
 # A variable this near to a setting's name is taken for a slip; others may belong to someone else.
 SLIP = 0.8
 
@@ -42,6 +44,12 @@ def read_file(path: Path) -> Source:
     except (ValueError, RecursionError) as error:
         raise SettingsError(_broken(path, text, error)) from error
     return Source(_with_absolute_paths(values, path.parent), lambda name: f"{_plain(name)} in {path}")
+
+
+def kept_in(folder: Path) -> Source | None:
+    """The settings of the collection in a folder; None where there is none yet."""
+    file = folder / SETTINGS_FILE
+    return read_file(file) if os.path.lexists(file) else None
 
 
 def from_environment(environ: Mapping[str, str]) -> Source:

@@ -24,6 +24,14 @@ def is_sharded(path: Path) -> bool:
         return False
 
 
+def sharded_above(path: Path) -> Path | None:
+    """The collection of which this folder is a shard; None if it is none."""
+    shards = path.absolute().parent
+    if shards.name != SHARDS or not is_sharded(shards.parent):
+        return None
+    return path.parent.parent if path.parent.parent.absolute() == shards.parent else shards.parent
+
+
 def shard_paths(path: Path) -> list[Path]:
     """The folders of the shards that are here, and of copies of others."""
     found: dict[str, Path] = {}
