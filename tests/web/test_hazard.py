@@ -88,15 +88,15 @@ def test_is_tame_formatting_tags_that_differ_in_the_case_of_their_values_false()
     assert not hazard.is_tame(b"".join(b"<p><b id=%b>x" % b"".join(letters) for letters in cased))
 
 
-TAGS = st.sampled_from([b"<b>", b"<b id=1>", b"<b id=2>", b"<I>", b"</b>", b"</i>", b"</B >x"])
+TAGS = st.sampled_from([b"<b>", b"<b id=1>", b"<B id=2>", b"</b>", b"</B >x"])
 
 
 @given(st.lists(TAGS, min_size=1, max_size=40))
-def test_open_formatting_any_tags_are_those_the_parser_opens_again(tags: list[bytes]) -> None:
+def test_open_formatting_any_tags_of_one_name_are_those_the_parser_opens_again(tags: list[bytes]) -> None:
     markup = b"".join(tags)
     node = LexborHTMLParser(b"<p>" + markup + b"</p><p><q>").css_first("q")
     reopened = -1
-    while node is not None and node.tag in ("q", "b", "i"):
+    while node is not None and node.tag in ("q", "b"):
         reopened, node = reopened + 1, node.parent
 
     assert list(hazard._open_formatting(markup))[-1] == reopened
