@@ -59,6 +59,14 @@ def test_patience_that_is_short_or_wanted_is_had(tmp_path: Path, seconds: int, o
     assert result.stats.pages > 50
 
 
+def test_long_delay_between_requests_ends_no_crawl(tmp_path: Path) -> None:
+    """The next run would have to wait for it all the same."""
+    web = SimWeb(SimSettings(hosts=1, pages=5, seed=3))
+    result = run(web, tmp_path / "c", front(web), delay_s=1_000, store_interval_s=30)
+    assert (result.ended_by, result.stats.queued) == ("", 0)
+    assert result.stats.pages > 2
+
+
 def test_hosts_and_why_give_the_date_of_a_wait_that_ends_on_another_day(tmp_path: Path) -> None:
     run(WEB, tmp_path / "c", front(WEB, 1), answer=patient(DAY))
     with open_to_read(tmp_path / "c") as collection:
