@@ -114,3 +114,10 @@ def test_is_tame_many_formatting_tags_that_are_closed_true() -> None:
     assert hazard.is_tame(
         b"".join(b"<p><i class='c%d'></i><code>x</code><b id=%d>y</b></p>" % (n, n) for n in range(9000))
     )
+
+
+def test_is_tame_a_large_drawing_true() -> None:
+    drawing = b"<svg>" + b"<path d='M1,2'\n style='x' /><circle r=1 />" * 6_000 + b"</svg>"
+    assert hazard.is_tame(drawing)
+    assert not hazard.is_tame(drawing + b"<div>" * 6000)
+    assert not hazard.is_tame(b"<svg></svg>" + b"<path />" * 6000)  # there they nest

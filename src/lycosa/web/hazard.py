@@ -53,6 +53,8 @@ _FLAT_NAMES = (
     b"area base br col embed hr img input link meta param source track wbr "
     b"a p li dt dd td th tr tbody thead tfoot option"
 ).split()
+# In drawings these hold nothing and end themselves; there may be thousands.
+_DRAWN = rb"(?i)<(?:path|polygon|polyline|circle|ellipse|rect|line|use|stop)\b[^<>]*/>"
 _FLAT = frozenset(_FLAT_NAMES) | frozenset(b"/" + name for name in _FLAT_NAMES)
 
 
@@ -161,7 +163,7 @@ def _nests_reasonably(body: bytes) -> bool:
     """Count what is open, tag by tag. A closing tag counts only for an open tag of its name."""
     still_open: dict[bytes, int] = {}
     depth = formatting = most_formatting = 0
-    for tag in _TAG.findall(body.lower()):
+    for tag in _TAG.findall(_without_drawn(body).lower()):
         if tag in _FLAT:
             continue
         is_end = tag[0] == ord("/")
@@ -177,6 +179,16 @@ def _nests_reasonably(body: bytes) -> bool:
             formatting += step
             most_formatting = max(formatting, most_formatting)
     return most_formatting <= _MAX_FORMATTING or all(count <= _MAX_FORMATTING for count in _open_formatting(body))
+
+
+def _without_drawn(body: bytes) -> bytes:
+    """The document without the elements of its drawings that end themselves."""
+    *parts, rest = body.split(b"</svg>")
+    if not parts:
+        return body
+    halves = [part.partition(b"<svg") for part in parts]
+    kept = [before + start + re.sub(_DRAWN, b"", inside) for before, start, inside in halves]
+    return b"</svg>".join((*kept, rest))
 
 
 def _open_formatting(body: bytes) -> Iterator[int]:
