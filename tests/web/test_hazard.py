@@ -29,7 +29,7 @@ RUNS = st.lists(st.tuples(st.sampled_from([*PARTS, b"<a " + b"b=c " * 1500 + b">
 
 def is_plain(body: bytes) -> bool:
     codes = np.frombuffer(body, dtype=np.uint8)
-    return hazard._is_plain(codes, codes == ord("<"))
+    return hazard._most_open(codes, codes == ord("<")) <= hazard._SURELY_TAME
 
 
 def is_tame_by_tags(body: bytes) -> bool:
@@ -69,6 +69,7 @@ DISTINCT = [
     b"<p><b><b><b><b id=%d>x",
     b"<p><b id=%d>x<b id=1></b>",
     b"<p><B ID=%d>x</i>",
+    b"<p><STRONG\nid=%d>x</i>",
 ]
 
 
@@ -100,3 +101,23 @@ def test_open_formatting_any_tags_of_one_name_are_those_the_parser_opens_again(t
         reopened, node = reopened + 1, node.parent
 
     assert list(hazard._open_formatting(markup))[-1] == reopened
+
+
+@pytest.mark.parametrize("name", [b"b", b"U", b"font", b"Strike"])
+def test_is_tame_few_distinct_formatting_tags_before_many_paragraphs_false(name: bytes) -> None:
+    few = b"<p>" + b"".join(b"<%b id=%d>" % (name, n) for n in range(100)) + b"</p>"
+    assert hazard.is_tame(few + b"<p>x</p>" * 2_000)
+    assert not hazard.is_tame(few + b"<p>x</p>" * 10_000)
+
+
+def test_is_tame_many_formatting_tags_that_are_closed_true() -> None:
+    assert hazard.is_tame(
+        b"".join(b"<p><i class='c%d'></i><code>x</code><b id=%d>y</b></p>" % (n, n) for n in range(9000))
+    )
+
+
+def test_is_tame_a_large_drawing_true() -> None:
+    drawing = b"<svg>" + b"<path d='M1,2'\n style='x' /><circle r=1 />" * 6_000 + b"</svg>"
+    assert hazard.is_tame(drawing)
+    assert not hazard.is_tame(drawing + b"<div>" * 6000)
+    assert not hazard.is_tame(b"<svg></svg>" + b"<path />" * 6000)  # there they nest

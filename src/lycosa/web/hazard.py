@@ -1,9 +1,10 @@
 """Documents that would make the HTML parser's work grow with the square of their size, found before it begins.
 
 The parsing rules themselves have such corners, browsers share them: 100,000 nested elements (12 s), 100,000 attributes
-on one tag (17 s), 3,000 unclosed `<b id=n>` across paragraphs (53 KB become 2 GB of tree). A parse cannot be stopped,
-so what looks like one of these is only analysed in its first bytes. The look is an estimate over the bytes, no parse:
-an ordinary page costs it one count, a large one a few array operations. It knows the common forms, not every disguise.
+on one tag (17 s), 3,000 unclosed `<b id=n>` across paragraphs (53 KB become 2 GB of tree), or a few before many. A
+parse cannot be stopped, so what looks like one of these is only analysed in its first bytes. The look is an estimate
+over the bytes, no parse: an ordinary page costs it one count, a large one a few array operations. It knows the common
+forms, not every disguise.
 Called by `html` before it parses.
 """
 
@@ -13,10 +14,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-# Up to here nothing can go far wrong (at worst some 30 ms and 30 MB), and four pages in five are smaller.
+# Up to here nothing can go far wrong (at worst some 0.3 s and 200 MB, of formatting tags), and four pages in five are
+# smaller.
 SMALL_TAGS = 1_500
 SMALL_BYTES = 64 * 1024
-# Of a document that is not tame, this much is parsed: at worst 30 ms.
+# Of a document that is not tame, this much is parsed: at worst some 0.3 s and 130 MB, nearly always 1 ms.
 CUT_BYTES = 8 * 1024
 
 # Elements open at once. Real pages stay below 100; browsers cut at 512. 5,000 cost the parser 30 ms.
@@ -24,8 +26,11 @@ _MAX_OPEN = 5_000
 # Unclosed formatting elements: each later paragraph opens them all again, but no more than three that are the same.
 _MAX_FORMATTING = 400
 _MAX_SAME = 3
+# Elements that might be opened again, in all: these cost the parser half a second and 200 MB.
+_MAX_REOPENED = 500_000
 # Below this number of unclosed tags of any kind neither can be reached.
 _SURELY_TAME = _MAX_FORMATTING
+_UNKNOWN = 1 << 40
 _LONG_TAG_BYTES = 4 * 1024
 _MAX_ATTRIBUTES = 1_000
 # Of any stretch of `_LONG_TAG_BYTES` one whole block is part; a multiple of 1,024, see `_by_blocks`.
@@ -48,6 +53,8 @@ _FLAT_NAMES = (
     b"area base br col embed hr img input link meta param source track wbr "
     b"a p li dt dd td th tr tbody thead tfoot option"
 ).split()
+# In drawings these hold nothing and end themselves; there may be thousands.
+_DRAWN = rb"(?i)<(?:path|polygon|polyline|circle|ellipse|rect|line|use|stop)\b[^<>]*/>"
 _FLAT = frozenset(_FLAT_NAMES) | frozenset(b"/" + name for name in _FLAT_NAMES)
 
 
@@ -65,7 +72,20 @@ def _steps() -> "np.ndarray[tuple[int, int], np.dtype[np.int8]]":
     return steps
 
 
+def _name_lengths() -> "np.ndarray[tuple[int, int], np.dtype[np.int8]]":
+    """Where the name of a formatting tag ends, known by its first two bytes; 0 for other tags."""
+    lengths = np.zeros((256, 256), dtype=np.int8)
+    for name in _FORMATTING_NAMES:
+        for first in (name[0], name[0] - 32):
+            for second in (name[1], name[1] - 32) if len(name) > 1 else b"\t\n\f\r />":
+                lengths[first, second] = len(name) + 1
+    return lengths
+
+
 _STEPS = _steps()
+_NAME_LENGTHS = _name_lengths()
+_MAY_END = np.zeros(256, dtype=bool)
+_MAY_END[list(b"\t\n\f\r /")] = True
 
 
 def is_tame(body: bytes) -> bool:
@@ -77,11 +97,37 @@ def is_tame(body: bytes) -> bool:
         return True
     if np.count_nonzero(codes == ord(">")) * 4 < tags:  # tags that never end become attributes of each other
         return False
-    return _is_plain(codes, is_open) or _is_tame_by_tags(body, codes, is_open)
+    most_open = _most_open(codes, is_open)
+    if most_open * tags <= _MAX_REOPENED and most_open <= _SURELY_TAME:
+        return True
+    if most_open > _SURELY_TAME and not _is_tame_by_tags(body, codes, is_open):
+        return False
+    if _most_formatting(codes, is_open, enough=_MAX_REOPENED // tags) * tags <= _MAX_REOPENED:
+        return True
+    return max(_open_formatting(body), default=0) * tags <= _MAX_REOPENED
 
 
-def _is_plain(codes: _Octets, is_open: _Flags) -> bool:
-    """True if counts of tags by blocks show already that nothing nests deeply and no tag is long; nearly always.
+def _most_formatting(codes: _Octets, is_open: _Flags, *, enough: int) -> int:
+    """How many distinct formatting elements are open at once: at most as many as tags look so and have attributes.
+
+    If those are more than `enough`, end tags count as well, whatever their names.
+    """
+    opens = is_open[:-3].nonzero()[0]
+    first, second = codes[1:].take(opens), codes[2:].take(opens)
+    lengths = _NAME_LENGTHS.take(first * np.uint16(256) + second)
+    starts = lengths.nonzero()[0]
+    ends = codes[np.minimum(opens[starts] + lengths[starts], len(codes) - 1)]
+    with_attributes = int(np.count_nonzero(_MAY_END[ends]))
+    if with_attributes <= enough:
+        return with_attributes
+    steps = (lengths > 0).astype(np.int32)
+    steps -= (first == ord("/")) & (_NAME_LENGTHS.take(second * np.uint16(256) + codes[3:].take(opens)) > 0)
+    walk = steps.cumsum()
+    return int((walk - np.minimum.accumulate(np.minimum(walk, 0))).max(initial=0))
+
+
+def _most_open(codes: _Octets, is_open: _Flags) -> int:
+    """How many elements are open at once, at most, by counts of tags in blocks; more than any limit if a tag is long.
 
     Every `<` but that of a closing tag counts as an open element, and those of a block as all before its closing tags.
     A stretch of `_LONG_TAG_BYTES` without a `<` has a whole block in it.
@@ -91,7 +137,7 @@ def _is_plain(codes: _Octets, is_open: _Flags) -> bool:
     opens = _by_blocks(is_open, blocks)
     closes = _by_blocks((codes[1:] == ord("/")) & is_open[:-1], blocks)
     most_open = (opens - 2 * closes).cumsum() + closes  # all of a block's opening tags, and none of its closing ones
-    return bool(opens[:whole_blocks].all()) and int(most_open.max()) <= _SURELY_TAME
+    return int(most_open.max()) if opens[:whole_blocks].all() else _UNKNOWN
 
 
 def _by_blocks(flags: _Flags, blocks: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
@@ -117,7 +163,7 @@ def _nests_reasonably(body: bytes) -> bool:
     """Count what is open, tag by tag. A closing tag counts only for an open tag of its name."""
     still_open: dict[bytes, int] = {}
     depth = formatting = most_formatting = 0
-    for tag in _TAG.findall(body.lower()):
+    for tag in _TAG.findall(_without_drawn(body).lower()):
         if tag in _FLAT:
             continue
         is_end = tag[0] == ord("/")
@@ -133,6 +179,16 @@ def _nests_reasonably(body: bytes) -> bool:
             formatting += step
             most_formatting = max(formatting, most_formatting)
     return most_formatting <= _MAX_FORMATTING or all(count <= _MAX_FORMATTING for count in _open_formatting(body))
+
+
+def _without_drawn(body: bytes) -> bytes:
+    """The document without the elements of its drawings that end themselves."""
+    *parts, rest = body.split(b"</svg>")
+    if not parts:
+        return body
+    halves = [part.partition(b"<svg") for part in parts]
+    kept = [before + start + re.sub(_DRAWN, b"", inside) for before, start, inside in halves]
+    return b"</svg>".join((*kept, rest))
 
 
 def _open_formatting(body: bytes) -> Iterator[int]:
