@@ -26,7 +26,7 @@ OWN = "lycosa/"
 INNERMOST = (
     ("libcurl and its callbacks", ("fetch/",)),
     ("parse and analysis", ("web/html", "web/text", "web/structure", "web/charset", "web/hazard", "web/encodings")),
-    ("parse and analysis", ("web/digests", "web/analysers")),
+    ("parse and analysis", ("web/digests", "web/analysers", "web/anchors", "web/queries")),
     (
         "parse and analysis",
         ("web/media", "web/mime", "web/links", "web/page", "web/document", "web/feed"),
