@@ -134,6 +134,14 @@ def test_recrawl_that_nobody_answered_is_no_success(capsys: pytest.CaptureFixtur
     assert _exit_code(answered, "", fail_on_limit=False, is_recrawl=True) == 0
 
 
+def test_run_in_which_nobody_answered_fails_although_there_are_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    silent = CrawlStats(pages=5, run_statuses=Counter({"dns": 3, "connect": 1}))
+    assert _exit_code(silent, "", fail_on_limit=False) == NOTHING_FETCHED
+    assert "nobody answered in this run: " in capsys.readouterr().err
+    answered = CrawlStats(pages=5, run_statuses=Counter({"dns": 3, "200": 1}))
+    assert _exit_code(answered, "", fail_on_limit=False) == 0
+
+
 def test_summary_of_a_recrawl_tells_what_changed_and_what_was_saved() -> None:
     stats = CrawlStats(
         pages=250, queued=3, run_visits=120, run_changed=7, run_not_modified=90, run_saved_bytes=1_500_000

@@ -8,10 +8,13 @@ import pytest
 from lycosa.engine.crawl import Crawl
 from lycosa.engine.engine import Engine
 from lycosa.engine.views import hosts, open_to_read, why
+from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.settings import DNS, DOCUMENT_TROUBLE, ROBOTS
 from lycosa.simweb.truth import truth
 from lycosa.simweb.web import Answer
+from lycosa.web.url import from_key
 from tests.engine.consistency import problems, uncounted
 from tests.engine.memory_crawl import crawl, front
 
@@ -194,3 +197,14 @@ def test_wider_settings_bring_in_what_narrower_ones_left_out(
     assert first.stats.pages < whole.stats.pages == second.stats.pages
     assert not set(first.fetched()) & set(second.fetched())
     assert problems(tmp_path / "c") == []
+
+
+def test_why_names_what_a_url_failed_by(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=4, pages=100, seed=3, trouble={"reset": 0.2}))
+    crawl(web, tmp_path / "c", front(web))
+    with open_to_read(tmp_path / "c") as collection:
+        rows = ((key, UrlRow.unpack(row)) for key, row in collection.state.walk(Family.URL))
+        failed = [from_key(key) for key, row in rows if row.state is UrlState.FAILED]
+        assert failed
+        for url in failed:
+            assert any(": reset, status " in line for line in why(collection, url)), why(collection, url)
