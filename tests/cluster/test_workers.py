@@ -95,6 +95,7 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
     assert [problems(into / "shards" / name) for name in ("s0", "s1")] == [[], []]
 
 
+@long
 @pytest.mark.slow
 def test_lost_shard_is_named_json_stays_alone_when_ray_speaks_and_the_index_is_made(tmp_path: Path) -> None:
     log, into, lost = tmp_path / "log", tmp_path / "crawl", tmp_path / "crawl" / "shards" / "s1"
