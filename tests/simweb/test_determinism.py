@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.long import long
 from tests.simweb.conftest import ROOT
 
 SCRIPT = """
@@ -41,6 +42,7 @@ def fingerprint(seed: int, order: str, hash_seed: str, pages: int = 10_000) -> s
     return result.stdout.strip()
 
 
+@long
 @pytest.mark.slow
 def test_two_processes_with_one_seed_agree_on_ten_thousand_pages() -> None:
     first = fingerprint(1, "forwards", "1")
