@@ -339,10 +339,9 @@ class Outcomes:
 
     def ask_again(self, urls: Iterable[Url]) -> int:
         """Queues those of the URLs that have failed: whoever asks for them may know better. Returns how many."""
-        again = 0
-        for url in urls:
-            key = url_key(url.href)
-            row = self._frontier.row_of(key) if self._frontier.owns(url.host) else None
+        again, own = 0, {url_key(url.href): url for url in urls if self._frontier.owns(url.host)}
+        rows = self._frontier.rows_of(list(own)) if own else []
+        for (key, url), row in zip(own.items(), rows, strict=True):
             if row is None or row.state is not UrlState.FAILED:
                 continue
             packed = self._shard.collection.state.get(Family.PAGE, key)

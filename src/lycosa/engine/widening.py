@@ -1,9 +1,9 @@
 """Links that were left out under other settings, looked at again when those have changed.
 
 What is out of scope, too deep or excluded is not kept as a URL: only the links of every page are, as written. So when
-depth, scope or a filter is another than in the run before, a crawl begins with the stored links of all pages (some 50
-µs a page), and URLs that were over a host's limit of pages are queued again if that has changed. The settings that
-links were judged by are kept in the state, as the settings file may be changed by hand.
+depth, scope or a filter is another than in the run before, a crawl begins with the stored links of all pages, and URLs
+that were over a host's limit of pages are queued again if that has changed. The settings that links were judged by are
+kept in the state, as the settings file may be changed by hand; of the seeds, which may be a million, a hash.
 Called by the engine, once a run, before anything is asked for.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import islice
 
 import msgspec
+import xxhash
 
 from lycosa.engine.pages import unpack_links, unpack_page
 from lycosa.engine.shard import Shard
@@ -52,6 +53,7 @@ def look_again(shard: Shard, commit: Callable[[], None]) -> int:
 
 def _judged_by(settings: CrawlSettings) -> dict[str, object]:
     values = {name: getattr(settings, name) for name in NAMES}
+    values["seeds"] = xxhash.xxh3_64_hexdigest("\n".join(settings.seeds).encode("utf-8", "surrogatepass"))
     return msgspec.json.decode(msgspec.json.encode(values), type=dict[str, object])
 
 

@@ -84,15 +84,13 @@ class Ledger:
 
     def credit(self, href: str) -> float:
         """What spoke for a URL that is queued, where the policy ranks."""
-        row = self.row_of(url_key(href))
+        [row] = self.rows_of([url_key(href)])
         return row.standing.credit if row and row.standing else 0.0
 
-    def row_of(self, key: bytes) -> UrlRow | None:
-        """What is known of a URL at this moment, committed or not."""
-        row = self._pending.get(key)
-        if row is None and (packed := self._rows.get(Family.URL, key)):
-            row = UrlRow.unpack(packed)
-        return row
+    def rows_of(self, keys: list[bytes]) -> list[UrlRow | None]:
+        """What is known of URLs at this moment, committed or not."""
+        found = zip(keys, self._rows.get_many(Family.URL, keys), strict=True)
+        return [self._pending.get(key) or (UrlRow.unpack(packed) if packed else None) for key, packed in found]
 
     def _move(self, host: Host, key: bytes, old: Standing, band: int, credit: float) -> Standing:
         """Where a queued URL stands now; one that is under way keeps its place."""
