@@ -14,6 +14,7 @@ from lycosa.simweb.traps import without_session
 from lycosa.simweb.truth import truth
 from lycosa.store import Batch, Collection
 from tests.engine.memory_crawl import crawl, front
+from tests.engine.small_site import crawl_site, links
 from tests.long import long
 
 TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
@@ -81,3 +82,23 @@ def test_domain_that_has_had_its_pages_goes_after_all_others(tmp_path: Path) -> 
     assert "domain-put-last" in (tmp_path / "c" / "log.jsonl").read_text()
     with open_to_read(tmp_path / "c") as collection:
         assert any("has had its" in line for line in why(collection, seeds[0]))
+
+
+def documents_with_copies(url: str) -> str | None:
+    """/a/1 to /a/500 are documents, /b/1 to /b/500 are copies of them; /s/N/M are copies without end."""
+    path = url.removeprefix("http://127.0.0.1:9/")
+    if not path:
+        return links(*(f"/{tree}/{n}" for tree in "ab" for n in range(1, 501)), "/s/1/1")
+    tree, *numbers = path.split("/")
+    if tree == "s":
+        session, n = int(numbers[0]), int(numbers[1])
+        return f"<p>Words of number {n:b}".replace("1", "i").replace("0", "o") + links(f"/s/{session + 1}/{n % 5 + 1}")
+    return "<p>Document " + f"{int(numbers[0]):b}".replace("1", "i").replace("0", "o")
+
+
+def test_copies_of_distinct_documents_under_numbered_names_are_duplicates_not_a_trap(tmp_path: Path) -> None:
+    asked, stats = crawl_site(tmp_path / "c", documents_with_copies, delay_s=0)
+    assert stats.duplicates >= 500
+    assert len({url for url in asked if "/b/" in url}) == 500
+    assert len([url for url in asked if "/s/" in url]) < 40  # copies of five documents, again and again
+    assert stats.dropped["path-pattern"] > 0

@@ -44,7 +44,7 @@ class Budgets:
         self._state = shard.collection.state
         self._domains: OrderedDict[str, DomainBudget] | None = OrderedDict() if shard.settings.scope == "any" else None
         self._changed: set[str] = set()
-        self._plain: dict[bytes, bytes] = {}  # rows of plain forms in the batch that is not committed yet
+        self._pending: dict[bytes, bytes] = {}  # rows of plain forms and copies in the batch that is not committed yet
         self._told: dict[tuple[str, str, Do], None] = {}
         self._told_domains: set[str] = set()
         shard.frontier.watchers.append(self)
@@ -104,14 +104,28 @@ class Budgets:
             return False
         plain = parameters.plain(path)
         key = b"plain:" + host.key + KEY_END + plain.encode()
-        known = self._plain.get(key) or self._state.get(Family.META, key)
+        known = self._row(key)
         if known is not None:
             return known != path.encode()
         if plain != path and parameters.was_fetched(plain):
             return True
-        self._plain[key] = path.encode()
-        self._shard.committer.batch.put(Family.META, key, path.encode())
+        self._put(key, path.encode())
         return False
+
+    def _is_first_copy(self, host: Host, fingerprint: int) -> bool:
+        """Has the host had no copy of this document before? It has from now on."""
+        key = b"copy:" + host.key + KEY_END + fingerprint.to_bytes(8)
+        if self._row(key) is not None:
+            return False
+        self._put(key, b"1")
+        return True
+
+    def _row(self, key: bytes) -> bytes | None:
+        return self._pending.get(key) or self._state.get(Family.META, key)
+
+    def _put(self, key: bytes, value: bytes) -> None:
+        self._pending[key] = value
+        self._shard.committer.batch.put(Family.META, key, value)
 
     def _domain_named(self, name: str) -> DomainBudget:
         assert self._domains is not None
@@ -159,7 +173,8 @@ class Budgets:
             self.linked(host.host, new)
             return
         mind = self._minds.change(host)
-        seen = Sight(entry.depth, original.fingerprint, 0, 0, is_tiny=False, is_copy=True, fresh=len(new))
+        is_first = self._is_first_copy(host, original.fingerprint)
+        seen = Sight(entry.depth, original.fingerprint, 0, 0, False, True, is_first_copy=is_first, fresh=len(new))
         mind.budgets.note(entry.path, seen, self._shard.now_unix())
         mind.parameters.note(entry.path, int.from_bytes(original.text_digest[:8]))
         self._count_domains(host, new)
@@ -198,7 +213,7 @@ class Budgets:
         self._minds.forget()
 
     def committed(self) -> None:
-        self._plain.clear()
+        self._pending.clear()
 
 
 def _sight(page: Page, depth: int) -> Sight:

@@ -1,9 +1,10 @@
 """Budgets by path pattern: which families of a host's URLs go on, which are slowed, which are given up as traps.
 
-Nothing here knows a trap by name. A page is *dull* when it says nothing new: its document or text was on this host
-before; or its family gets ever deeper (each page a link further from the start than the last) and its text differs
-from an earlier one in numbers only, or is next to nothing in the same frame. A family has credit: a page with something
-to say earns three, a dull one costs one (two, where nothing was earned and the host repeats itself). Without credit it
+Nothing here knows a trap by name. A page is *dull* when it says nothing new: its text was on this host before; or its
+document has had a copy here before (the first copy of each document counts neither way: a mirror ends, a trap does
+not); or its family gets ever deeper (each page a link further from the start than the last) and its text differs from
+an earlier one in numbers only, or is next to nothing in the same frame. A family has credit: a page with something to
+say earns three, a dull one costs one (two, where nothing was earned and the host repeats itself). Without credit it
 waits, twice as long after every dull page; after `MOST_WAITS` in a row it is dropped. A good page ends that.
 
 Pure: `now` is an argument (wall clock: waits outlive a restart). Memory a host: `MOST_FAMILIES` families, `MOST_TEXTS`
@@ -60,7 +61,8 @@ GO = Verdict(Do.GO)
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What a fetched page looks like to a budget: see `sight`."""
+    """What a fetched page looks like to a budget: see `sight`. `is_copy`: its document is known under another URL;
+    `is_first_copy`: and this host has had no copy of it before."""
 
     depth: int
     text: int
@@ -68,6 +70,7 @@ class Sight(msgspec.Struct, frozen=True):
     shape: int
     is_tiny: bool
     is_copy: bool = False
+    is_first_copy: bool = False
     fresh: int = 0
 
 
@@ -78,14 +81,13 @@ def sight(
     structure: str,
     digest: bytes,
     depth: int,
-    is_copy: bool = False,
     fresh: int = 0,
 ) -> Sight:
     """`text` is the page's in UTF-8, `images` the references of its images in one string: a picture is content too.
     Where there is neither (a PDF, an archive), the `digest` of the document speaks for it.
 
-    `is_copy`: this host has the same document under another URL. `fresh`: how many URLs became known by this page that
-    are neither of its own pattern nor of one that is slowed (`PatternBudgets.counts`).
+    `fresh`: how many URLs became known by this page that are neither of its own pattern nor of one that is slowed
+    (`PatternBudgets.counts`).
     """
     frame = images.encode("utf-8", "surrogatepass")
     is_tiny = 0 < len(text) < 4 * TINY_CHARS and len(text.decode("utf-8", "replace")) < TINY_CHARS and not frame
@@ -98,8 +100,7 @@ def sight(
         _hash(bare + frame),
         _hash(structure.encode("utf-8", "surrogatepass")),
         is_tiny,
-        is_copy,
-        fresh,
+        fresh=fresh,
     )
 
 
@@ -187,7 +188,7 @@ class PatternBudgets:
 
     def is_known_text(self, page: Sight) -> bool:
         """Was this text on the host before? Only then does `Sight.fresh` matter."""
-        return page.is_copy or page.text in self._texts or page.text in self._refrains
+        return page.text in self._texts or page.text in self._refrains
 
     def _family(self, key: int, depth: int) -> Family:
         family = self._families.get(key)
@@ -209,7 +210,7 @@ class PatternBudgets:
         if seen >= NOTORIOUS:  # a family that has earned something may have its empty pages
             return Judgement.NOTORIOUS if family.credit <= START else Judgement.DULL
         if page.is_copy or seen:
-            return Judgement.NEUTRAL if page.fresh else Judgement.DULL
+            return Judgement.NEUTRAL if page.fresh or page.is_first_copy else Judgement.DULL
         has_same_words = bool(self._count(page.bare ^ 1))
         has_same_frame = page.is_tiny and bool(self._count(page.shape ^ 2))
         if (has_same_words or has_same_frame) and family.is_ever_deeper(page.depth):

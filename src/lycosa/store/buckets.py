@@ -13,7 +13,7 @@ from lycosa.store.state import Batch, State
 
 BUCKET_BYTES = 2
 BY_BUCKET = (Family.URL, Family.QUEUE, Family.PAGE, Family.LINK, Family.FILE)
-NAMED = (b"mind:", b"plain:", b"file:")  # rows of `meta` whose names go on with a bucket
+NAMED = (b"mind:", b"plain:", b"copy:", b"file:")  # rows of `meta` whose names go on with a bucket
 ARRIVING = b"arriving:"  # host rows that are not raised yet
 
 Row = tuple[str, bytes, bytes]  # family, key, value

@@ -1,0 +1,61 @@
+"""A crawl, on virtual time, of a few pages that a test makes up. Hosts are loopback addresses on port 9."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lycosa import Crawl
+from lycosa.engine.stats import CrawlStats
+from lycosa.records import Request, Response
+from lycosa.simweb.virtual import run_virtual
+
+FIRST = "http://127.0.0.1:9/"
+Answer = Callable[[str], str | int | None]  # of a URL: the page, a status, or None where there is nothing
+
+
+class SmallSite:
+    """Answers every request after a tenth of a second. `asked` has the URLs in order, without robots.txt."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._loop = asyncio.get_running_loop()
+        self.asked: list[str] = []
+
+    def start(self, request: Request, done: Any) -> None:
+        is_robots = request.url.endswith("/robots.txt")
+        found = None if is_robots else self._answer(request.url)
+        if not is_robots:
+            self.asked.append(request.url)
+        answer = Response(
+            request.url,
+            status=200 if isinstance(found, str) else found or 404,
+            header_block=b"HTTP/1.1 200 OK\r\n\r\n",
+            headers={"content-type": "text/html"},
+            body=found.encode() if isinstance(found, str) else b"",
+            started_s=self._loop.time(),
+            ended_s=self._loop.time() + 0.1,
+        )
+        self._loop.call_later(0.1, lambda: done(answer))
+
+    def cancel_all(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def crawl_site(into: Path, answer: Answer, *seeds: str, **settings: Any) -> tuple[list[str], CrawlStats]:
+    """Crawls to the end; returns the URLs asked for, in order, and the counts."""
+    options = {"allow_private": ["127.0.0.0/8"], "mine": "off", "sitemaps": False, "tables": "off", **settings}
+
+    async def main() -> tuple[list[str], CrawlStats]:
+        site = SmallSite(answer)
+        now = asyncio.get_running_loop().time
+        async with Crawl(*(seeds or (FIRST,)), into=into, downloader=site, now=now, **options) as crawl:
+            stats = await crawl.finish()
+        return site.asked, stats
+
+    return run_virtual(main())
+
+
+def links(*hrefs: str) -> str:
+    return "".join(f"<p><a href='{href}'>{href}</a></p>" for href in hrefs)
