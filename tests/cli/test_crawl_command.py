@@ -116,13 +116,16 @@ def test_crawl_that_reaches_nobody_ends_with_1_and_says_why(garbage: int, tmp_pa
         (["--store", "x"], "--store is for the shards of --workers N"),
         (["--checkpoint", "1m"], "--checkpoint copies shards to a central store"),
         (["--assignment", "ip"], "--assignment is for the shards of --workers N"),
+        (["--config", "letters.toml", "--workers", "2"], "letters are for --assignment letter-sum, not rendezvous"),
         (["--places", "/dev/null"], "/dev/null has no places"),
         (["--mine", "sometimes"], "off, ancestors, all"),
     ],
 )
 def test_crawl_order_that_is_none_is_refused_before_anything_is_made(
-    tmp_path: Path, words: list[str], part: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], part: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("letters.toml").write_text('letters = ["-=37"]')
     assert is_one_sentence(lycosa("crawl", NOWHERE, "--into", tmp_path / "c", *words), USAGE, part)
     assert not (tmp_path / "c").exists()
 

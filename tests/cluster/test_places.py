@@ -4,9 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from lycosa.cluster.assignment import Scheme
+from lycosa.cluster.coordinator import Coordinator
+from lycosa.cluster.kept import load, save
+from lycosa.cluster.letters import letter_sum
 from lycosa.cluster.places import read_file
 from lycosa.cluster.sightings import FIRST_S, Learned, Sightings
 from lycosa.errors import SettingsError
+from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.truth import truth
@@ -53,6 +58,37 @@ def test_papers_assignments_crawl_all_and_every_host_has_one_agent(tmp_path: Pat
     assert_whole(cluster)
     asked = [{e.host for w in webs for e in w.entries} for webs in cluster.webs.values()]
     assert sum(map(len, asked)) == len(set.union(*asked)) == 12
+    assert all(asked)  # numbered hosts are spread over all agents
+
+
+def owners_by_letters(into: Path, *letters: str) -> list[str]:
+    """The owners of twelve numbered hosts, in a collection that is begun or gone on with."""
+    settings = CrawlSettings(seeds=[SEED], assignment="letter-sum", letters=letters)
+    coordinator = Coordinator(into, settings)
+    if coordinator.names:
+        coordinator.require_same(settings)
+    else:
+        coordinator.found([""] * 5, scheme=Scheme.LETTER_SUM)
+    return [coordinator.table.owner(f"h{number}-x.sim") for number in range(12)]
+
+
+def test_setting_extends_the_table_of_letters_for_as_long_as_the_collection_lives(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    plain, extended = owners_by_letters(tmp_path / "plain"), owners_by_letters(tmp_path, "-=38")
+    assert set(plain) == {"s0", "s1", "s2", "s3", "s4"}
+    assert [f"s{(int(name[1:]) + 38) % 5}" for name in plain] == extended
+    assert owners_by_letters(tmp_path, "-=38") == extended
+    for other in ((), ("-=39",)):
+        with pytest.raises(SettingsError, match="begun with other letters"):
+            owners_by_letters(tmp_path, *other)
+
+
+def test_collection_that_was_begun_when_digits_had_no_value_keeps_its_owners(tmp_path: Path) -> None:
+    owners_by_letters(tmp_path)
+    kept = load(tmp_path)
+    kept.letters = {}
+    save(tmp_path, kept)
+    assert set(owners_by_letters(tmp_path)) == {f"s{letter_sum('hxsim') % 5}"}
 
 
 @pytest.mark.slow

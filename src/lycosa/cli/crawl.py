@@ -172,6 +172,8 @@ def _require_no_shards(settings: "CrawlSettings") -> None:
         raise SettingsError("--store is for the shards of --workers N: say how many")
     if settings.assignment != type(settings)().assignment:
         raise SettingsError("--assignment is for the shards of --workers N: say how many")
+    if settings.letters:
+        raise SettingsError("letters are for --workers N and --assignment letter-sum")
     if settings.places:
         raise SettingsError("--places is for a cluster: lycosa cluster crawl")
 

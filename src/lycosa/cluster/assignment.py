@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import xxhash
 
-from lycosa.cluster.letters import Integers, even_sum, letter_sum, odd_sum
+from lycosa.cluster.letters import LETTERS, Integers, even_sum, letter_sum, odd_sum
 from lycosa.cluster.members import Member
 from lycosa.errors import SettingsError
 from lycosa.web.url import BUCKET_BYTES, bucket_of
@@ -82,13 +82,15 @@ def _mixed(numbers: Hashes) -> Hashes:
 
 class Table(msgspec.Struct, frozen=True, dict=True):
     """The assignment of one epoch. `owners` has two bytes a bucket, the place of its owner in `members`; it is empty
-    for schemes that ask the host's letters. `threads` is the second level of `two-level`."""
+    for schemes that ask the host's letters. `threads` is the second level of `two-level`, `letters` are the values of
+    characters for `letter-sum`."""
 
     epoch: int
     members: tuple[Member, ...]
     scheme: Scheme = Scheme.RENDEZVOUS
     owners: bytes = b""
     threads: int = 1
+    letters: dict[str, int] = msgspec.field(default_factory=lambda: dict(LETTERS))
 
     def __post_init__(self) -> None:
         self.__dict__["_known"] = {}
@@ -114,7 +116,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
             at = 2 * bucket_of(host)
             return int.from_bytes(self.owners[at : at + 2])
         if self.scheme is Scheme.LETTER_SUM:
-            return letter_sum(host) % count
+            return letter_sum(host, self.letters) % count
         machines = count // self.threads
         return even_sum(host) % machines * self.threads + odd_sum(host) % self.threads
 
@@ -130,6 +132,7 @@ def table(
     scheme: Scheme = Scheme.RENDEZVOUS,
     *,
     threads: int = 1,
+    letters: Mapping[str, int] = LETTERS,
     places: Mapping[int, str] | None = None,
     homes: Mapping[int, str] | None = None,
 ) -> Table:
@@ -143,7 +146,7 @@ def table(
     if scheme is Scheme.TWO_LEVEL and len(ordered) % threads:
         raise SettingsError(f"two-level: {len(ordered)} members cannot stand {threads} to a machine")
     if scheme not in BY_BUCKETS:
-        return Table(epoch, ordered, scheme, threads=threads)
+        return Table(epoch, ordered, scheme, threads=threads, letters=dict(letters))
     keys = keys_of(np.arange(BUCKETS))
     if scheme is Scheme.IP and homes:
         drawn = [xxhash.xxh3_64_intdigest(address.encode()) for address in homes.values()]

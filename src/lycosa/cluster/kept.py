@@ -21,6 +21,7 @@ class Kept(msgspec.Struct):
     incarnation: int = 0
     scheme: Scheme = Scheme.RENDEZVOUS
     threads: int = 1  # shards of a machine, for the scheme two-level
+    letters: dict[str, int] = {}  # for the scheme letter-sum; none: it was begun when digits had no value
     members: list[Member] = []
     after: list[Member] = []  # the members once a move is over; empty: nothing moves
     leaving: list[str] = []  # have handed over what they had, and may still have URLs to send

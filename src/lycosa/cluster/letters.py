@@ -5,19 +5,22 @@ Pure.
 """
 
 from collections.abc import Mapping, Sequence
-from string import ascii_lowercase
+from string import ascii_lowercase, digits
 from typing import Any
 
 import numpy as np
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-# a=1 … z=26 as in the paper. Digits, dots and dashes are worth nothing there; a table of one's own may say otherwise.
-LETTERS: Mapping[str, int] = {letter: place for place, letter in enumerate(ascii_lowercase, 1)}
+# a=1 … z=26 as in the paper, whose table has numbers too: 0=27 … 9=36. Dots and dashes are worth nothing unless the
+# setting `letters` says otherwise.
+LETTERS: Mapping[str, int] = {letter: place for place, letter in enumerate(ascii_lowercase + digits, 1)}
+# The table of collections that were begun when digits had no value.
+WITHOUT_DIGITS: Mapping[str, int] = {letter: LETTERS[letter] for letter in ascii_lowercase}
 
 
 def letter_sum(host: str, table: Mapping[str, int] = LETTERS) -> int:
-    """The sum over the letters of a host."""
+    """The sum over the characters of a host."""
     return sum(table.get(character, 0) for character in host)
 
 

@@ -248,7 +248,9 @@ async def crawl(
 
 
 async def check_parts(settings: CrawlSettings) -> None:
-    """Settings that name a part which is not there leave nothing behind."""
+    """Settings that name a part which is not there, or that nobody would ask, leave nothing behind."""
+    if settings.letters and settings.assignment != "letter-sum":
+        raise SettingsError(f"letters are for --assignment letter-sum, not {settings.assignment}: leave them out")
     if settings.store:
         require_shareable(settings.store)
     parts = usual_parts(settings)

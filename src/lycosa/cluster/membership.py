@@ -13,11 +13,13 @@ from msgspec.structs import replace
 
 from lycosa.cluster.assignment import BY_BUCKETS, Scheme, Table, table
 from lycosa.cluster.kept import load, save
+from lycosa.cluster.letters import LETTERS, WITHOUT_DIGITS
 from lycosa.cluster.members import Member
 from lycosa.cluster.places import Places, ranges_of
 from lycosa.cluster.sightings import Learned, placed
 from lycosa.errors import ClusterError, SettingsError
 from lycosa.settings import CrawlSettings
+from lycosa.settings.values import read_letter
 
 NOWHERE: Mapping[str, str] = {}
 
@@ -93,7 +95,8 @@ class Membership:
 
     def _drawn(self, epoch: int, members: list[Member], homes: dict[int, str]) -> Table:
         places = placed(homes, self._ranges)
-        return table(epoch, members, self._kept.scheme, threads=self._kept.threads, places=places, homes=homes)
+        kept, letters = self._kept, self._kept.letters or WITHOUT_DIGITS
+        return table(epoch, members, kept.scheme, threads=kept.threads, letters=letters, places=places, homes=homes)
 
     def put_in_force(self) -> None:
         """Everything has arrived: the new table counts. Who is not in it is on its way out."""
@@ -135,6 +138,7 @@ class Membership:
         machines = {member.address for member in self._kept.members}
         self._kept.threads = len(self._kept.members) // len(machines)
         self._kept.scheme, self._kept.epoch = scheme, self._kept.epoch + 1
+        self._kept.letters = letters_of(self.settings) if scheme is Scheme.LETTER_SUM else {}
         self._kept.ranges = ranges_of(self.settings)
         self._ranges = Places(self._kept.ranges)
         self._keep()
@@ -181,6 +185,8 @@ class Membership:
             raise SettingsError(f"{self.folder} was begun with --assignment {self._kept.scheme}: go on with it")
         if ranges_of(settings) != self._kept.ranges:
             raise SettingsError(f"{self.folder} was begun with other places: go on without --places")
+        if (settings.letters or self._kept.letters) and letters_of(settings) != self._kept.letters:
+            raise SettingsError(f"{self.folder} was begun with other letters: go on with the same setting")
 
     def leave(self, names: Collection[str]) -> None:
         """Members hand over what they have and end."""
@@ -206,3 +212,8 @@ class Membership:
 
     def _keep(self) -> None:
         save(self.folder, self._kept)
+
+
+def letters_of(settings: CrawlSettings) -> dict[str, int]:
+    """The values of characters that a crawl's settings ask for."""
+    return {**LETTERS, **dict(read_letter(text) for text in settings.letters)}

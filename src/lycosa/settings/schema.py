@@ -230,6 +230,11 @@ class Many(_Group):
         _by(v.one_of("rendezvous", "ip", "letter-sum", "two-level")),
         _says("Who gets which host: rendezvous keeps a domain together and moves little."),
     ] = "rendezvous"
+    letters: Annotated[
+        tuple[str, ...],
+        _by(v.each(v.letter)),
+        _says("Values of characters for letter-sum, such as -=37, beside its own: a=1 … z=26, 0=27 … 9=36."),
+    ] = ()
     places: Annotated[
         tuple[str, ...],
         _by(v.each(v.place)),

@@ -42,6 +42,7 @@ _OTHER_SCHEME = re.compile(r"(?!https?:)[A-Za-z][A-Za-z0-9+-]*:(?![0-9/])")
 _PRODUCT = re.compile(r"[A-Za-z_-]{1,64}")
 # Printable ASCII that cannot end the comment of a user agent or begin another header.
 _CONTACT = re.compile(r"https?://[!-'*-\[\]-~]{1,250}|(?:mailto:)?[!-'*-?A-\[\]-~]{1,64}@[A-Za-z0-9.-]{1,190}")
+_LETTER = re.compile(r"[A-Za-z0-9._:\[\]-]=[0-9]{1,6}")
 _EXTENSION = re.compile(r"[a-z0-9_+~-]{1,32}")
 _PROXY_SCHEMES = ("http:", "https:", "socks4:", "socks4a:", "socks5:", "socks5h:")
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -203,6 +204,19 @@ def read_place(value: str) -> tuple[str, str]:
     if not equals or not found[1]:
         raise Unfit(allowed)
     return found
+
+
+def letter(value: str) -> str:
+    """A character of host names and its value: -=37."""
+    character, worth = read_letter(value)
+    return f"{character}={worth}"
+
+
+def read_letter(value: str) -> tuple[str, int]:
+    """Character and value."""
+    if not _LETTER.fullmatch(value):
+        raise Unfit("it must be a character of host names and a number, such as -=37")
+    return value[0].lower(), int(value[2:])
 
 
 def extension(value: str) -> str:
