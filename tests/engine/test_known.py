@@ -1,17 +1,18 @@
-"""The known URLs in memory against a sorted list of them."""
+"""The known URLs of a collection against a sorted list of them."""
+
+from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lycosa
-from lycosa.engine.known import KnownUrls, known_urls
+from lycosa.engine.known import known_urls
 from lycosa.errors import SettingsError
 from lycosa.frontier.rows import Origin, UrlRow, UrlState
-from lycosa.frontier.trie import UrlTrie
 from lycosa.records import Family
 from lycosa.store import Collection
-from lycosa.store.state import Batch
+from lycosa.store.state import Batch, State
 from lycosa.web.url import url_key
 
 URLS = {
@@ -37,7 +38,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 
 
 def test_all_are_there_in_the_order_of_the_state(collection: Collection) -> None:
-    known = known_urls(collection)
+    known = known_urls(collection.state)
     assert list(known) == sorted(URLS, key=url_key)
     assert list(reversed(known)) == sorted(URLS, key=url_key, reverse=True)
     assert all(url in known for url in URLS)
@@ -46,20 +47,20 @@ def test_all_are_there_in_the_order_of_the_state(collection: Collection) -> None
 
 
 def test_a_part_and_a_state(collection: Collection) -> None:
-    assert set(known_urls(collection, "www.example.org")) == {"https://www.example.org/x"}
-    assert set(known_urls(collection, state="queued")) == {
+    assert set(known_urls(collection.state, "www.example.org")) == {"https://www.example.org/x"}
+    assert set(known_urls(collection.state, in_state="queued")) == {
         url for url, state in URLS.items() if state is UrlState.QUEUED
     }
-    assert set(known_urls(collection, "https://example.org/docs/", state="failed")) == {
+    assert set(known_urls(collection.state, "https://example.org/docs/", in_state="failed")) == {
         "https://example.org/docs/deep/c"
     }
-    assert not len(known_urls(collection, "https://example.net/"))
+    assert not len(known_urls(collection.state, "https://example.net/"))
     with pytest.raises(SettingsError, match="queued, done, failed, dropped"):
-        known_urls(collection, state="lost")
+        known_urls(collection.state, in_state="lost")
 
 
 def test_subtrees(collection: Collection) -> None:
-    known = known_urls(collection)
+    known = known_urls(collection.state)
     docs = "https://example.org/docs/"
     assert known.count(docs) == 4
     assert known.count("https://example.org") == 5
@@ -73,26 +74,51 @@ def test_subtrees(collection: Collection) -> None:
         known.count("docs/")
 
 
+def test_bottom_up_a_folder_comes_after_what_lies_in_it(collection: Collection) -> None:
+    known = known_urls(collection.state)
+    assert list(known.below("https://example.org/docs/", bottom_up=True))[-1] == "https://example.org/docs/"
+    assert list(known.ancestors("https://example.org/docs/deep/new")) == [
+        ("https://example.org/docs/deep/", 1),
+        ("https://example.org/docs/", 4),
+        ("https://example.org/", 5),
+    ]
+
+
 def test_by_the_library_beside_the_writer(collection: Collection) -> None:
     with lycosa.Collection(collection.path) as reader:
-        known = reader.known("example.org", state="done")
-    assert len(known) == 3
-    assert known.add("https://example.org/new")
-    assert not known.add("https://example.org/new#part")
-    assert known.discard("https://example.org/new")
-    assert known.stats().keys == 3
+        assert len(reader.known("example.org", state="done")) == 3
+        batch = Batch()
+        batch.put(Family.URL, url_key("https://example.org/later"), UrlRow(UrlState.DONE).pack())
+        collection.state.write(batch)
+        assert len(reader.known("example.org", state="done")) == 4
+        batch.delete(Family.URL, url_key("https://example.org/later"))
+        collection.state.write(batch)
 
 
+@settings(max_examples=50)
 @given(
     st.sets(st.text("ab/?1", max_size=6).map(lambda path: f"https://example.org/{path}")), st.text("ab/?1", max_size=3)
 )
-def test_counts_and_walks_as_by_hand(urls: set[str], path: str) -> None:
-    known = KnownUrls(UrlTrie(map(url_key, urls)))
+def test_counts_and_walks_as_by_hand(empty: State, urls: set[str], path: str) -> None:
+    batch = Batch()
+    batch.delete_range(Family.URL, b"", b"\xff" * 3)
+    for url in urls:
+        batch.put(Family.URL, url_key(url), UrlRow(UrlState.QUEUED).pack())
+    empty.write(batch)
+    known = known_urls(empty)
     prefix = f"https://example.org/{path}"
     inside = sorted(url for url in urls if url.startswith(prefix))
     assert known.count(prefix) == len(inside)
     assert list(known.below(prefix)) == inside
+    assert list(known.below(prefix, bottom_up=True)) == inside[::-1]
+    assert sum(count for _, count in known.folders(prefix)) == len(inside)
     assert known.first(prefix) == (inside[0] if inside else None)
     assert known.last(prefix) == (inside[-1] if inside else None)
     assert known.after(prefix) == min((url for url in urls if url > prefix), default=None)
     assert known.before(prefix) == max((url for url in urls if url < prefix), default=None)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
+    with State.open(tmp_path_factory.mktemp("any") / "state") as state:
+        yield state

@@ -1,5 +1,6 @@
 """Traps beside a real site, under default settings: the pages are fetched, the traps are starved, and it is told."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,5 @@ def test_copies_of_distinct_documents_under_numbered_names_are_duplicates_not_a_
     assert len({url for url in asked if "/b/" in url}) == 500
     assert len([url for url in asked if "/s/" in url]) < 40  # copies of five documents, again and again
     assert stats.dropped["path-pattern"] > 0
+    dropped = [json.loads(line) for line in (tmp_path / "c" / "log.jsonl").open() if "pattern-dropped" in line]
+    assert [(event["pattern"], 5 < event["known"] < 50) for event in dropped] == [("/s/#/#", True)]

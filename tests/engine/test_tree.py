@@ -2,18 +2,23 @@
 
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lycosa.engine.crawl import Crawl
 from lycosa.engine.tree import Branch, tree
+from lycosa.engine.views import open_to_read
 from lycosa.errors import SettingsError
 from lycosa.frontier.rows import HostRow, Origin, UrlRow, UrlState, pack_host
 from lycosa.records import Family
+from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import Collection
 from lycosa.store.state import Batch
 from lycosa.web.url import url_key
+from tests.engine.memory_crawl import crawl, front
 
 ALL_ROWS = 10_000
 URLS = {
@@ -181,3 +186,17 @@ def test_tree_of_any_urls_is_what_plain_counting_gives(
         for above, branch in pairwise(branches):
             assert branch.level <= above.level + 1
             assert branch.level < above.level or branch.known <= above.known
+
+
+def test_tree_beside_a_running_crawl_counts_what_is_committed(tmp_path: Path) -> None:
+    web, seen = SimWeb(SimSettings(hosts=2, pages=80)), list[Branch]()
+
+    def look(_: Crawl) -> None:
+        with open_to_read(tmp_path / "c") as beside:
+            seen.extend(tree(beside, depth=1, rows=ALL_ROWS))
+
+    result = crawl(web, tmp_path / "c", front(web), act=look, after=30)
+
+    assert 0 < seen[0].done < result.stats.pages
+    assert seen[0].queued > 0
+    assert seen[0].known == sum(branch.known for branch in seen[1:]) < result.stats.known

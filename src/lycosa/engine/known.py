@@ -1,97 +1,128 @@
-"""The known URLs of a collection in memory, as a compressed trie: some ten bytes each, in order, counted by prefix.
+"""The known URLs of a collection as a compressed trie: a sorted set that is counted, walked and searched by prefix.
 
-A snapshot for programs that ask more than a few questions: one walk over the committed state fills it, after that no
-disk is read. Order is that of the state, host by host and in each by path, so a folder's URLs are neighbours. What may
-be asked for is what `lycosa tree` takes: the beginning of a URL, a host or a domain. Used by `lycosa.Collection`.
+The trie is the `url` family itself: its keys are host first and sorted, so a domain, a host or a folder is one range,
+and RocksDB stores what neighbours share once. Nothing is kept in memory (docs/decisions/0009). A reader beside a
+running crawl sees what was committed when it was opened or refreshed last. Used by `lycosa.Collection` and, while
+crawling, by `engine.budgets`.
 """
 
 from collections.abc import Iterator
-from itertools import chain, groupby
+from itertools import groupby
 
 from lycosa.engine.tree import parts_of
 from lycosa.errors import SettingsError
 from lycosa.frontier.rows import UrlState, state_of
-from lycosa.frontier.trie import TrieStats, UrlTrie, prefix_end
+from lycosa.frontier.series import ancestors
 from lycosa.records import Family
-from lycosa.store import Collection
-from lycosa.web.url import from_key, parse, url_key
+from lycosa.store.state import State
+from lycosa.web.url import BUCKET_BYTES, from_key, parse, prefix_end, url_key
 
 _STATES = {"": frozenset(UrlState)} | {state.name.lower(): frozenset((state,)) for state in UrlState}
+_LAST = b"\xff" * (BUCKET_BYTES + 1)  # behind every key: a host's name is ASCII
+_READ_FIRST, _READ = 2, 2_000  # keys read at a time: most questions are about one
 
 
 class KnownUrls:
-    """A sorted set of URLs. Nothing changes it but its own `add` and `discard`, which no crawl hears of."""
+    """The URLs of some ranges of the state, of those that are in one of the `wanted` states. The state stays open for
+    as long as this is asked."""
 
-    def __init__(self, trie: UrlTrie) -> None:
-        self._trie = trie
+    def __init__(self, state: State, starts: list[bytes], wanted: frozenset[UrlState]) -> None:
+        self._state, self._starts, self._wanted = state, starts, wanted
 
     def __repr__(self) -> str:
-        return f"<KnownUrls {len(self):,}>"
+        return f"<KnownUrls of {self._state!r}>"
 
     def __len__(self) -> int:
-        return len(self._trie)
+        return self._count(b"", _LAST)
 
     def __contains__(self, url: str) -> bool:
         found = parse(url)
-        return found is not None and url_key(found.href) in self._trie
+        key = url_key(found.href) if found else b""
+        row = self._state.get(Family.URL, key) if key.startswith(tuple(self._starts)) else None
+        return row is not None and state_of(row) in self._wanted
 
     def __iter__(self) -> Iterator[str]:
-        return map(from_key, self._trie)
+        return map(from_key, self._keys())
 
     def __reversed__(self) -> Iterator[str]:
-        return map(from_key, reversed(self._trie))
-
-    def add(self, url: str) -> bool:
-        """True if it is new."""
-        return self._trie.add(_key(url))
-
-    def discard(self, url: str) -> bool:
-        """True if it was here."""
-        return self._trie.discard(_key(url))
+        """Bottom-up: what lies in a folder comes before the folder."""
+        return map(from_key, self._keys_back())
 
     def count(self, prefix: str) -> int:
-        """How many URLs start with `prefix`, itself a URL with at least its first slash; no walk, however many."""
-        return self._trie.count(_key(prefix))
+        """The size of a subtree: how many URLs start with `prefix`, itself a URL with at least its first slash."""
+        key = _key(prefix)
+        return self._count(key, _end(key))
 
-    def below(self, prefix: str) -> Iterator[str]:
-        """The URLs that start with `prefix`, in order."""
-        return map(from_key, self._trie.subtree(_key(prefix)))
+    def below(self, prefix: str, *, bottom_up: bool = False) -> Iterator[str]:
+        """The URLs that start with `prefix`, in order; or backwards, each folder after what lies in it."""
+        key = _key(prefix)
+        return map(from_key, (self._keys_back if bottom_up else self._keys)(key, _end(key)))
 
     def folders(self, prefix: str) -> Iterator[tuple[str, int]]:
         """What lies right below `prefix`: folders, each with the number of its URLs, and single URLs with 1."""
-        return ((from_key(key), count) for key, count in self._trie.branches(_key(prefix)))
+        start = _key(prefix)
+        cut = len(start)
+        for branch, keys in groupby(self._keys(start, _end(start)), lambda key: key[: key.find(b"/", cut) + 1] or key):
+            yield from_key(branch), sum(1 for _ in keys)
+
+    def ancestors(self, url: str) -> Iterator[tuple[str, int]]:
+        """The folders above a URL, the nearest first, each with the number of known URLs below it."""
+        href = from_key(_key(url))
+        path = href[href.index("/", len("https://")) :]
+        for folder in ancestors(path):
+            yield (above := href.removesuffix(path) + folder), self.count(above)
 
     def first(self, prefix: str) -> str | None:
         """The leftmost leaf of a subtree."""
-        return _url(self._trie.leftmost(_key(prefix)))
+        return next(self.below(prefix), None)
 
     def last(self, prefix: str) -> str | None:
-        return _url(self._trie.rightmost(_key(prefix)))
+        """The rightmost leaf of a subtree."""
+        return next(self.below(prefix, bottom_up=True), None)
 
     def after(self, url: str) -> str | None:
         """The next known URL behind this one, which need not be known itself."""
-        return _url(self._trie.at_or_after(_key(url) + b"\0"))
+        return _url(next(self._keys(_key(url) + b"\0", _LAST), None))
 
     def before(self, url: str) -> str | None:
-        return _url(self._trie.before(_key(url)))
+        """The known URL in front of this one."""
+        return _url(next(self._keys_back(b"", _key(url)), None))
 
-    def stats(self) -> TrieStats:
-        return self._trie.stats()
+    def _ranges(self, start: bytes, end: bytes) -> list[tuple[bytes, bytes]]:
+        """The parts of a range that belong to this set."""
+        cut = ((max(start, own), min(end, _end(own))) for own in self._starts)
+        return [(low, high) for low, high in cut if low < high]
+
+    def _keys(self, start: bytes = b"", end: bytes = _LAST) -> Iterator[bytes]:
+        for low, high in self._ranges(start, end):
+            at, read = low, _READ_FIRST
+            while pairs := self._state.scan(Family.URL, at, high, limit=read):
+                yield from (key for key, row in pairs if state_of(row) in self._wanted)
+                at, read = pairs[-1][0] + b"\0", _READ
+
+    def _keys_back(self, start: bytes = b"", end: bytes = _LAST) -> Iterator[bytes]:
+        for low, high in reversed(self._ranges(start, end)):
+            at, read = high, _READ_FIRST
+            while pairs := self._state.scan_back(Family.URL, low, at, limit=read):
+                yield from (key for key, row in pairs if state_of(row) in self._wanted)
+                at, read = pairs[-1][0], _READ
+
+    def _count(self, start: bytes, end: bytes) -> int:
+        if len(self._wanted) < len(UrlState):
+            return sum(1 for _ in self._keys(start, end))
+        return sum(self._state.count(Family.URL, low, high) for low, high in self._ranges(start, end))
 
 
-def known_urls(collection: Collection, text: str = "", *, state: str = "") -> KnownUrls:
-    """The URLs below the beginning of a URL, a host or a domain ("": all); with `state` only those that are in it."""
-    wanted = _STATES.get(state)
+def known_urls(state: State, text: str = "", *, in_state: str = "") -> KnownUrls:
+    """The URLs below the beginning of a URL, a host or a domain ("": all); with `in_state` only those that are so."""
+    wanted = _STATES.get(in_state)
     if wanted is None:
-        raise SettingsError(f"no URL is {state!r}: {', '.join(filter(None, _STATES))}")
-    for part in parts_of(collection.state, text):
-        walks = (collection.state.walk(Family.URL, start, prefix_end(start)) for start in part.starts)
-        keys = (key for key, row in chain.from_iterable(walks) if state_of(row) in wanted)
-        # Two shards can hold a key while one hands it to the other.
-        trie = UrlTrie.from_sorted(key for key, _ in groupby(keys))
-        if len(trie):
-            return KnownUrls(trie)
-    return KnownUrls(UrlTrie())
+        raise SettingsError(f"no URL is {in_state!r}: {', '.join(filter(None, _STATES))}")
+    for part in parts_of(state, text):
+        known = KnownUrls(state, part.starts, wanted)
+        if next(iter(known), None) is not None:
+            break
+    return known
 
 
 def _key(url: str) -> bytes:
@@ -99,6 +130,10 @@ def _key(url: str) -> bytes:
     if found is None:
         raise SettingsError(f"{url!r} is no http or https URL")
     return url_key(found.href)
+
+
+def _end(start: bytes) -> bytes:
+    return prefix_end(start) or _LAST
 
 
 def _url(key: bytes | None) -> str | None:

@@ -15,6 +15,7 @@ from lycosa.engine.search_views import Document, Results, SearchView, document_o
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.views import open_to_read, stats_of
 from lycosa.search.weights import Weights
+from lycosa.store import Collection as Opened
 
 
 class Collection:
@@ -23,6 +24,7 @@ class Collection:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._view: SearchView | None = None
+        self._reader: Opened | None = None
 
     def __repr__(self) -> str:
         return f"<Collection {self.path}>"
@@ -37,6 +39,9 @@ class Collection:
         if self._view is not None:
             self._view.close()
             self._view = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
     def search(
         self,
@@ -72,10 +77,14 @@ class Collection:
             return links_of(collection, url, most=most)
 
     def known(self, below: str = "", *, state: str = "") -> KnownUrls:
-        """The URLs known now, in memory at some ten bytes each: below the beginning of a URL, of a host or a domain, or
-        all; with `state` only those that are `queued`, `done`, `failed` or `dropped`."""
-        with open_to_read(self.path) as collection:
-            return known_urls(collection, below, state=state)
+        """The URLs known now, as a sorted set: below the beginning of a URL, of a host or a domain, or all; with
+        `state` only those that are `queued`, `done`, `failed` or `dropped`. They are read from the state, for as long
+        as this collection is open; a new call sees what a crawl has found meanwhile."""
+        if self._reader is None:
+            self._reader = open_to_read(self.path)
+        else:
+            self._reader.state.refresh()
+        return known_urls(self._reader.state, below, in_state=state)
 
     def stats(self) -> CrawlStats:
         """The counts of the collection, as far as they are committed."""

@@ -16,12 +16,11 @@ import msgspec
 
 from lycosa.errors import SettingsError
 from lycosa.frontier.rows import KEY_END, UrlState, state_of
-from lycosa.frontier.trie import prefix_end
 from lycosa.records import Family
 from lycosa.store import Collection
 from lycosa.store.state import State
 from lycosa.web.domain import is_address, registrable_domain
-from lycosa.web.url import BUCKET_BYTES, from_key, parse, url_key
+from lycosa.web.url import BUCKET_BYTES, from_key, parse, prefix_end, url_key
 
 
 class Branch(msgspec.Struct, frozen=True):

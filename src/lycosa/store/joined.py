@@ -78,6 +78,10 @@ class JoinedState(State):
         parts = [state.scan_back(family, start, end, limit=limit) for state in self.states]
         return list(islice(heapq.merge(*parts, reverse=True), limit))
 
+    def count(self, family: Family, start: bytes, end: bytes, *, most: int | None = None) -> int:
+        found = sum(state.count(family, start, end, most=most) for state in self.states)
+        return found if most is None else min(found, most)
+
     def walk(self, family: Family, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         return heapq.merge(*(state.walk(family, start, end) for state in self.states))
 

@@ -166,6 +166,12 @@ def from_key(key: bytes) -> str:
     return f"{scheme}://{_host_of_key(name)}{port}{path}"
 
 
+def prefix_end(prefix: bytes) -> bytes | None:
+    """The least key above every key that starts with `prefix`; None where there is none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes((stem[-1] + 1,)) if stem else None
+
+
 def _without_credentials(href: str) -> str:
     host_start = href.index("//") + 2
     credentials_end = href.rfind("@", host_start, href.index("/", host_start))
