@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "__init__",
         "errors",
         "records",
+        "settings",
         "web",
         "augment",
         "change",

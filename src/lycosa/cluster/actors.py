@@ -9,6 +9,7 @@ import contextlib
 import os
 import time
 from collections import Counter
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import xxhash
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
 from lycosa.cluster.ailing import Ailing, Trouble
+from lycosa.cluster.central import Central
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.exchange import AGAIN_S
 from lycosa.cluster.lease import LEASE_S
@@ -30,6 +32,7 @@ from lycosa.cluster.shard_actor import AgentActor
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.stats import CrawlStats
 from lycosa.errors import ClusterError, LycosaError
+from lycosa.records import Request, Resolved, Response
 from lycosa.settings import CrawlSettings
 
 CENSUS_S = 5.0
@@ -89,6 +92,16 @@ class CoordinatorProcess:
 
     async def relay(self, receiver: str, message: Message) -> Reply:
         return await answer(self._agent(receiver).take.remote(message), whom=receiver)
+
+    @cached_property
+    def _central(self) -> Central:
+        return Central(self._coordinator.settings)
+
+    async def look_up(self, name: str) -> Resolved:
+        return await self._central.look_up(name)
+
+    async def fetch(self, request: Request) -> Response:
+        return await self._central.fetch(request)
 
     async def seen(self) -> Seen:
         """How it goes; asked by whoever watches."""

@@ -16,6 +16,7 @@ from lycosa.cluster.added import Added
 from lycosa.cluster.arrivals import Arrivals
 from lycosa.cluster.assignment import Scheme, Table
 from lycosa.cluster.cargo import Cargo
+from lycosa.cluster.central import CentralResolver, CentralRobots
 from lycosa.cluster.errands import Errands
 from lycosa.cluster.exchange import Exchange, busy
 from lycosa.cluster.homes import note_generation
@@ -58,6 +59,9 @@ class Agent:
         self.part = Part(self.name, enrolment.table, enrolment.moving)
         self._peers, self._coordination, self._parts = peers, coordination, parts
         self._now: Callable[[], float] = parts.get("now") or time.monotonic
+        self._is_central = enrolment.settings.exchange == "coordinator"
+        if self._is_central:
+            parts["resolver"] = CentralResolver(coordination)
         self._cap = NO_CAP if enrolment.settings.pages is None else 0
         self._is_over = False
         self.lease, self.pace = Lease(self._now), Pace()
@@ -96,6 +100,8 @@ class Agent:
                 self.exchange.want_copy = self.keeper.want_soon
                 self._note_parting()
             parts = usual_parts(self.settings, outside=self, **self._parts)
+            if self._is_central:
+                parts.downloader = CentralRobots(parts.downloader, self._coordination, self._now)
             engine = self.engine = Engine(collection, self.settings, parts, is_restart=is_restart)
             self._scope_told = len(engine.scope_seeds)
             self.part.put_right(engine)

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from lycosa.cluster.cargo import Cargo
+from lycosa.cluster.central import Centre
 from lycosa.cluster.errands import Messengers
 from lycosa.cluster.messages import Message, Reply
 from lycosa.cluster.reports import Orders, Report
@@ -20,7 +21,7 @@ class Peers(Messengers, Protocol):
         ...
 
 
-class Coordination(Protocol):
+class Coordination(Centre, Protocol):
     """How an agent speaks to the coordinator."""
 
     async def beat(self, report: Report) -> Orders:

@@ -16,9 +16,10 @@ from lycosa.cluster.errands import ERRAND_S
 from lycosa.cluster.messages import Message, Reply
 from lycosa.cluster.reports import Orders, Report
 from lycosa.errors import ClusterError
-from lycosa.records import Response
+from lycosa.records import Request, Resolved, Response
 
 NAMESPACE = "lycosa"
+FETCH_S = 600.0  # whoever fetches has limits of its own, and whoever is cut off has no lease after a few seconds
 CALL_S = 10.0  # a call that takes longer has failed: a cut line answers never
 
 T = TypeVar("T")
@@ -69,6 +70,14 @@ class RayLines:
             if isinstance(error.__cause__, ActorDiedError):  # there is, or will be, another one elsewhere
                 self._handles.pop(name, None)
             raise
+
+    async def look_up(self, name: str) -> Resolved:
+        coordinator = self._handle(coordinator_name(self._crawl))
+        return await answer(coordinator.look_up.remote(name), whom="the coordinator", within_s=ERRAND_S)
+
+    async def fetch(self, request: Request) -> Response:
+        coordinator = self._handle(coordinator_name(self._crawl))
+        return await answer(coordinator.fetch.remote(request), whom="the coordinator", within_s=FETCH_S)
 
     async def beat(self, report: Report) -> Orders:
         return await answer(self._handle(coordinator_name(self._crawl)).beat.remote(report), whom="the coordinator")

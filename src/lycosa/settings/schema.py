@@ -243,7 +243,7 @@ class Many(_Group):
     exchange: Annotated[
         Literal["direct", "coordinator"],
         _by(v.one_of("direct", "coordinator")),
-        _says("How URLs travel to their owner: straight, or through the coordinator."),
+        _says("How URLs travel to their owner: straight, or through the coordinator, which reads robots.txt for all."),
     ] = "direct"
     store: Annotated[
         str,

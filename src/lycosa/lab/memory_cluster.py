@@ -1,20 +1,24 @@
-"""A cluster in one process on virtual time: real engines, real states, agents that call each other directly."""
+"""A cluster in one process on virtual time: real engines, real states, agents that call each other directly.
+
+Used by experiments and by the tests of `cluster`.
+"""
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
 from lycosa.cluster.agent import Agent
 from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.cargo import Cargo
+from lycosa.cluster.central import Central
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import Message, Reply
 from lycosa.cluster.reports import Orders, Report
 from lycosa.engine.stats import CrawlStats
 from lycosa.errors import ClusterError
-from lycosa.records import Response
+from lycosa.records import Request, Resolved, Response
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimWeb
 from lycosa.simweb.log import Entry
@@ -54,6 +58,9 @@ class MemoryCluster:
             self.coordinator.found(list(machines or [""] * workers), scheme=scheme, places=machines or {})
         if self.settings.store:
             claim(open_store(self.settings.store), self.coordinator.identity(), into)
+        self.centre = self.make_web(web)  # what the coordinator itself asks for
+        parts: Any = {"resolver": self.centre, "downloader": self.centre}
+        self._central = Central(self.settings, **parts)
         self.agents: dict[str, Agent] = {}
         self.tasks: dict[str, asyncio.Task[CrawlStats]] = {}
         self.webs: dict[str, list[MemoryWeb]] = defaultdict(list)
@@ -61,8 +68,9 @@ class MemoryCluster:
         self.messages = 0
 
     async def tell(self, receiver: str, message: Message) -> Reply:
-        await asyncio.sleep(LINE_S)
-        self.messages += 1
+        hops = 2 if self.settings.exchange == "coordinator" else 1
+        await asyncio.sleep(hops * LINE_S)
+        self.messages += hops
         if {receiver, message.sender} & self.cut or receiver not in self.agents:
             raise ClusterError(f"{receiver} cannot be reached")
         return await self.agents[receiver].take(message)
@@ -78,6 +86,14 @@ class MemoryCluster:
         if receiver in self.cut or receiver not in self.agents:
             raise ClusterError(f"{receiver} cannot be reached")
         return await self.agents[receiver].robots(href)
+
+    async def look_up(self, name: str) -> Resolved:
+        await asyncio.sleep(LINE_S)
+        return await self._central.look_up(name)
+
+    async def fetch(self, request: Request) -> Response:
+        await asyncio.sleep(LINE_S)
+        return await self._central.fetch(request)
 
     async def beat(self, report: Report) -> Orders:
         await asyncio.sleep(LINE_S)
@@ -114,7 +130,8 @@ class MemoryCluster:
         await asyncio.gather(*self.tasks.values())
 
     def entries(self) -> list[Entry]:
-        return [entry for webs in self.webs.values() for memory in webs for entry in memory.entries]
+        webs = [self.centre, *(memory for webs in self.webs.values() for memory in webs)]
+        return [entry for memory in webs for entry in memory.entries]
 
     def fetched(self) -> Counter[str]:
         return Counter(
@@ -138,7 +155,7 @@ def crawl(
     into: Path,
     *seeds: str,
     workers: int = 3,
-    act: Callable[[MemoryCluster], Awaitable[None]] | None = None,
+    act: Callable[[MemoryCluster], Coroutine[Any, Any, None]] | None = None,
     cluster_type: type[MemoryCluster] = MemoryCluster,
     **settings: Any,
 ) -> MemoryCluster:
