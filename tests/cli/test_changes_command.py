@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -54,8 +55,8 @@ def test_changes_are_filtered_by_time_host_kind_and_word(crawled: Path) -> None:
     assert listed(crawled, "--since", "2027") == []
     assert {change["kind"] for change in listed(crawled, "--kind", "gone", "--kind", "back")} <= {"gone", "back"}
     assert {change["word"] for change in listed(crawled, "--kind", "removed")} == {"removed"}
-    assert {change["kind"] for change in every}.isdisjoint({"new", "volatile", "none"})
-    assert {change["kind"] for change in listed(crawled, "--kind", "new")} <= {"back"}
+    assert {change["kind"] for change in every}.isdisjoint({"volatile", "none"})
+    assert {change["kind"] for change in listed(crawled, "--kind", "new")} <= {"back", "new"}
     here = listed(crawled, "--host", "h1.sim")
     assert here == [change for change in every if str(change["url"]).startswith("http://h1.sim:8800/")]
     assert here == listed(crawled, "--host", "h1.sim:8800")
@@ -153,3 +154,14 @@ def test_host_that_is_not_known_is_told_from_one_without_a_change(crawled: Path)
     quiet = CliRunner().invoke(app, ["changes", str(crawled), "--host", "h1.sim", "--since", "1h"])
     assert quiet.exit_code == 0
     assert "no change of these is known" in quiet.output
+
+
+def test_changes_of_shards_are_read_as_one_and_advice_names_a_command_that_works(crawled: Path, tmp_path: Path) -> None:
+    shutil.copytree(crawled, tmp_path / "shards" / "s0")
+    (tmp_path / "cluster.json").write_text("{}")
+    assert listed(tmp_path) == listed(crawled)
+    url = str(listed(crawled)[0]["url"])
+    assert say("changes", tmp_path, url) == say("changes", crawled, url)
+    none = CliRunner().invoke(app, ["changes", str(tmp_path), "--since", "2030"])
+    assert none.stderr == f"no change of these is known; `lycosa crawl --into {tmp_path} --keep-fresh` looks again\n"
+    assert f"`lycosa recrawl {crawled}`" in CliRunner().invoke(app, ["changes", str(crawled), "--since", "2030"]).stderr

@@ -76,8 +76,10 @@ def changes(
             sys.stdout.buffer.write(msgspec.json.encode(view) + b"\n")
         return
     if not listed:
+        from lycosa.cluster.local import looking_again
+
         which = " of these" if host or kinds or since or until else ""
-        print(f"no change{which} is known; `lycosa recrawl` looks again", file=sys.stderr)
+        print(f"no change{which} is known; `{looking_again(into)}` looks again", file=sys.stderr)
     for view in listed[:rows]:
         _say(f"{shown(view.at_s)}  {view.word:<8} {view.kind:<10} {view.url}  {_where(view)}".rstrip())
     if len(listed) > rows:

@@ -21,7 +21,9 @@ def recrawl(
         ),
     ] = None,
     visits: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N visits.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every page, whether it is due or not.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every page, due or not, and URLs that have failed.")
+    ] = False,
     time_s: Annotated[str | None, typer.Option("--time", metavar="TIME", help="Stop after 90, 10m or 2h.")] = None,
     patch: Annotated[str | None, typer.Option(metavar="WORD", help=PATCH_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output at the end.")] = False,

@@ -139,8 +139,16 @@ def require_one_process(path: Path) -> None:
         is_it = "has shards" if whole == path else f"is a shard of {whole}"
         raise SettingsError(
             f"recrawl is for a collection of one process, and {path} {is_it}:"
-            f" lycosa crawl --into {whole} --keep-fresh looks at its pages again"
+            f" {looking_again(whole)} looks at its pages again"
         )
+
+
+def looking_again(path: Path) -> str:
+    """The command that looks at the pages of a collection again."""
+    if not is_sharded(path):
+        return f"lycosa recrawl {path}"
+    of_machines = any(member.address for member in load(path).members)
+    return f"lycosa {'cluster ' if of_machines else ''}crawl --into {path} --keep-fresh"
 
 
 def lost_shards(path: Path) -> list[str]:

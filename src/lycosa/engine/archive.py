@@ -27,11 +27,17 @@ class Archive:
     def __init__(self, shard: Shard) -> None:
         self._shard, self._committer = shard, shard.committer
 
-    def exchange(self, lease: Lease, request: Request, response: Response, sha1: bytes | None = None) -> Exchange:
-        """The records of a body; `sha1` is its digest, where it is known."""
-        return exchange(
-            request, response, fetched_s=self._shard.now_unix(), metadata=_metadata(lease), payload_sha1=sha1
-        )
+    def exchange(
+        self,
+        lease: Lease,
+        request: Request,
+        response: Response,
+        sha1: bytes | None = None,
+        fetched_s: float | None = None,
+    ) -> Exchange:
+        """The records of a body; `sha1` is its digest, where it is known, `fetched_s` the time of its row."""
+        now = self._shard.now_unix() if fetched_s is None else fetched_s
+        return exchange(request, response, fetched_s=now, metadata=_metadata(lease), payload_sha1=sha1)
 
     def revisit(
         self,
@@ -76,12 +82,14 @@ class Archive:
         """Hands the records over; returns a ticket for the response's place."""
         return self._committer.archive(made.members, made.RESPONSE)
 
-    def keep_answer(self, lease: Lease, request: Request | None, response: Response) -> int | None:
-        """Keeps an answer that is no page; nothing where there was no answer."""
+    def keep_answer(
+        self, lease: Lease, request: Request | None, response: Response, fetched_s: float | None = None
+    ) -> int | None:
+        """Keeps an answer that is no page; nothing where there was no answer. `fetched_s`: the time of its row."""
         if request is None or not response.header_block:
             self._committer.waiting += 1
             return None
-        return self.keep(self.exchange(lease, request, response))
+        return self.keep(self.exchange(lease, request, response, fetched_s=fetched_s))
 
     def put(self, lease: Lease, row: PageRow, ticket: int | None) -> None:
         self._committer.page(url_key(lease.url), row, ticket)

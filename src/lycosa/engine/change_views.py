@@ -106,7 +106,7 @@ def _view(url: str, at_s: float, row: ChangeRow) -> ChangeView:
 
 
 def changes(collection: Collection, wanted: Wanted, *, most: int) -> list[ChangeView]:
-    """The latest changes, the newest first; the opening of a history is none."""
+    """The latest changes, the newest first; the opening of a history is none, unless a recrawl found the page."""
     return heapq.nlargest(most, _changes(collection, wanted), key=lambda view: (view.at_s, view.url))
 
 
@@ -117,7 +117,7 @@ def _changes(collection: Collection, wanted: Wanted) -> Iterator[ChangeView]:
         if not wanted.since_s <= at_s <= wanted.until_s:
             continue
         row = unpack_change(packed)
-        if row.kind is Kind.NEW:
+        if row.kind is Kind.NEW and not row.size:  # the opening of a history: the page is as old as the collection
             continue
         is_change = row.kind not in UNCHANGED  # new values from a table are a version, but no change
         if row.kind in wanted.kinds or (is_change and (not wanted.kinds or row.word in wanted.kinds)):

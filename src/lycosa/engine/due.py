@@ -9,15 +9,17 @@ import asyncio
 from collections.abc import Sequence
 
 from lycosa.engine.orders import Recrawl
+from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.shard import Shard
 from lycosa.engine.visit_plan import DAY_S, VisitPlan
 from lycosa.engine.visit_rows import due_before, due_key, key_of_due, unpack_visit
-from lycosa.frontier.rows import UrlRow
+from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.records import Family
 from lycosa.web.url import from_key
 
 AHEAD = 1_000  # revisits queued at a time
 READ = 500  # rows of `due` read at a time
+ROWS_READ = 5_000  # rows of pages, of which few have failed
 MOST_DAYS = 7.0  # of budget that one recrawl may make up for
 BURST_S = 3600.0  # of budget that may gather while nothing is due
 PLAN_AGAIN_S = DAY_S
@@ -32,6 +34,7 @@ class Due:
         self._state = shard.collection.state
         self._head, self._taken = b"", set[bytes]()
         self._began_unix = shard.now_unix()
+        self._failed_head = b""
         self._allowance = 0.0
         self._filled_at = self._planned_at = shard.now()
         self._planning: asyncio.Task[object] | None = None
@@ -68,7 +71,7 @@ class Due:
             self._head = rows[-1][0] + b"\0"
             self._queue([key for key, _ in rows])
         elif self._order is not None:
-            self.is_exhausted = True
+            self.is_exhausted = not self._order.everything or not self._queue_failed(limit)
 
     def _end(self) -> bytes | None:
         if self._order is None:
@@ -94,6 +97,30 @@ class Due:
                 row = UrlRow.unpack(url)
                 frontier.revisit(from_key(key), row.depth, row.origin, now=now, now_unix=now_unix)
                 self._allowance -= 1
+
+    def _queue_failed(self, limit: int) -> bool:
+        """Queues URLs that have failed and were never pages, after all that is due; False when there are no more."""
+        frontier, now, now_unix = self._shard.frontier, self._shard.now(), self._shard.now_unix()
+        if not self._failed_head and frontier.revisiting:
+            return (
+                True  # those that a run before this one has queued are settled first, so that none is asked for twice
+            )
+        rows = self._state.scan(Family.PAGE, self._failed_head, limit=ROWS_READ)
+        failed = [key for key, packed in rows if self._is_wanted(unpack_page(packed))]
+        urls = self._state.get_many(Family.URL, failed) if failed else []
+        for key, packed in zip(failed, urls, strict=True):
+            row = UrlRow.unpack(packed) if packed else None
+            if row is not None and row.state is UrlState.FAILED:
+                if not limit:
+                    return True
+                frontier.revisit(from_key(key), row.depth, row.origin, now=now, now_unix=now_unix)
+                limit, self._allowance = limit - 1, self._allowance - 1
+            self._failed_head = key + b"\0"
+        self._failed_head = rows[-1][0] + b"\0" if rows else self._failed_head
+        return bool(rows)
+
+    def _is_wanted(self, row: PageRow) -> bool:
+        return row.has_failed and row.fetched_s < self._began_unix  # not tried in this very run
 
     def _refill(self) -> None:
         """A crawl that goes on for ever: its budget comes in drop by drop, and its plan is made anew every day."""

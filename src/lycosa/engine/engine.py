@@ -138,6 +138,7 @@ class Engine:
     def _due_of(self, shard: Shard, recrawl: Recrawl | None) -> "Due":
         from lycosa.engine.due import Due  # a crawl that looks at nothing again does not wait for its libraries
 
+        self.outcomes.sees_new = recrawl is not None
         self.outcomes.revisits.hints.is_off = recrawl is not None and recrawl.everything
         return Due(shard, self.outcomes.revisits.plan, recrawl)
 
@@ -290,6 +291,7 @@ class Engine:
                     next_inbox = self.now() + INBOX_EVERY_S
                     self.add(self._inbox.take())
                 if self._due is not None and not self.committer.has_failed and not self._stopping:
+                    self.outcomes.sees_new |= self.frontier.queued <= 0 < self.counters.totals.visits
                     self._due.feed()
                 self._commit()
                 limit = self._limits.reached()

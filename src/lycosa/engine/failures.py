@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from lycosa.engine.archive import Archive
 from lycosa.engine.mining import Mining
-from lycosa.engine.pages import PageRow
+from lycosa.engine.pages import SITEMAP, PageRow
 from lycosa.engine.shard import Shard
 from lycosa.fetch.retry import Rule, decide, parse_retry_after, rule_for
 from lycosa.frontier.hosts import Host
@@ -96,7 +96,8 @@ class Failures:
         shard.counters.totals.failed[name] += 1
         host.row.failed += 1
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
-        row = PageRow(response.status, shard.now_unix(), entry.depth, failure=name)
+        essence = SITEMAP if lease.kind is Kind.SITEMAP else ""
+        row = PageRow(response.status, shard.now_unix(), entry.depth, essence=essence, failure=name)
         shard.linker.gone(lease.url, url_key(lease.url), row)
         self._archive.put(lease, row, None)
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)

@@ -130,11 +130,12 @@ class HostRules:
     def sitemap(self, lease: Lease, request: Request | None, response: Response) -> None:
         """Takes in what a sitemap lists; the pages count as one link away from a seed."""
         shard, depth = self._shard, lease.depth
-        ticket = self._archive.keep_answer(lease, request, response)
+        now = shard.now_unix()
+        ticket = self._archive.keep_answer(lease, request, response, now)
         body = content(response, SITEMAP_BYTES)
         row = PageRow(
             response.status,
-            shard.now_unix(),
+            now,
             depth,
             essence=SITEMAP,
             size_bytes=len(response.body),

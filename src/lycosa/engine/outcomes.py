@@ -22,7 +22,7 @@ from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Following, content, followed, location, page_directives, read, with_headers
 from lycosa.engine.shard import Shard
-from lycosa.engine.statistics import PageStatistics
+from lycosa.engine.statistics import tally
 from lycosa.engine.tables import Tables
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.mining import Mine
@@ -57,7 +57,7 @@ class Outcomes:
             Failures(shard, self._archive, self.mining),
             HostRules(shard, self._archive, parts.outside),
         )
-        self.statistics, self._analysers = [PageStatistics(shard.counters.totals), *parts.statistics], parts.analysers
+        self.statistics, self._analysers = list(parts.statistics), parts.analysers
         self._settings = s = shard.settings
         self._following = Following(
             agent=s.agent, images=s.images, obeys_nofollow=s.nofollow, max_url_bytes=s.max_url_bytes
@@ -66,6 +66,7 @@ class Outcomes:
         self.early = Early(shard, self.admission, self._following)
         self.tables = Tables(shard, self._archive, self.early, self._following, cap_bytes=self._decoded_cap)
         self.listeners: list[Listener] = []
+        self.sees_new = False  # the collection was whole and is looked at again: a page that comes now is news
         self._failures.on_revisit = self._revisit_given_up
 
     def _revisit_given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
@@ -118,7 +119,8 @@ class Outcomes:
             self._failures.settle(lease, request, response, rule)
             return
         row.tries = 0
-        if lease.kind is Kind.REVISIT and request is not None:
+        failed = self.revisits.had_failed(lease, response) if lease.kind is Kind.REVISIT else None
+        if lease.kind is Kind.REVISIT and request is not None and failed is None:
             self.revisits.settle(lease, request, response)
             self._shard.release(lease, response)
             return
@@ -130,7 +132,7 @@ class Outcomes:
             self._frontier.finish(lease, UrlState.DROPPED, Reason.MEDIA_TYPE)
         elif response.status in REDIRECTS:
             self._redirected(lease, request, response)
-        elif lease.kind is Kind.SITEMAP:
+        elif lease.kind is Kind.SITEMAP or (failed is not None and failed.is_sitemap):
             self._rules.sitemap(lease, request, response)
         else:
             assert request is not None
@@ -153,7 +155,7 @@ class Outcomes:
             links = redirect_row(target.href) if target else LinkRow(())
             joined = {target.href: target.href} if target else {}
             shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
-        self._archive.put(lease, row, self._archive.keep_answer(lease, request, response))
+        self._archive.put(lease, row, self._archive.keep_answer(lease, request, response, row.fetched_s))
         self.mining.settled(lease, is_hit=False)
         if target is None or failure:
             reason = Reason.REDIRECTS if target else Reason.STATUS
@@ -204,13 +206,14 @@ class Outcomes:
         made = self._archive.exchange(lease, request, response, sha1)
         row = self._page_row(lease, response, page, made, noindex)
         row.volatile |= taken is not None and taken.claim is not None and taken.claim.has_parts
-        self._archive.put(lease, row, self._archive.keep(made))
+        self._keep_page(lease, row, made)
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         lease.host.row.links += len(links.hrefs)
         new = self._follow(links, lease, key, row, page, response, taken)
         is_news = self.budgets.page(lease, page, new)
         self._count_page(lease)
+        tally(self._counters.totals, row)
         for part in self.statistics:
             part.page(page, response)
         self.mining.settled(lease, is_hit=is_news)
@@ -246,7 +249,7 @@ class Outcomes:
             made = self._archive.exchange(lease, request, response, sha1)
         row = PageRow(
             response.status,
-            self._shard.now_unix(),
+            made.fetched_s,
             lease.depth,
             essence=original.essence if original else "",
             size_bytes=len(response.body),
@@ -260,7 +263,7 @@ class Outcomes:
             digest=original.digest if original else b"",
             noindex=original is not None and original.noindex,
         )
-        self._archive.put(lease, row, self._archive.keep(made))
+        self._keep_page(lease, row, made)
         self._counters.totals.duplicates += 1
         self.mining.settled(lease, is_hit=False)
         links = with_headers(self._documents.links(original_key) or LinkRow(()), response)
@@ -270,6 +273,12 @@ class Outcomes:
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None)
+
+    def _keep_page(self, lease: Lease, row: PageRow, made: Exchange) -> None:
+        ticket = self._archive.keep(made)
+        self._archive.put(lease, row, ticket)
+        if self.sees_new:
+            self.revisits.found_new(url_key(lease.url), row, ticket)
 
     def _follow(
         self,
@@ -303,7 +312,7 @@ class Outcomes:
         codes = page.codes
         return PageRow(
             response.status,
-            self._shard.now_unix(),
+            made.fetched_s,
             lease.depth,
             essence=page.media.essence,
             size_bytes=len(response.body),
@@ -370,6 +379,7 @@ class Outcomes:
                 continue
             lost += 1
             totals.pages -= row.is_page
+            tally(totals, row, -1)
             totals.redirects -= bool(row.location)
             totals.sitemaps -= row.is_sitemap
             totals.duplicates -= bool(row.original)

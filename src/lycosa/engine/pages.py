@@ -52,6 +52,11 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
         """Is it a document that counts as one, of those that are done?"""
         return not (self.location or self.is_sitemap)
 
+    @property
+    def has_failed(self) -> bool:
+        """Was it asked for in vain, and never a page?"""
+        return bool(self.failure or self.status >= 400) and not self.file_num
+
 
 class LinkRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """The links of a document that are followed, in columns, before they are joined."""

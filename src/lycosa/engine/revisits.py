@@ -22,9 +22,9 @@ from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
 from lycosa.engine.table_visits import TableVisits
 from lycosa.engine.versions import version_at
-from lycosa.engine.visit_books import Found, Visit, VisitBooks, presence_of_row
+from lycosa.engine.visit_books import Found, Visit, VisitBooks, opening, presence_of_row
 from lycosa.engine.visit_plan import VisitPlan
-from lycosa.engine.visit_rows import VisitRow, visit_of
+from lycosa.engine.visit_rows import VisitRow, change_key, visit_of
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.rows import KEY_END, Entry, Reason, UrlState
@@ -143,12 +143,45 @@ class Revisits:
     def given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
         """The retry table has nothing more to try: gone at once where the answer says so, else after some visits."""
         visit = self._begun(lease, request or Request(lease.url, "", 0, ""), response)
-        if visit.row.is_sitemap:
+        if visit.row.has_failed:
+            self._failed_again(visit, name)
+        elif visit.row.is_sitemap:
             self._books.settled(visit, Found(None, visit.before.presence, Masks(), b""))
         elif response.failure is None and 400 <= response.status < 500:
             self._gone(visit, name)
         else:
             self._failed(visit, name)
+
+    # pages that were none before
+
+    def had_failed(self, lease: Lease, response: Response) -> PageRow | None:
+        """The row of a URL that has failed and was never a page: its answer is settled as that of a first request. It
+        counts as failed no more, unless its media type is not wanted: then it is counted when it is dropped."""
+        packed = self._state.get(Family.PAGE, url_key(lease.url))
+        row = unpack_page(packed) if packed else None
+        if row is None or not row.has_failed:
+            return None
+        self._shard.counters.totals.visits += 1
+        if response.truncated is not Truncation.UNWANTED:
+            self._books.uncount(lease.host, row)
+        return row
+
+    def found_new(self, key: bytes, row: PageRow, ticket: int | None) -> None:
+        """Opens the history of a page that was not there when the collection was crawled."""
+        self._shard.committer.change(change_key(key, row.fetched_s), opening(row, is_new=True), ticket)
+
+    def _failed_again(self, visit: Visit, name: str) -> None:
+        """A URL that was never a page has failed once more, maybe for another reason."""
+        lease, shard, totals = visit.lease, self._shard, self._shard.counters.totals
+        row = msgspec.structs.replace(
+            visit.row, status=visit.response.status, fetched_s=shard.now_unix(), location="", failure=name
+        )
+        self._books.uncount(lease.host, visit.row)
+        totals.failed[name] += 1
+        totals.visits += 1
+        lease.host.row.failed += 1
+        self._archive.put(lease, row, None)
+        shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if visit.response.failure else Reason.STATUS)
 
     def _begun(self, lease: Lease, request: Request, response: Response) -> Visit:
         key = url_key(lease.url)
@@ -248,11 +281,21 @@ class Revisits:
             before.saved += visit.row.size_bytes
             totals.visits_saved_bytes += visit.row.size_bytes
         self._revisit_record(visit, profile)
+        self._without_original(visit)
         presence, verdict = before.presence, SAME
         if presence in NO_DOCUMENT:
             presence, verdict = Presence.PAGE, Verdict(Kind.BACK, f"{presence} → page", 1)
             self._books.note(visit, verdict, visit.row, None)
         self._books.settled(visit, Found(verdict, presence, before.masks.unchanged(), before.digest))
+
+    def _without_original(self, visit: Visit) -> None:
+        """A copy of a page that has changed or gone is a copy no more."""
+        row, key = visit.row, visit.key
+        if row.original and row.fingerprint and self._documents.first_with(row.fingerprint) is None:
+            own = msgspec.structs.replace(row, original="")
+            self._documents.note(self._shard.committer.batch, key, own, self._documents.links(key) or LinkRow(()))
+            self._archive.put(visit.lease, own, None)
+            self._books.recount(visit, own)
 
     def _revisit_record(self, visit: Visit, profile: RevisitProfile) -> None:
         row = visit.row
@@ -277,7 +320,8 @@ class Revisits:
         where = target.href if target else location(visit.response)
         if where == visit.row.location:
             self._archive.keep_answer(visit.lease, visit.request, visit.response)
-            self._books.settled(visit, Found(SAME, Presence.MOVED, visit.before.masks, visit.before.digest))
+            found = Found(SAME, Presence.MOVED, visit.before.masks, visit.before.digest)
+            self._books.settled(visit, found, UrlState.FAILED if visit.row.failure else UrlState.DONE)
             return
         if target is not None and url_key(target.href) == visit.key:  # a host that is confused, or wants a cookie
             self._archive.keep_answer(visit.lease, visit.request, visit.response)

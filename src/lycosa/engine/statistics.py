@@ -1,30 +1,26 @@
-"""The statistics that every crawl keeps (T7): media types, languages, sizes and link counts of analysed pages.
+"""The statistics that every collection keeps (T7): media types, languages, sizes and link counts of its documents.
 
-A `Statistics` part like any other; its counts are kept with the collection's counters. Sizes and link counts are
-counted by powers of two: the key is the smallest power that is not smaller.
+They are counted from a page's row, so that what is counted when a page is stored is taken back when another version
+takes its place. A copy is counted with its original. Sizes and link counts are counted by powers of two: the key is the
+smallest power that is not smaller.
 """
 
 from collections import Counter
 
+from lycosa.engine.pages import PageRow
 from lycosa.engine.stats import Totals
-from lycosa.records import Response
-from lycosa.web.page import Page
 
 
-class PageStatistics:
-    """Counts into the collection's counters."""
-
-    def __init__(self, totals: Totals) -> None:
-        self._totals = totals
-
-    def page(self, page: Page, response: Response) -> None:
-        totals = self._totals
-        totals.types[page.media.essence or "unknown"] += 1
-        if page.language:
-            totals.languages[page.language.partition("-")[0].lower()] += 1
-        _count(totals.sizes, len(response.body))
-        _count(totals.links, len(page.links))
+def tally(totals: Totals, row: PageRow, sign: int = 1) -> None:
+    """Counts a document, or with -1 takes it back; what is no document, or a copy, counts nothing."""
+    if not row.is_page or row.original:
+        return
+    totals.types[row.essence or "unknown"] += sign
+    if row.language:
+        totals.languages[row.language.partition("-")[0].lower()] += sign
+    _count(totals.sizes, row.size_bytes, sign)
+    _count(totals.links, row.links, sign)
 
 
-def _count(histogram: "Counter[str]", value: int) -> None:
-    histogram[str(1 << (value - 1).bit_length() if value > 0 else 0)] += 1
+def _count(histogram: "Counter[str]", value: int, sign: int) -> None:
+    histogram[str(1 << (value - 1).bit_length() if value > 0 else 0)] += sign

@@ -14,6 +14,7 @@ from lycosa.engine.documents import DocumentStore
 from lycosa.engine.hints import Hints
 from lycosa.engine.pages import PageRow, doc_key
 from lycosa.engine.shard import Shard
+from lycosa.engine.statistics import tally
 from lycosa.engine.visit_plan import DAY_S, VisitPlan
 from lycosa.engine.visit_rows import ChangeRow, VisitRow, change_key
 from lycosa.frontier.hosts import Host
@@ -53,15 +54,11 @@ class VisitBooks:
         """One line of the history; before the first of them, the version that was there first."""
         old, now, committer = visit.row, self._shard.now_unix(), self._shard.committer
         if not (visit.before.changes or visit.before.patches) and old.fetched_s:
-            first = ChangeRow(
-                Kind.NEW,
-                status=old.status,
-                essence=old.essence,
-                size_bytes=old.size_bytes,
-                place=old.place,
-                payload_sha1=old.payload_sha1,
-            )
-            committer.change(change_key(visit.key, min(old.fetched_s, now - 0.001)), first, None)
+            opened = change_key(visit.key, min(old.fetched_s, now - 0.001))
+            if (
+                self._shard.collection.state.get(Family.CHANGE, opened) is None
+            ):  # of a page that was found new it is there
+                committer.change(opened, opening(old), None)
         change = ChangeRow(
             verdict.kind,
             verdict.where,
@@ -115,6 +112,7 @@ class VisitBooks:
         if row.status and row.status < 400:
             totals.pages += 1
             totals.duplicates += bool(row.original)
+            tally(totals, row)
             host.row.pages += 1
         else:
             totals.failed[str(row.status or "none")] += 1
@@ -122,15 +120,34 @@ class VisitBooks:
 
     def uncount(self, host: Host, row: PageRow) -> None:
         totals = self._shard.counters.totals
-        if row.location:
+        if row.failure:
+            totals.failed[row.failure] -= 1
+            host.row.failed -= 1
+        elif row.location:
             totals.redirects -= 1
+        elif row.is_sitemap:
+            totals.sitemaps -= 1
         elif row.status and row.status < 400:
             totals.pages -= 1
             totals.duplicates -= bool(row.original)
+            tally(totals, row, -1)
             host.row.pages -= 1
         else:
             totals.failed[str(row.status or "none")] -= 1
             host.row.failed -= 1
+
+
+def opening(row: PageRow, *, is_new: bool = False) -> ChangeRow:
+    """The first line of a page's history: `is_new` where a recrawl found the page, so that it counts as a change."""
+    return ChangeRow(
+        Kind.NEW,
+        size=int(is_new),
+        status=row.status,
+        essence=row.essence,
+        size_bytes=row.size_bytes,
+        place=row.place,
+        payload_sha1=row.payload_sha1,
+    )
 
 
 def presence_of_row(row: PageRow) -> Presence:

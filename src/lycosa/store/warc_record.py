@@ -87,6 +87,7 @@ class Exchange(msgspec.Struct, frozen=True):
 
     members: list[bytes]
     payload_sha1: bytes
+    fetched_s: float  # what their WARC-Date says, for whoever refers to them later
 
     # Where the response or revisit stands in `members`, and so in the places that `append` returns.
     RESPONSE: ClassVar[int] = 1
@@ -111,7 +112,7 @@ def exchange(
         extra += b"WARC-Truncated: " + response.truncated.encode() + b"\r\n"
     block = (head, response.body)
     members = _linked(request, response, b"response", block, extra, fetched_s=fetched_s, metadata=metadata or {})
-    return Exchange(members=members, payload_sha1=digest)
+    return Exchange(members, digest, fetched_s)
 
 
 def revisit(
@@ -133,7 +134,7 @@ def revisit(
         b"WARC-Payload-Digest: sha1:%b\r\n"
     ) % (profile.encode(), _uri(original.url), _date(original.fetched_s), b32encode(original.payload_sha1))
     members = _linked(request, response, b"revisit", (block,), extra, fetched_s=fetched_s, metadata=metadata or {})
-    return Exchange(members=members, payload_sha1=original.payload_sha1)
+    return Exchange(members, original.payload_sha1, fetched_s)
 
 
 def patched(response: Response, *, fetched_s: float, metadata: Mapping[str, str]) -> Exchange:
@@ -148,7 +149,7 @@ def patched(response: Response, *, fetched_s: float, metadata: Mapping[str, str]
         _member(b"metadata", metadata_id, date, fellow, _FIELDS, (_fields(metadata),)),
         _member(b"response", response_id, date, extra, _HTTP_RESPONSE, (head, response.body)),
     ]
-    return Exchange(members=members, payload_sha1=digest)
+    return Exchange(members, digest, fetched_s)
 
 
 def patch_on_read(
@@ -190,7 +191,7 @@ def patch_on_read(
         request_member,
         _member(b"metadata", metadata_id, date, fellow, _FIELDS, (_fields(metadata),)),
     ]
-    return Exchange(members=members, payload_sha1=digest)
+    return Exchange(members, digest, fetched_s)
 
 
 def patch_places(record: WarcRecord, place: Place) -> tuple[Place, Place] | None:

@@ -1,0 +1,160 @@
+"""What a recrawl leaves behind: counts that agree with the rows, dates of records, new pages, failures tried again."""
+
+import itertools
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lycosa.cli.main import app
+from lycosa.engine.engine import Engine
+from lycosa.engine.orders import Recrawl
+from lycosa.engine.pages import unpack_page
+from lycosa.engine.views import open_to_read, stats_of
+from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.records import Family
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.web import Answer
+from lycosa.store import Collection
+from lycosa.web.url import from_key
+from tests.engine.consistency import problems
+from tests.engine.memory_crawl import front
+from tests.engine.recrawl_world import run
+
+WEB = SimWeb(SimSettings(seed=1, hosts=2, pages=40, mirrors=0.3, tables=0.0))
+ALL = Recrawl(everything=True)
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("books") / "c"
+    run(WEB, into, front(WEB))
+    return into
+
+
+@pytest.fixture
+def into(crawled: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(crawled, tmp_path / "copy"))
+
+
+def counted(into: Path) -> dict[str, Counter[str] | int]:
+    with open_to_read(into) as collection:
+        stats = stats_of(collection)
+    return {"types": stats.types, "languages": stats.languages, "duplicates": stats.duplicates, "pages": stats.pages}
+
+
+def recounted(into: Path) -> dict[str, Counter[str] | int]:
+    with open_to_read(into) as collection:
+        state = collection.state
+        urls = {key: UrlRow.unpack(row) for key, row in state.walk(Family.URL)}
+        rows = [(key, unpack_page(row)) for key, row in state.walk(Family.PAGE)]
+    pages = [row for key, row in rows if row.is_page and urls[key].state is UrlState.DONE]
+    own = [row for row in pages if not row.original]
+    return {
+        "types": Counter(row.essence or "unknown" for row in own),
+        "languages": Counter(row.language.partition("-")[0].lower() for row in own if row.language),
+        "duplicates": sum(bool(row.original) for row in pages),
+        "pages": len(pages),
+    }
+
+
+def test_counts_by_type_agree_with_the_pages_after_recrawls(into: Path) -> None:
+    for days in (20, 40):
+        run(WEB, into, days=days, recrawl=ALL)
+        assert counted(into) == recounted(into)
+    assert problems(into) == []
+
+
+def test_revisit_records_name_the_date_of_the_record_they_refer_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, now_unix = itertools.count(), Engine.now_unix
+    monkeypatch.setattr(
+        Engine, "now_unix", lambda engine: now_unix(engine) + next(ticks) * 1e-5
+    )  # no clock stands still
+    run(WEB, tmp_path / "c", front(WEB))
+    run(WEB, tmp_path / "c", days=10, recrawl=ALL)
+    with Collection.open(tmp_path / "c", read_only=True) as collection:
+        records = [record for _, record in collection.records()]
+    dated = {(record.url, record.header("WARC-Date")) for record in records if record.type in ("response", "revisit")}
+    referred = [
+        (record.header("WARC-Refers-To-Target-URI"), record.header("WARC-Refers-To-Date"))
+        for record in records
+        if record.type == "revisit"
+    ]
+    assert len(referred) > 20
+    assert [each for each in referred if each not in dated] == []
+
+
+def say(*words: str | Path) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def listed(into: Path, *words: str) -> list[tuple[str, str]]:
+    found = [json.loads(line) for line in say("changes", into, "--json", "-n", "1000", *words).splitlines()]
+    return [(change["url"], change["kind"]) for change in found]
+
+
+def saying(odd: dict[str, Answer]) -> Callable[..., Answer]:
+    """The web with other answers for some URLs."""
+
+    def answer(original: Callable[..., Answer], host: int, target: str, *rest: object) -> Answer:
+        return odd.get(f"{WEB.linker.origin(host)}{target}") or original(host, target, *rest)
+
+    return answer
+
+
+def some_pages(into: Path, many: int) -> list[str]:
+    """URLs of articles."""
+    with open_to_read(into) as collection:
+        rows = [(from_key(key), unpack_page(row)) for key, row in collection.state.walk(Family.PAGE)]
+    found = [url for url, row in rows if row.is_page and row.status == 200 and not row.original and row.depth == 2]
+    return found[:many]
+
+
+def test_changes_lists_a_page_that_a_recrawl_finds_first(into: Path) -> None:
+    new = f"{front(WEB)}brand-new.html"
+    with_link = {
+        front(WEB): Answer(200, b"<main><a href=/brand-new.html>new</a></main>"),
+        new: Answer(200, b"<p>Hello"),
+    }
+    run(WEB, into, days=0, clock_days=2, recrawl=ALL, answer=saying(with_link))
+    assert (new, "new") in listed(into)
+    assert listed(into, "--kind", "new") == [(new, "new")]
+    run(WEB, into, days=0, clock_days=4, recrawl=ALL, answer=saying({**with_link, new: Answer(200, b"<p>Hello again")}))
+    assert [kind for url, kind in listed(into) if url == new] == ["text", "new"]
+    assert problems(into) == []
+
+
+@pytest.mark.parametrize("limits", [{}, {"pages": 12}], ids=["whole", "unfinished"])
+def test_recrawl_of_all_tries_failed_urls_again(crawled: Path, tmp_path: Path, limits: dict[str, int]) -> None:
+    mended, broken, moved, nowhere = urls = some_pages(crawled, 4)
+    into, lost = tmp_path / "c", {nowhere: Answer(302, headers=(("Location", "mailto:a@b.example"),))}
+    run(WEB, into, *urls, front(WEB), answer=saying({**dict.fromkeys(urls, Answer(404)), **lost}), **limits)
+    now = {broken: Answer(410), moved: Answer(302, headers=(("Location", "/"),)), **lost}
+    result = run(WEB, into, days=0, clock_days=2, recrawl=ALL, answer=saying(now), **limits)
+    asked = Counter(f"http://{entry.host}:8800{entry.path}" for entry in result.entries)
+    assert [asked[url] for url in urls] == [1, 1, 1, 1]
+    assert (result.stats.failed["410"], result.stats.failed["bad-redirect"]) == (1, 1)
+    assert (mended, "new") in listed(into)
+    assert counted(into) == recounted(into)
+    assert problems(into) == []
+
+
+def test_copy_whose_original_has_changed_is_a_copy_no_more(into: Path) -> None:
+    copies = counted(into)["duplicates"]
+    with open_to_read(into) as collection:
+        rows = [unpack_page(row) for _, row in collection.state.walk(Family.PAGE)]
+    original = next(row.original for row in rows if row.original)
+    changed = saying({original: Answer(200, b"<p>Something else altogether")})
+    for days in (2, 4):
+        run(WEB, into, days=0, clock_days=days, recrawl=ALL, answer=changed)
+    assert counted(into)["duplicates"] == copies - 1
+    assert counted(into) == recounted(into)
+    assert problems(into) == []
