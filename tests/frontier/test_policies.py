@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.policies import PLAIN, policy_of
-from lycosa.frontier.policy import Policy
+from lycosa.frontier.policy import Policy, Walk
 from lycosa.frontier.politeness import Group
 from lycosa.frontier.rankings import PValue, Relevance, pvalue, three_lists
 from lycosa.frontier.rows import HostRow, UrlState
@@ -105,6 +105,17 @@ def test_top_window_takes_the_leftmost_leaf_of_every_host() -> None:
     order = [lease.url.removeprefix("http://") for lease in drained(world)]
     assert [url for url in order if url.startswith("a")] == ["a.example/b/x", "a.example/c", "a.example/m"]
     assert {url[0] for url in order[:2]} == {url[0] for url in order[2:4]} == {"a", "b"}
+
+
+PATHS = st.text("/ab019", max_size=5).map("/{}".format)
+
+
+@given(PATHS, PATHS, st.text("ab019", max_size=4), st.text("ab019", max_size=4))
+def test_no_two_entries_have_the_same_place_whatever_orders_they_were_queued_under(
+    path: str, other: str, children: str, later: str
+) -> None:
+    before, after = (Walk("w", by_path=True, children=order) for order in (children, later))
+    assert path == other or before.order(path) != after.order(other)
 
 
 def test_leaf_window_goes_to_and_fro() -> None:

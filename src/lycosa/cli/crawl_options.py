@@ -95,6 +95,16 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
             str | None,
             typer.Option(metavar="NAME", help="breadth, rank, pvalue, top-window or leaf-window goes first [breadth]."),
         ] = None,
+        window_hosts: Annotated[
+            str | None, typer.Option(metavar="N", help="Hosts in a step of top-window and leaf-window [1000].")
+        ] = None,
+        window_leaves: Annotated[
+            str | None, typer.Option(metavar="N", help="URLs in leaf-window's window over each host [512].")
+        ] = None,
+        child_order: Annotated[
+            str | None,
+            typer.Option(metavar="CHARS", help="Characters that windows take first: 9876543210 is latest first."),
+        ] = None,
         topic: Annotated[
             str | None, typer.Option(metavar="WORDS", help="Pages about this go first: 'solar power storage'.")
         ] = None,
@@ -122,6 +132,9 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
             str | None, typer.Option(metavar="SIZE", help="Stop after 500MB or 2GiB, received over all runs.")
         ] = None,
         pages_per_host: Annotated[str | None, typer.Option(metavar="N", help="At most N pages of a host.")] = None,
+        host_depth: Annotated[
+            str | None, typer.Option(metavar="N", help="At most N links within a host, from where it was entered.")
+        ] = None,
         wait: Annotated[
             bool | None,
             typer.Option(

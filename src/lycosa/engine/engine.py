@@ -506,5 +506,6 @@ def _pace(settings: CrawlSettings) -> Pace:
         per_ip=settings.parallel_per_ip,
         groups=tuple(Group(*read_group(text)) for text in settings.groups),
         pages_per_host=settings.pages_per_host,
+        host_depth=settings.host_depth,
         robots=settings.robots,
     )

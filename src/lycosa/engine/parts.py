@@ -21,7 +21,7 @@ from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
 from lycosa.fetch.downloader import Accepts, ByScheme, Downloader, Limits
 from lycosa.fetch.headers import media_type
 from lycosa.frontier.policies import BREADTH, PLAIN, WALKS
-from lycosa.frontier.policy import Policy, Ranking
+from lycosa.frontier.policy import Policy, Ranking, Walk
 from lycosa.frontier.rankings import PValue, Rank, Relevance
 from lycosa.mapping.guard import AddressGuard
 from lycosa.mapping.resolver import CaresResolver, Resolver
@@ -137,14 +137,25 @@ def named_policy(settings: CrawlSettings) -> Policy:
     if first in WALKS:
         if second:
             raise PartError(f"{first!r} does not rank, so it cannot be combined with {second!r}; write RANKING+WALK")
-        return Policy(None, WALKS[first])
+        return Policy(None, _walk(first, settings))
     if second and second not in WALKS:
         raise PartError(f"there is no walk called {second!r}; there is {', '.join(WALKS)}")
     try:
         ranking = named_part("policy", first, settings)
     except UnknownPart as unknown:
         raise PartError(f"{unknown}; without ranking there is {', '.join(WALKS)}") from None
-    return Policy(ranking, WALKS[second] if second else PLAIN)
+    return Policy(ranking, _walk(second, settings) if second else PLAIN)
+
+
+def _walk(name: str, settings: CrawlSettings) -> Walk:
+    """The walk of this name, with the windows that the settings ask for."""
+    walk = WALKS[name]
+    return msgspec.structs.replace(
+        walk,
+        steps=settings.window_hosts if walk.steps else 0,
+        leaves=settings.window_leaves if walk.swings else 0,
+        children=settings.child_order if walk.by_path else "",
+    )
 
 
 def pvalue_policy(_: CrawlSettings) -> Ranking:

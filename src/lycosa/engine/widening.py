@@ -2,8 +2,9 @@
 
 What is out of scope, too deep or excluded is not kept as a URL: only the links of every page are, as written. So when
 depth, scope or a filter is another than in the run before, a crawl begins with the stored links of all pages, and URLs
-that were over a host's limit of pages are queued again if that has changed. The settings that links were judged by are
-kept in the state, as the settings file may be changed by hand; of the seeds, which may be a million, a hash.
+that were over a host's limit of pages or depth are queued again if that has changed. The settings that links were
+judged by are kept in the state, as the settings file may be changed by hand; of the seeds, which may be a million, a
+hash.
 Called by the engine, once a run, before anything is asked for.
 """
 
@@ -33,7 +34,9 @@ NAMES = (
     "max_path_segments",
     "max_segment_repeats",
     "pages_per_host",
+    "host_depth",
 )
+DROPPED_BY = {"pages_per_host": Reason.PAGES_PER_HOST, "host_depth": Reason.DEPTH}  # limits whose URLs are known
 PAGES_AT_ONCE = 2_000
 
 
@@ -43,10 +46,11 @@ def look_again(shard: Shard, commit: Callable[[], None]) -> int:
     packed = state.get(Family.META, JUDGED_BY)
     before = msgspec.json.decode(packed, type=dict[str, object]) if packed else judged_by
     queued = 0
-    if any(before.get(name) != judged_by[name] for name in NAMES if name != "pages_per_host"):
+    changed = {name for name in NAMES if before.get(name) != judged_by[name]}
+    if changed - DROPPED_BY.keys():
         queued += _links(shard, commit)
-    if before.get("pages_per_host") != judged_by["pages_per_host"]:
-        queued += _over_the_limit(shard, commit)
+    if changed & DROPPED_BY.keys():
+        queued += _over_a_limit(shard, commit, {DROPPED_BY[name] for name in changed & DROPPED_BY.keys()})
     shard.committer.batch.put(Family.META, JUDGED_BY, msgspec.json.encode(judged_by))
     return queued
 
@@ -76,14 +80,14 @@ def _links(shard: Shard, commit: Callable[[], None]) -> int:
     return queued
 
 
-def _over_the_limit(shard: Shard, commit: Callable[[], None]) -> int:
-    """URLs that were dropped because their host had enough pages; if it still has, they are dropped again."""
+def _over_a_limit(shard: Shard, commit: Callable[[], None], reasons: set[Reason]) -> int:
+    """URLs that were dropped because of a limit of their host; if they still are over it, they are dropped again."""
     queued = 0
     rest = shard.collection.state.walk(Family.URL)
     while some := list(islice(rest, PAGES_AT_ONCE)):
         for key, packed in some:
             row = UrlRow.unpack(packed)
-            if row.state is UrlState.DROPPED and row.reason is Reason.PAGES_PER_HOST:
+            if row.state is UrlState.DROPPED and row.reason in reasons:
                 shard.frontier.dropped[row.reason] -= 1
                 shard.frontier.requeue(from_key(key), row.depth, kind=Kind.PAGE, origin=row.origin, now=shard.now())
                 queued += 1

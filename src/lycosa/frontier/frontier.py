@@ -291,6 +291,8 @@ class Frontier(Ledger):
                 return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry)
             elif self._is_full(host):
                 self._close(host, entry, UrlState.DROPPED, Reason.PAGES_PER_HOST)
+            elif self._is_too_deep(host, entry):
+                self._close(host, entry, UrlState.DROPPED, Reason.DEPTH)
             elif isinstance(verdict := self._judge(host, entry, now_unix), Reason):
                 self._close(host, entry, UrlState.DROPPED, verdict)
             elif verdict is not None:
@@ -342,6 +344,11 @@ class Frontier(Ledger):
     def _is_full(self, host: Host) -> bool:
         most = self.pace.pages_per_host
         return most is not None and host.row.pages >= most
+
+    def _is_too_deep(self, host: Host, entry: Entry) -> bool:
+        """Are there too many links between where the host was entered and this URL?"""
+        most = self.pace.host_depth
+        return most is not None and entry.depth - (host.row.entered or 0) > most
 
     def _is_filling(self, host: Host) -> bool:
         """May what is under way be the last pages that this host gives? If it fails, others take its place."""

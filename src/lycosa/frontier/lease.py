@@ -42,6 +42,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     per_ip: int = 4
     groups: tuple[Group, ...] = ()
     pages_per_host: int | None = None
+    host_depth: int | None = None
     robots: bool = True
 
 

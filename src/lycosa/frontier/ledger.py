@@ -41,7 +41,7 @@ class Ledger:
     """See the module. `batch` is the open one; the engine sets it after every commit."""
 
     def __init__(self, rows: Rows, shelf: Shelf, policy: Policy, *, room: int = FRONT_MOST) -> None:
-        self._rows, self.shelf, self.policy, self._most_room = rows, shelf, policy, room
+        self._rows, self.shelf, self.policy, self._most_room = rows, shelf, policy, policy.walk.leaves or room
         self.batch: Writes | None = None
         self._pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
         # Not from 0: a process after this one, with a clock that went back, must not write over what still waits.
@@ -68,9 +68,12 @@ class Ledger:
         """Puts a URL into the band where it belongs."""
         ranking = self.policy.ranking
         band = ranking.band(credit, host.row) if ranking else 1
-        order = path.encode() if self.policy.walk.by_path else host.next_sequence()
+        walk = self.policy.walk
+        order = walk.order(path) if walk.by_path else host.next_sequence()
         entry = Entry(lane_start(host.key, band) + order, path, kind, depth, 0, hops, origin)
         standing = Standing(band, order, credit) if ranking else None
+        if host.row.entered is None or depth < host.row.entered:
+            host.row.entered = depth
         self._put_url(key, UrlRow(UrlState.QUEUED, depth, Reason.NONE, origin, standing))
         self._put(Family.QUEUE, entry.key, entry.pack())
         host.add(entry, room=self._room())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from lycosa.frontier.policy import Policy, Ranking, Walk
 from lycosa.frontier.rankings import PValue, Rank
 
-STEP_HOSTS = 1_000  # hosts in the window of one step
+STEP_HOSTS = 1_000  # hosts in the window of one step, unless it is set
 
 PLAIN = Walk("")
 WALKS: Mapping[str, Walk] = {

@@ -6,9 +6,11 @@ frontier: they never see a clock, a slot or a delay, so that none of them can br
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Protocol, runtime_checkable
 
 import msgspec
+import xxhash
 
 from lycosa.frontier.hosts import NO_OFFER, Host
 from lycosa.frontier.rows import HostRow
@@ -95,12 +97,24 @@ class HeadReader(Protocol):
 class Walk(msgspec.Struct, frozen=True):
     """How a band is gone through: in the order of discovery, or `by_path`, leftmost leaf first or to and fro
     (`swings`). `steps`: no host gives a second URL before all that can have given one, or this many have; 0: no steps.
+    `leaves` is the most entries in the window of one host; 0: as many as a front holds. `children` is the order of the
+    children in a node of the trie: the characters that come before all others.
     """
 
     name: str
     by_path: bool = False
     swings: bool = False
     steps: int = 0
+    leaves: int = 0
+    children: str = ""
+
+    def order(self, path: str) -> bytes:
+        """What a path is sorted by. An order of its own ends in a mark that no path has: the queue of a host may hold
+        entries from before the setting was changed, and no two may have the same key."""
+        if not self.children:
+            return path.encode()
+        table, mark = _child_order(self.children)
+        return path.encode().translate(table) + mark
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -141,6 +155,14 @@ class Policy(msgspec.Struct, frozen=True):
         if host.due or host.jobs:
             return 0
         return best_band(host) if host.available else NO_OFFER
+
+
+@cache
+def _child_order(first: str) -> tuple[bytes, bytes]:
+    """A table that gives the bytes of paths their places, and the mark of this order."""
+    named = dict.fromkeys(first.encode())
+    places = {byte: place for place, byte in enumerate((*named, *(byte for byte in range(256) if byte not in named)))}
+    return bytes(places[byte] for byte in range(256)), b"\0" + xxhash.xxh3_64_digest(bytes(named))
 
 
 def best_band(host: Host) -> int:

@@ -218,6 +218,7 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     volatile: int = 0  # and of its tables of volatile information
     hints: int = 0  # pages that its sitemaps said had changed, and how many had
     hints_true: int = 0
+    entered: int | None = None  # the least depth of its URLs: where it was entered
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -84,6 +84,11 @@ class Ends(_Group):
     time_s: Annotated[float | None, _by(v.or_none(v.seconds(0.001))), _says("Longest time.")] = None
     bytes: Annotated[int | None, _by(v.or_none(v.size(1))), _says("Most bytes received.")] = None
     pages_per_host: Annotated[int | None, _by(v.or_none(v.whole(1))), _says("Most pages kept of one host.")] = None
+    host_depth: Annotated[
+        int | None,
+        _by(v.or_none(v.whole(0))),
+        _says("Most links followed within one host, from where it was entered; 0 is that page alone."),
+    ] = None
     wait: Annotated[
         Switch,
         _says(
@@ -180,6 +185,17 @@ class Order(_Group):
     topic_pages: Annotated[
         tuple[str, ...], _by(v.each(v.text)), _says("Files with example pages of the topic, in place of words.")
     ] = ()
+    window_hosts: Annotated[
+        int, _by(v.whole(1, 1_000_000)), _says("Hosts in the window of top-window and leaf-window: a step.")
+    ] = 1_000
+    window_leaves: Annotated[
+        int, _by(v.whole(1, 100_000)), _says("URLs in the window that leaf-window has over each host.")
+    ] = 512
+    child_order: Annotated[
+        str,
+        _by(v.text),
+        _says("Characters that top-window and leaf-window take first, in this order: 9876543210 is latest first."),
+    ] = ""
     mine: Annotated[
         Literal["off", "ancestors", "all"],
         _by(v.one_of("off", "ancestors", "all")),

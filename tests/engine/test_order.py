@@ -1,0 +1,75 @@
+"""What the settings of the order do in a crawl: windows, the order of children, the depth within a host."""
+
+from pathlib import Path
+
+import pytest
+
+from lycosa.engine.crawl import Crawl
+from lycosa.engine.views import open_to_read, why
+from lycosa.simweb import SimSettings, SimWeb
+from tests.engine.memory_crawl import crawl, front
+from tests.engine.small_site import FIRST, crawl_site, links
+
+
+def hosts_of(asked: list[str]) -> str:
+    """The last number of each URL's host."""
+    return "".join(url.split(":9/")[0][-1] for url in asked)
+
+
+def paths_of(asked: list[str]) -> list[str]:
+    return [url.partition(":9")[2] for url in asked]
+
+
+def test_top_window_of_two_hosts_takes_the_first_two_then_the_next_two(tmp_path: Path) -> None:
+    """The example of the paper: four hosts, a window of two."""
+    seeds = [f"http://127.0.0.{host}:9/{name}" for host in range(1, 5) for name in "ab"]
+    settings = {"policy": "top-window", "per_ip": 1, "transfers": 2, "delay_s": 0, "robots": False}
+    asked, _ = crawl_site(tmp_path / "c", lambda _: "page", *seeds, window_hosts=2, **settings)
+    assert hosts_of(asked) == "12341234"
+    assert paths_of(asked) == ["/a"] * 4 + ["/b"] * 4
+
+
+def test_leaf_window_holds_as_many_leaves_as_are_asked_for(tmp_path: Path) -> None:
+    web, held = SimWeb(SimSettings(hosts=1, pages=60)), list[int]()
+
+    def look(crawl: Crawl) -> None:
+        (host,) = crawl.engine.frontier.shelf.hosts.values()
+        held.extend(len(window.entries) for window in host.windows.values())
+        assert host.available > 10
+
+    found = crawl(web, tmp_path / "c", front(web), act=look, after=20, policy="leaf-window", window_leaves=3)
+    assert 0 < max(held) <= 3
+    assert found.stats.queued == 0
+
+
+@pytest.mark.parametrize(
+    ("order", "paths"),
+    [
+        ("", ["/", "/2023/a", "/2023/b", "/2024/a", "/2025/a", "/x"]),
+        ("9876543210", ["/", "/2025/a", "/2024/a", "/2023/a", "/2023/b", "/x"]),
+        ("x5b", ["/", "/x", "/2025/a", "/2023/b", "/2023/a", "/2024/a"]),
+    ],
+)
+def test_children_of_a_node_come_in_the_order_that_is_set(tmp_path: Path, order: str, paths: list[str]) -> None:
+    def answer(url: str) -> str:
+        return links(*sorted(paths[1:])) if url == FIRST else "page"
+
+    asked, _ = crawl_site(tmp_path / "c", answer, policy="top-window", child_order=order)
+    assert paths_of(asked) == paths
+
+
+def two_hosts(url: str) -> str:
+    """A chain of pages on the first host, each with a link to the second, where there is one, too."""
+    number = int(url.rpartition("/")[2] or 0)
+    outside = "http://127.0.0.2:9/1" if url.startswith(FIRST) and number == 2 else ""
+    return links(f"/{number + 1}", *filter(None, [outside])) if number < 9 else "end"
+
+
+def test_depth_of_a_host_counts_from_where_it_was_entered(tmp_path: Path) -> None:
+    asked, stats = crawl_site(tmp_path / "c", two_hosts, scope="any", host_depth=2)
+    assert sorted(asked) == [f"{FIRST}", f"{FIRST}1", f"{FIRST}2", *(f"http://127.0.0.2:9/{n}" for n in (1, 2, 3))]
+    assert stats.dropped["depth"] == 2
+    with open_to_read(tmp_path / "c") as collection:
+        assert any("depth" in line for line in why(collection, "http://127.0.0.2:9/4"))
+    more, _ = crawl_site(tmp_path / "c", two_hosts, scope="any", host_depth=3)
+    assert sorted(more) == [f"{FIRST}3", "http://127.0.0.2:9/4"]
