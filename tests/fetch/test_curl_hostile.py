@@ -45,6 +45,8 @@ def ask(act: Act, check: Callable[[Response], None], *, limits: Limits = QUICK) 
         (says(b"\x15\x03\x01\x00\x02\x02\x28", then=Line.hang_up), Failure.PROTOCOL, None, b""),
         (says(b"HTTP/9.9 200 OK\r\n\r\n", hangs=True), Failure.PROTOCOL, None, b""),
         (says(b"HTTP/1.1 2\x0000 OK\r\n\r\n", hangs=True), Failure.PROTOCOL, None, b""),
+        (says(b"HTTP/1.1\t200 OK\r\nContent-Length: 2\r\n\r\nno"), Failure.PROTOCOL, None, b""),
+        (says(b"HTTP/1.1 2000 OK\r\nContent-Length: 2\r\n\r\nno"), Failure.PROTOCOL, None, b""),
     ],
 )
 def test_curl_broken_answer_is_a_failure_with_what_was_read(

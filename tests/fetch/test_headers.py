@@ -68,7 +68,16 @@ def test_parse_fields_lowers_names_joins_repeats_and_unfolds() -> None:
 
 @pytest.mark.parametrize(
     ("block", "status"),
-    [(b"HTTP/1.1 404 Not Found\r\n", 404), (b"HTTP/2 200\r\n", 200), (b"ICY\r\n", 0), (b"A bcd", 0)],
+    [
+        (b"HTTP/1.1 404 Not Found\r\n", 404),
+        (b"HTTP/2 200\r\n", 200),
+        (b"HTTP/1.1 999", 999),
+        (b"ICY\r\n", 0),
+        (b"A bcd", 0),
+        (b"HTTP/1.1\t200 OK\r\n", 0),
+        (b"HTTP/1.1 2000 OK\r\n", 0),
+        (b"HTTP/1.1 099\r\n", 0),
+    ],
 )
 def test_parse_status_reads_the_first_line(block: bytes, status: int) -> None:
     assert parse_status(block) == status

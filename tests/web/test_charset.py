@@ -66,9 +66,35 @@ def test_big5_document_decodes_without_a_hole() -> None:
     assert text.startswith("老子《道德經》")
 
 
+# Rows of the Japanese tables that say how a character is written: the same bytes are read as another one.
+WRITTEN_ONLY = {"A5", "203E", "2212"}
+
+
+def test_decode_reads_every_code_of_the_standards_tables() -> None:
+    codes = [
+        (
+            encoding_of(table["encoding"]) or "",
+            bytes.fromhex(code),
+            "".join(chr(int(point, 16)) for point in points.split()),
+        )
+        for table in map(json.loads, conformance("encoding/multibyte_tables.jsonl").read_text().splitlines())
+        for code, points in table["pairs"]
+        if points not in WRITTEN_ONLY or "japanese" not in table["path"]
+    ]
+    wrong = [(encoding, code) for encoding, code, text in codes if decode(code, encoding) != text]
+
+    assert len(codes) > 60_000
+    assert wrong == []
+
+
 @pytest.mark.parametrize(
     ("encoding", "body", "text"),
     [
+        ("GBK", b"\xa3\xa0", "\u3000"),
+        ("gb18030", b"\xa3\xa0", "\u3000"),
+        ("Big5", b"\xa4\xa2A<b>\xa2A\xa1\xfe\xa3\xc0", "丐A<b>∕／␀"),
+        ("EUC-JP", b"~\x8f\xa2\xb7", "~～"),
+        ("ISO-2022-JP", b"\x1b$B\x2d\x21\x1b(I\x31\x1b(J\\~\x1b(B\\~\xff", "①ｱ¥‾\\~\ufffd"),
         ("GBK", b"\x80\xa8\xbc\xa6\xd9", "€\u1e3f\ufe10"),
         ("gb18030", b"\x81\x30\x81\x30", "\x80"),
         ("Big5", b"\xa1\x45\xa3\xe1\x88\x62", "\u2027€\u00ca\u0304"),

@@ -197,3 +197,28 @@ def test_allows_hostile_file_bounded_time(body: str) -> None:
 )
 def test_directives_values_that_concern_us_add_up(values: list[str], expected: RobotsDirectives) -> None:
     assert directives(values, "Lycosa/1.0") == expected
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_parse_utf16_with_a_byte_order_mark_is_obeyed(encoding: str) -> None:
+    body = "\ufeffUser-agent: *\r\nDisallow: /secret\r\n".encode(encoding)
+
+    rules = robots.parse(body, agent="Lycosa/1.0")
+
+    assert not rules.allows("/secret/x")
+    assert rules.allows("/open")
+
+
+@pytest.mark.parametrize("agent_key", ["User Agent", "Useragent", "USER-AGENTS"])
+@pytest.mark.parametrize("key", ["Disalow", "Dissallow", "Dissalow", "Diasllow", "Disallaw", "Desallow"])
+def test_parse_misspelt_keys_are_obeyed(agent_key: str, key: str) -> None:
+    rules = robots.parse(
+        f"{agent_key}: lycosa\n{key}: /secret\nSite-map: https://e.org/s.xml\n".encode(), agent="Lycosa/1.0"
+    )
+
+    assert not rules.allows("/secret/x")
+    assert rules.sitemaps == ("https://e.org/s.xml",)
+
+
+def test_parse_misspelt_allow_allows_nothing() -> None:
+    assert not robots.parse(b"User-agent: *\nDisallow: /\nAlow: /x\n", agent="Lycosa").allows("/x")

@@ -63,6 +63,16 @@ def urls(found: Sitemap) -> list[str]:
     return [entry.url for entry in found.entries]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_read_file_cut_anywhere_names_no_url_that_is_not_in_it(encoding: str) -> None:
+    whole = urlset("http://e.org/a?x=1&amp;y=2", "http://e.org/b?x=1&#38;y=2").decode().encode(encoding)
+    named = {"http://e.org/a?x=1&y=2", "http://e.org/b?x=1&y=2"}
+
+    found = {entry.url for end in range(len(whole) + 1) for entry in read(whole[:end], BASE).entries}
+
+    assert found == named
+
+
 def test_read_every_row_as_expected(conformance: Path) -> None:
     found = rows(conformance)
     wrong = [name for name, row in found.items() if not is_as_expected(row)]

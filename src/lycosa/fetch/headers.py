@@ -4,6 +4,7 @@ Pure. Field values are Latin-1 on the wire, both ways; what goes out never conta
 from outside can start a line of its own. Called by the engine (requests), `fetch.transfer` and `fetch.decode`.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 
 from lycosa.errors import SettingsError
@@ -16,6 +17,9 @@ ACCEPT_ENCODING = "gzip, br, zstd"
 
 # Longer validators are not sent back: they would be a way to make us send large requests.
 MAX_VALIDATOR_CHARACTERS = 1024
+
+# libcurl takes a tab for the space and 2000 for 200; a server that writes these does not speak HTTP.
+_STATUS_LINE = re.compile(rb"HTTP/[0-9](?:\.[0-9])? ([1-9][0-9]{2})(?=[ \r\n]|\Z)")
 
 
 def user_agent(product: str, *, contact: str = "") -> str:
@@ -49,10 +53,9 @@ def is_field_value(value: str) -> bool:
 
 
 def parse_status(block: bytes) -> int:
-    """The status of a header block; 0 when its first line is none."""
-    _, _, rest = block.partition(b" ")
-    code = rest[:3]
-    return int(code) if len(code) == 3 and code.isdigit() else 0
+    """The status of a header block; 0 when its first line is no status line of HTTP."""
+    found = _STATUS_LINE.match(block)
+    return int(found[1]) if found else 0
 
 
 def parse_fields(block: bytes) -> dict[str, str]:

@@ -167,6 +167,9 @@ class Transfer:
     def _on_headers_end(self) -> int | None:
         block = b"".join(self._lines)
         status = parse_status(block)
+        if not status:
+            self._cause, self._detail = Failure.PROTOCOL, "the answer begins with no HTTP status line"
+            return _STOP
         if 100 <= status < 200 and status != 101:
             self._lines.clear()
             if status == 103 and (hinted := parse_fields(block).get("link")):

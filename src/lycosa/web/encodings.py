@@ -7,6 +7,7 @@ Called by `charset` (which encoding?), by the analysers (what does it say?) and 
 """
 
 import codecs
+import re
 from functools import cache
 from typing import Any
 
@@ -93,7 +94,39 @@ _SINGLE_BYTE_PATCHES = {
 # A second opinion takes a microsecond; a body of nothing but errors would ask for millions.
 _MAX_OPINIONS = 100_000
 
-_BIG5_PATCH = str.maketrans({0x2022: 0x2027, 0xFF64: 0xFE51})
+_BIG5_PATCH = str.maketrans(
+    dict(zip((0x2022, 0xFF64, 0x203E, 0x223C, 0x2641, 0x2609), "‧﹑¯～⊕⊙", strict=True))
+    | {0xA5: 0xFFE5, 0xA2: 0xFFE0, 0xA3: 0xFFE1}
+)
+# Codes that the web reads and neither of Python's two codecs does: each is two bytes, then their character.
+_BIG5_CODES = (
+    "877a㡵 877e㻬 87a2㫵 87a3竼 87a4龗 87aa䌊 87ab蒄 87ac龖 87ad鐯 87ae䤰 87af蘓 87b0墖 87b1靊 87b2鈘 87b3秐 87b4稲 "
+    "87b5晠 87b6権 87b7袝 87b8瑌 87b9篅 87ba枂 87bb稬 87bc剏 87bd遆 87be㓦 87bf珄 87c1瓆 87c2鿇 87c3垳 87c4䤯 87c5呌 "
+    "87c6䄱 87c8堘 87c9穲 87cb讏 87cc䚮 87ce䆁 87d0箮 87d2鿈 87d6鿉 87d7蔄 87d9䂴 87da鿊 87db䓡 87dd拁 87de灮 87df鿋 "
+    "8e69箸 8e6f簆 8e7e糎 8eab緒 8eb4縝 8ecd者 8ed0耨 8f57菁 8f69蒨 8f6e萏 8fcb覦 8fcc覩 8ffe起 906d都 907a銹 90dc靜 "
+    "90f1響 91bf鼖 92af兙 92b0兛 92b1兝 92b2兞 92c8鍮 92d1瑹 9447浧 94ca禛 95d9邗 9644靝 96ed瀞 96fc嬨 9b76爁 9b78矗 "
+    "9b7b纇 9bc6駖 9bde釔 9bec惞 9bf6澶 9c42輶 9c53侻 9c62營 9c68鄄 9c6b鷰 9c77菏 9cbc尐 9cbd秣 9cd0婧 9d57輋 9d5a筑 "
+    "9dc4拐 9ea9恢 9eef痹 9efd汊 9f60鬮 9fcb僭 a077拎 a0df煢 fb48嘅 fbf9廐 fc6c悤 fe52猪"
+)
+_BIG5_MISSING = {bytes.fromhex(code[:4]): code[4:] for code in _BIG5_CODES.split()} | {
+    bytes((0xA3, 0xC0 + number)): chr(0x2400 + number) for number in range(0x20)
+}
+_BIG5_MISSING[b"\xa3\xe0"] = "\u2421"
+# Codes that Python reads as a character which has another code, too: no translation afterwards tells the two apart.
+_BIG5_OTHERWISE = {
+    b"\xa2A": "∕",
+    b"\xa2B": "﹨",
+    b"\xc6\xcf": "廴",
+    b"\xc6\xd3": "无",
+    b"\xc6\xd5": "癶",
+    b"\xc6\xd7": "隶",
+    b"\xc6\xdf": "仝",
+}
+# Pieces of a Big5 text: one of those codes, or everything up to the next of them.
+_BIG5_PIECES = re.compile(
+    rb"\xa2[AB]|\xc6[\xcf\xd3\xd5\xd7\xdf]|"
+    rb"(?s:(?:(?!\xa2[AB]|\xc6[\xcf\xd3\xd5\xd7\xdf])(?:[\x81-\xfe][\x40-\x7e\x80-\xff]|.))+)"
+)
 # Two-byte codes that GB 18030-2005 and -2022 moved out of the private use area.
 _GB_PATCH = str.maketrans(
     dict(zip(range(0xE78D, 0xE797), (0xFE10, 0xFE12, 0xFE11, *range(0xFE13, 0xFE1A)), strict=True))
@@ -104,10 +137,14 @@ _GB_PATCH = str.maketrans(
             strict=True,
         )
     )
-    | {0xE7C7: 0x1E3F}
+    | {0xE7C7: 0x1E3F, 0xE5E5: 0x3000}
 )
 # The web reads JIS X 0208 as Windows did: fullwidth forms where Python's codec has the narrow or mathematical ones.
 _JIS_PATCH = str.maketrans({0x301C: 0xFF5E, 0x2016: 0x2225, 0x2212: 0xFF0D, 0xA2: 0xFFE0, 0xA3: 0xFFE1, 0xAC: 0xFFE2})
+_JIS_ESCAPE = re.compile(rb"\x1b(\([BIJ]|\$[@B])")
+_JIS_PAIR = re.compile(rb"[\x21-\x7e]{2}")
+_JIS_ROMAN = str.maketrans({"\\": "¥", "~": "‾"})
+_JIS_KATAKANA = {byte: 0xFF61 - 0x21 + byte for byte in range(0x21, 0x60)}
 _SHIFT_JIS_PATCH = str.maketrans(dict.fromkeys(range(0xF8F0, 0xF8F4), 0xFFFD))
 # The way back, where the web's differs from the codec's.
 _JIS_UNPATCH = {old: f"%26%23{old}%3B" for old in _JIS_PATCH.keys() - {0x2212}} | {
@@ -135,15 +172,15 @@ def decode(body: bytes, encoding: str) -> str:
         case "GBK" | "gb18030":
             return _decode_leniently(body, "gb18030", "lycosa-gb").translate(_GB_PATCH)
         case "Big5":
-            return _decode_leniently(body, "big5hkscs", "lycosa-big5").translate(_BIG5_PATCH)
+            return "".join([_BIG5_OTHERWISE.get(piece) or _big5_text(piece) for piece in _big5_pieces(body)])
         case "EUC-KR":
             return body.decode("cp949", "replace")
         case "Shift_JIS":
             return body.decode("cp932", "replace").translate(_SHIFT_JIS_PATCH)
         case "EUC-JP":
-            return _decode_leniently(body, "euc_jp", "lycosa-euc-jp").translate(_JIS_PATCH)
+            return _euc_jp_text(body)
         case "ISO-2022-JP":
-            return body.decode("iso2022_jp_ext", "replace").translate(_JIS_PATCH)
+            return _iso_2022_jp_text(body)
         case "replacement":
             return REPLACEMENT if body else ""
         case _:
@@ -184,7 +221,7 @@ def _codes(encoding: str) -> dict[str, bytes]:
     codes: dict[str, bytes] = {}
     for character, code in zip(decode(b"\n".join(written), encoding).split("\n"), written, strict=True):
         is_written = character not in codes or (encoding == "Big5" and character in _BIG5_LAST)
-        if is_written and len(character) == 1 and character not in (REPLACEMENT, "\ue5e5"):
+        if is_written and len(character) == 1 and character != REPLACEMENT:
             codes[character] = code
     if encoding in ("Shift_JIS", "EUC-JP"):
         codes |= _JIS_ALSO | {"\u2212": codes["\uff0d"]}
@@ -200,6 +237,41 @@ def _decode_leniently(body: bytes, codec: str, handler: str) -> str:
     """Decode with a second opinion on what the codec cannot read, unless that is so much that it is no text at all."""
     text = body.decode(codec, "replace")
     return body.decode(codec, handler) if 0 < text.count(REPLACEMENT) <= _MAX_OPINIONS else text
+
+
+def _big5_pieces(body: bytes) -> list[bytes]:
+    """A text with a code that Python reads otherwise is cut at these; nearly all others stay in one piece."""
+    return _BIG5_PIECES.findall(body) if any(code in body for code in _BIG5_OTHERWISE) else [body]
+
+
+def _big5_text(body: bytes) -> str:
+    return _decode_leniently(body, "big5hkscs", "lycosa-big5").translate(_BIG5_PATCH)
+
+
+def _euc_jp_text(body: bytes) -> str:
+    # Python reads the tilde of JIS X 0212 as the ASCII one; it is that of JIS X 0208 on the web.
+    return _decode_leniently(body.replace(b"\x8f\xa2\xb7", b"\xa1\xc1"), "euc_jp", "lycosa-euc-jp").translate(
+        _JIS_PATCH
+    )
+
+
+def _iso_2022_jp_text(body: bytes) -> str:
+    """The text between the escapes, each part in the set that its escape has chosen; at first that is ASCII."""
+    parts = _JIS_ESCAPE.split(body)
+    escapes = (b"(B", *parts[1::2])
+    return "".join([_jis_part(part, escape) for part, escape in zip(parts[::2], escapes, strict=True)])
+
+
+def _jis_part(part: bytes, escape: bytes) -> str:
+    match escape:
+        case b"$@" | b"$B":  # JIS X 0208 with the high bits off is EUC-JP with them on; what is no code stays itself
+            return _euc_jp_text(_JIS_PAIR.sub(lambda pair: bytes(byte | 0x80 for byte in pair[0]), part))
+        case b"(I":
+            return part.decode("ascii", "replace").translate(_JIS_KATAKANA)
+        case b"(J":
+            return part.decode("ascii", "replace").translate(_JIS_ROMAN)
+        case _:
+            return part.decode("ascii", "replace")
 
 
 @cache
@@ -237,7 +309,7 @@ def _big5_error(error: UnicodeError) -> tuple[str | bytes, int]:
     assert isinstance(error, UnicodeDecodeError)
     pair = error.object[error.start : error.start + 2]
     is_complete = len(pair) == 2 and pair[1] >= 0x80  # an ASCII trail byte may be markup: never take it on a guess
-    return _second_opinion(error, _read_pair(pair, "cp950") if is_complete else None)
+    return _second_opinion(error, _BIG5_MISSING.get(pair) or (_read_pair(pair, "cp950") if is_complete else None))
 
 
 def _euc_jp_error(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -5,6 +5,7 @@ plain data (msgspec, pickle); what makes matching fast is built from it on first
 response with `from_response` and asks `allows` before every request. Any bytes give a record; nothing here raises.
 """
 
+import codecs
 import re
 from collections.abc import Iterable
 from functools import cached_property
@@ -23,7 +24,20 @@ MAX_SITEMAPS = 1_000
 
 _LINE_TOKEN = re.compile(r"[A-Za-z_-]*")  # RFC 9309 §2.2.1: all a product token may hold
 _OWN_TOKEN = re.compile(r"[^/\s]*")
-_KEYS = frozenset((b"user-agent", b"allow", b"disallow", b"crawl-delay", b"sitemap"))
+# Each key with the spellings that other parsers of note (Google's, protego, crawler-commons) accept for it: whoever
+# wrote one of these meant the rule, and is obeyed elsewhere. None for `allow`: a doubt never widens what we may fetch.
+_SPELLINGS = {
+    "user-agent": "user agent;useragent;user-agents;useg-agent;ser-agent",
+    "allow": "allow",
+    "disallow": "dissallow;dissalow;disalow;diasllow;disallaw;disallows;desallow;dssalow;dsallow",
+    "crawl-delay": "crawl delay;crawldelay",
+    "sitemap": "sitemaps;site-map",
+}
+_KEYS = {
+    spelling.encode(): key.encode()
+    for key, spellings in _SPELLINGS.items()
+    for spelling in (key, *spellings.split(";"))
+}
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ESCAPE_OR_ODD = re.compile(r"%[0-9A-Fa-f]{2}|[^\w\-.~:/?#\[\]@!$&()*+,;=%]", re.ASCII)
 _PATH_NEEDS_WORK = re.compile(r"[^\w\-.~:/?#\[\]@!&()+,;=]", re.ASCII)
@@ -194,6 +208,8 @@ def _lines(body: bytes) -> Iterable[tuple[bytes, str]]:
     if len(body) > MAX_ROBOTS_BYTES:
         body = body[:MAX_ROBOTS_BYTES]
         body = body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
+    if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        body = body.decode("utf-16", "replace").encode()
     for mark in (b"\xef", b"\xbb", b"\xbf"):  # a byte order mark, or the beginning of one
         if not body.startswith(mark):
             break
@@ -204,9 +220,8 @@ def _lines(body: bytes) -> Iterable[tuple[bytes, str]]:
         if not colon:
             words = line.split()
             key, value = words if len(words) == 2 else (b"", b"")
-        key = key.strip().lower()
-        if key in _KEYS:
-            yield key, value.strip().decode("utf-8", "surrogateescape")
+        if known := _KEYS.get(key.strip().lower()):
+            yield known, value.strip().decode("utf-8", "surrogateescape")
 
 
 def _prefix(pattern: re.Pattern[str], text: str) -> str:

@@ -148,8 +148,9 @@ class _Reader:
             self.problem, self.is_final = str(stop), True
         except expat.ExpatError as error:
             self.problem = str(error)
-            if error.code == _UNCLOSED_TOKEN:  # cut off within a tag: the text before it is whole
-                self._take_text()
+            cut_at = start + parser.ErrorByteIndex
+            if error.code == _UNCLOSED_TOKEN and b"<" in body[cut_at : cut_at + 2]:
+                self._take_text()  # cut off within a tag, so the text before it is whole; within an entity it is not
             self._end_entry()
         except (LookupError, ValueError) as error:  # an encoding Python does not know, or expat cannot take
             self.problem = str(error)
