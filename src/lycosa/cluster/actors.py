@@ -233,8 +233,10 @@ class CoordinatorProcess:
     async def _hand_out(self) -> None:
         """What `lycosa add` left goes to the inboxes of its owners, and only then out of ours."""
         by_owner: dict[str, list[str]] = {}
-        for url in self._inbox.take():
-            by_owner.setdefault(self._coordinator.table.owner(url.host), []).append(url.href)
+        for some in self._inbox.take():
+            for url in some:
+                by_owner.setdefault(self._coordinator.table.owner(url.host), []).append(url.href)
+            await asyncio.sleep(0)
         if not by_owner:
             return
         try:

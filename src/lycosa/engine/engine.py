@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lycosa.engine.asking import Asking
+from lycosa.engine.background import Background
 from lycosa.engine.committer import Committer
 from lycosa.engine.counters import Counters, load
 from lycosa.engine.events import EventLog
@@ -52,6 +53,7 @@ COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
 WAITING = "waiting"  # what ends a crawl when all that is queued has to wait for long
+ADDED_A_TURN = 500  # URLs of a list taken in before the loop gets a turn
 STARTS_A_TURN = 64  # requests started before the loop gets a turn
 
 
@@ -98,6 +100,7 @@ class Engine:
         self.seeds = [url for seed in settings.seeds if (url := parse(seed))]
         filters = [*filters_of(settings, self.seeds), *parts.filters]
         self.linker = Linker(collection)
+        self._background = Background(is_held=lambda: self.committer.has_failed, ran=self._after_background)
         self._shard = shard = Shard(
             collection,
             settings,
@@ -108,6 +111,7 @@ class Engine:
             self.events,
             Sifter(filters, settings.max_url_bytes, totals.ignored),
             self.linker,
+            self._background,
             list(self.seeds),
             self.now,
             self.now_unix,
@@ -160,8 +164,8 @@ class Engine:
             if self._due is not None:
                 await self._due.begin()
             if not self.frontier.shelf.holds:
-                self.add([seed for seed in self.seeds if self.frontier.owns(seed.host)])
-                self.add(self._inbox.take())
+                await self._add_all([seed for seed in self.seeds if self.frontier.owns(seed.host)])
+                await self._take_in_inbox()
                 if queued := look_again(self._shard, self._commit):
                     self.events.write("looked-again", queued=queued)
             self.frontier.load(self.now())
@@ -210,6 +214,20 @@ class Engine:
         self._plan_pump()
         return new
 
+    async def _add_all(self, urls: Sequence[Url]) -> None:
+        """As `add`, of lists that may be long: they are taken in slice by slice, each with a commit of its own."""
+        for start in range(0, len(urls), ADDED_A_TURN):
+            self.add(urls[start : start + ADDED_A_TURN])
+            if len(urls) >= ADDED_A_TURN:
+                self._commit()
+                await asyncio.sleep(0)
+
+    async def _take_in_inbox(self) -> None:
+        for urls in self._inbox.take():
+            await self._add_all(urls)
+            if self.committer.has_failed:  # what is left of the file is taken in when the disk is well
+                break
+
     def receive(self, crossings: Sequence[Crossing]) -> bool:
         """Takes in what other shards found; False while the disk refuses: then they must be sent again."""
         if self.committer.has_failed or self._failure is not None:
@@ -238,7 +256,7 @@ class Engine:
 
     def hosts_in_flight(self) -> set[str]:
         """The hosts at which requests are under way, or ended and are not settled yet."""
-        return {lease.host.host for lease in self._in_flight.values()}
+        return {lease.host.host for lease in self._in_flight.values()} | self._background.hosts
 
     def move_hosts(self, *, lost: Sequence[bytes], came: Sequence[tuple[bytes, bytes]]) -> bool:
         """Gives buckets away and takes hosts in, in a commit of its own; False: not now, try again."""
@@ -289,7 +307,7 @@ class Engine:
             with self._watched():
                 if self.now() >= next_inbox and not self.committer.has_failed and not self.frontier.shelf.holds:
                     next_inbox = self.now() + INBOX_EVERY_S
-                    self.add(self._inbox.take())
+                    await self._take_in_inbox()
                 if self._due is not None and not self.committer.has_failed and not self._stopping:
                     self.outcomes.sees_new |= self.frontier.queued <= 0 < self.counters.totals.visits
                     self._due.feed()
@@ -315,6 +333,8 @@ class Engine:
     def _waits_long(self) -> bool:
         """Is there nothing to do but to wait for very long, and nobody who wants that? It is left to the next run."""
         if self.settings.wait or self._outside is not None or self._due is not None or self._failure:
+            return False
+        if self._background:
             return False
         return waits_long(self.frontier, self.now(), self.now_unix())
 
@@ -435,11 +455,23 @@ class Engine:
             self.frontier.release(lease, response.ended_s, self.now())
         else:
             self.outcomes.settle(lease, request, response)
-        if self.committer.waiting >= self.settings.store_batch:
-            self._commit()
+        self._commit_if_full()
+        self._plan_pump()
+
+    def _after_background(self, error: Exception | None) -> None:
+        """A turn of long work is over."""
+        if error is not None:
+            self._failed(error)
+            return
+        with self._watched():
+            self._commit_if_full()
         self._plan_pump()
 
     # keeping
+
+    def _commit_if_full(self) -> None:
+        if self.committer.waiting >= self.settings.store_batch:
+            self._commit()
 
     def _commit(self) -> None:
         if self._failure is not None or self.now() < self._next_commit:

@@ -19,11 +19,12 @@ from lycosa.web import sitemap
 from lycosa.web.media import Kind
 from lycosa.web.page import Page
 from lycosa.web.sitemap import SitemapEntry
+from lycosa.web.steps import Steps, finish
 from lycosa.web.url import parse, url_key
 
 TRIED_FIRST = 5  # pages of a host that are looked at on trust
 LEAST_TRUE = 0.5  # of what a host said: then it is believed
-READ = 1_000  # rows read at a time
+READ = 500  # rows read at a time
 
 
 class Hints:
@@ -32,16 +33,17 @@ class Hints:
     def __init__(self, shard: Shard, *, is_off: bool = False) -> None:
         self._shard, self._state, self.is_off = shard, shard.collection.state, is_off
 
-    def heard(self, host: Host, entries: Sequence[SitemapEntry]) -> int:
+    def heard(self, host: Host, entries: Sequence[SitemapEntry]) -> Steps[int]:
         """A sitemap or a feed of `host` was read; returns how many pages are looked at sooner for it."""
         left = _trust(host.row)
         if self.is_off or not left:
             return 0
-        dated = {
-            url_key(url.href): entry.lastmod_s
-            for entry in entries
-            if entry.lastmod_s is not None and (url := parse(entry.url)) and url.host == host.host
-        }
+        dated: dict[bytes, float] = {}
+        for start in range(0, len(entries), READ):
+            for entry in entries[start : start + READ]:
+                if entry.lastmod_s is not None and (url := parse(entry.url)) and url.host == host.host:
+                    dated[url_key(url.href)] = entry.lastmod_s
+            yield
         sooner, keys = 0, sorted(dated)
         for start in range(0, len(keys), READ):
             some = keys[start : start + READ]
@@ -54,13 +56,14 @@ class Hints:
             sooner += self._pull(claimed, left - sooner)
             if sooner >= left:
                 break
+            yield
         self._shard.frontier.shelf.touch(host)
         return sooner
 
     def heard_feed(self, lease: Lease, page: Page, body: bytes) -> None:
         """A page was read; if it is a feed, it says something of others."""
         if page.media.kind is Kind.FEED:
-            self.heard(lease.host, sitemap.read(body, lease.url).entries)
+            finish(self.heard(lease.host, sitemap.read(body, lease.url).entries))
 
     def _is_waiting(self, visit: VisitRow) -> bool:
         """Is the page to be looked at later, and has it no part that changes all the time?"""

@@ -21,6 +21,7 @@ from lycosa.frontier.rows import Kind, Origin, Reason, UrlState
 from lycosa.records import Request, Response
 from lycosa.web import robots, sitemap
 from lycosa.web.digests import document_digest
+from lycosa.web.steps import Steps
 from lycosa.web.url import Url, parse
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -28,6 +29,7 @@ MOST_ROBOTS_HOPS = 5
 ROBOTS_FOR_S = 24 * 3600.0
 ROBOTS_BYTES = 512 * 1024  # the standard asks for 500 KiB at least
 SITEMAP_BYTES = 50 * 1024 * 1024
+URLS_A_STEP = 250  # of a sitemap
 SITEMAP_DEPTH = 3  # an index of indexes of sitemaps
 
 
@@ -36,7 +38,7 @@ class HostRules:
 
     def __init__(self, shard: Shard, archive: Archive, outside: Outside | None = None) -> None:
         self._shard, self._archive, self._outside = shard, archive, outside
-        self.on_dates: Callable[[Host, Sequence[sitemap.SitemapEntry]], object] | None = None
+        self.on_dates: Callable[[Host, Sequence[sitemap.SitemapEntry]], Steps[int]] | None = None
 
     def robots(self, lease: Lease, request: Request | None, response: Response) -> None:
         shard = self._shard
@@ -62,8 +64,12 @@ class HostRules:
                 self._release(lease, response)
                 self._follow(host, target, hops + 1)
                 return
+        shard.background.start(self._learn(host, lease, response), host.host)
+
+    def _learn(self, host: Host, lease: Lease | None, response: Response) -> Steps[None]:
+        shard = self._shard
         status = 0 if response.failure is not None else response.status
-        rules = robots.from_response(status, content(response, ROBOTS_BYTES), agent=shard.settings.agent)
+        rules = yield from robots.response_steps(status, content(response, ROBOTS_BYTES), agent=shard.settings.agent)
         if rules.is_unreachable:
             self._unreachable(host, lease, response)
             return
@@ -129,14 +135,35 @@ class HostRules:
 
     def sitemap(self, lease: Lease, request: Request | None, response: Response) -> None:
         """Takes in what a sitemap lists; the pages count as one link away from a seed."""
-        shard, depth = self._shard, lease.depth
+        self._shard.background.start(self._take_in(lease, request, response), lease.host.host)
+
+    def _take_in(self, lease: Lease, request: Request | None, response: Response) -> Steps[None]:
+        """What it lists may take several commits. It is done with the last: until then it is still queued, and after a
+        crash it is fetched again."""
+        shard, depth, body = self._shard, lease.depth, content(response, SITEMAP_BYTES)
+        found = yield from sitemap.read_steps(body, lease.url)
+        if self.on_dates is not None:
+            yield from self.on_dates(lease.host, found.entries)
+        urls = [entry.url for entry in found.entries]
+        most = shard.settings.depth
+        for start in range(0, len(urls), URLS_A_STEP):
+            some = urls[start : start + URLS_A_STEP]
+            if not found.is_index and (most is None or most >= 1):
+                parsed = [url.href for text in some if (url := parse(text))]
+                shard.frontier.admit(shard.sifter.sift(parsed), depth=1, now=shard.now(), origin=Origin.SITEMAP)
+            elif found.is_index and depth < SITEMAP_DEPTH:
+                self._admit_sitemaps(some, lease.host.host, depth=depth + 1)
+            shard.committer.waiting += len(some)
+            yield
+        self._keep(lease, request, response, body)
+
+    def _keep(self, lease: Lease, request: Request | None, response: Response, body: bytes) -> None:
+        shard = self._shard
         now = shard.now_unix()
-        ticket = self._archive.keep_answer(lease, request, response, now)
-        body = content(response, SITEMAP_BYTES)
         row = PageRow(
             response.status,
             now,
-            depth,
+            lease.depth,
             essence=SITEMAP,
             size_bytes=len(response.body),
             payload_sha1=sha1(response.body, usedforsecurity=False).digest(),
@@ -144,17 +171,6 @@ class HostRules:
             etag=response.headers.get("etag", ""),
             last_modified=response.headers.get("last-modified", ""),
         )
-        self._archive.put(lease, row, ticket)
-        found = sitemap.read(body, lease.url)
-        if self.on_dates is not None:
-            self.on_dates(lease.host, found.entries)
-        urls = [entry.url for entry in found.entries]
-        most = shard.settings.depth
-        if found.is_index:
-            if depth < SITEMAP_DEPTH:
-                self._admit_sitemaps(urls, lease.host.host, depth=depth + 1)
-        elif most is None or most >= 1:
-            parsed = [url.href for text in urls if (url := parse(text))]
-            shard.frontier.admit(shard.sifter.sift(parsed), depth=1, now=shard.now(), origin=Origin.SITEMAP)
+        self._archive.put(lease, row, self._archive.keep_answer(lease, request, response, now))
         shard.counters.totals.sitemaps += 1
         shard.frontier.finish(lease, UrlState.DONE)

@@ -7,7 +7,8 @@ only after its URLs are in the frontier's batch; the seen test makes taking one 
 import contextlib
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from lycosa.errors import StoreError
@@ -16,6 +17,7 @@ from lycosa.web.url import Url, parse
 
 FOLDER = "inbox"
 MOST_FILES = 100  # taken at a time
+URLS_A_SLICE = 500
 
 
 class Inbox:
@@ -50,15 +52,17 @@ class Inbox:
             path.unlink(missing_ok=True)
         self._taken = []
 
-    def take(self) -> list[Url]:
-        """The URLs left here since the last look; the files go with the commit that holds them (`settle`)."""
+    def take(self) -> Iterator[list[Url]]:
+        """The URLs left here since the last look, slice by slice. A file goes with the commit (`settle`) that holds its
+        last slice; whoever stops before that gets it again, from its beginning."""
         if not self._folder.is_dir():
-            return []
+            return
         names = sorted(entry.name for entry in os.scandir(self._folder) if entry.name.endswith(".urls"))[:MOST_FILES]
-        taken = [path for name in names if (path := self._folder / name) not in self._taken]
-        self._taken += taken
-        lines = [line for path in taken for line in path.read_text().splitlines()]
-        return [url for line in lines if (url := parse(line))]
+        for path in [path for name in names if (path := self._folder / name) not in self._taken]:
+            with path.open() as lines:
+                while some := list(islice(lines, URLS_A_SLICE)):
+                    yield [url for line in some if (url := parse(line))]
+            self._taken.append(path)
 
 
 def literal_hosts(seeds: Iterable[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
+from lycosa.engine.background import Background
 from lycosa.engine.committer import Committer
 from lycosa.engine.counters import Counters
 from lycosa.engine.events import EventLog
@@ -33,6 +34,7 @@ class Shard(NamedTuple):
     events: EventLog
     sifter: Sifter
     linker: Linker
+    background: Background
     scope_seeds: list[Url]
     now: Callable[[], float]
     now_unix: Callable[[], float]

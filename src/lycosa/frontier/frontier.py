@@ -37,7 +37,7 @@ from lycosa.web.robots import Robots
 from lycosa.web.url import BUCKET_BYTES, Url, url_key
 
 REVIEWS_A_COMMIT = 100  # hosts put last that are looked at again
-DROPS_A_CALL = 500  # URLs that `next` may drop or put off before the loop gets a turn
+DROPS_A_CALL = 500  # URLs that `next` may drop or put off before the loop gets a turn; fewer where rules are many
 
 
 class Frontier(Ledger):
@@ -284,7 +284,7 @@ class Frontier(Ledger):
         if self.pace.robots and (rules is None or host.row.robots_until < now_unix):
             return _lease_of(host, Kind.ROBOTS, "/robots.txt", mapped, shares)
         while self._drops_left > 0 and (entry := self._queues.next_entry(host, now, now_unix, room=self._room())):
-            self._drops_left -= 1
+            self._drops_left -= 1 if rules is None else rules.effort
             if self.pace.robots and rules is not None and not rules.allows(entry.path):
                 self._close(host, entry, UrlState.DROPPED, Reason.ROBOTS)
             elif entry.kind is Kind.REVISIT:

@@ -3,11 +3,13 @@
 Any bytes give a `Sitemap`, possibly empty; broken XML gives what stands before the break, or more after one repair.
 Safe by construction: expat never opens anything, a document type definition is refused (so there are no entities to
 expand), and bytes, URLs, elements and depth are bounded. Entries are normalised http(s) URLs. Whoever fetches a
-sitemap calls `read`; whether a date can be believed, and how deep indexes may nest, is the caller's to decide.
+sitemap calls `read`, or `read_steps` where nothing may be held up; whether a date can be believed, and how deep
+indexes may nest, is the caller's to decide.
 """
 
 import re
 import zlib
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
 from xml.parsers import expat
@@ -16,6 +18,7 @@ import msgspec
 
 from lycosa.web.date import epoch_of
 from lycosa.web.domain import domain_of
+from lycosa.web.steps import Steps, finish
 from lycosa.web.url import join_map, split
 
 # The protocol's own bounds for one file, the first one after decompression.
@@ -31,10 +34,14 @@ MAX_DEPTH = 64
 MAX_TEXT_CHARS = 4_096
 # Larger files are not repaired: it takes several copies of them in memory.
 MAX_REPAIR_BYTES = 10 * 1024 * 1024
+# What becomes a record in one step.
+ENTRIES_A_STEP = 500
 # gzip files joined end to end are one file, but nobody joins more than a few.
 MAX_GZIP_MEMBERS = 16
 
-_CHUNK_BYTES = 256 * 1024
+_CHUNK_BYTES = 64 * 1024
+_UNPACKED_BYTES = 1024 * 1024
+_ENTITY_CHARS = 10  # `&#x10FFFF;`: none of those we know is longer
 _UNCLOSED_TOKEN = expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_TOKEN]
 _GZIP = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -67,7 +74,7 @@ _DATE_FIELDS = frozenset({"lastmod", "pubdate", "date", "updated", "published"})
 _FIELDS = frozenset({"loc", "link", "guid"}) | _DATE_FIELDS
 
 
-class SitemapEntry(msgspec.Struct, frozen=True):
+class SitemapEntry(msgspec.Struct, frozen=True, gc=False):
     """One URL and when its site says it last changed, in seconds since 1970."""
 
     url: str
@@ -92,18 +99,23 @@ def read(body: bytes, base: str, *, skip_dtd: bool = False) -> Sitemap:
     Its content decides what it is, not its name or media type. `skip_dtd` reads on past a document type definition
     instead of refusing the file; what it declares stays unknown all the same.
     """
-    body, problem = _unpacked(body)
+    return finish(read_steps(body, base, skip_dtd=skip_dtd))
+
+
+def read_steps(body: bytes, base: str, *, skip_dtd: bool = False) -> Steps[Sitemap]:
+    """As `read`, in steps of a few milliseconds."""
+    body, problem = yield from _unpacked(body)
     start = _blank_end(body)
     if not body.startswith((b"<", *_UTF16_MARKS), start):
-        return _finished(SitemapKind.TEXT, _text_lines(body), base, problem)
+        return (yield from _finished(SitemapKind.TEXT, _text_lines(body), base, problem))
     reader = _Reader(skip_dtd=skip_dtd)
-    reader.feed(body, start=start)
+    yield from reader.feed(body, _chunks(body, start), start=start)
     if reader.problem and not reader.is_final and len(body) <= MAX_REPAIR_BYTES:
         repaired = _Reader(skip_dtd=skip_dtd)
-        repaired.feed(_repaired(body[start:]), encoding="utf-8")
+        yield from repaired.feed(body, _repaired(body[start:]), encoding="utf-8")
         if len(repaired.found) > len(reader.found):
             reader = repaired
-    return _finished(reader.kind, reader.found[:MAX_SITEMAP_URLS], base, reader.problem or problem)
+    return (yield from _finished(reader.kind, reader.found[:MAX_SITEMAP_URLS], base, reader.problem or problem))
 
 
 class _Stop(Exception):
@@ -131,18 +143,21 @@ class _Reader:
         self._text: list[str] = []
         self._text_size = 0
 
-    def feed(self, body: bytes, *, start: int = 0, encoding: str | None = None) -> None:
+    def feed(self, body: bytes, chunks: Iterable[bytes], *, start: int = 0, encoding: str | None = None) -> Steps[None]:
+        """Reads the chunks, which are those of `body` from `start` on or stand for them; a step a chunk."""
         self._parser = parser = expat.ParserCreate(encoding)
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
+        fed = 0
         try:
-            for position in range(start, len(body), _CHUNK_BYTES):
-                chunk = body[position : position + _CHUNK_BYTES]
+            for chunk in chunks:
                 parser.Parse(chunk, False)
-                if position - start + len(chunk) - parser.CurrentByteIndex > MAX_TAG_BYTES:
+                fed += len(chunk)
+                if fed - parser.CurrentByteIndex > MAX_TAG_BYTES:
                     raise _Stop("a tag without end")
+                yield
             parser.Parse(b"", True)
         except _Stop as stop:
             self.problem, self.is_final = str(stop), True
@@ -245,16 +260,20 @@ def _ignore(data: str) -> None:
     """For what expat has no other handler for."""
 
 
-def _finished(kind: SitemapKind, found: list[tuple[str, str]], base: str, problem: str) -> Sitemap:
+def _finished(kind: SitemapKind, found: list[tuple[str, str]], base: str, problem: str) -> Steps[Sitemap]:
     """The record: texts made URLs, each URL once, dates made numbers."""
     site = split(base)
-    meant = {text: _meant(text, kind, site.scheme, domain_of(site.host)) for text, _ in found}
-    urls = join_map(base, filter(None, meant.values()))
+    domain = domain_of(site.host)
     entries: dict[str, SitemapEntry] = {}
-    for text, date in found:
-        url = urls.get(meant[text])
-        if url and url not in entries:
-            entries[url] = SitemapEntry(url, epoch_of(date))
+    for start in range(0, len(found), ENTRIES_A_STEP):
+        some = found[start : start + ENTRIES_A_STEP]
+        meant = {text: _meant(text, kind, site.scheme, domain) for text, _ in some}
+        urls = join_map(base, filter(None, meant.values()))
+        for text, date in some:
+            url = urls.get(meant[text])
+            if url and url not in entries:
+                entries[url] = SitemapEntry(url, epoch_of(date))
+        yield
     if kind is SitemapKind.TEXT and not entries:
         kind, problem = SitemapKind.UNKNOWN, problem or "not a sitemap: no line is a URL"
     return Sitemap(kind, tuple(entries.values()), problem)
@@ -280,7 +299,7 @@ def _text_lines(body: bytes) -> list[tuple[str, str]]:
     return found
 
 
-def _unpacked(body: bytes) -> tuple[bytes, str]:
+def _unpacked(body: bytes) -> Steps[tuple[bytes, str]]:
     """The bytes without gzip, at most as many as a sitemap may have, and what was wrong with them."""
     if not body.startswith(_GZIP):
         return body[:MAX_SITEMAP_BYTES], _too_long(len(body) > MAX_SITEMAP_BYTES)
@@ -288,17 +307,24 @@ def _unpacked(body: bytes) -> tuple[bytes, str]:
     room = MAX_SITEMAP_BYTES + 1
     for _ in range(MAX_GZIP_MEMBERS):
         member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        try:
-            parts.append(member.decompress(body, room))
-        except zlib.error as error:
-            return b"".join(parts), f"broken gzip: {error}"
-        room -= len(parts[-1])
-        if not room:
-            return b"".join(parts), _too_long(True)
+        while body and not member.eof:
+            try:
+                parts.append(member.decompress(body, min(room, _UNPACKED_BYTES)))
+            except zlib.error as error:
+                return b"".join(parts), f"broken gzip: {error}"
+            room -= len(parts[-1])
+            if not room:
+                return b"".join(parts), _too_long(True)
+            body = member.unconsumed_tail
+            yield
         body = member.unused_data
         if not body.startswith(_GZIP):
             return b"".join(parts), "" if member.eof else "broken gzip: it ends too early"
     return b"".join(parts), "broken gzip: too many members"
+
+
+def _chunks(body: bytes, start: int) -> Iterable[bytes]:
+    return (body[position : position + _CHUNK_BYTES] for position in range(start, len(body), _CHUNK_BYTES))
 
 
 def _blank_end(body: bytes) -> int:
@@ -311,7 +337,7 @@ def _too_long(is_too_long: bool) -> str:
     return f"cut at {MAX_SITEMAP_BYTES} bytes" if is_too_long else ""
 
 
-def _repaired(body: bytes) -> bytes:
+def _repaired(body: bytes) -> Iterator[bytes]:
     """What most often breaks otherwise good files, mended: `&` that begins no entity, control characters, bytes that
     are not what the file says they are. (As Latin-1 every byte is something, and ASCII, which URLs are, stays.)"""
     if body.startswith(_UTF16_MARKS):
@@ -321,4 +347,10 @@ def _repaired(body: bytes) -> bytes:
             text = body.decode()
         except UnicodeDecodeError:
             text = body.decode("latin-1")
-    return _STRAY_AMPERSAND.sub("&amp;", _CONTROLS.sub(" ", text)).encode("utf-8", "replace")
+    start = 0
+    while start < len(text):
+        end = start + _CHUNK_BYTES
+        entity = text.rfind("&", end - _ENTITY_CHARS, end)
+        end = entity if entity > start else end  # an entity is not cut in two
+        piece, start = text[start:end], end
+        yield _STRAY_AMPERSAND.sub("&amp;", _CONTROLS.sub(" ", piece)).encode("utf-8", "replace")

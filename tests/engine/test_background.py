@@ -1,0 +1,102 @@
+"""Large sitemaps, robots.txt files and lists of URLs are taken in without holding up the event loop.
+
+What is measured is the processor time of this thread between two turns of the loop: other processes do not count.
+"""
+
+import asyncio
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from time import thread_time
+
+import pytest
+
+from lycosa.engine.crawl import Crawl
+from lycosa.engine.process import calm_collector
+from lycosa.engine.stats import CrawlStats
+
+URLS = 20_000
+HELD_S = 0.05
+
+
+@contextmanager
+def site(files: dict[str, bytes]) -> Iterator[str]:
+    """A server on loopback with these files; everything else is an empty page."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = files.get(self.path, b"")
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html" if body == b"" else "text/plain")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: the test tells what is wrong."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+async def longest_turn(crawl: Crawl, *, known: int) -> tuple[float, CrawlStats]:
+    """The longest turn of the loop until the crawl knows so many URLs."""
+    longest, before = 0.0, thread_time()
+    while crawl.stats().known < known:
+        await asyncio.sleep(0)
+        now = thread_time()
+        longest, before = max(longest, now - before), now
+    return longest, crawl.stats()
+
+
+def run(into: Path, *seeds: str, known: int) -> tuple[float, CrawlStats]:
+    async def main() -> tuple[float, CrawlStats]:
+        async with Crawl(*seeds, into=into, delay_s=0) as crawl, asyncio.timeout(60):
+            calm_collector()  # as the command does
+            return await longest_turn(crawl, known=known)
+
+    try:
+        return asyncio.run(main())
+    finally:
+        gc.unfreeze()
+
+
+@pytest.mark.slow
+def test_large_sitemap_and_rules_hold_the_loop_for_a_moment_only(tmp_path: Path) -> None:
+    with site(files := {}) as origin:
+        entries = "".join(
+            f"<url><loc>{origin}/{number % 40}/page-{number}.html</loc><lastmod>2026-01-02</lastmod></url>"
+            for number in range(URLS)
+        )
+        rules = "".join(f"Disallow: /no/{number}/*.php?é={number}\n" for number in range(14_000))
+        files["/s.xml"] = f"<urlset>{entries}</urlset>".encode()
+        files["/robots.txt"] = f"Sitemap: {origin}/s.xml\nUser-agent: *\n{rules}".encode()
+
+        longest, stats = run(tmp_path / "c", f"{origin}/", known=URLS)
+
+    assert stats.known >= URLS
+    assert longest < HELD_S
+
+
+@pytest.mark.slow
+def test_long_list_of_urls_holds_the_loop_for_a_moment_only(tmp_path: Path) -> None:
+    inbox = tmp_path / "c" / "inbox"
+    with site({}) as origin:
+        run(tmp_path / "c", f"{origin}/", known=1)
+        inbox.mkdir(exist_ok=True)
+        (inbox / "many.urls").write_text("".join(f"{origin}/{number}\n" for number in range(URLS)))
+
+        longest, stats = run(tmp_path / "c", known=URLS)
+
+    assert stats.known >= URLS
+    assert longest < HELD_S
