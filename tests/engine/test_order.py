@@ -73,3 +73,19 @@ def test_depth_of_a_host_counts_from_where_it_was_entered(tmp_path: Path) -> Non
         assert any("depth" in line for line in why(collection, "http://127.0.0.2:9/4"))
     more, _ = crawl_site(tmp_path / "c", two_hosts, scope="any", host_depth=3)
     assert sorted(more) == [f"{FIRST}3", "http://127.0.0.2:9/4"]
+
+
+def test_internal_links_go_before_external_ones(tmp_path: Path) -> None:
+    """Each page of the first host names the second host before its own pages; the second one links to itself."""
+
+    def answer(url: str) -> str:
+        number = int(url.rpartition("/")[2] or 0)
+        return links("http://127.0.0.2:9/1", f"http://127.0.0.3:9/{number}", f"/{number + 1}") if number < 5 else "end"
+
+    asked, _ = crawl_site(tmp_path / "c", answer, scope="any", policy="internal-first")
+    assert hosts_of(asked[:6]) == "111111"
+    assert set(hosts_of(asked[6:])) == {"2", "3"}
+    assert len(set(asked)) == len(asked) == 6 + 5 + 6
+    beside, _ = crawl_site(tmp_path / "b", answer, scope="any", policy="breadth")
+    assert hosts_of(beside[:6]) != "111111"
+    assert sorted(beside) == sorted(asked)

@@ -17,7 +17,15 @@ from lycosa.web.relevance import Topic
 from lycosa.web.url import Url, parse
 
 EXAMPLE = {"A": (13, 8), "B": (22, 10), "C": (17, 9), "D": (10, 11), "E": (5, 3)}
-POLICIES = ["breadth", "top-window", "leaf-window", "pvalue", "pvalue+top-window", "pvalue+leaf-window"]
+POLICIES = [
+    "breadth",
+    "top-window",
+    "leaf-window",
+    "internal-first",
+    "pvalue",
+    "pvalue+top-window",
+    "pvalue+leaf-window",
+]
 
 
 def urls_of(*paths: str) -> list[Url]:

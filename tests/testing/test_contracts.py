@@ -10,7 +10,7 @@ from lycosa.engine.crawl import Crawl
 from lycosa.engine.parts import named_part
 from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader
-from lycosa.frontier.rankings import PValue, Rank, Relevance
+from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
 from lycosa.mapping.resolver import CaresResolver
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
@@ -57,6 +57,11 @@ class TestPValue(RankingContract):
 class TestRank(RankingContract):
     def make(self) -> Rank:
         return Rank()
+
+
+class TestInternalFirst(RankingContract):
+    def make(self) -> InternalFirst:
+        return InternalFirst()
 
 
 class TestTopic(RankingContract):

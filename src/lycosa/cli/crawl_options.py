@@ -93,7 +93,9 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         ] = None,
         policy: Annotated[
             str | None,
-            typer.Option(metavar="NAME", help="breadth, rank, pvalue, top-window or leaf-window goes first [breadth]."),
+            typer.Option(
+                metavar="NAME", help="breadth, internal-first, rank, pvalue, top-window or leaf-window [breadth]."
+            ),
         ] = None,
         window_hosts: Annotated[
             str | None, typer.Option(metavar="N", help="Hosts in a step of top-window and leaf-window [1000].")

@@ -22,7 +22,7 @@ from lycosa.fetch.downloader import Accepts, ByScheme, Downloader, Limits
 from lycosa.fetch.headers import media_type
 from lycosa.frontier.policies import BREADTH, PLAIN, WALKS
 from lycosa.frontier.policy import Policy, Ranking, Walk
-from lycosa.frontier.rankings import PValue, Rank, Relevance
+from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
 from lycosa.mapping.guard import AddressGuard
 from lycosa.mapping.resolver import CaresResolver, Resolver
 from lycosa.records import Response
@@ -166,6 +166,11 @@ def pvalue_policy(_: CrawlSettings) -> Ranking:
 def rank_policy(_: CrawlSettings) -> Ranking:
     """The ranking `rank`."""
     return Rank()
+
+
+def internal_first_policy(_: CrawlSettings) -> Ranking:
+    """The ranking `internal-first`."""
+    return InternalFirst()
 
 
 def topic_policy(settings: CrawlSettings) -> Ranking:

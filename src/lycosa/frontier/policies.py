@@ -7,7 +7,7 @@
 from collections.abc import Callable, Mapping
 
 from lycosa.frontier.policy import Policy, Ranking, Walk
-from lycosa.frontier.rankings import PValue, Rank
+from lycosa.frontier.rankings import InternalFirst, PValue, Rank
 
 STEP_HOSTS = 1_000  # hosts in the window of one step, unless it is set
 
@@ -21,7 +21,7 @@ WALKS: Mapping[str, Walk] = {
     )
 }
 BREADTH = Policy(None, WALKS["breadth"])
-RANKINGS: Mapping[str, Callable[[], Ranking]] = {"pvalue": PValue, "rank": Rank}
+RANKINGS: Mapping[str, Callable[[], Ranking]] = {"pvalue": PValue, "rank": Rank, "internal-first": InternalFirst}
 
 
 def policy_of(name: str, rankings: Mapping[str, Callable[[], Ranking]] = RANKINGS) -> Policy:

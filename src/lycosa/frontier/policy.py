@@ -154,7 +154,10 @@ class Policy(msgspec.Struct, frozen=True):
             return 0
         if host.due or host.jobs:
             return 0
-        return best_band(host) if host.available else NO_OFFER
+        if host.available:
+            return best_band(host)
+        lane = len(host.key) + 1  # without slack the best that is under way counts, too: it may lead to more of it
+        return 1 if self.ranking.slack == 0 and any(key[lane] == 1 for key in host.leased) else NO_OFFER
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The built-in rankings: `pvalue` (Y3, Y4), `rank` (importance while crawling) and `topic` (Y2).
+"""The built-in rankings: `pvalue` (Y3, Y4), `rank` (importance while crawling), `topic` (Y2) and `internal-first` (M2).
 
 Each sorts a host's URLs into bands by what speaks for them: the number of links to a URL, the importance that flowed to
 it, or the relevance that its links promise. The arithmetic of the last two is in `frontier.importance` and
@@ -119,6 +119,39 @@ class Rank:
     def load(self, learned: bytes) -> None:
         i = self._importance
         i.pages, i.usual, i.root, i.coin = msgspec.msgpack.decode(learned, type=tuple[int, float, float, float])
+
+
+class InternalFirst:
+    """M2: what a host's own pages link to goes first; a host that is known by links from other hosts alone waits until
+    no host has any of these left. Seeds and what sitemaps name are internal."""
+
+    name = "internal-first"
+    bands = 2
+    takes: tuple[int, ...] = ()
+    slack: int | None = 0
+    sees_all = True
+    reads_words = False
+    combine = staticmethod(max)
+
+    def __repr__(self) -> str:
+        return "<InternalFirst>"
+
+    def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+        host = source.url.split("/", 3)[2]
+        own = f"http://{host}/", f"https://{host}/"
+        return [1.0 if url.startswith(own) else -1.0 for url in urls]
+
+    def band(self, credit: float, host: HostRow) -> int:
+        return 1 if credit >= 0 else 2
+
+    def matured(self, done: int, known: int) -> None:
+        pass
+
+    def dump(self) -> bytes:
+        return b""
+
+    def load(self, learned: bytes) -> None:
+        pass
 
 
 class Relevance:

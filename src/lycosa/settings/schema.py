@@ -179,7 +179,9 @@ class Order(_Group):
     policy: Annotated[
         str,
         _by(v.text),
-        _says("A walk (breadth, top-window, leaf-window), a ranking (pvalue, rank, topic), or RANKING+WALK."),
+        _says(
+            "A walk (breadth, top-window, leaf-window), a ranking (internal-first, pvalue, rank, topic), or both: R+W."
+        ),
     ] = "breadth"
     topic: Annotated[str, _by(v.text), _says("Words of a topic: pages about it go first.")] = ""
     topic_pages: Annotated[
