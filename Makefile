@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: crawl test lint bench bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-profile \
+.PHONY: crawl test lint bench bench-site bench-peers bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-profile \
 	bench-search bench-simweb bench-trie bench-augment bench-tables bench-workers bench-faults bench-elastic bench-scale clean
 
 crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
@@ -19,10 +19,13 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench:                     ## every scenario in turn, to the last even if one falls short; an hour
-	$(MAKE) -j1 --keep-going bench-site bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-search bench-simweb bench-trie bench-augment bench-tables bench-workers bench-faults bench-elastic bench-scale
+	$(MAKE) -j1 --keep-going bench-site bench-peers bench-wide bench-documents bench-memory bench-frontier bench-policies bench-rank bench-search bench-simweb bench-trie bench-augment bench-tables bench-workers bench-faults bench-elastic bench-scale
 
 bench-site: $(READY)       ## one site as fast as it goes, beside Scrapy and the floor; ARGS=--quick for a small one
 	$(BIN)/python -m benchmarks.site $(ARGS)
+
+bench-peers: $(READY)      ## one site as fast as it goes, beside Heritrix and Scrapy, in turns; ARGS=--quick for a small one
+	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 bench-wide: $(READY)       ## 1,000 slow hosts at their politest: how near to the rate that politeness allows
 	$(BIN)/python -m benchmarks.wide $(ARGS)

@@ -9,15 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
-CACHE = Path(os.environ.get("LYCOSA_BENCH") or Path.home() / ".cache" / "lycosa-bench")
+from lycosa.errors import LycosaError
+from lycosa.lab import peers
+from lycosa.lab.peers import CACHE, say
 
-
-def say(words: str) -> None:
-    """What is being done, on standard error: standard output is for results."""
-    print(f"· {words}", file=sys.stderr, flush=True)
+__all__ = ["CACHE", "environment", "nginx", "package", "say"]
 
 
 def package(name: str) -> Path:
@@ -50,16 +48,10 @@ def nginx() -> str:
 
 def environment(name: str, *requirements: str) -> Path:
     """The Python of a virtual environment of its own that has `requirements`."""
-    folder = CACHE / name
-    python = folder / "bin" / "python"
-    stamp = folder / "ready"
-    if stamp.is_file() and stamp.read_text() == " ".join(requirements):
-        return python
-    say(f"installing {', '.join(requirements)} into {folder}")
-    venv.create(folder, clear=True, with_pip=True)
-    _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
-    stamp.write_text(" ".join(requirements))
-    return python
+    try:
+        return peers.environment(name, *requirements)
+    except LycosaError as error:
+        sys.exit(str(error))
 
 
 def _run(command: list[str], cwd: Path | None = None) -> None:

@@ -19,15 +19,15 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.ground import environment, package, say
+from benchmarks.ground import package, say
 from benchmarks.measure import Ran, Verdict, load, lycosa, median, run, table
 from benchmarks.server import Nginx, Served, nginx_of
+from lycosa.lab import peers
 from lycosa.lab.line_race import SPIDER
 
 CONNECTIONS = 32
 TIMES_SCRAPY_BAR = 10.0
 TIMES_FLOOR_BAR = 2.5
-SCRAPY = "scrapy==2.*"
 
 
 class Site(NamedTuple):
@@ -93,16 +93,18 @@ def start_cpu_s(server: Nginx, site: Site) -> float:
     return min(spent)
 
 
-def by_scrapy(server: Nginx, site: Site) -> Crawled:
-    python = environment("scrapy", SCRAPY)
+def scrapy_command(server: Nginx, site: Site) -> list[str | Path]:
     settings = {
         "CONCURRENT_REQUESTS": CONNECTIONS,
         "CONCURRENT_REQUESTS_PER_DOMAIN": CONNECTIONS,
         "DOWNLOAD_DELAY": 0,
     }
+    return [peers.scrapy(), SPIDER, server.origin + site.start, json.dumps(settings)]
+
+
+def by_scrapy(server: Nginx, site: Site) -> Crawled:
     say("Scrapy (once; it takes a while)")
-    ran = run([python, SPIDER, server.origin + site.start, json.dumps(settings)])
-    return crawled(server.served(), ran)
+    return crawled(server.served(), run(scrapy_command(server, site)))
 
 
 def floor(server: Nginx, paths: frozenset[str], *options: str) -> tuple[float, float]:

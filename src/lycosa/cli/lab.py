@@ -115,6 +115,8 @@ def _show(result: "Result") -> None:
     _print_table(console, findings.table)
     figures = tuple((name, figure.value, figure.unit) for name, figure in findings.figures.items())
     _print_table(console, Table(("figure", "value", "unit"), figures))
+    for remark in findings.remarks:
+        console.print(remark)
     for verdict in result.verdicts:
         _print_verdict(console, verdict)
 

@@ -87,6 +87,7 @@ class Findings(msgspec.Struct, frozen=True):
     figures: dict[str, Figure]
     table: Table
     charts: tuple[Chart, ...]
+    remarks: tuple[str, ...] = ()
 
 
 class Run:
@@ -100,6 +101,7 @@ class Run:
         self._figures: dict[str, Figure] = {}
         self._table: Table | None = None
         self._charts: list[Chart] = []
+        self._remarks: list[str] = []
 
     def __repr__(self) -> str:
         return f"<Run seed={self.seed} quick={self.quick} figures={list(self._figures)}>"
@@ -132,11 +134,15 @@ class Run:
         """Add a chart; several stand beside each other in one picture."""
         self._charts.append(chart)
 
+    def remark(self, sentence: str) -> None:
+        """What the figures say of the claim, where a reader has to be told: that it does not hold, and by how much."""
+        self._remarks.append(sentence)
+
     def findings(self) -> Findings:
         """What was reported, once the experiment has ended; ValueError if a part of it is missing."""
         if not self._figures or self._table is None or not self._charts:
             raise ValueError("an experiment reports at least one figure, a table and at least one chart")
-        return Findings(self._settings, self._figures, self._table, tuple(self._charts))
+        return Findings(self._settings, self._figures, self._table, tuple(self._charts), tuple(self._remarks))
 
 
 def _new(name: str, taken: dict[str, Cell] | dict[str, Figure]) -> str:

@@ -6,9 +6,7 @@ Used by experiments.
 """
 
 import contextlib
-import importlib.util
 import json
-import os
 import re
 import subprocess
 import sys
@@ -20,12 +18,13 @@ from typing import NamedTuple
 from urllib.parse import urljoin
 
 from lycosa.errors import LycosaError
+from lycosa.lab import heritrix, peers
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.log import Entry, read_log
 
-ENDING_S = 20.0  # for a process to end by itself after its time
-BIN_S = 5.0  # of line use: shorter ones show single documents
+SPARE_S = 60.0  # for a process to begin before its time and to end by itself after it, on a busy machine
+BINS = 15  # of line use
 SPIDER = Path(__file__).with_name("scrapy_spider.py")
 _LOC = re.compile(rb"<loc>([^<]*)</loc>")
 
@@ -63,7 +62,7 @@ class Ran(NamedTuple):
 
     document_ends: list[float]
     found: list[int]  # URLs known after each document
-    line_use: list[float]  # share of the line in each `BIN_S`
+    line_use: list[float]  # share of the line in each of `BINS`
     requests: int
     broken: int  # rules of politeness
 
@@ -86,11 +85,9 @@ def lycosa_command(race: Race, *settings: str) -> Arguments:
     return command
 
 
-def scrapy_command(race: Race) -> Arguments | None:
-    """The spider beside this module with the race's limits; None where no Scrapy can be found."""
-    python = _scrapy_python()
-    if python is None:
-        return None
+def scrapy_command(race: Race) -> Arguments:
+    """The spider beside this module with the race's limits; `LycosaError` where Scrapy cannot be had."""
+    python = str(peers.scrapy())
     settings = {
         "CONCURRENT_REQUESTS": race.transfers,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
@@ -105,20 +102,23 @@ def scrapy_command(race: Race) -> Arguments | None:
     return lambda ground: [python, str(SPIDER), ground.start, json.dumps(settings), str(ground.names)]
 
 
-def _scrapy_python() -> str | None:
-    """A Python that has Scrapy: this one, or that of the benchmarks' environment."""
-    if importlib.util.find_spec("scrapy") is not None:
-        return sys.executable
-    cache = Path(os.environ.get("LYCOSA_BENCH") or Path.home() / ".cache" / "lycosa-bench")
-    python = cache / "scrapy" / "bin" / "python"
-    return str(python) if python.is_file() else None
+def heritrix_command(race: Race) -> Arguments:
+    """Heritrix with the race's limits; `LycosaError` where it cannot be had."""
+    jars = peers.heritrix()
+
+    def command(ground: Ground) -> list[str]:
+        job = heritrix.Job(ground.start, race.transfers, delay_s=race.delay_s, seconds=race.seconds, any_host=True)
+        return heritrix.command(jars, job, ground.folder, json.loads(ground.names.read_text()))
+
+    return command
 
 
 def run(race: Race, crawler: Arguments, advance: Callable[[], None]) -> Ran:
     """One crawler on a web of its own; `advance` is called every second."""
     with tempfile.TemporaryDirectory(prefix="lycosa-lab-") as folder:
         with _web(race, Path(folder)) as ground:
-            _wait(subprocess.Popen(crawler(ground), stdout=subprocess.DEVNULL), race.seconds, advance)
+            process = subprocess.Popen(crawler(ground), cwd=folder, stdout=subprocess.DEVNULL)
+            _wait(process, race.seconds, advance)
         settings, entries = read_log(Path(folder) / "requests.jsonl")
         return judged(race, settings, list(entries))
 
@@ -137,22 +137,24 @@ def _web(race: Race, folder: Path) -> Iterator[Ground]:
         yield Ground(f"http://h0.sim:{ready['port']}/", ready["dns_port"], folder, names)
     finally:
         server.terminate()
-        server.wait(timeout=ENDING_S)
+        server.wait(timeout=SPARE_S)
         server.stdout.close()
 
 
 def _wait(crawler: "subprocess.Popen[bytes]", seconds: int, advance: Callable[[], None]) -> None:
-    """Until the crawler ends by itself; one that does not is ended."""
-    deadline = time.monotonic() + seconds + ENDING_S
+    """Until the crawler ends by itself; one that does not is ended. `advance` is called `seconds` times at most."""
+    deadline, left = time.monotonic() + seconds + SPARE_S, seconds
     try:
         while crawler.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 crawler.wait(timeout=1.0)
-            advance()
+            if left > 0:
+                advance()
+            left -= 1
     finally:
         if crawler.poll() is None:
             crawler.kill()
-            crawler.wait(timeout=ENDING_S)
+            crawler.wait(timeout=SPARE_S)
     if crawler.returncode:
         raise LycosaError(f"a crawler ended with code {crawler.returncode}: see its words above")
 
@@ -166,6 +168,8 @@ def _lycosa(*words: str) -> list[str]:
 
 def judged(race: Race, settings: SimSettings, entries: list[Entry]) -> Ran:
     """What a log says of the crawler that ran in it."""
+    if not entries:
+        raise LycosaError("a crawler asked for nothing: see its words above")
     began = min(entry.start for entry in entries)
     in_time = sorted((e for e in entries if e.end <= began + race.seconds), key=lambda entry: entry.end)
     web = SimWeb(settings)
@@ -198,10 +202,10 @@ def _read(web: SimWeb, entry: Entry) -> tuple[set[str], bool]:
 
 def _line_use(entries: list[Entry], began: float, race: Race) -> list[float]:
     """The share of the line in use in each bin; the bytes of an answer come evenly over its time."""
-    bins = [0.0] * round(race.seconds / BIN_S)
+    bins, bin_s = [0.0] * BINS, race.seconds / BINS
     for entry in entries:
         start, end = entry.start - began, max(entry.end - began, entry.start - began + 1e-6)
-        for i in range(int(start / BIN_S), min(len(bins), int(end / BIN_S) + 1)):
-            inside = min(end, (i + 1) * BIN_S) - max(start, i * BIN_S)
+        for i in range(int(start / bin_s), min(BINS, int(end / bin_s) + 1)):
+            inside = min(end, (i + 1) * bin_s) - max(start, i * bin_s)
             bins[i] += entry.bytes * max(0.0, inside) / (end - start)
-    return [size / (race.web.line_bytes_s * BIN_S) for size in bins]
+    return [size / (race.web.line_bytes_s * bin_s) for size in bins]

@@ -70,6 +70,7 @@ def markdown(result: Result, *, picture: str) -> str:
             f"```\n{result.command}\n```\n",
             f"![{_escaped(alt)}]({picture})\n",
             _table(findings.table),
+            *(f"{_escaped(remark)}\n" for remark in findings.remarks),
             "## Figures\n",
             _table(figures),
             "## Bars\n",

@@ -87,6 +87,7 @@ def as_json(result: Result) -> bytes:
             "seconds": round(result.seconds, 3),
             "settings": findings.settings,
             "figures": findings.figures,
+            "remarks": findings.remarks,
             "held": result.held,
             "bars": [
                 {
