@@ -129,7 +129,7 @@ def test_versions_that_were_sent_and_that_tables_made_are_shown_by_the_size_of_t
         found = page_history(collection, url).versions
     sizes = [len(WEB.answer(host, path, days * DAY_S).body) for days in (0, DAYS[0])]
     assert sent < sizes[0], "it came compressed"
-    assert [version.size_bytes for version in found] == sizes
+    assert [version.document_bytes for version in found] == sizes
     for file in (into / "warc").iterdir():
         file.rename(tmp_path / file.name)
     with open_to_read(into) as collection:

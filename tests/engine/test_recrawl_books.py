@@ -20,6 +20,7 @@ from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from lycosa.store import Collection
+from lycosa.web.page import analyse
 from lycosa.web.url import from_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import front
@@ -158,3 +159,32 @@ def test_copy_whose_original_has_changed_is_a_copy_no_more(into: Path) -> None:
     assert counted(into)["duplicates"] == copies - 1
     assert counted(into) == recounted(into)
     assert problems(into) == []
+
+
+def codes_by_hand(body: bytes) -> tuple[list[str], float, float]:
+    """The structure strings (Y7) and both text codes (Y9, Y10) of a document, by the analyser."""
+    page = analyse(body, url=front(WEB), content_type="text/html")
+    strings = [page.structure_first, page.structure_last]
+    return strings, page.codes.mean_per_symbol, page.codes.root_of_squares
+
+
+def test_sizes_and_change_parameters_of_versions_are_shown_and_named(tmp_path: Path) -> None:
+    into, url = tmp_path / "c", front(WEB)
+    bodies = [b"<p>Hello world" + b"!" * 300, b"<p>Hello <b>new</b> world" + b"!" * 400]
+    run(WEB, into, url, depth=0, gzip=True, answer=saying({url: Answer(200, bodies[0])}))
+    run(WEB, into, days=0, clock_days=2, recrawl=ALL, depth=0, gzip=True, answer=saying({url: Answer(200, bodies[1])}))
+    found = json.loads(say("changes", into, url, "--json"))["versions"]
+    assert [version["document_bytes"] for version in found] == [len(body) for body in bodies]
+    assert all(0 < version["sent_bytes"] < version["document_bytes"] for version in found)
+    told = [(version["codes"]["text_code_1"], version["codes"]["text_code_2"]) for version in found]
+    assert told == [codes_by_hand(body)[1:] for body in bodies]
+    assert found[0]["codes"]["structure"] != found[1]["codes"]["structure"]
+    sizes = [f"{version['sent_bytes']} bytes as sent, {version['document_bytes']} decoded" for version in found]
+    shown = say("changes", into, url)
+    assert all(size in shown for size in sizes)
+    assert f"text codes {told[1][0]:.6g} {told[1][1]:.6g}" in shown
+    last = json.loads(say("why", url, "--in", into, "--json"))
+    assert (last["sent_bytes"], last["document_bytes"]) == (found[1]["sent_bytes"], len(bodies[1]))
+    assert (last["structure"], last["codes"]) == (codes_by_hand(bodies[1])[0], found[1]["codes"])
+    assert sizes[1] in say("why", url, "--in", into)
+    assert sizes[1] in say("get", url, "--in", into, "--headers")

@@ -8,6 +8,7 @@ Pure. Called by `cascade` and `verdict`.
 from collections.abc import Sequence
 
 import msgspec
+import xxhash
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from lycosa.web import hazard
@@ -20,6 +21,12 @@ MOST_NODES = 200_000  # of a document; what comes after is not looked at
 def differs(old: Strings, new: Strings) -> int | None:
     """Y7: 1 or 2, the string in which two structures differ; None when they are alike by method I."""
     return 1 if old[0] != new[0] else 2 if old[1] != new[1] else None
+
+
+def digested(strings: Strings) -> tuple[int, int, int]:
+    """What a history keeps of both strings: the number of tags, and 64 bits of each."""
+    first, last = (int(xxhash.xxh3_64_intdigest(string.encode())) for string in strings)
+    return (len(strings[0]), first, last) if strings[0] else (0, 0, 0)
 
 
 class Node(msgspec.Struct):

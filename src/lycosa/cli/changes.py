@@ -110,6 +110,7 @@ def freshness(into: Folder, json: AsJson = False) -> None:
 
 def _show_page(found: "PageHistory") -> None:
     from lycosa.cli.wording import counted
+    from lycosa.engine.views import size_words
     from lycosa.web.date import shown
 
     _say(found.url)
@@ -118,10 +119,12 @@ def _show_page(found: "PageHistory") -> None:
     print(f"  {visits}; {rate}; seen {shown(found.checked_s)}" + (f", due {shown(found.due_s)}" if found.due_s else ""))
     for number, view in enumerate(found.versions, start=1):
         if view.archived:
-            stored = f"{counted(view.size_bytes, 'byte')} {view.content_type}".rstrip()
+            stored = f"{size_words(view.sent_bytes, view.document_bytes)} {view.content_type}".rstrip()
         else:
-            stored = "not in the archive any more" if view.size_bytes else "nothing stored"
+            stored = "not in the archive any more" if view.sent_bytes else "nothing stored"
         _say(f"  {number:>3}  {shown(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}  {_where(view)}")
+        if view.codes is not None:
+            print(f"       {view.codes}")
     if found.diff is None or found.compared is None:
         return
     print(f"\nfrom {shown(found.compared[0])} to {shown(found.compared[1])}")

@@ -56,12 +56,22 @@ def _tell_lost_shards(into: Path) -> None:
 def why(
     url: Annotated[str, typer.Argument(metavar="URL", help="Any URL, known or not.")],
     into: Annotated[Path, typer.Option("--in", metavar="DIR", help="The collection.")],
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, with sizes and change parameters.")
+    ] = False,
 ) -> None:
     """Why a URL is where it is: queued, done, failed or dropped, and for what reason."""
     from lycosa.engine.views import open_to_read
     from lycosa.engine.views import why as reasons
 
     with open_to_read(into) as collection:
+        if json:
+            import msgspec
+
+            from lycosa.engine.change_views import url_view
+
+            sys.stdout.buffer.write(msgspec.json.encode(url_view(collection, url)) + b"\n")
+            return
         first, *others = reasons(collection, url)
     print("\n".join([first, *(f"  {line}" for line in others)]))
 

@@ -76,13 +76,15 @@ def get(
 ) -> None:
     """Write a page as the archive holds it to standard output."""
     from lycosa.engine.search_views import document_of
+    from lycosa.engine.views import size_words
     from lycosa.errors import LycosaError
     from lycosa.web.readable import readable
 
     found = document_of(into, url, as_of=as_of)
     if headers:
         fields = (f"{name}: {value}" for name, value in found.fields.items())
-        print("\n".join([f"{found.status} {found.url}", f"fetched {found.fetched}", *fields]))
+        sizes = size_words(found.sent_bytes, len(found.body))
+        print("\n".join([f"{found.status} {found.url}", f"fetched {found.fetched}, {sizes}", *fields]))
     elif found.is_redirect:
         where = found.leads_to.encode("unicode_escape").decode("ascii") or "nowhere"
         raise LycosaError(f"{found.url} is no page, it leads to {where}; --headers shows what came")

@@ -13,8 +13,11 @@ import msgspec
 
 from lycosa.change.diff import Diff, diff
 from lycosa.change.kinds import UNCHANGED, Kind, Presence
+from lycosa.change.structure import digested
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.versions import document_at, version_at
+from lycosa.engine.views import why
+from lycosa.engine.visit_books import opening
 from lycosa.engine.visit_plan import DAY_S
 from lycosa.engine.visit_rows import (
     ChangeRow,
@@ -28,12 +31,39 @@ from lycosa.engine.visit_rows import (
 from lycosa.errors import SettingsError
 from lycosa.records import Family
 from lycosa.store import Collection
+from lycosa.web.document import TextCodes
 from lycosa.web.url import from_key, parse, url_key
 
 
+class CodesView(msgspec.Struct, frozen=True):
+    """The change parameters of a version: how many tags it has and 64 bits of each structure string (Y7), and the text
+    codes of method I and II (Y9, Y10) with the numbers of characters, and of distinct ones, that they come from."""
+
+    tags: int
+    structure: tuple[str, str]
+    text_code_1: float
+    text_code_2: float
+    characters: int
+    distinct: int
+
+    @classmethod
+    def of(cls, structure: tuple[int, int, int], codes: tuple[int, int, int, int]) -> "CodesView | None":
+        """None for what has neither: no document, or a row of an earlier version."""
+        if not structure[0] and not codes[3]:
+            return None
+        text, (tags, *hashes) = TextCodes(*codes), structure
+        first, last = (f"{number:016x}" for number in hashes)
+        return cls(tags, (first, last), text.mean_per_symbol, text.root_of_squares, text.length, text.distinct)
+
+    def __str__(self) -> str:
+        strings = " ".join(self.structure)
+        return f"structure {strings} of {self.tags:,} tags, text codes {self.text_code_1:.6g} {self.text_code_2:.6g}"
+
+
 class ChangeView(msgspec.Struct, frozen=True):
-    """One change for the eye. `at_s` is Unix time; `archived`: the version that it brought can be read. `size_bytes` is
-    that of the document in a page's history; in a list it is what was sent, or the document that a table made."""
+    """One change for the eye. `at_s` is Unix time; `archived`: the version that it brought can be read. `sent_bytes` is
+    the size of its body as sent, or of the document that a table made; `document_bytes` with its content coding undone,
+    0 where that is not known."""
 
     url: str
     at_s: float
@@ -44,8 +74,10 @@ class ChangeView(msgspec.Struct, frozen=True):
     also: tuple[Kind, ...]
     status: int
     content_type: str
-    size_bytes: int
+    sent_bytes: int
+    document_bytes: int
     archived: bool
+    codes: CodesView | None = None
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +102,21 @@ class PageHistory(msgspec.Struct, frozen=True):
     presence: str
     compared: tuple[float, float] | None = None
     diff: Diff | None = None
+
+
+class UrlView(msgspec.Struct, frozen=True):
+    """What `why` tells of a URL: its sentences, and of a page the sizes and change parameters of the version that is
+    stored, with both structure strings (Y7) in full."""
+
+    url: str
+    says: tuple[str, ...]
+    status: int = 0
+    content_type: str = ""
+    fetched_s: float = 0.0
+    sent_bytes: int = 0
+    document_bytes: int = 0
+    structure: tuple[str, str] = ("", "")
+    codes: CodesView | None = None
 
 
 class HostFreshness(msgspec.Struct, frozen=True):
@@ -101,7 +148,9 @@ def _view(url: str, at_s: float, row: ChangeRow) -> ChangeView:
         row.status,
         row.essence,
         row.size_bytes,
+        row.document_bytes,
         bool(row.place),
+        CodesView.of(row.structure, row.codes),
     )
 
 
@@ -122,6 +171,27 @@ def _changes(collection: Collection, wanted: Wanted) -> Iterator[ChangeView]:
         is_change = row.kind not in UNCHANGED  # new values from a table are a version, but no change
         if row.kind in wanted.kinds or (is_change and (not wanted.kinds or row.word in wanted.kinds)):
             yield _view(from_key(key), at_s, row)
+
+
+def url_view(collection: Collection, text: str) -> UrlView:
+    """The answer of `why` as a record."""
+    url, *says = why(collection, text)
+    parsed = parse(url)
+    packed = collection.state.get(Family.PAGE, url_key(parsed.href)) if parsed else None
+    if packed is None:
+        return UrlView(url, tuple(says))
+    row = unpack_page(packed)
+    return UrlView(
+        url,
+        tuple(says),
+        row.status,
+        row.essence,
+        row.fetched_s,
+        row.size_bytes,
+        row.document_bytes,
+        row.structure,
+        CodesView.of(digested(row.structure), row.codes),
+    )
 
 
 def knows_host(collection: Collection, host: str) -> bool:
@@ -150,10 +220,7 @@ def page_history(collection: Collection, text: str, *, old: int | None = None, n
     rows = list(history(collection.state, key))
     page = unpack_page(packed)
     if not rows:  # it never changed: its one version is the page
-        first = ChangeRow(
-            Kind.NEW, status=page.status, essence=page.essence, size_bytes=page.size_bytes, place=page.place
-        )
-        rows = [(page.fetched_s, first)]
+        rows = [(page.fetched_s, opening(page))]
     visit = visit_of(collection.state, key) or VisitRow()
     compared, found = _difference(collection, url.href, rows, old, new)
     return PageHistory(
@@ -171,13 +238,13 @@ def page_history(collection: Collection, text: str, *, old: int | None = None, n
 
 
 def _read(collection: Collection, view: ChangeView, row: ChangeRow) -> ChangeView:
-    """With the size of the document, however it came: the state has what was sent, the archive the document."""
+    """With the size of the document from the archive, and whether it is there: older rows know what was sent alone."""
     if not row.place:
         return view
     document = document_at(collection, row.place)
     if document is None:
         return msgspec.structs.replace(view, archived=False)
-    return msgspec.structs.replace(view, size_bytes=len(document[1]))
+    return msgspec.structs.replace(view, document_bytes=len(document[1]))
 
 
 def _difference(

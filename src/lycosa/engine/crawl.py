@@ -34,14 +34,16 @@ PAGES_AHEAD = 1_000  # committed pages that wait for the iterator; beyond it the
 
 
 class CrawledPage(msgspec.Struct, frozen=True):
-    """A committed page. `links` are absolute hrefs as the page wrote them; empty for a copy of a known document."""
+    """A committed page. `links` are absolute hrefs as the page wrote them; empty for a copy of a known document.
+    `sent_bytes` is the size of the body as sent, `document_bytes` with its content coding undone."""
 
     url: str
     status: int
     title: str
     language: str
     content_type: str
-    size_bytes: int
+    sent_bytes: int
+    document_bytes: int
     depth: int
     text: str
     links: tuple[str, ...]
@@ -198,7 +200,8 @@ def _crawled(url: str, row: PageRow, page: Page | None) -> CrawledPage:
         title=row.title,
         language=row.language,
         content_type=row.essence,
-        size_bytes=row.size_bytes,
+        sent_bytes=row.size_bytes,
+        document_bytes=row.document_bytes,
         depth=row.depth,
         text=page.text if page else "",
         links=page.links.hrefs if page else (),

@@ -204,7 +204,7 @@ class Outcomes:
             self._shard.events.write("page-cut", url=lease.url, size_bytes=len(body))
         links, noindex = self._links_of(page, response)
         made = self._archive.exchange(lease, request, response, sha1)
-        row = self._page_row(lease, response, page, made, noindex)
+        row = self._page_row(lease, response, page, made, noindex, len(body))
         row.volatile |= taken is not None and taken.claim is not None and taken.claim.has_parts
         self._keep_page(lease, row, made)
         if first is None:
@@ -262,6 +262,10 @@ class Outcomes:
             fingerprint=original.fingerprint if original else 0,
             digest=original.digest if original else b"",
             noindex=original is not None and original.noindex,
+            text_digest=original.text_digest if original else b"",
+            structure=original.structure if original else ("", ""),
+            codes=original.codes if original else (0, 0, 0, 0),
+            document_bytes=original.document_bytes if original else 0,
         )
         self._keep_page(lease, row, made)
         self._counters.totals.duplicates += 1
@@ -308,7 +312,9 @@ class Outcomes:
         lease.host.row.pages += 1
         self._counters.page()
 
-    def _page_row(self, lease: Lease, response: Response, page: Page, made: Exchange, noindex: bool) -> PageRow:
+    def _page_row(
+        self, lease: Lease, response: Response, page: Page, made: Exchange, noindex: bool, document_bytes: int
+    ) -> PageRow:
         codes = page.codes
         return PageRow(
             response.status,
@@ -331,6 +337,7 @@ class Outcomes:
             structure=(page.structure_first, page.structure_last),
             codes=(codes.total, codes.squares, codes.distinct, codes.length),
             volatile=page.is_volatile,
+            document_bytes=document_bytes,
         )
 
     def _tell(self, row: PageRow, url: str, page: Page | None) -> None:

@@ -15,7 +15,8 @@ SITEMAP = "sitemap"  # the essence of what is read as one, whatever its media ty
 class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """One fetched URL. `place` is where its record stands, `original` the URL that had the same document before,
     `file_num` its number in the collection (0: it was never a page), `volatile` whether it has volatile parts,
-    `failure` the name by which it is counted as failed."""
+    `failure` the name by which it is counted as failed. `size_bytes` is the body as sent, or the document where a table
+    made it; `document_bytes` is the body with its content coding undone, 0 in rows that do not know it."""
 
     status: int
     fetched_s: float
@@ -42,6 +43,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     file_num: int = 0
     volatile: bool = False
     failure: str = ""
+    document_bytes: int = 0
 
     @property
     def is_sitemap(self) -> bool:

@@ -44,7 +44,7 @@ class Reader(NamedTuple):
 
     read: Callable[[Response, bytes], Page]
     links: Callable[[Page, Response], tuple[LinkRow, bool]]  # what is followed, and whether it says noindex
-    row: Callable[[Lease, Response, Page, Exchange, bool], PageRow]
+    row: Callable[[Lease, Response, Page, Exchange, bool, int], PageRow]
     follow: Callable[[LinkRow, Lease, bytes, PageRow, Page | None], object]
     tell: Callable[[PageRow, str, Page | None], None]
     redirected: Callable[[Lease, Request | None, Response], None]
@@ -138,7 +138,8 @@ class Revisits:
         compared = self._compared(visit, page, found.document.body, Presence.PAGE)
         if compared.verdict.is_change:  # its publisher calls volatile what our own eye would not
             compared = msgspec.structs.replace(compared, verdict=Verdict(Kind.VOLATILE))
-        self._store(visit, page, Presence.PAGE, compared, self._archive.patched(lease, request, found))
+        made = self._archive.patched(lease, request, found)
+        self._store(visit, page, Presence.PAGE, compared, len(found.document.body), made)
 
     def given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
         """The retry table has nothing more to try: gone at once where the answer says so, else after some visits."""
@@ -212,7 +213,7 @@ class Revisits:
             compared = self._compared(visit, page, body, presence)
         if compared.verdict.is_change:
             self.hints.heard_feed(visit.lease, page, body)
-            self._store(visit, page, presence, compared)
+            self._store(visit, page, presence, compared, len(body))
         else:
             self._keep(visit, page, compared)
 
@@ -232,6 +233,7 @@ class Revisits:
         page: Page,
         presence: Presence,
         compared: Compared,
+        document_bytes: int,
         patched: Exchange | None = None,
     ) -> None:
         """A new version: it takes the place of the stored one, which stays in the archive."""
@@ -241,7 +243,7 @@ class Revisits:
             made, original = patched, ""
         else:
             made, original = self._archive.version(lease, visit.request, response, page, self._documents)
-        row = self._reader.row(lease, response, page, made, noindex)
+        row = self._reader.row(lease, response, page, made, noindex, document_bytes)
         row.original = original
         row.volatile |= patched is not None or self.tables.has_parts(lease, visit.row)
         ticket = self._archive.keep(made)

@@ -57,7 +57,8 @@ class MadeIndex(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True):
     """One page that was found. `text`, `anchors` and `rank` are the factors of its score; `highlights` places in the
     snippet; `copies` counts other URLs with the same document, of which `copy_urls` are some, and `alike` further
-    pages that were found and have the same main text in other markup, of which `alike_urls` are some."""
+    pages that were found and have the same main text in other markup, of which `alike_urls` are some. `sent_bytes` is
+    the size of the body as sent, `document_bytes` with its content coding undone, 0 where that is not known."""
 
     url: str
     title: str
@@ -68,7 +69,8 @@ class Result(msgspec.Struct, frozen=True):
     fetched: str
     language: str
     content_type: str
-    size_bytes: int
+    sent_bytes: int
+    document_bytes: int
     copies: int
     copy_urls: tuple[str, ...]
     alike: int
@@ -299,6 +301,7 @@ class SearchView:
             row.language,
             row.essence,
             row.size_bytes,
+            row.document_bytes,
             len(copies),
             self._urls(sorted(copies)),
             len(hit.alike),
@@ -326,13 +329,15 @@ class SearchView:
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A page as the archive holds it: header fields and the body, its content coding undone."""
+    """A page as the archive holds it: header fields and the body, its content coding undone; `sent_bytes` is the size
+    of the body as it was sent."""
 
     url: str
     status: int
     fetched: str
     fields: dict[str, str]
     body: bytes
+    sent_bytes: int = 0
 
     @property
     def is_redirect(self) -> bool:
@@ -365,7 +370,7 @@ def document_of(path: Path, text: str, *, as_of: str = "") -> Document:
         content = Contents(collection).read(row)
     if content is None:
         raise StoreError(f"the record of {url.href}{when} in the archive of {path} is damaged and cannot be read")
-    return Document(url.href, row.status, _moment(row.fetched_s), *content)
+    return Document(url.href, row.status, _moment(row.fetched_s), *content, row.size_bytes)
 
 
 def past_of(as_of: str) -> float | None:

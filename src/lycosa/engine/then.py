@@ -100,6 +100,7 @@ def _found_then(state: State, key: bytes, at_s: float) -> tuple[PageRow | None, 
         stored_s,
         essence=stored.essence,
         size_bytes=stored.size_bytes,
+        document_bytes=stored.document_bytes,
         place=stored.place,
         payload_sha1=stored.payload_sha1,
     )

@@ -200,11 +200,11 @@ def _known(row: UrlRow, url: Url, host: HostRow | None) -> list[str]:
 
 
 def _page(row: PageRow) -> list[str]:
-    size = _counted(row.size_bytes, "byte")
     answer = f"status {row.status or 'none'}"
     if row.failure and row.failure != str(row.status):
         answer = f"{row.failure.replace('-', ' ')}, {answer}"
-    lines = [f"asked {shown(row.fetched_s)}: {answer}, {size} {row.essence}".rstrip()]
+    sizes = size_words(row.size_bytes, row.document_bytes)
+    lines = [f"asked {shown(row.fetched_s)}: {answer}, {sizes} {row.essence}".rstrip()]
     if row.title:
         lines.append(f"title: {row.title}")
     if row.location:
@@ -234,6 +234,16 @@ def _next_visit(collection: Collection, key: bytes) -> list[str]:
         last = list(history(collection.state, key))[-1:]
         lines += [f"gone since {shown(at_s)}: {change.where}" for at_s, change in last]
     return lines
+
+
+def size_words(sent_bytes: int, document_bytes: int) -> str:
+    """Both sizes of a body, each with which it is; a row of an earlier version knows the first alone."""
+    if not sent_bytes:
+        return "0 bytes"
+    sent = f"{_counted(sent_bytes, 'byte')} as sent"
+    if sent_bytes == document_bytes:
+        return f"{sent} and decoded"
+    return f"{sent}, {document_bytes:,} decoded" if document_bytes else sent
 
 
 def _counted(number: int, thing: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from lycosa.change.kinds import Kind, Presence, Verdict
 from lycosa.change.masks import Masks
 from lycosa.change.rates import estimate
+from lycosa.change.structure import digested
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.hints import Hints
 from lycosa.engine.pages import PageRow, doc_key
@@ -59,17 +60,7 @@ class VisitBooks:
                 self._shard.collection.state.get(Family.CHANGE, opened) is None
             ):  # of a page that was found new it is there
                 committer.change(opened, opening(old), None)
-        change = ChangeRow(
-            verdict.kind,
-            verdict.where,
-            verdict.size,
-            verdict.also,
-            row.status,
-            row.essence,
-            row.size_bytes,
-            payload_sha1=row.payload_sha1,
-        )
-        committer.change(change_key(visit.key, now), change, ticket)
+        committer.change(change_key(visit.key, now), _line(verdict, row), ticket)
 
     def settled(self, visit: Visit, found: Found, state: UrlState | None = UrlState.DONE) -> None:
         """The visit is over: what it says of the page, and when the next is due. `state` None: settled elsewhere."""
@@ -139,14 +130,23 @@ class VisitBooks:
 
 def opening(row: PageRow, *, is_new: bool = False) -> ChangeRow:
     """The first line of a page's history: `is_new` where a recrawl found the page, so that it counts as a change."""
+    return _line(Verdict(Kind.NEW, size=int(is_new)), row, row.place)
+
+
+def _line(verdict: Verdict, row: PageRow, place: bytes = b"") -> ChangeRow:
     return ChangeRow(
-        Kind.NEW,
-        size=int(is_new),
-        status=row.status,
-        essence=row.essence,
-        size_bytes=row.size_bytes,
-        place=row.place,
-        payload_sha1=row.payload_sha1,
+        verdict.kind,
+        verdict.where,
+        verdict.size,
+        verdict.also,
+        row.status,
+        row.essence,
+        row.size_bytes,
+        place,
+        row.payload_sha1,
+        row.document_bytes,
+        row.codes,
+        digested(row.structure),
     )
 
 

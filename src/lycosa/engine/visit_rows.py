@@ -53,7 +53,8 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
 
 class ChangeRow(msgspec.Struct, array_like=True, omit_defaults=True):
-    """One change. `place` is where the version that it brought is archived, if it brought one."""
+    """One change. `place` is where the version that it brought is archived, if it brought one. Its sizes and text codes
+    are those of its page row, `structure` is what `change.structure.digested` keeps of the strings."""
 
     kind: Kind
     where: str = ""
@@ -64,6 +65,9 @@ class ChangeRow(msgspec.Struct, array_like=True, omit_defaults=True):
     size_bytes: int = 0
     place: bytes = b""
     payload_sha1: bytes = b""
+    document_bytes: int = 0
+    codes: tuple[int, int, int, int] = (0, 0, 0, 0)
+    structure: tuple[int, int, int] = (0, 0, 0)
 
     def pack(self) -> bytes:
         return _encode(self)
