@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lycosa.engine.crawl import Crawl
+from lycosa.engine.orders import Recrawl
 from lycosa.engine.views import open_to_read, why
 from lycosa.simweb import SimSettings, SimWeb
 from tests.engine.memory_crawl import crawl, front
@@ -89,3 +90,15 @@ def test_internal_links_go_before_external_ones(tmp_path: Path) -> None:
     beside, _ = crawl_site(tmp_path / "b", answer, scope="any", policy="breadth")
     assert hosts_of(beside[:6]) != "111111"
     assert sorted(beside) == sorted(asked)
+
+
+def test_recrawl_under_pvalue_goes_by_the_links_that_pages_had(tmp_path: Path) -> None:
+    """Page n has n links. The three lists of three pages each are served 4 : 2 : 1."""
+
+    def answer(url: str) -> str:
+        number = int(url.removeprefix(FIRST) or 9)
+        return links(*[f"/{n}" for n in range(1, 9)][:number]) + "x" * number
+
+    crawl_site(tmp_path / "c", answer, policy="pvalue")
+    asked, _ = crawl_site(tmp_path / "c", answer, recrawl=Recrawl(everything=True))
+    assert " ".join(paths_of(asked)) == "/ /8 /7 /6 /5 /3 /4 /2 /1"

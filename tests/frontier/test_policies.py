@@ -12,9 +12,9 @@ from lycosa.frontier.policies import PLAIN, policy_of
 from lycosa.frontier.policy import Policy, Walk
 from lycosa.frontier.politeness import Group
 from lycosa.frontier.rankings import PValue, Relevance, pvalue, three_lists
-from lycosa.frontier.rows import HostRow, UrlState
+from lycosa.frontier.rows import HostRow, Kind, UrlState
 from lycosa.web.relevance import Topic
-from lycosa.web.url import Url, parse
+from lycosa.web.url import Url, parse, url_key
 
 EXAMPLE = {"A": (13, 8), "B": (22, 10), "C": (17, 9), "D": (10, 11), "E": (5, 3)}
 POLICIES = [
@@ -46,6 +46,35 @@ def test_pvalues_and_lists_are_those_of_the_paper() -> None:
     values = {name: pvalue(forward, back, 1.0) for name, (forward, back) in EXAMPLE.items()}
     assert values == {"A": 5, "B": 12, "C": 8, "D": -1, "E": 2}
     assert three_lists(values) == (["B", "C"], ["A"], ["E", "D"])
+
+
+def test_pages_of_an_earlier_visit_are_dealt_by_their_own_links() -> None:
+    ranking = PValue()
+    ranking.matured(1, 1)
+    pages = {f"p{n}": (30 - n, 0) for n in range(21)} | {"broken": (0, 5), "hub": (40, 1)}
+    order = ranking.deal(pages)
+    assert sorted(order) == sorted(pages)
+    assert order[:7] == ["hub", "p0", "p1", "p2", "p7", "p8", "p14"]
+    assert order[-1] == "broken"
+
+
+def test_own_links_of_a_page_count_more_than_the_mean_of_its_host() -> None:
+    """A page whose record was lost is queued again with the number of links it had, one that failed with none."""
+    ranking = PValue()
+    ranking.load(b"\x93" + b"\x1e\x14\x0a")  # cuts at 20 and 10
+    ranking.matured(1, 1)
+    world = World(Pace(delay_s=0.0, robots=False), Policy(ranking, PLAIN))
+    plain, hub, broken = urls_of("one.example/plain", "one.example/hub", "one.example/broken")
+    world.frontier.requeue(broken.href, 1, kind=Kind.PAGE, links=0, now=world.now)
+    world.frontier.requeue(plain.href, 1, kind=Kind.PAGE, now=world.now)
+    world.frontier.requeue(hub.href, 1, kind=Kind.PAGE, links=40, now=world.now)
+    world.commit()
+    world.frontier.vouch({hub.href: 25.0, plain.href: 25.0, broken.href: 1.0}, world.now)
+    world.commit()
+    rows = world.frontier.rows_of([url_key(url.href) for url in (hub, plain, broken)])
+    assert [row.standing.links for row in rows if row and row.standing] == [40, None, 0]
+    assert [row.standing.band for row in rows if row and row.standing] == [2, 3, 3]
+    assert [lease.url for lease in drained(world)] == [hub.href, broken.href, plain.href]
 
 
 def test_pvalue_serves_its_lists_four_two_one() -> None:

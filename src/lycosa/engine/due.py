@@ -13,6 +13,7 @@ from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.shard import Shard
 from lycosa.engine.visit_plan import DAY_S, VisitPlan
 from lycosa.engine.visit_rows import due_before, due_key, key_of_due, unpack_visit
+from lycosa.frontier.policy import LinkCounter
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.records import Family
 from lycosa.web.url import from_key
@@ -80,6 +81,8 @@ class Due:
 
     def _queue(self, dues: Sequence[bytes]) -> None:
         frontier, batch = self._shard.frontier, self._shard.committer.batch
+        if frontier.policy.link_counter is not None:
+            dues = self._dealt(dues, frontier.policy.link_counter)
         keys = [key_of_due(due) for due in dues]
         visits = self._state.get_many(Family.VISIT, keys)
         urls = self._state.get_many(Family.URL, keys)
@@ -97,6 +100,15 @@ class Due:
                 row = UrlRow.unpack(url)
                 frontier.revisit(from_key(key), row.depth, row.origin, now=now, now_unix=now_unix)
                 self._allowance -= 1
+
+    def _dealt(self, dues: Sequence[bytes], counter: LinkCounter) -> list[bytes]:
+        """What is due in the order of a ranking that knows, from the visit before, how many links are on each page and
+        how many pages point to it; a page that was gone then has none."""
+        keys = [key_of_due(due) for due in dues]
+        pages = [unpack_page(row) if row else None for row in self._state.get_many(Family.PAGE, keys)]
+        links = [0 if page is None or page.failure or page.status >= 400 else page.links for page in pages]
+        back = self._shard.linker.index.counts([from_key(key) for key in keys])
+        return counter.deal(dict(zip(dues, zip(links, back, strict=True), strict=True)))
 
     def _queue_failed(self, limit: int) -> bool:
         """Queues URLs that have failed and were never pages, after all that is due; False when there are no more."""

@@ -261,6 +261,7 @@ class Outcomes:
             last_modified=response.headers.get("last-modified", ""),
             fingerprint=original.fingerprint if original else 0,
             digest=original.digest if original else b"",
+            links=original.links if original else 0,
             noindex=original is not None and original.noindex,
             text_digest=original.text_digest if original else b"",
             structure=original.structure if original else ("", ""),
@@ -368,7 +369,7 @@ class Outcomes:
             self._counters.totals.failed[name] -= 1
             self._shard.committer.batch.delete(Family.PAGE, key)
             self._frontier.requeue(
-                url.href, row.depth, kind=Kind.PAGE, failed=1, origin=Origin.WISH, now=self._shard.now()
+                url.href, row.depth, kind=Kind.PAGE, failed=1, links=0, origin=Origin.WISH, now=self._shard.now()
             )
             again += 1
         return again
@@ -391,7 +392,8 @@ class Outcomes:
             totals.sitemaps -= row.is_sitemap
             totals.duplicates -= bool(row.original)
             kind = Kind.SITEMAP if row.is_sitemap else Kind.PAGE
-            self._frontier.requeue(from_key(key), row.depth, kind=kind, pages=int(row.is_page), now=self._shard.now())
+            pages, links = int(row.is_page), row.links if row.is_page else None
+            self._frontier.requeue(from_key(key), row.depth, kind=kind, pages=pages, links=links, now=self._shard.now())
         return lost
 
     def _is_done(self, key: bytes) -> bool:

@@ -158,14 +158,15 @@ class Frontier(Ledger):
         pages: int = 0,
         failed: int = 0,
         origin: Origin = Origin.LOST,
+        links: int | None = None,
     ) -> None:
         """Queues a URL again that was done but whose result is lost, and with it `pages` pages of its host; or one that
-        had failed, and with it `failed` failures."""
+        had failed, and with it `failed` failures. `links`: how many are on its page, as far as that is known."""
         key = url_key(href)
         host = self._host(key, now)
         host.row.pages -= pages
         host.row.failed -= failed
-        self._enqueue(host, key, _path(href), 0.0, kind=kind, depth=depth, origin=origin)
+        self._enqueue(host, key, _path(href), 0.0, kind=kind, depth=depth, origin=origin, links=links)
         self._changed(host, now)
 
     def revisit(self, href: str, depth: int, origin: Origin, *, now: float, now_unix: float) -> None:
@@ -202,9 +203,9 @@ class Frontier(Ledger):
             row = self._pending.get(key) or (UrlRow.unpack(packed) if packed else None)
             if row is None or row.state is not UrlState.QUEUED or row.standing is None:
                 continue
-            host = self._host(key, now)
+            host, links = self._host(key, now), row.standing.links
             credit = ranking.combine(row.standing.credit, more)
-            standing = self._move(host, key, row.standing, ranking.band(credit, host.row), credit)
+            standing = self._move(host, row.standing, self._band(ranking, credit, host, links), credit, links)
             if standing is not row.standing:
                 self._put_url(key, msgspec.structs.replace(row, standing=standing))
                 touched[host.key] = host

@@ -12,7 +12,7 @@ import msgspec
 
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease, Watcher
-from lycosa.frontier.policy import Policy
+from lycosa.frontier.policy import Policy, Ranking
 from lycosa.frontier.queues import DUE_COUNTER_BITS, due_key
 from lycosa.frontier.rows import (
     DUE_LANE,
@@ -42,6 +42,7 @@ class Ledger:
 
     def __init__(self, rows: Rows, shelf: Shelf, policy: Policy, *, room: int = FRONT_MOST) -> None:
         self._rows, self.shelf, self.policy, self._most_room = rows, shelf, policy, policy.walk.leaves or room
+        self._link_counter = policy.link_counter
         self.batch: Writes | None = None
         self._pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
         # Not from 0: a process after this one, with a clock that went back, must not write over what still waits.
@@ -64,14 +65,15 @@ class Ledger:
         depth: int,
         hops: int = 0,
         origin: Origin = Origin.LINK,
+        links: int | None = None,
     ) -> None:
-        """Puts a URL into the band where it belongs."""
+        """Puts a URL into the band where it belongs. `links`: how many are on its page, where that is known."""
         ranking = self.policy.ranking
-        band = ranking.band(credit, host.row) if ranking else 1
+        band = self._band(ranking, credit, host, links) if ranking else 1
         walk = self.policy.walk
         order = walk.order(path) if walk.by_path else host.next_sequence()
         entry = Entry(lane_start(host.key, band) + order, path, kind, depth, 0, hops, origin)
-        standing = Standing(band, order, credit) if ranking else None
+        standing = Standing(band, order, credit, links if self._link_counter else None) if ranking else None
         if host.row.entered is None or depth < host.row.entered:
             host.row.entered = depth
         self._put_url(key, UrlRow(UrlState.QUEUED, depth, Reason.NONE, origin, standing))
@@ -85,6 +87,12 @@ class Ledger:
         for watcher in self.watchers:
             watcher.queued(host, entry)
 
+    def _band(self, ranking: Ranking, credit: float, host: Host, links: int | None) -> int:
+        """Where a URL belongs."""
+        if links is None or self._link_counter is None:
+            return ranking.band(credit, host.row)
+        return self._link_counter.band_with(links, credit, host.row)
+
     def credit(self, href: str) -> float:
         """What spoke for a URL that is queued, where the policy ranks."""
         [row] = self.rows_of([url_key(href)])
@@ -95,11 +103,12 @@ class Ledger:
         found = zip(keys, self._rows.get_many(Family.URL, keys), strict=True)
         return [self._pending.get(key) or (UrlRow.unpack(packed) if packed else None) for key, packed in found]
 
-    def _move(self, host: Host, key: bytes, old: Standing, band: int, credit: float) -> Standing:
+    def _move(self, host: Host, old: Standing, band: int, credit: float, links: int | None) -> Standing:
         """Where a queued URL stands now; one that is under way keeps its place."""
         queue_key = lane_start(host.key, old.band) + old.order
         if band == old.band or queue_key in host.leased or queue_key in host.out:
-            return old if credit == old.credit else Standing(old.band, old.order, credit)
+            is_same = credit == old.credit and links == old.links
+            return old if is_same else Standing(old.band, old.order, credit, links)
         entry = host.pending.get(queue_key) or self._entry_at(queue_key)
         if entry is None:  # it waits for its time, in the due lane
             return old
@@ -109,7 +118,7 @@ class Ledger:
         self._put(Family.QUEUE, new_key, row := entry.pack())
         host.add(Entry.unpack(new_key, row), room=self._room())
         self.shelf.touch(host)
-        return Standing(band, old.order, credit)
+        return Standing(band, old.order, credit, links)
 
     def _entry_at(self, queue_key: bytes) -> Entry | None:
         row = self._rows.get(Family.QUEUE, queue_key)

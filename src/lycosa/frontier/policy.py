@@ -5,15 +5,17 @@ gone through, and whether hosts go in steps. Any ranking goes with any walk. Bot
 frontier: they never see a clock, a slot or a delay, so that none of them can break politeness.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import xxhash
 
 from lycosa.frontier.hosts import NO_OFFER, Host
 from lycosa.frontier.rows import HostRow
+
+_Page = TypeVar("_Page")
 
 
 class Source:
@@ -94,6 +96,20 @@ class HeadReader(Protocol):
         ...
 
 
+@runtime_checkable
+class LinkCounter(Protocol):
+    """A ranking that takes a page's own number of links into account, where it is known: from an earlier visit or from
+    its table of links. A URL that failed has none."""
+
+    def band_with(self, links: int, credit: float, host: HostRow) -> int:
+        """Where a URL belongs whose page has so many links."""
+        ...
+
+    def deal(self, pages: Mapping[_Page, tuple[int, int]]) -> list[_Page]:
+        """Pages of an earlier visit, with the links on them and to them, in the order in which they are visited."""
+        ...
+
+
 class Walk(msgspec.Struct, frozen=True):
     """How a band is gone through: in the order of discovery, or `by_path`, leftmost leaf first or to and fro
     (`swings`). `steps`: no host gives a second URL before all that can have given one, or this many have; 0: no steps.
@@ -130,6 +146,10 @@ class Policy(msgspec.Struct, frozen=True):
     @property
     def head_reader(self) -> HeadReader | None:
         return self.ranking if isinstance(self.ranking, HeadReader) else None
+
+    @property
+    def link_counter(self) -> LinkCounter | None:
+        return self.ranking if isinstance(self.ranking, LinkCounter) else None
 
     @property
     def slack(self) -> int:

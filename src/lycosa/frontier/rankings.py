@@ -7,7 +7,9 @@ it, or the relevance that its links promise. The arithmetic of the last two is i
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import cycle, takewhile
 from operator import add
+from typing import TypeVar
 
 import msgspec
 
@@ -25,12 +27,15 @@ REQUEST_BYTES, LINE_BYTES_S = 1_000, 100_000  # what a request costs, and a seco
 SLACK = 1  # a URL is held back for one that is two bands better (docs/decisions/0008)
 
 
+_Page = TypeVar("_Page")
+
+
 def pvalue(forward_links: float, back_links: float, age: float) -> float:
     """Y3: a page that leads to many others and that few point to goes first, the more so as the crawl grows older."""
     return forward_links - age * back_links
 
 
-def three_lists(ranked: Mapping[str, float]) -> tuple[list[str], list[str], list[str]]:
+def three_lists(ranked: Mapping[_Page, float]) -> tuple[list[_Page], list[_Page], list[_Page]]:
     """Y4: names sorted by their pvalue, cut at round(n/3) and round(2n/3)."""
     names = sorted(ranked, key=lambda name: -ranked[name])
     first, second = round(len(names) / 3), round(2 * len(names) / 3)
@@ -38,7 +43,8 @@ def three_lists(ranked: Mapping[str, float]) -> tuple[list[str], list[str], list
 
 
 class PValue:
-    """Y3 with Y4's three lists. What speaks for a URL is BkLK, the number of links to it; FwdLK is its host's mean.
+    """Y3 with Y4's three lists. What speaks for a URL is BkLK, the number of links to it; FwdLK is the number of links
+    on its page where that is known, 0 if the URL failed, and else its host's mean.
 
     The age grows from 0 to 1 as the crawl has done more of what it knows. The cuts between the lists are those of the
     last `SAMPLE` pvalues; a URL changes its list when another link to it is found.
@@ -64,11 +70,22 @@ class PValue:
         return [1.0] * len(urls)
 
     def band(self, credit: float, host: HostRow) -> int:
-        forward = host.links / host.pages if host.pages else TYPICAL_LINKS
-        value = pvalue(forward, credit, self._age)
+        return self._list_of(host.links / host.pages if host.pages else TYPICAL_LINKS, credit)
+
+    def band_with(self, links: int, credit: float, host: HostRow) -> int:
+        return self._list_of(links, credit)
+
+    def _list_of(self, forward_links: float, back_links: float) -> int:
+        value = pvalue(forward_links, back_links, self._age)
         self._sample.append(value)
         upper, lower = self._cuts
         return 1 if value >= upper else 2 if value >= lower else 3
+
+    def deal(self, pages: Mapping[_Page, tuple[int, int]]) -> list[_Page]:
+        ranked = {page: pvalue(forward, back, self._age) for page, (forward, back) in pages.items()}
+        lists = [deque(names) for names in three_lists(ranked)]
+        turns = (lists[band - 1] for band in cycle(self.takes))
+        return [names.popleft() for names in takewhile(lambda _: any(lists), turns) if names]
 
     def matured(self, done: int, known: int) -> None:
         self._age = done / known if known else 0.0

@@ -107,11 +107,24 @@ DUE_LANE = 0x80
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """Where a queued URL stands: its band, its order there, and what the policy has gathered in its favour."""
+    """Where a queued URL stands: its band, its order there, what the policy has gathered in its favour, and the number
+    of links on its page where that is known."""
 
     band: int
     order: bytes
     credit: float = 0.0
+    links: int | None = None
+
+    def pack(self) -> bytes:
+        start = _STANDING.pack(self.band | (self.links is not None) << 7, self.credit)
+        return start + (b"" if self.links is None else min(self.links, 65_535).to_bytes(2)) + self.order
+
+    @classmethod
+    def unpack(cls, row: bytes) -> "Standing":
+        (band, credit), rest, links = _STANDING.unpack_from(row), row[_STANDING.size :], None
+        if band & 128:
+            band, links, rest = band & 127, int.from_bytes(rest[:2]), rest[2:]
+        return cls(band, rest, credit, links)
 
 
 class UrlRow(msgspec.Struct, frozen=True):
@@ -128,17 +141,14 @@ class UrlRow(msgspec.Struct, frozen=True):
         start = bytes((self.state | self.origin << 4, _REASONS.index(self.reason), min(depth, 255)))
         if depth >= 255:
             start += min(depth, 65_535).to_bytes(2)
-        return start if standing is None else start + _STANDING.pack(standing.band, standing.credit) + standing.order
+        return start if standing is None else start + standing.pack()
 
     @classmethod
     def unpack(cls, row: bytes) -> "UrlRow":
         depth, rest = row[2], row[3:]
         if depth == 255:
             depth, rest = int.from_bytes(row[3:5]), row[5:]
-        standing = None
-        if rest:
-            band, credit = _STANDING.unpack_from(rest)
-            standing = Standing(band, rest[_STANDING.size :], credit)
+        standing = Standing.unpack(rest) if rest else None
         return cls(UrlState(row[0] & 15), depth, _REASONS[row[1]], Origin(row[0] >> 4), standing)
 
 
