@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lycosa.cli.live import REDRAW_S, TerminalView, drawing
 from lycosa.cli.progress import LINE_S, LineView, SilentView, line_of, view_on
-from lycosa.engine.stats import CrawlStats, SlowHost
+from lycosa.engine.stats import CrawlStats, Retry, SlowHost
 
 BUSY = CrawlStats(
     pages=12_345,
@@ -31,6 +31,8 @@ BUSY = CrawlStats(
     pages_per_s=87.3,
     bytes_per_s=1_234_567.0,
     slowest=(SlowHost("www.a-very-long-host-name.example.org", 12.3, 4_321), SlowHost("slow.example", 5.1, 12)),
+    retrying=3,
+    retries=(Retry("http://a.example/x", 1, "first-byte-timeout", 12.0), Retry("http://b.example/", 0, "503", 0.0)),
     left_s=250.0,
     standing="3 hosts wait until 12:03:20, robots of 1 host unreachable",
 )
@@ -74,6 +76,7 @@ def test_drawing_says_everything_there_is_to_say() -> None:
         "queued   45,678 of 1,098,765 known, 48 in flight, 12 duplicates",
         "hosts    12 active, 1,113 waiting, 7 parked, 1,200 in all",
         "errors   30 no such host, 5 connect timeout, 2 first byte timeout, 1 reset, 1 tls",
+        "retries  3 URLs waiting, try 2 of 3 after first byte timeout in 12 s: http://a.example/x, +1",
         "slowest  12 s www.a-very-long-host-name.example.org (4,321 queued), 5.1 s slow.example (12 queued)",
         "time     3m 12s, 4m 10s left",
         "standing 3 hosts wait until 12:03:20, robots of 1 host unreachable",
@@ -111,7 +114,8 @@ def test_drawing_of_a_crawl_that_has_just_begun_has_no_empty_rows() -> None:
 
 def test_line_says_the_same_in_one_line() -> None:
     assert line_of(BUSY) == (
-        "12,345 pages, 87.3/s, 152 MB, 45,678 queued, hosts 12 active 1,113 waiting 7 parked, 39 failed, 4m 10s left; "
+        "12,345 pages, 87.3/s, 152 MB, 45,678 queued, hosts 12 active 1,113 waiting 7 parked, 39 failed, "
+        "3 to be tried again, 4m 10s left; "
         "3 hosts wait until 12:03:20, robots of 1 host unreachable"
     )
 

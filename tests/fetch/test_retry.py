@@ -9,9 +9,9 @@ from lycosa.fetch.retry import (
     JITTER_SHARE,
     MAX_RETRY_AFTER_S,
     MAX_WAIT_S,
-    Verdict,
-    decide,
     parse_retry_after,
+    rule_for,
+    wait_after,
 )
 from lycosa.records import Failure
 
@@ -23,59 +23,65 @@ def test_retry_every_failure_has_its_line() -> None:
     assert set(BY_FAILURE) == set(Failure)
 
 
+def waits(failure: Failure | None, status: int = 0, *, is_first: bool = False) -> list[float | None]:
+    """How long to wait after each try, without jitter; ends with the last try."""
+    rule = rule_for(failure, status, is_first=is_first)
+    assert rule is not None
+    return [wait_after(rule, tried, random=0.0) for tried in range(1, rule.tries + 1)]
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 410, 451, 501])
 def test_retry_refusal_is_final_at_once(status: int) -> None:
-    assert decide(None, status, tried=1, random=0.5) == Verdict(None)
+    assert waits(None, status) == [None]
 
 
 @pytest.mark.parametrize("status", [200, 204, 206, 301, 304, 308])
 def test_retry_good_answer_has_nothing_to_make_good(status: int) -> None:
-    assert decide(None, status, tried=1, random=0.5) is None
+    assert rule_for(None, status) is None
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_overload_holds_the_host_back_longer_each_time(status: int) -> None:
-    verdicts = [decide(None, status, tried=tried, random=0.0) for tried in range(1, 6)]
-
-    assert [verdict.wait_s for verdict in verdicts if verdict] == [30, 60, 120, 240, 480]
-    assert all(verdict and verdict.waits_host and not verdict.gives_up_on_host for verdict in verdicts)
-    assert decide(None, status, tried=6, random=0.0) == Verdict(None, waits_host=True)
+    rule = rule_for(None, status)
+    assert rule is not None
+    assert (rule.host_after, rule.gives_up_on_host) == (1, False)
+    assert waits(None, status) == [30, 60, 120, 240, 480, None]
 
 
 def test_retry_after_lengthens_the_wait_and_never_shortens_it() -> None:
-    longer = decide(None, 503, tried=1, random=0.0, retry_after_s=100)
-    shorter = decide(None, 503, tried=1, random=0.0, retry_after_s=1)
-
-    assert longer is not None
-    assert longer.wait_s == 100
-    assert shorter is not None
-    assert shorter.wait_s == 30
+    rule = rule_for(None, 503)
+    assert rule is not None
+    assert wait_after(rule, 1, random=0.0, retry_after_s=100) == 100
+    assert wait_after(rule, 1, random=0.0, retry_after_s=1) == 30
 
 
 @pytest.mark.parametrize("failure", [Failure.NO_SUCH_HOST, Failure.ADDRESS_REFUSED])
 def test_retry_host_that_is_not_there_is_given_up_at_once(failure: Failure) -> None:
-    assert decide(failure, 0, tried=1, random=0.0) == Verdict(None, waits_host=True, gives_up_on_host=True)
+    assert waits(failure) == [None]
+    assert BY_FAILURE[failure].gives_up_on_host
 
 
 def test_retry_host_that_never_connects_is_given_up_after_its_tries() -> None:
-    assert decide(Failure.CONNECT, 0, tried=1, random=0.0) == Verdict(5, waits_host=True)
-    assert decide(Failure.CONNECT, 0, tried=2, random=0.0) == Verdict(20, waits_host=True)
-    assert decide(Failure.CONNECT, 0, tried=3, random=0.0) == Verdict(None, waits_host=True, gives_up_on_host=True)
+    assert waits(Failure.CONNECT) == [5, 20, None]
+    assert (BY_FAILURE[Failure.CONNECT].host_after, BY_FAILURE[Failure.CONNECT].gives_up_on_host) == (1, True)
+
+
+@pytest.mark.parametrize("failure", [Failure.RESET, Failure.FIRST_BYTE_TIMEOUT, Failure.IDLE_TIMEOUT])
+def test_retry_host_waits_for_resets_and_time_outs_of_three_urls_only(failure: Failure) -> None:
+    assert (BY_FAILURE[failure].host_after, BY_FAILURE[failure].gives_up_on_host) == (3, False)
 
 
 @pytest.mark.parametrize("failure", [Failure.CONNECT, Failure.CONNECT_TIMEOUT, Failure.DNS, Failure.TLS])
-def test_decide_while_nobody_has_answered_tries_once_more_and_soon(failure: Failure) -> None:
-    lost = Verdict(None, waits_host=True, gives_up_on_host=True)
-    assert decide(failure, 0, tried=1, random=0.0, is_first=True) == Verdict(1.0, waits_host=True)
-    assert decide(failure, 0, tried=2, random=0.0, is_first=True) == lost
+def test_retry_while_nobody_has_answered_tries_once_more_and_soon(failure: Failure) -> None:
+    assert waits(failure, is_first=True) == [1, None]
 
 
-def test_decide_while_nobody_has_answered_obeys_what_a_server_asks_for() -> None:
-    assert decide(None, 503, tried=1, random=0.0, is_first=True) == decide(None, 503, tried=1, random=0.0)
+def test_retry_while_nobody_has_answered_obeys_what_a_server_asks_for() -> None:
+    assert waits(None, 503, is_first=True) == waits(None, 503)
 
 
 def test_retry_cancelled_request_never_uses_up_a_url() -> None:
-    assert decide(Failure.CANCELLED, 0, tried=1_000, random=0.0) == Verdict(0.0)
+    assert wait_after(BY_FAILURE[Failure.CANCELLED], 1_000, random=0.0) == 0.0
 
 
 @given(
@@ -88,16 +94,17 @@ def test_retry_cancelled_request_never_uses_up_a_url() -> None:
 def test_retry_wait_is_bounded_and_never_shrinks(
     failure: Failure | None, status: int, tried: int, random: float, retry_after_s: float | None
 ) -> None:
-    verdict = decide(failure, status, tried=tried, random=random, retry_after_s=retry_after_s)
-    later = decide(failure, status, tried=tried + 1, random=random, retry_after_s=retry_after_s)
+    rule = rule_for(failure, status)
+    if rule is None:
+        return
+    wait_s = wait_after(rule, tried, random=random, retry_after_s=retry_after_s)
+    later_s = wait_after(rule, tried + 1, random=random, retry_after_s=retry_after_s)
 
-    assert (verdict is None) == (later is None)
-    if verdict and verdict.wait_s is not None:
-        assert 0 <= verdict.wait_s <= max(MAX_WAIT_S, MAX_RETRY_AFTER_S) * (1 + JITTER_SHARE)
-        assert later
-        assert later.wait_s is None or later.wait_s >= verdict.wait_s
-    elif verdict and later:
-        assert later.wait_s is None
+    if wait_s is None:
+        assert later_s is None
+    else:
+        assert 0 <= wait_s <= max(MAX_WAIT_S, MAX_RETRY_AFTER_S) * (1 + JITTER_SHARE)
+        assert later_s is None or later_s >= wait_s
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,8 @@ class World:
         if lease.kind is Kind.ROBOTS:
             self.frontier.set_robots(lease.host, OPEN, until_unix=1e12, now=self.now)
         elif outcome == "retry":
-            self.frontier.retry(lease, due_unix=self.now + 5, due=self.now + 5)
+            lease.host.retries_from = self.now + 20
+            self.frontier.retry(lease, due_unix=self.now + 5, due=self.now + 5, failed="reset")
         elif outcome == "wait":
             self.frontier.retry(lease, due_unix=self.now, due=self.now, counts=False)
             wait_s = 7.0

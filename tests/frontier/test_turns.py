@@ -7,7 +7,6 @@ from lycosa.frontier.lease import Lease, Pace
 from lycosa.frontier.policies import PLAIN
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.politeness import Group
-from lycosa.frontier.queues import due_key
 from lycosa.frontier.rows import UrlState
 from lycosa.records import Mapped
 from lycosa.web.robots import Robots
@@ -153,8 +152,8 @@ def test_waiting_host_that_gets_more_urls_stands_in_the_heap_once() -> None:
 def test_key_of_what_waits_never_falls_on_an_entry_of_the_run_before() -> None:
     world = World(Pace(delay_s=0.0))
     host, _ = world.frontier.shelf.get(url_key("http://h0.example/")[: url_key("http://h0.example/").index(b"\0", 2)])
-    before = [due_key(host, 5.0, 500 + n) for n in range(4)]
-    host.due_loaded = before[1] + b"\0"  # the first two were read, the others are on disk
-    later = [due_key(host, 5.0, 7 + n) for n in range(3)]
+    before = [host.due.key(5.0, 500 + n) for n in range(4)]
+    host.due.loaded = before[1] + b"\0"  # the first two were read, the others are on disk
+    later = [host.due.key(5.0, 7 + n) for n in range(3)]
     assert len({*before, *later}) == 7
     assert min(later) > before[1]

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lycosa.cli.wording import count, counted, duration, fit, most_first, printable, rate, reason, size
-from lycosa.engine.stats import CrawlStats
+from lycosa.engine.stats import CrawlStats, Retry
 
 # A drawing costs 0.7 ms of the one thread that crawls: 0.3 % of it at this pace.
 REDRAW_S = 0.25
@@ -82,6 +82,7 @@ def _rows(stats: CrawlStats) -> list[tuple[str, list[str], str]]:
     ]
     errors = [f"{count(many)} {reason(kind)}" for kind, many in most_first(stats.failed)]
     slowest = [f"{duration(slow.mean_s)} {slow.host} ({count(slow.queued)} queued)" for slow in stats.slowest]
+    retries = [f"{counted(stats.retrying, 'URL')} waiting", *map(_retry, stats.retries)]
     spent = [duration(stats.seconds)] + ([] if stats.left_s is None else [f"{duration(stats.left_s)} left"])
     rows = [("pages", pages, "bold green"), ("queued", queued, ""), ("hosts", hosts, "")]
     if stats.run_visits or stats.revisiting:
@@ -89,8 +90,14 @@ def _rows(stats: CrawlStats) -> list[tuple[str, list[str], str]]:
         again += [f"{count(stats.run_not_modified)} not modified", f"{count(stats.revisiting)} waiting"]
         rows.insert(1, ("again", again, "bold green"))
     rows.append(("errors", errors or ["none"], "red" if errors else ""))
+    rows += [("retries", retries, "yellow")] if stats.retrying else []
     rows += [("slowest", slowest, "")] if slowest else []
     return [*rows, ("time", spent, "")]
+
+
+def _retry(retry: Retry) -> str:
+    when = f"in {duration(retry.in_s)}" if retry.in_s else "when its turn comes"
+    return f"{retry.next_try} {when}: {retry.url}"
 
 
 class _Console(Console):

@@ -86,6 +86,8 @@ def line_of(stats: CrawlStats, encoding: str = UTF_8) -> str:
     ]
     if stats.run_visits or stats.revisiting:
         parts.insert(1, f"{count(stats.run_visits)} looked at again, {count(stats.run_changed)} changed")
+    if stats.retrying:
+        parts.append(f"{count(stats.retrying)} to be tried again")
     if stats.left_s is not None:
         parts.append(f"{duration(stats.left_s)} left")
     line = ", ".join(parts)

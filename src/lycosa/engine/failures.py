@@ -1,7 +1,9 @@
 """What a failed request means for its URL and its host, by the retry table; pure but for the rows it writes.
 
 Failures that concern a whole host are counted with the host: a host of a thousand URLs that refuses connections is
-tried three times, not three thousand. The others are counted with the URL. `--wait` never gives a host up.
+tried three times, not three thousand. The others are counted with the URL, which waits by itself, behind the others of
+its host; the host waits when several URLs in a row fail that are asked for the first time (a second failure of a URL
+says more of the URL than of the host). `--wait` never gives a host up.
 """
 
 from collections.abc import Callable
@@ -10,10 +12,10 @@ from lycosa.engine.archive import Archive
 from lycosa.engine.mining import Mining
 from lycosa.engine.pages import SITEMAP, PageRow
 from lycosa.engine.shard import Shard
-from lycosa.fetch.retry import Rule, decide, parse_retry_after, rule_for
+from lycosa.fetch.retry import AT_ONCE, RETRY_SHARE, Rule, parse_retry_after, rule_for, wait_after
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease
-from lycosa.frontier.rows import Entry, Kind, Reason, UrlState
+from lycosa.frontier.rows import Entry, HostRow, Kind, Reason, UrlState
 from lycosa.records import Failure, Request, Response
 from lycosa.web.url import url_key
 
@@ -37,42 +39,56 @@ class Failures:
         shard, host, entry = self._shard, lease.host, lease.entry
         assert entry is not None
         name = str(response.failure or response.status)
-        host.row.tries += rule.waits_host
+        _count(host.row, entry, response, rule)
         if response.failure in FORGETS_ADDRESS:
             shard.mapper.forget(host.host)
             host.row.address_until = 0.0
         self._archive.keep_answer(lease, request, response)
-        wait_s = self._wait(host, entry, response, rule)
+        wait_s, host_s = self._waits(host, entry, response, rule)
         if wait_s is None:
-            self._give_up(lease, entry, request, response, rule, name)
+            self._give_up(lease, entry, request, response, rule, name, host_s)
             return
-        due_in = 0.0 if rule.waits_host else wait_s
+        now = shard.now()
+        took_s = max(0.0, response.ended_s - response.started_s) + host.delay_s
+        host.retries_from = max(host.retries_from, now + took_s / RETRY_SHARE)
         shard.frontier.retry(
-            lease, due_unix=shard.now_unix() + due_in, due=shard.now() + due_in, counts=not rule.gives_up_on_host
+            lease,
+            due_unix=shard.now_unix() + wait_s,
+            due=now + wait_s,
+            failed=name,
+            counts=not rule.gives_up_on_host,
         )
-        shard.release(lease, response, wait_s=wait_s if rule.waits_host else 0.0, reason=name)
+        shard.release(lease, response, wait_s=host_s, reason=name)
 
-    def _wait(self, host: Host, entry: Entry, response: Response, rule: Rule) -> float | None:
-        """How long to wait before the next try; None when there is none."""
-        shard = self._shard
-        tried = host.row.tries if rule.gives_up_on_host else entry.tries + 1
-        asked_for = parse_retry_after(response.headers.get("retry-after", ""), now_unix_s=shard.now_unix())
-        if tried >= rule.tries:
-            return PATIENT_WAIT_S if shard.settings.wait and rule.waits_host else None
-        if rule.waits_host:  # the longer the host has failed, the longer it is left alone
-            tried = min(max(tried, host.row.tries), rule.tries - 1)
-        verdict = decide(
-            response.failure,
-            response.status,
-            tried=tried,
-            random=shard.roll(),
-            retry_after_s=asked_for,
-            is_first=not shard.counters.has_answer,
-        )
-        return verdict.wait_s if verdict else None
+    def _waits(self, host: Host, entry: Entry, response: Response, rule: Rule) -> tuple[float | None, float]:
+        """How long the URL waits for its next try, None when there is none; and how long its host waits."""
+        shard, row = self._shard, host.row
+        is_hosts = rule.host_after == AT_ONCE
+        tried = row.tries if rule.gives_up_on_host else entry.tries + 1
+        has_more = tried < rule.tries
+        # the longer the host has failed, the longer it is left alone
+        rounds = max(tried, row.tries) if is_hosts else row.failing - rule.host_after + 1
+        host_s = 0.0
+        if rule.host_after and rounds > 0:
+            if not has_more and shard.settings.wait:
+                return 0.0, PATIENT_WAIT_S
+            if has_more or not rule.gives_up_on_host:
+                asked_for = parse_retry_after(response.headers.get("retry-after", ""), now_unix_s=shard.now_unix())
+                rounds = min(rounds, rule.tries - 1)
+                host_s = wait_after(rule, rounds, random=shard.roll(), retry_after_s=asked_for) or 0.0
+        if is_hosts and has_more:
+            return 0.0, host_s
+        return wait_after(rule, tried, random=shard.roll()), host_s
 
     def _give_up(
-        self, lease: Lease, entry: Entry, request: Request | None, response: Response, rule: Rule, name: str
+        self,
+        lease: Lease,
+        entry: Entry,
+        request: Request | None,
+        response: Response,
+        rule: Rule,
+        name: str,
+        host_s: float,
     ) -> None:
         shard, host = self._shard, lease.host
         is_revisit = lease.kind is Kind.REVISIT
@@ -86,12 +102,12 @@ class Failures:
                 shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)
             shard.frontier.give_up(host, name, shard.now())
         if is_revisit or rule.gives_up_on_host:
-            shard.release(lease, response)
+            shard.release(lease, response, wait_s=host_s, reason=name)
             return
         self._mining.settled(lease, is_hit=False)
         if entry.origin.is_guess:
             shard.frontier.finish(lease, UrlState.DROPPED, Reason.GUESS)
-            shard.release(lease, response)
+            shard.release(lease, response, wait_s=host_s, reason=name)
             return
         shard.counters.totals.failed[name] += 1
         host.row.failed += 1
@@ -101,4 +117,14 @@ class Failures:
         shard.linker.gone(lease.url, url_key(lease.url), row)
         self._archive.put(lease, row, None)
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
-        shard.release(lease, response)
+        shard.release(lease, response, wait_s=host_s, reason=name)
+
+
+def _count(row: HostRow, entry: Entry, response: Response, rule: Rule) -> None:
+    """Counts with the host what the failure says of it."""
+    if rule.host_after == AT_ONCE:
+        row.tries += 1
+    elif rule.host_after:
+        row.failing += entry.tries == 0
+    elif response.failure is None:  # it answers
+        row.tries = row.failing = 0

@@ -14,7 +14,7 @@ from lycosa.engine.pages import SITEMAP, PageRow
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
 from lycosa.engine.standing import ROBOTS
-from lycosa.fetch.retry import decide
+from lycosa.fetch.retry import rule_for, wait_after
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.rows import Kind, Origin, Reason, UrlState
@@ -104,14 +104,8 @@ class HostRules:
             lease.host.row.address_until = 0.0
         shard.frontier.robots_failed(host, shard.now())
         name = str(response.failure or response.status)
-        verdict = decide(
-            response.failure,
-            response.status,
-            tried=host.row.robots_tries,
-            random=shard.roll(),
-            is_first=not shard.counters.has_answer,
-        )
-        wait_s = verdict.wait_s if verdict else None
+        rule = rule_for(response.failure, response.status, is_first=not shard.counters.has_answer)
+        wait_s = wait_after(rule, host.row.robots_tries, random=shard.roll()) if rule else None
         if wait_s is None and not shard.settings.wait:
             reason = name if response.failure else Reason.ROBOTS_UNREACHABLE
             shard.events.write("host-given-up", host=host.origin, reason=reason, detail=response.detail)

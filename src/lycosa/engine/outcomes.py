@@ -118,7 +118,7 @@ class Outcomes:
         if rule is not None:
             self._failures.settle(lease, request, response, rule)
             return
-        row.tries = 0
+        row.tries = row.failing = 0
         failed = self.revisits.had_failed(lease, response) if lease.kind is Kind.REVISIT else None
         if lease.kind is Kind.REVISIT and request is not None and failed is None:
             self.revisits.settle(lease, request, response)

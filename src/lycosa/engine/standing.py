@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lycosa.engine.moments import clock, duration
+from lycosa.fetch.retry import next_try
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.hosts import Host, Place
 from lycosa.records import Failure
@@ -34,22 +35,34 @@ def standing(frontier: Frontier, now: float, now_unix: float, *, in_flight: int,
     after = [host for host in hosts if host.place is Place.PARKED]
     if is_over:
         return _left_alone([host for host in after if host.row.wait_until > now_unix], now_unix)
-    waiting = sum(host.place is Place.WAITING for host in hosts)
+    waiting = sum(host.place is Place.WAITING and not _waits_for_retry(host) for host in hosts)
+    again = [host for host in hosts if host.place is Place.WAITING and _waits_for_retry(host)]
     names = sum(host.place is Place.NAME for host in hosts)
-    if len(after) == 1 and not waiting and not names:
-        wait_s = max(1, round(at - now))
-        again = f"{wait_s} s" if wait_s < 60 else duration(wait_s)
-        return f"{_alone(after[0])}; trying again in {again} (Ctrl-C to stop)"
+    wait_s = max(1, round(at - now))
+    soon = f"in {wait_s} s" if wait_s < 60 else f"in {duration(wait_s)}"
+    if len(after) == 1 and not waiting and not names and not again:
+        return f"{_alone(after[0])}; trying again {soon} (Ctrl-C to stop)"
+    if len(again) == 1 and not waiting and not names and not after and (entry := again[0].retries.next):
+        others = f", and {again[0].row.retries - 1:,} more after it" if again[0].row.retries > 1 else ""
+        return f"{again[0].origin}{entry.path}: {next_try(entry.tries, entry.failed)} {soon}{others} (Ctrl-C to stop)"
     parts = []
     if waiting:
         parts.append(f"{waiting} {_hosts(waiting)} between two requests")
     if names:
         parts.append(f"{names} {_hosts(names)} being looked up")
+    if again:
+        urls = sum(host.row.retries for host in again)
+        parts.append(f"{urls:,} {'URL that is' if urls == 1 else 'URLs that are'} to be tried again")
     parts += _reasons(after)
     if not parts:
         return ""
     until = f" until {clock(now_unix + at - now, now_unix=now_unix)}" if at > now else ""
     return f"waiting{until}: {', '.join(parts)}"
+
+
+def _waits_for_retry(host: Host) -> bool:
+    """Does a host have nothing but URLs that have failed and wait for another try?"""
+    return host.waits_for_due and host.row.retries > 0
 
 
 def waits_long(frontier: Frontier, now: float, now_unix: float) -> bool:

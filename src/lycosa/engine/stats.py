@@ -12,6 +12,8 @@ from collections import Counter
 
 import msgspec
 
+from lycosa.fetch.retry import next_try
+
 
 class SlowHost(msgspec.Struct, frozen=True):
     """A host that takes its time: its mean response time and how much is still queued there."""
@@ -19,6 +21,19 @@ class SlowHost(msgspec.Struct, frozen=True):
     host: str
     mean_s: float
     queued: int
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """A URL that has failed and waits for another try: what is known of it, and in how many seconds it is due."""
+
+    url: str
+    tries: int
+    failed: str
+    in_s: float
+
+    @property
+    def next_try(self) -> str:
+        return next_try(self.tries, self.failed)
 
 
 def _tally() -> "Counter[str]":
@@ -62,7 +77,8 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # type: ignore[misc]
-    """A crawl at one moment. `standing` says in a sentence why nothing is moving, empty while something is;
+    """A crawl at one moment. `retrying` counts the URLs that wait for another try, `retries` are the next of them.
+    `standing` says in a sentence why nothing is moving, empty while something is;
     `run_statuses` are the answers of this run, by status or failure; `run_lost` are the URLs whose records were not in
     the archive any more when it began, so that they are asked for again."""
 
@@ -83,6 +99,8 @@ class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # typ
     pages_per_s: float = 0.0
     bytes_per_s: float = 0.0
     slowest: tuple[SlowHost, ...] = ()
+    retrying: int = 0
+    retries: tuple[Retry, ...] = ()
     left_s: float | None = None
     standing: str = ""
 

@@ -1,21 +1,23 @@
-"""What a running crawl tells: its counts and pace, the slowest hosts, why it stands still.
+"""What a running crawl tells: its counts and pace, the slowest hosts, what is tried again, why it stands still.
 
 Reads what the other parts of the engine hold and changes nothing. Asked by the progress view four times a second and by
 every commit.
 """
 
-from heapq import nlargest
+from collections.abc import Sequence
+from heapq import nlargest, nsmallest
 from itertools import islice
+from operator import itemgetter
 
 from lycosa.engine.limits import Limits
 from lycosa.engine.shard import Shard
 from lycosa.engine.standing import standing
-from lycosa.engine.stats import CrawlStats, SlowHost
+from lycosa.engine.stats import CrawlStats, Retry, SlowHost
 from lycosa.frontier.hosts import Host
 from lycosa.records import Family
 
-SLOWEST_SHOWN = 3
-HOSTS_LOOKED_AT = 5_000  # for the slowest ones, four times a second
+SLOWEST_SHOWN = RETRIES_SHOWN = 3
+HOSTS_LOOKED_AT = 5_000  # for the slowest ones and for retries, four times a second
 
 
 class Teller:
@@ -27,12 +29,16 @@ class Teller:
     def stats(self, *, in_flight: int, is_over: bool = False) -> CrawlStats:
         """The crawl at this moment, or at its end."""
         shard, now = self._shard, self._shard.now()
+        hosts = list(islice(shard.frontier.shelf.hosts.values(), HOSTS_LOOKED_AT))
+        retrying, retries = retries_of(hosts, now)
         return shard.counters.stats(
             shard.frontier.stats(),
             seconds=self._limits.seconds(),
             run_s=max(now - self._began, 1e-9),
             in_flight=in_flight,
-            slowest=slowest(islice(shard.frontier.shelf.hosts.values(), HOSTS_LOOKED_AT)),
+            slowest=slowest(hosts),
+            retrying=retrying,
+            retries=retries,
             left_s=self._limits.left_s(),
             standing=standing(shard.frontier, now, shard.now_unix(), in_flight=in_flight, is_over=is_over),
         )
@@ -42,7 +48,21 @@ class Teller:
         return self._shard.counters.row(self._shard.frontier.stats(), seconds=self._limits.seconds())
 
 
-def slowest(hosts: "islice[Host]") -> tuple[SlowHost, ...]:
+def retries_of(hosts: Sequence[Host], now: float) -> tuple[int, tuple[Retry, ...]]:
+    """How many URLs wait for another try, and the next of them; of very many hosts, the first ones stand for all."""
+    failed = [host for host in hosts if host.row.retries and not host.row.gave_up]
+    due = [
+        (max(lane.at - now, 0.0), host.origin, entry)
+        for host in failed
+        if (entry := next(iter((lane := host.retries).ready), lane.next)) is not None
+    ]
+    first = nsmallest(RETRIES_SHOWN, due, key=itemgetter(0))
+    return sum(host.row.retries for host in failed), tuple(
+        Retry(origin + entry.path, entry.tries, entry.failed, in_s) for in_s, origin, entry in first
+    )
+
+
+def slowest(hosts: Sequence[Host]) -> tuple[SlowHost, ...]:
     """The slowest of the hosts that still have work; of very many, the first ones stand for all."""
     busy = (h for h in hosts if h.row.requests and h.row.queued and not h.row.gave_up)
     asked = [(h.row.seconds / h.row.requests, h.host, h.row.queued) for h in busy]

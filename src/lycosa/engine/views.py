@@ -5,6 +5,7 @@ Reads the committed state only. Every URL has an answer: known or not, where it 
 
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -17,9 +18,11 @@ from lycosa.engine.reading import filters_of
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.totals import joined
 from lycosa.errors import SettingsError
+from lycosa.fetch.retry import next_try
 from lycosa.frontier.domains import domain_key, unpack_domain
 from lycosa.frontier.pattern import fold
-from lycosa.frontier.rows import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
+from lycosa.frontier.rows import RETRY_LANE, Entry, HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
+from lycosa.frontier.timed import TimedLane, due_of
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.settings.values import Unfit, seed
@@ -59,6 +62,8 @@ class HostView(msgspec.Struct, frozen=True):
     robots: str
     waits: str
     gave_up: str
+    retries: int = 0
+    next_retry: str = ""
 
 
 def hosts(collection: Collection, *, now_unix: float | None = None) -> Iterator[HostView]:
@@ -78,7 +83,25 @@ def hosts(collection: Collection, *, now_unix: float | None = None) -> Iterator[
             robots=_robots_words(row),
             waits=_waits(row, now),
             gave_up=row.gave_up,
+            retries=0 if row.gave_up else row.retries,
+            next_retry=_next_retry(collection, key, now) if row.retries and not row.gave_up else "",
         )
+
+
+def _next_retry(collection: Collection, host_key: bytes, now: float) -> str:
+    """The first of a host's URLs that failed and wait for another try: when, which and what failed."""
+    return next((f"{_due(entry, now)}: {entry.path}" for entry in _retries(collection, host_key)), "")
+
+
+def _retries(collection: Collection, host_key: bytes) -> Iterator[Entry]:
+    lane = TimedLane(host_key, RETRY_LANE, entries=0)
+    return (Entry.unpack(key, row) for key, row in collection.state.walk(Family.QUEUE, lane.start, lane.end))
+
+
+def _due(entry: Entry, now: float) -> str:
+    at = due_of(entry)
+    when = f"at {clock(at, now_unix=now)}" if at > now else "now"
+    return f"{next_try(entry.tries, entry.failed)}, {when}"
 
 
 def _robots_words(row: HostRow) -> str:
@@ -144,6 +167,9 @@ def why(collection: Collection, text: str) -> list[str]:
         lines.append(_robots_file(collection, host) if url.path == ROBOTS_PATH and host else _unknown(collection, url))
     else:
         lines += _known(UrlRow.unpack(packed), url, host)
+        if host is not None and host.retries and not host.gave_up:
+            found = (entry for entry in _retries(collection, _host_key(key)) if entry.path == url.path)
+            lines += [f"{_due(entry, time.time())}, behind the other URLs of its host" for entry in islice(found, 1)]
     page = collection.state.get(Family.PAGE, key)
     if page is not None:
         lines += [*_page(unpack_page(page)), *_next_visit(collection, key)]

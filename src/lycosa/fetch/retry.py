@@ -25,42 +25,39 @@ UNCOUNTED = 1_000_000_000
 class Rule(msgspec.Struct, frozen=True):
     """One line of the table. `tries` counts all requests, the first one too; 1 means final at once.
 
-    `waits_host`: the whole host waits, not only this URL. `gives_up_on_host`: after the last try no other URL of the
-    host is worth a try.
+    `host_after`: the whole host waits, not only this URL, when so many different URLs in a row have failed; 0: it never
+    does. `gives_up_on_host`: after the last try no other URL of the host is worth a try.
     """
 
     first_wait_s: float
     factor: float
     tries: int
-    waits_host: bool
-    gives_up_on_host: bool
-
-
-class Verdict(msgspec.Struct, frozen=True):
-    """What to do after a request: try again after `wait_s`, or not at all (None)."""
-
-    wait_s: float | None
-    waits_host: bool = False
+    host_after: int = 0
     gives_up_on_host: bool = False
 
 
-FINAL = Rule(0.0, 1.0, 1, waits_host=False, gives_up_on_host=False)
-FINAL_FOR_HOST = Rule(0.0, 1.0, 1, waits_host=True, gives_up_on_host=True)
+# A failure that says nothing of its URL: the host waits at once. One that may be the URL's alone: after this many.
+AT_ONCE, DIFFERENT_URLS = 1, 3
+# Of a host's time, retries get at most this share while it has other URLs: those go first.
+RETRY_SHARE = 0.02
+
+FINAL = Rule(0.0, 1.0, 1)
+FINAL_FOR_HOST = Rule(0.0, 1.0, 1, AT_ONCE, gives_up_on_host=True)
 
 BY_FAILURE: dict[Failure, Rule] = {
     Failure.NO_SUCH_HOST: FINAL_FOR_HOST,
     Failure.ADDRESS_REFUSED: FINAL_FOR_HOST,
-    Failure.DNS: Rule(10.0, 3.0, 3, waits_host=True, gives_up_on_host=True),
-    Failure.CONNECT: Rule(5.0, 4.0, 3, waits_host=True, gives_up_on_host=True),
-    Failure.CONNECT_TIMEOUT: Rule(10.0, 3.0, 3, waits_host=True, gives_up_on_host=True),
-    Failure.TLS: Rule(30.0, 1.0, 2, waits_host=True, gives_up_on_host=True),
-    Failure.FIRST_BYTE_TIMEOUT: Rule(10.0, 3.0, 3, waits_host=True, gives_up_on_host=False),
-    Failure.IDLE_TIMEOUT: Rule(10.0, 3.0, 2, waits_host=False, gives_up_on_host=False),
-    Failure.TOTAL_TIMEOUT: Rule(30.0, 2.0, 2, waits_host=False, gives_up_on_host=False),
-    Failure.RESET: Rule(5.0, 4.0, 3, waits_host=True, gives_up_on_host=False),
-    Failure.PROTOCOL: Rule(5.0, 1.0, 2, waits_host=False, gives_up_on_host=False),
+    Failure.DNS: Rule(10.0, 3.0, 3, AT_ONCE, gives_up_on_host=True),
+    Failure.CONNECT: Rule(5.0, 4.0, 3, AT_ONCE, gives_up_on_host=True),
+    Failure.CONNECT_TIMEOUT: Rule(10.0, 3.0, 3, AT_ONCE, gives_up_on_host=True),
+    Failure.TLS: Rule(30.0, 1.0, 2, AT_ONCE, gives_up_on_host=True),
+    Failure.FIRST_BYTE_TIMEOUT: Rule(10.0, 3.0, 3, DIFFERENT_URLS),
+    Failure.IDLE_TIMEOUT: Rule(10.0, 3.0, 2, DIFFERENT_URLS),
+    Failure.TOTAL_TIMEOUT: Rule(30.0, 2.0, 2, DIFFERENT_URLS),
+    Failure.RESET: Rule(5.0, 4.0, 3, DIFFERENT_URLS),
+    Failure.PROTOCOL: Rule(5.0, 1.0, 2, DIFFERENT_URLS),
     Failure.HEADERS_TOO_LARGE: FINAL,
-    Failure.CANCELLED: Rule(0.0, 1.0, UNCOUNTED, waits_host=False, gives_up_on_host=False),
+    Failure.CANCELLED: Rule(0.0, 1.0, UNCOUNTED),
 }
 
 # While nobody at all has answered, a host that cannot be spoken to is most likely a slip of the user, who is waiting:
@@ -76,8 +73,8 @@ BY_FAILURE_AT_FIRST = BY_FAILURE | {
 }
 
 # "Slow down" and "not now": the host is left alone for longer and longer.
-OVERLOADED = Rule(30.0, 2.0, 6, waits_host=True, gives_up_on_host=False)
-SERVER_ERROR = Rule(10.0, 3.0, 3, waits_host=False, gives_up_on_host=False)
+OVERLOADED = Rule(30.0, 2.0, 6, AT_ONCE)
+SERVER_ERROR = Rule(10.0, 3.0, 3)
 
 BY_STATUS: dict[int, Rule] = {
     408: SERVER_ERROR,
@@ -102,29 +99,24 @@ def rule_for(failure: Failure | None, status: int, *, is_first: bool = False) ->
     return BY_STATUS.get(status, SERVER_ERROR if status >= 500 else FINAL)
 
 
-def decide(
-    failure: Failure | None,
-    status: int,
-    *,
-    tried: int,
-    random: float,
-    retry_after_s: float | None = None,
-    is_first: bool = False,
-) -> Verdict | None:
-    """What to do after the `tried`-th request for a URL; None when there is nothing to make good.
+def next_try(tried: int, failed: str) -> str:
+    """Which try is the next of a URL, and the name of what failed, in words: `try 2 of 3 after reset`."""
+    rule = rule_for(None, int(failed)) if failed.isdigit() else rule_for(Failure(failed), 0)
+    which = f"try {tried + 1} of {rule.tries}" if tried and rule else "another try"  # not counted: the host failed
+    return f"{which} after {failed.replace('-', ' ')}"
+
+
+def wait_after(rule: Rule, tried: int, *, random: float, retry_after_s: float | None = None) -> float | None:
+    """How long to wait after the `tried`-th request that ended so; None when there is no other try.
 
     `random` is from [0, 1). A Retry-After counts for 429 and 503 and lengthens the wait, it never shortens it.
-    `is_first`: nobody has answered yet.
     """
-    rule = rule_for(failure, status, is_first=is_first)
-    if rule is None:
-        return None
     if tried >= rule.tries:
-        return Verdict(None, rule.waits_host, rule.gives_up_on_host)
+        return None
     wait_s = min(rule.first_wait_s * rule.factor ** (tried - 1), MAX_WAIT_S)
     if rule is OVERLOADED and retry_after_s is not None:
         wait_s = max(wait_s, min(retry_after_s, MAX_RETRY_AFTER_S))
-    return Verdict(wait_s * (1 + JITTER_SHARE * random), rule.waits_host, False)
+    return wait_s * (1 + JITTER_SHARE * random)
 
 
 def parse_retry_after(value: str, *, now_unix_s: float) -> float | None:

@@ -19,7 +19,7 @@ from lycosa.frontier.ledger import FRONT_MOST, Ledger
 from lycosa.frontier.policies import BREADTH
 from lycosa.frontier.policy import HeadReader, Policy
 from lycosa.frontier.politeness import Groups, Share
-from lycosa.frontier.queues import Queues, due_key
+from lycosa.frontier.queues import Queues
 from lycosa.frontier.rows import (
     KEY_END,
     Entry,
@@ -31,7 +31,8 @@ from lycosa.frontier.rows import (
     UrlState,
 )
 from lycosa.frontier.shelf import Shelf, Start
-from lycosa.frontier.turns import NEVER, Turns
+from lycosa.frontier.timed import NEVER
+from lycosa.frontier.turns import Turns
 from lycosa.records import Family, Mapped, Response
 from lycosa.web.robots import Robots
 from lycosa.web.url import BUCKET_BYTES, Url, url_key
@@ -174,7 +175,7 @@ class Frontier(Ledger):
         host = self._host(url_key(href), now)
         if host.row.gave_up:
             self._revive(host)
-        key = due_key(host, now_unix, next(self._due_counter))
+        key = host.due.key(now_unix, next(self._due_counter))
         entry = Entry(key, _path(href), Kind.REVISIT, depth, origin=origin)
         self._put(Family.QUEUE, key, entry.pack())
         host.pending[key] = entry
@@ -182,7 +183,7 @@ class Frontier(Ledger):
         host.row.waits += 1
         host.row.revisits += 1
         self.revisiting += 1
-        host.due_at = min(host.due_at, now)
+        host.due.add(entry, now)
         self.shelf.touch(host)
         self._changed(host, now)
 
@@ -367,7 +368,7 @@ class Frontier(Ledger):
         if at == NEVER or (self._is_filling(host) and not host.jobs):
             turns.move(host, Place.BUSY)
             return
-        is_wanted = not host.row.gave_up and (host.has_work or host.row.waits)
+        is_wanted = not host.row.gave_up and (host.has_work or host.row.waits or host.row.retries)
         if not is_wanted and not host.jobs:
             turns.move(host, Place.IDLE)
             return
@@ -384,7 +385,7 @@ class Frontier(Ledger):
         """What a host has to give, seen from outside; 0 is the best."""
         if host.is_put_last:
             return LAST_OFFER
-        return 0 if host.due_at <= now else self.policy.offer(host)
+        return 0 if host.is_due(now) else self.policy.offer(host)
 
     def named(self, name: str, now: float) -> None:
         """A name has been resolved: its hosts may go on."""

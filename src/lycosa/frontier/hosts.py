@@ -12,7 +12,8 @@ from operator import itemgetter
 import msgspec
 
 from lycosa.frontier.politeness import Slots
-from lycosa.frontier.rows import DUE_LANE, KEY_END, MOST_BANDS, Entry, HostRow, lane_start
+from lycosa.frontier.rows import DUE_LANE, KEY_END, MOST_BANDS, RETRY_LANE, Entry, HostRow, lane_start
+from lycosa.frontier.timed import TimedLane
 from lycosa.frontier.window import Window
 from lycosa.records import Response
 from lycosa.web.url import from_key
@@ -53,8 +54,6 @@ class Host:
         "awaits_robots",
         "delay_s",
         "due",
-        "due_at",
-        "due_loaded",
         "group",
         "host",
         "is_held",
@@ -71,6 +70,8 @@ class Host:
         "pending",
         "place",
         "port",
+        "retries",
+        "retries_from",
         "row",
         "slots",
         "spin",
@@ -96,14 +97,14 @@ class Host:
             for band, (order, entries) in sorted(row.lanes.items())
         }
         self.available = sum(map(len, self.windows.values()))
-        self.due: deque[Entry] = deque()  # of the due lane, their time has come
+        self.due = TimedLane(key, DUE_LANE, entries=row.waits)
+        self.retries = TimedLane(key, RETRY_LANE, entries=row.retries)
+        self.retries_from = 0.0  # until then its other URLs go before them
         self.jobs: deque[RobotsJob] = deque()
         self.leased: set[bytes] = set()
         self.out: set[bytes] = set()  # settled, but on disk until the next commit
         self.pending: dict[bytes, Entry] = {}  # queued, but not on disk before the next commit
         self.awaits_robots = False
-        self.due_at = 0.0 if row.waits else float("inf")
-        self.due_loaded = lane_start(key, DUE_LANE)
         self.late_at = 0.0  # when late entries may be looked for, if there is nothing else
         self.place = Place.IDLE
         self.turn = self.spin = 0
@@ -168,9 +169,19 @@ class Host:
     @property
     def has_work(self) -> bool:
         """Is there anything that could be asked for now, politeness aside?"""
-        return bool((self.available and not self.is_held) or self.due or self.jobs)
+        return bool(self.has_others or self.retries.ready or self.jobs)
+
+    @property
+    def has_others(self) -> bool:
+        """Is there anything that could be asked for now, beside retries?"""
+        return bool((self.available and not self.is_held) or self.due.ready)
+
+    def is_due(self, now: float) -> bool:
+        """Has the time of something come that does not wait for better URLs? Of a retry, if there is nothing else."""
+        return self.due.is_due(now) or (not self.available and self.retries.is_due(now))
 
     @property
     def waits_until(self) -> float:
-        """When there is something to be asked for from the due lane."""
-        return min(self.due_at, self.late_at) if self.row.late else self.due_at
+        """When there is something to be asked for that waits for its time."""
+        at = min(self.due.at, self.retries.at)
+        return min(at, self.late_at) if self.row.late else at

@@ -13,10 +13,10 @@ import msgspec
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease, Watcher
 from lycosa.frontier.policy import Policy, Ranking
-from lycosa.frontier.queues import DUE_COUNTER_BITS, due_key
 from lycosa.frontier.rows import (
     DUE_LANE,
     KEY_END,
+    RETRY_LANE,
     Entry,
     Kind,
     Origin,
@@ -29,7 +29,7 @@ from lycosa.frontier.rows import (
     lane_start,
 )
 from lycosa.frontier.shelf import Shelf
-from lycosa.frontier.turns import NEVER
+from lycosa.frontier.timed import DUE_COUNTER_BITS
 from lycosa.records import Family
 from lycosa.web.url import url_key
 
@@ -110,7 +110,7 @@ class Ledger:
             is_same = credit == old.credit and links == old.links
             return old if is_same else Standing(old.band, old.order, credit, links)
         entry = host.pending.get(queue_key) or self._entry_at(queue_key)
-        if entry is None:  # it waits for its time, in the due lane
+        if entry is None:  # it waits for its time
             return old
         host.remove(queue_key, old.band)
         self._delete(Family.QUEUE, queue_key)
@@ -160,25 +160,36 @@ class Ledger:
                 watcher.dropped(host, entry, reason)
         self.shelf.touch(host)
 
-    def retry(self, lease: Lease, *, due_unix: float, due: float, counts: bool = True) -> None:
-        """The URL of the lease is asked for again when it is due."""
+    def retry(self, lease: Lease, *, due_unix: float, due: float, failed: str = "", counts: bool = True) -> None:
+        """The URL of the lease is asked for again when it is due. If it `failed`, the others of its host go first."""
         host, entry = lease.host, lease.entry
         if entry is None:
             return
-        self._put_off(host, entry, due_unix=due_unix, due=due, tries=min(entry.tries + counts, 255))
+        tries = min(entry.tries + counts, 255)
+        self._put_off(host, entry, due_unix=due_unix, due=due, tries=tries, failed=failed)
 
     def _put_off(
-        self, host: Host, entry: Entry, *, due_unix: float, due: float, tries: int, late: bool = False
+        self,
+        host: Host,
+        entry: Entry,
+        *,
+        due_unix: float,
+        due: float,
+        tries: int,
+        late: bool = False,
+        failed: str = "",
     ) -> None:
-        """Moves an entry that is in no window to the due lane."""
-        key = due_key(host, due_unix, next(self._due_counter))
-        later = msgspec.structs.replace(entry, key=key, tries=tries, is_late=late)
+        """Moves an entry that is in no window to the due lane, or to that of retries."""
+        lane = host.retries if failed else host.due
+        key = lane.key(due_unix, next(self._due_counter))
+        later = msgspec.structs.replace(entry, key=key, tries=tries, is_late=late, failed=failed)
         self._take_out(host, entry)
         self._put(Family.QUEUE, key, later.pack())
         host.pending[key] = later
-        host.row.waits += 1
+        host.row.waits += not failed
+        host.row.retries += bool(failed)
         host.row.late += late
-        host.due_at = min(host.due_at, due)
+        lane.add(later, due)
         self.shelf.touch(host)
 
     def _take_out(self, host: Host, entry: Entry) -> None:
@@ -190,6 +201,8 @@ class Ledger:
         if entry.lane == DUE_LANE:
             host.row.waits -= 1
             host.row.late -= entry.is_late
+        elif entry.lane == RETRY_LANE:
+            host.row.retries -= 1
 
     def put_back(self, lease: Lease) -> None:
         """The request was cancelled: the URL is still queued, and goes first."""
@@ -207,8 +220,8 @@ class Ledger:
 
     def _give_back(self, host: Host, entry: Entry) -> None:
         host.leased.discard(entry.key)
-        if entry.lane == DUE_LANE:
-            host.due.appendleft(entry)
+        if entry.lane >= DUE_LANE:
+            (host.due if entry.lane == DUE_LANE else host.retries).ready.insert(0, entry)
         else:
             host.window(entry.lane).give_back(entry)
             host.available += 1
@@ -217,8 +230,8 @@ class Ledger:
         """What is queued is read anew from disk if the host is wanted again."""
         for window in host.windows.values():
             window.forget()
-        host.due.clear()
-        host.due_at, host.due_loaded = 0.0 if host.row.waits else NEVER, lane_start(host.key, DUE_LANE)
+        host.due.forget(host.row.waits)
+        host.retries.forget(host.row.retries)
 
     def rejudge(self, lease: Lease, credit: float) -> None:
         """The head of the page was read: the URL is queued again where it belongs now."""
@@ -226,7 +239,7 @@ class Ledger:
         assert entry is not None
         assert ranking is not None
         band = ranking.band(credit, host.row)
-        order = entry.order if entry.lane != DUE_LANE else host.next_sequence()
+        order = entry.order if entry.lane < DUE_LANE else host.next_sequence()
         again = msgspec.structs.replace(entry, key=lane_start(host.key, band) + order, has_head=True)
         self._take_out(host, entry)
         host.row.queued -= 1

@@ -172,7 +172,7 @@ class Policy(msgspec.Struct, frozen=True):
         """How good the best is that a host has to give: its band where URLs are held back for better ones, else 0."""
         if self.ranking is None or self.ranking.slack is None:
             return 0
-        if host.due or host.jobs:
+        if host.due.ready or host.jobs:
             return 0
         if host.available:
             return best_band(host)

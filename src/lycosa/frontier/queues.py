@@ -1,4 +1,4 @@
-"""Reading hosts' queues from disk: the next entries of a lane in one range read, those of the due lane in their time.
+"""Reading hosts' queues from disk: the next entries of a lane in one range read, those that wait in their time.
 
 A window is filled from the committed rows and from what is pending in the batch, and leaves out what is leased or
 settled. A seek starts at the window's edge, never at the lane's start, where the tombstones of what is done lie.
@@ -8,12 +8,12 @@ from operator import itemgetter
 
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.policy import Policy
-from lycosa.frontier.rows import DUE_LANE, KEY_END, Entry, Rows, lane_start
+from lycosa.frontier.rows import Entry, Rows
+from lycosa.frontier.timed import NEVER, TimedLane, due_of
 from lycosa.frontier.window import Window
 from lycosa.records import Family
 
-DUE_READ = 64  # entries of the due lane read at a time
-DUE_COUNTER_BITS = 20  # the order in the due lane is the time in milliseconds and a counter
+DUE_READ = 64  # entries that wait for a time, read at once
 LOOK_AGAIN_S = 1.0  # for entries that are under way or not committed yet
 
 
@@ -24,13 +24,17 @@ class Queues:
         self._rows, self._policy = rows, policy
 
     def next_entry(self, host: Host, now: float, now_unix: float, *, room: int) -> Entry | None:
-        """The next entry of a host: one whose time has come, or the first of the band whose turn it is."""
-        if not host.due and host.due_at <= now:
-            self._read_due(host, now, now_unix)
-        if not host.due and not host.available and host.row.late and host.late_at <= now and not host.is_held:
+        """The next entry of a host: one whose time has come, or the first of the band whose turn it is. One that failed
+        goes when there is nothing else, or when the others have had their time."""
+        self._look(host, host.due, now, now_unix)
+        if host.row.retries and not (host.has_others and host.retries_from > now):
+            self._look(host, host.retries, now, now_unix)
+            if host.retries.ready:
+                return host.retries.ready.pop(0)
+        if not host.available and not host.due.ready and host.row.late and host.late_at <= now and not host.is_held:
             self._read_late(host, now)
-        if host.due:
-            return host.due.popleft()
+        if host.due.ready:
+            return host.due.ready.pop(0)
         if host.is_held:
             return None
         band = self._policy.next_band(host)
@@ -72,47 +76,35 @@ class Queues:
         found |= {key: entry for key, entry in host.pending.items() if lo <= key < hi}
         window.extend((entry for key, entry in found.items() if key not in host.leased), upto, room)
 
-    def _read_due(self, host: Host, now: float, now_unix: float) -> None:
-        """Takes the entries whose time has come, and notes when the next one is due."""
-        for key, entry in self._waiting(host):
-            due_in = (int.from_bytes(entry.order) >> DUE_COUNTER_BITS) / 1000 - now_unix
+    def _look(self, host: Host, lane: TimedLane, now: float, now_unix: float) -> None:
+        """Takes the entries of a lane whose time has come, and notes when the next one is due."""
+        if lane.ready or lane.at > now:
+            return
+        lane.next = None
+        for key, entry in self._waiting(host, lane):
+            due_in = due_of(entry) - now_unix
             if due_in > 0:
-                host.due_at = now + due_in
+                lane.at, lane.next = now + due_in, entry
                 return
-            host.due.append(entry)
-            host.due_loaded = key + b"\0"
-        if host.due:
-            host.due_at = now
-        else:
-            host.due_at = now + LOOK_AGAIN_S if host.row.waits > 0 else float("inf")
+            lane.ready.append(entry)
+            lane.loaded = key + b"\0"
+        if lane.ready:
+            lane.at = now
+        else:  # they are under way, or there are none
+            has_more = host.row.waits if lane is host.due else host.row.retries
+            lane.at = now + LOOK_AGAIN_S if has_more > 0 else NEVER
 
-    def _waiting(self, host: Host) -> list[tuple[bytes, Entry]]:
-        """The next entries of the due lane, those among them that are not committed yet."""
-        end = host.key + KEY_END + bytes((DUE_LANE + 1,))
-        rows = self._rows.scan(Family.QUEUE, host.due_loaded, end, limit=DUE_READ)
+    def _waiting(self, host: Host, lane: TimedLane) -> list[tuple[bytes, Entry]]:
+        """The next entries of a lane, those among them that are not committed yet."""
+        loaded, end = lane.loaded, lane.end
+        rows = self._rows.scan(Family.QUEUE, loaded, end, limit=DUE_READ)
         found = {key: Entry.unpack(key, row) for key, row in rows if key not in host.out}
         upto = rows[-1][0] if len(rows) == DUE_READ else end
-        found |= {key: entry for key, entry in host.pending.items() if host.due_loaded <= key <= upto and key < end}
+        found |= {key: entry for key, entry in host.pending.items() if loaded <= key <= upto and key < end}
         return sorted(((key, entry) for key, entry in found.items() if key not in host.leased), key=itemgetter(0))
 
     def _read_late(self, host: Host, now: float) -> None:
         """Takes entries before their time that waited for the sake of others: there are none."""
-        host.due.extend(entry for _, entry in self._waiting(host) if entry.is_late)
-        if not host.due:  # they are under way, or not committed yet
+        host.due.ready.extend(entry for _, entry in self._waiting(host, host.due) if entry.is_late)
+        if not host.due.ready:  # they are under way, or not committed yet
             host.late_at = now + LOOK_AGAIN_S
-
-
-def due_key(host: Host, due_unix: float, counter: int) -> bytes:
-    """The key under which a URL waits for its time; never before what was read already.
-
-    Entries of a run before may stand right behind what was read, so a key that would come too early goes to the next
-    millisecond rather than to the next number.
-    """
-    start = lane_start(host.key, DUE_LANE)
-    number = counter % (1 << DUE_COUNTER_BITS)
-    order = int(due_unix * 1000) << DUE_COUNTER_BITS | number
-    if len(host.due_loaded) > len(start):
-        loaded = int.from_bytes(host.due_loaded[-9:-1])
-        if order <= loaded:
-            order = ((loaded >> DUE_COUNTER_BITS) + 1) << DUE_COUNTER_BITS | number
-    return start + order.to_bytes(8)

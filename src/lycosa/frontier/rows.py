@@ -1,12 +1,12 @@
 """How URLs, queue entries and hosts are written down, and the two ports through which the frontier reads and writes.
 
     url     bucket·host·NUL·path        → state and origin, reason, depth, standing (of a queued URL that is ranked)
-    queue   bucket·host·NUL·lane·order  → kind and origin, depth, tries, hops, path (unless the order is the path)
+    queue   bucket·host·NUL·lane·order  → kind and origin, depth, tries, hops, what failed, path (if not the order)
     host    bucket·host                 → HostRow
 
 A URL given out stays in `queue`; only the outcome's commit removes it, so a crash loses nothing. The order is what the
-policy sorts a lane by: a sequence (8 bytes) that grows with every URL of a host, or the path. In the due lane it is the
-time the URL is due (milliseconds) and a counter.
+policy sorts a lane by: a sequence (8 bytes) that grows with every URL of a host, or the path. In the lanes for what is
+due and for retries it is the time the URL is due (milliseconds) and a counter.
 """
 
 import struct
@@ -101,9 +101,11 @@ class Origin(IntEnum):
         return Origin.ANCESTOR <= self <= Origin.SERIES
 
 
-# Lanes 1 (the best) to MOST_BANDS are the bands of the policy; in the due lane URLs wait for a time.
+# Lanes 1 (the best) to MOST_BANDS are the bands of the policy. In the others URLs wait for a time: in the due lane
+# those that go first when it has come, in the lane of retries those that have failed and go behind the others.
 MOST_BANDS = 16
 DUE_LANE = 0x80
+RETRY_LANE = 0x81
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -159,11 +161,13 @@ def state_of(row: bytes) -> int:
 
 _STANDING = struct.Struct(">Bd")
 _ENTRY = struct.Struct(">BHBB")
+_HAS_FAILED = 0x80  # beside the hops: the name of what failed and a NUL stand before the path
 
 
 class Entry(msgspec.Struct, frozen=True):
     """A queued URL as its host's queue has it. `has_head`: the head of the page was read, to judge it by. `is_late`: it
-    is in the due lane for the sake of its host's other URLs, and may come before its time if there are none."""
+    is in the due lane for the sake of its host's other URLs, and may come before its time if there are none. `failed`:
+    what went wrong the last time, of one that is tried again."""
 
     key: bytes
     path: str
@@ -174,19 +178,27 @@ class Entry(msgspec.Struct, frozen=True):
     origin: Origin = Origin.LINK
     has_head: bool = False
     is_late: bool = False
+    failed: str = ""
 
     def pack(self) -> bytes:
         flags = self.kind | self.has_head << 3 | self.origin << 4 | self.is_late << 7
-        row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops)
         path = self.path.encode()
+        if self.failed:
+            row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops | _HAS_FAILED)
+            return row + self.failed.encode() + KEY_END + path
+        row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops)
         return row if self.order == path else row + path
 
     @classmethod
     def unpack(cls, key: bytes, row: bytes) -> "Entry":
         flags, depth, tries, hops = _ENTRY.unpack_from(row)
-        path = row[_ENTRY.size :] or order_of(key)
+        path, failed = row[_ENTRY.size :] or order_of(key), b""
+        if hops & _HAS_FAILED:
+            hops ^= _HAS_FAILED
+            failed, _, path = path.partition(KEY_END)
         kind, origin = Kind(flags & 7), Origin(flags >> 4 & 7)
-        return cls(key, path.decode(), kind, depth, tries, hops, origin, bool(flags & 8), bool(flags & 128))
+        is_late = bool(flags & 128)
+        return cls(key, path.decode(), kind, depth, tries, hops, origin, bool(flags & 8), is_late, failed.decode())
 
     @property
     def order(self) -> bytes:
@@ -229,6 +241,8 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     hints: int = 0  # pages that its sitemaps said had changed, and how many had
     hints_true: int = 0
     entered: int | None = None  # the least depth of its URLs: where it was entered
+    retries: int = 0  # entries in the lane of retries
+    failing: int = 0  # different URLs in a row, each asked for the first time, that it broke off or did not answer
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -11,8 +11,8 @@ from itertools import count
 
 from lycosa.frontier.hosts import LAST_OFFER, NO_OFFER, Host, Place
 from lycosa.frontier.politeness import Share, Slots
+from lycosa.frontier.timed import NEVER
 
-NEVER = float("inf")
 # Hosts in these places will be asked soon: they hold back whoever has less to offer. Not those that wait for a slot
 # which one of the others may have to give back, nor those that wait long.
 LIVE = frozenset({Place.READY, Place.WAITING, Place.BUSY, Place.NAME, Place.ROBOTS})
@@ -86,7 +86,7 @@ class Turns:
         while waiting and waiting[0][0] <= now:
             _, turn, _, host = heapq.heappop(waiting)
             if turn == host.turn:
-                if host.due_at <= now:  # what is due goes first
+                if host.is_due(now):  # what is due goes first
                     host.offer = 0
                 self.ready(host)
         while True:
