@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.cli.wording import counted, duration, fit, most_first, printable, rate, size
+from tests.cli.command import lycosa
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,10 @@ def test_printable_takes_control_characters_and_what_the_terminal_cannot_show() 
 )
 def test_things_are_counted_in_the_singular_where_there_is_one(number: int, thing: str, words: str) -> None:
     assert counted(number, thing) == words
+
+
+@pytest.mark.parametrize("words", [(), ("cluster",)])
+def test_command_alone_shows_its_help_line_by_line(words: tuple[str, ...]) -> None:
+    alone, asked = lycosa(*words), lycosa(*words, "--help")
+    assert (alone.code, alone.err, alone.out) == (0, "", asked.out)
+    assert len(alone.out.splitlines()) > 10

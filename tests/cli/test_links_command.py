@@ -141,3 +141,15 @@ def test_links_and_rank_work_beside_a_running_crawl(tmp_path: Path) -> None:
         finally:
             running.terminate()
             ended(running)
+
+
+def test_private_address_cannot_be_added_and_it_is_said_what_to_do(crawled: tuple[Web, Path]) -> None:
+    _, into = crawled
+    said = lycosa("add", into, "http://192.168.7.7:8080/x")
+    assert said.code == 2
+    assert said.err == (
+        "lycosa: http://192.168.7.7:8080/x is a special address, private use (192.168.0.0/16), which this crawl may not"
+        f" ask: give it as a seed, lycosa crawl http://192.168.7.7:8080/x --into {into}, or open its network with"
+        " --allow-private\n"
+    )
+    assert "192.168.7.7" not in "".join(path.read_text() for path in (into / "inbox").glob("*"))

@@ -30,7 +30,7 @@ class SmallSite:
         answer = Response(
             request.url,
             status=200 if isinstance(found, str) else found or 404,
-            header_block=b"HTTP/1.1 200 OK\r\n\r\n",
+            header_block=b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
             headers={"content-type": "text/html"},
             body=found.encode() if isinstance(found, str) else b"",
             started_s=self._loop.time(),

@@ -15,7 +15,8 @@ from warcio.archiveiterator import ArchiveIterator
 from lycosa.change.kinds import Kind
 from lycosa.engine.change_views import page_history
 from lycosa.engine.pages import PageRow, unpack_page
-from lycosa.engine.search_views import SearchView, document_of, make_index
+from lycosa.engine.search_views import SearchView, make_index
+from lycosa.engine.stored_pages import page_of
 from lycosa.engine.versions import document_at, stored_at
 from lycosa.engine.views import open_to_read
 from lycosa.engine.visit_rows import history, unpack_change
@@ -141,8 +142,8 @@ def test_reader_of_a_past_time_gets_the_version_of_that_time(fresh: Path) -> Non
     host, path = WEB.address_of(url)
     for days in (0, *DAYS):
         then = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(BEGIN_S + days * DAY_S + 3_600))
-        assert document_of(fresh, url, as_of=then).body == WEB.answer(host, path, days * DAY_S).body
-    assert document_of(fresh, url).body == WEB.answer(host, path, DAYS[-1] * DAY_S).body
+        assert page_of(fresh, url, as_of=then).body == WEB.answer(host, path, days * DAY_S).body
+    assert page_of(fresh, url).body == WEB.answer(host, path, DAYS[-1] * DAY_S).body
     with open_to_read(fresh) as collection:
         found = page_history(collection, url)
     assert found.diff is not None  # both versions could be made

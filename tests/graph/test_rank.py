@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from lycosa.engine.link_views import rank_hosts, rank_pages, ranked_pages
+from lycosa.engine.pages import unpack_page
 from lycosa.engine.views import open_to_read
 from lycosa.graph import rank as rank_module
 from lycosa.graph.rank import DAMPING, Graph, harmonic, pagerank
 from lycosa.graph.ranks import load
+from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
+from lycosa.web.url import from_key
 from tests.engine.memory_crawl import crawl, front
 from tests.graph.recount import sources_by_target
 from tests.graph.test_links_of_a_crawl import A, B, C, Shop
@@ -76,17 +79,24 @@ def test_harmonic_centrality_of_many_hosts_is_estimated(monkeypatch: pytest.Monk
 
 def test_ranks_of_a_crawl_are_those_of_networkx(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=8, pages=700, seed=9))
-    crawl(web, tmp_path / "c", front(web), delay_s=0.0)
+    stats = crawl(web, tmp_path / "c", front(web), delay_s=0.0).stats
     with open_to_read(tmp_path / "c") as collection:
         ranks, cold = rank_pages(collection)
         rows = {row.url: row.rank for row in ranked_pages(collection, ranks)}
         graph = networkx.DiGraph()
         graph.add_nodes_from(rows)
+        pages = ((from_key(key), unpack_page(packed)) for key, packed in collection.state.walk(Family.PAGE))
+        leads = {url: row.location for url, row in pages if row.location}
         for target, sources in sources_by_target(collection.state).items():
-            graph.add_edges_from((source, target) for source in sources if target in rows)
+            page = target
+            while page in leads:  # a link to a redirect is one to the page that it leads to
+                page = leads[page]
+            graph.add_edges_from((source, page) for source in sources - {page} if source in rows and page in rows)
         _, warm = rank_pages(collection)
         hosts = rank_hosts(collection)
     expected = reference(graph)
+    assert stats.redirects
+    assert len(rows) == stats.pages
     assert sum(abs(rows[url] - expected[url]) for url in rows) < 1e-6
     assert warm < cold / 10
     by_host = networkx.DiGraph({(s.split("/")[2], t.split("/")[2]) for s, t in graph.edges})

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from lycosa.engine.processes import start
-from lycosa.engine.search_views import SearchView, document_of, make_index, update_index
+from lycosa.engine.search_views import SearchView, make_index, update_index
+from lycosa.engine.stored_pages import page_of
 from lycosa.search.index import Reader, current
 from lycosa.store import ArchiveAway
 from lycosa.store.central import claim, open_store
@@ -173,8 +174,8 @@ def test_get_names_what_is_away(tmp_path: Path, how: str) -> None:
     shop = shop_with(tmp_path / "c", (A, "aardvark"))
     gone = put_away(shop, how)
     with pytest.raises(ArchiveAway) as said:
-        document_of(shop.path, A)
+        page_of(shop.path, A)
     assert named(shop, how) in str(said.value)
     bring_back(gone)
-    assert b"aardvark" in document_of(shop.path, A).body
+    assert b"aardvark" in page_of(shop.path, A).body
     shop.close()

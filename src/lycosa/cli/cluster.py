@@ -28,7 +28,7 @@ HAS_RUN_S = 20.0  # a node that ended sooner on its first try will not do better
 TOKEN_FILE = Path("~/.lycosa/cluster-token")
 DEFAULT_ADDRESS = f"127.0.0.1:{PORT}"
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 
 class Cluster(NamedTuple):
@@ -51,6 +51,7 @@ def register(main: typer.Typer) -> None:
 
 @app.callback()
 def cluster(
+    context: typer.Context,
     at: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the head of the cluster is.")] = DEFAULT_ADDRESS,
     token_file: Annotated[Path, typer.Option(metavar="FILE", help="The token that all nodes share.")] = TOKEN_FILE,
     shared: Annotated[
@@ -60,6 +61,8 @@ def cluster(
     """Crawl with many machines."""
     global _cluster
     _cluster = Cluster(at, token_file, shared)
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @app.command()

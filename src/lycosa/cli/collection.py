@@ -113,15 +113,17 @@ def add(
     """Feed URLs to a crawl: to a running one at once, to a stopped one when it goes on."""
     from lycosa.cli.url_list import read_urls
     from lycosa.cli.wording import counted
-    from lycosa.engine.inbox import Inbox
-    from lycosa.engine.views import open_to_read
+    from lycosa.engine.inbox import Inbox, refuse_private
+    from lycosa.engine.views import open_to_read, settings_of
     from lycosa.settings import Source, merge
+    from lycosa.web.url import parse
 
-    with open_to_read(into):
-        pass  # says so if this is no collection
+    with open_to_read(into) as collection:
+        settings = settings_of(collection)
     wanted = [*(urls or []), *(url for file in url_files or [] for url in read_urls(file))]
     if not wanted:
         raise SettingsError("there is nothing to add: give a URL, or a file of them with -i FILE")
     seeds = merge(Source({"seeds": wanted}, lambda _: "the list of URLs")).seeds
+    refuse_private((url for seed in seeds if (url := parse(seed))), settings, into)
     Inbox(into).put(seeds)
     print(f"{counted(len(seeds), 'URL')} handed to {into}", file=sys.stderr)

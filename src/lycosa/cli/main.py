@@ -22,7 +22,7 @@ UNTIDY = ("crawl", "recrawl", "cluster")  # it has nothing to tidy up until it t
 app = typer.Typer(
     name="lycosa",
     help="A polite, fast web crawler that loses nothing, and the simulated web it is proved on.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -54,7 +54,9 @@ def _root(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    if context.invoked_subcommand not in UNTIDY:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+    elif context.invoked_subcommand not in UNTIDY:
         interruptible()
 
 

@@ -49,7 +49,8 @@ def search(
     """Find pages of a collection, the best first."""
     import msgspec
 
-    from lycosa.engine.search_views import SearchView, past_of, update_index
+    from lycosa.engine.search_views import SearchView, update_index
+    from lycosa.engine.then import past_of
     from lycosa.search.query import parse
     from lycosa.search.weights import Weights
 
@@ -75,12 +76,11 @@ def get(
     headers: Annotated[bool, typer.Option("--headers", help="Status, time and header fields instead.")] = False,
 ) -> None:
     """Write a page as the archive holds it to standard output."""
-    from lycosa.engine.search_views import document_of
+    from lycosa.engine.stored_pages import page_of
     from lycosa.engine.views import size_words
     from lycosa.errors import LycosaError
-    from lycosa.web.readable import readable
 
-    found = document_of(into, url, as_of=as_of)
+    found = page_of(into, url, as_of=as_of)
     if headers:
         fields = (f"{name}: {value}" for name, value in found.fields.items())
         sizes = size_words(found.sent_bytes, len(found.body))
@@ -89,7 +89,7 @@ def get(
         where = found.leads_to.encode("unicode_escape").decode("ascii") or "nowhere"
         raise LycosaError(f"{found.url} is no page, it leads to {where}; --headers shows what came")
     elif text:
-        print(" ".join(readable(found.body, url=found.url, content_type=found.fields.get("content-type")).text.split()))
+        print(found.text)
     else:
         sys.stdout.buffer.write(found.body)
 

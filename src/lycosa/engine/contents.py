@@ -20,11 +20,11 @@ class Contents:
     """Reads documents back. Remembers where it had to look for some."""
 
     def __init__(self, collection: Collection) -> None:
-        self._collection = collection
+        self._collection, self.path = collection, collection.path
         self._found: OrderedDict[bytes, bytes] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"<Contents of {self._collection.path}>"
+        return f"<Contents of {self.path}>"
 
     def read(self, row: PageRow) -> tuple[Fields, bytes] | None:
         """Header fields and body; None if the record is damaged, as after a power loss. Raises `ArchiveAway` where its

@@ -1,7 +1,8 @@
 """The library's face: `async with Crawl(url, into=folder) as crawl: async for page in crawl: …`.
 
 Pages come as they are committed, so whatever an iteration saw is on disk. Works in a script, a notebook and any running
-event loop. Leaving the block early stops the crawl, lets what is in flight end, and commits.
+event loop. Leaving the block early stops the crawl, lets what is in flight end, and commits. `async for page in
+Crawl(…)` alone opens and closes the crawl itself.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import msgspec
 from lycosa import __version__
 from lycosa.engine.engine import Engine
 from lycosa.engine.following import IndexFollowing
-from lycosa.engine.inbox import literal_hosts
+from lycosa.engine.inbox import literal_hosts, refuse_private
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import PageRow
 from lycosa.engine.parts import Parts, Statistics, usual_parts
@@ -34,8 +35,9 @@ PAGES_AHEAD = 1_000  # committed pages that wait for the iterator; beyond it the
 
 
 class CrawledPage(msgspec.Struct, frozen=True):
-    """A committed page. `links` are absolute hrefs as the page wrote them; empty for a copy of a known document.
-    `sent_bytes` is the size of the body as sent, `document_bytes` with its content coding undone."""
+    """A committed page. `text` is what is for reading in it, as `lycosa get --text` shows it; `links` are hrefs as the
+    page wrote them; `sent_bytes` is the size of the body as sent, `document_bytes` with its content coding undone;
+    `duplicate_of` is the URL under which the same document was known before."""
 
     url: str
     status: int
@@ -103,7 +105,7 @@ class Crawl:
     @property
     def engine(self) -> Engine:
         if self._engine is None:
-            raise SettingsError("the crawl has not begun: use it as `async with Crawl(...) as crawl`")
+            raise _not_begun()
         return self._engine
 
     async def __aenter__(self) -> "Crawl":
@@ -151,7 +153,8 @@ class Crawl:
 
     async def finish(self) -> CrawlStats:
         """Waits for the end of the crawl."""
-        assert self._task is not None
+        if self._task is None:
+            raise _not_begun()
         return await asyncio.shield(self._task)
 
     def stop(self, reason: str = "stopped") -> None:
@@ -165,18 +168,24 @@ class Crawl:
         parsed = [parse(url) for url in urls]
         if None in parsed:
             raise SettingsError(f"{urls[parsed.index(None)]!r} is not an http or https URL")
-        return self.engine.add([url for url in parsed if url is not None])
+        wanted = [url for url in parsed if url is not None]
+        refuse_private(wanted, self.settings, self.into)
+        return self.engine.add(wanted)
 
     def stats(self) -> CrawlStats:
         return self.engine.stats()
 
-    def _hear(self, url: str, row: PageRow, page: Page | None) -> None:
-        self._pages.append(_crawled(url, row, page))
+    def _hear(self, url: str, row: PageRow, page: Page, text: str) -> None:
+        self._pages.append(_crawled(url, row, page, text))
         self.engine.is_paused = len(self._pages) >= PAGES_AHEAD
         self._news.set()
 
     async def __aiter__(self) -> AsyncIterator[CrawledPage]:
-        assert self._task is not None
+        if self._task is None:
+            async with self:
+                async for page in self:
+                    yield page
+            return
         if not self._is_read:
             self._is_read = True
             self.engine.outcomes.listeners.append(self._hear)
@@ -193,7 +202,11 @@ class Crawl:
         await self._task
 
 
-def _crawled(url: str, row: PageRow, page: Page | None) -> CrawledPage:
+def _not_begun() -> SettingsError:
+    return SettingsError("the crawl has not begun: use it as `async with Crawl(...) as crawl`")
+
+
+def _crawled(url: str, row: PageRow, page: Page, text: str) -> CrawledPage:
     return CrawledPage(
         url=url,
         status=row.status,
@@ -203,7 +216,7 @@ def _crawled(url: str, row: PageRow, page: Page | None) -> CrawledPage:
         sent_bytes=row.size_bytes,
         document_bytes=row.document_bytes,
         depth=row.depth,
-        text=page.text if page else "",
-        links=page.links.hrefs if page else (),
+        text=text,
+        links=page.links.hrefs,
         duplicate_of=row.original,
     )

@@ -10,7 +10,7 @@ from hashlib import sha1
 from lycosa.engine.archive import Archive
 from lycosa.engine.failures import PATIENT_WAIT_S
 from lycosa.engine.outside import Outside
-from lycosa.engine.pages import SITEMAP, PageRow
+from lycosa.engine.pages import REDIRECTS, SITEMAP, PageRow
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
 from lycosa.engine.standing import ROBOTS
@@ -24,7 +24,6 @@ from lycosa.web.digests import document_digest
 from lycosa.web.steps import Steps
 from lycosa.web.url import Url, parse
 
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_ROBOTS_HOPS = 5
 ROBOTS_FOR_S = 24 * 3600.0
 ROBOTS_BYTES = 512 * 1024  # the standard asks for 500 KiB at least

@@ -8,11 +8,13 @@ import contextlib
 import os
 import uuid
 from collections.abc import Iterable, Iterator
+from ipaddress import ip_network
 from itertools import islice
 from pathlib import Path
 
-from lycosa.errors import StoreError
-from lycosa.mapping.guard import is_literal
+from lycosa.errors import SettingsError, StoreError
+from lycosa.mapping.guard import AddressGuard, is_literal, literal_address
+from lycosa.settings import CrawlSettings
 from lycosa.web.url import Url, parse
 
 FOLDER = "inbox"
@@ -69,3 +71,16 @@ def literal_hosts(seeds: Iterable[str]) -> tuple[str, ...]:
     """HOST:PORT of those seeds that are addresses or `localhost`."""
     urls = [url for seed in seeds if (url := parse(seed))]
     return tuple(f"{url.host}:{url.port}" for url in urls if is_literal(url.host))
+
+
+def refuse_private(urls: Iterable[Url], settings: CrawlSettings, into: Path) -> None:
+    """Raises SettingsError for a URL whose host is an address that the guard of this crawl would never let through."""
+    guard = AddressGuard(ip_network(network) for network in settings.allow_private)
+    for url in urls:
+        address = literal_address(url.host)
+        reason = guard.refusal(address) if address and f"{url.host}:{url.port}" not in settings.typed_hosts else None
+        if reason:
+            raise SettingsError(
+                f"{url.href} is a special address, {reason}, which this crawl may not ask: give it as a seed, lycosa"
+                f" crawl {url.href} --into {into}, or open its network with --allow-private"
+            )

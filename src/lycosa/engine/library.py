@@ -1,21 +1,29 @@
 """A collection for programs that read it: what it holds, asked in Python.
 
     with lycosa.Collection("my-crawl") as collection:
-        for page in collection.search('solar "heat pump"').results:
-            print(page.score, page.url, page.title)
+        for page in collection:
+            print(page.url, page.title, page.text)
+        for found in collection.search('solar "heat pump"').results:
+            print(found.score, found.url, found.title)
 
-Works beside a running crawl; sees what came meanwhile.
+Works beside a running crawl, on a folder that may only be read, and with or without `with`: it is opened when it is
+first asked, stays open, and sees what came meanwhile.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from lycosa.engine.known import KnownUrls, known_urls
+from lycosa.engine.link_index import whole_index
 from lycosa.engine.link_views import UrlLinks, links_of
-from lycosa.engine.search_views import Document, Results, SearchView, document_of, past_of, update_index
+from lycosa.engine.search_views import Results, SearchView, update_index
 from lycosa.engine.stats import CrawlStats
+from lycosa.engine.stored_pages import StoredPage, StoredPages
+from lycosa.engine.then import past_of
 from lycosa.engine.views import open_to_read, stats_of
+from lycosa.graph.index import LinkIndex
 from lycosa.search.weights import Weights
-from lycosa.store import Collection as Opened
+from lycosa.store import Collection as Store
 
 
 class Collection:
@@ -24,7 +32,9 @@ class Collection:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._view: SearchView | None = None
-        self._reader: Opened | None = None
+        self._store: Store | None = None
+        self._pages: StoredPages | None = None
+        self._index: LinkIndex | None = None
 
     def __repr__(self) -> str:
         return f"<Collection {self.path}>"
@@ -36,12 +46,29 @@ class Collection:
         self.close()
 
     def close(self) -> None:
-        if self._view is not None:
-            self._view.close()
-            self._view = None
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+        """Closes what is open; whoever asks again opens it again."""
+        for opened in (self._view, self._store):
+            if opened is not None:
+                opened.close()
+        self._view = self._store = self._pages = self._index = None
+
+    def _opened(self) -> Store:
+        """The collection as it is now."""
+        if self._store is None:
+            self._store = open_to_read(self.path)
+        elif self._store.state.refresh():
+            self._index = None
+        return self._store
+
+    def _stored(self) -> StoredPages:
+        store = self._opened()
+        if self._pages is None:
+            self._pages = StoredPages(store)
+        return self._pages
+
+    def __iter__(self) -> Iterator[StoredPage]:
+        """Every page that is stored, in the order of hosts and paths. A page's content is read when it is asked for."""
+        return self._stored().all()
 
     def search(
         self,
@@ -67,26 +94,22 @@ class Collection:
             self._view.refresh()
         return self._view.search(query, most=most, offset=offset, weights=weights)
 
-    def get(self, url: str, *, as_of: str = "") -> Document:
+    def get(self, url: str, *, as_of: str = "") -> StoredPage:
         """A page as the archive holds it, or as it was at a date."""
-        return document_of(self.path, url, as_of=as_of)
+        return self._stored().get(url, as_of=as_of)
 
     def links(self, url: str, *, most: int | None = None) -> UrlLinks:
         """Who points to a URL, with what words, and where it points."""
-        with open_to_read(self.path) as collection:
-            return links_of(collection, url, most=most)
+        store = self._opened()
+        self._index = self._index or whole_index(store)
+        return links_of(store, url, most=most, index=self._index)
 
     def known(self, below: str = "", *, state: str = "") -> KnownUrls:
         """The URLs known now, as a sorted set: below the beginning of a URL, of a host or a domain, or all; with
         `state` only those that are `queued`, `done`, `failed` or `dropped`. They are read from the state, for as long
         as this collection is open; a new call sees what a crawl has found meanwhile."""
-        if self._reader is None:
-            self._reader = open_to_read(self.path)
-        else:
-            self._reader.state.refresh()
-        return known_urls(self._reader.state, below, in_state=state)
+        return known_urls(self._opened().state, below, in_state=state)
 
     def stats(self) -> CrawlStats:
         """The counts of the collection, as far as they are committed."""
-        with open_to_read(self.path) as collection:
-            return stats_of(collection)
+        return stats_of(self._opened())

@@ -12,9 +12,11 @@ import numpy as np
 
 from lycosa.engine.link_index import Note, whole_index
 from lycosa.engine.linker import linked
-from lycosa.engine.pages import unpack_links
+from lycosa.engine.pages import unpack_links, unpack_page
+from lycosa.errors import StoreError
 from lycosa.graph.columns import url_id
 from lycosa.graph.feed import key_of
+from lycosa.graph.index import LinkIndex
 from lycosa.graph.rank import Graph, harmonic
 from lycosa.graph.ranks import Ranks, Web, load, save, web_of, work_out
 from lycosa.graph.varint import U64
@@ -52,13 +54,21 @@ class Ranked(msgspec.Struct, frozen=True):
     rank: float
 
 
-def links_of(collection: Collection, text: str, *, most: int | None = None, note: Note | None = None) -> UrlLinks:
-    """Who points to a URL, with what words, and where it points; at most `most` of each."""
+def links_of(
+    collection: Collection,
+    text: str,
+    *,
+    most: int | None = None,
+    note: Note | None = None,
+    index: LinkIndex | None = None,
+) -> UrlLinks:
+    """Who points to a URL, with what words, and where it points; at most `most` of each. `index` is the whole one, by
+    whoever has it open."""
     from lycosa.engine.views import asked_url  # its libraries are not for the search index, which works out ranks here
 
     url = asked_url(collection, text)
     state = collection.state
-    incoming = whole_index(collection, note).inlinks(url.href)
+    incoming = (index or whole_index(collection, note)).inlinks(url.href)
     shown_in = tuple(
         LinkView(_url_of(state, link.source), KINDS[link.kind], link.anchor) for link in islice(incoming, most)
     )
@@ -78,11 +88,25 @@ def _url_of(state: State, file_num: int) -> str:
 
 
 def rank_pages(collection: Collection, note: Note | None = None) -> tuple[Ranks, int]:
-    """Works the ranks of all pages out, from the last ones on, and keeps them; says how many steps it took."""
-    web = web_of(whole_index(collection, note), lambda file_nums: _ids_of(collection.state, file_nums))
+    """Works the ranks of all pages out, from the last ones on, and keeps them; says how many steps it took. Where
+    they cannot be kept `note` is told, or without one it raises StoreError."""
+    web = _web(collection, note)
     ranks, steps = work_out(web, load(collection.path))
-    save(collection.path, ranks)
+    try:
+        save(collection.path, ranks)
+    except StoreError as error:
+        if note is None:
+            raise
+        note(f"the ranks are not kept: {error}")
     return ranks, steps
+
+
+def _web(collection: Collection, note: Note | None) -> Web:
+    """The graph of all pages."""
+    state = collection.state
+    rows = (unpack_page(packed) for _, packed in state.walk(Family.PAGE))
+    redirects = np.fromiter((row.file_num for row in rows if 300 <= row.status < 400), dtype=np.uint64)
+    return web_of(whole_index(collection, note), lambda file_nums: _ids_of(state, file_nums), redirects)
 
 
 def _ids_of(state: State, file_nums: U64) -> U64:
@@ -104,7 +128,7 @@ def ranked_pages(collection: Collection, ranks: Ranks, *, most: int | None = Non
 
 def rank_hosts(collection: Collection, note: Note | None = None) -> list[Ranked]:
     """Every host that has pages, by harmonic centrality over the links between hosts, the highest first."""
-    web = web_of(whole_index(collection, note), lambda file_nums: _ids_of(collection.state, file_nums))
+    web = _web(collection, note)
     names, host_of = _hosts(collection.state, web)
     targets = np.repeat(np.arange(web.graph.size), np.diff(web.graph.starts))
     graph = Graph.of(host_of[web.graph.sources], host_of[targets], len(names))

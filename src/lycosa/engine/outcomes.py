@@ -14,11 +14,11 @@ from lycosa.engine.budgets import Budgets
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.early import Early, Taken
 from lycosa.engine.failures import Failures
-from lycosa.engine.host_rules import REDIRECTS, HostRules
+from lycosa.engine.host_rules import HostRules
 from lycosa.engine.linker import redirect_row
 from lycosa.engine.minds import Minds
 from lycosa.engine.mining import Mining
-from lycosa.engine.pages import LinkRow, PageRow, unpack_page
+from lycosa.engine.pages import REDIRECTS, LinkRow, PageRow, unpack_page
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Following, content, followed, location, page_directives, read, with_headers
 from lycosa.engine.shard import Shard
@@ -37,7 +37,7 @@ from lycosa.web.url import Url, from_key, parse, url_key
 if TYPE_CHECKING:
     from lycosa.engine.revisits import Revisits
 
-Listener = Callable[[str, PageRow, Page | None], None]
+Listener = Callable[[str, PageRow, Page, str], None]  # the text beside the page is that which is for reading
 MOST_HOPS = 20
 HEAD_ONLY = frozenset({206, 416})  # a part of the page, or a page that is shorter than its part
 FINAL = frozenset({401, 403, 404, 410})  # of a table: there is none
@@ -218,7 +218,7 @@ class Outcomes:
             part.page(page, response)
         self.mining.settled(lease, is_hit=is_news)
         self._frontier.finish(lease, UrlState.DONE)
-        self._tell(row, lease.url, page)
+        self._tell(row, lease.url, page, response)
 
     def _links_of(self, page: Page, response: Response) -> tuple[LinkRow, bool]:
         """The links of a page and of its headers that are followed, and whether it asks not to be indexed."""
@@ -277,7 +277,7 @@ class Outcomes:
             self.budgets.copy(lease, original, new)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
-        self._tell(row, lease.url, None)
+        self._tell(row, lease.url, None, response)
 
     def _keep_page(self, lease: Lease, row: PageRow, made: Exchange) -> None:
         ticket = self._archive.keep(made)
@@ -341,9 +341,17 @@ class Outcomes:
             document_bytes=document_bytes,
         )
 
-    def _tell(self, row: PageRow, url: str, page: Page | None) -> None:
+    def _tell(self, row: PageRow, url: str, page: Page | None, response: Response) -> None:
+        """Tells those who listen of a page that is committed, read anew where it was known under another URL."""
+        if not self.listeners:
+            return
+        from lycosa.web.readable import text_of  # its libraries need not be there before the first request is out
+
+        body = content(response, self._decoded_cap)
+        page = page or read(response, body, self._analysers)
+        text = text_of(body, url=url, content_type=response.headers.get("content-type"))
         for listener in self.listeners:
-            self._shard.committer.announce(partial(listener, url, row, page))
+            self._shard.committer.announce(partial(listener, url, row, page, text))
 
     def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         self.mining.before_commit()

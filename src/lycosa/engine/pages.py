@@ -9,6 +9,7 @@ Written by the engine in the commit that settles the URL, read by it and by the 
 
 import msgspec
 
+REDIRECTS = frozenset({301, 302, 303, 307, 308})  # statuses that lead on
 SITEMAP = "sitemap"  # the essence of what is read as one, whatever its media type
 
 

@@ -46,7 +46,7 @@ class Reader(NamedTuple):
     links: Callable[[Page, Response], tuple[LinkRow, bool]]  # what is followed, and whether it says noindex
     row: Callable[[Lease, Response, Page, Exchange, bool, int], PageRow]
     follow: Callable[[LinkRow, Lease, bytes, PageRow, Page | None], object]
-    tell: Callable[[PageRow, str, Page | None], None]
+    tell: Callable[[PageRow, str, Page | None, Response], None]
     redirected: Callable[[Lease, Request | None, Response], None]
     sitemap: Callable[[Lease, Request | None, Response], None]
     decoded_cap: int
@@ -256,7 +256,7 @@ class Revisits:
         visit.before.patches += not compared.verdict.is_change  # a version all the same
         self._books.recount(visit, row)
         self._books.settled(visit, Found(compared.verdict, presence, compared.masks, compared.digest, row))
-        self._reader.tell(row, lease.url, page)
+        self._reader.tell(row, lease.url, page, response)
 
     def _keep(self, visit: Visit, page: Page, compared: Compared) -> None:
         """Other bytes, the same content: what is stored stays, and says by which fields it was seen last."""

@@ -7,9 +7,11 @@ A view stays open for many questions and sees what came meanwhile after `refresh
 state, snippets from the archive.
 """
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -18,14 +20,13 @@ from lycosa.engine.findable import date_of
 from lycosa.engine.indexer import Indexer
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.read_ahead import read_one
-from lycosa.engine.reading import location
 from lycosa.engine.settling import are_names_due
-from lycosa.engine.then import is_past, moment, reader_then, row_then
-from lycosa.engine.views import asked_url, open_to_read
-from lycosa.errors import SettingsError, StoreError
+from lycosa.engine.then import make_reader, past_of, reader_then, row_then
+from lycosa.engine.views import open_to_read
+from lycosa.errors import StoreError
 from lycosa.graph.feed import key_of, last_told
 from lycosa.graph.ranks import RankTable
-from lycosa.records import Family, Response
+from lycosa.records import Family
 from lycosa.search.finding import Hit, find
 from lycosa.search.index import DamagedIndex, IndexInUse, NoIndex, Reader, is_written, size_bytes
 from lycosa.search.language import LANGUAGES
@@ -33,6 +34,7 @@ from lycosa.search.query import parse, pasted_url, terms
 from lycosa.search.snippet import Highlighter
 from lycosa.search.weights import Weights
 from lycosa.store import ArchiveAway
+from lycosa.web.date import timestamp
 from lycosa.web.readable import Readable, readable
 from lycosa.web.url import from_key, url_key
 from lycosa.web.url import parse as parse_url
@@ -129,7 +131,8 @@ def update_index(
     path: Path, *, progress: Progress | None = None, note: Callable[[str], None] = lambda text: None
 ) -> None:
     """Brings an index up to date before it is asked, unless another process is at it. Where that cannot be written, or
-    the archive cannot be read, an index that is there answers as it is; `note` is told of what could not be read."""
+    the archive cannot be read, an index that is there answers as it is, and where the whole collection may only be read
+    the view makes one of its own; `note` is told of what could not be read."""
     if is_written(path):
         return
     with open_to_read(path) as collection:
@@ -143,7 +146,7 @@ def update_index(
         try:
             indexer = Indexer(collection, progress=progress)
         except StoreError as error:
-            if is_there or isinstance(error, IndexInUse):
+            if is_there or isinstance(error, IndexInUse) or not may_write(path):
                 return
             raise
         try:
@@ -159,6 +162,11 @@ def update_index(
             note(f"{error}; the index answers as it is")
         finally:
             indexer.close()
+
+
+def may_write(path: Path) -> bool:
+    """Whether this user may write into the folder of a collection, and its disk can be written."""
+    return os.access(path, os.W_OK)
 
 
 def is_index_behind(path: Path) -> bool:
@@ -183,14 +191,13 @@ class SearchView:
     def __init__(self, path: Path, *, as_of: str = "", progress: Progress | None = None) -> None:
         self.path = path
         self._then = past_of(as_of)
+        self._progress = progress
+        self._passing: TemporaryDirectory[str] | None = None  # holds an index for this view alone
         self._collection = open_to_read(path)
         try:
-            if self._then is None:
-                self._reader = Reader.open(path)
-            else:
-                self._reader = reader_then(self._collection, self._then, progress=progress)
+            self._reader = self._open()
         except BaseException:
-            self._collection.close()
+            self.close()
             raise
         self._contents, self._folders = Contents(self._collection), self._collection.warc_folders
         self._ranks = RankTable(path)
@@ -204,28 +211,48 @@ class SearchView:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _open(self) -> Reader:
+        """The index of now or then. Where there is none and none may be made it is made elsewhere, and goes with this
+        view."""
+        try:
+            if self._then is None:
+                return Reader.open(self.path)
+            return reader_then(self._collection, self._then, progress=self._progress)
+        except StoreError:
+            if may_write(self.path):
+                raise
+        self._forget_passing()
+        self._passing = TemporaryDirectory(prefix="lycosa-index-")
+        return make_reader(self._collection, self._then or time.time(), self._passing.name, progress=self._progress)
+
+    def _forget_passing(self) -> None:
+        if self._passing is not None:
+            self._passing.cleanup()
+            self._passing = None
+
     def close(self) -> None:
         self._collection.close()
+        self._forget_passing()
 
     def refresh(self) -> None:
         """Sees what was committed since; the past stays as it is."""
         if self._then is not None:
             return
-        self._collection.state.refresh()
-        self._reader = Reader.open(self.path)
+        if self._collection.state.refresh() or self._passing is None:
+            self._reader = self._open()
         self._ranks = RankTable(self.path)
 
     def search(self, query: str, *, most: int = 10, offset: int = 0, weights: Weights | None = None) -> Results:
         """The pages that a query finds, from `offset` on."""
         began = time.perf_counter()
         tree, weights = parse(query), weights or Weights()
-        if self._then is not None:
+        if self._then is not None or self._passing is not None:
             weights = msgspec.structs.replace(weights, anchors=0.0, rank=0.0)
         ranks, first = self._ranks.mean_ranks, self._pasted(query)
         hits = find(self._reader, tree, ranks, weights=weights, most=most, offset=offset, first=first)
         words = [term.text for term in terms(tree)]
         results = self._results(hits.hits, words)
-        behind = 0 if self._then else max(0, last_told(self._collection.state) - self._reader.covered)
+        behind = 0 if self._then or self._passing else max(0, last_told(self._collection.state) - self._reader.covered)
         seconds = time.perf_counter() - began
         return Results(query, hits.total, seconds, offset, results, hits.is_exact, hits.is_loose, behind)
 
@@ -297,7 +324,7 @@ class SearchView:
             piece.text,
             piece.highlights,
             _day(date_of(row)),
-            _moment(row.fetched_s),
+            timestamp(row.fetched_s),
             row.language,
             row.essence,
             row.size_bytes,
@@ -328,60 +355,5 @@ class SearchView:
         return readable(body, url=url, content_type=fields.get("content-type"))
 
 
-class Document(msgspec.Struct, frozen=True):
-    """A page as the archive holds it: header fields and the body, its content coding undone; `sent_bytes` is the size
-    of the body as it was sent."""
-
-    url: str
-    status: int
-    fetched: str
-    fields: dict[str, str]
-    body: bytes
-    sent_bytes: int = 0
-
-    @property
-    def is_redirect(self) -> bool:
-        return self.status in (301, 302, 303, 307, 308)
-
-    @property
-    def leads_to(self) -> str:
-        """Where a redirect leads; nothing if it does not say, or is none."""
-        if not self.is_redirect or "location" not in self.fields:
-            return ""
-        written = location(Response(self.url, self.status, headers=self.fields))
-        target = parse_url(written, self.url)
-        return target.href if target else written
-
-
-def document_of(path: Path, text: str, *, as_of: str = "") -> Document:
-    """A page as it is stored, or as it was; raises SettingsError if there is none."""
-    then = past_of(as_of)
-    with open_to_read(path) as collection:
-        url = asked_url(collection, text)
-        key = url_key(url.href)
-        if then is None:
-            packed = collection.state.get(Family.PAGE, key)
-            row = unpack_page(packed) if packed else None
-        else:
-            row = row_then(collection.state, key, then)
-        when = f" as of {as_of}" if then is not None else ""
-        if row is None or not row.place:
-            raise SettingsError(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
-        content = Contents(collection).read(row)
-    if content is None:
-        raise StoreError(f"the record of {url.href}{when} in the archive of {path} is damaged and cannot be read")
-    return Document(url.href, row.status, _moment(row.fetched_s), *content, row.size_bytes)
-
-
-def past_of(as_of: str) -> float | None:
-    """The time that is asked for, or None for now."""
-    at_s = moment(as_of) if as_of else None
-    return at_s if at_s is not None and is_past(at_s) else None
-
-
 def _day(seconds: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(seconds))
-
-
-def _moment(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -70,6 +70,12 @@ def _end_of(text: str, start: datetime) -> datetime:
     return start + (timedelta(seconds=1) if second else timedelta(minutes=1) if minute else timedelta(hours=1))
 
 
+def past_of(as_of: str) -> float | None:
+    """The time that is asked for, or None for now: what was committed a second ago or earlier is all there."""
+    at_s = moment(as_of) if as_of else None
+    return at_s if at_s is not None and at_s < time.time() - 1.0 else None
+
+
 def row_then(state: State, key: bytes, at_s: float) -> PageRow | None:
     """The row of the page that stood at a URL then; None if there was none, or it was not known yet."""
     return _found_then(state, key, at_s)[0]
@@ -117,13 +123,20 @@ def reader_then(collection: Collection, at_s: float, *, progress: Callable[[int,
     except NoIndex:
         pass
     _forget(collection.path / FOLDER)
-    writer = Writer(collection.path, anew=True, of=name)
+    return make_reader(collection, at_s, name, progress=progress)
+
+
+def make_reader(
+    collection: Collection, at_s: float, folder: str, *, progress: Callable[[int, int], None] | None = None
+) -> Reader:
+    """An index of the collection as it was at a time, in a folder of it or, by an absolute path, elsewhere."""
+    writer = Writer(collection.path, anew=True, of=folder)
     try:
         _fill(collection, at_s, writer, progress or (lambda done, pages: None))
         writer.commit(0)
     finally:
         writer.close()
-    return Reader.open(collection.path, name)
+    return Reader.open(collection.path, folder)
 
 
 def _forget(folder: Path) -> None:
@@ -190,8 +203,3 @@ def _read(collection: Collection, members: list[Member], ahead: ReadAhead | None
         if read is None and (content := contents.read(member.row)) is not None:
             read = readable(content[1], url=member.url, content_type=content[0].get("content-type"))
         yield read
-
-
-def is_past(at_s: float) -> bool:
-    """A second ago or longer: what was committed by then is all there."""
-    return at_s < time.time() - 1.0

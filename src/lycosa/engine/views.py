@@ -164,7 +164,10 @@ def why(collection: Collection, text: str) -> list[str]:
     host = unpack_host(packed_host) if packed_host else None
     packed = collection.state.get(Family.URL, key)
     if packed is None:
-        lines.append(_robots_file(collection, host) if url.path == ROBOTS_PATH and host else _unknown(collection, url))
+        if url.path == ROBOTS_PATH and host is not None:
+            lines.append(_robots_file(collection, host))
+        else:
+            lines.append(_unknown(collection, url, _host_key(key)))
     else:
         lines += _known(UrlRow.unpack(packed), url, host)
         if host is not None and host.retries and not host.gave_up:
@@ -199,7 +202,7 @@ def _robots_file(collection: Collection, host: HostRow) -> str:
     return "not asked for yet" if settings_of(collection).robots else "not asked for: robots is switched off"
 
 
-def _unknown(collection: Collection, url: Url) -> str:
+def _unknown(collection: Collection, url: Url, host_key: bytes) -> str:
     if Inbox(collection.path).holds(url.href):
         return "handed over by you: it waits for the next run, or for a moment if one is under way"
     s = settings_of(collection)
@@ -208,8 +211,12 @@ def _unknown(collection: Collection, url: Url) -> str:
         reason = url_filter.reason(url)
         if reason is not None:
             return f"dropped: {reason} (scope {s.scope} of {', '.join(s.seeds)})"
+    from lycosa.engine.mentions import mention  # its libraries take a moment; most commands need none
+
+    if found := mention(collection, url, host_key):
+        return f"not asked for: {found}"
     depth = f", or lies deeper than {s.depth}" if s.depth is not None else ""
-    return f"not known: no page that was read links to it{depth}"
+    return f"not known: no page that was read links to it with a link that is followed{depth}"
 
 
 def _known(row: UrlRow, url: Url, host: HostRow | None) -> list[str]:

@@ -2,9 +2,9 @@
 
     magic · number of pages · FileNums, sorted · ranks · URL ids (8 bytes each)
 
-Nodes are the pages of the index, redirects among them; links to what was never fetched do not count. Whoever works the
-ranks out begins from the last ones, which are near where little has changed. The file is replaced at once; any process
-may write it, beside a running crawl too.
+Nodes are the pages of the index. A redirect is none: a link to it is a link to the page where it leads in the end.
+Links to what was never fetched do not count. Whoever works the ranks out begins from the last ones, which are near
+where little has changed. The file is replaced at once; any process may write it, beside a running crawl too.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,6 +24,7 @@ from lycosa.graph.varint import I64, U64
 FILE = "ranks"
 _FORMAT = b"lycosa ranks "
 MAGIC = _FORMAT + b"2\n\0"
+_DOUBLINGS = 5  # of the steps along redirects: 32 of them, more than a crawl follows
 
 
 class Ranks(NamedTuple):
@@ -54,7 +55,7 @@ class Web(NamedTuple):
 
 
 def pages_of(index: LinkIndex) -> U64:
-    """The FileNums of all pages that are there."""
+    """The FileNums of all pages and redirects that are there."""
     sources = np.concatenate([segment.sources for segment in index.segments] or [np.empty(0, dtype=np.uint64)])
     present = np.concatenate([segment.present for segment in index.segments] or [np.empty(0, dtype=bool)])
     order = np.argsort(sources, kind="stable")
@@ -64,8 +65,8 @@ def pages_of(index: LinkIndex) -> U64:
     return pages
 
 
-def web_of(index: LinkIndex, ids_of: Callable[[U64], U64]) -> Web:
-    """The graph of a whole index; `ids_of` gives the URL ids of FileNums."""
+def web_of(index: LinkIndex, ids_of: Callable[[U64], U64], redirects: U64) -> Web:
+    """The graph of a whole index; `ids_of` gives the URL ids of FileNums, `redirects` are those of redirects."""
     file_nums = pages_of(index)
     ids = ids_of(file_nums)
     order = np.argsort(ids, kind="stable")
@@ -80,7 +81,26 @@ def web_of(index: LinkIndex, ids_of: Callable[[U64], U64]) -> Web:
     whole = np.concatenate(added) if added else np.empty(0, dtype=np.int64)
     if any(map(len, taken)):
         whole = _without(whole, np.concatenate(taken))
+    is_page = ~np.isin(file_nums, redirects)
+    if not is_page.all():
+        whole, file_nums, ids = _led_on(whole, is_page), file_nums[is_page], ids[is_page]
     return Web(file_nums, ids, Graph.of_pairs(whole, len(file_nums)))
+
+
+def _led_on(pairs: I64, is_page: NDArray[np.bool_]) -> I64:
+    """The links among pages alone, numbered without the redirects: one that leads nowhere, or in a circle, is left out
+    with the links to it."""
+    targets, sources = np.divmod(pairs, len(is_page))
+    leads = np.arange(len(is_page))
+    from_page = is_page[sources]
+    leads[sources[~from_page]] = targets[~from_page]
+    for _ in range(_DOUBLINGS):
+        leads = leads[leads]
+    targets = leads[targets]
+    keep = from_page & is_page[targets]
+    places = np.cumsum(is_page) - 1
+    led: I64 = places[targets[keep]] * np.count_nonzero(is_page) + places[sources[keep]]
+    return led
 
 
 def _pairs(segment: Segment, page_of_target: I64, page_of_source: I64, size: int) -> tuple[I64, NDArray[np.bool_]]:

@@ -218,11 +218,14 @@ class Segment:
     def inlinks(self, target: int) -> list[Inlink]:
         """Who points to a URL id, in the order of the sources."""
         _, sources, is_plus, codes = self.links_to(np.array([target], dtype=np.uint64))
-        rows = zip(sources.tolist(), codes.tolist(), is_plus.tolist(), strict=True)
-        return [
-            Inlink(source, (code & ((1 << KIND_BITS) - 1)) + 1, self._text(code >> KIND_BITS), not plus)
-            for source, code, plus in rows
-        ]
+        blocks = {
+            block: self.text_block(block) for block in np.unique((codes >> KIND_BITS) // texts.BLOCK_TEXTS).tolist()
+        }
+        found = []
+        for source, code, plus in zip(sources.tolist(), codes.tolist(), is_plus.tolist(), strict=True):
+            block, place = divmod(code >> KIND_BITS, texts.BLOCK_TEXTS)
+            found.append(Inlink(source, (code & ((1 << KIND_BITS) - 1)) + 1, blocks[block][place], not plus))
+        return found
 
     def links_to(self, ids: U64) -> tuple[I64, U64, NDArray[np.bool_], I64]:
         """The links to some URL ids in columns: place among `ids`, source, whether it came or went, code."""
@@ -257,9 +260,6 @@ class Segment:
     @cached_property
     def _text_sizes(self) -> I64:
         return decode(self._sections["text_sizes"]).astype(np.int64)
-
-    def _text(self, number: int) -> str:
-        return texts.read(number, self._text_sizes, self._sections["text_blocks"], self._sections["text_data"])
 
     def text_block(self, block: int) -> list[str]:
         """The texts of one block, in the order of their numbers."""

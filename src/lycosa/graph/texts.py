@@ -101,15 +101,6 @@ def unpack(sizes: U8, blocks: U64, data: U8) -> Texts:
     return Texts(ids, lengths, np.frombuffer(raw, dtype=np.uint8))
 
 
-def read(number: int, sizes: I64, blocks: U64, data: U8) -> str:
-    """One text: one block is decompressed."""
-    block, place = divmod(number, BLOCK_TEXTS)
-    packed = data[int(blocks[block]) : int(blocks[block + 1])].tobytes()
-    start = int(sizes[block * BLOCK_TEXTS : number].sum())
-    raw = zstandard.ZstdDecompressor().decompress(packed)[start : start + int(sizes[block * BLOCK_TEXTS + place])]
-    return raw.decode("utf-8", "replace")
-
-
 def read_block(block: int, sizes: I64, blocks: U64, data: U8) -> list[str]:
     """The texts of one block."""
     raw = zstandard.ZstdDecompressor().decompress(data[int(blocks[block]) : int(blocks[block + 1])].tobytes())

@@ -49,9 +49,9 @@ class JoinedState(State):
         super().__init__(path, is_reader=True)
         self.states = list(states)
 
-    def refresh(self) -> None:
-        for state in self.states:
-            state.refresh()
+    def refresh(self) -> bool:
+        moved = [state.refresh() for state in self.states]
+        return any(moved)
 
     def get(self, family: Family, key: bytes) -> bytes | None:
         for state in self.states:

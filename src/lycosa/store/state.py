@@ -12,7 +12,10 @@ Used by `lycosa.store.collection`, and through it by the frontier and the engine
 """
 
 import contextlib
+import os
 import random
+import secrets
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -27,6 +30,7 @@ from rocksdict import (
     Checkpoint,
     ColumnFamily,
     DbClosedError,
+    DBPath,
     Rdict,
     ReadOptions,
     WriteBatch,
@@ -46,6 +50,8 @@ _FIT_CACHE_WRITES = 256
 # it tries, with pauses in which a writer that keeps a processor busy gets on.
 _PATIENCE_S = 30.0
 _PAUSE_S = 0.002
+# The files that say which tables a state has; all others are found by their names.
+_NAMING = ("CURRENT", "MANIFEST-", "OPTIONS-", "IDENTITY")
 _CURRENT = "CURRENT"  # names the manifest of a state: where it is missing, RocksDB sees none and makes an empty one
 
 
@@ -111,6 +117,8 @@ class State:
         self._cache = Cache(CACHE_LEAST_BYTES)
         self._cache_most_bytes = CACHE_LEAST_BYTES
         self._writes = 0
+        self._seen: list[tuple[str, int]] = []
+        self._own = Path(tempfile.gettempdir()) / f"lycosa-reader-{secrets.token_hex(8)}"
         self._database: Rdict | None = None
         self._families: dict[Family, Rdict] = {}
         self._handles: dict[Family, ColumnFamily] = {}
@@ -167,49 +175,82 @@ class State:
 
     def _open_reader(self) -> Rdict:
         # A secondary instance: unlike a read-only one it can catch up, and is consistent when it has.
-        # Its folder holds nothing but an open log, so it can go at once and no kill can leave it behind.
-        with tempfile.TemporaryDirectory(prefix="lycosa-reader-") as folder:
-            for is_last in _tries():
-                before = self._version()
-                try:
-                    database = self._rocksdb(AccessType.secondary(folder), accept_torn_log=True)
-                    break
-                except Exception:  # the binding raises bare Exceptions
-                    if before == self._version() or is_last:  # not for a file that the writer just replaced
-                        raise
+        for is_last in _tries():
+            before = self._version()
+            try:
+                with self._stand_in():
+                    database = self._rocksdb(AccessType.secondary(str(self._own)), accept_torn_log=True)
+                break
+            except Exception:  # the binding raises bare Exceptions
+                if before == self._version() or is_last:  # not for a file that the writer just replaced
+                    raise
         self._catch_up(database)
         return database
 
     def _catch_up(self, database: Rdict) -> None:
         """Read until nothing moved meanwhile: a log that is flushed and deleted in between would leave a hole."""
         for _ in _tries():
-            before = self._version()
-            database.try_catch_up_with_primary()
+            before, self._seen = self._version(), self._written()
+            try:
+                with self._stand_in():
+                    database.try_catch_up_with_primary()
+            except Exception:
+                if before == self._version():
+                    raise
             if before == self._version():
                 return
         raise StoreError(f"the state {self.path} changes faster than it can be read: try again")
 
+    def _written(self) -> list[tuple[str, int]]:
+        """What every write changes: the logs and their sizes, and the version."""
+        logs = sorted(name for name in self._names() if name.endswith(".log"))
+        return [*((log, _size_bytes(self.path / log)) for log in logs), self._version()]
+
+    def _names(self) -> list[str]:
+        with os.scandir(self.path) as entries:
+            return [entry.name for entry in entries]
+
+    @contextlib.contextmanager
+    def _stand_in(self) -> Iterator[None]:
+        """A folder that a reader has open in place of the state, where it may not write and the binding insists on
+        writing a file. It links to the manifest; tables and logs are read where they are. Outside of this it is not
+        there: no kill leaves it behind."""
+        self._own.mkdir(mode=0o700)
+        try:
+            for name in self._names():
+                if name.startswith(_NAMING):
+                    (self._own / name).symlink_to(self.path.absolute() / name)
+            yield
+        finally:
+            shutil.rmtree(self._own, ignore_errors=True)
+
     def _version(self) -> tuple[str, int]:
         """What every flush and compaction changes: the manifest's name and size."""
         manifest = (self.path / _CURRENT).read_text().strip()
-        try:
-            return manifest, (self.path / manifest).stat().st_size
-        except FileNotFoundError:  # replaced just now
-            return manifest, -1
+        return manifest, _size_bytes(self.path / manifest)
 
     def _rocksdb(self, access: AccessType, *, accept_torn_log: bool) -> Rdict:
         options = database_options(is_reader=self.is_reader, accept_torn_log=accept_torn_log)
         families = {str(family): family_options(family, self._cache) for family in Family}
-        return Rdict(str(self.path), options, families, access)
+        if not self.is_reader:
+            return Rdict(str(self.path), options, families, access)
+        options.set_wal_dir(str(self.path.absolute()))
+        options.set_db_paths([DBPath(str(self.path.absolute()), 0)])
+        return Rdict(str(self._own), options, families, access)
 
-    def refresh(self) -> None:
-        """A reader catches up with its writer: afterwards it sees all of every batch up to some moment."""
+    def refresh(self) -> bool:
+        """A reader catches up with its writer: afterwards it sees all of every batch up to some moment. Returns
+        whether anything was written since it did last."""
         try:
-            self._catch_up(self._opened())
+            database = self._opened()
+            if self._written() == self._seen:
+                return False
+            self._catch_up(database)
         except StoreError:
             raise
         except Exception as error:
             raise self._failed(error, "reading the state") from error
+        return True
 
     def get(self, family: Family, key: bytes) -> bytes | None:
         try:
@@ -390,6 +431,14 @@ def _tries() -> Iterator[bool]:
         time.sleep(_PAUSE_S * random.random())
         yield False
     yield True
+
+
+def _size_bytes(path: Path) -> int:
+    """The size of a file; −1 if it was deleted just now."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
 
 
 def _folder_bytes(path: Path) -> int:

@@ -26,6 +26,11 @@ def epoch_of(text: str) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
+def timestamp(unix_s: float) -> str:
+    """A time for programs: `2026-01-31T12:00:00Z`."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix_s))
+
+
 def shown(unix_s: float) -> str:
     """A date and time of day in UTC, as it can be written wherever Lycosa reads one."""
     return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(unix_s))

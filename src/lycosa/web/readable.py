@@ -53,6 +53,11 @@ def readable(body: bytes, *, url: str, content_type: str | None = None) -> Reada
     return found if is_enough else _read(body, is_whole=True)[0]
 
 
+def text_of(body: bytes, *, url: str, content_type: str | None = None) -> str:
+    """The text alone, each run of white space as one space."""
+    return " ".join(readable(body, url=url, content_type=content_type).text.split())
+
+
 def _read(body: bytes, *, is_whole: bool) -> tuple[Readable, bool]:
     """What is for reading, and whether it is that of a main element."""
     tree = LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS)

@@ -1,0 +1,143 @@
+"""`lycosa.Collection` and `lycosa.Crawl` as programs use them."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lycosa
+from lycosa import Collection, Crawl, CrawledPage
+from lycosa.engine import library
+from lycosa.engine.views import open_to_read, why
+from lycosa.errors import SettingsError
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.virtual import run_virtual
+from tests.engine.memory_crawl import crawl, front
+from tests.engine.small_site import FIRST, SmallSite, crawl_site, links
+
+SITE = {
+    FIRST: "<link rel=stylesheet href=style.css><title>Home</title><nav>menu bar</nav><main><p>Solar heat.</p>"
+    f"<img src=roof.png>{links('a', 'b')}<a rel=nofollow href=secret>no</a></main>",
+    f"{FIRST}a": "<title>A</title><nav>menu bar</nav><main><p>A page of some words.</p></main>",
+    f"{FIRST}b": "<title>A</title><nav>menu bar</nav><main><p>A page of some words.</p></main>",
+}
+
+
+def small_crawl(into: Path, site: dict[str, str] = SITE, **settings: Any) -> Crawl:
+    now = asyncio.get_running_loop().time
+    options = {"allow_private": ["127.0.0.0/8"], "mine": "off", "sitemaps": False, "tables": "off", **settings}
+    return Crawl(FIRST, into=into, downloader=SmallSite(site.get), now=now, **options)
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("library") / "c"
+    web = SimWeb(SimSettings(hosts=3, pages=250, seed=3))
+    crawl(web, into, front(web), delay_s=0.0)
+    return into
+
+
+def test_collection_is_opened_once_for_any_number_of_questions(crawled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Path] = []
+
+    def counted(path: Path) -> Any:
+        opened.append(path)
+        return open_to_read(path)
+
+    monkeypatch.setattr(library, "open_to_read", counted)
+    with Collection(crawled) as collection:
+        pages = list(collection)
+        assert len(pages) == collection.stats().pages > 100
+        assert len({page.url for page in pages}) == len(pages)
+        for page in pages[:20]:
+            assert collection.get(page.url).body == page.body
+            assert collection.links(page.url).url == page.url
+    assert len(opened) == 1
+
+
+def test_collection_gives_two_thousand_pages_a_second(crawled: Path) -> None:
+    collection = Collection(crawled)
+    urls = [page.url for page in collection][:150]
+    collection.get(urls[0])
+    taken = []
+    for _ in range(3):
+        began = time.process_time()
+        for url in urls:
+            collection.get(url)
+        taken.append(time.process_time() - began)
+    collection.close()
+    assert len(urls) / min(taken) >= 2_000
+
+
+def test_open_collection_sees_what_a_crawl_adds(tmp_path: Path) -> None:
+    crawl_site(tmp_path, SITE.get, depth=0)
+    collection = Collection(tmp_path)
+    assert [page.url for page in collection] == [FIRST]
+    assert collection.links(f"{FIRST}a").pages_in == 1
+    with pytest.raises(SettingsError, match="holds no page"):
+        collection.get(f"{FIRST}a")
+    crawl_site(tmp_path, {**SITE, f"{FIRST}b": links("a")}.get, depth=1)
+    assert collection.get(f"{FIRST}a").title == "A"
+    assert collection.links(f"{FIRST}a").pages_in == 2
+    assert len(list(collection)) == collection.stats().pages == 3
+    collection.close()
+
+
+def test_iterating_a_crawl_without_a_block_runs_it_to_its_end(tmp_path: Path) -> None:
+    async def main() -> list[str]:
+        return [page.url async for page in small_crawl(tmp_path)]
+
+    assert sorted(run_virtual(main())) == sorted(SITE)
+    assert Collection(tmp_path).stats().queued == 0
+
+
+def test_leaving_the_iteration_of_a_crawl_closes_it(tmp_path: Path) -> None:
+    async def main() -> str:
+        async for page in small_crawl(tmp_path):
+            return page.url
+        raise AssertionError
+
+    assert run_virtual(main()) == FIRST
+    assert sum(1 for _ in Collection(tmp_path)) >= 1
+    crawl_site(tmp_path, SITE.get)  # nobody holds its lock
+    assert len(list(Collection(tmp_path))) == 3
+
+
+def test_crawl_that_has_not_begun_says_how_to_begin(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="async with Crawl"):
+        asyncio.run(Crawl(FIRST, into=tmp_path).finish())
+
+
+def test_text_of_a_page_is_that_of_the_collection_and_a_duplicate_has_its_documents(tmp_path: Path) -> None:
+    async def main() -> list[CrawledPage]:
+        return [page async for page in small_crawl(tmp_path)]
+
+    pages = {page.url: page for page in run_virtual(main())}
+    assert pages[f"{FIRST}a"].text == pages[f"{FIRST}b"].text == "A page of some words."
+    assert {pages[f"{FIRST}a"].duplicate_of, pages[f"{FIRST}b"].duplicate_of} == {"", f"{FIRST}a"}
+    with lycosa.Collection(tmp_path) as collection:
+        for url, page in pages.items():
+            assert collection.get(url).text == page.text
+            assert collection.get(url).title == page.title
+
+
+def test_why_of_what_pages_name_but_nobody_follows(tmp_path: Path) -> None:
+    crawl_site(tmp_path, SITE.get)
+    with open_to_read(tmp_path) as collection:
+        said = {name: why(collection, FIRST + name)[1] for name in ("style.css", "roof.png", "secret", "nothing")}
+    assert said["style.css"] == f"not asked for: {FIRST} names it in <link rel=stylesheet>, which is not followed"
+    assert said["roof.png"] == f"not asked for: {FIRST} names it in <img>, and images are asked for with --images only"
+    assert said["secret"] == f"not asked for: {FIRST} names it in <a rel=nofollow>, which is not followed"
+    assert said["nothing"] == "not known: no page that was read links to it with a link that is followed"
+
+
+def test_private_address_is_refused_when_it_is_added(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with small_crawl(tmp_path, allow_private=["127.0.0.0/8"]) as running:
+            assert running.add("http://127.0.0.2:9/x") == 1
+            with pytest.raises(SettingsError, match=r"http://10\.1\.2\.3/ .* private use .* --allow-private"):
+                running.add("http://10.1.2.3/")
+
+    run_virtual(main())
