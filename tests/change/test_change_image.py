@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageColor
 
-from lycosa.change.image import blocks_of, determinant, image_value, pixel_digest, two_tone
+from lycosa.change.image import blocks_of, determinant, image_digest, image_value, two_tone
 
 
 def encoded(pixels: np.ndarray, form: str = "PNG") -> bytes:
@@ -61,7 +61,7 @@ def test_value_of_a_logo_on_black_is_blind_where_its_digest_is_not() -> None:
     other = logo.copy()
     other[6, 6] = False
     assert determinant(blocks_of(logo)) == determinant(blocks_of(other)) == 0
-    assert pixel_digest(logo) != pixel_digest(other)
+    assert image_digest(encoded(logo)) != image_digest(encoded(other))
 
 
 @pytest.mark.parametrize("side", [16, 32, 64])
@@ -74,7 +74,26 @@ def test_value_of_a_png_does_not_depend_on_its_encoding(side: int) -> None:
 
 def test_pixels_of_a_64_by_64_image_are_kept_as_they_are() -> None:
     pixels = np.random.default_rng(3).random((64, 64)) < 0.5
-    assert np.array_equal(two_tone(encoded(pixels)), pixels)
+    assert np.array_equal(two_tone(Image.fromarray(pixels.astype(np.uint8) * 255).convert("RGBA")), pixels)
+
+
+def test_digest_notices_another_colour_and_a_pixel_of_a_large_image_which_two_tones_do_not() -> None:
+    def drawn(colour: str, dot: str) -> bytes:
+        image, out = Image.new("RGB", (300, 200), colour), io.BytesIO()
+        image.putpixel((7, 7), ImageColor.getrgb(dot))
+        image.save(out, "PNG")
+        return out.getvalue()
+
+    red, blue, dotted = drawn("maroon", "maroon"), drawn("navy", "navy"), drawn("maroon", "black")
+    values = [image_value(data) for data in (red, blue, dotted)]
+    assert len({found.value for found in values if found}) == 1
+    assert len({image_digest(data) for data in (red, blue, dotted)}) == 3
+
+
+def test_image_with_several_frames_is_known_by_its_bytes() -> None:
+    frames, out = [Image.new("L", (4, 4), shade) for shade in (0, 90, 200)], io.BytesIO()
+    frames[0].save(out, "GIF", save_all=True, append_images=frames[1:])
+    assert image_digest(out.getvalue()) == b""
 
 
 def test_image_that_cannot_be_decoded_within_bounds_has_no_value() -> None:

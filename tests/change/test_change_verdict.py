@@ -46,6 +46,9 @@ def visits(*versions: Version) -> list[Verdict]:
         (version("words Some"), Kind.TEXT),
         (version("Some <b>words</b>"), Kind.STRUCTURE),
         (version(image="/j.png"), Kind.IMAGE),
+        (version(frame=PAGE.replace("alt=x", "alt=y")), Kind.IMAGE),
+        (version(frame=PAGE.replace("alt=x", "alt=x width=64")), Kind.IMAGE),
+        (version(frame=PAGE.replace("alt=x", "alt=x srcset='/i.png 1x, /i2.png 2x'")), Kind.IMAGE),
         (version(more="<a href=/x>Some</a>"), Kind.STRUCTURE),
         (version(), Kind.NONE),
         (version("Some\n   words"), Kind.VOLATILE),
@@ -99,6 +102,11 @@ def test_values_that_change_on_every_visit_are_volatile_from_the_third(text: str
 def test_links_with_a_session_id_are_volatile_from_the_third_visit() -> None:
     pages = [version(more=f"<a href='/go?sid={n}f3ab2c{n}'>go</a>") for n in range(1, 6)]
     assert [verdict.kind for verdict in visits(*pages)] == [Kind.TEXT] + [Kind.VOLATILE] * 3
+
+
+def test_image_of_another_size_is_a_change_also_where_its_address_changes_on_every_visit() -> None:
+    pages = [version(image=f"/i.png?{n}7 width={64 if n < 5 else 32}") for n in range(6)]
+    assert [verdict.kind for verdict in visits(*pages)] == [Kind.IMAGE] + [Kind.VOLATILE] * 3 + [Kind.IMAGE]
 
 
 def test_edit_beside_a_learned_part_is_a_change() -> None:
@@ -205,10 +213,12 @@ def test_image_encoded_anew_shows_the_same_and_another_does_not() -> None:
     old = Version(analyse(png(pixels), url="http://h.example/i.png", content_type="image/png"), png(pixels))
     again, other = png(pixels, compress_level=1), png(~pixels)
     assert again != old.body
-    assert judge_file(Presence.IMAGE, again, lambda: old).kind is Kind.VOLATILE
-    assert judge_file(Presence.IMAGE, other, lambda: old).kind is Kind.IMAGE
-    assert judge_file(Presence.IMAGE, b"no image", lambda: old).kind is Kind.IMAGE
-    assert judge_file(Presence.FILE, b"other", lambda: None).kind is Kind.TEXT
+    same = judge_file(Presence.IMAGE, again, b"", lambda: old)
+    assert same.verdict.kind is Kind.VOLATILE
+    assert judge_file(Presence.IMAGE, again, same.digest, lambda: pytest.fail("it was read")) == same
+    assert judge_file(Presence.IMAGE, other, b"", lambda: old).verdict.kind is Kind.IMAGE
+    assert judge_file(Presence.IMAGE, b"no image", b"", lambda: old).verdict.kind is Kind.IMAGE
+    assert judge_file(Presence.FILE, b"other", b"", lambda: None).verdict.kind is Kind.TEXT
 
 
 def png(pixels: np.ndarray, **options: int) -> bytes:

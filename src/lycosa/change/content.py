@@ -18,9 +18,9 @@ from lycosa.web.media import Kind as MediaKind
 from lycosa.web.page import Page, analyse
 from lycosa.web.structure import table, tag_numbers
 
-# Attributes that carry content. A link's `rel` or an image's `width` does not.
+# Attributes that carry content. A link's `rel` does not.
 _LINKS = {"a": "href", "area": "href", "iframe": "src", "frame": "src", "form": "action", "object": "data"}
-_IMAGES = {"img": "src", "source": "srcset", "video": "poster"}
+_IMAGES = {"img": ("src", "srcset"), "source": ("srcset",), "video": ("poster",)}
 _WORDS = ("alt", "title", "aria-label", "datetime", "placeholder")
 _WORDED = ", ".join(f"[{name}]" for name in _WORDS)
 _IS_LINK, _IS_IMAGE = table(dict.fromkeys(_LINKS, 1)), table(dict.fromkeys(_IMAGES, 1))
@@ -34,7 +34,8 @@ _MOST_LEVELS = 6_000  # more than a document that is parsed has
 
 class Content(msgspec.Struct, frozen=True):
     """`pieces`: the title, then text in document order, one piece a text node, then words in attributes.
-    `links` and `images`: addresses as written. `tags`: one byte an element."""
+    `links`: addresses as written. `images`: address, size and alternative text, each image one string. `tags`: one byte
+    an element."""
 
     pieces: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
@@ -85,12 +86,17 @@ def _of_html(body: bytes) -> Content:
     _cut_marked(root)
     nodes = root.css("*")
     tags = tag_numbers(nodes)
-    links = _addresses(nodes, tags, _IS_LINK, _LINKS)
-    images = _addresses(nodes, tags, _IS_IMAGE, _IMAGES)
-    words = [_squeezed(value) for node in root.css(_WORDED) for name in _WORDS if (value := node.attributes.get(name))]
+    links = _addresses(nodes, tags)
+    images = filter(None, map(_image, compress(nodes, tags.translate(_IS_IMAGE))))
+    words = [
+        _squeezed(value)
+        for node in root.css(_WORDED)
+        for name in _WORDS
+        if (value := node.attributes.get(name)) and not (name == "alt" and node.tag == "img")
+    ]
     text = root.text(separator=_BETWEEN, skip_empty=True).split(_BETWEEN)
     pieces = filter(None, map(_squeezed, text))
-    return Content(((_squeezed(title.text()) if title else ""), *pieces, *words), links, images, tags)
+    return Content(((_squeezed(title.text()) if title else ""), *pieces, *words), links, tuple(images), tags)
 
 
 def _cut_marked(root: LexborNode) -> None:
@@ -114,10 +120,22 @@ def _is_inside(node: LexborNode, known: set[int]) -> bool:
     return False
 
 
-def _addresses(nodes: list[LexborNode], tags: bytes, wanted: bytes, names: dict[str, str]) -> tuple[str, ...]:
-    """What the elements of these tags name, in document order."""
-    values = (node.attributes.get(names[node.tag or ""]) for node in compress(nodes, tags.translate(wanted)))
+def _addresses(nodes: list[LexborNode], tags: bytes) -> tuple[str, ...]:
+    """Where links lead, in document order."""
+    values = (node.attributes.get(_LINKS[node.tag or ""]) for node in compress(nodes, tags.translate(_IS_LINK)))
     return tuple(value.strip() for value in values if value)
+
+
+def _image(node: LexborNode) -> str:
+    """What a page says of an image: `/logo.png (64×32) “Our logo”`."""
+    found = node.attributes
+    parts = [_squeezed(value) for name in _IMAGES[node.tag or ""] if (value := found.get(name))]
+    width, height = found.get("width") or "", found.get("height") or ""
+    if width or height:
+        parts.append(f"({width}×{height})")
+    if alt := _squeezed(found.get("alt") or "") if node.tag == "img" else "":
+        parts.append(f"“{alt}”")
+    return " ".join(parts)
 
 
 def _squeezed(text: str) -> str:

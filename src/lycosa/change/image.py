@@ -3,63 +3,93 @@
 The image is scaled to n × n in two tones, n = 16, 32 or 64; 16 pixels of a row make a 16-bit number, and the 16 rows of
 a block are combined into one number, so that any single pixel counts. The determinant of the (n/16) × (n/16) matrix of
 blocks is the image's value. It is blind to a block whose cofactor is zero (blank neighbours), as it is to what happens
-in the white around a logo; two images are the same when the digests of their n × n pixels are.
-Decoding is bounded: nothing is decoded whose header names more than `MOST_PIXELS`, and nothing raises.
-Needs Pillow (`pip install lycosa[images]`); without it an image is known by its bytes alone.
+in the white around a logo, and to colours; so two images are the same when all their pixels are, by a digest at full
+size. Decoding is bounded: nothing is decoded whose header names more than `MOST_PIXELS`, and nothing raises. What is
+not decoded (larger, animated, SVG, more than 8 bits a channel) is known by its bytes alone; so is every image without
+Pillow (`pip install lycosa[images]`).
 """
 
 import io
 import warnings
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 SIDES = (16, 32, 64)
 BLOCK = 16
-MOST_PIXELS = 40_000_000
+MOST_PIXELS = 4_000_000  # a fifth of a second, as PNG
 MOST_BYTES = 32 << 20
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "ICO", "TIFF")
 TwoTone = NDArray[np.bool_]
 
 
 class ImageValue(msgspec.Struct, frozen=True):
-    """`value` is the determinant, `digest` that of the two-tone pixels."""
+    """`value` is the determinant, `digest` that of all pixels."""
 
     value: int
     digest: bytes
+    width: int
+    height: int
 
 
 def image_value(data: bytes, side: int = 64) -> ImageValue | None:
     """The value of an encoded image; None when it cannot be decoded, or not within bounds."""
-    pixels = two_tone(data, side)
-    return None if pixels is None else ImageValue(determinant(blocks_of(pixels)), pixel_digest(pixels))
+    image = _decoded(data)
+    if image is None:
+        return None
+    return ImageValue(determinant(blocks_of(two_tone(image, side))), _digest(image), image.width, image.height)
 
 
-def two_tone(data: bytes, side: int = 64) -> TwoTone | None:
-    """The image scaled to `side` × `side`, True where it is light."""
+def image_digest(data: bytes) -> bytes:
+    """The digest of all pixels of an encoded image; nothing when it cannot be decoded, or not within bounds."""
+    image = _decoded(data)
+    return b"" if image is None else _digest(image)
+
+
+def can_decode() -> bool:
+    """Is Pillow there?"""
+    from importlib.util import find_spec
+
+    return find_spec("PIL") is not None
+
+
+def two_tone(image: "Image", side: int = 64) -> TwoTone:
+    """An image in RGBA scaled to `side` × `side`, True where it is light."""
     if side not in SIDES:
         raise ValueError(f"the side is {side}, it must be one of {SIDES}")
-    if len(data) > MOST_BYTES:
+    from PIL import Image
+
+    white = Image.new("RGBA", image.size, "white")
+    grey = Image.alpha_composite(white, image).convert("L").resize((side, side), Image.Resampling.BOX)
+    return np.asarray(grey) >= BLOCK * 8
+
+
+def _decoded(data: bytes) -> "Image | None":
+    """The image as it is shown, in RGBA."""
+    if len(data) > MOST_BYTES or not can_decode():
         return None
-    try:
-        from PIL import Image
-    except ImportError:
-        return None
+    from PIL import Image, ImageOps
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-                if image.width * image.height > MOST_PIXELS or not image.width or not image.height:
+                is_empty_or_large = not 0 < image.width * image.height <= MOST_PIXELS
+                if is_empty_or_large or image.mode[0] in "IF" or getattr(image, "is_animated", False):
                     return None
-                image.draft("L", (side * 2, side * 2))  # a JPEG is decoded at the size that is needed
-                flat = image.convert("RGBA")
-                white = Image.new("RGBA", flat.size, "white")
-                grey = Image.alpha_composite(white, flat).convert("L").resize((side, side), Image.Resampling.BOX)
+                return ImageOps.exif_transpose(image).convert("RGBA")
     except Exception:  # a decoder of foreign bytes: whatever it raises, this is no image that can be read
         return None
-    return np.asarray(grey) >= BLOCK * 8
+
+
+def _digest(image: "Image") -> bytes:
+    return pixel_digest(np.asarray(image.convert("RGBa")))  # what is transparent has no colour
 
 
 def blocks_of(pixels: TwoTone) -> list[list[int]]:
@@ -96,5 +126,6 @@ def determinant(matrix: list[list[int]]) -> int:
     return sign * rows[-1][-1]
 
 
-def pixel_digest(pixels: TwoTone) -> bytes:
-    return bytes(xxhash.xxh3_128_digest(np.packbits(pixels).tobytes()))
+def pixel_digest(pixels: "NDArray[np.bool_] | NDArray[np.uint8]") -> bytes:
+    """128 bits of the pixels and of their number in each direction."""
+    return bytes(xxhash.xxh3_128_digest(repr(pixels.shape).encode() + pixels.tobytes()))

@@ -58,14 +58,22 @@ class Presence(StrEnum):
     GONE = "gone"
 
 
+class Picture(msgspec.Struct, array_like=True, frozen=True):
+    """A picture of a page that has changed, and when that was found: the time of the row in the picture's history."""
+
+    url: str
+    at_s: float
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """What a comparison found. `also` are the other kinds that changed with it; `size` counts the parts that differ
-    (elements, pieces of text, images); `where` is a place for the eye."""
+    (elements, pieces of text, images); `where` is a place for the eye; `pictures` are those with other pixels."""
 
     kind: Kind
     where: str = ""
     size: int = 0
     also: tuple[Kind, ...] = ()
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def is_change(self) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 
 from lycosa.change import structure
 from lycosa.change.content import Content, content_of
-from lycosa.change.image import image_value
+from lycosa.change.image import image_digest
 from lycosa.change.kinds import SAME, Kind, Presence, Verdict
 from lycosa.change.masks import Masks, content_digest, masked_content
 from lycosa.web.media import Kind as MediaKind
@@ -30,11 +30,10 @@ _PASSWORD = (b'type="password"', b"type=password", b"type='password'")
 
 
 class Version(msgspec.Struct, frozen=True):
-    """A document as it was fetched; `images` are the pixel digests of the images on it, where they are known."""
+    """A document as it was fetched."""
 
     page: Page
     body: bytes
-    images: tuple[bytes, ...] = ()
 
     @property
     def is_read(self) -> bool:
@@ -82,7 +81,7 @@ def judge(new: Version, masks: Masks, digest: bytes, stored: Callable[[], Versio
     """What is different in `new`. The stored version is asked for only where its digest, under the masks, does not
     already say that nothing is; where it can no longer be had, everything may be different."""
     content = new.content()
-    if digest and not new.images and content_digest(content, masks) == digest:
+    if digest and content_digest(content, masks) == digest:
         return Compared(Verdict(Kind.VOLATILE), masks.seen(content), digest)
     old = stored()
     if old is None:
@@ -90,14 +89,18 @@ def judge(new: Version, masks: Masks, digest: bytes, stored: Callable[[], Versio
     return _compare(old, new, old.content(), content, masks)
 
 
-def judge_file(presence: Presence, new: bytes, stored: Callable[[], Version | None]) -> Verdict:
-    """What is different in a document that is not read, its bytes being others: an image may still show the same."""
+def judge_file(presence: Presence, new: bytes, digest: bytes, stored: Callable[[], Version | None]) -> Compared:
+    """What is different in a document that is not read, its bytes being others: an image may still show the same.
+    `digest` is that of the stored pixels, where it is known."""
     if presence is not Presence.IMAGE:
-        return Verdict(Kind.TEXT, "other bytes", 1)
-    old, shown = stored(), image_value(new)
-    before = image_value(old.body) if old else None
-    is_same = shown is not None and before is not None and shown.digest == before.digest
-    return Verdict(Kind.VOLATILE) if is_same else Verdict(Kind.IMAGE, "other pixels", 1)
+        return Compared(Verdict(Kind.TEXT, "other bytes", 1), NO_MASKS, b"")
+    shown = image_digest(new)
+    if shown and not digest:
+        old = stored()
+        digest = image_digest(old.body) if old else b""
+    if shown and shown == digest:
+        return Compared(Verdict(Kind.VOLATILE), NO_MASKS, shown)
+    return Compared(Verdict(Kind.IMAGE, "other pixels" if shown and digest else "other bytes", 1), NO_MASKS, shown)
 
 
 def compare(old: Version, new: Version, masks: Masks = NO_MASKS) -> Compared:
@@ -109,23 +112,15 @@ def _compare(old: Version, new: Version, before: Content, after: Content, masks:
     learned = masks.learned(before, after)
     volatile = learned.volatile()
     left, right = masked_content(before, volatile), masked_content(after, volatile)
-    has_other_images = left.images != right.images or _other_pixels(old, new) > 0
-    if left == right and not has_other_images:
+    if left == right:
         verdict = SAME if old.body == new.body else Verdict(Kind.VOLATILE)
         return Compared(verdict, learned, content_digest(before, learned))
     kinds = [Kind.STRUCTURE] if left.tags != right.tags else []
     kinds += [Kind.TEXT] if (left.pieces, left.links) != (right.pieces, right.links) else []
-    kinds += [Kind.IMAGE] if has_other_images else []
+    kinds += [Kind.IMAGE] if left.images != right.images else []
     where, size = _place(kinds[0], old, new, left, right)
     verdict = Verdict(kinds[0], where, size, tuple(kinds[1:]))
     return Compared(verdict, learned, content_digest(after, learned))
-
-
-def _other_pixels(old: Version, new: Version) -> int:
-    """How many images have other pixels, where those of both versions are known."""
-    if not old.images or not new.images:
-        return 0
-    return sum(a != b for a, b in zip(old.images, new.images, strict=False)) + abs(len(old.images) - len(new.images))
 
 
 def _place(kind: Kind, old: Version, new: Version, left: Content, right: Content) -> tuple[str, int]:
@@ -133,8 +128,6 @@ def _place(kind: Kind, old: Version, new: Version, left: Content, right: Content
     if kind is Kind.STRUCTURE:
         before, after = Counter(left.tags), Counter(right.tags)
         return _structure_place(old, new), ((before - after) + (after - before)).total() or 1
-    if kind is Kind.IMAGE and left.images == right.images:
-        return "other pixels", _other_pixels(old, new)
     mine, theirs = left.images, right.images
     if kind is Kind.TEXT:
         mine, theirs = (left.pieces, right.pieces) if left.pieces != right.pieces else (left.links, right.links)

@@ -5,6 +5,7 @@ They read the committed state and the archive beside a running crawl, or without
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -59,7 +60,7 @@ def changes(
             if json:
                 sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
             else:
-                _show_page(found)
+                _show_page(found, into)
             return
         now = time.time()
         wanted = views.Wanted(
@@ -108,7 +109,7 @@ def freshness(into: Folder, json: AsJson = False) -> None:
             )
 
 
-def _show_page(found: "PageHistory") -> None:
+def _show_page(found: "PageHistory", into: Path) -> None:
     from lycosa.cli.wording import counted
     from lycosa.engine.views import size_words
     from lycosa.web.date import shown
@@ -118,13 +119,16 @@ def _show_page(found: "PageHistory") -> None:
     visits = f"{counted(found.visits, 'visit')}, {found.changes:,} with a change"
     print(f"  {visits}; {rate}; seen {shown(found.checked_s)}" + (f", due {shown(found.due_s)}" if found.due_s else ""))
     for number, view in enumerate(found.versions, start=1):
-        if view.archived:
+        if view.pictures and not view.archived:
+            stored = "the document as before"
+        elif view.archived:
             stored = f"{size_words(view.sent_bytes, view.document_bytes)} {view.content_type}".rstrip()
         else:
             stored = "not in the archive any more" if view.sent_bytes else "nothing stored"
         _say(f"  {number:>3}  {shown(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}  {_where(view)}")
         if view.codes is not None:
             print(f"       {view.codes}")
+    _show_pictures(found, into)
     if found.diff is None or found.compared is None:
         return
     print(f"\nfrom {shown(found.compared[0])} to {shown(found.compared[1])}")
@@ -136,6 +140,31 @@ def _show_page(found: "PageHistory") -> None:
         _say(f"  {line}")
     if not found.diff.lines and not found.diff.structure.where:
         print("  the main content is the same")
+
+
+def _show_pictures(found: "PageHistory", into: Path) -> None:
+    """Each picture that changed last, before and after, and how to get it."""
+    from lycosa.change.image import can_decode
+    from lycosa.cli.wording import counted
+    from lycosa.web.date import shown
+
+    for picture in found.pictures:
+        _say(f"\npicture {picture.url}")
+        for word, version in (("from", picture.before), ("to", picture.after)):
+            if version is None:
+                continue
+            seen = f"{counted(version.size_bytes, 'byte')} {version.content_type}" if version.archived else version.kind
+            sides = f"  {version.width}×{version.height}" if version.width else ""
+            value = f"  value {_short(version.value)}  pixels {version.digest[:16]}" if version.digest else ""
+            _say(f"  {word:<4} {shown(version.at_s)}  {seen}{sides}{value}")
+    if found.pictures:
+        if not can_decode():
+            print("  Pillow is not installed: pictures are known by their bytes; pip install lycosa[images] reads them")
+        print(f"  lycosa get PICTURE --in {into} --as-of TIME writes one to standard output")
+
+
+def _short(digits: str) -> str:
+    return digits if len(digits) <= 24 else f"{digits[:10]}…{digits[-10:]} ({len(digits)} digits)"
 
 
 def _where(view: "ChangeView") -> str:

@@ -44,10 +44,22 @@ def run(order: CrawlOrder) -> None:
     """Carries out an order and ends with its exit code."""
     import uvloop
 
+    if order.settings.images and (order.recrawl or order.settings.keep_fresh):
+        _tell_if_blind()
     stats, ended_by = uvloop.run(_crawl(order))
     if order.settings.workers and order.settings.index:
         ended_by = _index_shards(order, stats, ended_by)
     _end(order, stats, ended_by)
+
+
+def _tell_if_blind() -> None:
+    from lycosa.change.image import can_decode
+
+    if not can_decode():
+        _tell_trouble(
+            "Pillow is not installed: a picture with other bytes counts as changed; "
+            "pip install lycosa[images] compares what pictures show"
+        )
 
 
 def finish(order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlStats, str]]]") -> None:

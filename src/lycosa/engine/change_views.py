@@ -12,9 +12,10 @@ from math import exp, log1p
 import msgspec
 
 from lycosa.change.diff import Diff, diff
-from lycosa.change.kinds import UNCHANGED, Kind, Presence
+from lycosa.change.kinds import UNCHANGED, Kind, Picture, Presence
 from lycosa.change.structure import digested
 from lycosa.engine.pages import unpack_page
+from lycosa.engine.picture_views import PictureChange, picture_change
 from lycosa.engine.versions import document_at, version_at
 from lycosa.engine.views import why
 from lycosa.engine.visit_books import opening
@@ -63,7 +64,7 @@ class CodesView(msgspec.Struct, frozen=True):
 class ChangeView(msgspec.Struct, frozen=True):
     """One change for the eye. `at_s` is Unix time; `archived`: the version that it brought can be read. `sent_bytes` is
     the size of its body as sent, or of the document that a table made; `document_bytes` with its content coding undone,
-    0 where that is not known."""
+    0 where that is not known. `pictures` are the URLs of those of the page that changed."""
 
     url: str
     at_s: float
@@ -78,6 +79,7 @@ class ChangeView(msgspec.Struct, frozen=True):
     document_bytes: int
     archived: bool
     codes: CodesView | None = None
+    pictures: tuple[str, ...] = ()
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +92,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageHistory(msgspec.Struct, frozen=True):
-    """The versions of one page, the oldest first, what is known of its changing, and the last difference."""
+    """The versions of one page, the oldest first, what is known of its changing, and the last difference. `pictures`
+    are those of the last version that came with other ones, before and after."""
 
     url: str
     versions: tuple[ChangeView, ...]
@@ -102,6 +105,7 @@ class PageHistory(msgspec.Struct, frozen=True):
     presence: str
     compared: tuple[float, float] | None = None
     diff: Diff | None = None
+    pictures: tuple[PictureChange, ...] = ()
 
 
 class UrlView(msgspec.Struct, frozen=True):
@@ -151,6 +155,7 @@ def _view(url: str, at_s: float, row: ChangeRow) -> ChangeView:
         row.document_bytes,
         bool(row.place),
         CodesView.of(row.structure, row.codes),
+        tuple(picture.url for picture in row.pictures),
     )
 
 
@@ -234,7 +239,16 @@ def page_history(collection: Collection, text: str, *, old: int | None = None, n
         visit.presence,
         compared,
         found,
+        tuple(picture_change(collection, picture) for picture in _pictures(url.href, rows[:new])),
     )
+
+
+def _pictures(url: str, rows: list[tuple[float, ChangeRow]]) -> tuple[Picture, ...]:
+    """Those that changed last; a picture is its own."""
+    for at_s, row in reversed(rows):
+        if row.pictures or (row.kind is Kind.IMAGE and row.essence.startswith("image/")):
+            return row.pictures or (Picture(url, at_s),)
+    return ()
 
 
 def _read(collection: Collection, view: ChangeView, row: ChangeRow) -> ChangeView:

@@ -60,6 +60,7 @@ class _Given(NamedTuple):
     filters: Sequence[UrlFilter]
     statistics: Sequence[Statistics]
     now: Callable[[], float] | None
+    wall: Callable[[], float] | None
 
     def parts(self, settings: CrawlSettings) -> Parts:
         return usual_parts(settings, **self._asdict())
@@ -79,6 +80,7 @@ class Crawl:
         filters: Sequence[UrlFilter] = (),
         statistics: Sequence[Statistics] = (),
         now: Callable[[], float] | None = None,
+        wall: Callable[[], float] | None = None,
         recrawl: Recrawl | None = None,
         **named: Any,
     ) -> None:
@@ -89,7 +91,7 @@ class Crawl:
         opened = tuple(dict.fromkeys((*base.typed_hosts, *literal_hosts(urls))))
         self.settings = base.model_copy(update={**wanted.model_dump(exclude_unset=True), "typed_hosts": opened})
         self._recrawl = recrawl
-        self._given = _Given(resolver, downloader, filters, statistics, now)
+        self._given = _Given(resolver, downloader, filters, statistics, now, wall)
         self._pages: deque[CrawledPage] = deque()
         self._news = asyncio.Event()
         self._task: asyncio.Task[CrawlStats] | None = None

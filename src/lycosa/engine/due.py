@@ -79,6 +79,13 @@ class Due:
             return due_before(self._shard.now_unix())
         return None if self._order.everything else due_before(self._began_unix)
 
+    def ask(self, keys: Sequence[bytes]) -> None:
+        """Queues what a page shows, with the page and at the cost of the budget, unless it is queued already."""
+        visits = [unpack_visit(packed) if packed else None for packed in self._state.get_many(Family.VISIT, keys)]
+        dues = [due_key(key, visit.due_s) for key, visit in zip(keys, visits, strict=True) if visit is not None]
+        is_waiting = self._state.has_many(Family.DUE, dues)  # what is queued is not due any more
+        self._queue([due for due, waits in zip(dues, is_waiting, strict=True) if waits])
+
     def _queue(self, dues: Sequence[bytes]) -> None:
         frontier, batch = self._shard.frontier, self._shard.committer.batch
         if frontier.policy.link_counter is not None:

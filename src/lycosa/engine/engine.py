@@ -72,7 +72,7 @@ class Engine:
         self.collection, self.settings = collection, settings
         self._loop = asyncio.get_running_loop()
         self.now = parts.now or time.monotonic
-        began, began_unix = self.now(), time.time()
+        began, began_unix = self.now(), (parts.wall or time.time)()
         self._unix_offset = began_unix - began
         self.counters = Counters(load(collection.state, Totals))
         self.committer = Committer(collection, syncs=settings.durability == "power")
@@ -144,7 +144,9 @@ class Engine:
 
         self.outcomes.sees_new = recrawl is not None
         self.outcomes.revisits.hints.is_off = recrawl is not None and recrawl.everything
-        return Due(shard, self.outcomes.revisits.plan, recrawl)
+        due = Due(shard, self.outcomes.revisits.plan, recrawl)
+        self.outcomes.revisits.pictures.ask = due.ask
+        return due
 
     def __repr__(self) -> str:
         return f"<Engine {self.collection.path} pages={self.counters.totals.pages} in_flight={len(self._in_flight)}>"

@@ -92,7 +92,8 @@ def curl_downloader(settings: CrawlSettings) -> Downloader:
 
 
 class Parts(msgspec.Struct, kw_only=True):
-    """What an engine is made of. `now` replaces the monotonic clock, for virtual time."""
+    """What an engine is made of. `now` replaces the monotonic clock, for virtual time, and `wall` the one that says
+    which day it is, read when the crawl begins."""
 
     resolver: Resolver
     downloader: Downloader
@@ -102,6 +103,7 @@ class Parts(msgspec.Struct, kw_only=True):
     statistics: Sequence[Statistics] = ()
     policy: Policy = BREADTH
     now: Callable[[], float] | None = None
+    wall: Callable[[], float] | None = None
     outside: Outside | None = None  # the other shards, where there are any
 
 
@@ -114,6 +116,7 @@ def usual_parts(
     statistics: Sequence[Statistics] = (),
     policy: Policy | None = None,
     now: Callable[[], float] | None = None,
+    wall: Callable[[], float] | None = None,
     outside: Outside | None = None,
 ) -> Parts:
     """The parts that the settings ask for, with those given in their place. Needs the running event loop."""
@@ -125,6 +128,7 @@ def usual_parts(
         statistics=[*statistics, *(named_part("statistics", name, settings) for name in settings.statistics)],
         policy=policy or named_policy(settings),
         now=now,
+        wall=wall,
         outside=outside,
     )
 

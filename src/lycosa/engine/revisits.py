@@ -18,6 +18,7 @@ from lycosa.engine.archive import Archive, FromTable
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.hints import Hints
 from lycosa.engine.pages import LinkRow, PageRow, unpack_page
+from lycosa.engine.pictures import Pictures
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
 from lycosa.engine.table_visits import TableVisits
@@ -61,7 +62,10 @@ class Revisits:
         self._shard, self._archive, self._documents, self.plan, self._reader = shard, archive, documents, plan, reader
         self.hints = Hints(shard)
         self._state, self._books = shard.collection.state, VisitBooks(shard, documents, plan)
-        self.tables = TableVisits(shard, archive, self.patched)
+        self.tables, self.pictures = (
+            TableVisits(shard, archive, self.patched),
+            Pictures(shard, documents, self._books),
+        )
         shard.frontier.watchers.append(self)
 
     # what the frontier tells
@@ -212,6 +216,10 @@ class Revisits:
         if verdict is None:
             compared = self._compared(visit, page, body, presence)
         if compared.verdict.is_change:
+            if pictures := self.pictures.changed_before(visit):
+                also = (*compared.verdict.also, Kind.IMAGE)
+                verdict = msgspec.structs.replace(compared.verdict, also=also, pictures=pictures)
+                compared = msgspec.structs.replace(compared, verdict=verdict)
             self.hints.heard_feed(visit.lease, page, body)
             self._store(visit, page, presence, compared, len(body))
         else:
@@ -225,7 +233,7 @@ class Revisits:
 
         if presence is Presence.PAGE:
             return judge(Version(page, body), before.masks, before.digest, stored)
-        return Compared(judge_file(presence, body, stored), before.masks, b"")
+        return judge_file(presence, body, before.digest, stored)
 
     def _store(
         self,

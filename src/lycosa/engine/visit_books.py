@@ -3,6 +3,7 @@
 Every function writes what one commit holds together; nothing here judges. Called by `engine.revisits`.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from lycosa.engine.pages import PageRow, doc_key
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import tally
 from lycosa.engine.visit_plan import DAY_S, VisitPlan
-from lycosa.engine.visit_rows import ChangeRow, VisitRow, change_key
+from lycosa.engine.visit_rows import ChangeRow, VisitRow, change_key, due_key
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.rows import Reason, UrlState
@@ -50,8 +51,11 @@ class VisitBooks:
 
     def __init__(self, shard: Shard, documents: DocumentStore, plan: VisitPlan) -> None:
         self._shard, self._documents, self._plan = shard, documents, plan
+        self.on_settled: Callable[[Visit, Found, VisitRow], None] | None = None
 
-    def note(self, visit: Visit, verdict: Verdict, row: PageRow, ticket: int | None) -> None:
+    def note(
+        self, visit: Visit, verdict: Verdict, row: PageRow, ticket: int | None, *, at_s: float | None = None
+    ) -> None:
         """One line of the history; before the first of them, the version that was there first."""
         old, now, committer = visit.row, self._shard.now_unix(), self._shard.committer
         if not (visit.before.changes or visit.before.patches) and old.fetched_s:
@@ -60,7 +64,7 @@ class VisitBooks:
                 self._shard.collection.state.get(Family.CHANGE, opened) is None
             ):  # of a page that was found new it is there
                 committer.change(opened, opening(old), None)
-        committer.change(change_key(visit.key, now), _line(verdict, row), ticket)
+        committer.change(change_key(visit.key, at_s or now), _line(verdict, row), ticket)
 
     def settled(self, visit: Visit, found: Found, state: UrlState | None = UrlState.DONE) -> None:
         """The visit is over: what it says of the page, and when the next is due. `state` None: settled elsewhere."""
@@ -88,6 +92,19 @@ class VisitBooks:
         shard.counters.totals.visits_changed += changed
         if state is not None:
             shard.frontier.finish(visit.lease, state, Reason.STATUS if state is UrlState.FAILED else Reason.NONE)
+        if self.on_settled is not None:
+            self.on_settled(visit, found, after)
+
+    def amended(self, visit: Visit, row: VisitRow) -> VisitRow:
+        """A visit that was settled without a change found one after all; `row` is what it left, what is left now is
+        returned."""
+        before, batch, now = visit.before, self._shard.committer.batch, self._shard.now_unix()
+        seen = before.seen.visited((now - (before.checked_s or visit.row.fetched_s)) / DAY_S, changed=True)
+        self._shard.counters.totals.visits_changed += row.changes == before.changes
+        batch.delete(Family.DUE, due_key(visit.key, row.due_s))
+        row = msgspec.structs.replace(row, checked_s=now, seen=seen, rate=estimate(seen), changes=before.changes + 1)
+        self._plan.schedule(batch, visit.key, visit.row, row, changed=True)
+        return row
 
     def forget_document(self, visit: Visit) -> None:
         """The old document is no longer to be had here: others that have it are no copies of this page."""
@@ -147,6 +164,7 @@ def _line(verdict: Verdict, row: PageRow, place: bytes = b"") -> ChangeRow:
         row.document_bytes,
         row.codes,
         digested(row.structure),
+        verdict.pictures,
     )
 
 

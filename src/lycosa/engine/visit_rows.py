@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lycosa.change.kinds import WORD_OF, Kind, Presence, Word
+from lycosa.change.kinds import WORD_OF, Kind, Picture, Presence, Word
 from lycosa.change.masks import Masks
 from lycosa.change.rates import USUAL, Seen
 from lycosa.records import Family
@@ -54,7 +54,8 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
 class ChangeRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """One change. `place` is where the version that it brought is archived, if it brought one. Its sizes and text codes
-    are those of its page row, `structure` is what `change.structure.digested` keeps of the strings."""
+    are those of its page row, `structure` is what `change.structure.digested` keeps of the strings. `pictures` are
+    those of the page that have changed, whose versions are in their own histories."""
 
     kind: Kind
     where: str = ""
@@ -68,6 +69,7 @@ class ChangeRow(msgspec.Struct, array_like=True, omit_defaults=True):
     document_bytes: int = 0
     codes: tuple[int, int, int, int] = (0, 0, 0, 0)
     structure: tuple[int, int, int] = (0, 0, 0)
+    pictures: tuple[Picture, ...] = ()
 
     def pack(self) -> bytes:
         return _encode(self)

@@ -1,0 +1,174 @@
+"""The pictures of pages that are looked at again: the last step of the cascade (Y12).
+
+Where neither structure nor text of a page has changed, its pictures are asked for too, each a URL with conditions, a
+history and versions of its own. One that has changed is a change of every page that waits for it, in the same commit;
+a page that nobody remembers to be waiting, after a crash or when very many do, finds it at its next visit in the
+history of the picture. Only pictures that were fetched count (`--images`), and only those in the main content. One that
+was seen within the hour is not asked for again.
+Called by `engine.visit_books` with every visit that is settled, by `engine.revisits` before a new version is stored.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from lycosa.change.kinds import UNCHANGED, Kind, Picture, Presence, Verdict
+from lycosa.engine.documents import DocumentStore
+from lycosa.engine.pages import LinkRow, PageRow, unpack_page
+from lycosa.engine.shard import Shard
+from lycosa.engine.versions import version_at
+from lycosa.engine.visit_books import Found, Visit, VisitBooks
+from lycosa.engine.visit_plan import DAY_S, SHORTEST_DAYS
+from lycosa.engine.visit_rows import VisitRow, history, visit_of
+from lycosa.records import Family, Response
+from lycosa.web.links import LinkKind
+from lycosa.web.url import url_key
+
+MOST_PICTURES = 64  # of a page, asked for at one visit: those first that were not seen for longest
+MOST_PAGES = 2_000  # that wait for pictures
+MOST_WAITING = 1_000  # pages that wait for one picture: each is read again when it has changed
+MOST_RECENT = 10_000  # pictures that were looked at a moment ago, and may not be committed yet
+MOST_HOPS = 3  # redirects between a page and its picture
+OPENING = UNCHANGED | {Kind.NEW}  # rows of a history that are no change
+
+
+class _Shown(NamedTuple):
+    """A picture of a page. `seen_s` is when it was looked at last, `changed_s` when it was last found to be another."""
+
+    href: str  # as the page has it
+    url: str
+    key: bytes
+    seen_s: float
+    changed_s: float
+
+
+class _Page(msgspec.Struct):
+    """A page whose pictures are being looked at. `row` is what its visit left; `found` are those that have changed, in
+    its history since `noted_s`."""
+
+    visit: Visit
+    row: VisitRow
+    shown: dict[bytes, _Shown]
+    found: list[Picture] = msgspec.field(default_factory=list)
+    noted_s: float = 0.0
+
+
+class Pictures:
+    """See the module. `ask` queues visits of pictures, but for those that are queued already."""
+
+    def __init__(self, shard: Shard, documents: DocumentStore, books: VisitBooks) -> None:
+        self._shard, self._state, self._documents, self._books = shard, shard.collection.state, documents, books
+        self.ask: Callable[[Sequence[bytes]], None] | None = None
+        self._pages: dict[bytes, _Page] = {}
+        self._waiting: dict[bytes, set[bytes]] = {}  # the pages that wait for a picture
+        self._recent: dict[bytes, tuple[float, float]] = {}  # when a picture was seen, and when found to be another
+        if shard.settings.images:
+            books.on_settled = self._settled
+
+    def __repr__(self) -> str:
+        return f"<Pictures pages={len(self._pages)} pictures={len(self._waiting)}>"
+
+    def changed_before(self, visit: Visit) -> tuple[Picture, ...]:
+        """The pictures of the stored version that are known to have changed since the page was last seen."""
+        return tuple(self._changed(visit, self._shown(visit))) if self._shard.settings.images else ()
+
+    def _settled(self, visit: Visit, found: Found, row: VisitRow) -> None:
+        """A visit is over, that of a picture or that of a page."""
+        now, is_change = self._shard.now_unix(), found.verdict is not None and found.verdict.is_change
+        is_page = found.presence is Presence.PAGE
+        if found.verdict is not None and not is_page:
+            self._recent[visit.key] = now, now if is_change else self._changed_s(visit.key, row)
+            if len(self._recent) > MOST_RECENT:
+                del self._recent[next(iter(self._recent))]
+        for key in self._waiting.pop(visit.key, ()):
+            page = self._pages[key]
+            picture = page.shown[visit.key]
+            if is_change and self._is_content(page.visit, picture):
+                self._tell(page, [Picture(picture.url, now)])
+        self._forget(visit.key)
+        if is_page and found.verdict is not None and not is_change:
+            self._look(visit, row)
+
+    def _look(self, visit: Visit, row: VisitRow) -> None:
+        """Neither structure nor text of a page has changed: what do its pictures say?"""
+        shown = self._shown(visit)
+        if not shown:
+            return
+        visit = visit._replace(response=Response(visit.lease.url))  # its body is not needed any more
+        oldest = sorted(shown, key=lambda picture: picture.seen_s)[:MOST_PICTURES]
+        page = _Page(visit, row, {picture.key: picture for picture in oldest})
+        self._tell(page, list(self._changed(visit, shown)))
+        if self.ask is not None:
+            latest = self._shard.now_unix() - SHORTEST_DAYS * DAY_S
+            self.ask([picture.key for picture in oldest if picture.seen_s <= latest])
+        if len(self._pages) >= MOST_PAGES:
+            self._forget(next(iter(self._pages)))
+        self._pages[visit.key] = page
+        for key in page.shown:
+            waiting = self._waiting.setdefault(key, set())
+            if len(waiting) < MOST_WAITING:
+                waiting.add(visit.key)
+
+    def _forget(self, key: bytes) -> None:
+        """A page waits no more."""
+        page = self._pages.pop(key, None)
+        for picture in page.shown if page else ():
+            waiting = self._waiting.get(picture, set())
+            waiting.discard(key)
+            if not waiting:
+                self._waiting.pop(picture, None)
+
+    def _shown(self, visit: Visit) -> list[_Shown]:
+        """The pictures of the stored version that were fetched, with the redirects on the way to them."""
+        links = self._documents.links(visit.key)
+        if links is None or LinkKind.IMG not in links.kinds:
+            return []
+        hrefs = tuple(href for href, kind in zip(links.hrefs, links.kinds, strict=True) if kind == LinkKind.IMG)
+        joined = self._shard.sifter.joined(LinkRow(hrefs, links.base_href), visit.lease.url)
+        found = {picture.key: picture for href, url in joined.items() for picture in self._fetched(href, url)}
+        return list(found.values())
+
+    def _fetched(self, href: str, url: str) -> Iterator[_Shown]:
+        for _ in range(MOST_HOPS):
+            key = url_key(url)
+            packed = self._state.get(Family.PAGE, key)
+            row = unpack_page(packed) if packed else None
+            if row is None or not row.file_num or (row.essence and not row.essence.startswith("image/")):
+                return
+            seen = self._recent.get(key)
+            if seen is None:
+                visit = visit_of(self._state, key) or VisitRow()
+                seen = visit.checked_s or row.fetched_s, self._changed_s(key, visit)
+            yield _Shown(href, url, key, *seen)
+            url = row.location
+            if not url:
+                return
+
+    def _changed_s(self, key: bytes, visit: VisitRow) -> float:
+        """When a picture was last found to be another one."""
+        if not visit.changes:
+            return 0.0
+        return max((at_s for at_s, row in history(self._state, key) if row.kind not in OPENING), default=0.0)
+
+    def _changed(self, visit: Visit, shown: Sequence[_Shown]) -> Iterator[Picture]:
+        since = visit.before.checked_s or visit.row.fetched_s
+        for picture in shown:
+            if picture.changed_s > since and self._is_content(visit, picture):
+                yield Picture(picture.url, picture.changed_s)
+
+    def _is_content(self, visit: Visit, picture: _Shown) -> bool:
+        """Does it stand in the main content of the page? A new logo in the frame is no news of every page."""
+        version = version_at(self._shard.collection, visit.row.place, visit.lease.url)
+        return version is None or any(picture.href in image for image in version.content().images)
+
+    def _tell(self, page: _Page, pictures: list[Picture]) -> None:
+        """Pictures have changed: the visit of their page found a change after all."""
+        visit = page.visit
+        if not pictures or not self._shard.frontier.owns(visit.lease.host.host):
+            return
+        page.found += pictures
+        page.noted_s = page.noted_s or self._shard.now_unix()
+        verdict = Verdict(Kind.IMAGE, page.found[0].url, len(page.found), pictures=tuple(page.found))
+        self._books.note(visit, verdict, PageRow(visit.row.status, 0.0), None, at_s=page.noted_s)
+        page.row = self._books.amended(visit, page.row)
