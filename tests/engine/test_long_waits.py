@@ -1,18 +1,21 @@
 """A host that asks for very long patience: the crawl does not wait for it unless it is told to, and loses nothing."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from lycosa.cli.summary import summary, visits_left
 from lycosa.engine.moments import clock
 from lycosa.engine.views import hosts, open_to_read, why
+from lycosa.lab.memory_cluster import crawl
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from tests.engine.memory_crawl import front
-from tests.engine.recrawl_world import DAY_S, run
+from tests.engine.recrawl_world import BEGIN_S, DAY_S, run, wall_clock
 
 WEB = SimWeb(SimSettings(hosts=3, pages=60, seed=3))
 LONG_S, SHORT_S, DAY = 1_000, 800, 86_400
@@ -57,6 +60,31 @@ def test_patience_that_is_short_or_wanted_is_had(tmp_path: Path, seconds: int, o
     result = run(WEB, tmp_path / "c", *seeds, answer=patient(seconds, once=True), store_interval_s=30, **options)
     assert (result.ended_by, result.stats.queued) == ("", 0)
     assert result.stats.pages > 50
+
+
+def test_long_retry_after_ends_a_crawl_of_shards_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    seeds = [front(WEB, host) for host in range(3)]
+    whole = run(WEB, tmp_path / "whole", *seeds).stats
+    with patch.object(WEB, "answer", partial(patient(DAY), WEB.answer)), wall_clock(BEGIN_S):
+        first = crawl(WEB, tmp_path / "c", *seeds, workers=2, delay_s=0.05).coordinator
+    with wall_clock(BEGIN_S + 2 * DAY_S):
+        later = crawl(WEB, tmp_path / "c", *seeds, workers=2, delay_s=0.05).coordinator
+
+    assert (first.stopping, later.stopping) == ("waiting", "")
+    assert first.seconds() < 60
+    assert first.stats().queued > 0
+    assert not first.stats().failed
+    assert "h1.sim:8800 asks for patience" in first.stats().standing
+    assert (later.stats().pages, later.stats().queued) == (whole.pages, 0)
+
+
+def test_shards_that_are_told_to_wait_do(tmp_path: Path) -> None:
+    seeds = [front(WEB, host) for host in range(3)]
+    options: dict[str, Any] = {"workers": 2, "delay_s": 0.05, "store_interval_s": 30}
+    with patch.object(WEB, "answer", partial(patient(LONG_S, once=True), WEB.answer)):
+        whole = crawl(WEB, tmp_path / "c", *seeds, wait=True, **options).coordinator
+    assert (whole.stopping, whole.stats().queued) == ("", 0)
+    assert whole.seconds() > LONG_S
 
 
 def test_long_delay_between_requests_ends_no_crawl(tmp_path: Path) -> None:

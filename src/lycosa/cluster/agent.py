@@ -273,6 +273,7 @@ class Agent:
         stats = engine.stats()
         pages = stats.pages + stats.in_flight
         has_rest = stats.in_flight or not engine.is_idle
+        is_quiet = not self.exchange.unsent and self.part.moving is None
         if not has_rest and self._cap < NO_CAP:
             self._cap = pages  # what it does not need is there for others
         widened = engine.scope_seeds[self._scope_told :]
@@ -281,7 +282,8 @@ class Agent:
             name=self.name,
             incarnation=self.incarnation,
             stats=stats,
-            is_idle=not has_rest and not self.exchange.unsent and self.part.moving is None,
+            is_idle=not has_rest and is_quiet,
+            waits_long=is_quiet and engine.waits_long,
             activity=engine.counters.run_requests + self.exchange.activity + stats.known,
             pages=pages,
             cap=min(self._cap, NO_CAP),

@@ -18,6 +18,7 @@ from lycosa.cluster.membership import Membership
 from lycosa.cluster.quiet import Quiet
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.engine.limits import limits_of
+from lycosa.engine.standing import WAITING
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.totals import joined
 from lycosa.settings import CrawlSettings
@@ -113,7 +114,7 @@ class Coordinator(Membership):
         self._watch_clock(report)
         if report.widened:
             self._widen(report.widened)
-        mark = (report.incarnation, report.activity) if report.is_idle else None
+        mark = (report.incarnation, report.activity) if report.is_idle or report.waits_long else None
         if not report.ended:
             self._quiet.heard(name, mark, self.names)
         self._go_on_moving()
@@ -172,8 +173,11 @@ class Coordinator(Membership):
 
     def _judge(self) -> None:
         """Is a limit reached, or everything done?"""
-        self.is_over = self.is_over or (self.is_calm and self._quiet.is_quiet(self.names))
         if self.stopping or self.is_over:
+            return
+        if self.is_calm and self._quiet.is_quiet(self.names):
+            self.is_over = not any(self._reports[name].waits_long for name in self.names)
+            self.stopping = "" if self.is_over else WAITING
             return
         s, reports = self.settings, self._reports.values()
         if s.pages is not None and sum(report.stats.pages for report in reports) >= s.pages:

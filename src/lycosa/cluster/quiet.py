@@ -1,6 +1,7 @@
 """Is a crawl over? When every member was found idle twice in a row and nothing at all has moved in between.
 
-An agent is idle when nothing is queued, in flight or uncommitted, and every row it sent is committed by its receiver.
+An agent is idle when nothing is queued, in flight or uncommitted, and every row it sent is committed by its receiver;
+one whose whole queue has to wait for very long counts as idle, too (`Report.waits_long`).
 One look at each is not enough: whoever was idle may be given work by whoever was looked at later. Pure.
 """
 

@@ -36,6 +36,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     stats: CrawlStats
     is_idle: bool = False
+    waits_long: bool = False  # nothing can be done for very long, and all it sent has arrived
     activity: int = 0
     pages: int = 0
     cap: int = 0

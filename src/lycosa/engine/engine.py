@@ -26,7 +26,7 @@ from lycosa.engine.outside import take_in
 from lycosa.engine.parts import Parts
 from lycosa.engine.reading import Sifter, filters_of
 from lycosa.engine.shard import Shard
-from lycosa.engine.standing import waits_long
+from lycosa.engine.standing import WAITING, waits_long
 from lycosa.engine.stats import CrawlStats, Totals
 from lycosa.engine.telling import Teller
 from lycosa.engine.whereabouts import Whereabouts
@@ -52,7 +52,6 @@ COMMIT_AGAIN_S = 1.0
 COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
-WAITING = "waiting"  # what ends a crawl when all that is queued has to wait for long
 ADDED_A_TURN = 500  # URLs of a list taken in before the loop gets a turn
 STARTS_A_TURN = 64  # requests started before the loop gets a turn
 
@@ -327,14 +326,16 @@ class Engine:
 
     def _check_end(self) -> None:
         is_done = self.is_idle and (self._outside is None or self._outside.may_end())
-        if not self._in_flight and not self._stopping and self._waits_long():
+        if self._outside is None and not self._stopping and self.waits_long:
             self._stopping = WAITING
         if (not self._in_flight and (self._stopping or is_done or self._failure)) or self._stopping:
             self._finished.set()
 
-    def _waits_long(self) -> bool:
+    @property
+    def waits_long(self) -> bool:
         """Is there nothing to do but to wait for very long, and nobody who wants that? It is left to the next run."""
-        if self.settings.wait or self._outside is not None or self._due is not None or self._failure:
+        is_busy = self._in_flight or self.committer.waiting or self._failure
+        if self.settings.wait or self._due is not None or is_busy:
             return False
         if self._background:
             return False

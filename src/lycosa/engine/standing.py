@@ -10,6 +10,7 @@ from lycosa.frontier.hosts import Host, Place
 from lycosa.records import Failure
 
 HOSTS_LOOKED_AT = 10_000
+WAITING = "waiting"  # what ends a crawl when all that is queued has to wait for long
 LONG_WAIT_S = 900.0  # the table's own waits are shorter: only a host that asks for it waits for longer
 ROBOTS = "robots.txt: "  # before the reason, where a host waits for its rules
 _SAID = {

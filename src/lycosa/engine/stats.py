@@ -14,6 +14,8 @@ import msgspec
 
 from lycosa.fetch.retry import next_try
 
+SLOWEST_SHOWN = RETRIES_SHOWN = 3  # of all hosts
+
 
 class SlowHost(msgspec.Struct, frozen=True):
     """A host that takes its time: its mean response time and how much is still queued there."""

@@ -12,11 +12,10 @@ from operator import itemgetter
 from lycosa.engine.limits import Limits
 from lycosa.engine.shard import Shard
 from lycosa.engine.standing import standing
-from lycosa.engine.stats import CrawlStats, Retry, SlowHost
+from lycosa.engine.stats import RETRIES_SHOWN, SLOWEST_SHOWN, CrawlStats, Retry, SlowHost
 from lycosa.frontier.hosts import Host
 from lycosa.records import Family
 
-SLOWEST_SHOWN = RETRIES_SHOWN = 3
 HOSTS_LOOKED_AT = 5_000  # for the slowest ones and for retries, four times a second
 
 

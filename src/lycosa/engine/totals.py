@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from heapq import nlargest
+from heapq import nlargest, nsmallest
 from typing import Any
 
-from lycosa.engine.stats import CrawlStats
+from lycosa.engine.stats import RETRIES_SHOWN, SLOWEST_SHOWN, CrawlStats
 
-SLOWEST_SHOWN = 3
 # Counted by every shard from its own start, so that the longest stands for all.
 _LONGEST = frozenset({"seconds", "run_seconds"})
 
@@ -17,7 +16,7 @@ def joined(parts: Sequence[CrawlStats], *, seconds: float | None = None) -> Craw
     whole: dict[str, Any] = {}
     for name in CrawlStats.__struct_fields__:
         values = [getattr(part, name) for part in parts]
-        if not values or name in ("slowest", "left_s", "standing"):
+        if not values or name in ("slowest", "retries", "left_s", "standing"):
             continue
         if isinstance(values[0], Counter):
             whole[name] = sum(values, Counter())
@@ -26,6 +25,7 @@ def joined(parts: Sequence[CrawlStats], *, seconds: float | None = None) -> Craw
     if seconds is not None:
         whole["seconds"] = seconds
     slow = nlargest(SLOWEST_SHOWN, (host for part in parts for host in part.slowest), key=lambda host: host.mean_s)
+    retries = nsmallest(RETRIES_SHOWN, (one for part in parts for one in part.retries), key=lambda one: one.in_s)
     queued = [part for part in parts if part.queued or part.in_flight]
     standing = queued[0].standing if queued and all(part.standing for part in queued) else ""
-    return CrawlStats(**whole, slowest=tuple(slow), standing=standing)
+    return CrawlStats(**whole, slowest=tuple(slow), retries=tuple(retries), standing=standing)
