@@ -31,6 +31,7 @@ from lycosa.cluster.part import Part
 from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.cluster.sightings import Sightings
 from lycosa.cluster.visits import Visits
+from lycosa.engine.copies import Claim
 from lycosa.engine.engine import Engine
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.parts import usual_parts
@@ -149,6 +150,12 @@ class Agent:
 
     def send(self, crossings: Sequence[Crossing]) -> list[Crossing]:
         return self.exchange.outbox.send(crossings)
+
+    def owns_document(self, digest: bytes) -> bool:
+        return self.part.owns_document(digest)
+
+    def send_claims(self, claims: Sequence[Claim]) -> None:
+        self.exchange.outbox.send_claims(claims)
 
     def may_ask(self, pages: int) -> bool:
         return pages < self._cap and self.has_lease()

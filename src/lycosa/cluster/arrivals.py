@@ -8,8 +8,7 @@ it may forget it. Without copies elsewhere both are the same. Rows: `in:` sender
 from collections.abc import Mapping
 
 from lycosa.cluster.messages import START, Message, Position, Reply, Word, pack_position, unpack_position
-from lycosa.cluster.packing import unpack
-from lycosa.frontier.crossing import Crossing
+from lycosa.cluster.packing import Parcel, unpack
 from lycosa.records import Family
 from lycosa.store import Batch, State
 
@@ -31,16 +30,16 @@ class Arrivals:
     def __repr__(self) -> str:
         return f"<Arrivals from {len(self._taken)} rows={self.rows_taken}>"
 
-    def open(self, message: Message) -> list[Crossing] | None:
-        """The URLs of those rows of a message that were not taken before; None if rows are missing in between."""
+    def open(self, message: Message) -> list[Parcel] | None:
+        """What is in those rows of a message that were not taken before; None if rows are missing in between."""
         taken = self._taken.get(message.sender, START)
         if message.after > taken:
             return None
-        crossings: list[Crossing] = []
+        parcels: list[Parcel] = []
         for position, row in message.rows:
             if position > taken:
-                crossings += unpack(row)
-        return crossings
+                parcels += unpack(row)
+        return parcels
 
     def note(self, message: Message) -> None:
         """The URLs of a message are in the open batch."""

@@ -19,6 +19,7 @@ import xxhash
 
 from lycosa.cluster.letters import LETTERS, Integers, even_sum, letter_sum, odd_sum
 from lycosa.cluster.members import Member
+from lycosa.engine.copies import document_bucket
 from lycosa.errors import SettingsError
 from lycosa.web.url import BUCKET_BYTES, bucket_of
 
@@ -109,6 +110,12 @@ class Table(msgspec.Struct, frozen=True, dict=True):
         """The name of the member that owns a bucket."""
         at = 2 * int.from_bytes(bucket)
         return self.members[int.from_bytes(self.owners[at : at + 2])].name
+
+    def owner_of_document(self, digest: bytes) -> str:
+        """The name of the member that knows which page was the first to have a document."""
+        if self.owners:
+            return self.owner_of_bucket(document_bucket(digest))
+        return self.members[int.from_bytes(digest) % len(self.members)].name
 
     def _index(self, host: str) -> int:
         count = len(self.members)

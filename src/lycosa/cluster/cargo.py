@@ -7,7 +7,7 @@ import zstandard
 
 from lycosa.cluster.assignment import Table
 from lycosa.store import State
-from lycosa.store.buckets import Row, buckets_of, hosts_of, rows_of
+from lycosa.store.buckets import Row, buckets_of, buckets_of_documents, hosts_of, rows_of
 
 CARGO_BYTES = 1 << 20
 LEVEL = 3
@@ -34,9 +34,9 @@ def unpack_cargo(cargo: Cargo) -> _Load:
 
 
 def leaving(state: State, me: str, now: Table, after: Table) -> list[tuple[bytes, str]]:
-    """The buckets with hosts that this shard has and will not own, each with its owner to be."""
+    """The buckets with hosts or documents that this shard has and will not own, each with its owner to be."""
     found = []
-    for bucket in buckets_of(state):
+    for bucket in sorted({*buckets_of(state), *buckets_of_documents(state)}):
         before, owner = now.owner_of_bucket(bucket), after.owner_of_bucket(bucket)
         if before == me and owner != me:
             found.append((bucket, owner))

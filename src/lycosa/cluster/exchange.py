@@ -11,15 +11,15 @@ from typing import Any
 from lycosa.cluster.arrivals import Arrivals
 from lycosa.cluster.messages import START, Message, Reply, Word
 from lycosa.cluster.outbox import Outbox
+from lycosa.cluster.packing import Parcel
 from lycosa.errors import ClusterError
-from lycosa.frontier.crossing import Crossing
 from lycosa.store import Batch
 
 AGAIN_S = 0.5  # after a call that failed
 COMMITS_S = 5.0  # a commit takes less, and a call more
 
 Tell = Callable[[str, Message], Awaitable[Reply]]
-Receive = Callable[[Sequence[Crossing]], bool]
+Receive = Callable[[Sequence[Parcel]], bool]
 
 
 class Exchange:
@@ -78,10 +78,10 @@ class Exchange:
         """URLs from another shard, given to `receive`; answered when they are on disk."""
         if message.epoch != epoch:
             return self.arrivals.reply(message.sender, Word.EPOCH)
-        crossings = self.arrivals.open(message)
-        if crossings is None:
+        parcels = self.arrivals.open(message)
+        if parcels is None:
             return self.arrivals.reply(message.sender, Word.GAP)
-        if not receive(crossings):
+        if not receive(parcels):
             return self.arrivals.reply(message.sender, Word.BUSY)
         self.arrivals.note(message)
         self.received += len(message.rows)

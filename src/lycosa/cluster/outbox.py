@@ -1,4 +1,4 @@
-"""What leaves a shard: URLs of others, in the commit of the page they were found on, kept until they are safe there.
+"""What leaves a shard: URLs and documents of others, in the commit of their page, kept until they are safe there.
 
 A URL is gathered, written as part of a numbered row for its owner in the next commit, sent, and forgotten when what
 would be *restored* of the receiver covers the row: until then it can be sent again. In memory are positions, not URLs;
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from lycosa.cluster.assignment import Table
 from lycosa.cluster.messages import START, Message, Position, Reply, Word, pack_position, unpack_position
-from lycosa.cluster.packing import pack, unpack
+from lycosa.cluster.packing import Parcel, pack, unpack
+from lycosa.engine.copies import Claim
 from lycosa.frontier.crossing import Crossing
 from lycosa.frontier.recent import Recent
 from lycosa.records import Family
@@ -42,7 +43,7 @@ class Outbox:
         self._state, self.me, self._incarnation, self.table = state, me, incarnation, table
         self._number = 0
         self._lanes: dict[str, _Lane] = {}
-        self._gathered: list[Crossing] = []
+        self._gathered: list[Parcel] = []
         self._writing: list[tuple[str, Position]] = []
         self._gone: list[bytes] = []  # keys to be deleted with the next commit
         self._recent = Recent(RECENT_URLS)
@@ -71,6 +72,12 @@ class Outbox:
     def owns(self, host: str) -> bool:
         return self.table.owner(host) == self.me
 
+    def _owner(self, parcel: Parcel) -> str:
+        """A question about a document goes to the document's owner, all else to that of the page."""
+        if isinstance(parcel, Claim) and not parcel.original:
+            return self.table.owner_of_document(parcel.digest)
+        return self.table.owner(split(parcel.href).host)
+
     def send(self, crossings: Sequence[Crossing]) -> list[Crossing]:
         """Takes URLs of others; returns those that were not sent a moment ago. What brings credit is always sent."""
         is_new = self._recent.is_new
@@ -79,21 +86,25 @@ class Outbox:
         self.urls_sent += len(fresh)
         return [one for one in fresh if not one.is_vouch]
 
+    def send_claims(self, claims: Sequence[Claim]) -> None:
+        """Takes claims of documents that others own, and answers to theirs."""
+        self._gathered += claims
+
     def write(self, batch: Batch) -> None:
         """Puts what has gathered into a commit, and takes out what is covered."""
         gone, self._gone = self._gone, []
         for key in gone:
             batch.delete(Family.META, key)
         gathered, self._gathered = self._gathered, []
-        by_owner: dict[str, list[Crossing]] = {}
-        for crossing in gathered:
-            by_owner.setdefault(self.table.owner(_host(crossing.href)), []).append(crossing)
+        by_owner: dict[str, list[Parcel]] = {}
+        for parcel in gathered:
+            by_owner.setdefault(self._owner(parcel), []).append(parcel)
         self._gathered += by_owner.pop(self.me, [])  # until they are taken back
-        for receiver, crossings in by_owner.items():
-            for start in range(0, len(crossings), ROW_URLS):
+        for receiver, parcels in by_owner.items():
+            for start in range(0, len(parcels), ROW_URLS):
                 self._number += 1
                 position = self._incarnation, self._number
-                batch.put(Family.META, _key(receiver, position), pack(crossings[start : start + ROW_URLS]))
+                batch.put(Family.META, _key(receiver, position), pack(parcels[start : start + ROW_URLS]))
                 self._writing.append((receiver, position))
 
     def committed(self) -> None:
@@ -173,16 +184,12 @@ class Outbox:
                 self._gathered += unpack(row) if row else []
             self._gone += [_key(receiver, position) for position in lane.rows]
 
-    def take_back(self) -> list[Crossing]:
+    def take_back(self) -> list[Parcel]:
         """What has gathered and belongs to this shard itself, by the table of now."""
-        own = [one for one in self._gathered if self.owns(_host(one.href))]
-        self._gathered = [one for one in self._gathered if not self.owns(_host(one.href))]
+        own = [one for one in self._gathered if self._owner(one) == self.me]
+        self._gathered = [one for one in self._gathered if self._owner(one) != self.me]
         return own
 
 
 def _key(receiver: str, position: Position) -> bytes:
     return _PREFIX + receiver.encode() + b"\0" + pack_position(position)
-
-
-def _host(href: str) -> str:
-    return split(href).host

@@ -1,23 +1,39 @@
-"""Crossings as bytes: in columns under zstd, the URLs sorted so that like ones lie together. Pure."""
+"""Crossings and claims as bytes: in columns under zstd, the URLs sorted so that like ones lie together. Pure."""
 
 from collections.abc import Sequence
 
 import msgspec
 import zstandard
 
+from lycosa.engine.copies import Claim
 from lycosa.frontier.crossing import Crossing
 
 LEVEL = 3
 
-_Columns = tuple[list[str], list[int], bytes, bytes, bytes, list[float], list[str], bytes]
+Parcel = Crossing | Claim
+
+
+class _Columns(msgspec.Struct, array_like=True, omit_defaults=True):
+    hrefs: list[str]
+    depths: list[int]
+    kinds: bytes
+    hops: bytes
+    origins: bytes
+    credits: list[float]
+    sources: list[str]
+    vouches: bytes
+    claims: list[Claim] = []
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_Columns)
 
 
-def pack(crossings: Sequence[Crossing]) -> bytes:
-    """The crossings as bytes, in the order of their URLs."""
+def pack(parcels: Sequence[Parcel]) -> bytes:
+    """The crossings as bytes, in the order of their URLs, and the claims as they come."""
+    crossings = [one for one in parcels if isinstance(one, Crossing)]
     ordered = sorted(crossings, key=lambda crossing: crossing.href)
-    columns: _Columns = (
+    columns = _Columns(
         [crossing.href for crossing in ordered],
         [crossing.depth for crossing in ordered],
         bytes(crossing.kind for crossing in ordered),
@@ -26,15 +42,14 @@ def pack(crossings: Sequence[Crossing]) -> bytes:
         [crossing.credit for crossing in ordered] if any(crossing.credit for crossing in ordered) else [],
         [crossing.source for crossing in ordered],
         bytes(crossing.is_vouch for crossing in ordered),
+        [one for one in parcels if isinstance(one, Claim)],
     )
     return zstandard.ZstdCompressor(level=LEVEL).compress(_encoder.encode(columns))
 
 
-def unpack(packed: bytes) -> list[Crossing]:
+def unpack(packed: bytes) -> list[Parcel]:
     """What `pack` was given."""
-    hrefs, depths, kinds, hops, origins, credits, sources, vouches = _decoder.decode(
-        zstandard.ZstdDecompressor().decompress(packed)
-    )
-    worth = credits or [0.0] * len(hrefs)
-    rows = zip(hrefs, depths, kinds, hops, origins, worth, sources, map(bool, vouches), strict=True)
-    return [Crossing(*row) for row in rows]
+    row = _decoder.decode(zstandard.ZstdDecompressor().decompress(packed))
+    worth, vouches = row.credits or [0.0] * len(row.hrefs), map(bool, row.vouches)
+    columns = row.hrefs, row.depths, row.kinds, row.hops, row.origins, worth, row.sources, vouches
+    return [*(Crossing(*columns) for columns in zip(*columns, strict=True)), *row.claims]

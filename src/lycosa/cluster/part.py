@@ -14,7 +14,7 @@ from lycosa.cluster.cargo import Cargo, cargos, leaving, unpack_cargo
 from lycosa.engine.engine import Engine
 from lycosa.errors import ClusterError
 from lycosa.store import Batch, State
-from lycosa.store.buckets import arriving, buckets_of, buckets_with_rows, put_down
+from lycosa.store.buckets import arriving, buckets_of, buckets_of_documents, buckets_with_rows, put_down
 from lycosa.web.url import BUCKET_BYTES
 
 LOOK_S = 0.1
@@ -40,6 +40,11 @@ class Part:
         """Is a host this shard's, now and after what is moving has arrived?"""
         is_mine = self.table.owner(host) == self._me
         return is_mine if self.moving is None else is_mine and self.moving.owner(host) == self._me
+
+    def owns_document(self, digest: bytes) -> bool:
+        """The same of a document."""
+        tables = [self.table] if self.moving is None else [self.table, self.moving]
+        return all(table.owner_of_document(digest) == self._me for table in tables)
 
     def may_visit(self, host: str) -> bool:
         """Hosts that leave are not asked any more: they are put aside until they are dropped."""
@@ -122,7 +127,10 @@ class Part:
             engine.move_hosts(lost=lost, came=came)
 
     def _lost(self, state: State, table: Table) -> list[bytes]:
-        return [bucket for bucket in buckets_of(state) if table.owner_of_bucket(bucket) != self._me]
+        buckets = set(buckets_of(state))
+        if self.moving is None or table is not self.table:  # else documents of others are here and will be its own
+            buckets.update(buckets_of_documents(state))
+        return sorted(bucket for bucket in buckets if table.owner_of_bucket(bucket) != self._me)
 
     def _came(self, engine: Engine, table: Table) -> list[tuple[bytes, bytes]]:
         rows = arriving(engine.collection.state)

@@ -5,7 +5,7 @@ and the archive's new length. Only then is the world told. A commit that fails k
 Filled by the engine with every settled request, emptied by `commit`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING
 
 from lycosa.engine.pages import PageRow, pack
@@ -47,6 +47,10 @@ class Committer:
     def page(self, key: bytes, row: PageRow, ticket: int | None) -> None:
         """Adds a page row; its place is filled in when the archive has the record."""
         self._pages.append((key, row, ticket))
+
+    def pending(self, keys: Container[bytes]) -> dict[bytes, PageRow]:
+        """The rows among those of these pages that are not on disk yet; they may still be changed."""
+        return {key: row for key, row, _ in self._pages if key in keys}
 
     def change(self, key: bytes, row: "ChangeRow", ticket: int | None) -> None:
         """Adds a row of the history; its place is filled in likewise."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from lycosa.engine.asking import Asking
 from lycosa.engine.background import Background
 from lycosa.engine.committer import Committer
+from lycosa.engine.copies import Claim
 from lycosa.engine.counters import Counters, load
 from lycosa.engine.events import EventLog
 from lycosa.engine.inbox import Inbox
@@ -229,11 +230,11 @@ class Engine:
             if self.committer.has_failed:  # what is left of the file is taken in when the disk is well
                 break
 
-    def receive(self, crossings: Sequence[Crossing]) -> bool:
+    def receive(self, parcels: Sequence[Crossing | Claim]) -> bool:
         """Takes in what other shards found; False while the disk refuses: then they must be sent again."""
         if self.committer.has_failed or self._failure is not None:
             return False
-        take_in(self._shard, self.outcomes, crossings, now=self.now())
+        take_in(self._shard, self.outcomes, parcels, now=self.now())
         self._plan_pump()
         return True
 
@@ -483,6 +484,8 @@ class Engine:
             if self._commit_failures:
                 self.collection.state.reopen()
             if not self.committer.has_failed:
+                if self.outcomes.copies is not None:
+                    self.outcomes.copies.prepare()
                 self.linker.prepare(self.committer.batch)
             self.committer.commit(self.now(), self._write_last)
         except StoreError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lycosa.engine.admission import Admission
 from lycosa.engine.archive import Archive
 from lycosa.engine.budgets import Budgets
+from lycosa.engine.copies import Copies
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.early import Early, Taken
 from lycosa.engine.failures import Failures
@@ -49,7 +50,8 @@ class Outcomes:
 
     def __init__(self, shard: Shard, parts: Parts) -> None:
         self._shard, self._frontier, self._counters = shard, shard.frontier, shard.counters
-        self._documents = DocumentStore(shard.collection.state)
+        self.copies = Copies(shard, parts.outside) if parts.outside is not None else None
+        self._documents = DocumentStore(shard.collection.state, self.copies)
         minds = Minds(shard.collection.state, Mine(shard.settings.mine))
         self.mining, self.budgets = Mining(shard, minds), Budgets(shard, minds)
         self._archive, self.admission = Archive(shard), Admission(shard, self.budgets, parts.analysers)
@@ -197,8 +199,10 @@ class Outcomes:
         digest = sha1[:DIGEST_BYTES] if body is response.body else document_digest(body)
         first = self._documents.first_with(fingerprint)
         if first is not None and body and first[1] != key and first[0] == digest:
-            self._duplicate(lease, request, response, first[1], sha1, taken)
-            return
+            if (original := self._documents.page(first[1])) is not None:
+                self._duplicate(lease, request, response, first[1], original, sha1, taken)
+                return
+            first = None  # its host belongs to another shard by now
         page = read(response, body, self._analysers, fingerprint=fingerprint, digest=digest)
         if page.is_cut:
             self._shard.events.write("page-cut", url=lease.url, size_bytes=len(body))
@@ -209,6 +213,7 @@ class Outcomes:
         self._keep_page(lease, row, made)
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
+        self._documents.stored(lease.url, row)
         lease.host.row.links += len(links.hrefs)
         new = self._follow(links, lease, key, row, page, response, taken)
         is_news = self.budgets.page(lease, page, new)
@@ -236,13 +241,13 @@ class Outcomes:
         request: Request,
         response: Response,
         original_key: bytes,
+        original: PageRow,
         sha1: bytes,
         taken: Taken | None,
     ) -> None:
         """The document is known under another URL: a revisit record, no second parse, but its links from here."""
-        original = self._documents.page(original_key)
         original_url = from_key(original_key)
-        if original is not None and original.payload_sha1 == sha1 and original_url != lease.url:
+        if original.payload_sha1 == sha1:
             known = Original(original_url, original.fetched_s, sha1)
             made = self._archive.revisit(lease, request, response, known)
         else:
@@ -251,30 +256,29 @@ class Outcomes:
             response.status,
             made.fetched_s,
             lease.depth,
-            essence=original.essence if original else "",
+            essence=original.essence,
             size_bytes=len(response.body),
             payload_sha1=sha1,
-            original=original_url,
-            title=original.title if original else "",
-            language=original.language if original else "",
+            original=original.original or original_url,
+            title=original.title,
+            language=original.language,
             etag=response.headers.get("etag", ""),
             last_modified=response.headers.get("last-modified", ""),
-            fingerprint=original.fingerprint if original else 0,
-            digest=original.digest if original else b"",
-            links=original.links if original else 0,
-            noindex=original is not None and original.noindex,
-            text_digest=original.text_digest if original else b"",
-            structure=original.structure if original else ("", ""),
-            codes=original.codes if original else (0, 0, 0, 0),
-            document_bytes=original.document_bytes if original else 0,
+            fingerprint=original.fingerprint,
+            digest=original.digest,
+            links=original.links,
+            noindex=original.noindex,
+            text_digest=original.text_digest,
+            structure=original.structure,
+            codes=original.codes,
+            document_bytes=original.document_bytes,
         )
         self._keep_page(lease, row, made)
         self._counters.totals.duplicates += 1
         self.mining.settled(lease, is_hit=False)
         links = with_headers(self._documents.links(original_key) or LinkRow(()), response)
         new = self._follow(links, lease, url_key(lease.url), row, None, response, taken)
-        if original is not None:
-            self.budgets.copy(lease, original, new)
+        self.budgets.copy(lease, original, new)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None, response)

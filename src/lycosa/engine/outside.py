@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from lycosa.engine.copies import Claim, Owners
 from lycosa.engine.shard import Shard
 from lycosa.frontier.crossing import Crossing, Elsewhere
 from lycosa.frontier.rows import Kind, Origin
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from lycosa.engine.outcomes import Outcomes
 
 
-class Outside(Elsewhere, Protocol):
+class Outside(Elsewhere, Owners, Protocol):
     """The rest of the crawl, as an engine sees it."""
 
     def may_ask(self, pages: int) -> bool:
@@ -47,8 +48,11 @@ class Outside(Elsewhere, Protocol):
         ...
 
 
-def take_in(shard: Shard, outcomes: "Outcomes", crossings: Sequence[Crossing], *, now: float) -> None:
+def take_in(shard: Shard, outcomes: "Outcomes", parcels: Sequence[Crossing | Claim], *, now: float) -> None:
     """Takes in what other shards found, as if it had been found here."""
+    crossings = [one for one in parcels if isinstance(one, Crossing)]
+    if len(crossings) < len(parcels) and outcomes.copies is not None:
+        outcomes.copies.take([one for one in parcels if isinstance(one, Claim)])
     frontier = shard.frontier
     is_ranked = frontier.policy.ranking is not None
     groups: dict[tuple[int, int, int, int, str], list[Crossing]] = defaultdict(list)

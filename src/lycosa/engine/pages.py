@@ -2,6 +2,7 @@
 
     page  url key                       → PageRow
     doc   fingerprint (8 bytes)         → digest (16 bytes) · url key of the first page with this document
+    doc   claimed: bucket · digest      → the first page of all shards with it (`engine.copies`)
     link  url key                       → LinkRow: the links that are followed, as written, with kinds and anchor texts
 
 Written by the engine in the commit that settles the URL, read by it and by the views.
@@ -17,7 +18,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """One fetched URL. `place` is where its record stands, `original` the URL that had the same document before,
     `file_num` its number in the collection (0: it was never a page), `volatile` whether it has volatile parts,
     `failure` the name by which it is counted as failed. `size_bytes` is the body as sent, or the document where a table
-    made it; `document_bytes` is the body with its content coding undone, 0 in rows that do not know it."""
+    made it; `document_bytes` is the body with its content coding undone, 0 in rows that do not know it. `is_elsewhere`:
+    another shard has its very payload, under `original`."""
 
     status: int
     fetched_s: float
@@ -45,6 +47,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     volatile: bool = False
     failure: str = ""
     document_bytes: int = 0
+    is_elsewhere: bool = False
 
     @property
     def is_sitemap(self) -> bool:

@@ -259,6 +259,7 @@ class Revisits:
         self._books.forget_document(visit)
         if self._documents.first_with(row.fingerprint) is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
+        self._documents.stored(lease.url, row)
         self._reader.follow(links, lease, key, row, page)
         self._books.note(visit, compared.verdict, row, ticket)
         visit.before.patches += not compared.verdict.is_change  # a version all the same

@@ -14,7 +14,7 @@ from lycosa.change.rates import estimate
 from lycosa.change.structure import digested
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.hints import Hints
-from lycosa.engine.pages import PageRow, doc_key
+from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import tally
 from lycosa.engine.visit_plan import DAY_S, VisitPlan
@@ -108,9 +108,7 @@ class VisitBooks:
 
     def forget_document(self, visit: Visit) -> None:
         """The old document is no longer to be had here: others that have it are no copies of this page."""
-        row = visit.row
-        if row.fingerprint and (first := self._documents.first_with(row.fingerprint)) and first[1] == visit.key:
-            self._shard.committer.batch.delete(Family.DOC, doc_key(row.fingerprint))
+        self._documents.gone(self._shard.committer.batch, visit.lease.url, visit.key, visit.row)
 
     # counts: a URL is a page, a redirect or a failure, and after a visit it may be another one
 

@@ -1,8 +1,8 @@
 """A part of the web as rows: all that a state knows of a bucket, to be carried elsewhere, put down, or dropped.
 
-The keys of most families begin with the bucket; in `meta` it stands behind a name. Host rows come apart from the
-others: a shard asks whoever has a row there, so they are put down under another name first, and raised when everything
-is there.
+The keys of most families begin with the bucket; in `meta` and `doc` it stands behind a name. Host rows come apart from
+the others: a shard asks whoever has a row there, so they are put down under another name first, and raised when
+everything is there.
 Used by shards that hand buckets to each other.
 """
 
@@ -13,7 +13,9 @@ from lycosa.store.state import Batch, State
 
 BUCKET_BYTES = 2
 BY_BUCKET = (Family.URL, Family.QUEUE, Family.PAGE, Family.LINK, Family.FILE)
-NAMED = (b"mind:", b"plain:", b"copy:", b"file:")  # rows of `meta` whose names go on with a bucket
+CLAIMED = b"claimed:"  # longer than a fingerprint, with which the other keys of `doc` begin
+# Rows whose names go on with a bucket.
+NAMED = (*((Family.META, name) for name in (b"mind:", b"plain:", b"copy:", b"file:")), (Family.DOC, CLAIMED))
 ARRIVING = b"arriving:"  # host rows that are not raised yet
 
 Row = tuple[str, bytes, bytes]  # family, key, value
@@ -30,18 +32,26 @@ def buckets_of(state: State) -> list[bytes]:
     return _buckets(state, Family.HOST)
 
 
+def buckets_of_documents(state: State) -> list[bytes]:
+    """The buckets in which the state knows who was first to have a document."""
+    return _buckets(state, Family.DOC, CLAIMED)
+
+
 def buckets_with_rows(state: State) -> list[bytes]:
     """The buckets of which the state knows anything: hosts of its own, hosts that arrive, or URLs."""
     coming = {key[:BUCKET_BYTES] for key, _ in arriving(state)}
-    return sorted({*_buckets(state, Family.HOST), *_buckets(state, Family.URL), *coming})
+    return sorted({*buckets_of(state), *buckets_of_documents(state), *_buckets(state, Family.URL), *coming})
 
 
-def _buckets(state: State, family: Family) -> list[bytes]:
-    """The buckets in a family; one seek each."""
+def _buckets(state: State, family: Family, name: bytes = b"") -> list[bytes]:
+    """The buckets in a family, behind a name; one seek each."""
     found: list[bytes] = []
     start = b""
-    while rows := state.scan(family, start, limit=1):
-        found.append(rows[0][0][:BUCKET_BYTES])
+    while rows := state.scan(family, name + start, limit=1):
+        key = rows[0][0]
+        if not key.startswith(name):
+            break
+        found.append(key[len(name) :][:BUCKET_BYTES])
         start = end_of(found[-1])
         if len(start) > BUCKET_BYTES:
             break
@@ -53,9 +63,9 @@ def rows_of(state: State, bucket: bytes) -> Iterator[Row]:
     for family in BY_BUCKET:
         for key, value in state.walk(family, bucket, end_of(bucket)):
             yield family.value, key, value
-    for name in NAMED:
-        for key, value in state.walk(Family.META, name + bucket, name + end_of(bucket)):
-            yield Family.META.value, key, value
+    for family, name in NAMED:
+        for key, value in state.walk(family, name + bucket, name + end_of(bucket)):
+            yield family.value, key, value
 
 
 def hosts_of(state: State, bucket: bytes) -> list[tuple[bytes, bytes]]:
@@ -66,8 +76,8 @@ def drop(batch: Batch, bucket: bytes) -> None:
     """Everything of a bucket goes."""
     for family in (*BY_BUCKET, Family.HOST):
         batch.delete_range(family, bucket, end_of(bucket))
-    for name in NAMED:
-        batch.delete_range(Family.META, name + bucket, name + end_of(bucket))
+    for family, name in NAMED:
+        batch.delete_range(family, name + bucket, name + end_of(bucket))
 
 
 def put_down(batch: Batch, cleared: Iterable[bytes], rows: Iterable[Row], hosts: Iterable[tuple[bytes, bytes]]) -> None:

@@ -1,0 +1,138 @@
+"""Equal documents on different shards (P6): every document has an owner, a shard that its digest chooses.
+
+A shard that stores a document tells its owner, in the commit of the page. The owner keeps the first page that it was
+told of and answers all others with it; whoever owns the page of the answer notes it there as the original. Both ways
+lead through the exchange, so nothing is lost with a shard and what is told twice changes nothing. All of it is done
+once a commit, for all documents together; no request waits for it, and every body is stored before its owner hears of
+it. Rows: family `doc`, `claimed:` bucket · digest → payload digest · url key of the first page.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from lycosa.engine.pages import PageRow, pack, unpack_page
+from lycosa.engine.shard import Shard
+from lycosa.records import Family
+from lycosa.store.buckets import CLAIMED
+from lycosa.web.url import from_key, split, url_key
+
+_SHA1_BYTES = 20
+
+
+class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A page `href` has the document `digest`, stored as the payload `payload_sha1`; `is_gone`: it has it no more.
+    The answer names the `original`, the first page with this document, and that page's payload."""
+
+    href: str
+    digest: bytes
+    payload_sha1: bytes = b""
+    original: str = ""
+    is_gone: bool = False
+
+
+class Owners(Protocol):
+    """The rest of the crawl, as far as documents are concerned."""
+
+    def owns(self, host: str) -> bool:
+        """Does the host belong to this shard?"""
+        ...
+
+    def owns_document(self, digest: bytes) -> bool:
+        """Does the document belong to this shard?"""
+        ...
+
+    def send_claims(self, claims: Sequence[Claim]) -> None:
+        """Takes what others have to know, to leave with the next commit."""
+        ...
+
+
+def document_bucket(digest: bytes) -> bytes:
+    """The bucket that a document belongs to, and moves with; only 256 of them have any, so that they are soon found."""
+    return digest[:1] + b"\0"
+
+
+class Copies:
+    """The claims of one shard: its own, those of documents that it owns, and answers for its pages."""
+
+    def __init__(self, shard: Shard, owners: Owners) -> None:
+        self._shard, self._owners = shard, owners
+        self._claims: list[Claim] = []
+
+    def __repr__(self) -> str:
+        return f"<Copies waiting={len(self._claims)}>"
+
+    def stored(self, url: str, row: PageRow) -> None:
+        """A page was stored, and no page of this shard is known to have the same document."""
+        self._claims.append(Claim(url, row.digest, row.payload_sha1))
+
+    def gone(self, url: str, row: PageRow) -> None:
+        """A page no longer has the document of its row."""
+        self._claims.append(Claim(url, row.digest, is_gone=True))
+
+    def take(self, claims: Sequence[Claim]) -> None:
+        """Claims and answers of other shards."""
+        self._claims += claims
+
+    def prepare(self) -> None:
+        """Settles everything that came since the last commit, in the one that is made now."""
+        if not self._claims:
+            return
+        claims, self._claims = self._claims, []
+        answers = [claim for claim in claims if claim.original]
+        asked, leaving = _parted([claim for claim in claims if not claim.original], self._owns_document)
+        answers, away = _parted(answers + self._answers(asked), self._owns_page)
+        self._note(answers)
+        if leaving or away:
+            self._owners.send_claims(leaving + away)
+
+    def _owns_document(self, claim: Claim) -> bool:
+        return self._owners.owns_document(claim.digest)
+
+    def _owns_page(self, claim: Claim) -> bool:
+        return self._owners.owns(split(claim.href).host)
+
+    def _answers(self, claims: Sequence[Claim]) -> list[Claim]:
+        """Keeps first claims, in their order; returns answers to the others."""
+        keys = [CLAIMED + document_bucket(claim.digest) + claim.digest for claim in claims]
+        distinct = list(dict.fromkeys(keys))
+        rows = dict(zip(distinct, self._shard.collection.state.get_many(Family.DOC, distinct), strict=True))
+        batch, answers = self._shard.committer.batch, list[Claim]()
+        for key, claim in zip(keys, claims, strict=True):
+            page, row = url_key(claim.href), rows[key]
+            if row is None:
+                if not claim.is_gone:
+                    rows[key] = claim.payload_sha1 + page
+                    batch.put(Family.DOC, key, claim.payload_sha1 + page)
+            elif claim.is_gone:
+                if row[_SHA1_BYTES:] == page:
+                    rows[key] = None
+                    batch.delete(Family.DOC, key)
+            elif row[_SHA1_BYTES:] != page:
+                answers.append(Claim(claim.href, claim.digest, row[:_SHA1_BYTES], from_key(row[_SHA1_BYTES:])))
+        return answers
+
+    def _note(self, answers: Sequence[Claim]) -> None:
+        """Notes originals with the pages that are copies of them, unless those have another document by now."""
+        if not answers:
+            return
+        committer, keys = self._shard.committer, [url_key(answer.href) for answer in answers]
+        pending = committer.pending(set(keys))
+        stored = self._shard.collection.state.get_many(Family.PAGE, keys)
+        for key, packed, answer in zip(keys, stored, answers, strict=True):
+            row = pending.get(key) or (unpack_page(packed) if packed else None)
+            if row is None or row.digest != answer.digest or row.original:
+                continue
+            row.original = answer.original
+            row.is_elsewhere = row.payload_sha1 == answer.payload_sha1
+            if key not in pending:
+                committer.batch.put(Family.PAGE, key, pack(row))
+                pending[key] = row
+            self._shard.counters.totals.duplicates += 1
+
+
+def _parted(claims: Sequence[Claim], is_own: Callable[[Claim], bool]) -> tuple[list[Claim], list[Claim]]:
+    """Those that are this shard's, and the others."""
+    own = [claim for claim in claims if is_own(claim)]
+    return own, [claim for claim in claims if not is_own(claim)] if len(own) < len(claims) else []

@@ -1,0 +1,99 @@
+"""The same document at two shards is one document (P6): several shards find the copies that one shard finds."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from lycosa.engine.contents import Contents
+from lycosa.engine.pages import PageRow, unpack_page
+from lycosa.engine.views import open_to_read, stats_of, why
+from lycosa.lab.memory_cluster import MemoryCluster, crawl
+from lycosa.records import Family
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.web.url import from_key, split
+from tests.engine.consistency import problems
+
+WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5, mirrors=0.2))
+SEED = f"{WEB.linker.origin(0)}/"
+DELAY_S = 0.05
+
+
+def pages_of(into: Path) -> dict[str, PageRow]:
+    with open_to_read(into) as whole:
+        rows = {from_key(key): unpack_page(packed) for key, packed in whole.state.walk(Family.PAGE)}
+    return {url: row for url, row in rows.items() if row.status == 200 and row.is_page}
+
+
+def groups_of(into: Path) -> set[frozenset[str]]:
+    """The sets of URLs that are told to have one document."""
+    pages, found = pages_of(into), dict[str, set[str]]()
+    for url in pages:
+        first = url
+        while pages[first].original:
+            first = pages[first].original
+        found.setdefault(first, set()).add(url)
+    return {frozenset(group) for group in found.values() if len(group) > 1}
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("copies") / "alone"
+    crawl(WEB, into, SEED, workers=1, delay_s=DELAY_S)
+    return into
+
+
+async def _leave_alone(_: MemoryCluster) -> None:
+    """Nothing happens."""
+
+
+async def _kill_often(cluster: MemoryCluster) -> None:
+    chance = random.Random(1)
+    for _ in range(6):
+        await asyncio.sleep(0.3 + chance.random())
+        name = chance.choice(cluster.coordinator.names)
+        if name in cluster.tasks and not cluster.coordinator.is_over:
+            await cluster.kill(name)
+            cluster.start(name)
+
+
+async def _join_and_leave(cluster: MemoryCluster) -> None:
+    await asyncio.sleep(1.5)
+    for name in cluster.coordinator.join([""]):
+        cluster.start(name)
+    while not cluster.coordinator.is_calm:  # noqa: ASYNC110 -- no event tells
+        await asyncio.sleep(0.1)
+    cluster.coordinator.leave(["s1"])
+
+
+@pytest.mark.parametrize(
+    ("act", "settings"),
+    [
+        (_leave_alone, {}),
+        pytest.param(_leave_alone, {"assignment": "two-level"}, marks=pytest.mark.slow),
+        pytest.param(_kill_often, {}, marks=pytest.mark.slow),
+        pytest.param(_join_and_leave, {}, marks=pytest.mark.slow),
+    ],
+)
+def test_shards_find_the_copies_that_one_finds(
+    tmp_path: Path, alone: Path, act: Callable[[MemoryCluster], Awaitable[None]], settings: dict[str, str]
+) -> None:
+    into = tmp_path / "crawl"
+    cluster = crawl(WEB, into, SEED, workers=3, delay_s=DELAY_S, act=act, **settings)
+    wanted = groups_of(alone)
+    assert groups_of(into) == wanted
+    with open_to_read(into) as whole, open_to_read(alone) as one:
+        assert stats_of(whole).duplicates == stats_of(one).duplicates == sum(len(group) - 1 for group in wanted)
+        contents = Contents(whole)
+        for row in pages_of(into).values():
+            assert contents.read(row) is not None
+        copies = {url: row.original for url, row in pages_of(into).items() if row.original}
+        owner = cluster.coordinator.table.owner
+        across = {u: first for u, first in copies.items() if owner(split(u).host) != owner(split(first).host)}
+        assert len(across) > 5
+        for url, first in across.items():
+            assert f"the same document as {first}" in why(whole, url)
+    if cluster.coordinator.table.epoch == 1:
+        assert [problems(into / "shards" / name) for name in cluster.coordinator.names] == [[]] * 3
