@@ -102,3 +102,17 @@ def test_recrawl_under_pvalue_goes_by_the_links_that_pages_had(tmp_path: Path) -
     crawl_site(tmp_path / "c", answer, policy="pvalue")
     asked, _ = crawl_site(tmp_path / "c", answer, recrawl=Recrawl(everything=True))
     assert " ".join(paths_of(asked)) == "/ /8 /7 /6 /5 /3 /4 /2 /1"
+
+
+def test_broken_link_sinks_below_the_other_pages_of_its_host(tmp_path: Path) -> None:
+    """It is due again after ten seconds, and has 0 links: the others go first."""
+
+    def answer(url: str) -> str | int:
+        number = int(url.removeprefix(FIRST) or 30)
+        return links(*(f"/{n}" for n in range(30))) if number == 30 else "x" * number or 500
+
+    asked, stats = crawl_site(tmp_path / "c", answer, policy="pvalue")
+    tries = [at for at, url in enumerate(asked) if url.endswith("/0")]
+    assert len(tries) == 3
+    assert tries[1:] == [31, 32]
+    assert stats.failed["500"] == 1
