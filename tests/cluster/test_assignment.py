@@ -35,10 +35,7 @@ def test_letter_table_is_extensible() -> None:
 
 @given(st.lists(HOST, min_size=1, max_size=20))
 def test_sums_over_many_hosts_are_those_of_each(hosts: list[str]) -> None:
-    array = HostArray(hosts)
-    assert array.letter_sums().tolist() == [letter_sum(host) for host in hosts]
-    assert array.even_sums().tolist() == [even_sum(host) for host in hosts]
-    assert array.odd_sums().tolist() == [odd_sum(host) for host in hosts]
+    assert HostArray(hosts).letter_sums().tolist() == [letter_sum(host) for host in hosts]
 
 
 def test_java_hash_is_that_of_java() -> None:

@@ -1,11 +1,13 @@
 """What the experiments that crawl rest on: the known web, crawls measured against it, and a line shared fairly."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lycosa.lab.experiments import policies
+from lycosa.lab.assigned_crawl import Outcome, crawl_by
+from lycosa.lab.experiments import assignment, policies
 from lycosa.lab.known import KnownWeb
 from lycosa.lab.line_race import Race, judged, lycosa_command, run
 from lycosa.lab.measured_crawl import Ground
@@ -99,3 +101,29 @@ def test_race_of_a_real_crawl_keeps_to_the_line_and_to_the_rules() -> None:
     assert ran.documents > 2
     assert ran.broken == 0
     assert 0.2 < sum(ran.line_use) / len(ran.line_use) < 1.1
+
+
+@pytest.mark.slow
+def test_crawlers_that_forget_at_a_join_what_others_know_fetch_it_again_and_ours_do_not(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(seed=1, hosts=9, pages=60, sites=3))
+    ways = {way.name: way for way in assignment._ways(web)}
+    joined = {
+        name: crawl_by(ways[name], web, tmp_path / name, crawlers=3, joins=True, seed=1)
+        for name in ("letter-sum", "Nutch by host", "rendezvous")
+    }
+    assert [one.missed for one in joined.values()] == [0, 0, 0]
+    assert [one.pages_twice > 0 for one in joined.values()] == [True, False, False]
+    assert joined["Nutch by host"].pages_of_shared_hosts > joined["rendezvous"].pages_of_shared_hosts
+    assert joined["rendezvous"].is_polite
+
+
+def test_assignment_says_where_the_claim_of_the_paper_does_not_hold() -> None:
+    def outcome(twice: float, shared: float) -> Outcome:
+        return Outcome(twice, shared, 0, 0, 0, 0, 0, is_polite=True)
+
+    found = {(name, joins): outcome(0, 60) for name in assignment.NUTCH for joins in (False, True)}
+    found |= {("letter-sum", False): outcome(0, 0), ("letter-sum", True): outcome(40, 80)}
+    without, with_join = assignment._verdict(found).split(" With a join ")
+    assert "does not hold (they are equal)" in without
+    assert without.endswith("so by websites it holds.")
+    assert with_join.count("does not hold") == 2

@@ -1,6 +1,6 @@
 """Keys made of a host's letters: the letter sum of paper 3 (H1) and the two sums of Tarantula's hash (T6).
 
-Each exists for one host, as a router asks, and for an array of hosts at once, as the lab asks; both give the same.
+The letter sum exists for one host, as a router asks, and for an array of hosts, as the lab asks; both give the same.
 Pure.
 """
 
@@ -53,13 +53,8 @@ class HostArray:
         worth = np.zeros(256, np.int64)
         for character, value in table.items():
             worth[ord(character)] = value
-        return self._sums(worth[self.codes])
-
-    def even_sums(self) -> Integers:
-        return self._sums(np.where(self._places() % 2 == 0, self.codes, 0).astype(np.int64))
-
-    def odd_sums(self) -> Integers:
-        return self._sums(np.where(self._places() % 2 == 1, self.codes, 0).astype(np.int64))
+        sums: Integers = np.add.reduceat(worth[self.codes], self.starts)
+        return sums
 
     def java_hashes(self) -> Integers:
         """Java's `String.hashCode` without its sign, as Nutch partitions by: s[0]·31^(k−1) + … modulo 2^32."""
@@ -70,11 +65,3 @@ class HostArray:
         terms = self.codes.astype(np.uint32) * powers[after]
         hashes: Integers = np.add.reduceat(terms, self.starts, dtype=np.uint32).astype(np.int64) & 0x7FFFFFFF
         return hashes
-
-    def _places(self) -> Integers:
-        places: Integers = np.arange(len(self.codes)) - np.repeat(self.starts, self._lengths)
-        return places
-
-    def _sums(self, values: Integers) -> Integers:
-        sums: Integers = np.add.reduceat(values, self.starts)
-        return sums

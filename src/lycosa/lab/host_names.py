@@ -1,8 +1,8 @@
 """A million host names as a crawl meets them: names of words under the suffixes that people register, sites of one host
-and platforms of thousands, pages and addresses spread as unevenly as on the web.
+and platforms of thousands, addresses spread as unevenly as on the web.
 
-Made from a seed, nothing is read from anywhere. The shape: suffixes by their share of registrations; hosts a site and
-pages a host with heavy tails; half the sites behind addresses that many share; one host in ten with several addresses.
+Made from a seed, nothing is read from anywhere. The shape: suffixes by their share of registrations; hosts a site with
+a heavy tail; half the sites behind addresses that many share.
 """
 
 from typing import Any, NamedTuple
@@ -24,17 +24,15 @@ ENDS = ["", "b", "ck", "d", "g", "ll", "m", "n", "nd", "ng", "nt", "p", "r", "rn
 WORDS = "shop blog online web hotel media design group tech law club home auto music art food news city travel".split()
 PREFIXES = "blog shop m en de mail docs forum news dev support static my status wiki app store api cdn help".split()
 WORDS_KNOWN = 40_000
-MANY_ADDRESSES = 0.1
 PLATFORM_SHARE = 0.004  # of all hosts, in the largest site
 
 
 class Hosts(NamedTuple):
-    """Arrays with one value a host. `site` numbers the registrable domains; `addresses` has four a host."""
+    """Arrays with one value a host. `site` numbers the registrable domains."""
 
     names: list[str]
     domains: list[str]
     site: Integers
-    pages: Integers
     addresses: Integers
 
 
@@ -47,8 +45,7 @@ def make_hosts(count: int, seed: int) -> Hosts:
     for domain, size in zip(domains, sizes.tolist(), strict=True):
         names += _hosts_of(domain, size, chance)
     site = np.repeat(np.arange(len(sizes)), sizes)
-    pages = np.minimum(chance.pareto(1.1, len(names)) * 8 + 1, 200_000).astype(np.int64)
-    return Hosts(names, domains, site, pages, _addresses(site, len(sizes), chance))
+    return Hosts(names, domains, site, _addresses(len(sizes), chance)[site])
 
 
 def _site_sizes(count: int, chance: np.random.Generator) -> Integers:
@@ -89,12 +86,8 @@ def _hosts_of(domain: str, size: int, chance: np.random.Generator) -> list[str]:
     return usual + [f"u{chance.integers(10**9)}x{number}.{domain}" for number in range(size - len(usual))]
 
 
-def _addresses(site: Integers, sites: int, chance: np.random.Generator) -> Integers:
+def _addresses(sites: int, chance: np.random.Generator) -> Integers:
     """Half the sites have an address of their own; the others share those of hosters, some of which are very large."""
     own = np.arange(sites) + 10_000_000
     shared = chance.zipf(1.5, sites) % 50_000
-    of_site = np.where(chance.random(sites) < 0.5, own, shared)
-    first = of_site[site]
-    others = chance.integers(20_000_000, 30_000_000, size=(len(site), 3))
-    many = chance.random(len(site)) < MANY_ADDRESSES
-    return np.column_stack([first, *(np.where(many, others[:, k], first) for k in range(3))]).astype(np.int64)
+    return np.where(chance.random(sites) < 0.5, own, shared)

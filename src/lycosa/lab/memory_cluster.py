@@ -15,7 +15,7 @@ from lycosa.cluster.cargo import Cargo
 from lycosa.cluster.central import Central
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.messages import Message, Reply
-from lycosa.cluster.reports import Orders, Report
+from lycosa.cluster.reports import Enrolment, Orders, Report
 from lycosa.engine.stats import CrawlStats
 from lycosa.errors import ClusterError
 from lycosa.records import Request, Resolved, Response
@@ -52,7 +52,7 @@ class MemoryCluster:
         self.web, self.into = web, into
         self._loop = asyncio.get_running_loop()
         self.settings = CrawlSettings(**options)
-        self.coordinator = Coordinator(into, self.settings, now=self._loop.time)
+        self.coordinator = self.make_coordinator(into, self._loop.time)
         if not self.coordinator.names:
             scheme = Scheme(self.settings.assignment)
             self.coordinator.found(list(machines or [""] * workers), scheme=scheme, places=machines or {})
@@ -67,10 +67,20 @@ class MemoryCluster:
         self.cut: set[str] = set()
         self.messages = 0
 
+    def make_coordinator(self, into: Path, now: Callable[[], float]) -> Coordinator:
+        return Coordinator(into, self.settings, now=now)
+
+    def make_agent(self, enrolment: Enrolment, **parts: Any) -> Agent:
+        return Agent(enrolment, self, self, **parts)
+
+    @property
+    def hops(self) -> int:
+        """How many lines a message passes."""
+        return 2 if self.settings.exchange == "coordinator" else 1
+
     async def tell(self, receiver: str, message: Message) -> Reply:
-        hops = 2 if self.settings.exchange == "coordinator" else 1
-        await asyncio.sleep(hops * LINE_S)
-        self.messages += hops
+        await asyncio.sleep(self.hops * LINE_S)
+        self.messages += self.hops
         if {receiver, message.sender} & self.cut or receiver not in self.agents:
             raise ClusterError(f"{receiver} cannot be reached")
         return await self.agents[receiver].take(message)
@@ -106,8 +116,7 @@ class MemoryCluster:
         self.webs[name].append(memory)
         enrolment = self.coordinator.enrol(name)
         parts = {"resolver": memory, "downloader": memory, "now": self._loop.time, "in_thread": at_once}
-        agent = Agent(enrolment, self, self, **parts)
-        self.agents[name] = agent
+        agent = self.agents[name] = self.make_agent(enrolment, **parts)
         self.tasks[name] = self._loop.create_task(agent.run())
 
     async def kill(self, name: str) -> None:
@@ -133,11 +142,11 @@ class MemoryCluster:
         webs = [self.centre, *(memory for webs in self.webs.values() for memory in webs)]
         return [entry for memory in webs for entry in memory.entries]
 
-    def fetched(self) -> Counter[str]:
+    def fetched(self, name: str = "") -> Counter[str]:
+        """The pages that were fetched, by one agent or by all, and how often."""
+        entries = [entry for memory in self.webs[name] for entry in memory.entries] if name else self.entries()
         return Counter(
-            f"http://{e.host}:8800{e.path}"
-            for e in self.entries()
-            if e.status == 200 and not e.path.endswith(NOT_PAGES)
+            f"http://{e.host}:8800{e.path}" for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES)
         )
 
     def askers(self) -> dict[str, set[str]]:

@@ -39,7 +39,7 @@ HOST, SECTION, FOLDER, SERIES = 1, 2, 3, 4
 
 SERIES_STYLES = ("page{}.html", "photo-{:02d}.html", "part_{:03d}.html", "vol{}/", "2025-06-{:02d}.html")
 _NUMBERED = re.compile(r"[a-z0-9_-]*?([0-9]{1,4})(?:\.html|/)\Z")
-_HOST_NAME = re.compile(r"h(0|[1-9][0-9]{0,7})\.sim\.?\Z")
+_HOST_NAME = re.compile(r"h(0|[1-9][0-9]{0,7})(?:\.s[0-9]+)?\.sim\.?\Z")
 _LITERAL = re.compile(r"localhost\.?\Z|\[|[0-9.]+\Z")
 _FOLDER_NUMBER = {name: i for i, name in enumerate(FOLDERS)}
 
@@ -144,14 +144,15 @@ class Layout:
     # hosts
 
     def host_name(self, host: int) -> str:
-        return f"h{host}.sim"
+        sites = self.settings.sites
+        return f"h{host}.s{host % sites}.sim" if sites else f"h{host}.sim"
 
     def host_number(self, name: str) -> int | None:
         """The host of a name; an address or `localhost` means host 0, an unknown name is None."""
         match = _HOST_NAME.match(name)
         if match:
             number = int(match[1])
-            return number if number < len(self.sizes) else None
+            return number if number < len(self.sizes) and self.host_name(number) == name.rstrip(".") else None
         return 0 if _LITERAL.match(name) else None
 
     def address_of(self, host: int, *, turn: int = 0) -> str:

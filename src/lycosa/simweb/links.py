@@ -52,14 +52,14 @@ class Linker:
         self.layout = layout
         self.draws = layout.draws
         port = layout.settings.port
-        self._suffix = ".sim" if port == DEFAULT_PORTS[layout.settings.scheme] else f".sim:{port}"
-        self._prefix = f"{layout.settings.scheme}://h"
+        self._suffix = "" if port == DEFAULT_PORTS[layout.settings.scheme] else f":{port}"
+        self._prefix = f"{layout.settings.scheme}://"
         self._near = lru_cache(NEAR_CACHE)(self._host_with_topic)
         self.navigation = lru_cache(NAVIGATION_CACHE)(self._navigation)
 
     def origin(self, host: int) -> str:
         """Scheme, host and port, without a slash at the end."""
-        return f"{self._prefix}{host}{self._suffix}"
+        return f"{self._prefix}{self.layout.host_name(host)}{self._suffix}"
 
     def links(self, place: Place, count: int, chances: Sequence[int]) -> list[tuple[str, str]]:
         """(href, anchor) of the main part: what must be there, then drawn links up to `count`, three chances each."""
@@ -139,10 +139,10 @@ class Linker:
             if hosts > 1 and (where < EXTERNAL_32 or (own_count == 1 and not is_on_topic)):
                 target = int(hosts ** (where % EXTERNAL_32 / EXTERNAL_32)) - 1  # log-uniform: low numbers are hubs
                 if which < FRONT_PAGE_32 and not is_on_topic:
-                    found.append((f"{self._prefix}{target}{self._suffix}/", f"h{target} home"))
+                    found.append((f"{self.origin(target)}/", f"h{target} home"))
                     continue
                 target, section = self._outside(target, which, folder.topic, is_on_topic=is_on_topic)
-                prefix = base if target == host else f"{self._prefix}{target}{self._suffix}"
+                prefix = base if target == host else self.origin(target)
             else:
                 target, prefix, section = host, base, which % own_count
                 if is_on_topic:

@@ -63,7 +63,8 @@ MAX_ADDRESSES = 16_000_000  # 127.1.0.0 to 127.255.255.255
 
 
 class SimSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of one simulated web. `addresses` 0 means a quarter of the hosts, at least one.
+    """The settings of one simulated web. `addresses` 0 means a quarter of the hosts, at least one. The hosts belong to
+    so many `sites`, registrable domains such as s3.sim; 0: each is a site of its own.
 
     `line_bytes_s` is the client's own line, over which the answers of all hosts come, `transfer_bytes_s` what any one
     transfer gets; 0: no limit.
@@ -73,6 +74,7 @@ class SimSettings(msgspec.Struct, frozen=True, kw_only=True):
     hosts: int = 50
     pages: int = 20_000
     addresses: int = 0
+    sites: int = 0
     sizes: str = "heavy"
     scheme: str = "http"
     port: int = 8800
@@ -94,6 +96,7 @@ class SimSettings(msgspec.Struct, frozen=True, kw_only=True):
         _check_count("--hosts", self.hosts, least=1, most=10_000_000)
         _check_count("--pages", self.pages, least=self.hosts, most=10**12)
         _check_count("--addresses", self.addresses, least=0, most=MAX_ADDRESSES)
+        _check_count("sites", self.sites, least=0, most=self.hosts)
         _check_count("--port", self.port, least=0, most=65_535)
         _check_count("--dns-ttl", self.dns_ttl_s, least=0, most=604_800)
         if self.sizes not in SIZES:
