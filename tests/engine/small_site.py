@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lycosa import Crawl
 from lycosa.engine.stats import CrawlStats
@@ -11,7 +11,16 @@ from lycosa.records import Request, Response
 from lycosa.simweb.virtual import run_virtual
 
 FIRST = "http://127.0.0.1:9/"
-Answer = Callable[[str], str | int | None]  # of a URL: the page, a status, or None where there is nothing
+
+
+class Sent(NamedTuple):
+    """A body, with header fields beside or in place of the usual ones."""
+
+    body: str
+    fields: dict[str, str]
+
+
+Answer = Callable[[str], str | Sent | int | None]  # of a URL: the page, a status, or None where there is nothing
 
 
 class SmallSite:
@@ -27,12 +36,15 @@ class SmallSite:
         found = None if is_robots else self._answer(request.url)
         if not is_robots:
             self.asked.append(request.url)
+        page = found if isinstance(found, Sent) else Sent(found, {}) if isinstance(found, str) else None
+        fields = {"content-type": "text/html", **(page.fields if page else {})}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         answer = Response(
             request.url,
-            status=200 if isinstance(found, str) else found or 404,
-            header_block=b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
-            headers={"content-type": "text/html"},
-            body=found.encode() if isinstance(found, str) else b"",
+            status=200 if page else found or 404,  # type: ignore[arg-type]
+            header_block=f"HTTP/1.1 200 OK\r\n{lines}\r\n".encode(),
+            headers=fields,
+            body=page.body.encode() if page else b"",
             started_s=self._loop.time(),
             ended_s=self._loop.time() + 0.1,
         )

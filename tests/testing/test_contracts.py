@@ -130,7 +130,7 @@ def test_part_named_in_the_settings_is_used(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("nobody", "there is cares"), ("no_such_module:x", "cannot be made"), ("os:getcwd", "cannot be made")],
+    [("nobody", "there is cares"), ("no_such_module:x", "name its folder"), ("os:getcwd", "cannot be made")],
 )
 def test_part_that_cannot_be_had_is_told_with_its_name(name: str, words: str) -> None:
     with pytest.raises(PartError, match=words):

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from lycosa.engine.host_rules import ROBOTS_BYTES
-from lycosa.engine.parts import named_part
+from lycosa.engine.named_parts import named_part
 from lycosa.errors import ClusterError
 from lycosa.fetch.downloader import Done, Downloader, DownloaderStats, refused
 from lycosa.mapping.guard import AddressGuard, literal_address

@@ -17,7 +17,7 @@ from lycosa.frontier.policy import Ranking, Source
 from lycosa.frontier.rows import Reason
 from lycosa.records import Family, Response
 from lycosa.store import Batch
-from lycosa.web.page import Analyser, Page
+from lycosa.web.page import Analysers, Page
 from lycosa.web.relevance import HEAD_BYTES
 from lycosa.web.url import Url
 
@@ -29,7 +29,7 @@ LEARNED_EVERY_S = 30.0
 class Admission:
     """Follows the links of pages. Holds the evidence that the frontier has not heard of yet."""
 
-    def __init__(self, shard: Shard, budgets: Budgets, analysers: Mapping[str, Analyser] | None) -> None:
+    def __init__(self, shard: Shard, budgets: Budgets, analysers: Analysers | None) -> None:
         self._shard, self._frontier, self._budgets, self._analysers = shard, shard.frontier, budgets, analysers
         self._ranking = shard.frontier.policy.ranking
         self._evidence: dict[str, float] = {}

@@ -14,6 +14,7 @@ import msgspec
 from lycosa.change.diff import Diff, diff
 from lycosa.change.kinds import UNCHANGED, Kind, Picture, Presence
 from lycosa.change.structure import digested
+from lycosa.engine.named_parts import analysers_of
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.picture_views import PictureChange, picture_change
 from lycosa.engine.versions import document_at, version_at
@@ -274,7 +275,8 @@ def _difference(
     for number in (old, new):
         if number not in archived:
             raise SettingsError(f"version {number} of {url} is not in the archive: choose from {archived}")
-    versions = [version_at(collection, rows[number - 1][1].place, url) for number in (old, new)]
+    analysers = analysers_of(collection.path)
+    versions = [version_at(collection, rows[number - 1][1].place, url, analysers) for number in (old, new)]
     if versions[0] is None or versions[1] is None:
         return None, None
     return (rows[old - 1][0], rows[new - 1][0]), diff(versions[0], versions[1])

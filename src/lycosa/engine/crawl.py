@@ -7,7 +7,7 @@ Crawl(…)` alone opens and closes the crawl itself.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from lycosa.fetch.downloader import Downloader
 from lycosa.mapping.resolver import Resolver
 from lycosa.settings import CrawlSettings, kept_in, merge, to_toml
 from lycosa.store import Collection, is_collection
-from lycosa.web.page import Page
+from lycosa.web.page import Analyser, Page
 from lycosa.web.scope import UrlFilter
 from lycosa.web.url import parse
 
@@ -58,6 +58,7 @@ class _Given(NamedTuple):
     resolver: Resolver | None
     downloader: Downloader | None
     filters: Sequence[UrlFilter]
+    analysers: Mapping[str, Analyser]
     statistics: Sequence[Statistics]
     now: Callable[[], float] | None
     wall: Callable[[], float] | None
@@ -68,7 +69,9 @@ class _Given(NamedTuple):
 
 class Crawl:
     """One crawl into one collection. Settings are keyword arguments, as in `lycosa.toml`: laid over those that the
-    collection keeps, as on the command line, or over `settings`, which count as a whole."""
+    collection keeps, as on the command line, or over `settings`, which count as a whole. `analysers` are parts, or
+    their names, by the kind or media type of documents that they read; names are kept, so that searches read by them.
+    """
 
     def __init__(
         self,
@@ -78,6 +81,7 @@ class Crawl:
         resolver: Resolver | None = None,
         downloader: Downloader | None = None,
         filters: Sequence[UrlFilter] = (),
+        analysers: Mapping[str, Analyser | str] | None = None,
         statistics: Sequence[Statistics] = (),
         now: Callable[[], float] | None = None,
         wall: Callable[[], float] | None = None,
@@ -85,13 +89,17 @@ class Crawl:
         **named: Any,
     ) -> None:
         self.into = Path(into)
+        parts = (analysers or {}).items()
+        if names := [f"{kind}={part}" for kind, part in parts if isinstance(part, str)]:
+            named["analysers"] = names
         kept = kept_in(self.into) if settings is None else None
         base = settings or (merge(kept) if kept else CrawlSettings())
         wanted = CrawlSettings(**named, seeds=(*base.seeds, *urls))
         opened = tuple(dict.fromkeys((*base.typed_hosts, *literal_hosts(urls))))
         self.settings = base.model_copy(update={**wanted.model_dump(exclude_unset=True), "typed_hosts": opened})
         self._recrawl = recrawl
-        self._given = _Given(resolver, downloader, filters, statistics, now, wall)
+        readers = {kind: part for kind, part in parts if not isinstance(part, str)}
+        self._given = _Given(resolver, downloader, filters, readers, statistics, now, wall)
         self._pages: deque[CrawledPage] = deque()
         self._news = asyncio.Event()
         self._task: asyncio.Task[CrawlStats] | None = None

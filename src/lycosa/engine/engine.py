@@ -21,6 +21,7 @@ from lycosa.engine.inbox import Inbox
 from lycosa.engine.limits import Limits, limits_of
 from lycosa.engine.linker import Linker
 from lycosa.engine.moving import move
+from lycosa.engine.named_parts import reads_links_as_usual
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.outcomes import Outcomes
 from lycosa.engine.outside import take_in
@@ -54,7 +55,6 @@ COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
 ADDED_A_TURN = 500  # URLs of a list taken in before the loop gets a turn
-STARTS_A_TURN = 64  # requests started before the loop gets a turn
 
 
 class Engine:
@@ -93,7 +93,7 @@ class Engine:
         self.frontier.revisiting = totals.revisiting
         self.frontier.batch = self.committer.batch
         self.downloader = parts.downloader
-        if settings.eager and parts.analysers is None and isinstance(parts.downloader, Watchable):
+        if settings.eager and reads_links_as_usual(parts.analysers) and isinstance(parts.downloader, Watchable):
             parts.downloader.watch(self._on_arriving)
         self.events = EventLog(collection.log_path, self.now_unix)
         self._inbox = Inbox(collection.path)
@@ -379,7 +379,7 @@ class Engine:
             return
         started = 0
         while self._limits.has_room(len(self._in_flight)):
-            if started >= STARTS_A_TURN:
+            if started >= self.settings.crawl_batch:
                 self._plan_pump()
                 return
             lease = self.frontier.next(self.now(), self.now_unix())

@@ -89,6 +89,7 @@ class Outcomes:
             redirected=self._redirected,
             sitemap=self._rules.sitemap,
             decoded_cap=self._decoded_cap,
+            analysers=self._analysers,
         )
         revisits = Revisits(self._shard, self._archive, self._documents, VisitPlan(self._shard), reader)
         self._rules.on_dates = revisits.hints.heard
@@ -353,7 +354,7 @@ class Outcomes:
 
         body = content(response, self._decoded_cap)
         page = page or read(response, body, self._analysers)
-        text = text_of(body, url=url, content_type=response.headers.get("content-type"))
+        text = text_of(body, url=url, content_type=response.headers.get("content-type"), analysers=self._analysers)
         for listener in self.listeners:
             self._shard.committer.announce(partial(listener, url, row, page, text))
 

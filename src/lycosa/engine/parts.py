@@ -1,20 +1,17 @@
 """The exchangeable parts of a crawl, and how they are made from the settings when none are given.
 
 Each part is a small Protocol: `Resolver`, `Downloader`, `UrlFilter`, `Analyser`, `Statistics`. They are passed as
-objects, or named in the settings: by the name of an entry point of the group `lycosa.parts`, or as `module:attribute`.
-What is named is called with the settings and gives the part. Built-in parts come through the same door.
+objects, or named in the settings (`engine.named_parts`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from importlib import import_module
-from importlib.metadata import EntryPoints, entry_points
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
+from lycosa.engine.named_parts import UnknownPart, named_analysers, named_part
 from lycosa.engine.outside import Outside
 from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
@@ -27,49 +24,16 @@ from lycosa.mapping.guard import AddressGuard
 from lycosa.mapping.resolver import CaresResolver, Resolver
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings
-from lycosa.web.page import Analyser, Page, analyse
+from lycosa.web.page import Analyser, Analysers, Page, analyse
 from lycosa.web.relevance import Topic
 from lycosa.web.scope import UrlFilter
 from lycosa.web.wildcard import matches, pieces_of
-
-GROUP = "lycosa.parts"
-
-
-class UnknownPart(PartError):
-    """No part has this name."""
 
 
 class Statistics(Protocol):
     """Sees every analysed page, in the order of the commits (T7)."""
 
     def page(self, page: Page, response: Response) -> None: ...
-
-
-def named_part(kind: str, name: str, settings: CrawlSettings) -> Any:
-    """The part that the settings name; raises PartError with what went wrong."""
-    try:
-        return _maker(kind, name)(settings)
-    except PartError:
-        raise
-    except Exception as error:  # whatever a user's part raises is the part's
-        raise PartError(f"the {kind} {name!r} cannot be made: {error!r}") from error
-
-
-def _maker(kind: str, name: str) -> Callable[[CrawlSettings], Any]:
-    module, colon, attribute = name.partition(":")
-    if colon:
-        return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
-    known = {entry.name: entry for entry in _entry_points() if entry.name.startswith(f"{kind}.")}
-    if f"{kind}.{name}" not in known:
-        names = ", ".join(sorted(entry.partition(".")[2] for entry in known)) or "none"
-        raise UnknownPart(f"there is no {kind} called {name!r}; there is {names}, or write module:attribute")
-    return known[f"{kind}.{name}"].load()  # type: ignore[no-any-return]
-
-
-@cache
-def _entry_points() -> EntryPoints:
-    """The parts of all installed packages; looked for once, which takes some ten milliseconds."""
-    return entry_points(group=GROUP)
 
 
 def cares_resolver(settings: CrawlSettings) -> Resolver:
@@ -99,7 +63,7 @@ class Parts(msgspec.Struct, kw_only=True):
     downloader: Downloader
     guard: AddressGuard
     filters: Sequence[UrlFilter] = ()
-    analysers: Mapping[str, Analyser] | None = None
+    analysers: Analysers | None = None
     statistics: Sequence[Statistics] = ()
     policy: Policy = BREADTH
     now: Callable[[], float] | None = None
@@ -113,6 +77,7 @@ def usual_parts(
     resolver: Resolver | None = None,
     downloader: Downloader | None = None,
     filters: Sequence[UrlFilter] = (),
+    analysers: Mapping[str, Analyser] | None = None,
     statistics: Sequence[Statistics] = (),
     policy: Policy | None = None,
     now: Callable[[], float] | None = None,
@@ -125,6 +90,7 @@ def usual_parts(
         downloader=downloader or named_part("downloader", settings.downloader, settings),
         guard=AddressGuard(ip_network(network) for network in settings.allow_private),
         filters=[*filters, *(named_part("filter", name, settings) for name in settings.filters)],
+        analysers=named_analysers(settings, analysers),
         statistics=[*statistics, *(named_part("statistics", name, settings) for name in settings.statistics)],
         policy=policy or named_policy(settings),
         now=now,

@@ -4,7 +4,7 @@ No I/O of its own: the state is read through the engine. One call a page; the de
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,7 +16,7 @@ from lycosa.records import Response
 from lycosa.web.joining import Joiner
 from lycosa.web.link_header import parse_links
 from lycosa.web.links import LinkKind, Links
-from lycosa.web.page import Analyser, Page, analyse
+from lycosa.web.page import Analysers, Page, analyse
 from lycosa.web.robots import RobotsDirectives, directives
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, sift
 from lycosa.web.url import MAX_URL_BYTES, STRIPPED, Url, parse, stem_of
@@ -79,7 +79,7 @@ def content(response: Response, cap_bytes: int) -> bytes:
 def read(
     response: Response,
     body: bytes,
-    analysers: Mapping[str, Analyser] | None = None,
+    analysers: Analysers | None = None,
     *,
     fingerprint: int | None = None,
     digest: bytes | None = None,
@@ -91,7 +91,7 @@ def read(
         url=response.url,
         content_type=headers.get("content-type"),
         content_language=headers.get("content-language"),
-        analysers=analysers,  # type: ignore[arg-type]
+        analysers=analysers,
         fingerprint=fingerprint,
         digest=digest,
     )

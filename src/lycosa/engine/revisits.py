@@ -33,7 +33,7 @@ from lycosa.frontier.rows import Kind as EntryKind
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Exchange, Original, RevisitProfile
 from lycosa.web.digests import document_digest
-from lycosa.web.page import Page
+from lycosa.web.page import Analysers, Page
 from lycosa.web.url import parse, url_key
 
 GIVE_UP_AFTER = 3  # visits in a row that brought nothing: then the page is gone
@@ -51,6 +51,7 @@ class Reader(NamedTuple):
     redirected: Callable[[Lease, Request | None, Response], None]
     sitemap: Callable[[Lease, Request | None, Response], None]
     decoded_cap: int
+    analysers: Analysers | None
 
 
 class Revisits:
@@ -229,7 +230,7 @@ class Revisits:
         row, before = visit.row, visit.before
 
         def stored() -> Version | None:
-            return version_at(self._shard.collection, row.place, visit.lease.url)
+            return version_at(self._shard.collection, row.place, visit.lease.url, self._reader.analysers)
 
         if presence is Presence.PAGE:
             return judge(Version(page, body), before.masks, before.digest, stored)

@@ -15,12 +15,11 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from lycosa.engine.contents import Contents
-from lycosa.engine.findable import date_of
+from lycosa.engine.findable import Member, date_of
 from lycosa.engine.indexer import Indexer
 from lycosa.engine.pages import PageRow, unpack_page
-from lycosa.engine.read_ahead import read_one
 from lycosa.engine.settling import are_names_due
+from lycosa.engine.texts import Texts
 from lycosa.engine.then import make_reader, past_of, reader_then, row_then
 from lycosa.engine.views import open_to_read
 from lycosa.errors import StoreError
@@ -35,7 +34,7 @@ from lycosa.search.snippet import Highlighter
 from lycosa.search.weights import Weights
 from lycosa.store import ArchiveAway
 from lycosa.web.date import timestamp
-from lycosa.web.readable import Readable, readable
+from lycosa.web.readable import Readable
 from lycosa.web.url import from_key, url_key
 from lycosa.web.url import parse as parse_url
 
@@ -199,7 +198,7 @@ class SearchView:
         except BaseException:
             self.close()
             raise
-        self._contents, self._folders = Contents(self._collection), self._collection.warc_folders
+        self._texts = Texts(self._collection, skips_missing=True)
         self._ranks = RankTable(path)
 
     def __repr__(self) -> str:
@@ -344,15 +343,7 @@ class SearchView:
         return tuple(from_key(key) for key in keys if key is not None)
 
     def _read(self, url: str, row: PageRow) -> Readable:
-        plain = read_one(self._folders, url, row.place) if row.place and not row.original else None
-        try:
-            content = None if plain is not None else self._contents.read(row)
-        except ArchiveAway:
-            content = None
-        if content is None:
-            return plain or Readable()
-        fields, body = content
-        return readable(body, url=url, content_type=fields.get("content-type"))
+        return next(self._texts.of([Member(row.file_num, url, row)])) or Readable()
 
 
 def _day(seconds: float) -> str:

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from lycosa.engine.contents import Contents, Fields
+from lycosa.engine.named_parts import analysers_of
 from lycosa.engine.pages import REDIRECTS, PageRow, unpack_page
 from lycosa.engine.reading import location
 from lycosa.engine.views import asked_url, open_to_read
@@ -52,7 +53,8 @@ class StoredPage:
 
     @cached_property
     def text(self) -> str:
-        return text_of(self.body, url=self.url, content_type=self.fields.get("content-type"))
+        analysers = analysers_of(self._contents.path)
+        return text_of(self.body, url=self.url, content_type=self.fields.get("content-type"), analysers=analysers)
 
     @property
     def is_redirect(self) -> bool:

@@ -10,8 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from lycosa.engine.contents import Contents
 from lycosa.engine.findable import Member
+from lycosa.engine.named_parts import analysers_of
 from lycosa.engine.read_ahead import ReadAhead, read_one
 from lycosa.store import ArchiveAway, Collection
+from lycosa.web.media import Media, kind_of
+from lycosa.web.page import is_usual
 from lycosa.web.readable import Readable, readable
 
 MANY_PAGES = 2_000  # from here on it pays to start processes
@@ -25,6 +28,7 @@ class Texts:
         self._skips_missing = skips_missing
         self.unread = 0
         self._contents, self._folders = Contents(collection), collection.warc_folders
+        self._analysers = analysers_of(collection.path)
         self._ahead: ReadAhead | None = None
 
     def __repr__(self) -> str:
@@ -44,7 +48,7 @@ class Texts:
 
     def of(self, members: Sequence[Member]) -> Iterator[Readable | None]:
         """What is for reading in each; None where its record is damaged. Other processes begin at once."""
-        plain = ((member.url, member.row.place) for member in members if _is_plain(member))
+        plain = ((member.url, member.row.place) for member in members if self._is_plain(member))
         if self._ahead is None:
             return self._closer(members, (read_one(self._folders, *each) for each in plain))
         return self._closer(members, self._ahead.map(plain))
@@ -52,7 +56,7 @@ class Texts:
     def _closer(self, members: Sequence[Member], plain: Iterator[Readable | None]) -> Iterator[Readable | None]:
         """The same, with a closer look where a body is elsewhere."""
         for member in members:
-            found = next(plain) if _is_plain(member) else None
+            found = next(plain) if self._is_plain(member) else None
             if found is None and member.row.place:
                 found = self._looked_for(member)
                 self.unread += found is None
@@ -67,9 +71,11 @@ class Texts:
             return None
         if content is None:
             return None
-        return readable(content[1], url=member.url, content_type=content[0].get("content-type"))
+        fields, body = content
+        return readable(body, url=member.url, content_type=fields.get("content-type"), analysers=self._analysers)
 
-
-def _is_plain(member: Member) -> bool:
-    """Has it a record with a body of its own, as far as its row knows?"""
-    return bool(member.row.place) and not member.row.original
+    def _is_plain(self, member: Member) -> bool:
+        """Has it a record with a body of its own, as far as its row knows, that the usual analysers read?"""
+        row = member.row
+        is_usually_read = self._analysers is None or is_usual(self._analysers, Media(kind_of(row.essence), row.essence))
+        return bool(row.place) and not row.original and is_usually_read

@@ -14,11 +14,10 @@ from itertools import islice
 from pathlib import Path
 
 from lycosa.change.kinds import Kind
-from lycosa.engine.contents import Contents
 from lycosa.engine.findable import Member, found_of, is_searchable
 from lycosa.engine.pages import PageRow, unpack_page
-from lycosa.engine.read_ahead import ReadAhead
 from lycosa.engine.reading import page_directives
+from lycosa.engine.texts import Texts
 from lycosa.engine.versions import document_at
 from lycosa.engine.views import settings_of
 from lycosa.engine.visit_rows import ChangeRow, history
@@ -33,13 +32,11 @@ from lycosa.settings import CrawlSettings
 from lycosa.store import Collection, State
 from lycosa.web.date import epoch_of
 from lycosa.web.page import links_of
-from lycosa.web.readable import Readable, readable
 from lycosa.web.url import from_key, split
 
 FOLDER = "then"
 KEPT = 3  # indexes of past times
 AT_ONCE = 2_000
-MANY_PAGES = 2_000
 _YEAR_OR_MONTH = re.compile(r"\d{4}(-\d\d?)?", re.ASCII)
 _TIME_OF_DAY = re.compile(r"[Tt ](\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?)?", re.ASCII)
 _NOTHING_THERE = frozenset({Kind.GONE, Kind.MOVED})
@@ -149,8 +146,8 @@ def _forget(folder: Path) -> None:
 def _fill(collection: Collection, at_s: float, writer: Writer, progress: Callable[[int, int], None]) -> None:
     expected, done = last_told(collection.state), 0
     languages, known = HostLanguages(lambda host: {}), dict[int, int]()
-    ahead = ReadAhead(collection.warc_folders) if expected >= MANY_PAGES else None
-    try:
+    texts = Texts(collection)
+    with texts.expected(expected):
         rest = _members(collection, at_s)
         while members := list(islice(rest, AT_ONCE)):
             heads = []
@@ -160,16 +157,13 @@ def _fill(collection: Collection, at_s: float, writer: Writer, progress: Callabl
                     writer.add(copy_document(member.number, known[payload]))
                 else:
                     heads.append(member)
-            for member, read in zip(heads, _read(collection, heads, ahead), strict=True):
+            for member, read in zip(heads, texts.of(heads), strict=True):
                 found = found_of(member.number, member.number, member.url, member.row, read)
                 text = f"{found.title} {found.text}"
                 language = languages.language_of(split(member.url).host, found.language, text)
                 writer.add(documents(found, language, Called())[0])
             done += len(members)
             progress(done, expected)
-    finally:
-        if ahead is not None:
-            ahead.close()
 
 
 def _members(collection: Collection, at_s: float) -> Iterator[Member]:
@@ -193,13 +187,3 @@ def _says_noindex(collection: Collection, url: str, row: PageRow, agent: str) ->
     response = Response(url, row.status, headers=parse_fields(document[0]))
     found = links_of(document[1], url=url, content_type=response.headers.get("content-type"))
     return page_directives(found.robots if found else (), response, agent).noindex
-
-
-def _read(collection: Collection, members: list[Member], ahead: ReadAhead | None) -> Iterator[Readable | None]:
-    contents = Contents(collection)
-    known = ahead.map((member.url, member.row.place) for member in members) if ahead is not None else None
-    for member in members:
-        read = next(known) if known is not None else None
-        if read is None and (content := contents.read(member.row)) is not None:
-            read = readable(content[1], url=member.url, content_type=content[0].get("content-type"))
-        yield read

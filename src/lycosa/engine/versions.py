@@ -18,7 +18,7 @@ from lycosa.fetch.decode import decode
 from lycosa.records import Family
 from lycosa.store import ArchiveAway, Collection, Place, WarcRecord, Whole, patch_places
 from lycosa.web import table, tvi
-from lycosa.web.page import analyse
+from lycosa.web.page import Analysers, analyse
 from lycosa.web.table import Refusal
 from lycosa.web.url import parse, url_key
 
@@ -34,7 +34,7 @@ class Stored(NamedTuple):
     whole: Whole
 
 
-def version_at(collection: Collection, place: bytes, url: str) -> Version | None:
+def version_at(collection: Collection, place: bytes, url: str, analysers: Analysers | None = None) -> Version | None:
     """The document whose record is at `place`, analysed as that of `url`."""
     document = document_at(collection, place)
     if document is None:
@@ -46,6 +46,7 @@ def version_at(collection: Collection, place: bytes, url: str) -> Version | None
         url=url,
         content_type=headers.get("content-type"),
         content_language=headers.get("content-language"),
+        analysers=analysers,
     )
     return Version(page, body)
 

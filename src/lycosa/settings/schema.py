@@ -169,6 +169,9 @@ class Network(_Group):
         _by(v.each(v.text)),
         _says("Addresses that were typed as seeds, HOST:PORT; they may be asked even if they are private."),
     ] = ()
+    crawl_batch: Annotated[
+        int, _by(v.whole(1, 100_000)), _says("URLs with known addresses that are handed out to be fetched at a time.")
+    ] = 64
     mapping_workers: Annotated[int, _by(v.whole(1, 1_000)), _says("Tasks that look up addresses.")] = 4
     mapping_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Names each takes at a time.")] = 64
 
@@ -211,6 +214,11 @@ class Named(_Group):
     resolver: Annotated[str, _by(v.text), _says("How names become addresses.")] = "cares"
     downloader: Annotated[str, _by(v.text), _says("How URLs are fetched.")] = "curl"
     filters: Annotated[tuple[str, ...], _by(v.each(v.text)), _says("Filters for URLs, beside the settings.")] = ()
+    analysers: Annotated[
+        tuple[str, ...],
+        _by(v.each(v.analyser)),
+        _says("What reads documents, KIND=NAME or TYPE/SUBTYPE=NAME, such as pdf=my_parts:pdf, beside the usual ones."),
+    ] = ()
     statistics: Annotated[tuple[str, ...], _by(v.each(v.text)), _says("What sees every page.")] = ()
 
 

@@ -206,6 +206,14 @@ def read_place(value: str) -> tuple[str, str]:
     return found
 
 
+def analyser(value: str) -> str:
+    """A kind of documents, or a media type, and the part that reads them: KIND=NAME."""
+    kind, equals, name = value.partition("=")
+    if not (equals and kind.strip() and name.strip()):
+        raise Unfit("it must be a kind of documents and a part, such as pdf=my_parts:pdf or text/html=html")
+    return f"{kind.strip().lower()}={name.strip()}"
+
+
 def letter(value: str) -> str:
     """A character of host names and its value: -=37."""
     character, worth = read_letter(value)

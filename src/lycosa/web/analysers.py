@@ -3,19 +3,24 @@
 Imported when the first document comes: the libraries behind it need not be there before the first request is out.
 """
 
-from collections.abc import Mapping
-
 from lycosa.web import digests, text
-from lycosa.web.document import Analyser, Document, Page
+from lycosa.web.document import Analysers, Document, Page
 from lycosa.web.encodings import decode
 from lycosa.web.feed import analyse_xml
 from lycosa.web.html import analyse_html
+from lycosa.web.links import Links
 from lycosa.web.media import Kind
+
+NO_LINKS = Links()
 
 
 def analyse_text(document: Document) -> Page:
     """The page of plain text. It has no links: an address in prose is a mention, often cut or with a comma after."""
-    content = decode(document.body, document.charset).lstrip("\ufeff")
+    return page_of_text(document, decode(document.body, document.charset).lstrip("\ufeff"))
+
+
+def page_of_text(document: Document, content: str, *, title: str | None = None, links: Links = NO_LINKS) -> Page:
+    """The page of a document of which the text is known: for analysers of formats that have little else to say."""
     visible, main = text.collapse(content.replace(text.MAIN_START, " ").replace(text.MAIN_END, " "))
     return Page(
         url=document.url,
@@ -23,14 +28,16 @@ def analyse_text(document: Document) -> Page:
         charset=document.charset,
         fingerprint=document.fingerprint,
         digest=document.digest,
+        title=title,
         language=document.content_language,
+        links=links,
         text_utf8=visible,
         codes=text.codes_of(visible),
         text_digest=digests.text_digest(main),
     )
 
 
-ANALYSERS: Mapping[Kind, Analyser] = {
+ANALYSERS: Analysers = {
     Kind.HTML: analyse_html,
     Kind.XHTML: analyse_html,
     Kind.XML: analyse_xml,

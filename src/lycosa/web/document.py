@@ -4,6 +4,7 @@ All are frozen and survive pickling. A `Page` says what a document says of itsel
 written, and it is `web.url` that joins them with `base_href` and the page's address.
 """
 
+from collections.abc import Mapping
 from math import sqrt
 from typing import Protocol
 
@@ -85,3 +86,6 @@ class Analyser(Protocol):
     """Reads one kind of document. Contract: any bytes give a page, in time linear in their number; never raises."""
 
     def __call__(self, document: Document) -> Page: ...
+
+
+Analysers = Mapping[str, Analyser]  # by kind, or by media type, which goes first

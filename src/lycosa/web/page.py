@@ -3,7 +3,8 @@
     analyse(body, url=…, content_type=…)  →  media.identify  →  charset.detect  →  the kind's analyser  →  Page
 
 Pure, and never raises on any bytes; a kind without an analyser (images, PDF, archives) gives a page with digests and
-nothing else. The built-in analysers (`web.analysers`) are a registry by kind: pass another to replace or add one.
+nothing else. The built-in analysers (`web.analysers`) are a registry by kind: pass another to replace some, or to add
+ones of further kinds or media types.
 Called once a document.
 """
 
@@ -12,13 +13,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from lycosa.web import charset, digests
-from lycosa.web.document import Analyser, Document, Page
-from lycosa.web.media import SNIFF_BYTES, Kind, identify
+from lycosa.web.document import Analyser, Analysers, Document, Page
+from lycosa.web.media import SNIFF_BYTES, Kind, Media, identify
 
 if TYPE_CHECKING:
     from lycosa.web.html import Heading
 
-__all__ = ["Analyser", "Document", "Page", "analyse", "links_of"]
+__all__ = ["Analyser", "Analysers", "Document", "Page", "analyse", "built_in", "is_usual", "links_of"]
 
 # Where a document of this kind declares its encoding.
 _FORMS: Mapping[Kind, charset.Form] = {Kind.XML: "xml", Kind.XHTML: "xml", Kind.FEED: "xml", Kind.TEXT: "text"}
@@ -30,7 +31,7 @@ def analyse(
     url: str,
     content_type: str | None = None,
     content_language: str | None = None,
-    analysers: Mapping[Kind, Analyser] | None = None,
+    analysers: Analysers | None = None,
     fingerprint: int | None = None,
     digest: bytes | None = None,
 ) -> Page:
@@ -41,12 +42,21 @@ def analyse(
     fingerprint = digests.document_fingerprint(body) if fingerprint is None else fingerprint
     digest = digests.document_digest(body) if digest is None else digest
     media = identify(content_type, body[:SNIFF_BYTES])
-    analyser = (built_in() if analysers is None else analysers).get(media.kind)
+    analyser = built_in().get(media.kind) if analysers is None else _chosen(analysers, media)
     if analyser is None:
         return Page(url=url, media=media, charset=None, fingerprint=fingerprint, digest=digest)
     encoding = charset.detect(body, http_charset=media.charset, form=_FORMS.get(media.kind, "html"))
     language = (content_language or "").partition(",")[0].strip() or None
     return analyser(Document(body, url, media, encoding, fingerprint, digest, language))
+
+
+def _chosen(analysers: Analysers, media: Media) -> Analyser | None:
+    return analysers.get(media.essence) or analysers.get(media.kind)
+
+
+def is_usual(analysers: Analysers | None, media: Media) -> bool:
+    """Whether documents of this kind are read by the built-in analyser, or by none."""
+    return analysers is None or _chosen(analysers, media) is built_in().get(media.kind)
 
 
 def links_of(body: bytes, *, url: str, content_type: str | None = None) -> "Heading | None":
@@ -64,7 +74,7 @@ def links_of(body: bytes, *, url: str, content_type: str | None = None) -> "Head
 
 
 @cache
-def built_in() -> Mapping[Kind, Analyser]:
+def built_in() -> Analysers:
     """The usual analysers; the first call imports them, which takes a tenth of a second."""
     from lycosa.web.analysers import ANALYSERS
 

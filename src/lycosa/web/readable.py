@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHT
 
 from lycosa.web import charset, hazard
 from lycosa.web.media import SNIFF_BYTES, Kind, identify
-from lycosa.web.page import analyse
+from lycosa.web.page import Analysers, analyse, is_usual
 
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _HIDDEN = frozenset(("script", "style", "noscript", "template", "iframe"))
@@ -39,11 +39,12 @@ class Readable(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-def readable(body: bytes, *, url: str, content_type: str | None = None) -> Readable:
-    """What is for reading in `body` (content coding undone); empty for what has no text here, such as images."""
+def readable(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> Readable:
+    """What is for reading in `body` (content coding undone); empty for what has no text here, such as images. Where
+    `analysers` say it is another than the usual one who reads HTML, it is what that one finds."""
     media = identify(content_type, body[:SNIFF_BYTES])
-    if media.kind is not Kind.HTML:
-        page = analyse(body, url=url, content_type=content_type)
+    if media.kind is not Kind.HTML or not is_usual(analysers, media):
+        page = analyse(body, url=url, content_type=content_type, analysers=analysers)
         return Readable(page.title or "", tuple(text for _, text in page.headings), page.text)
     body = charset.to_utf8(body, charset.detect(body, http_charset=media.charset, form="html"))
     if not hazard.is_tame(body):
@@ -53,9 +54,9 @@ def readable(body: bytes, *, url: str, content_type: str | None = None) -> Reada
     return found if is_enough else _read(body, is_whole=True)[0]
 
 
-def text_of(body: bytes, *, url: str, content_type: str | None = None) -> str:
+def text_of(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> str:
     """The text alone, each run of white space as one space."""
-    return " ".join(readable(body, url=url, content_type=content_type).text.split())
+    return " ".join(readable(body, url=url, content_type=content_type, analysers=analysers).text.split())
 
 
 def _read(body: bytes, *, is_whole: bool) -> tuple[Readable, bool]:
