@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -96,6 +97,32 @@ class LyingCluster(MemoryCluster):
 
 
 @pytest.mark.slow
+def test_coordinator_that_is_away_for_a_while_costs_no_host(tmp_path: Path) -> None:
+    asked: Counter[str] = Counter()
+
+    class Failing(MemoryCluster):
+        """Every first call fails; of a robots.txt, after it was fetched."""
+
+        async def look_up(self, name: str) -> Resolved:
+            return self._unless_first(name, await super().look_up(name))
+
+        async def fetch(self, request: Request) -> Response:
+            return self._unless_first(request.url, await super().fetch(request))
+
+        def _unless_first(self, what: str, answer: Any) -> Any:
+            asked[what] += 1
+            if asked[what] == 1:
+                raise ClusterError("away")
+            return answer
+
+    cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, exchange="coordinator", cluster_type=Failing)
+    assert set(cluster.fetched()) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    assert findings.is_clean, findings.broken()[:5]
+    assert set(robots_in(cluster.centre).values()) == {2}
+
+
+@pytest.mark.slow
 def test_shard_refuses_a_private_address_that_the_coordinator_hands_it(tmp_path: Path) -> None:
     cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, exchange="coordinator", cluster_type=LyingCluster)
     assert PRIVATE not in {entry.host for entry in cluster.entries()}
@@ -140,7 +167,7 @@ class Away:
         raise ClusterError("away")
 
 
-def test_robots_is_put_back_while_the_coordinator_is_away_and_cancelled_when_the_shard_stops() -> None:
+def test_robots_fails_while_the_coordinator_is_away_and_is_cancelled_when_the_shard_stops() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         heard: list[Response] = []
@@ -151,6 +178,6 @@ def test_robots_is_put_back_while_the_coordinator_is_away_and_cancelled_when_the
         await asyncio.sleep(0)
         robots.cancel_all()
         await asyncio.sleep(2)
-        assert [response.failure for response in heard] == [Failure.CANCELLED] * 2
+        assert [response.failure for response in heard] == [Failure.CONNECT, Failure.CANCELLED]
 
     run_virtual(main())

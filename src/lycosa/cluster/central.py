@@ -77,10 +77,6 @@ class Central:
     def _settle(self, url: str) -> Done:
         return lambda response: self._fetching.pop(url).set_result(response)
 
-    async def close(self) -> None:
-        await self._downloader.close()
-        await self._resolver.close()
-
 
 class CentralResolver:
     """A shard's resolver: the coordinator's. Waits while that is away; the shard's mapper judges what it says."""
@@ -124,9 +120,8 @@ class CentralRobots:
         began = self._now()
         try:
             response = await self._centre.fetch(request)
-        except ClusterError as error:  # it is asked for again, and nothing is held against the host
-            response = Response(request.url, failure=Failure.CANCELLED, detail=str(error))
-            await asyncio.sleep(AGAIN_S)
+        except ClusterError as error:  # as if the host could not be reached: it may have been asked, so it has to wait
+            response = Response(request.url, failure=Failure.CONNECT, detail=str(error))
         now = self._now()  # by the clock of another machine it took from `started_s` to `ended_s`
         first = max(began, now - (response.ended_s - response.first_byte_s))
         return replace(response, started_s=began, first_byte_s=first, ended_s=now)
