@@ -31,7 +31,7 @@ MOST_VISITS_A_DAY = 24  # of a page; see engine.visit_plan
 def summary(stats: CrawlStats, into: Path, *, used_up: str = "", left: str = "", budget: float | None = None) -> str:
     """Several lines: what there is now, what failed and was skipped and why, what to look at next. `used_up` says by
     which limit it ended, see `limit_used_up`; `left` which visits are left; `budget` is that of visits a day."""
-    lines = [_headline(stats, into), *_run(stats)]
+    lines = [_headline(stats, into), *_running(stats), *_run(stats)]
     if stats.run_lost:
         lines.append(f"  {counted(stats.run_lost, 'record')} lost from the archive: asked for again")
     if stats.run_visits:
@@ -52,7 +52,7 @@ def summary(stats: CrawlStats, into: Path, *, used_up: str = "", left: str = "",
     if used_up and (stats.queued or not stats.run_pages):
         queued = f"{count(stats.queued)} still queued; " if stats.queued else ""
         lines.append(f"  {queued}{used_up}")
-    elif stats.queued:
+    elif stats.queued and not stats.is_running:
         how = "`lycosa crawl`" if stats.run_visits else "the same command"
         lines.append(f"  {count(stats.queued)} still queued: {how} goes on with them")
     if left:
@@ -123,6 +123,22 @@ def _headline(stats: CrawlStats, into: Path) -> str:
     pages_per_s = stats.pages / stats.seconds if stats.seconds > 0 else 0.0
     spent = f"{duration(stats.seconds)} ({rate(pages_per_s)} pages/s)"
     return f"{counted(stats.pages, 'page')}, {size(stats.bytes)} in {spent}, kept in {into}"
+
+
+def _running(stats: CrawlStats) -> list[str]:
+    """How a crawl does that runs now."""
+    if not stats.is_running:
+        return []
+    hosts = f"hosts {count(stats.hosts_active)} active {count(stats.hosts_waiting)} waiting"
+    parts = [
+        f"{rate(stats.pages_per_s)} pages/s",
+        f"{count(stats.queued)} queued",
+        f"{count(stats.in_flight)} in flight",
+        f"{hosts} {count(stats.hosts_parked)} parked",
+    ]
+    if stats.retrying:
+        parts.append(f"{count(stats.retrying)} to be tried again")
+    return [f"  running for {duration(stats.run_seconds)}: {', '.join(parts)}"]
 
 
 def _run(stats: CrawlStats) -> list[str]:

@@ -25,7 +25,7 @@ from lycosa.engine.views import open_to_read, stats_of
 from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
-from lycosa.store import Collection, is_collection
+from lycosa.store import Collection, is_collection, is_written
 from lycosa.store.central import CentralStore, claim, is_claimed, open_store, require_shareable
 from lycosa.store.joined import SHARDS, is_sharded, shard_paths, sharded_above
 from lycosa.store.released import store_urls, stored
@@ -119,13 +119,13 @@ class ShardedFolder:
         since = {f"run_{name}": getattr(kept, name) - getattr(told, name) for name in ("pages", "requests", "bytes")}
         counts = {name: getattr(kept, name) for name in Totals.__struct_fields__ if name != "seconds"}
         runs = {name: max(0, getattr(told, name) + more) for name, more in since.items()}
-        return msgspec.structs.replace(told, **counts, **runs)
+        return msgspec.structs.replace(told, **counts, **runs, is_running=False)
 
     def _wait_for_agents(self) -> None:
         """Until nobody writes the shards any more, or for so long."""
         deadline = time.monotonic() + WRITTEN_S
         for lock in (self.path / SHARDS).glob(f"*/{LOCK}"):
-            while _is_held(lock) and time.monotonic() < deadline:
+            while is_written(lock.parent) and time.monotonic() < deadline:
                 time.sleep(0.02)
 
     def close(self) -> None:
@@ -153,18 +153,7 @@ def looking_again(path: Path) -> str:
 
 def lost_shards(path: Path) -> list[str]:
     """Says which folders of shards are gone; those of a crawl that runs are its own business."""
-    return [] if _is_held(path / LOCK) else missing(path)
-
-
-def _is_held(lock: Path) -> bool:
-    try:
-        with lock.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass  # it is gone
-    return False
+    return [] if is_written(path) else missing(path)
 
 
 class LocalCluster:

@@ -10,7 +10,7 @@ from lycosa.frontier.lease import FrontierStats
 from lycosa.records import Family
 from lycosa.store import State
 
-KEY = b"counters"
+KEY, MOMENT = b"counters", b"moment"
 
 T = TypeVar("T", bound=Totals)
 
@@ -19,6 +19,12 @@ def load(state: State, kind: type[T]) -> T:
     """The counts that a collection keeps, as totals or as what a crawl tells."""
     packed = state.get(Family.META, KEY)
     return msgspec.json.decode(packed, type=kind, dec_hook=_tally) if packed else kind()
+
+
+def load_moment(state: State) -> CrawlStats | None:
+    """What a crawl said of itself a moment ago; None when the last one came to its end. One that was killed did not."""
+    packed = state.get(Family.META, MOMENT)
+    return msgspec.json.decode(packed, type=CrawlStats, dec_hook=_tally) if packed else None
 
 
 def _tally(_: type, counts: Any) -> "Counter[str]":

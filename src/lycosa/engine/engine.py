@@ -519,6 +519,7 @@ class Engine:
         self.frontier.write_hosts()
         self.linker.write(batch)
         batch.put(*self._teller.row())
+        self._teller.write_moment(batch, in_flight=len(self._in_flight), is_over=self._finished.is_set())
         if self._outside is not None:
             self._outside.write(batch)
 

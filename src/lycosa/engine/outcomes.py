@@ -100,6 +100,8 @@ class Outcomes:
         taken = self.early.ended(lease) if self.early.taken else None
         row = lease.host.row
         row.requests += 1
+        row.last_asked = self._shard.now_unix()
+        row.first_asked = row.first_asked or row.last_asked
         row.bytes += len(response.body)
         row.seconds += max(0.0, response.ended_s - response.started_s)
         self._counters.request(len(response.body))

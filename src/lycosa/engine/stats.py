@@ -84,6 +84,7 @@ class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # typ
     `run_statuses` are the answers of this run, by status or failure; `run_lost` are the URLs whose records were not in
     the archive any more when it began, so that they are asked for again."""
 
+    is_running: bool = False
     in_flight: int = 0
     hosts_active: int = 0
     hosts_waiting: int = 0

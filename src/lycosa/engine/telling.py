@@ -9,13 +9,18 @@ from heapq import nlargest, nsmallest
 from itertools import islice
 from operator import itemgetter
 
+import msgspec
+
+from lycosa.engine.counters import MOMENT
 from lycosa.engine.limits import Limits
 from lycosa.engine.shard import Shard
 from lycosa.engine.standing import standing
 from lycosa.engine.stats import RETRIES_SHOWN, SLOWEST_SHOWN, CrawlStats, Retry, SlowHost
 from lycosa.frontier.hosts import Host
 from lycosa.records import Family
+from lycosa.store import Batch
 
+MOMENT_EVERY_S = 1.0
 HOSTS_LOOKED_AT = 5_000  # for the slowest ones and for retries, four times a second
 
 
@@ -24,6 +29,7 @@ class Teller:
 
     def __init__(self, shard: Shard, limits: Limits, *, began: float) -> None:
         self._shard, self._limits, self._began = shard, limits, began
+        self._next_moment = began
 
     def stats(self, *, in_flight: int, is_over: bool = False) -> CrawlStats:
         """The crawl at this moment, or at its end."""
@@ -34,6 +40,7 @@ class Teller:
             shard.frontier.stats(),
             seconds=self._limits.seconds(),
             run_s=max(now - self._began, 1e-9),
+            is_running=not is_over,
             in_flight=in_flight,
             slowest=slowest(hosts),
             retrying=retrying,
@@ -41,6 +48,15 @@ class Teller:
             left_s=self._limits.left_s(),
             standing=standing(shard.frontier, now, shard.now_unix(), in_flight=in_flight, is_over=is_over),
         )
+
+    def write_moment(self, batch: Batch, *, in_flight: int, is_over: bool) -> None:
+        """Once a second a commit keeps the whole of it, for whoever asks from outside; the last one takes it away."""
+        now = self._shard.now()
+        if is_over:
+            batch.delete(Family.META, MOMENT)
+        elif now >= self._next_moment:
+            self._next_moment = now + MOMENT_EVERY_S
+            batch.put(Family.META, MOMENT, msgspec.json.encode(self.stats(in_flight=in_flight)))
 
     def row(self) -> tuple[Family, bytes, bytes]:
         """The counts as a commit keeps them."""

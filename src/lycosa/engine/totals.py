@@ -18,7 +18,9 @@ def joined(parts: Sequence[CrawlStats], *, seconds: float | None = None) -> Craw
         values = [getattr(part, name) for part in parts]
         if not values or name in ("slowest", "retries", "left_s", "standing"):
             continue
-        if isinstance(values[0], Counter):
+        if name == "is_running":
+            whole[name] = any(values)
+        elif isinstance(values[0], Counter):
             whole[name] = sum(values, Counter())
         else:
             whole[name] = max(values) if name in _LONGEST else sum(values)

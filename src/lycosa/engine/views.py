@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from lycosa.engine.counters import load
+from lycosa.engine.counters import load, load_moment
 from lycosa.engine.inbox import Inbox
 from lycosa.engine.moments import clock
 from lycosa.engine.pages import PageRow, unpack_page
@@ -26,7 +26,7 @@ from lycosa.frontier.timed import TimedLane, due_of
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.settings.values import Unfit, seed
-from lycosa.store import Collection, JoinedCollection
+from lycosa.store import Collection, JoinedCollection, is_written
 from lycosa.web.date import shown
 from lycosa.web.domain import domain_of
 from lycosa.web.url import Url, from_key, parse, url_key
@@ -49,7 +49,9 @@ WHY = {
 
 
 class HostView(msgspec.Struct, frozen=True):
-    """One host for the eye. Of a host that was given up (`gave_up` says why) nothing is queued: it has failed."""
+    """One host for the eye. Of a host that was given up (`gave_up` says why) nothing is queued: it has failed. `time_s`
+    is from its first answer to its last, `busy_s` what was spent waiting for answers; `delay_s` is the pause it gets.
+    """
 
     host: str
     queued: int
@@ -64,11 +66,20 @@ class HostView(msgspec.Struct, frozen=True):
     gave_up: str
     retries: int = 0
     next_retry: str = ""
+    delay_s: float = 0.0
+    time_s: float = 0.0
+    busy_s: float = 0.0
+    first_s: float = 0.0
+    last_s: float = 0.0
 
 
 def hosts(collection: Collection, *, now_unix: float | None = None) -> Iterator[HostView]:
-    """Every host of a collection, in the order of their names from the top-level domain on."""
+    """Every host of a collection, in the order of their keys: those of a registrable domain together."""
     now = time.time() if now_unix is None else now_unix
+    try:
+        delay_s = settings_of(collection).delay_s
+    except SettingsError:  # they are for the next crawl to complain of
+        delay_s = 0.0
     for key, packed in collection.state.walk(Family.HOST):
         row = unpack_host(packed)
         yield HostView(
@@ -85,6 +96,11 @@ def hosts(collection: Collection, *, now_unix: float | None = None) -> Iterator[
             gave_up=row.gave_up,
             retries=0 if row.gave_up else row.retries,
             next_retry=_next_retry(collection, key, now) if row.retries and not row.gave_up else "",
+            delay_s=max(delay_s, (row.robots and row.robots.crawl_delay_s) or 0.0),
+            time_s=row.last_asked - row.first_asked,
+            busy_s=row.seconds,
+            first_s=row.first_asked,
+            last_s=row.last_asked,
         )
 
 
@@ -289,7 +305,11 @@ def open_to_read(path: Path) -> Collection:
 
 
 def stats_of(collection: Collection) -> CrawlStats:
-    """The counts of a collection, as far as they are committed."""
+    """The counts of a collection, as far as they are committed; while it is crawled, with what the crawl said of itself
+    a second ago."""
     if isinstance(collection, JoinedCollection):
-        return joined([load(shard.state, CrawlStats) for shard in collection.shards])
+        return joined([stats_of(shard) for shard in collection.shards])
+    moment = load_moment(collection.state)
+    if moment is not None and is_written(collection.path):
+        return moment
     return load(collection.state, CrawlStats)

@@ -18,7 +18,7 @@ from lycosa.frontier.lease import FrontierStats, Lease, Pace
 from lycosa.frontier.ledger import FRONT_MOST, Ledger
 from lycosa.frontier.policies import BREADTH
 from lycosa.frontier.policy import HeadReader, Policy
-from lycosa.frontier.politeness import Groups, Share
+from lycosa.frontier.politeness import MARGIN_S, Groups, Share
 from lycosa.frontier.queues import Queues
 from lycosa.frontier.rows import (
     KEY_END,
@@ -416,7 +416,7 @@ class Frontier(Ledger):
             self._settle(host, now)
 
     def _hold(self, host: Host, now: float, *, wait_s: float, reason: str, now_unix: float) -> None:
-        host.slots.not_before(now + wait_s)
+        host.slots.not_before(now + wait_s + MARGIN_S)
         host.row.wait_reason, host.row.wait_until = reason, now_unix + wait_s
 
     # robots.txt

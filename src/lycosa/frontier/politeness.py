@@ -1,7 +1,9 @@
 """Politeness: slots that are free again a delay after the request in them has ended.
 
 Pure: takes `now`, never reads a clock. A `Slots` stands for a host or an address. Invariant: never more than `limit`
-requests at a time, and a slot is not used again sooner than `delay_s` after its last request's *end*.
+requests at a time, and a slot is not used again sooner than `delay_s` after its last request's *end*. That is when the
+crawler saw it end; a busy server may note the end of an answer a few milliseconds after its last byte has left, so a
+pause is longer than the delay by a margin (`pause_of`).
 A host has slots of its own, and shares those of its address and of its group, if it has one: hosts of one registrable
 domain, or of a pattern that the user gave, behind which stands one infrastructure.
 """
@@ -13,6 +15,13 @@ import msgspec
 
 from lycosa.web.domain import CACHED_HOSTS, domain_of
 from lycosa.web.wildcard import matches, pieces_of
+
+MARGIN_S, MARGIN_SHARE = 0.01, 0.1  # longer than a process waits for its turn, but at most this share of the delay
+
+
+def pause_of(delay_s: float) -> float:
+    """The pause that keeps a delay by the server's clock, too."""
+    return delay_s + min(MARGIN_S, MARGIN_SHARE * delay_s)
 
 
 class Share(msgspec.Struct, frozen=True):

@@ -243,6 +243,8 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     entered: int | None = None  # the least depth of its URLs: where it was entered
     retries: int = 0  # entries in the lane of retries
     failing: int = 0  # different URLs in a row, each asked for the first time, that it broke off or did not answer
+    first_asked: float = 0.0  # when its first request ended, and its last
+    last_asked: float = 0.0
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from lycosa.frontier.hosts import Host, Place
-from lycosa.frontier.politeness import Slots
+from lycosa.frontier.politeness import Slots, pause_of
 from lycosa.frontier.rows import HostRow, Rows, Writes, pack_host, unpack_host
 from lycosa.frontier.turns import Turns
 from lycosa.records import Family
@@ -85,8 +85,8 @@ class Shelf:
         return host
 
     def delay_of(self, row: HostRow) -> float:
-        """The pause that a host gets: the setting's, or its Crawl-delay if that is longer."""
-        return max(self._delay_s, (row.robots and row.robots.crawl_delay_s) or 0.0)
+        """The pause that a host gets, by the setting or by its Crawl-delay if that is longer."""
+        return pause_of(max(self._delay_s, (row.robots and row.robots.crawl_delay_s) or 0.0))
 
     def touch(self, host: Host) -> None:
         """The host's row has changed: the next commit writes it."""

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from itertools import count
 
 from lycosa.frontier.hosts import LAST_OFFER, NO_OFFER, Host, Place
-from lycosa.frontier.politeness import Share, Slots
+from lycosa.frontier.politeness import Share, Slots, pause_of
 from lycosa.frontier.timed import NEVER
 
 # Hosts in these places will be asked soon: they hold back whoever has less to offer. Not those that wait for a slot
@@ -173,7 +173,7 @@ class Turns:
 
     def _first_at(self, share: Share) -> float:
         """After a restart nobody knows when a share was asked last."""
-        return 0.0 if self._restarted_at is None else self._restarted_at + share.delay_s
+        return 0.0 if self._restarted_at is None else self._restarted_at + pause_of(share.delay_s)
 
     def take(self, host: Host, shares: tuple[Share, ...]) -> None:
         woken_for, host.woken_for = host.woken_for, ""
@@ -186,7 +186,7 @@ class Turns:
         """A request has ended: whoever has waited for its slots the longest is next."""
         for share in shares:
             slots = self._shares[share.name]
-            slots.give_back(ended + share.delay_s)
+            slots.give_back(ended + pause_of(share.delay_s))
             self._wake(share.name)
             if not slots.in_use and not share.delay_s and share.name not in self._share_waiters:
                 del self._shares[share.name]

@@ -4,7 +4,7 @@ The order of writes is the guarantee: WARC append, then the state batch that nam
 """
 
 from lycosa.records import Family
-from lycosa.store.collection import Collection, JoinedCollection, is_collection
+from lycosa.store.collection import Collection, JoinedCollection, is_collection, is_written
 from lycosa.store.place import Place
 from lycosa.store.released import ArchiveAway
 from lycosa.store.state import Batch, State
@@ -41,6 +41,7 @@ __all__ = [
     "Whole",
     "exchange",
     "is_collection",
+    "is_written",
     "patch_on_read",
     "patch_places",
     "patched",

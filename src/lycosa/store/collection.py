@@ -341,6 +341,18 @@ def held(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
+def is_written(path: Path) -> bool:
+    """Does any process hold the writer's lock of a collection?"""
+    try:
+        with (path / _LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass  # there is none
+    return False
+
+
 def _lock(path: Path) -> int:
     """Take the writer's lock, or say who has it. It is gone with the process, however that ends."""
     lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
