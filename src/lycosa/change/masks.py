@@ -39,7 +39,8 @@ _MASKED = "\3"
 
 class Part(msgspec.Struct, array_like=True, frozen=True):
     """One slot that was seen to change: its skeleton's key, its number there, a hash of its latest value, how often it
-    changed, on how many visits since it was first seen to, and whether it is left out."""
+    changed, on how many visits since it was first seen to, and whether it is left out. Where the version before cannot
+    be read, slots are watched before they change: they count no visits until they do."""
 
     key: int
     slot: int
@@ -74,7 +75,7 @@ class Masks(msgspec.Struct, array_like=True, frozen=True):
         """After a visit on which nothing had changed."""
         if not self.parts:
             return self
-        return Masks(tuple(msgspec.structs.replace(part, seen=part.seen + 1) for part in self.parts))
+        return Masks(tuple(msgspec.structs.replace(part, seen=part.seen + bool(part.changed)) for part in self.parts))
 
     def seen(self, new: Content) -> "Masks":
         """After a visit that found `new`. What is left out stays the same: the stored digest was made with it."""
@@ -99,6 +100,20 @@ class Masks(msgspec.Struct, array_like=True, frozen=True):
             ]
         return Masks(tuple(parts[:MOST_PARTS]))
 
+    def watching(self, new: Content) -> "Masks":
+        """The same where what was there before cannot be read: all slots of `new` are watched from now on."""
+        after = dict(_slots(new.words))
+        parts = [part.judged() for part in _counted(self.parts, after)]
+        parts = [part for part in parts if part.changed and (part.is_volatile or part.seen < FORGET_AFTER)]
+        known = {(part.key, part.slot) for part in parts}
+        parts += [
+            Part(key, slot, _hash(value), changed=0, seen=0)
+            for key, values in after.items()
+            for slot, value in enumerate(values)
+            if (key, slot) not in known
+        ]
+        return Masks(tuple(parts[:MOST_PARTS]))
+
 
 def _counted(parts: Sequence[Part], after: dict[int, list[str]]) -> Iterator[Part]:
     """The parts with one visit more; of one whose text was edited nothing can be told."""
@@ -109,7 +124,7 @@ def _counted(parts: Sequence[Part], after: dict[int, list[str]]) -> Iterator[Par
             continue
         value = _hash(values[part.slot])
         changed = part.changed + (value != part.value)
-        yield msgspec.structs.replace(part, value=value, changed=changed, seen=part.seen + 1)
+        yield msgspec.structs.replace(part, value=value, changed=changed, seen=part.seen + bool(changed))
 
 
 def masked(strings: Sequence[str], volatile: dict[int, set[int]]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 from lycosa.change import structure
+from lycosa.change.cascade import Parameters, cascade, parameters_of
 from lycosa.change.content import Content, content_of
 from lycosa.change.image import image_digest
 from lycosa.change.kinds import SAME, Kind, Presence, Verdict
@@ -77,16 +78,52 @@ def change_of_state(old: Presence, new: Presence, essence: str = "") -> Verdict 
     return Verdict(Kind.GONE, where)
 
 
-def judge(new: Version, masks: Masks, digest: bytes, stored: Callable[[], Version | None]) -> Compared:
+def judge(
+    new: Version, masks: Masks, digest: bytes, stored: Callable[[], Version | None], known: Parameters | None = None
+) -> Compared:
     """What is different in `new`. The stored version is asked for only where its digest, under the masks, does not
-    already say that nothing is; where it can no longer be had, everything may be different."""
+    already say that nothing is; where it cannot be had, its parameters in `known` tell what is different."""
     content = new.content()
     if digest and content_digest(content, masks) == digest:
         return Compared(Verdict(Kind.VOLATILE), masks.seen(content), digest)
     old = stored()
     if old is None:
-        return Compared(Verdict(Kind.TEXT, "the version before cannot be read"), masks, content_digest(content, masks))
+        masks = masks.watching(content)
+        return Compared(_by_parameters(known, new, digest), masks, content_digest(content, masks))
     return _compare(old, new, old.content(), content, masks)
+
+
+def digest_of_content(page: Page, body: bytes) -> bytes:
+    """The digest that `judge` goes by, for a document whose body will not be kept: that of its content, or of an
+    image's pixels."""
+    if page.media.kind is MediaKind.IMAGE:
+        return image_digest(body)
+    return content_digest(content_of(page, body), NO_MASKS)
+
+
+def _by_parameters(old: Parameters | None, version: Version, digest: bytes) -> Verdict:
+    """What is different, by the strings and codes of the version before (Y7, Y9, Y10) in place of its body; `digest` is
+    that of its content, if it is known."""
+    new = parameters_of(version.page)
+    kind = cascade(old, new) if old is not None else Kind.NONE
+    if old is not None and kind is Kind.STRUCTURE:
+        return Verdict(kind, *_strings_place(old.structure, new.structure))
+    if old is not None and kind is Kind.TEXT:
+        first = f"{old.codes.mean_per_symbol:.6g} → {new.codes.mean_per_symbol:.6g}"
+        second = f"{old.codes.root_of_squares:.6g} → {new.codes.root_of_squares:.6g}"
+        return Verdict(kind, f"text codes {first}, {second}", 1)
+    why = "other content, with the same strings and codes" if digest else "the version before cannot be read"
+    return Verdict(Kind.TEXT, why, 1)
+
+
+def _strings_place(old: structure.Strings, new: structure.Strings) -> tuple[str, int]:
+    """Where the structure strings differ first, and how many tags came or went, or are others."""
+    number = structure.differs(old, new) or 1
+    before, after = old[number - 1], new[number - 1]
+    others = [at for at, (a, b) in enumerate(zip(before, after, strict=False), start=1) if a != b]
+    first = others[0] if others else min(len(before), len(after)) + 1
+    where = f"structure string {number} from tag {first} on: {len(before)} tags, then {len(after)}"
+    return where, abs(len(after) - len(before)) or len(others)
 
 
 def judge_file(presence: Presence, new: bytes, digest: bytes, stored: Callable[[], Version | None]) -> Compared:

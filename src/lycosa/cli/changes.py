@@ -110,7 +110,9 @@ def freshness(into: Folder, json: AsJson = False) -> None:
 
 
 def _show_page(found: "PageHistory", into: Path) -> None:
+    from lycosa.change.kinds import Kind
     from lycosa.cli.wording import counted
+    from lycosa.engine.versions import no_bodies
     from lycosa.engine.views import size_words
     from lycosa.web.date import shown
 
@@ -123,13 +125,19 @@ def _show_page(found: "PageHistory", into: Path) -> None:
             stored = "the document as before"
         elif view.archived:
             stored = f"{size_words(view.sent_bytes, view.document_bytes)} {view.content_type}".rstrip()
+        elif view.is_kept:
+            stored = "not in the archive any more"
+        elif view.kind in (Kind.GONE, Kind.MOVED) or not view.sent_bytes:
+            stored = "nothing stored"
         else:
-            stored = "not in the archive any more" if view.sent_bytes else "nothing stored"
+            stored = f"{size_words(view.sent_bytes, view.document_bytes)} {view.content_type}, not kept"
         _say(f"  {number:>3}  {shown(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}  {_where(view)}")
         if view.codes is not None:
             print(f"       {view.codes}")
     _show_pictures(found, into)
     if found.diff is None or found.compared is None:
+        if len(found.versions) > 1 and not any(view.is_kept for view in found.versions):
+            print(f"only the codes tell these versions apart: {no_bodies(into)}", file=sys.stderr)
         return
     print(f"\nfrom {shown(found.compared[0])} to {shown(found.compared[1])}")
     if found.diff.structure.where:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ALLOW_PRIVATE = "--allow-private"
 NEVER_EMPTY = {"store": "a folder or a URL", "topic": "words"}  # an empty one is a variable that was not set
+ARCHIVE_HELP = "Bodies are archived (full), or pages only watched by their digests (none) [full]."
 PATCH_HELP = "Tables of volatile parts are patched into what is kept (store), or whenever it is read (read) [store]."
 
 
@@ -192,6 +193,7 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
         durability: Annotated[
             str | None, typer.Option(metavar="WORD", help="Survives: process (its end) or power (loss) [process].")
         ] = None,
+        archive: Annotated[str | None, typer.Option(metavar="WORD", help=ARCHIVE_HELP)] = None,
         patch: Annotated[str | None, typer.Option(metavar="WORD", help=PATCH_HELP)] = None,
         index: Annotated[
             bool | None, typer.Option("--index/--no-index", help="Keep the search index up to date meanwhile [no].")

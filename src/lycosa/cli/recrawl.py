@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from lycosa.cli.collection import Folder
-from lycosa.cli.crawl_options import PATCH_HELP
+from lycosa.cli.crawl_options import ARCHIVE_HELP, PATCH_HELP
 
 
 def register(app: typer.Typer) -> None:
@@ -25,6 +25,7 @@ def recrawl(
         bool, typer.Option("--all", help="Every page, due or not, and URLs that have failed.")
     ] = False,
     time_s: Annotated[str | None, typer.Option("--time", metavar="TIME", help="Stop after 90, 10m or 2h.")] = None,
+    archive: Annotated[str | None, typer.Option(metavar="WORD", help=ARCHIVE_HELP)] = None,
     patch: Annotated[str | None, typer.Option(metavar="WORD", help=PATCH_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output at the end.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
@@ -46,7 +47,11 @@ def recrawl(
     order = Recrawl(budget=budget, most=visits, everything=everything, time_s=_seconds(time_s))
     run(
         CrawlOrder(
-            gather({"patch": patch} if patch else {}, into=into, options={"patch": "--patch"}),
+            gather(
+                {name: word for name, word in (("archive", archive), ("patch", patch)) if word},
+                into=into,
+                options={"archive": "--archive", "patch": "--patch"},
+            ),
             into,
             json=json,
             quiet=quiet,

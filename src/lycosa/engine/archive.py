@@ -8,6 +8,7 @@ from lycosa.engine.shard import Shard
 from lycosa.frontier.lease import Lease
 from lycosa.records import Request, Response
 from lycosa.store import Exchange, Original, RevisitProfile, Whole, exchange, patch_on_read, patched, revisit
+from lycosa.web.digests import payload_sha1
 from lycosa.web.page import Page
 from lycosa.web.url import from_key, url_key
 
@@ -22,10 +23,11 @@ class FromTable(NamedTuple):
 
 
 class Archive:
-    """Keeps what came back."""
+    """Keeps what came back; where no archive is kept (`is_off`), nothing but what stands in the rows."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard, self._committer = shard, shard.committer
+        self.is_off = shard.settings.archive == "none"  # nothing is written: records have no members and no place
 
     def exchange(
         self,
@@ -37,6 +39,8 @@ class Archive:
     ) -> Exchange:
         """The records of a body; `sha1` is its digest, where it is known, `fetched_s` the time of its row."""
         now = self._shard.now_unix() if fetched_s is None else fetched_s
+        if self.is_off:
+            return Exchange([], sha1 or payload_sha1(response.body), now)
         return exchange(request, response, fetched_s=now, metadata=_metadata(lease), payload_sha1=sha1)
 
     def revisit(
@@ -48,6 +52,8 @@ class Archive:
         profile: RevisitProfile = RevisitProfile.SAME_PAYLOAD,
     ) -> Exchange:
         """The records of a body that is stored already."""
+        if self.is_off:
+            return Exchange([], original.payload_sha1, self._shard.now_unix())
         return revisit(
             request,
             response,
@@ -80,7 +86,7 @@ class Archive:
 
     def keep(self, made: Exchange) -> int | None:
         """Hands the records over; returns a ticket for the response's place."""
-        return self._committer.archive(made.members, made.RESPONSE)
+        return self._committer.archive(made.members, made.RESPONSE if made.members else None)
 
     def keep_answer(
         self, lease: Lease, request: Request | None, response: Response, fetched_s: float | None = None

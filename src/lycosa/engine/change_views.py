@@ -17,7 +17,7 @@ from lycosa.change.structure import digested
 from lycosa.engine.named_parts import analysers_of
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.picture_views import PictureChange, picture_change
-from lycosa.engine.versions import document_at, version_at
+from lycosa.engine.versions import document_at, no_bodies, version_at
 from lycosa.engine.views import why
 from lycosa.engine.visit_books import opening
 from lycosa.engine.visit_plan import DAY_S
@@ -63,7 +63,8 @@ class CodesView(msgspec.Struct, frozen=True):
 
 
 class ChangeView(msgspec.Struct, frozen=True):
-    """One change for the eye. `at_s` is Unix time; `archived`: the version that it brought can be read. `sent_bytes` is
+    """One change for the eye. `at_s` is Unix time; `archived`: the version that it brought can be read; `is_kept`: its
+    body was kept at all. `sent_bytes` is
     the size of its body as sent, or of the document that a table made; `document_bytes` with its content coding undone,
     0 where that is not known. `pictures` are the URLs of those of the page that changed."""
 
@@ -79,6 +80,7 @@ class ChangeView(msgspec.Struct, frozen=True):
     sent_bytes: int
     document_bytes: int
     archived: bool
+    is_kept: bool
     codes: CodesView | None = None
     pictures: tuple[str, ...] = ()
 
@@ -154,6 +156,7 @@ def _view(url: str, at_s: float, row: ChangeRow) -> ChangeView:
         row.essence,
         row.size_bytes,
         row.document_bytes,
+        bool(row.place),
         bool(row.place),
         CodesView.of(row.structure, row.codes),
         tuple(picture.url for picture in row.pictures),
@@ -266,12 +269,16 @@ def _difference(
     collection: Collection, url: str, rows: list[tuple[float, ChangeRow]], old: int | None, new: int | None
 ) -> tuple[tuple[float, float] | None, Diff | None]:
     archived = [number for number, (_, row) in enumerate(rows, start=1) if row.place]
+    if not archived and old is None and new is None:
+        return None, None
     if new is None:
         new = archived[-1] if archived else None
     if old is None:
         old = next((number for number in reversed(archived) if new is not None and number < new), None)
     if old is None or new is None:
         return None, None
+    if not archived:
+        raise SettingsError(f"versions of {url} can only be told apart by their codes: {no_bodies(collection.path)}")
     for number in (old, new):
         if number not in archived:
             raise SettingsError(f"version {number} of {url} is not in the archive: choose from {archived}")

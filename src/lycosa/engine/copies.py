@@ -14,6 +14,7 @@ import msgspec
 
 from lycosa.engine.pages import PageRow, pack, unpack_page
 from lycosa.engine.shard import Shard
+from lycosa.engine.statistics import tally
 from lycosa.records import Family
 from lycosa.store.buckets import CLAIMED
 from lycosa.web.url import from_key, split, url_key
@@ -124,6 +125,7 @@ class Copies:
             row = pending.get(key) or (unpack_page(packed) if packed else None)
             if row is None or row.digest != answer.digest or row.original:
                 continue
+            tally(self._shard.counters.totals, row, -1)  # a copy is counted with its original
             row.original = answer.original
             row.is_elsewhere = row.payload_sha1 == answer.payload_sha1
             if key not in pending:

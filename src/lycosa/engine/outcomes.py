@@ -211,7 +211,7 @@ class Outcomes:
             self._shard.events.write("page-cut", url=lease.url, size_bytes=len(body))
         links, noindex = self._links_of(page, response)
         made = self._archive.exchange(lease, request, response, sha1)
-        row = self._page_row(lease, response, page, made, noindex, len(body))
+        row = self._page_row(lease, response, page, made, noindex, body)
         row.volatile |= taken is not None and taken.claim is not None and taken.claim.has_parts
         self._keep_page(lease, row, made)
         if first is None:
@@ -275,6 +275,7 @@ class Outcomes:
             structure=original.structure,
             codes=original.codes,
             document_bytes=original.document_bytes,
+            content=original.content,
         )
         self._keep_page(lease, row, made)
         self._counters.totals.duplicates += 1
@@ -321,7 +322,7 @@ class Outcomes:
         self._counters.page()
 
     def _page_row(
-        self, lease: Lease, response: Response, page: Page, made: Exchange, noindex: bool, document_bytes: int
+        self, lease: Lease, response: Response, page: Page, made: Exchange, noindex: bool, body: bytes
     ) -> PageRow:
         codes = page.codes
         return PageRow(
@@ -345,8 +346,15 @@ class Outcomes:
             structure=(page.structure_first, page.structure_last),
             codes=(codes.total, codes.squares, codes.distinct, codes.length),
             volatile=page.is_volatile,
-            document_bytes=document_bytes,
+            document_bytes=len(body),
+            content=self._content_digest(page, body) if self._archive.is_off else b"",
         )
+
+    @staticmethod
+    def _content_digest(page: Page, body: bytes) -> bytes:
+        from lycosa.change.verdict import digest_of_content  # a crawl that keeps bodies does not wait for its libraries
+
+        return digest_of_content(page, body)
 
     def _tell(self, row: PageRow, url: str, page: Page | None, response: Response) -> None:
         """Tells those who listen of a page that is committed, read anew where it was known under another URL."""

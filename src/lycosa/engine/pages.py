@@ -19,7 +19,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     `file_num` its number in the collection (0: it was never a page), `volatile` whether it has volatile parts,
     `failure` the name by which it is counted as failed. `size_bytes` is the body as sent, or the document where a table
     made it; `document_bytes` is the body with its content coding undone, 0 in rows that do not know it. `is_elsewhere`:
-    another shard has its very payload, under `original`."""
+    another shard has its very payload, under `original`. `content` is the digest of its main content, where no body is
+    kept that it could be made from."""
 
     status: int
     fetched_s: float
@@ -48,6 +49,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     failure: str = ""
     document_bytes: int = 0
     is_elsewhere: bool = False
+    content: bytes = b""
 
     @property
     def is_sitemap(self) -> bool:
@@ -57,6 +59,11 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     def is_page(self) -> bool:
         """Is it a document that counts as one, of those that are done?"""
         return not (self.location or self.is_sitemap)
+
+    @property
+    def lacks_body(self) -> bool:
+        """Is it a document of which no body was kept (`archive = none`)?"""
+        return bool(self.payload_sha1) and not self.place and self.is_page
 
     @property
     def has_failed(self) -> bool:

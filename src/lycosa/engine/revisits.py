@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from lycosa.change.cascade import Parameters
 from lycosa.change.kinds import SAME, Kind, Presence, Verdict
 from lycosa.change.masks import Masks
 from lycosa.change.verdict import Compared, Version, change_of_state, judge, judge_file, presence_of
@@ -22,17 +23,18 @@ from lycosa.engine.pictures import Pictures
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
 from lycosa.engine.table_visits import TableVisits
-from lycosa.engine.versions import version_at
+from lycosa.engine.versions import stored_at, version_at
 from lycosa.engine.visit_books import Found, Visit, VisitBooks, opening, presence_of_row
 from lycosa.engine.visit_plan import VisitPlan
-from lycosa.engine.visit_rows import VisitRow, change_key, visit_of
+from lycosa.engine.visit_rows import VisitRow, change_key, history_rows, visit_of
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.rows import KEY_END, Entry, Reason, UrlState
 from lycosa.frontier.rows import Kind as EntryKind
 from lycosa.records import Family, Request, Response, Truncation
-from lycosa.store import Exchange, Original, RevisitProfile
+from lycosa.store import ArchiveAway, Exchange, Original, Place, RevisitProfile
 from lycosa.web.digests import document_digest
+from lycosa.web.document import TextCodes
 from lycosa.web.page import Analysers, Page
 from lycosa.web.url import parse, url_key
 
@@ -45,7 +47,7 @@ class Reader(NamedTuple):
 
     read: Callable[[Response, bytes], Page]
     links: Callable[[Page, Response], tuple[LinkRow, bool]]  # what is followed, and whether it says noindex
-    row: Callable[[Lease, Response, Page, Exchange, bool, int], PageRow]
+    row: Callable[[Lease, Response, Page, Exchange, bool, bytes], PageRow]
     follow: Callable[[LinkRow, Lease, bytes, PageRow, Page | None], object]
     tell: Callable[[PageRow, str, Page | None, Response], None]
     redirected: Callable[[Lease, Request | None, Response], None]
@@ -67,6 +69,7 @@ class Revisits:
             TableVisits(shard, archive, self.patched),
             Pictures(shard, documents, self._books),
         )
+        self._unread: set[str] = set()  # pages under way whose bodies the archive lacks
         shard.frontier.watchers.append(self)
 
     # what the frontier tells
@@ -92,6 +95,7 @@ class Revisits:
 
     def conditions(self, lease: Lease) -> tuple[tuple[str, str], ...]:
         """The header fields that ask for a page only if it changed."""
+        self._unread.discard(lease.url)
         packed = self._state.get(Family.PAGE, url_key(lease.url))
         row = unpack_page(packed) if packed else None
         if row is None or row.status != 200 or row.truncated:
@@ -99,8 +103,25 @@ class Revisits:
         visit = visit_of(self._state, url_key(lease.url))
         if visit is not None and visit.presence in NO_DOCUMENT:
             return ()
+        if not self._archive.is_off and row.is_page and not self._can_be_read(row):
+            self._unread.add(lease.url)
+            return ()
         fields = (("If-None-Match", row.etag), ("If-Modified-Since", row.last_modified))
         return tuple((name, value) for name, value in fields if value and value.isascii() and value.isprintable())
+
+    def _can_be_read(self, row: PageRow) -> bool:
+        """Is the body in the archive, and whole? One in a central store or in a file that is away is not looked at."""
+        if not row.place:
+            return False
+        first = self._documents.page(url_key(row.original)) if row.original else None
+        if first is not None and first.payload_sha1 == row.payload_sha1:  # its body is fetched with its original
+            return True
+        if not self._shard.collection.warc.path(Place.unpack(row.place).file_number).exists():
+            return True
+        try:
+            return stored_at(self._shard.collection, row.place, is_strict=True) is not None
+        except ArchiveAway:
+            return True
 
     # settling
 
@@ -144,7 +165,7 @@ class Revisits:
         if compared.verdict.is_change:  # its publisher calls volatile what our own eye would not
             compared = msgspec.structs.replace(compared, verdict=Verdict(Kind.VOLATILE))
         made = self._archive.patched(lease, request, found)
-        self._store(visit, page, Presence.PAGE, compared, len(found.document.body), made)
+        self._store(visit, page, Presence.PAGE, compared, found.document.body, made)
 
     def given_up(self, lease: Lease, request: Request | None, response: Response, name: str) -> None:
         """The retry table has nothing more to try: gone at once where the answer says so, else after some visits."""
@@ -202,8 +223,13 @@ class Revisits:
         """An answer with a body."""
         row, before, response = visit.row, visit.before, visit.response
         body = content(response, self._reader.decoded_cap)
+        is_unread = visit.lease.url in self._unread
+        self._unread.discard(visit.lease.url)
         if row.digest and before.presence is not Presence.GONE and document_digest(body) == row.digest:
-            self._same(visit, RevisitProfile.SAME_PAYLOAD)
+            if is_unread:
+                self._stored_again(visit, body)
+            else:
+                self._same(visit, RevisitProfile.SAME_PAYLOAD)
             return
         page = self._reader.read(response, body)
         presence = presence_of(page, body)
@@ -222,7 +248,10 @@ class Revisits:
                 verdict = msgspec.structs.replace(compared.verdict, also=also, pictures=pictures)
                 compared = msgspec.structs.replace(compared, verdict=verdict)
             self.hints.heard_feed(visit.lease, page, body)
-            self._store(visit, page, presence, compared, len(body))
+            self._store(visit, page, presence, compared, body)
+        elif is_unread:
+            self._shard.counters.run_lost += bool(row.place)
+            self._store(visit, page, presence, compared, body)
         else:
             self._keep(visit, page, compared)
 
@@ -233,8 +262,9 @@ class Revisits:
             return version_at(self._shard.collection, row.place, visit.lease.url, self._reader.analysers)
 
         if presence is Presence.PAGE:
-            return judge(Version(page, body), before.masks, before.digest, stored)
-        return judge_file(presence, body, before.digest, stored)
+            known = Parameters(row.structure, TextCodes(*row.codes)) if row.structure[0] or row.codes[3] else None
+            return judge(Version(page, body), before.masks, before.digest or row.content, stored, known)
+        return judge_file(presence, body, before.digest or row.content, stored)
 
     def _store(
         self,
@@ -242,7 +272,7 @@ class Revisits:
         page: Page,
         presence: Presence,
         compared: Compared,
-        document_bytes: int,
+        body: bytes,
         patched: Exchange | None = None,
     ) -> None:
         """A new version: it takes the place of the stored one, which stays in the archive."""
@@ -252,7 +282,7 @@ class Revisits:
             made, original = patched, ""
         else:
             made, original = self._archive.version(lease, visit.request, response, page, self._documents)
-        row = self._reader.row(lease, response, page, made, noindex, document_bytes)
+        row = self._reader.row(lease, response, page, made, noindex, body)
         row.original = original
         row.volatile |= patched is not None or self.tables.has_parts(lease, visit.row)
         ticket = self._archive.keep(made)
@@ -267,6 +297,28 @@ class Revisits:
         self._books.recount(visit, row)
         self._books.settled(visit, Found(compared.verdict, presence, compared.masks, compared.digest, row))
         self._reader.tell(row, lease.url, page, response)
+
+    def _stored_again(self, visit: Visit, body: bytes) -> None:
+        """The same document, whose body the archive had lost or never had: now it has, also for the history."""
+        lease, response, shard, old = visit.lease, visit.response, self._shard, visit.row
+        made = self._archive.exchange(lease, visit.request, response)
+        row = msgspec.structs.replace(
+            old,
+            fetched_s=made.fetched_s,
+            payload_sha1=made.payload_sha1,
+            size_bytes=len(response.body),
+            document_bytes=len(body),
+            etag=response.headers.get("etag", ""),
+            last_modified=response.headers.get("last-modified", ""),
+        )
+        ticket = self._archive.keep(made)
+        self._archive.put(lease, row, ticket)
+        for key, change in history_rows(self._state, visit.key):
+            if change.is_version and (change.place, change.payload_sha1) == (old.place, old.payload_sha1):
+                shard.committer.change(key, msgspec.structs.replace(change, payload_sha1=made.payload_sha1), ticket)
+        shard.counters.run_lost += bool(old.place)
+        before = visit.before
+        self._books.settled(visit, Found(SAME, before.presence, before.masks.unchanged(), before.digest, row))
 
     def _keep(self, visit: Visit, page: Page, compared: Compared) -> None:
         """Other bytes, the same content: what is stored stays, and says by which fields it was seen last."""
@@ -305,6 +357,7 @@ class Revisits:
         row, key = visit.row, visit.key
         if row.original and row.fingerprint and self._documents.first_with(row.fingerprint) is None:
             own = msgspec.structs.replace(row, original="")
+            self._documents.stored(visit.lease.url, own)
             self._documents.note(self._shard.committer.batch, key, own, self._documents.links(key) or LinkRow(()))
             self._archive.put(visit.lease, own, None)
             self._books.recount(visit, own)

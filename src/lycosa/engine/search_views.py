@@ -21,6 +21,7 @@ from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.settling import are_names_due
 from lycosa.engine.texts import Texts
 from lycosa.engine.then import make_reader, past_of, reader_then, row_then
+from lycosa.engine.versions import require_bodies
 from lycosa.engine.views import open_to_read
 from lycosa.errors import StoreError
 from lycosa.graph.feed import key_of, last_told
@@ -112,6 +113,7 @@ def make_index(
 def _make_index(path: Path, *, anew: bool, skips_missing: bool, progress: Progress | None) -> MadeIndex:
     began = time.monotonic()
     with open_to_read(path) as collection:
+        require_bodies(collection)
         indexer = Indexer(collection, anew=anew, skips_missing=skips_missing, progress=progress)
         try:
             pages = indexer.catch_up()
@@ -142,6 +144,7 @@ def update_index(
                 return
         except NoIndex:
             is_there = False
+            require_bodies(collection)
         try:
             indexer = Indexer(collection, progress=progress)
         except StoreError as error:

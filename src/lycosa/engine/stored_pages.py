@@ -12,6 +12,7 @@ from lycosa.engine.contents import Contents, Fields
 from lycosa.engine.named_parts import analysers_of
 from lycosa.engine.pages import REDIRECTS, PageRow, unpack_page
 from lycosa.engine.reading import location
+from lycosa.engine.versions import no_bodies
 from lycosa.engine.views import asked_url, open_to_read
 from lycosa.errors import SettingsError, StoreError
 from lycosa.records import Family, Response
@@ -37,6 +38,8 @@ class StoredPage:
 
     @cached_property
     def _content(self) -> tuple[Fields, bytes]:
+        if self._row.lacks_body:
+            raise SettingsError(f"there is nothing of {self.url} to show: {no_bodies(self._contents.path)}")
         found = self._contents.read(self._row)
         if found is None:
             when = f"the record of {self.url}, fetched {self.fetched},"
@@ -84,7 +87,7 @@ class StoredPages:
         none."""
         url = asked_url(self._collection, text)
         row = self._row(url_key(url.href), as_of)
-        if row is None or not row.place:
+        if row is None or not (row.place or row.lacks_body):
             path, when = self._collection.path, f" as of {as_of}" if as_of else ""
             raise SettingsError(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
         page = StoredPage(url.href, row, self._contents)
@@ -111,7 +114,7 @@ class StoredPages:
 
 
 def _is_there(row: PageRow) -> bool:
-    return row.is_page and bool(row.place) and 200 <= row.status < 300
+    return row.is_page and 200 <= row.status < 300
 
 
 def page_of(path: Path, url: str, *, as_of: str = "") -> StoredPage:

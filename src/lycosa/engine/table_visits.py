@@ -62,7 +62,8 @@ class TableVisits:
         if not self._is_on or is_vain or entry is None or entry.tries:
             return None
         row = self._row(lease)
-        url = table.beside(lease.url, tvi.WORD) if row and row.volatile and row.status == 200 else None
+        is_patchable = row is not None and row.volatile and row.status == 200 and bool(row.place)
+        url = table.beside(lease.url, tvi.WORD) if is_patchable else None
         if url is not None and is_doubtful(self._visit(lease)):
             return None
         rules = host.row.robots if self._shard.settings.robots else None

@@ -60,6 +60,7 @@ class Texts:
             if found is None and member.row.place:
                 found = self._looked_for(member)
                 self.unread += found is None
+            self.unread += member.row.lacks_body
             yield found
 
     def _looked_for(self, member: Member) -> Readable | None:

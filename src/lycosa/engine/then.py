@@ -18,7 +18,7 @@ from lycosa.engine.findable import Member, found_of, is_searchable
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import page_directives
 from lycosa.engine.texts import Texts
-from lycosa.engine.versions import document_at
+from lycosa.engine.versions import document_at, require_bodies
 from lycosa.engine.views import settings_of
 from lycosa.engine.visit_rows import ChangeRow, history
 from lycosa.errors import SettingsError
@@ -88,7 +88,7 @@ def _found_then(state: State, key: bytes, at_s: float) -> tuple[PageRow | None, 
         has_history = True
         if changed_s > at_s:
             break
-        if change.place:  # also that of a file that took the page's place, by which the page is gone
+        if change.is_version:  # also that of a file that took the page's place, by which the page is gone
             stored, stored_s, is_there = change, changed_s, True
         elif change.kind in _NOTHING_THERE:
             is_there = False
@@ -127,6 +127,7 @@ def make_reader(
     collection: Collection, at_s: float, folder: str, *, progress: Callable[[int, int], None] | None = None
 ) -> Reader:
     """An index of the collection as it was at a time, in a folder of it or, by an absolute path, elsewhere."""
+    require_bodies(collection)
     writer = Writer(collection.path, anew=True, of=folder)
     try:
         _fill(collection, at_s, writer, progress or (lambda done, pages: None))

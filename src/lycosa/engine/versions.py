@@ -7,22 +7,40 @@ from the last one that was sent whole and the table; the digests in the table pr
 """
 
 from base64 import b32decode
+from pathlib import Path
 from typing import NamedTuple
 
 from lycosa.change.verdict import Version
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.read_ahead import BODY_CAP_BYTES
 from lycosa.engine.visit_rows import history
-from lycosa.errors import StoreError
+from lycosa.errors import SettingsError, StoreError
 from lycosa.fetch.decode import decode
 from lycosa.records import Family
+from lycosa.settings import kept_in, merge
 from lycosa.store import ArchiveAway, Collection, Place, WarcRecord, Whole, patch_places
+from lycosa.store.joined import is_sharded
 from lycosa.web import table, tvi
 from lycosa.web.page import Analysers, analyse
 from lycosa.web.table import Refusal
 from lycosa.web.url import parse, url_key
 
 MOST_HOPS = 3  # revisits that refer to revisits
+
+
+def no_bodies(path: Path) -> str:
+    """Says that a collection keeps no bodies, and how to get them."""
+    shards = f"lycosa crawl --into {path} --keep-fresh --archive full"
+    how = shards if is_sharded(path) else f"lycosa recrawl {path} --all --archive full"
+    return f"{path} keeps no bodies of pages (archive = none); {how} fetches and keeps them"
+
+
+def require_bodies(collection: Collection) -> None:
+    """Refuses what reads bodies where there are none; those from before `archive` was none can be read."""
+    kept = kept_in(collection.path)
+    has_none = kept is not None and merge(kept).archive == "none"
+    if has_none and not any(any(folder.glob("*.warc.gz")) for folder in collection.warc_folders):
+        raise SettingsError(f"there is no text to search: {no_bodies(collection.path)}")
 
 
 class Stored(NamedTuple):

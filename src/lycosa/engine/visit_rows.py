@@ -19,6 +19,7 @@ from lycosa.records import Family
 from lycosa.store import State
 
 KEY_END = b"\0"
+_VERSIONS = frozenset({Kind.NEW, Kind.TEXT, Kind.STRUCTURE, Kind.IMAGE})
 TIME_BYTES = 8
 
 
@@ -75,6 +76,11 @@ class ChangeRow(msgspec.Struct, array_like=True, omit_defaults=True):
         return _encode(self)
 
     @property
+    def is_version(self) -> bool:
+        """Did it bring another document? One that is kept has a place; without an archive the kind tells."""
+        return bool(self.place) or (self.kind in _VERSIONS and bool(self.payload_sha1))
+
+    @property
     def word(self) -> Word:
         return WORD_OF[self.kind]
 
@@ -120,9 +126,14 @@ def change_key(key: bytes, time_s: float) -> bytes:
 
 def history(state: State, key: bytes) -> Iterator[tuple[float, ChangeRow]]:
     """(time, change) of one URL, the oldest first."""
-    start = key + KEY_END
-    for found, row in state.walk(Family.CHANGE, start, key + b"\1"):
-        yield int.from_bytes(found[len(start) :]) / 1000, unpack_change(row)
+    for found, row in history_rows(state, key):
+        yield split_change_key(found)[1], row
+
+
+def history_rows(state: State, key: bytes) -> Iterator[tuple[bytes, ChangeRow]]:
+    """The same with the keys of the rows."""
+    for found, row in state.walk(Family.CHANGE, key + KEY_END, key + b"\1"):
+        yield found, unpack_change(row)
 
 
 def split_change_key(found: bytes) -> tuple[bytes, float]:

@@ -230,6 +230,11 @@ class Keeping(_Group):
         _by(v.one_of("process", "power")),
         _says("What the collection survives: the end of the process, or a power failure too."),
     ] = "process"
+    archive: Annotated[
+        Literal["full", "none"],
+        _by(v.one_of("full", "none")),
+        _says("What is archived of pages: all that was sent (full), or nothing (none): they are watched by digest."),
+    ] = "full"
     patch: Annotated[
         Literal["store", "read"],
         _by(v.one_of("store", "read")),
@@ -293,6 +298,8 @@ class CrawlSettings(Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, 
             super().__init__(**values)
         except ValidationError as error:
             raise SettingsError(sentence(error)) from error
+        if self.index and self.archive == "none":
+            raise SettingsError("index is on and archive is none, but a search index needs bodies: choose one of them")
 
     @property
     def parallel_per_ip(self) -> int:
