@@ -2,21 +2,25 @@
 
 import asyncio
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from lycosa import Crawl
 from lycosa.engine.tables import Known
 from lycosa.engine.views import open_to_read
+from lycosa.frontier.rankings import PValue, Rank
 from lycosa.frontier.rows import unpack_host
 from lycosa.records import Family, Request, Response
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.log import Entry
 from lycosa.simweb.truth import truth
 from lycosa.simweb.virtual import run_virtual
-from lycosa.web.table import digest_of
+from lycosa.web.table import beside, digest_of
 from tests.engine.memory_crawl import Result, crawl, front
 
 SLOW = {"rtt_ms": 50, "transfer_bytes_s": 30_000}
@@ -50,6 +54,93 @@ def test_host_without_tables_is_asked_for_one_at_most(tmp_path: Path) -> None:
     assert len(tables_asked(result)) == 1
     again = crawl(web, tmp_path / "c", front(web), f"{web.linker.origin(0)}/feed.xml", tables="always", **FAST)
     assert tables_asked(again) == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"policy": "rank"},
+        {"policy": "pvalue+leaf-window"},
+        {"policy": "topic", "topic": "river"},
+        {"policy": "top-window", "per_host": 2},
+        {"pages_per_host": 99},
+    ],
+    ids=str,
+)
+def test_always_reads_each_table_before_its_document_with_any_delay_and_policy(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    web = web_with(hosts=3, pages=90, seed=7)
+    result = crawl(web, tmp_path / "c", front(web), tables="always", mine="off", **{"delay_s": 1.0, **settings})
+    assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="off").pages
+    assert audit(web.settings, result.entries, Rules(delay_s=1.0, per_host=settings.get("per_host", 1))).is_clean
+    ends = {(entry.host, entry.path): entry.end for entry in result.entries}
+    pages = [entry for entry in result.entries if entry.path.endswith((".html", "/"))]
+    asked = [(e, ends.get((e.host, table_path))) for e in pages if (table_path := allowed_table(web, e)) is not None]
+    assert [e.path for e, end in asked if end is None or end > e.start] == []
+    assert len(asked) > 80
+
+
+def allowed_table(web: SimWeb, page: Entry) -> str | None:
+    """The path of the table beside a page, if robots.txt allows to ask for it."""
+    path = urlsplit(beside(f"http://{page.host}{page.path}", "tol") or "").path
+    return path if web.robots.of(web.layout.host_number(page.host) or 0).allows(path, page.agent) else None
+
+
+def test_crawl_stopped_between_a_table_and_its_document_loses_nothing(tmp_path: Path) -> None:
+    web = web_with(pages=30)
+    options: dict[str, Any] = {"tables": "always", "policy": "rank", "delay_s": 1.0, "mine": "off"}
+    stops = [(17, 1), (12, 2), (13, 2), (0, 0)]  # after so many requests, once or twice: that cancels
+    fetched: Counter[str] = Counter()
+    for after, times in stops:
+
+        def act(running: Crawl, times: int = times) -> None:
+            for _ in range(times):
+                running.engine.stop()
+
+        fetched += crawl(web, tmp_path / "c", front(web), act=act, after=after, **options).fetched()
+    assert set(fetched) == truth(web, [front(web)], mine="off").pages
+    assert set(fetched.values()) == {1}
+
+
+@pytest.mark.parametrize("policy", ["pvalue", "rank"])
+def test_link_in_a_table_and_in_its_document_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    counted: Counter[tuple[str, str]] = Counter()
+    ranking = {"pvalue": PValue, "rank": Rank}[policy]
+    real = ranking.fetched
+
+    def fetched(self: Any, source: Any, urls: Any, anchors: Any) -> Any:
+        counted.update((source.url, url) for url in urls)
+        return real(self, source, urls, anchors)
+
+    monkeypatch.setattr(ranking, "fetched", fetched)
+    web = web_with(pages=60)
+    crawl(web, tmp_path / "off", front(web), policy=policy, mine="off", tables="off")
+    by_documents, _ = dict(counted), counted.clear()
+    crawl(web, tmp_path / "always", front(web), policy=policy, mine="off", tables="always")
+    assert dict(counted) == by_documents
+
+
+def test_links_of_a_table_are_asked_for_before_its_document_is_there(tmp_path: Path) -> None:
+    table = b"# tol 1\nexternal\thttp://127.0.0.1:10/b.html\n"
+    for policy in ("breadth", "rank", "pvalue"):
+        asked = asked_with(
+            tmp_path / policy,
+            table,
+            page=b"<a href=http://127.0.0.1:10/b.html>b</a>",
+            options={
+                "delay_s": 3.0,
+                "per_host": 1,
+                "scope": "any",
+                "policy": policy,
+                "allow_private": ("127.0.0.0/8",),
+            },
+        )
+        assert asked[:2] == ["/robots.txt", "/index.tol"]
+        assert asked.index("http://127.0.0.1:10/robots.txt") < asked.index("/")
 
 
 @pytest.mark.parametrize("settings", [{"per_host": 1}, {"delay_s": 0.5}, {"policy": "rank"}, {"pages_per_host": 99}])
@@ -107,8 +198,9 @@ class TableWeb:
             headers={"content-type": "text/html" if path == "/" else "text/plain", **self._link},
             body=bodies.get(path, b""),
             started_s=self._loop.time(),
+            ended_s=self._loop.time() + (took_s := 5.0 if path == "/" else 0.1),
         )
-        self._loop.call_later(5.0 if path == "/" else 0.1, lambda: done(answer))
+        self._loop.call_later(took_s, lambda: done(answer))
 
     def cancel_all(self) -> None: ...
 
@@ -119,13 +211,20 @@ PAGE = b"<a href=/a>A</a>"
 
 
 def asked_with(
-    into: Path, table: bytes, *, robots: bytes = b"", page: bytes = PAGE, status: int = 200, link: str = ""
+    into: Path,
+    table: bytes,
+    *,
+    robots: bytes = b"",
+    page: bytes = PAGE,
+    status: int = 200,
+    link: str = "",
+    options: dict[str, Any] | None = None,
 ) -> list[str]:
     async def main() -> list[str]:
         web = TableWeb(table, robots, page, status, link)
         parts: Any = {"downloader": web, "now": asyncio.get_running_loop().time}
-        options: Any = {"delay_s": 0, "per_host": 4, "mine": "off", "tables": "always"}
-        async with Crawl("http://127.0.0.1:9/", into=into, **parts, **options) as crawl:
+        settings: Any = {"delay_s": 0, "per_host": 4, "mine": "off", "tables": "always", **(options or {})}
+        async with Crawl("http://127.0.0.1:9/", into=into, **parts, **settings) as crawl:
             async for _ in crawl:
                 pass
         return web.asked

@@ -86,7 +86,8 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
             str | None,
             typer.Option(
                 metavar="WORD",
-                help="Read tables of links beside documents: off, auto or always; none without --per-host 2 [auto].",
+                help="Read tables of links: off, always (before each document, in a turn of its own) or auto, which "
+                "does nothing with a delay, a ranking, --pages-per-host or --per-host 1 [auto].",
             ),
         ] = None,
         eager: Annotated[

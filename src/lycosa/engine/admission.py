@@ -42,14 +42,22 @@ class Admission:
     def __repr__(self) -> str:
         return f"<Admission {self._frontier.policy.name} evidence={len(self._evidence)}>"
 
-    def follow(self, lease: Lease, links: LinkRow, joined: Mapping[str, str], page: Page | None) -> list[Url]:
-        """A page was fetched: its links are taken in, one step deeper; returns the URLs that were new."""
-        limit, depth = self._shard.settings.depth, lease.depth
-        if limit is not None and depth >= limit:
+    def follow(
+        self,
+        lease: Lease,
+        links: LinkRow,
+        joined: Mapping[str, str],
+        page: Page | None,
+        told: frozenset[str] = frozenset(),
+    ) -> list[Url]:
+        """A page was fetched: its links are taken in, one step deeper; returns the URLs that were new. `told` are those
+        that its table has named before."""
+        depth = lease.depth
+        if not self.leads_on(lease):
             self._shard.counters.totals.ignored[Reason.DEPTH] += len(links.hrefs)
             return []
         if self._ranking is not None:
-            return self._follow_ranked(self._ranking, lease, links, joined, page)
+            return self._follow_ranked(self._ranking, lease, links, joined, page, told)
         wanted = self._shard.sifter.wanted(joined.values())
         if not wanted:
             return []
@@ -58,8 +66,12 @@ class Admission:
 
     def can_take_early(self, lease: Lease) -> bool:
         """May links be taken before their page is whole? Not where the page has a say in what they are worth."""
+        return self._ranking is None and self.leads_on(lease)
+
+    def leads_on(self, lease: Lease) -> bool:
+        """Are links of this page followed at all, as deep as it is?"""
         limit = self._shard.settings.depth
-        return self._ranking is None and (limit is None or lease.depth < limit)
+        return limit is None or lease.depth < limit
 
     def take_early(self, lease: Lease, urls: Sequence[str]) -> list[Url]:
         """Links of a page that is still on its way; returns the URLs that were new."""
@@ -69,13 +81,32 @@ class Admission:
             return []
         return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now(), source=lease.host.host)
 
+    def take_table(self, lease: Lease, links: LinkRow, joined: Mapping[str, str]) -> list[Url]:
+        """Links that the table of a page names. They count from now on; what the words of the page say in favour of
+        them is heard when it comes."""
+        if self._ranking is None or self._ranking.reads_words:
+            return self.take_early(lease, list(joined.values()))
+        return self._follow_ranked(self._ranking, lease, links, joined, None)
+
     def _follow_ranked(
-        self, ranking: Ranking, lease: Lease, links: LinkRow, joined: Mapping[str, str], page: Page | None
+        self,
+        ranking: Ranking,
+        lease: Lease,
+        links: LinkRow,
+        joined: Mapping[str, str],
+        page: Page | None,
+        told: frozenset[str] = frozenset(),
     ) -> list[Url]:
         sifter = self._shard.sifter
+        if told and not ranking.reads_words:  # they have counted
+            joined = {href: url for href, url in joined.items() if url not in told}
+            if not joined:
+                return []
         fresh = sifter.unseen(joined.values())
         kept = self._budgets.without_doubles(lease.host, sifter.sift(fresh)) if fresh else []
         urls = list(dict.fromkeys(joined.values())) if ranking.sees_all else [url.href for url in kept]
+        if told and not ranking.sees_all:
+            urls = list(dict.fromkeys([*urls, *told.intersection(joined.values())]))
         credit = lease.credit if lease.credit is not None else partial(self._frontier.credit, lease.url)
         source, anchors = Source(lease.url, lease.depth, credit), list[str]()
         if ranking.reads_words:
@@ -85,6 +116,8 @@ class Admission:
         credits = dict(zip(urls, worth, strict=True))
         if ranking.sees_all:
             self._gather(ranking, credits, set(fresh))
+        elif told:
+            self._frontier.vouch({url: credits[url] for url in told if credits.get(url)}, self._shard.now())
         if not kept:
             return []
         found = [credits[url.href] for url in kept]

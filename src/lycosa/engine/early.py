@@ -4,7 +4,8 @@ A slow or large document feeds the frontier before its last byte. What is taken 
 have given: the beginning of a document is parsed as the whole is, what is cut off at its end counts for nothing, and
 addresses with other letters than ASCII wait for the encoding to be known. When the document is there, the two are
 compared; a host whose documents keep saying something else in the end is not read early any more.
-With a ranking nothing is taken early: a link is judged by its whole page. Memory: the links of documents in flight.
+With a ranking only tables are taken early: else a link is judged by its whole page.
+Memory: the links of documents in flight.
 """
 
 from collections.abc import Iterable, Mapping
@@ -66,18 +67,26 @@ class Early:
             self.take(lease, self._shard.sifter.joined(row, lease.url).values())
 
     def can_take(self, lease: Lease) -> bool:
-        """Would links of this document be taken early at all?"""
+        """Would links of this document be taken while it arrives?"""
         return self._admission.can_take_early(lease)
 
-    def take(self, lease: Lease, urls: Iterable[str], *, is_sure: bool = True) -> None:
-        """These URLs are linked from the document of the lease: seen in it (`is_sure`), or said to be there."""
-        taken = self.taken.get(id(lease))
-        if taken is None:
-            taken = self.taken[id(lease)] = Taken(set(), [])
+    def leads_on(self, lease: Lease) -> bool:
+        """Are links of this document followed at all?"""
+        return self._admission.leads_on(lease)
+
+    def take(self, lease: Lease, urls: Iterable[str]) -> None:
+        """These URLs were seen in the document of the lease."""
+        taken = self._taken(lease)
         fresh = [url for url in urls if url not in taken.urls]
-        if is_sure:
-            taken.urls.update(fresh)
+        taken.urls.update(fresh)
         taken.new.extend(self._admission.take_early(lease, fresh))
+
+    def take_table(self, lease: Lease, links: LinkRow, joined: Mapping[str, str]) -> None:
+        """The table of the document of the lease says that it has these links."""
+        self._taken(lease).new.extend(self._admission.take_table(lease, links, joined))
+
+    def _taken(self, lease: Lease) -> Taken:
+        return self.taken.setdefault(id(lease), Taken(set(), []))
 
     def ended(self, lease: Lease) -> Taken | None:
         """The request of a lease has ended, one way or the other: what was taken for it is no longer held."""

@@ -418,9 +418,10 @@ class Engine:
             self._loop.call_soon(self._on_response, lease, None, response)
             return
         tables = self.outcomes.tables
-        has_room = lease.kind is Kind.PAGE and tables.is_on and self._limits.has_room(len(self._in_flight))
-        if has_room and (table := tables.started(lease)) is not None:
+        if lease.kind is Kind.PAGE and tables.is_on and (table := tables.started(lease)) is not None:
+            del self._in_flight[ticket]
             self._start(table)
+            return
         request = self._asking.request(lease, ticket)
         self.downloader.start(request, lambda response: self._on_response(lease, request, response))
 

@@ -306,7 +306,8 @@ class Outcomes:
         """Takes the links of a page into the link index and into the frontier; returns the URLs that were new."""
         joined = self._shard.sifter.joined(links, lease.url)
         self._shard.linker.page(lease.url, key, row, links, joined)
-        new = self.admission.follow(lease, links, joined, page)
+        claimed = taken.claim.urls if taken is not None and taken.claim is not None else None
+        new = self.admission.follow(lease, links, joined, page, claimed or frozenset())
         if response is not None and "link" in response.headers:
             self.tables.hear(lease.host, response)
         if response is None or taken is None:

@@ -1,11 +1,12 @@
 """Tables of links in a crawl (P4): a document's links from the small file beside it, while the document is on its way.
 
 Whether a host has tables is found out once: a `Link` header says so, or the table of one document, whether of links or
-of volatile parts, is tried and the answer remembered for both kinds. A table is only ever asked for through a slot of
-the host that is free now, beside the document and never in its place. Automatic mode takes a slot only when nothing
-else can be asked for, and never on a host with a delay: a table would then cost a page. `always` takes any free slot.
+of volatile parts, is tried and the answer remembered for both kinds. Automatic mode asks for a table beside its
+document, through another slot of the host that is free now, when nothing else can be asked for; never on a host with a
+delay, where a table would cost a page, nor with a ranking. `always` asks for the table first, in the turn of its
+document, which has the next turn of the host: with any delay, any number of slots and any policy.
 A table that differs from its document in the end lies: its host's tables are not asked for any more. Links from tables
-pass the filters, robots.txt and the guard as all others do. Memory: documents in flight.
+pass the filters, robots.txt and the guard as all others do. Memory: documents in flight or with a table in flight.
 """
 
 from collections.abc import Collection, Iterator
@@ -13,6 +14,7 @@ from enum import IntEnum
 
 from lycosa.engine.archive import Archive
 from lycosa.engine.early import MISLED_MOST, Claim, Early, Taken, is_nofollow
+from lycosa.engine.pages import LinkRow
 from lycosa.engine.reading import Following, content, followed, header_hrefs
 from lycosa.engine.shard import Shard
 from lycosa.fetch.retry import parse_retry_after
@@ -28,6 +30,7 @@ BUSY = frozenset({429, 503})
 BUSY_WAIT_S = 5.0
 # A document this far on its way, by the host's usual time, is nearly as soon there as its table.
 LATE_SHARE = 0.5
+NEXT_MOST = 10_000  # documents whose table was read; nearly all have the next turn
 
 
 class Known(IntEnum):
@@ -56,12 +59,14 @@ class Tables:
     def __init__(self, shard: Shard, archive: Archive, early: Early, following: Following, *, cap_bytes: int) -> None:
         self._shard, self._archive, self._early, self._following = shard, archive, early, following
         self._mode, self._cap_bytes = shard.settings.tables, cap_bytes
-        # a limit of pages a host counts what is in flight, and a table would pass for a page
-        self.is_on = self._mode != "off" and shard.settings.pages_per_host is None
+        self._goes_first = self._mode == "always"
+        # a limit of pages a host counts what is in flight, and a table beside a document would pass for another page
+        self.is_on = self._goes_first or (self._mode == "auto" and shard.settings.pages_per_host is None)
         self._open: dict[int, float] = {}  # id of a document's lease in flight → when it began
         self._young: dict[int, Lease] = {}  # those whose table was not asked for
         self._asked: dict[int, Lease] = {}  # id of a table's lease → the lease of its document
         self._claims: dict[int, Claim] = {}
+        self._next: dict[str, Taken | None] = {}  # documents that are next, and what their tables gave
 
     def __repr__(self) -> str:
         return f"<Tables {self._mode} documents={len(self._open)} asked={len(self._asked)}>"
@@ -69,14 +74,36 @@ class Tables:
     # asking
 
     def started(self, document: Lease) -> Lease | None:
-        """A document is about to be asked for; the lease of its table, if that goes at once."""
-        if document.host.slots.limit == 1 or not self._may_have(document) or not self._early.can_take(document):
-            return None
-        self._open[id(document)] = self._shard.now()
-        lease = self._beside(document) if self._mode == "always" else None
-        if lease is None:
+        """A document is about to be asked for; the lease of its table, if that is asked for in its place."""
+        if self._goes_first:
+            return self._first(document)
+        if document.host.slots.limit > 1 and self._may_have(document) and self._early.can_take(document):
+            self._open[id(document)] = self._shard.now()
             self._young[id(document)] = document
+        return None
+
+    def _first(self, document: Lease) -> Lease | None:
+        if document.url in self._next:
+            self._go_on(document, self._next.pop(document.url))
+            return None
+        is_retry = document.entry is None or document.entry.tries > 0
+        if document.is_head or is_retry or not self._may_have(document) or not self._early.leads_on(document):
+            return None
+        url = table.beside(document.url, tol.WORD)
+        lease = self._shard.frontier.instead(document, Kind.TABLE, url) if url else None
+        if lease is not None:
+            self._open[id(document)] = self._shard.now()
+            self._ask(document, lease)
         return lease
+
+    def _go_on(self, document: Lease, taken: Taken | None) -> None:
+        """The document whose table was read has its turn, with another lease."""
+        if taken is None:
+            return
+        self._open[id(document)] = self._shard.now()
+        if taken.claim is not None:
+            self._claims[id(document)] = taken.claim
+        self._early.taken[id(document)] = taken._replace(claim=None)
 
     def idle(self) -> Iterator[Lease]:
         """Nothing else can be asked for now: the tables of documents that were asked for a moment ago, the latest of
@@ -101,10 +128,13 @@ class Tables:
         url = table.beside(document.url, tol.WORD)
         lease = self._shard.frontier.beside(document, Kind.TABLE, url, self._shard.now()) if url else None
         if lease is not None:
-            self._asked[id(lease)] = document
-            if document.host.row.tables == Known.NOTHING:
-                self._know(document.host, Known.TRYING)
+            self._ask(document, lease)
         return lease
+
+    def _ask(self, document: Lease, lease: Lease) -> None:
+        self._asked[id(lease)] = document
+        if document.host.row.tables == Known.NOTHING:
+            self._know(document.host, Known.TRYING)
 
     # hearing
 
@@ -132,11 +162,19 @@ class Tables:
         if response.failure is None and response.status in BUSY:
             asked_for = parse_retry_after(response.headers.get("retry-after", ""), now_unix_s=shard.now_unix())
             wait_s = max(BUSY_WAIT_S, asked_for or 0.0)
+        if self._goes_first:
+            self._next[document.url] = self.ended(document, self._early.ended(document))
+            if len(self._next) > NEXT_MOST:
+                del self._next[next(iter(self._next))]
+            shard.frontier.goes_next(document)
         shard.release(lease, response, wait_s=wait_s, reason=str(response.status) if wait_s else "")
 
     def cancelled(self, lease: Lease) -> None:
         """The request for a table, or for a document, was cancelled."""
-        self._asked.pop(id(lease), None)
+        document = self._asked.pop(id(lease), None)
+        if document is not None and self._goes_first:
+            self.ended(document)
+            self._shard.frontier.put_back(document)
         self.ended(lease)
 
     def _read(self, document: Lease, response: Response) -> tol.Tol | str:
@@ -155,11 +193,11 @@ class Tables:
         if id(document) not in self._open or document.host.row.tables == Known.LIES:
             return
         said = (found.robots,) if found.robots else ()
-        urls: Collection[str] = ()
-        if not is_nofollow(said, response, self._following):
-            urls = self._shard.sifter.joined(followed(found, self._following), document.url).values()
-        self._claims[id(document)] = Claim(found.document, frozenset(urls), found.volatile > 0)
-        self._early.take(document, urls, is_sure=False)
+        is_followed = not is_nofollow(said, response, self._following)
+        links = followed(found, self._following) if is_followed else LinkRow(())
+        joined = self._shard.sifter.joined(links, document.url)
+        self._claims[id(document)] = Claim(found.document, frozenset(joined.values()), found.volatile > 0)
+        self._early.take_table(document, links, joined)
 
     def _missed(self, document: Lease) -> None:
         """There is no table. A host that was tried has none; on one that has some, the document has to be one."""
@@ -183,8 +221,9 @@ class Tables:
     def compare(self, document: Lease, claim: Claim, urls: Collection[str], response: Response) -> None:
         """The document is there: are its links those that its table has?"""
         host = document.host
-        if claim.urls is None:  # one request in vain is enough
-            self._know(host, Known.HAS_NONE)
+        if claim.urls is None:  # one request in vain is enough; but feeds have none on hosts where pages do
+            if "html" in response.headers.get("content-type", "html"):
+                self._know(host, Known.HAS_NONE)
             return
         wrong = claim.urls.symmetric_difference(urls)
         if not wrong or response.truncated is not None or wrong <= set(header_hrefs(response)):

@@ -289,7 +289,7 @@ class Frontier(Ledger):
             self._drops_left -= 1 if rules is None else rules.effort
             if self.pace.robots and rules is not None and not rules.allows(entry.path):
                 self._close(host, entry, UrlState.DROPPED, Reason.ROBOTS)
-            elif entry.kind is Kind.REVISIT:
+            elif entry.kind is Kind.REVISIT or entry.key in host.leased:  # it was given out before: it was judged then
                 return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry)
             elif self._is_full(host):
                 self._close(host, entry, UrlState.DROPPED, Reason.PAGES_PER_HOST)
@@ -306,10 +306,8 @@ class Frontier(Ledger):
 
     def beside(self, lease: Lease, kind: Kind, url: str, now: float) -> Lease | None:
         """Another request to the host of a lease, if robots.txt allows it and slots for it are free now."""
-        host, rules = lease.host, lease.host.row.robots
-        if host.slots.next_at() > now or not self.turns.is_free(lease.shares, now):
-            return None
-        if self.pace.robots and (rules is None or not rules.allows(_path(url))):
+        host = lease.host
+        if host.slots.next_at() > now or not self.turns.is_free(lease.shares, now) or not self._allows(host, url):
             return None
         mapped = self._locate(host)
         if mapped is None or mapped.failure is not None or mapped.address != lease.address:  # not there, or not now
@@ -318,6 +316,16 @@ class Frontier(Ledger):
         self.turns.take(host, lease.shares)
         self._settle(host, now)
         return Lease(host, kind, url, lease.address, shares=lease.shares)
+
+    def instead(self, lease: Lease, kind: Kind, url: str) -> Lease | None:
+        """Another request in the slots of a lease, if robots.txt allows it; the lease itself then `goes_next`."""
+        return (
+            Lease(lease.host, kind, url, lease.address, shares=lease.shares) if self._allows(lease.host, url) else None
+        )
+
+    def _allows(self, host: Host, url: str) -> bool:
+        rules = host.row.robots
+        return not self.pace.robots or (rules is not None and rules.allows(_path(url)))
 
     def _with_a_look(self, reader: HeadReader, lease: Lease, entry: Entry) -> Lease:
         """The same lease, or one for the head of the page, if it pays to read that first."""

@@ -54,6 +54,7 @@ class Host:
         "awaits_robots",
         "delay_s",
         "due",
+        "first",
         "group",
         "host",
         "is_held",
@@ -102,6 +103,7 @@ class Host:
         self.retries_from = 0.0  # until then its other URLs go before them
         self.jobs: deque[RobotsJob] = deque()
         self.leased: set[bytes] = set()
+        self.first: list[Entry] = []  # leased, but for the next turn: something else was asked for in their place
         self.out: set[bytes] = set()  # settled, but on disk until the next commit
         self.pending: dict[bytes, Entry] = {}  # queued, but not on disk before the next commit
         self.awaits_robots = False
@@ -174,7 +176,7 @@ class Host:
     @property
     def has_others(self) -> bool:
         """Is there anything that could be asked for now, beside retries?"""
-        return bool((self.available and not self.is_held) or self.due.ready)
+        return bool((self.available and not self.is_held) or self.due.ready or self.first)
 
     def is_due(self, now: float) -> bool:
         """Has the time of something come that does not wait for better URLs? Of a retry, if there is nothing else."""

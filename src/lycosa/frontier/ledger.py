@@ -210,6 +210,13 @@ class Ledger:
         if lease.entry is not None:
             self._give_back(lease.host, lease.entry)
 
+    def goes_next(self, lease: Lease) -> None:
+        """Something else was asked for in place of the URL of the lease: it stays leased, the next of its host."""
+        if lease.host.row.gave_up:
+            self.leave(lease)
+        elif lease.entry is not None:
+            lease.host.first.append(lease.entry)
+
     def leave(self, lease: Lease) -> None:
         """The host of the lease is given up, or was a moment ago: the URL stays in its queue, on disk."""
         if lease.entry is None:
@@ -230,6 +237,8 @@ class Ledger:
         """What is queued is read anew from disk if the host is wanted again."""
         for window in host.windows.values():
             window.forget()
+        host.leased.difference_update([entry.key for entry in host.first])
+        host.first.clear()
         host.due.forget(host.row.waits)
         host.retries.forget(host.row.retries)
 

@@ -13,7 +13,7 @@ import msgspec
 import xxhash
 
 from lycosa.frontier.hosts import NO_OFFER, Host
-from lycosa.frontier.rows import HostRow
+from lycosa.frontier.rows import DUE_LANE, HostRow
 
 _Page = TypeVar("_Page")
 
@@ -174,6 +174,8 @@ class Policy(msgspec.Struct, frozen=True):
             return 0
         if host.due.ready or host.jobs:
             return 0
+        if host.first:
+            return host.first[0].lane if host.first[0].lane < DUE_LANE else 0
         if host.available:
             return best_band(host)
         lane = len(host.key) + 1  # without slack the best that is under way counts, too: it may lead to more of it

@@ -26,6 +26,8 @@ class Queues:
     def next_entry(self, host: Host, now: float, now_unix: float, *, room: int) -> Entry | None:
         """The next entry of a host: one whose time has come, or the first of the band whose turn it is. One that failed
         goes when there is nothing else, or when the others have had their time."""
+        if host.first:
+            return host.first.pop(0)
         self._look(host, host.due, now, now_unix)
         if host.row.retries and not (host.has_others and host.retries_from > now):
             self._look(host, host.retries, now, now_unix)

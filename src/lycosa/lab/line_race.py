@@ -107,7 +107,7 @@ def heritrix_command(race: Race) -> Arguments:
     jars = peers.heritrix()
 
     def command(ground: Ground) -> list[str]:
-        job = heritrix.Job(ground.start, race.transfers, delay_s=race.delay_s, seconds=race.seconds, any_host=True)
+        job = heritrix.Job(ground.start, race.transfers, delay_s=race.delay_s, seconds=race.seconds + 5, any_host=True)
         return heritrix.command(jars, job, ground.folder, json.loads(ground.names.read_text()))
 
     return command

@@ -64,7 +64,7 @@ class Reach(_Group):
     tables: Annotated[
         Literal["off", "auto", "always"],
         _by(v.one_of("off", "auto", "always")),
-        _says("Ask for tables of links beside documents: when there is nothing else to ask for (auto), or always."),
+        _says("Read tables of links: always before documents; auto: beside them where that costs no page."),
     ] = "auto"
     eager: Annotated[Switch, _says("Take the links of a slow document while it arrives.")] = True
     max_url_bytes: Annotated[int, _by(v.whole(16, 16_384)), _says("Longer URLs are dropped.")] = 2_048

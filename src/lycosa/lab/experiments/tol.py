@@ -31,7 +31,7 @@ MODES: dict[str, dict[str, Any]] = {
     "early links": {"tables": "off", "eager": True},
     "both": {"tables": "auto", "eager": True},
 }
-ALWAYS: dict[str, dict[str, Any]] = {"tables, any free slot": {"tables": "always", "eager": False}}
+ALWAYS: dict[str, dict[str, Any]] = {"tables, always first": {"tables": "always", "eager": False}}
 
 
 class Took(NamedTuple):
