@@ -12,6 +12,7 @@ from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.views import open_to_read, stats_of, why
 from lycosa.lab.memory_cluster import MemoryCluster, crawl
 from lycosa.records import Family
+from lycosa.settings.toml import to_toml
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.web.url import from_key, split
 from tests.engine.consistency import problems
@@ -82,6 +83,7 @@ def test_shards_find_the_copies_that_one_finds(
 ) -> None:
     into = tmp_path / "crawl"
     cluster = crawl(WEB, into, SEED, workers=3, delay_s=DELAY_S, act=act, **settings)
+    (into / "lycosa.toml").write_text(to_toml(cluster.settings))
     wanted = groups_of(alone)
     assert groups_of(into) == wanted
     with open_to_read(into) as whole, open_to_read(alone) as one:

@@ -6,6 +6,8 @@ import random
 import signal
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,8 @@ from lycosa.records import Family, Request, Response
 from lycosa.store import Batch, Collection, Place, WarcReader, WarcWriter, central, exchange, read_record
 from lycosa.store import packed as packing
 from lycosa.store.central import CentralStore, claim, open_store
-from lycosa.store.packed import PackedWarc, pack, unpack
-from lycosa.store.released import bring, open_packed, packed_name, remember_store, stored
+from lycosa.store.packed import Capture, Left, PackedWarc, pack, unpack
+from lycosa.store.released import bring, open_packed, packed_name, record_at, records_in, remember_store, stored
 from lycosa.store.warc_file import warc_path
 from lycosa.web.url import split
 
@@ -69,6 +71,47 @@ def test_released_files_are_read_from_the_store_by_the_same_places(tmp_path: Pat
         assert len(stored(collection.state)) > 3
         assert all_records(collection) == before
         assert sorted((number, r.offset, r.block) for number, r in collection.records()) == in_order
+
+
+def test_what_is_left_out_stays_beside_its_file_and_all_places_are_read(tmp_path: Path, store: CentralStore) -> None:
+    source, places = of_many_hosts(tmp_path / "warc")
+    original = "http://h0.example/0"
+
+    def choose(captures: Sequence[Capture]) -> dict[int, Left]:
+        numbers = {capture.number: int(capture.url.rpartition("/")[2]) for capture in captures}
+        out = {at: Left("relevance", 10) for at, number in numbers.items() if number % 3 == 1}
+        return out | {at: Left("copy", 5, original) for at, number in numbers.items() if number % 3 == 2}
+
+    before = {place: read_record(source, place) for place in places}
+    remember_store(source.parent, store.url)
+    for _ in range(2):  # whoever was killed in between does it again
+        what = bring(source, source.stat().st_size, store, tmp_path / "scratch", choose=choose)
+        assert what.left == {"relevance": (30, 300), "copy": (30, 150)}
+    source.unlink()
+    assert {place: record_at([source.parent], place) for place in places} == before
+    assert Counter(record.type for _, record in records_in(source.parent, [1])) == {
+        "warcinfo": 1,
+        "request": 90,
+        "response": 90,
+    }
+    packed = open_packed(store, packed_name(1))
+    assert packed is not None
+    assert Counter(record.type for record in packed.records()) == {
+        "warcinfo": 1,
+        "request": 60,
+        "response": 30,
+        "revisit": 30,
+    }
+    assert not unpack(packed, tmp_path / "again.warc.gz")
+    with (tmp_path / "again.warc.gz").open("rb") as stream:
+        kinds = Counter(
+            (record.rec_type, record.rec_headers["WARC-Refers-To-Target-URI"]) for record in ArchiveIterator(stream)
+        )
+    assert kinds["revisit", original] == kinds["response", None] == 30
+    next(source.parent.glob("*.rest.*")).unlink()  # another machine
+    with pytest.raises(StoreError, match="left out of the store"):
+        for place in places:
+            record_at([source.parent], place)
 
 
 def test_archive_goes_on_behind_what_was_released(tmp_path: Path, store: CentralStore) -> None:

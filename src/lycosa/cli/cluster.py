@@ -186,6 +186,7 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
     import msgspec
 
     from lycosa.cli.progress import line_of
+    from lycosa.cli.summary import left_out
     from lycosa.cli.wording import counted
     from lycosa.cluster import shared
 
@@ -203,6 +204,8 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
             print(
                 f"  store: {crawl.stored_bytes:,} bytes brought there, {counted(crawl.unstored, 'file')} to be brought"
             )
+        if crawl.stats.left_out:
+            print(f"  left out of the store: {left_out(crawl.stats)}")
         for trouble in crawl.troubles[-3:]:
             print(f"  {trouble}")
     if not found.crawls:

@@ -216,6 +216,18 @@ def with_crawl_options(run: Callable[[CrawlOrder], None]) -> Callable[..., None]
             str | None,
             typer.Option(metavar="DIR|URL", help="With --workers: finished archive files travel to this store."),
         ] = None,
+        store_types: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--store-type",
+                metavar="PATTERN",
+                help="Only this media type travels to the store: 'text/*'. Repeatable.",
+            ),
+        ] = None,
+        store_relevance: Annotated[
+            str | None,
+            typer.Option(metavar="X", help="Only pages this relevant to --topic, 0 to 1, travel to the store [0]."),
+        ] = None,
         checkpoint_s: Annotated[
             str | None,
             typer.Option("--checkpoint", metavar="TIME", help="Copy shards to the store this often; none: never [5m]."),
@@ -278,6 +290,14 @@ def gather(
         raise SettingsError("there is nothing to start from: give a URL, or a file of them with -i FILE")
     if "checkpoint_s" in given and not settings.store:
         raise SettingsError("--checkpoint copies shards to a central store: say which with --store DIR|URL")
+    if (settings.store_types or settings.store_relevance) and not settings.store:
+        raise SettingsError(
+            "--store-type and --store-relevance choose what travels to a central store: say which with --store DIR|URL"
+        )
+    if settings.store_relevance and not (settings.topic or settings.topic_pages):
+        raise SettingsError(
+            "--store-relevance is relevance to a topic: say which with --topic WORDS or --topic-page FILE"
+        )
     seeds = (*merge(kept).seeds, *settings.seeds) if kept else settings.seeds
     on_the_line = merge(Source({"seeds": _texts(typed.get("seeds"))})).seeds  # not those of a file or the environment
     opened = (*settings.typed_hosts, *literal_hosts(on_the_line))

@@ -40,6 +40,8 @@ def summary(stats: CrawlStats, into: Path, *, used_up: str = "", left: str = "",
         lines.append(f"  {left_over}")
     if stats.duplicates:
         lines.append(f"  {counted(stats.duplicates, 'duplicate')}: documents that were there already")
+    if stats.left_out:
+        lines.append(f"  left out of the store: {left_out(stats)}")
     if stats.redirects or stats.sitemaps:
         lines.append(f"  {_no_pages(stats)}")
     if stats.failed:
@@ -117,6 +119,21 @@ def visits_left(stats: CrawlStats, ended_by: str, *, keeps_fresh: bool) -> str:
     if stats.revisiting:
         return f"interrupted: {counted(stats.revisiting, 'URL')} still to be looked at, the same command goes on"
     return "interrupted: the same command goes on keeping it fresh" if keeps_fresh else ""
+
+
+LEFT_OUT = {
+    "media-type": "of other media types",
+    "relevance": "not relevant enough",
+    "copy": "the same as others",
+}
+
+
+def left_out(stats: CrawlStats) -> str:
+    """`12 pages of other media types (3.4 MB), 2 pages the same as others (10 kB)`: what did not travel."""
+    return ", ".join(
+        f"{counted(many, 'page')} {LEFT_OUT.get(name, name)} ({size(stats.left_out_bytes[name])})"
+        for name, many in most_first(stats.left_out)
+    )
 
 
 def _headline(stats: CrawlStats, into: Path) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lycosa.cluster.added import Added
 from lycosa.cluster.arrivals import Arrivals
 from lycosa.cluster.assignment import Scheme, Table
@@ -278,6 +280,9 @@ class Agent:
 
     def _report(self, engine: Engine, *, ended: str = "") -> Report:
         stats = engine.stats()
+        if self.keeper is not None:
+            pages_left, bytes_left = self.keeper.left_out
+            stats = msgspec.structs.replace(stats, left_out=pages_left, left_out_bytes=bytes_left)
         pages = stats.pages + stats.in_flight
         has_rest = stats.in_flight or not engine.is_idle
         is_quiet = not self.exchange.unsent and self.part.moving is None

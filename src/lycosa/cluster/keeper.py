@@ -10,17 +10,19 @@ import contextlib
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol
 
 from lycosa.cluster.arrivals import Arrivals
 from lycosa.cluster.checkpoints import Manifest, latest, publish, tidy
 from lycosa.engine.engine import Engine
 from lycosa.engine.events import EventLog
+from lycosa.engine.selection import Selection
 from lycosa.errors import StoreError
 from lycosa.settings import CrawlSettings
 from lycosa.store import Collection
 from lycosa.store.central import CentralStore, require_there
-from lycosa.store.released import bring, packed_name, remember_store
+from lycosa.store.released import bring, left_out, packed_name, remember_store
 from lycosa.store.warc_file import warc_path
 
 LOOK_S = 0.5
@@ -65,6 +67,8 @@ class Keeper:
         self._begun = self.copies = 0  # the last copy that was begun, the last one that counts
         self.copied_s = float("-inf")  # by the loop's clock, the moment of the copy that counts
         self.bytes_sent = 0
+        self._choose = partial(Selection(agent.settings).choose, collection.state)
+        self.left_out = left_out(collection.state)
         self.problem = ""
         self._settling = ((0, 0), 0)  # an epoch and round of moving, and the copy that settles it
         self._working: asyncio.Future[Any] | None = None
@@ -188,8 +192,9 @@ class Keeper:
             source = warc_path(self._collection.warc_folder, number)
             scratch = self._collection.path / SCRATCH
             await self._work(require_there, self._store)
-            what = await self._work(bring, source, length, self._store, scratch, self._may_go_on)
+            what = await self._work(bring, source, length, self._store, scratch, self._may_go_on, self._choose)
             self._collection.release(number, what)
+            self.left_out = left_out(self._collection.state)
             self.bytes_sent += what.bytes
             self._tell("archive-stored", file=source.name, bytes=what.bytes, of=what.gzip_bytes)
 

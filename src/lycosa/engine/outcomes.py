@@ -20,7 +20,7 @@ from lycosa.engine.linker import redirect_row
 from lycosa.engine.minds import Minds
 from lycosa.engine.mining import Mining
 from lycosa.engine.pages import REDIRECTS, LinkRow, PageRow, unpack_page
-from lycosa.engine.parts import Parts
+from lycosa.engine.parts import Parts, topic_of
 from lycosa.engine.reading import Following, content, followed, location, page_directives, read, with_headers
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import tally
@@ -64,6 +64,7 @@ class Outcomes:
         self._following = Following(
             agent=s.agent, images=s.images, obeys_nofollow=s.nofollow, max_url_bytes=s.max_url_bytes
         )
+        self._topic = topic_of(s) if s.store_relevance else None
         self._decoded_cap = s.body_bytes * DECODED_FACTOR
         self.early = Early(shard, self.admission, self._following)
         self.tables = Tables(shard, self._archive, self.early, self._following, cap_bytes=self._decoded_cap)
@@ -276,6 +277,7 @@ class Outcomes:
             codes=original.codes,
             document_bytes=original.document_bytes,
             content=original.content,
+            relevance=original.relevance,
         )
         self._keep_page(lease, row, made)
         self._counters.totals.duplicates += 1
@@ -349,6 +351,7 @@ class Outcomes:
             volatile=page.is_volatile,
             document_bytes=len(body),
             content=self._content_digest(page, body) if self._archive.is_off else b"",
+            relevance=self._topic.page(title=page.title or "", text=page.text) if self._topic else None,
         )
 
     @staticmethod

@@ -20,7 +20,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     `failure` the name by which it is counted as failed. `size_bytes` is the body as sent, or the document where a table
     made it; `document_bytes` is the body with its content coding undone, 0 in rows that do not know it. `is_elsewhere`:
     another shard has its very payload, under `original`. `content` is the digest of its main content, where no body is
-    kept that it could be made from."""
+    kept that it could be made from. `relevance` to the topic is there if the store asks for it."""
 
     status: int
     fetched_s: float
@@ -50,6 +50,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     document_bytes: int = 0
     is_elsewhere: bool = False
     content: bytes = b""
+    relevance: float | None = None
 
     @property
     def is_sitemap(self) -> bool:

@@ -145,11 +145,16 @@ def internal_first_policy(_: CrawlSettings) -> Ranking:
 
 def topic_policy(settings: CrawlSettings) -> Ranking:
     """The ranking `topic`."""
+    return Relevance(topic_of(settings))
+
+
+def topic_of(settings: CrawlSettings) -> Topic:
+    """The topic that the settings name, with nothing learned of it but the example pages."""
     pages = [_text(Path(name)) for name in settings.topic_pages]
     if not pages and not settings.topic:
         raise PartError("the policy topic needs words or an example page: --topic WORDS or --topic-page FILE")
     try:
-        return Relevance(Topic.of_pages(pages) if pages else Topic.of_words(settings.topic))
+        return Topic.of_pages(pages) if pages else Topic.of_words(settings.topic)
     except ValueError as error:
         what = "the example pages have none" if pages else f"{settings.topic[:40]!r} has none"
         raise PartError(f"a topic needs at least one word, {what}: write --topic 'heat pump'") from error

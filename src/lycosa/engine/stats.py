@@ -106,6 +106,8 @@ class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # typ
     retries: tuple[Retry, ...] = ()
     left_s: float | None = None
     standing: str = ""
+    left_out: Counter[str] = _tally()
+    left_out_bytes: Counter[str] = _tally()
 
     @property
     def has_only_silence(self) -> bool:

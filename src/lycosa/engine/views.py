@@ -15,6 +15,7 @@ from lycosa.engine.inbox import Inbox
 from lycosa.engine.moments import clock
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.reading import filters_of
+from lycosa.engine.selection import Selection
 from lycosa.engine.stats import CrawlStats
 from lycosa.engine.totals import joined
 from lycosa.errors import SettingsError
@@ -27,6 +28,7 @@ from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.settings.values import Unfit, seed
 from lycosa.store import Collection, JoinedCollection, is_written
+from lycosa.store.released import left_out
 from lycosa.web.date import shown
 from lycosa.web.domain import domain_of
 from lycosa.web.url import Url, from_key, parse, url_key
@@ -191,7 +193,11 @@ def why(collection: Collection, text: str) -> list[str]:
             lines += [f"{_due(entry, time.time())}, behind the other URLs of its host" for entry in islice(found, 1)]
     page = collection.state.get(Family.PAGE, key)
     if page is not None:
-        lines += [*_page(unpack_page(page)), *_next_visit(collection, key)]
+        lines += [
+            *_page(unpack_page(page)),
+            *_store_words(collection, unpack_page(page)),
+            *_next_visit(collection, key),
+        ]
     if host is not None:
         queued = f"given up ({host.gave_up})" if host.gave_up else f"{host.queued:,} queued"
         lines.append(f"host: {_counted(host.pages, 'page')}, {queued}, robots.txt {_robots_words(host)}")
@@ -265,6 +271,11 @@ def _page(row: PageRow) -> list[str]:
     return lines
 
 
+def _store_words(collection: Collection, row: PageRow) -> list[str]:
+    settings = settings_of(collection)
+    return Selection(settings).words(row) if settings.store else []
+
+
 def _next_visit(collection: Collection, key: bytes) -> list[str]:
     from lycosa.engine.visit_rows import history, visit_of  # their libraries take a moment; most commands need none
 
@@ -310,6 +321,7 @@ def stats_of(collection: Collection) -> CrawlStats:
     if isinstance(collection, JoinedCollection):
         return joined([stats_of(shard) for shard in collection.shards])
     moment = load_moment(collection.state)
-    if moment is not None and is_written(collection.path):
-        return moment
-    return load(collection.state, CrawlStats)
+    if moment is None or not is_written(collection.path):
+        moment = load(collection.state, CrawlStats)
+    pages, size = left_out(collection.state)
+    return msgspec.structs.replace(moment, left_out=pages, left_out_bytes=size)

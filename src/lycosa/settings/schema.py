@@ -281,6 +281,16 @@ class Many(_Group):
         _by(v.text),
         _says("A central store, folder or URL: finished archive files travel there; empty: they stay."),
     ] = ""
+    store_types: Annotated[
+        tuple[str, ...],
+        _by(v.each(v.pattern)),
+        _says("If there are any, pages of other media types are not brought to the store, such as text/*."),
+    ] = ()
+    store_relevance: Annotated[
+        float,
+        _by(v.share),
+        _says("Pages less relevant to the topic, from 0 to 1, are not brought to the store; 0: all are."),
+    ] = 0.0
     checkpoint_s: Annotated[
         float | None,
         _by(v.or_none(v.seconds(1))),

@@ -84,6 +84,12 @@ def whole(least: int, most: int = MOST) -> Callable[[object], int]:
     return read
 
 
+def share(value: object) -> float:
+    """Numbers from 0 to 1."""
+    allowed = "it must be a number from 0 to 1"
+    return float(_within(_number(value, allowed), 0, 1, allowed))
+
+
 def seconds(least: float, most: float = MOST_S) -> Callable[[object], float]:
     """Lengths of time in seconds: 90, 0.5, "90", "500ms", "10m", "1h30m"."""
     allowed = f"it must be a time {_range(least, most, 's')}, such as 90, 500ms, 10m or 2h"

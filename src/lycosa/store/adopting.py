@@ -9,7 +9,6 @@ from lycosa.store.collection import committed_lengths, length_key, mark_whole
 from lycosa.store.released import (
     FOLDER,
     Stored,
-    number_of,
     open_packed,
     packed_name,
     remember_store,
@@ -17,6 +16,7 @@ from lycosa.store.released import (
     stored_row,
 )
 from lycosa.store.state import Batch, State
+from lycosa.store.warc_file import number_of
 
 
 def adopt(folder: Path, store: CentralStore, *, numbers: range) -> None:
@@ -43,4 +43,5 @@ def _held(store: CentralStore, number: int) -> Stored | None:
     packed = open_packed(store, packed_name(number))
     if packed is None:
         return None
-    return Stored(store.size(packed_name(number)) or 0, packed.index.gzip_bytes, packed.index.digest)
+    index = packed.index
+    return Stored(store.size(packed_name(number)) or 0, index.gzip_bytes, index.digest, index.left)

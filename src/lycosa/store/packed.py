@@ -10,11 +10,12 @@ byte. A file whose end is missing has no index and is refused. See docs/decision
 import itertools
 import re
 import struct
+from array import array
 from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 import numpy as np
@@ -25,9 +26,10 @@ from lycosa.errors import StoreError
 from lycosa.store.central import digest_of_file
 from lycosa.store.failures import failure
 from lycosa.store.place import Place
+from lycosa.store.warc_file import number_of
 from lycosa.store.warc_parse import WarcRecord
 from lycosa.store.warc_read import members, record_of, unpacked_at
-from lycosa.store.warc_record import packed_again
+from lycosa.store.warc_record import packed_again, revisit_of
 
 SUFFIX = ".warc.zst"
 BLOCK_BYTES = 1 << 20  # before packing, at most, unless one record is longer: what has to be unpacked to read one
@@ -41,6 +43,11 @@ _GUESS_BYTES = 64 << 10  # of an index, read at once
 _AHEAD_BYTES = 4 << 20  # blocks read at once where all are wanted
 _BLOCKS_KEPT = 8
 _TARGET, _HEAD_BYTES = re.compile(rb"\r\nWARC-Target-URI: \w+://([^/\r]*)"), 4096
+_URL = re.compile(rb"\r\nWARC-Target-URI: ([^\r]*)")
+# Records of one request share their ids up to the last digit.
+_KIND = re.compile(rb"WARC/1\.1\r\nWARC-Type: (\w+)\r\nWARC-Record-ID: <urn:uuid:(.{35})")
+_ANSWERS = frozenset({b"response", b"revisit"})
+_CHOSEN_AT_ONCE = 500  # records, in one call
 
 Read = Callable[[int, int], bytes]  # offset, length
 
@@ -48,7 +55,7 @@ Read = Callable[[int, int], bytes]  # offset, length
 class Index(msgspec.Struct, frozen=True):
     """`members` are lengths in the gzip file, `records` lengths unpacked in the order in which they are packed, `order`
     the numbers of those in the gzip file, each as the difference to the one before: columns of 32 bits. `digest` is
-    that of all records as they are packed."""
+    that of all records as they are packed. `left`: pages and bytes that were not packed, or as revisits, by reason."""
 
     name: str
     gzip_bytes: int
@@ -59,20 +66,98 @@ class Index(msgspec.Struct, frozen=True):
     members: bytes
     records: bytes
     order: bytes
+    left: dict[str, tuple[int, int]] = {}
 
 
-def pack(source: Path, target: Path) -> Index:
-    """Packs a WARC file of ours. It is read twice: to see which records belong together, and in that order."""
-    lengths: list[int] = []
-    hosts: list[bytes] = []
-    gzipped, unpacked = xxhash.xxh3_128(), xxhash.xxh3_128()
-    for member, record in members(source):
-        gzipped.update(member)
-        lengths.append(len(member))
-        hosts.append(_host(record))
-    order = sorted(range(len(hosts)), key=hosts.__getitem__)  # of one host, in the order in which they came
+class Capture(NamedTuple):
+    """A record with an answer, by its number in the file that is packed."""
+
+    number: int
+    url: str
+    place: Place
+    is_revisit: bool
+
+
+class Left(NamedTuple):
+    """Why a page is not packed, and the bytes of its body. With `original` it is the copy of a page that is stored: in
+    the place of its response a revisit of that page is packed."""
+
+    reason: str
+    bytes: int
+    original: str = ""
+
+
+Choose = Callable[[Sequence[Capture]], Mapping[int, Left]]
+
+
+class _Survey:
+    """What a first reading of a file finds: lengths and hosts of its members, and what `choose` leaves out."""
+
+    def __init__(self, source: Path, choose: Choose | None) -> None:
+        self.source = source
+        self.lengths, self.hosts = list[int](), list[bytes]()
+        self.left, self._revisits = dict[int, Left](), set[int]()
+        self._groups = array("q")  # the number of the first record of the same request, for each
+        gzipped, captures, at, last = xxhash.xxh3_128(), list[Capture](), 0, b""
+        for number, (member, record) in enumerate(members(source)):
+            gzipped.update(member)
+            self.lengths.append(len(member))
+            self.hosts.append(_host(record))
+            if choose is not None:
+                kind, request = found.groups() if (found := _KIND.match(record)) else (b"", b"")
+                self._groups.append(self._groups[-1] if request and request == last else number)
+                last = request
+                if kind in _ANSWERS and (url := _URL.search(record, 0, _HEAD_BYTES)):
+                    place = Place(number_of(source.name), at, len(member))
+                    captures.append(Capture(number, url[1].decode(), place, kind == b"revisit"))
+                if len(captures) >= _CHOSEN_AT_ONCE:
+                    self._choose(choose, captures)
+                    captures = []
+            at += len(member)
+        if choose is not None and captures:
+            self._choose(choose, captures)
+        self.gzip_bytes, self.gzip_digest = at, gzipped.hexdigest()
+
+    def _choose(self, choose: Choose, captures: Sequence[Capture]) -> None:
+        self.left.update(choose(captures))
+        self._revisits.update(capture.number for capture in captures if capture.is_revisit)
+
+    def copies(self) -> dict[int, str]:
+        """Responses in whose place a revisit is packed, with the URL it names."""
+        return {n: left.original for n, left in self.left.items() if left.original and n not in self._revisits}
+
+    def staying(self) -> set[int]:
+        """All records of the requests that are not packed."""
+        groups = {self._groups[number] for number, left in self.left.items() if not left.original}
+        return {number for number, group in enumerate(self._groups) if group in groups} if groups else set()
+
+    def told(self) -> dict[str, tuple[int, int]]:
+        """Pages and bytes that are left out, by reason."""
+        pages, size = Counter[str](), Counter[str]()
+        for left in self.left.values():
+            pages[left.reason] += 1
+            size[left.reason] += left.bytes
+        return {reason: (pages[reason], size[reason]) for reason in pages}
+
+
+def pack(source: Path, target: Path, choose: Choose | None = None, rest: Path | None = None) -> Index:
+    """Packs a WARC file of ours. It is read twice: to see which records belong together, and in that order. What
+    `choose` leaves out is packed to `rest`, if there is anything."""
+    survey = _Survey(source, choose)
+    order = sorted(range(len(survey.hosts)), key=survey.hosts.__getitem__)  # of one host, in the order they came in
+    staying, copies = survey.staying(), survey.copies()
+    if rest is not None and (staying or copies):
+        _write(survey, [number for number in order if number in staying or number in copies], {}, rest)
+    return _write(survey, [number for number in order if number not in staying], copies, target)
+
+
+def _write(survey: _Survey, order: Sequence[int], copies: Mapping[int, str], target: Path) -> Index:
+    """Packs the members of these numbers."""
+    lengths, unpacked = survey.lengths, xxhash.xxh3_128()
     offsets = list(itertools.accumulate(lengths, initial=0))
-    contents = unpacked_at(source, ((offsets[number], lengths[number]) for number in order))
+    read = unpacked_at(survey.source, ((offsets[number], lengths[number]) for number in order))
+    pairs = zip(order, read, strict=True)
+    contents = (revisit_of(content, copies[n]) if n in copies else content for n, content in pairs)
     blocks: list[int] = []
     counts: list[int] = []
     sizes: list[int] = []
@@ -86,15 +171,16 @@ def pack(source: Path, target: Path) -> Index:
                 counts.append(len(block))
                 sizes += map(len, block)
             index = Index(
-                name=source.name,
-                gzip_bytes=offsets[-1],
-                gzip_digest=gzipped.hexdigest(),
+                name=survey.source.name,
+                gzip_bytes=survey.gzip_bytes,
+                gzip_digest=survey.gzip_digest,
                 digest=unpacked.hexdigest(),
                 blocks=blocks,
                 counts=counts,
                 members=_column(lengths),
                 records=_column(sizes),
                 order=np.diff(np.array(order, dtype="<i4"), prepend=np.int32(0)).astype("<i4").tobytes(),
+                left=survey.told(),
             )
             out.write(_ending(index))
     except OSError as error:
@@ -155,7 +241,8 @@ class PackedWarc:
         self._sizes = np.frombuffer(index.records, dtype="<u4").astype(np.int64)
         self._offsets = np.cumsum(self._lengths) - self._lengths
         self._order = np.cumsum(np.frombuffer(index.order, dtype="<i4").astype(np.int64))
-        self._packed_at = np.argsort(self._order)
+        self._packed_at = np.full(len(self._lengths), -1)
+        self._packed_at[self._order] = np.arange(len(self._order))
         self._block_at = list(itertools.accumulate(index.blocks, initial=0))
         self._first = list(itertools.accumulate(index.counts, initial=0))
         self._kept: OrderedDict[int, bytes] = OrderedDict()
@@ -168,13 +255,31 @@ class PackedWarc:
 
     def record(self, place: Place) -> WarcRecord:
         """The record at `place` of the file that this one was made from."""
-        number = int(np.searchsorted(self._offsets, place.offset))
-        if number >= len(self) or (self._offsets[number], self._lengths[number]) != (place.offset, place.length):
+        at = self._at(place)
+        if at is None:
             raise StoreError(f"no record begins at byte {place.offset} of {self.index.name}")
-        at = int(self._packed_at[number])
+        if at < 0:
+            raise StoreError(f"{self.name} has no record for byte {place.offset}: its page was left out of the store")
         block = bisect_right(self._first, at) - 1
         start = int(self._sizes[self._first[block] : at].sum())
         return self._record(at, self._block(block)[start : start + int(self._sizes[at])])
+
+    def has(self, place: Place) -> bool:
+        """Is the record at `place` among those that are packed here?"""
+        at = self._at(place)
+        return at is not None and at >= 0
+
+    def _at(self, place: Place) -> int | None:
+        """Where a record is among those that are packed; -1: it was left out, None: there is none at `place`."""
+        number = int(np.searchsorted(self._offsets, place.offset))
+        if number >= len(self) or (self._offsets[number], self._lengths[number]) != (place.offset, place.length):
+            return None
+        return int(self._packed_at[number])
+
+    @property
+    def is_whole(self) -> bool:
+        """Is every record of the file here that this one was made from?"""
+        return len(self._order) == len(self._lengths)
 
     def records(self) -> Iterator[WarcRecord]:
         """All records, host by host."""
@@ -240,7 +345,7 @@ def unpack(packed: PackedWarc, target: Path) -> bool:
     lengths than then, by another version of isal, the records are there host by host."""
     try:
         with target.open("wb") as out:
-            is_same = all(_put(out, *member) for member in packed.members())
+            is_same = packed.is_whole and all(_put(out, *member) for member in packed.members())
             if not is_same:
                 out.seek(0)
                 out.truncate()

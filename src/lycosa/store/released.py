@@ -3,11 +3,14 @@
 The folder `warc/` has a small file with the URLs of its stores, the latest first, so that whoever has a place can read
 its record, here or there. That a file is released is a row of the state, `stored:` and its number, in place of the one
 that told its length; it is written when the store's copy has been read back, and only then the file goes. A file that
-is there all the same, since the process died in between, goes at the next start.
+is there all the same, since the process died in between, goes at the next start. What was left out of the store is
+packed in the same way, in a file beside.
 """
 
 import contextlib
+import os
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -18,10 +21,10 @@ from lycosa.errors import StoreError
 from lycosa.records import Family
 from lycosa.store.central import CentralStore, is_claimed, open_store
 from lycosa.store.failures import failure
-from lycosa.store.packed import SUFFIX, PackedWarc, pack
+from lycosa.store.packed import SUFFIX, Choose, PackedWarc, pack
 from lycosa.store.place import Place
 from lycosa.store.state import Batch, State
-from lycosa.store.warc_file import warc_path
+from lycosa.store.warc_file import number_of, sync_folder, warc_path
 from lycosa.store.warc_parse import WarcRecord
 from lycosa.store.warc_read import WarcReader, read_record
 
@@ -33,11 +36,13 @@ _OPEN_FILES = 8  # packed files whose indexes are kept in memory
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """What a store holds of an archive file: bytes there, bytes before, and the digest of its records."""
+    """What a store holds of an archive file: bytes there, bytes before, and the digest of its records. `left`: pages
+    and bytes of bodies that were left out, by reason."""
 
     bytes: int
     gzip_bytes: int
     digest: str
+    left: dict[str, tuple[int, int]] = {}
 
 
 class ArchiveAway(StoreError):
@@ -56,6 +61,15 @@ def stored(state: State) -> dict[int, Stored]:
 
 def stored_row(number: int, what: Stored) -> tuple[bytes, bytes]:
     return _KEY + struct.pack(">I", number), msgspec.msgpack.encode(what)
+
+
+def left_out(state: State) -> tuple[Counter[str], Counter[str]]:
+    """Pages, and bytes of their bodies, that were left out of the store, by reason."""
+    pages, size = Counter[str](), Counter[str]()
+    for what in stored(state).values():
+        pages.update({reason: count for reason, (count, _) in what.left.items()})
+        size.update({reason: count for reason, (_, count) in what.left.items()})
+    return pages, size
 
 
 def number_in(key: bytes) -> int:
@@ -95,11 +109,6 @@ def packed_name(number: int) -> str:
     return f"{FOLDER}/{warc_path(Path(), number).name.removesuffix('.warc.gz')}{SUFFIX}"
 
 
-def number_of(name: str) -> int:
-    """The number of the file that has this name, here or in a store."""
-    return int(name.partition(".")[0].rpartition("-")[2])
-
-
 # reading
 
 
@@ -116,6 +125,8 @@ def record_at(folders: Sequence[Path], place: Place) -> WarcRecord:
                     if isinstance(error.__cause__, OSError):
                         raise ArchiveAway(str(error)) from error
                     raise
+        if (rest := _rest(folder, place.file_number)) is not None and rest.has(place):
+            return rest.record(place)
     stores = list(dict.fromkeys(url for folder in folders for url in store_urls(folder)))
     for url in stores:
         found = _packed(url, place.file_number)
@@ -146,7 +157,11 @@ def records_in(folder: Path, numbers: Iterable[int]) -> Iterator[tuple[int, Warc
         found = next((found for url in stores if (found := _packed(url, number)) is not None), None)
         if found is None:
             raise ArchiveAway(_missing([folder], stores, number))
-        yield from ((number, record) for record in found.records())
+        rest = _rest(folder, number)
+        yield from ((number, record) for record in (rest.records() if rest else ()))
+        for record in found.records():
+            if rest is None or not rest.has(Place(number, record.offset, record.length)):
+                yield number, record
 
 
 def open_packed(store: CentralStore, name: str) -> PackedWarc | None:
@@ -161,6 +176,33 @@ def open_packed(store: CentralStore, name: str) -> PackedWarc | None:
             return store.read(name, offset, length)
 
     return PackedWarc(read, size, name=f"{store.url}/{name}")
+
+
+def _rest(folder: Path, number: int) -> PackedWarc | None:
+    """What was left out of the store of a file, if there is anything, and it is here."""
+    try:
+        path = folder / _rest_name(number)
+        found = path.stat()
+        return _open_rest(path, found.st_size, found.st_mtime_ns)
+    except OSError:
+        return None
+
+
+def _rest_name(number: int) -> str:
+    return f"{Path(packed_name(number)).name.removesuffix(SUFFIX)}.rest{SUFFIX}"
+
+
+@lru_cache(_OPEN_FILES)
+def _open_rest(path: Path, size: int, _: int) -> PackedWarc:
+    def read(offset: int, length: int) -> bytes:
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                return file.read(length)
+        except OSError as error:
+            raise failure(error, path=path, doing="reading the archive") from error
+
+    return PackedWarc(read, size, name=str(path))
 
 
 @contextlib.contextmanager
@@ -194,21 +236,30 @@ def _packed(url: str, number: int) -> PackedWarc | None:
 
 
 def bring(
-    source: Path, length: int, store: CentralStore, scratch: Path, may_go_on: Callable[[], bool] = lambda: True
+    source: Path,
+    length: int,
+    store: CentralStore,
+    scratch: Path,
+    may_go_on: Callable[[], bool] = lambda: True,
+    choose: Choose | None = None,
 ) -> Stored:
-    """Brings a finished archive file of so many bytes to the store, reads it back, and says what is there.
+    """Brings a finished archive file of so many bytes to the store, reads it back, and says what is there. What
+    `choose` leaves out is kept beside the file.
 
     Once more after a kill is harmless: what is whole in the store already is only read back. `may_go_on` is asked right
     before anything is seen in the store: whoever may have been replaced must not.
     """
-    name = packed_name(number_of(source.name))
-    packed = scratch / Path(name).name
+    number = number_of(source.name)
+    name = packed_name(number)
+    packed, rest = scratch / Path(name).name, scratch / _rest_name(number)
     try:
         scratch.mkdir(exist_ok=True)
-        index = pack(source, packed)
+        rest.unlink(missing_ok=True)
+        index = pack(source, packed, choose, rest)
         if index.gzip_bytes != length:
             raise StoreError(f"{source} has {index.gzip_bytes} bytes where {length} were committed")
         size = packed.stat().st_size
+        _keep_rest(rest, source.with_name(rest.name))
         if not may_go_on():
             raise StoreError(f"{source.name} was not brought to the store: this shard may have been taken over")
         if not _is_there(store, name, size, index.digest):
@@ -219,7 +270,21 @@ def bring(
         raise failure(error, path=packed, doing="packing the archive") from error
     finally:
         packed.unlink(missing_ok=True)
-    return Stored(size, index.gzip_bytes, index.digest)
+    return Stored(size, index.gzip_bytes, index.digest, index.left)
+
+
+def _keep_rest(rest: Path, kept: Path) -> None:
+    """What was left out is on the disk, under its own name, and was read back; or there is nothing."""
+    if not rest.exists():
+        kept.unlink(missing_ok=True)
+        return
+    with rest.open("rb") as file:
+        os.fsync(file.fileno())
+    rest.replace(kept)
+    sync_folder(kept.parent)
+    found = _open_rest(kept, kept.stat().st_size, kept.stat().st_mtime_ns)
+    if found.digest() != found.index.digest:
+        raise StoreError(f"{kept} is not what was written")
 
 
 def _is_there(store: CentralStore, name: str, size: int, digest: str) -> bool:

@@ -188,7 +188,7 @@ class WarcWriter:
         try:
             os.fsync(self._file)
             if self._is_new_name:
-                _sync_folder(self.folder)
+                sync_folder(self.folder)
                 self._is_new_name = False
         except OSError as error:
             raise failure(error, path=self.path(self._number), doing="writing the archive") from error
@@ -207,6 +207,11 @@ def warc_path(folder: Path, number: int, *, prefix: str = DEFAULT_PREFIX) -> Pat
     return folder / f"{prefix}-{number:06d}.warc.gz"
 
 
+def number_of(name: str) -> int:
+    """The number of the file that has this name, here or in a store."""
+    return int(name.partition(".")[0].rpartition("-")[2])
+
+
 def _has_written_end(path: Path, end: int) -> bool:
     """False when the member that ends at `end` was never written: after a power loss its blocks read as zeros."""
     if not end:
@@ -216,7 +221,7 @@ def _has_written_end(path: Path, end: int) -> bool:
         return any(file.read(_GZIP_TRAILER_BYTES))
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

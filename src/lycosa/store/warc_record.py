@@ -258,6 +258,21 @@ def packed_again(record: bytes) -> bytes:
     return _gzipped(record, found[3] if found else len(record))
 
 
+def revisit_of(record: bytes, original: str) -> bytes:
+    """The revisit that stands for a response of ours whose payload is stored under the URL `original`."""
+    found = parse_head(record)
+    assert found is not None
+    head, block = record[: found[2]], record[found[2] : found[2] + found[3]]
+    block = block[: block.index(b"\r\n\r\n") + 4]
+    fields, _, content_type = head.replace(b"WARC-Type: response", b"WARC-Type: revisit", 1).rpartition(
+        b"Content-Type: "
+    )
+    kind = content_type.partition(b"\r\n")[0]
+    refers = b"WARC-Profile: %b\r\nWARC-Refers-To-Target-URI: %b\r\n"
+    extra = refers % (RevisitProfile.SAME_PAYLOAD.encode(), _uri(original))
+    return b"%b%bContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b\r\n\r\n" % (fields, extra, kind, len(block), block)
+
+
 def _request_block(request: Request) -> bytes:
     """The request as it was sent, rebuilt from what was set; a normalised URL always has a path."""
     authority, _, path = request.url.partition("#")[0].partition("://")[2].partition("/")
