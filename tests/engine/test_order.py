@@ -116,3 +116,21 @@ def test_broken_link_sinks_below_the_other_pages_of_its_host(tmp_path: Path) -> 
     assert len(tries) == 3
     assert tries[1:] == [31, 32]
     assert stats.failed["500"] == 1
+
+
+def test_table_of_links_tells_pvalue_how_many_links_its_page_has(tmp_path: Path) -> None:
+    """Its host's mean would put /0.html where the others are; its table, read first, says that it has no links."""
+    names = [f"/{n}.html" for n in range(24)]
+
+    def answer(url: str) -> str:
+        name, _, ending = url.removeprefix(FIRST).partition(".")
+        linked = names if name != "0" else []
+        if ending == "tol":
+            return "# tol 1\n" + "".join(f"internal\t{href}\t{href}\n" for href in linked)
+        return links(*linked) + name
+
+    asked, stats = crawl_site(tmp_path / "c", answer, policy="pvalue", tables="always")
+    paths = paths_of(asked)
+    assert stats.tables["read"] == len(names) + 1
+    assert paths[2:6] == ["/0.tol", "/1.tol", "/1.html", "/2.tol"]
+    assert paths.index("/0.html") > paths.index("/2.html")

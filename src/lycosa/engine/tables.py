@@ -166,7 +166,7 @@ class Tables:
             self._next[document.url] = self.ended(document, self._early.ended(document))
             if len(self._next) > NEXT_MOST:
                 del self._next[next(iter(self._next))]
-            shard.frontier.goes_next(document)
+            shard.frontier.goes_next(document, len(found.links) if isinstance(found, tol.Tol) else None)
         shard.release(lease, response, wait_s=wait_s, reason=str(response.status) if wait_s else "")
 
     def cancelled(self, lease: Lease) -> None:

@@ -210,12 +210,23 @@ class Ledger:
         if lease.entry is not None:
             self._give_back(lease.host, lease.entry)
 
-    def goes_next(self, lease: Lease) -> None:
-        """Something else was asked for in place of the URL of the lease: it stays leased, the next of its host."""
+    def goes_next(self, lease: Lease, links: int | None = None) -> None:
+        """Something else was asked for in place of the URL of the lease: it stays leased, the next of its host; unless
+        its page has so few `links`, by its table, that it belongs into a worse band."""
         if lease.host.row.gave_up:
             self.leave(lease)
-        elif lease.entry is not None:
+        elif lease.entry is not None and not self._sinks(lease, lease.entry, links):
             lease.host.first.append(lease.entry)
+
+    def _sinks(self, lease: Lease, entry: Entry, links: int | None) -> bool:
+        counter = self._link_counter
+        if links is None or counter is None or entry.lane >= DUE_LANE or entry.origin is Origin.WISH:
+            return False
+        credit = self.credit(lease.url)
+        is_worse = counter.band_with(links, credit, lease.host.row) > entry.lane
+        if is_worse:
+            self.rejudge(lease, credit, links)
+        return is_worse
 
     def leave(self, lease: Lease) -> None:
         """The host of the lease is given up, or was a moment ago: the URL stays in its queue, on disk."""
@@ -242,19 +253,19 @@ class Ledger:
         host.due.forget(host.row.waits)
         host.retries.forget(host.row.retries)
 
-    def rejudge(self, lease: Lease, credit: float) -> None:
-        """The head of the page was read: the URL is queued again where it belongs now."""
+    def rejudge(self, lease: Lease, credit: float, links: int | None = None) -> None:
+        """The head of the page was read, or its table: the URL is queued again where it belongs now."""
         host, entry, ranking = lease.host, lease.entry, self.policy.ranking
         assert entry is not None
         assert ranking is not None
-        band = ranking.band(credit, host.row)
+        band = self._band(ranking, credit, host, links)
         order = entry.order if entry.lane < DUE_LANE else host.next_sequence()
         again = msgspec.structs.replace(entry, key=lane_start(host.key, band) + order, has_head=True)
         self._take_out(host, entry)
         host.row.queued -= 1
         self._put(Family.QUEUE, again.key, again.pack())
         host.add(again, room=self._room())
-        row = UrlRow(UrlState.QUEUED, entry.depth, origin=entry.origin, standing=Standing(band, order, credit))
+        row = UrlRow(UrlState.QUEUED, entry.depth, origin=entry.origin, standing=Standing(band, order, credit, links))
         self._put_url(host.key + KEY_END + entry.path.encode(), row)
         self.shelf.touch(host)
 
