@@ -88,6 +88,7 @@ def test_shards_find_the_copies_that_one_finds(
     assert groups_of(into) == wanted
     with open_to_read(into) as whole, open_to_read(alone) as one:
         assert stats_of(whole).duplicates == stats_of(one).duplicates == sum(len(group) - 1 for group in wanted)
+        assert stats_of(whole).types == stats_of(one).types
         contents = Contents(whole)
         for row in pages_of(into).values():
             assert contents.read(row) is not None

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import lycosa
 from lycosa.cli.main import app
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.versions import document_at
 from lycosa.engine.visit_rows import ChangeRow, history
+from lycosa.errors import SettingsError
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
@@ -175,6 +177,31 @@ def test_records_damaged_in_the_middle_of_the_archive_are_fetched_again(tmp_path
     assert (result.stats.run_lost, result.stats.run_changed) == (1, 0)
     assert result.fetched() == {url: 1}  # all others were not modified
     assert problems(into) == []
+
+
+def test_pictures_are_compared_by_their_pixels_without_an_archive(tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    from tests.engine.test_pictures import ROOT, Site, drawn
+
+    site = Site(tmp_path / "c")
+    site.run(images=True, **NONE)
+    site.files["/one.png"] = drawn("red", compress_level=0)
+    site.files["/both.png"] = drawn("yellow")
+    result = site.run(2, ALL, images=True, **NONE)
+    assert result.stats.run_changed == 3  # the picture, and both pages that show it
+    assert [line.kind for line in lines(site.into, f"{ROOT}/one.png")] == []
+    assert [line.kind for line in lines(site.into, f"{ROOT}/both.png")] == ["new", "image"]
+    assert [line.kind for line in lines(site.into, f"{ROOT}/b")] == ["new", "image"]
+    assert list((site.into / "warc").iterdir()) == []
+
+
+def test_library_tells_of_pages_whose_bodies_were_not_kept(both: tuple[Path, Path]) -> None:
+    kept, watched = (lycosa.Collection(path) for path in both)
+    with kept, watched:
+        assert [page.url for page in watched] == [page.url for page in kept]
+        page = next(iter(watched))
+        with pytest.raises(SettingsError, match="keeps no bodies"):
+            _ = page.body
 
 
 @pytest.mark.slow

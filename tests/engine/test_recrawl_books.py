@@ -24,7 +24,7 @@ from lycosa.web.page import analyse
 from lycosa.web.url import from_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import front
-from tests.engine.recrawl_world import run
+from tests.engine.recrawl_world import DAY_S, run
 
 WEB = SimWeb(SimSettings(seed=1, hosts=2, pages=40, mirrors=0.3, tables=0.0))
 ALL = Recrawl(everything=True)
@@ -130,6 +130,29 @@ def test_changes_lists_a_page_that_a_recrawl_finds_first(into: Path) -> None:
     assert listed(into, "--kind", "new") == [(new, "new")]
     run(WEB, into, days=0, clock_days=4, recrawl=ALL, answer=saying({**with_link, new: Answer(200, b"<p>Hello again")}))
     assert [kind for url, kind in listed(into) if url == new] == ["text", "new"]
+    assert problems(into) == []
+
+
+def test_changes_lists_a_page_that_comes_while_a_collection_is_kept_fresh(tmp_path: Path) -> None:
+    into, new, asked = tmp_path / "c", f"{front(WEB)}brand-new.html", list[str]()
+
+    def answer(original: Callable[..., Answer], host: int, target: str, *rest: object) -> Answer:
+        asked.append(target)
+        if target == "/brand-new.html":
+            return Answer(200, b"<p>Hello")
+        if target == "/" and asked.count("/") > 2:
+            return Answer(200, b"<main><a href=/brand-new.html>new</a></main>")
+        return Answer(200, b"<main><p>Hi <a href=/a.html>a</a></main>") if target != "/robots.txt" else Answer(404)
+
+    options = {
+        "keep_fresh": True,
+        "visits_per_day": 480,
+        "time_s": DAY_S / 4,
+        "store_interval_s": 60,
+        "sitemaps": False,
+    }
+    run(WEB, into, front(WEB), answer=answer, time_scale=1.0, **options)
+    assert listed(into, "--kind", "new") == [(new, "new")]
     assert problems(into) == []
 
 

@@ -27,6 +27,10 @@ def load_moment(state: State) -> CrawlStats | None:
     return msgspec.json.decode(packed, type=CrawlStats, dec_hook=_tally) if packed else None
 
 
+def _without_zeros(counts: "Counter[str]") -> "Counter[str]":
+    return Counter({name: number for name, number in counts.items() if number})
+
+
 def _tally(_: type, counts: Any) -> "Counter[str]":
     return Counter(counts)
 
@@ -56,12 +60,13 @@ class Counters:
         return any(status.isdigit() for status in self.totals.statuses)
 
     def now(self, frontier: FrontierStats, *, seconds: float) -> dict[str, Any]:
-        """The counts of this moment by name; a copy."""
+        """The counts of this moment by name; a copy. What another shard had counted before a host came here may be
+        below zero once it is taken back here: the sum over the shards is right."""
         t = self.totals
         t.known, t.queued, t.hosts, t.seconds = frontier.known, frontier.queued, frontier.hosts, seconds
         t.revisiting = frontier.revisiting
         counts = msgspec.structs.asdict(t)
-        return {name: +value if isinstance(value, Counter) else value for name, value in counts.items()}
+        return {name: _without_zeros(value) if isinstance(value, Counter) else value for name, value in counts.items()}
 
     def row(self, frontier: FrontierStats, *, seconds: float) -> tuple[Family, bytes, bytes]:
         """What a commit writes."""

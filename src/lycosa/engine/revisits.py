@@ -18,21 +18,22 @@ from lycosa.change.verdict import Compared, Version, change_of_state, judge, jud
 from lycosa.engine.archive import Archive, FromTable
 from lycosa.engine.documents import DocumentStore
 from lycosa.engine.hints import Hints
+from lycosa.engine.missing_bodies import MissingBodies
 from lycosa.engine.pages import LinkRow, PageRow, unpack_page
 from lycosa.engine.pictures import Pictures
 from lycosa.engine.reading import content, location
 from lycosa.engine.shard import Shard
 from lycosa.engine.table_visits import TableVisits
-from lycosa.engine.versions import stored_at, version_at
+from lycosa.engine.versions import version_at
 from lycosa.engine.visit_books import Found, Visit, VisitBooks, opening, presence_of_row
 from lycosa.engine.visit_plan import VisitPlan
-from lycosa.engine.visit_rows import VisitRow, change_key, history_rows, visit_of
+from lycosa.engine.visit_rows import VisitRow, change_key, visit_of
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease
 from lycosa.frontier.rows import KEY_END, Entry, Reason, UrlState
 from lycosa.frontier.rows import Kind as EntryKind
 from lycosa.records import Family, Request, Response, Truncation
-from lycosa.store import ArchiveAway, Exchange, Original, Place, RevisitProfile
+from lycosa.store import Exchange, Original, RevisitProfile
 from lycosa.web.digests import document_digest
 from lycosa.web.document import TextCodes
 from lycosa.web.page import Analysers, Page
@@ -69,7 +70,7 @@ class Revisits:
             TableVisits(shard, archive, self.patched),
             Pictures(shard, documents, self._books),
         )
-        self._unread: set[str] = set()  # pages under way whose bodies the archive lacks
+        self._bodies = MissingBodies(shard, archive, documents, self._books)
         shard.frontier.watchers.append(self)
 
     # what the frontier tells
@@ -95,7 +96,7 @@ class Revisits:
 
     def conditions(self, lease: Lease) -> tuple[tuple[str, str], ...]:
         """The header fields that ask for a page only if it changed."""
-        self._unread.discard(lease.url)
+        self._bodies.asked.discard(lease.url)
         packed = self._state.get(Family.PAGE, url_key(lease.url))
         row = unpack_page(packed) if packed else None
         if row is None or row.status != 200 or row.truncated:
@@ -103,25 +104,11 @@ class Revisits:
         visit = visit_of(self._state, url_key(lease.url))
         if visit is not None and visit.presence in NO_DOCUMENT:
             return ()
-        if not self._archive.is_off and row.is_page and not self._can_be_read(row):
-            self._unread.add(lease.url)
+        if row.is_page and self._bodies.is_missing(row):
+            self._bodies.asked.add(lease.url)
             return ()
         fields = (("If-None-Match", row.etag), ("If-Modified-Since", row.last_modified))
         return tuple((name, value) for name, value in fields if value and value.isascii() and value.isprintable())
-
-    def _can_be_read(self, row: PageRow) -> bool:
-        """Is the body in the archive, and whole? One in a central store or in a file that is away is not looked at."""
-        if not row.place:
-            return False
-        first = self._documents.page(url_key(row.original)) if row.original else None
-        if first is not None and first.payload_sha1 == row.payload_sha1:  # its body is fetched with its original
-            return True
-        if not self._shard.collection.warc.path(Place.unpack(row.place).file_number).exists():
-            return True
-        try:
-            return stored_at(self._shard.collection, row.place, is_strict=True) is not None
-        except ArchiveAway:
-            return True
 
     # settling
 
@@ -223,11 +210,11 @@ class Revisits:
         """An answer with a body."""
         row, before, response = visit.row, visit.before, visit.response
         body = content(response, self._reader.decoded_cap)
-        is_unread = visit.lease.url in self._unread
-        self._unread.discard(visit.lease.url)
+        is_missing = visit.lease.url in self._bodies.asked
+        self._bodies.asked.discard(visit.lease.url)
         if row.digest and before.presence is not Presence.GONE and document_digest(body) == row.digest:
-            if is_unread:
-                self._stored_again(visit, body)
+            if is_missing:
+                self._bodies.store(visit, body)
             else:
                 self._same(visit, RevisitProfile.SAME_PAYLOAD)
             return
@@ -249,7 +236,7 @@ class Revisits:
                 compared = msgspec.structs.replace(compared, verdict=verdict)
             self.hints.heard_feed(visit.lease, page, body)
             self._store(visit, page, presence, compared, body)
-        elif is_unread:
+        elif is_missing:
             self._shard.counters.run_lost += bool(row.place)
             self._store(visit, page, presence, compared, body)
         else:
@@ -297,28 +284,6 @@ class Revisits:
         self._books.recount(visit, row)
         self._books.settled(visit, Found(compared.verdict, presence, compared.masks, compared.digest, row))
         self._reader.tell(row, lease.url, page, response)
-
-    def _stored_again(self, visit: Visit, body: bytes) -> None:
-        """The same document, whose body the archive had lost or never had: now it has, also for the history."""
-        lease, response, shard, old = visit.lease, visit.response, self._shard, visit.row
-        made = self._archive.exchange(lease, visit.request, response)
-        row = msgspec.structs.replace(
-            old,
-            fetched_s=made.fetched_s,
-            payload_sha1=made.payload_sha1,
-            size_bytes=len(response.body),
-            document_bytes=len(body),
-            etag=response.headers.get("etag", ""),
-            last_modified=response.headers.get("last-modified", ""),
-        )
-        ticket = self._archive.keep(made)
-        self._archive.put(lease, row, ticket)
-        for key, change in history_rows(self._state, visit.key):
-            if change.is_version and (change.place, change.payload_sha1) == (old.place, old.payload_sha1):
-                shard.committer.change(key, msgspec.structs.replace(change, payload_sha1=made.payload_sha1), ticket)
-        shard.counters.run_lost += bool(old.place)
-        before = visit.before
-        self._books.settled(visit, Found(SAME, before.presence, before.masks.unchanged(), before.digest, row))
 
     def _keep(self, visit: Visit, page: Page, compared: Compared) -> None:
         """Other bytes, the same content: what is stored stays, and says by which fields it was seen last."""

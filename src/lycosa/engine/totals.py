@@ -21,7 +21,10 @@ def joined(parts: Sequence[CrawlStats], *, seconds: float | None = None) -> Craw
         if name == "is_running":
             whole[name] = any(values)
         elif isinstance(values[0], Counter):
-            whole[name] = sum(values, Counter())
+            whole[name] = Counter[str]()
+            for value in values:
+                whole[name].update(value)  # `+` would leave out what is below zero in one of them
+            whole[name] = +whole[name]
         else:
             whole[name] = max(values) if name in _LONGEST else sum(values)
     if seconds is not None:
