@@ -46,10 +46,10 @@ def scrapy() -> Path:
 
 def heritrix() -> Path:
     """The folder of Heritrix's jars."""
-    for tool in ("java", "mvn"):
-        if shutil.which(tool) is None:
-            raise LycosaError(f"Heritrix needs java and mvn, and there is no {tool} on the path")
     folder = CACHE / f"heritrix-{HERITRIX}"
+    for tool in ("java",) if folder.is_dir() else ("java", "mvn"):
+        if shutil.which(tool) is None:
+            raise LycosaError(f"Heritrix needs java, and mvn to be installed, and there is no {tool} on the path")
     if folder.is_dir():
         return folder
     say(f"installing Heritrix {HERITRIX} into {folder}")
