@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -13,18 +14,18 @@ from typer.testing import CliRunner
 from lycosa.cli.main import app
 from lycosa.engine.engine import Engine
 from lycosa.engine.orders import Recrawl
-from lycosa.engine.pages import unpack_page
+from lycosa.engine.pages import PageRow, pack, unpack_page
 from lycosa.engine.views import open_to_read, stats_of
-from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.frontier.rows import Reason, UrlRow, UrlState
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
-from lycosa.store import Collection
+from lycosa.store import Batch, Collection
 from lycosa.web.page import analyse
-from lycosa.web.url import from_key
+from lycosa.web.url import from_key, url_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import front
-from tests.engine.recrawl_world import DAY_S, run
+from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
 
 WEB = SimWeb(SimSettings(seed=1, hosts=2, pages=40, mirrors=0.3, tables=0.0))
 ALL = Recrawl(everything=True)
@@ -168,6 +169,35 @@ def test_recrawl_of_all_tries_failed_urls_again(crawled: Path, tmp_path: Path, l
     assert (result.stats.failed["410"], result.stats.failed["bad-redirect"]) == (1, 1)
     assert (mended, "new") in listed(into)
     assert counted(into) == recounted(into)
+    assert problems(into) == []
+
+
+def test_failed_urls_of_a_silent_host_are_queued_once_over_many_runs(into: Path) -> None:
+    urls = some_pages(into, 3)
+    run(WEB, into, days=0, clock_days=1, recrawl=ALL)
+
+    def silent(original: Callable[..., Answer], host: int, target: str, *rest: object) -> Answer:
+        return Answer(200, b"", trouble="hang")
+
+    with Collection.open(into) as collection:  # as if they had never been pages
+        batch = Batch()
+        for url in urls:
+            batch.put(Family.PAGE, url_key(url), pack(PageRow(404, BEGIN_S, 1, failure="404")))
+            batch.put(Family.URL, url_key(url), UrlRow(UrlState.FAILED, 1, Reason.STATUS).pack())
+        collection.state.write(batch)
+    queued = list[int]()
+    for days in (2, 3, 4):
+        run(WEB, into, days=0, clock_days=days, recrawl=ALL, answer=silent, store_interval_s=30)
+        with open_to_read(into) as collection:
+            queued.append(len(list(collection.state.walk(Family.QUEUE))))
+    assert queued == queued[:1] * 3
+
+
+def test_page_whose_record_was_lost_with_the_end_of_a_file_is_no_new_page(into: Path) -> None:
+    (archive,) = (into / "warc").iterdir()
+    os.truncate(archive, archive.stat().st_size // 2)
+    assert run(WEB, into, days=0, clock_days=2, recrawl=ALL).stats.run_lost > 5
+    assert listed(into) == []
     assert problems(into) == []
 
 

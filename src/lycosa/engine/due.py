@@ -14,7 +14,7 @@ from lycosa.engine.shard import Shard
 from lycosa.engine.visit_plan import DAY_S, VisitPlan
 from lycosa.engine.visit_rows import due_before, due_key, key_of_due, unpack_visit
 from lycosa.frontier.policy import LinkCounter
-from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.frontier.rows import UrlRow, UrlState, unpack_host
 from lycosa.records import Family
 from lycosa.web.url import from_key
 
@@ -121,15 +121,13 @@ class Due:
         """Queues URLs that have failed and were never pages, after all that is due; False when there are no more."""
         frontier, now, now_unix = self._shard.frontier, self._shard.now(), self._shard.now_unix()
         if not self._failed_head and frontier.revisiting:
-            return (
-                True  # those that a run before this one has queued are settled first, so that none is asked for twice
-            )
+            return True  # what an earlier run has queued is settled first: nothing is asked for twice
         rows = self._state.scan(Family.PAGE, self._failed_head, limit=ROWS_READ)
         failed = [key for key, packed in rows if self._is_wanted(unpack_page(packed))]
         urls = self._state.get_many(Family.URL, failed) if failed else []
         for key, packed in zip(failed, urls, strict=True):
             row = UrlRow.unpack(packed) if packed else None
-            if row is not None and row.state is UrlState.FAILED:
+            if row is not None and row.state is UrlState.FAILED and not self._waits_with_host(key):
                 if not limit:
                     return True
                 frontier.revisit(from_key(key), row.depth, row.origin, now=now, now_unix=now_unix)
@@ -137,6 +135,14 @@ class Due:
             self._failed_head = key + b"\0"
         self._failed_head = rows[-1][0] + b"\0" if rows else self._failed_head
         return bool(rows)
+
+    def _waits_with_host(self, key: bytes) -> bool:
+        """Is it queued at a host that was given up? Revisits stay in the queue of such a host for the next run."""
+        host_key = key[: key.index(b"\0", 2)]
+        host = self._shard.frontier.shelf.hosts.get(host_key)
+        packed = self._state.get(Family.HOST, host_key) if host is None else None
+        row = host.row if host is not None else unpack_host(packed) if packed else None
+        return row is not None and bool(row.gave_up) and row.revisits > 0
 
     def _is_wanted(self, row: PageRow) -> bool:
         return row.has_failed and row.fetched_s < self._began_unix  # not tried in this very run

@@ -292,7 +292,7 @@ class Outcomes:
     def _keep_page(self, lease: Lease, row: PageRow, made: Exchange) -> None:
         ticket = self._archive.keep(made)
         self._archive.put(lease, row, ticket)
-        if self.sees_new:
+        if self.sees_new and (lease.entry is None or lease.entry.origin is not Origin.LOST):
             self.revisits.found_new(url_key(lease.url), row, ticket)
 
     def _follow(
