@@ -72,7 +72,7 @@ def retries_of(hosts: Sequence[Host], now: float) -> tuple[int, tuple[Retry, ...
         if (entry := next(iter((lane := host.retries).ready), lane.next)) is not None
     ]
     first = nsmallest(RETRIES_SHOWN, due, key=itemgetter(0))
-    return sum(host.row.retries for host in failed), tuple(
+    return sum(host.retries_left for host in failed), tuple(
         Retry(origin + entry.path, entry.tries, entry.failed, in_s) for in_s, origin, entry in first
     )
 

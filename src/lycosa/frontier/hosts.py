@@ -171,12 +171,18 @@ class Host:
     @property
     def has_work(self) -> bool:
         """Is there anything that could be asked for now, politeness aside?"""
-        return bool(self.has_others or self.retries.ready or self.jobs)
+        return bool((self.available and not self.is_held) or self.due.ready or self.retries.ready or self.jobs)
 
     @property
     def has_others(self) -> bool:
         """Is there anything that could be asked for now, beside retries?"""
         return bool((self.available and not self.is_held) or self.due.ready or self.first)
+
+    @property
+    def retries_left(self) -> int:
+        """How many of its URLs wait for another try; not those that are asked for now."""
+        place = len(self.key) + 1
+        return self.row.retries - sum(key[place] == RETRY_LANE for key in self.leased)
 
     def is_due(self, now: float) -> bool:
         """Has the time of something come that does not wait for better URLs? Of a retry, if there is nothing else."""
