@@ -17,7 +17,7 @@ from lycosa.frontier.budgets import (
     Do,
     PatternBudgets,
     Sight,
-    _key,
+    family_key,
     sight,
 )
 from lycosa.frontier.domains import BASE, MOST_SOURCES, PER_DOMAIN, DomainBudget, unpack_domain
@@ -168,7 +168,7 @@ def test_more_dull_families_than_are_held_the_oldest_is_forgotten() -> None:
     for name in names:
         for _ in range(3):
             budgets.note(name, page("Sorry"), 0.0)
-    held = [name for name in names if _key(fold(name)) in budgets._families]
+    held = [name for name in names if family_key(fold(name)) in budgets._families]
     assert held == names[-MOST_FAMILIES:]
 
 

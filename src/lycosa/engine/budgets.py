@@ -17,7 +17,7 @@ import msgspec
 from lycosa.engine.minds import Minds
 from lycosa.engine.pages import PageRow
 from lycosa.engine.shard import Shard
-from lycosa.frontier.budgets import Do, Judgement, Sight, sight
+from lycosa.frontier.budgets import Do, Judgement, Sight, family_key, sight
 from lycosa.frontier.domains import DomainBudget, domain_key, unpack_domain
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import Lease
@@ -33,7 +33,6 @@ from lycosa.web.url import Url, prefix_end
 DOMAINS_MOST = 10_000
 NOT_JUDGED = frozenset({Origin.WISH, Origin.LOST})
 TOLD_MOST = 10_000  # families that were told of; then they may be told of again
-
 SUBTREE_MOST = 10_000  # known URLs that are counted, in 2 ms
 
 _FOLDED = re.compile(r"[#*+?~]")  # what stands in a pattern for something else, or begins a query
@@ -116,9 +115,9 @@ class Budgets:
         self._put(key, path.encode())
         return False
 
-    def _is_first_copy(self, host: Host, fingerprint: int) -> bool:
-        """Has the host had no copy of this document before? It has from now on."""
-        key = b"copy:" + host.key + KEY_END + fingerprint.to_bytes(8)
+    def _is_first_copy(self, host: Host, path: str, fingerprint: int) -> bool:
+        """Has the family of a path had no copy of this document before? It has from now on."""
+        key = b"copy:" + host.key + KEY_END + family_key(fold(path)).to_bytes(8) + fingerprint.to_bytes(8)
         if self._row(key) is not None:
             return False
         self._put(key, b"1")
@@ -183,7 +182,7 @@ class Budgets:
             self.linked(host.host, new)
             return
         mind = self._minds.change(host)
-        is_first = self._is_first_copy(host, original.fingerprint)
+        is_first = self._is_first_copy(host, entry.path, original.fingerprint)
         seen = Sight(entry.depth, original.fingerprint, 0, 0, False, True, is_first_copy=is_first, fresh=len(new))
         mind.budgets.note(entry.path, seen, self._shard.now_unix())
         mind.parameters.note(entry.path, int.from_bytes(original.text_digest[:8]))

@@ -2,8 +2,7 @@
 
 The trie is the `url` family itself: its keys are host first and sorted, so a domain, a host or a folder is one range,
 and RocksDB stores what neighbours share once. Nothing is kept in memory (docs/decisions/0009). A reader beside a
-running crawl sees what was committed when it was opened or refreshed last. Used by `lycosa.Collection` and, while
-crawling, by `engine.budgets`.
+running crawl sees what was committed when it was opened or refreshed last. Used by `lycosa.Collection`.
 """
 
 from collections.abc import Iterator

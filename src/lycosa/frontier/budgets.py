@@ -1,7 +1,7 @@
 """Budgets by path pattern: which families of a host's URLs go on, which are slowed, which are given up as traps.
 
 Nothing here knows a trap by name. A page is *dull* when it says nothing new: its text was on this host before; or its
-document has had a copy here before (the first copy of each document counts neither way: a mirror ends, a trap does
+family has had a copy of the same document before (the first copy of each counts neither way: a mirror ends, a trap does
 not); or its family gets ever deeper (each page a link further from the start than the last) and its text differs from
 an earlier one in numbers only, or is next to nothing in the same frame. A family has credit: a page with something to
 say earns three, a dull one costs one (two, where nothing was earned and the host repeats itself). Without credit it
@@ -62,7 +62,7 @@ GO = Verdict(Do.GO)
 
 class Sight(msgspec.Struct, frozen=True):
     """What a fetched page looks like to a budget: see `sight`. `is_copy`: its document is known under another URL;
-    `is_first_copy`: and this host has had no copy of it before."""
+    `is_first_copy`: and its family has had no copy of it before."""
 
     depth: int
     text: int
@@ -150,7 +150,7 @@ class PatternBudgets:
     def ask(self, path: str, now: float) -> Verdict:
         """May this URL be asked for now? A slowed family gets one request at the end of every wait."""
         pattern = fold(path)
-        family = self._families.get(_key(pattern))
+        family = self._families.get(family_key(pattern))
         if family is None or not family.is_slowed:
             return GO
         if family.is_dropped:
@@ -162,18 +162,18 @@ class PatternBudgets:
 
     def is_dropped(self, path: str) -> bool:
         """Is this URL's family given up? For URLs about to be queued."""
-        family = self._families.get(_key(fold(path)))
+        family = self._families.get(family_key(fold(path)))
         return family is not None and family.is_dropped
 
     def counts(self, path: str, pattern: str) -> bool:
         """Does a new URL speak for the page of `pattern` that it was found on? See `Sight.fresh`."""
         own = fold(path)
-        family = self._families.get(_key(own))
+        family = self._families.get(family_key(own))
         return own != pattern and (family is None or not family.is_slowed)
 
     def note(self, path: str, page: Sight, now: float) -> Judgement:
         """A page was fetched: what is it worth? A guess has hit only if its page is good."""
-        family = self._family(_key(fold(path)), page.depth)
+        family = self._family(family_key(fold(path)), page.depth)
         family.pages += 1
         judgement = self._judge(family, page)
         family.credit = max(0, min(MOST_CREDIT, family.credit + judgement))
@@ -207,10 +207,12 @@ class PatternBudgets:
 
     def _judge(self, family: Family, page: Sight) -> Judgement:
         seen = self._count(page.text)
+        if page.is_first_copy:
+            return Judgement.NEUTRAL
         if seen >= NOTORIOUS:  # a family that has earned something may have its empty pages
             return Judgement.NOTORIOUS if family.credit <= START else Judgement.DULL
         if page.is_copy or seen:
-            return Judgement.NEUTRAL if page.fresh or page.is_first_copy else Judgement.DULL
+            return Judgement.NEUTRAL if page.fresh else Judgement.DULL
         has_same_words = bool(self._count(page.bare ^ 1))
         has_same_frame = page.is_tiny and bool(self._count(page.shape ^ 2))
         if (has_same_words or has_same_frame) and family.is_ever_deeper(page.depth):
@@ -250,7 +252,8 @@ class PatternBudgets:
         return budgets
 
 
-def _key(pattern: str) -> int:
+def family_key(pattern: str) -> int:
+    """What a family is known by."""
     return _hash(pattern.encode("utf-8", "surrogatepass"))
 
 
