@@ -85,7 +85,7 @@ def titles_of(into: Path) -> tuple[dict[str, str], int]:
         contents = Contents(collection)
         for key, packed in collection.state.walk(Family.PAGE):
             row = unpack_page(packed)
-            if not is_searchable(row) or row.original or (content := contents.read(row)) is None:
+            if not is_searchable(row, row.fetched_s) or row.original or (content := contents.read(row)) is None:
                 continue
             fields, body = content
             text = readable(body, url=from_key(key), content_type=fields.get("content-type")).text

@@ -106,7 +106,7 @@ def index_problems(path: Path) -> list[str]:
         told = last_told(collection.state)
     clusters: dict[bytes, set[int]] = defaultdict(set)
     for number, row in rows.items():
-        if number and is_searchable(row):
+        if number and is_searchable(row, 0.0):
             clusters[row.digest if row.size_bytes else number.to_bytes(8)].add(number)
     reader = Reader.open(path)
     addresses = [at for _, at in reader.searcher.search(Query.all_query(), 10_000_000).hits]

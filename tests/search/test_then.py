@@ -11,7 +11,7 @@ import lycosa
 from lycosa.change.kinds import Kind
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import unpack_page
-from lycosa.engine.then import _says_noindex, moment, row_then
+from lycosa.engine.then import _said_then, moment, row_then
 from lycosa.engine.visit_rows import ChangeRow, change_key
 from lycosa.errors import SettingsError
 from lycosa.records import Family
@@ -144,7 +144,7 @@ def test_header_field_that_said_noindex_counts_as_it_did_for_the_crawl(
     for tags, expected in (("noindex", True), ("other: noindex", False), ("noarchive\r\nX-Robots-Tag: none", True)):
         head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Robots-Tag: {tags}\r\n\r\n".encode()
         monkeypatch.setattr("lycosa.engine.then.document_at", lambda *_, head=head: (head, b"animals"))
-        assert _says_noindex(shop.collection, A, row, "lycosa") is expected
+        assert _said_then(shop.collection, A, row, "lycosa").noindex is expected
     shop.close()
 
 

@@ -140,6 +140,23 @@ def test_anchor_longer_than_the_limit_is_cut() -> None:
     assert link.anchor.startswith("word word")
 
 
+@pytest.mark.parametrize(
+    ("html", "anchor"),
+    [
+        ("<a href=x><img src=p alt=' a  cat '></a>", "a cat"),
+        ("<a href=x> <span><b><img src=p alt=cat></b></span>\n</a>", "cat"),
+        ("<a href=x><img src=p alt=cat> a dog</a>", "a dog"),
+        ("<a href=x><img src=p alt=cat></a><a href=x>a dog</a>", "a dog"),
+        ("<a href=x><img src=p></a><a href=x><img src=p alt=''><img src=q alt=cat></a>", "cat"),
+        ("<a href=' x '><img src=p alt=cat></a>", "cat"),
+        ("<a href=x></a><img src=p alt=cat>", ""),
+    ],
+)
+def test_text_of_an_anchor_without_words_is_that_of_its_image(html: str, anchor: str) -> None:
+    (found,) = [link for link in links(html) if link.kind is LinkKind.A]
+    assert (found.href, found.anchor) == ("x", anchor)
+
+
 def test_anchor_of_an_image_is_its_alternative_text() -> None:
     assert links("<img src=x alt=' a  cat '>")[0].anchor == "a cat"
 

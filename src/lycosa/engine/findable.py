@@ -25,9 +25,14 @@ class Member(NamedTuple):
         return int.from_bytes(self.row.digest[:8]) if self.row.digest and self.row.size_bytes else self.number
 
 
-def is_searchable(row: PageRow) -> bool:
-    """Is it a document that is there, and that does not ask to be left out?"""
-    return 200 <= row.status < 300 and row.is_page and not row.noindex
+def is_searchable(row: PageRow, now_unix: float) -> bool:
+    """Is it a document that is there, and that does not ask to be left out, for ever or by now?"""
+    return 200 <= row.status < 300 and row.is_page and not row.noindex and not has_expired(row, now_unix)
+
+
+def has_expired(row: PageRow, now_unix: float) -> bool:
+    """Is the time over up to which it wants to be found?"""
+    return 0 < row.unavailable_s <= now_unix
 
 
 def found_of(number: int, cluster: int, url: str, row: PageRow, read: Readable | None = None) -> Found:

@@ -11,6 +11,7 @@ was committed last, and the same pages are tried again by the next indexer: clos
 beside a running crawl or without one.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
@@ -251,10 +252,10 @@ class Indexer:
         keys = self._state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
         known = [(number, key) for number, key in zip(numbers, keys, strict=True) if key is not None]
         rows = self._state.get_many(Family.PAGE, [key for _, key in known]) if known else []
-        found = {}
+        found, now = {}, time.time()
         for (number, key), packed in zip(known, rows, strict=True):
             row = unpack_page(packed) if packed else None
-            if row is not None and is_searchable(row) and row.file_num == number:
+            if row is not None and is_searchable(row, now) and row.file_num == number:
                 found[number] = Member(number, from_key(key), row)
         return found
 

@@ -32,6 +32,7 @@ from lycosa.records import Family, Request, Response, Truncation
 from lycosa.store import Batch, Exchange, Original, Place, Recovery
 from lycosa.web.digests import DIGEST_BYTES, document_digest, document_fingerprint, payload_sha1
 from lycosa.web.page import Page
+from lycosa.web.robots import RobotsDirectives
 from lycosa.web.scope import DropReason, Scope
 from lycosa.web.url import Url, from_key, parse, url_key
 
@@ -210,9 +211,9 @@ class Outcomes:
         page = read(response, body, self._analysers, fingerprint=fingerprint, digest=digest)
         if page.is_cut:
             self._shard.events.write("page-cut", url=lease.url, size_bytes=len(body))
-        links, noindex = self._links_of(page, response)
+        links, said = self._links_of(page, response)
         made = self._archive.exchange(lease, request, response, sha1)
-        row = self._page_row(lease, response, page, made, noindex, body)
+        row = self._page_row(lease, response, page, made, said, body)
         row.volatile |= taken is not None and taken.claim is not None and taken.claim.has_parts
         self._keep_page(lease, row, made)
         if first is None:
@@ -229,15 +230,15 @@ class Outcomes:
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, page, response)
 
-    def _links_of(self, page: Page, response: Response) -> tuple[LinkRow, bool]:
-        """The links of a page and of its headers that are followed, and whether it asks not to be indexed."""
+    def _links_of(self, page: Page, response: Response) -> tuple[LinkRow, RobotsDirectives]:
+        """The links of a page and of its headers that are followed, and what it says to robots."""
         said = page_directives(page.robots, response, self._settings.agent)
         if said.nofollow and self._settings.nofollow:
-            return LinkRow(()), said.noindex
+            return LinkRow(()), said
         links = followed(page, self._following)
         if response.hints or "link" in response.headers:
             links = with_headers(links, response)
-        return links, said.noindex
+        return links, said
 
     def _duplicate(
         self,
@@ -271,7 +272,6 @@ class Outcomes:
             fingerprint=original.fingerprint,
             digest=original.digest,
             links=original.links,
-            noindex=original.noindex,
             text_digest=original.text_digest,
             structure=original.structure,
             codes=original.codes,
@@ -279,6 +279,7 @@ class Outcomes:
             content=original.content,
             relevance=original.relevance,
         )
+        row.obey(original.said | page_directives((), response, self._settings.agent))
         self._keep_page(lease, row, made)
         self._counters.totals.duplicates += 1
         self.mining.settled(lease, is_hit=False)
@@ -325,10 +326,10 @@ class Outcomes:
         self._counters.page()
 
     def _page_row(
-        self, lease: Lease, response: Response, page: Page, made: Exchange, noindex: bool, body: bytes
+        self, lease: Lease, response: Response, page: Page, made: Exchange, said: RobotsDirectives, body: bytes
     ) -> PageRow:
         codes = page.codes
-        return PageRow(
+        row = PageRow(
             response.status,
             made.fetched_s,
             lease.depth,
@@ -345,7 +346,6 @@ class Outcomes:
             charset=page.charset or "",
             links=len(page.links),
             truncated=response.truncated or "",
-            noindex=noindex,
             structure=(page.structure_first, page.structure_last),
             codes=(codes.total, codes.squares, codes.distinct, codes.length),
             volatile=page.is_volatile,
@@ -353,6 +353,8 @@ class Outcomes:
             content=self._content_digest(page, body) if self._archive.is_off else b"",
             relevance=self._topic.page(title=page.title or "", text=page.text) if self._topic else None,
         )
+        row.obey(said)
+        return row
 
     @staticmethod
     def _content_digest(page: Page, body: bytes) -> bytes:

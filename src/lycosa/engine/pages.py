@@ -10,6 +10,8 @@ Written by the engine in the commit that settles the URL, read by it and by the 
 
 import msgspec
 
+from lycosa.web.robots import RobotsDirectives
+
 REDIRECTS = frozenset({301, 302, 303, 307, 308})  # statuses that lead on
 SITEMAP = "sitemap"  # the essence of what is read as one, whatever its media type
 
@@ -20,7 +22,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     `failure` the name by which it is counted as failed. `size_bytes` is the body as sent, or the document where a table
     made it; `document_bytes` is the body with its content coding undone, 0 in rows that do not know it. `is_elsewhere`:
     another shard has its very payload, under `original`. `content` is the digest of its main content, where no body is
-    kept that it could be made from. `relevance` to the topic is there if the store asks for it."""
+    kept that it could be made from. `relevance` to the topic is there if the store asks for it. `noindex`, `nosnippet`,
+    `noarchive` and `unavailable_s` are what it said to robots (`web.robots`)."""
 
     status: int
     fetched_s: float
@@ -51,6 +54,9 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     is_elsewhere: bool = False
     content: bytes = b""
     relevance: float | None = None
+    nosnippet: bool = False
+    noarchive: bool = False
+    unavailable_s: int = 0
 
     @property
     def is_sitemap(self) -> bool:
@@ -70,6 +76,16 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     def has_failed(self) -> bool:
         """Was it asked for in vain, and never a page?"""
         return bool(self.failure or self.status >= 400) and not self.file_num
+
+    @property
+    def said(self) -> RobotsDirectives:
+        """What the page says to robots, but for `nofollow`."""
+        return RobotsDirectives(self.noindex, False, self.noarchive, self.nosnippet, self.unavailable_s)
+
+    def obey(self, said: RobotsDirectives) -> None:
+        """Takes over what a page says to robots."""
+        self.noindex, self.nosnippet, self.noarchive = said.noindex, said.nosnippet, said.noarchive
+        self.unavailable_s = int(said.unavailable_s)
 
 
 class LinkRow(msgspec.Struct, array_like=True, omit_defaults=True):

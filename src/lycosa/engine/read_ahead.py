@@ -46,7 +46,7 @@ _CODING, _TYPE = (
 Job = tuple[str, bytes]  # URL, place
 
 
-def read_one(folders: Sequence[Path], url: str, place: bytes) -> Readable | None:
+def read_one(folders: Sequence[Path], url: str, place: bytes, *, for_snippets: bool = False) -> Readable | None:
     """What is for reading in a record; None if the archive, in these folders and their stores, no longer has it."""
     found = Place.unpack(place)
     file = _file(tuple(folders), found.file_number)
@@ -57,7 +57,8 @@ def read_one(folders: Sequence[Path], url: str, place: bytes) -> Readable | None
     coding, content_type = _CODING.search(head), _TYPE.search(head)
     if coding:
         body = decode(body, coding[1].decode("latin-1").strip(), cap_bytes=BODY_CAP_BYTES).body
-    return readable(body, url=url, content_type=content_type[1].decode("latin-1").strip() if content_type else None)
+    said = content_type[1].decode("latin-1").strip() if content_type else None
+    return readable(body, url=url, content_type=said, for_snippets=for_snippets)
 
 
 @lru_cache(1_000)

@@ -37,6 +37,7 @@ from lycosa.store import Exchange, Original, RevisitProfile
 from lycosa.web.digests import document_digest
 from lycosa.web.document import TextCodes
 from lycosa.web.page import Analysers, Page
+from lycosa.web.robots import RobotsDirectives
 from lycosa.web.url import parse, url_key
 
 GIVE_UP_AFTER = 3  # visits in a row that brought nothing: then the page is gone
@@ -47,8 +48,8 @@ class Reader(NamedTuple):
     """What the outcomes lend for a page that has to be read: how it is analysed, followed, kept and told of."""
 
     read: Callable[[Response, bytes], Page]
-    links: Callable[[Page, Response], tuple[LinkRow, bool]]  # what is followed, and whether it says noindex
-    row: Callable[[Lease, Response, Page, Exchange, bool, bytes], PageRow]
+    links: Callable[[Page, Response], tuple[LinkRow, RobotsDirectives]]  # what is followed, what it says to robots
+    row: Callable[[Lease, Response, Page, Exchange, RobotsDirectives, bytes], PageRow]
     follow: Callable[[LinkRow, Lease, bytes, PageRow, Page | None], object]
     tell: Callable[[PageRow, str, Page | None, Response], None]
     redirected: Callable[[Lease, Request | None, Response], None]
@@ -213,6 +214,11 @@ class Revisits:
         is_missing = visit.lease.url in self._bodies.asked
         self._bodies.asked.discard(visit.lease.url)
         if row.digest and before.presence is not Presence.GONE and document_digest(body) == row.digest:
+            if row.said != RobotsDirectives() or "x-robots-tag" in response.headers:  # that is no part of the payload
+                now = msgspec.structs.replace(row)
+                self._heed(visit, self._reader.read(response, body), now)
+                self._archive.put(visit.lease, now, None)
+                visit = visit._replace(row=now)
             if is_missing:
                 self._bodies.store(visit, body)
             else:
@@ -264,12 +270,12 @@ class Revisits:
     ) -> None:
         """A new version: it takes the place of the stored one, which stays in the archive."""
         lease, response, key = visit.lease, visit.response, visit.key
-        links, noindex = self._reader.links(page, response)
+        links, said = self._reader.links(page, response)
         if patched is not None:
             made, original = patched, ""
         else:
             made, original = self._archive.version(lease, visit.request, response, page, self._documents)
-        row = self._reader.row(lease, response, page, made, noindex, body)
+        row = self._reader.row(lease, response, page, made, said, body)
         row.original = original
         row.volatile |= patched is not None or self.tables.has_parts(lease, visit.row)
         ticket = self._archive.keep(made)
@@ -294,13 +300,18 @@ class Revisits:
             last_modified=response.headers.get("last-modified", ""),
             volatile=page.is_volatile or self.tables.has_parts(lease, old),
         )
-        links, _ = self._reader.links(page, response)
-        if links != (self._documents.links(visit.key) or LinkRow(())):
-            self._reader.follow(links, lease, visit.key, row, page)
+        self._heed(visit, page, row)
         self._archive.put(lease, row, None)
         self._revisit_record(visit, RevisitProfile.SAME_CONTENT)
         found = Found(compared.verdict, visit.before.presence, compared.masks, compared.digest, row)
         self._books.settled(visit, found)
+
+    def _heed(self, visit: Visit, page: Page, row: PageRow) -> None:
+        """Links and directives of a page that is otherwise as it was: `row` has them then, and those who index hear."""
+        links, said = self._reader.links(page, visit.response)
+        row.obey(said)
+        if row.said != visit.row.said or links != (self._documents.links(visit.key) or LinkRow(())):
+            self._reader.follow(links, visit.lease, visit.key, row, page)
 
     def _same(self, visit: Visit, profile: RevisitProfile) -> None:
         """The very same: links, index entry and version stay as they are."""

@@ -15,12 +15,12 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from lycosa.engine.findable import Member, date_of
+from lycosa.engine.findable import Member, date_of, has_expired
 from lycosa.engine.indexer import Indexer
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.settling import are_names_due
 from lycosa.engine.texts import Texts
-from lycosa.engine.then import make_reader, past_of, reader_then, row_then
+from lycosa.engine.then import agent_of, make_reader, past_of, reader_then, told_then
 from lycosa.engine.versions import require_bodies
 from lycosa.engine.views import open_to_read
 from lycosa.errors import StoreError
@@ -31,7 +31,7 @@ from lycosa.search.finding import Hit, find
 from lycosa.search.index import DamagedIndex, IndexInUse, NoIndex, Reader, is_written, size_bytes
 from lycosa.search.language import LANGUAGES
 from lycosa.search.query import parse, pasted_url, terms
-from lycosa.search.snippet import Highlighter
+from lycosa.search.snippet import Highlighter, Snippet
 from lycosa.search.weights import Weights
 from lycosa.store import ArchiveAway
 from lycosa.web.date import timestamp
@@ -60,7 +60,8 @@ class Result(msgspec.Struct, frozen=True):
     """One page that was found. `text`, `anchors` and `rank` are the factors of its score; `highlights` places in the
     snippet; `copies` counts other URLs with the same document, of which `copy_urls` are some, and `alike` further
     pages that were found and have the same main text in other markup, of which `alike_urls` are some. `sent_bytes` is
-    the size of the body as sent, `document_bytes` with its content coding undone, 0 where that is not known."""
+    the size of the body as sent, `document_bytes` with its content coding undone, 0 where that is not known. With
+    `noarchive` the page asks not to be offered to others as a copy."""
 
     url: str
     title: str
@@ -80,6 +81,7 @@ class Result(msgspec.Struct, frozen=True):
     text: float
     anchors: float
     rank: float
+    noarchive: bool = False
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -201,8 +203,9 @@ class SearchView:
         except BaseException:
             self.close()
             raise
-        self._texts = Texts(self._collection, skips_missing=True)
+        self._texts = Texts(self._collection, skips_missing=True, for_snippets=True)
         self._ranks = RankTable(path)
+        self._agent = agent_of(self._collection) if self._then is not None else ""
 
     def __repr__(self) -> str:
         return f"<SearchView {self._reader!r}>"
@@ -256,15 +259,16 @@ class SearchView:
         results = self._results(hits.hits, words)
         behind = 0 if self._then or self._passing else max(0, last_told(self._collection.state) - self._reader.covered)
         seconds = time.perf_counter() - began
-        return Results(query, hits.total, seconds, offset, results, hits.is_exact, hits.is_loose, behind)
+        total = hits.total - (len(hits.hits) - len(results))
+        return Results(query, total, seconds, offset, results, hits.is_exact, hits.is_loose, behind)
 
     def find(self, query: str, *, most: int = 10, weights: Weights | None = None) -> list[str]:
         """The URLs alone of what a query finds, without a look into the archive."""
         ranks = self._ranks.mean_ranks
         tree, first = parse(query), self._pasted(query)
         hits = find(self._reader, tree, ranks, weights=weights or Weights(), most=most, first=first).hits
-        keys = (key_of(self._collection.state, hit.file_num) for hit in hits)
-        return [from_key(key) for key in keys if key is not None]
+        pages = zip(*self._rows([hit.file_num for hit in hits]), strict=True)
+        return [from_key(key) for key, row in pages if key and row and not has_expired(row, time.time())]
 
     def _pasted(self, query: str) -> int:
         """The page that stands in the index for the URL that a query is; 0 if it is none, or of no page."""
@@ -294,11 +298,11 @@ class SearchView:
         for cluster, copy in self._reader.rows("cluster", [cluster for cluster, _ in about.values()], "copy"):
             if copy:
                 copies.setdefault(cluster, []).append(copy)
-        found = []
+        found, now = [], time.time()
         marking: dict[int, Highlighter] = {}
         for hit, key, row in zip(hits, *self._rows(numbers), strict=True):
-            if key is None or row is None:
-                continue  # gone since the state was read
+            if key is None or row is None or has_expired(row, now):
+                continue  # gone since the state was read, or not to be found any more
             cluster, speaks = about.get(hit.file_num, (0, len(LANGUAGES) - 1))
             if speaks not in marking:
                 marking[speaks] = Highlighter(words, LANGUAGES[speaks])
@@ -312,13 +316,13 @@ class SearchView:
         state, then = self._collection.state, self._then
         keys = state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
         if then is not None:
-            return keys, [row_then(state, key, then) if key else None for key in keys]
+            return keys, [told_then(self._collection, key, then, self._agent) if key else None for key in keys]
         packed = state.get_many(Family.PAGE, [key or b"" for key in keys])
         return keys, [unpack_page(row) if row else None for row in packed]
 
     def _result(self, hit: Hit, url: str, row: PageRow, marking: Highlighter, copies: list[int]) -> Result:
         read = self._read(url, row)
-        piece = marking.snippet(read.text)
+        piece = Snippet("") if row.nosnippet else marking.snippet(read.text)
         return Result(
             url,
             " ".join((row.title or read.title).split()),
@@ -338,6 +342,7 @@ class SearchView:
             round(hit.text, 4),
             round(hit.anchors, 4),
             round(hit.rank, 4),
+            row.noarchive,
         )
 
     def _urls(self, numbers: Sequence[int]) -> tuple[str, ...]:

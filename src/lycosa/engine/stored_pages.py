@@ -25,13 +25,14 @@ from lycosa.web.url import from_key, parse, url_key
 class StoredPage:
     """A page, or a redirect, as the archive holds it. `fields` are the header fields of its response, `body` what came
     with them, its content coding undone, `text` what is for reading in it. `sent_bytes` is the size of the body as it
-    was sent; `duplicate_of` is the URL under which the same document was known before."""
+    was sent; `duplicate_of` is the URL under which the same document was known before. With `noarchive` the page
+    asks not to be offered to others as a copy."""
 
     def __init__(self, url: str, row: PageRow, contents: Contents) -> None:
         self.url, self._row, self._contents = url, row, contents
         self.status, self.fetched, self.depth = row.status, timestamp(row.fetched_s), row.depth
         self.title, self.language, self.content_type = row.title, row.language, row.essence
-        self.sent_bytes, self.duplicate_of = row.size_bytes, row.original
+        self.sent_bytes, self.duplicate_of, self.noarchive = row.size_bytes, row.original, row.noarchive
 
     def __repr__(self) -> str:
         return f"<StoredPage {self.status} {self.url}>"

@@ -22,10 +22,10 @@ MANY_PAGES = 2_000  # from here on it pays to start processes
 
 class Texts:
     """The readable texts of a collection's pages. `unread` counts those of which nothing could be read; with
-    `skips_missing` a missing file is no more than that."""
+    `skips_missing` a missing file is no more than that; `for_snippets` leaves out what is not to be shown."""
 
-    def __init__(self, collection: Collection, *, skips_missing: bool = False) -> None:
-        self._skips_missing = skips_missing
+    def __init__(self, collection: Collection, *, skips_missing: bool = False, for_snippets: bool = False) -> None:
+        self._skips_missing, self._for_snippets = skips_missing, for_snippets
         self.unread = 0
         self._contents, self._folders = Contents(collection), collection.warc_folders
         self._analysers = analysers_of(collection.path)
@@ -50,7 +50,9 @@ class Texts:
         """What is for reading in each; None where its record is damaged. Other processes begin at once."""
         plain = ((member.url, member.row.place) for member in members if self._is_plain(member))
         if self._ahead is None:
-            return self._closer(members, (read_one(self._folders, *each) for each in plain))
+            for_snippets = self._for_snippets
+            found = (read_one(self._folders, *each, for_snippets=for_snippets) for each in plain)
+            return self._closer(members, found)
         return self._closer(members, self._ahead.map(plain))
 
     def _closer(self, members: Sequence[Member], plain: Iterator[Readable | None]) -> Iterator[Readable | None]:
@@ -73,7 +75,13 @@ class Texts:
         if content is None:
             return None
         fields, body = content
-        return readable(body, url=member.url, content_type=fields.get("content-type"), analysers=self._analysers)
+        return readable(
+            body,
+            url=member.url,
+            content_type=fields.get("content-type"),
+            analysers=self._analysers,
+            for_snippets=self._for_snippets,
+        )
 
     def _is_plain(self, member: Member) -> bool:
         """Has it a record with a body of its own, as far as its row knows, that the usual analysers read?"""

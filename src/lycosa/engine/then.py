@@ -32,6 +32,7 @@ from lycosa.settings import CrawlSettings
 from lycosa.store import Collection, State
 from lycosa.web.date import epoch_of
 from lycosa.web.page import links_of
+from lycosa.web.robots import RobotsDirectives
 from lycosa.web.url import from_key, split
 
 FOLDER = "then"
@@ -108,7 +109,8 @@ def _found_then(state: State, key: bytes, at_s: float) -> tuple[PageRow | None, 
         payload_sha1=stored.payload_sha1,
     )
     is_todays = today is not None and today.place == stored.place
-    row.noindex = today is not None and is_todays and today.noindex
+    if today is not None and is_todays:
+        row.obey(today.said)
     return row, is_todays
 
 
@@ -168,23 +170,32 @@ def _fill(collection: Collection, at_s: float, writer: Writer, progress: Callabl
 
 
 def _members(collection: Collection, at_s: float) -> Iterator[Member]:
-    """Every page as it was then, but for those that asked to be left out."""
-    has_settings = collection.settings_path.is_file()
-    agent = (settings_of(collection) if has_settings else CrawlSettings()).agent
+    """Every page as it was then, but for those that asked to be left out, or to be left out by now."""
+    agent, now = agent_of(collection), time.time()
     for number, key in collection.state.walk(Family.FILE):
-        row, is_told = _found_then(collection.state, key, at_s)
-        if row is None or not is_searchable(row):
-            continue
-        url = from_key(key)
-        if is_told or not _says_noindex(collection, url, row, agent):
-            yield Member(int.from_bytes(number), url, row)
+        row = told_then(collection, key, at_s, agent)
+        if row is not None and is_searchable(row, now):
+            yield Member(int.from_bytes(number), from_key(key), row)
 
 
-def _says_noindex(collection: Collection, url: str, row: PageRow, agent: str) -> bool:
+def agent_of(collection: Collection) -> str:
+    """The name by which pages speak to the crawl."""
+    return (settings_of(collection) if collection.settings_path.is_file() else CrawlSettings()).agent
+
+
+def told_then(collection: Collection, key: bytes, at_s: float, agent: str) -> PageRow | None:
+    """As `row_then`, with what the page said to robots then."""
+    row, is_told = _found_then(collection.state, key, at_s)
+    if row is not None and not is_told:
+        row.obey(_said_then(collection, from_key(key), row, agent))
+    return row
+
+
+def _said_then(collection: Collection, url: str, row: PageRow, agent: str) -> RobotsDirectives:
     """What the crawl was told of a version when it came: by the document in the archive and its header fields."""
     document = document_at(collection, row.place)
     if document is None:
-        return False
+        return RobotsDirectives()
     response = Response(url, row.status, headers=parse_fields(document[0]))
     found = links_of(document[1], url=url, content_type=response.headers.get("content-type"))
-    return page_directives(found.robots if found else (), response, agent).noindex
+    return page_directives(found.robots if found else (), response, agent)

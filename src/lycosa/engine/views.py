@@ -268,6 +268,10 @@ def _page(row: PageRow) -> list[str]:
         lines.append(f"the same document as {row.original}")
     if row.truncated:
         lines.append(f"cut off: {row.truncated}")
+    asked = [name for name in ("noindex", "nosnippet", "noarchive") if getattr(row, name)]
+    asked += [f"unavailable_after {shown(row.unavailable_s)}"] if row.unavailable_s else []
+    if asked:
+        lines.append(f"says to robots: {', '.join(asked)}")
     return lines
 
 

@@ -1,11 +1,12 @@
 """The anchors of a page, `<a href>`: the bulk of its links.
 
 Read apart from all other elements, in a loop written for speed, in which calls are what costs. An anchor's text is that
-of all elements in it; where anchors nest by the thousand (`NESTING_WORK`), those that hold others have their own words
-only, so that the work stays linear. Called by `html` with the page's elements, hidden ones already out of the tree.
+of all elements in it, or where there is none the alternative text of an image in it. Where anchors nest by the thousand
+(`NESTING_WORK`), those that hold others have their own words only, so that the work stays linear. Called by `html` with
+the page's elements, hidden ones already out of the tree.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import compress, pairwise
 
 from selectolax.lexbor import LexborNode
@@ -20,6 +21,8 @@ NESTING_WORK = 20_000_000
 
 _A = TAG_ID["a"]
 _IS_A = bytes(number == _A for number in range(256))
+_IS_IMG = bytes(number == TAG_ID["img"] for number in range(256))
+_LEVELS = 6  # that an image is looked for below its anchor
 
 # An anchor ends the one before it, unless one of these stands between (0: a tag without a number, maybe in a drawing).
 _PARTING_NAMES = ("applet", "object", "marquee", "caption", "td", "th", "svg", "math")
@@ -35,6 +38,7 @@ def read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: Collect
     places: dict[str, int] = {}
     texts: list[str] = []
     rels: dict[int, str] = {}
+    wordless: dict[int, int] = {}  # anchors without a text of their own, and their places
     for node in anchors:
         attributes = node.attributes
         href = attributes.get("href")
@@ -48,13 +52,20 @@ def read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: Collect
             child = node.first_child  # nearly always a text and the only one, which is read in half the time
             words = child.text_content if child is not None and child.next is None else None
             texts.append(_words(node, holders) if words is None else words)
+            if not texts[place]:
+                wordless[node.mem_id] = place
             if rel := attributes.get("rel"):
                 rels[place] = rel
             continue
         if not texts[place] or texts[place].isspace():
             texts[place] = _words(node, holders)
+            if not texts[place]:
+                wordless[node.mem_id] = place
         if place in rels:
             rels[place] = links.agreed(rels[place], attributes.get("rel") or "")
+    alternatives = _alternatives(nodes, numbers, wordless) if wordless else {}
+    for anchor, words in alternatives.items():
+        texts[wordless[anchor]] = texts[wordless[anchor]] or words
     hrefs = list(places)
     if not links.are_padded(hrefs):
         collector.extend(hrefs, LinkKind.A, anchors=texts, rels=rels)
@@ -63,12 +74,28 @@ def read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: Collect
         attributes = node.attributes
         href = attributes["href"] if attributes.get("href") is not None else _unusual_href(attributes)
         if href is not None:
-            collector.add(href, LinkKind.A, anchor=links.short(_words(node, holders)), rel=attributes.get("rel") or "")
+            words = _words(node, holders) or alternatives.get(node.mem_id, "")
+            collector.add(href, LinkKind.A, anchor=links.short(words), rel=attributes.get("rel") or "")
 
 
 def _words(node: LexborNode, holders: frozenset[int]) -> str:
     """An anchor's text, without that of elements in it if among those is another anchor."""
     return " ".join(node.text(node.mem_id not in holders, " ").split())
+
+
+def _alternatives(nodes: Sequence[LexborNode], numbers: bytes, anchors: Container[int]) -> dict[int, str]:
+    """The alternative texts of images in these anchors: of each anchor the first."""
+    found: dict[int, str] = {}
+    for image in compress(nodes, numbers.translate(_IS_IMG)):
+        words, above = (image.attributes.get("alt") or "").strip(), image.parent
+        for _ in range(_LEVELS if words else 0):
+            if above is None:
+                break
+            if above.mem_id in anchors:
+                found.setdefault(above.mem_id, words)
+                break
+            above = above.parent
+    return found
 
 
 def _unusual_href(attributes: dict[str, str | None]) -> str | None:

@@ -50,7 +50,8 @@ class Page(msgspec.Struct, frozen=True):
 
     `fingerprint` and `digest` are of the body's bytes (P6), `text_digest` of the main element's text, or of all text
     where there is no one main element. `structure_first` and `structure_last` are the structure strings (Y7), `codes`
-    the text codes (Y9, Y10). `robots` are the contents of `<meta name=robots>`, `headings` pairs of level and text.
+    the text codes (Y9, Y10). `robots` are the contents of `<meta name=robots>`, and of those for one robot, its
+    name before; `headings` are pairs of level and text.
     `is_volatile`: there are marks of volatile parts (P7), or what looks like them.
     `text_utf8` is the text as bytes: of most pages nobody asks for its characters.
     `is_cut` tells that only the first part was analysed, since the whole was built to choke a parser.

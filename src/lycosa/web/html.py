@@ -46,6 +46,9 @@ _NOT_READ = bytes(number for number in range(256) if number not in _READ)
 _SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]  # a tree would make one of its own
 
 _META_NAMES = frozenset(("description", "robots", "content-language"))
+# What is said to one robot, in a meta element with its name; whether it is ours, `robots.directives` knows.
+_AIMED = re.compile(r"\s*+(?:all|index|follow|no[a-z]+|unavailable_after|max-[a-z-]+)\s*+(?:[,:]|$)", re.IGNORECASE)
+_AIMED_CHARS = 200
 
 # In XML these may be closed by "/>"; an HTML parser would take the rest of the document for their text.
 _SELF_CLOSED = re.compile(rb"<(script|style|title|textarea|iframe|noscript|xmp|noembed|noframes)\b([^<>]*)/>")
@@ -109,11 +112,16 @@ def _parsed(document: Document) -> tuple[LexborHTMLParser, bool]:
     """The tree, and whether it is only that of the beginning."""
     body = to_utf8(document.body, document.charset)
     if document.media.kind is Kind.XHTML:
-        body = _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
+        body = opened(body)
     is_cut = not hazard.is_tame(body)
     if is_cut:
         body = body[: hazard.CUT_BYTES]
     return LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS), is_cut
+
+
+def opened(body: bytes) -> bytes:
+    """XHTML as an HTML parser reads it: elements that close themselves there get an end."""
+    return _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
 
 
 def _elements(tree: LexborHTMLParser, which: str = "*") -> Sequence[LexborNode]:
@@ -216,6 +224,8 @@ class _Reading:
         if header and header.strip(WHITESPACE).lower() == "refresh" and (target := links.refresh_target(content)):
             self.links.add(target, LinkKind.REFRESH)
         if (name := name.strip(WHITESPACE).lower()) not in _META_NAMES:
+            if len(content) < _AIMED_CHARS and ":" not in name and not header and _AIMED.match(content):
+                self.robots.append(f"{name}: {content}")
             return
         if name == "description":
             self.description = self.description or " ".join(content.split()) or None

@@ -15,6 +15,9 @@ from lycosa.web import charset, hazard
 from lycosa.web.media import SNIFF_BYTES, Kind, identify
 from lycosa.web.page import Analysers, analyse, is_usual
 
+# The kinds that are read here, and where they declare their encoding.
+FORMS: dict[Kind, charset.Form] = {Kind.HTML: "html", Kind.XHTML: "xml"}
+UNSHOWN = "data-nosnippet"
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _HIDDEN = frozenset(("script", "style", "noscript", "template", "iframe"))
 # Everything that matters is fetched by one call: each further walk costs a third of what the parser does.
@@ -39,19 +42,32 @@ class Readable(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-def readable(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> Readable:
+def readable(
+    body: bytes,
+    *,
+    url: str,
+    content_type: str | None = None,
+    analysers: Analysers | None = None,
+    for_snippets: bool = False,
+) -> Readable:
     """What is for reading in `body` (content coding undone); empty for what has no text here, such as images. Where
-    `analysers` say it is another than the usual one who reads HTML, it is what that one finds."""
+    `analysers` say it is another than the usual one who reads HTML, it is what that one finds. `for_snippets` leaves
+    out what asks not to be shown in results (`data-nosnippet`)."""
     media = identify(content_type, body[:SNIFF_BYTES])
-    if media.kind is not Kind.HTML or not is_usual(analysers, media):
+    if media.kind not in FORMS or not is_usual(analysers, media):
         page = analyse(body, url=url, content_type=content_type, analysers=analysers)
         return Readable(page.title or "", tuple(text for _, text in page.headings), page.text)
-    body = charset.to_utf8(body, charset.detect(body, http_charset=media.charset, form="html"))
+    body = charset.to_utf8(body, charset.detect(body, http_charset=media.charset, form=FORMS[media.kind]))
+    if media.kind is Kind.XHTML:
+        from lycosa.web.html import opened  # with it comes the whole analyser, which few documents need here
+
+        body = opened(body)
     if not hazard.is_tame(body):
         body = body[: hazard.CUT_BYTES]
-    found, has_main = _read(body, is_whole=False)
+    unshown = UNSHOWN if for_snippets and UNSHOWN.encode() in body.lower() else ""
+    found, has_main = _read(body, unshown, is_whole=False)
     is_enough = bool(found.text) if has_main else len(found.text) > _LITTLE_CHARS
-    return found if is_enough else _read(body, is_whole=True)[0]
+    return found if is_enough else _read(body, unshown, is_whole=True)[0]
 
 
 def text_of(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> str:
@@ -59,14 +75,15 @@ def text_of(body: bytes, *, url: str, content_type: str | None = None, analysers
     return " ".join(readable(body, url=url, content_type=content_type, analysers=analysers).text.split())
 
 
-def _read(body: bytes, *, is_whole: bool) -> tuple[Readable, bool]:
-    """What is for reading, and whether it is that of a main element."""
+def _read(body: bytes, unshown: str, *, is_whole: bool) -> tuple[Readable, bool]:
+    """What is for reading, without elements that have the attribute `unshown`, and whether it is that of a main
+    element."""
     tree = LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS)
     top, root = tree.root, tree.body
     if top is None or root is None:
         title = tree.css_first("title")
         return Readable(title.text() if title else ""), False
-    nodes = _SELECTOR.find(_SOUGHT, top)
+    nodes = _SELECTOR.find(f"{_SOUGHT},[{unshown}]" if unshown else _SOUGHT, top)
     tags = [node.tag for node in nodes]
     title = nodes[tags.index("title")] if "title" in tags else None
     has_main = not is_whole and tags.count("main") == 1
@@ -79,7 +96,9 @@ def _read(body: bytes, *, is_whole: bool) -> tuple[Readable, bool]:
     left_out: list[LexborNode] = []
     room = _HEADING_CHARS
     for node, tag in zip(nodes, tags, strict=True):
-        if tag in _HEADINGS:
+        if unshown and unshown in node.attributes:
+            left_out.append(node)
+        elif tag in _HEADINGS:
             if room > 0:
                 headings.append(node.text(separator=" ")[:room])
                 room -= len(headings[-1])

@@ -13,6 +13,7 @@ from math import isfinite
 
 import msgspec
 
+from lycosa.web.date import epoch_of
 from lycosa.web.steps import Steps, finish
 from lycosa.web.wildcard import matches, pieces_of
 
@@ -135,11 +136,25 @@ def product_token(agent: str) -> str:
 
 
 class RobotsDirectives(msgspec.Struct, frozen=True):
-    """What a page itself says to robots. Nothing said means yes."""
+    """What a page itself says to robots. Nothing said means yes; `unavailable_s` is when it wants to be found no more,
+    in seconds since 1970, or 0."""
 
     noindex: bool = False
     nofollow: bool = False
     noarchive: bool = False
+    nosnippet: bool = False
+    unavailable_s: float = 0.0
+
+    def __or__(self, other: "RobotsDirectives") -> "RobotsDirectives":
+        """Both together."""
+        ends = [each.unavailable_s for each in (self, other) if each.unavailable_s]
+        return RobotsDirectives(
+            self.noindex or other.noindex,
+            self.nofollow or other.nofollow,
+            self.noarchive or other.noarchive,
+            self.nosnippet or other.nosnippet,
+            min(ends, default=0.0),
+        )
 
 
 def directives(values: Iterable[str], agent: str) -> RobotsDirectives:
@@ -148,18 +163,30 @@ def directives(values: Iterable[str], agent: str) -> RobotsDirectives:
     that robot alone."""
     token = product_token(agent).lower()
     said: set[str] = set()
+    ends: list[float] = []
     for value in values:
-        concerns_us = True
-        for part in value.lower().split(","):
-            name, colon, directive = part.partition(":")
-            if colon and name.strip() not in _DIRECTIVES_WITH_VALUE:
-                concerns_us = name.strip() in (token, "*", "robots")
-            else:
-                directive = name
-            if concerns_us:
-                said.add(directive.strip())
+        concerns_us, parts = True, value.split(",")[::-1]
+        while parts:
+            name, colon, rest = parts.pop().partition(":")
+            if colon and name.strip().lower() not in _DIRECTIVES_WITH_VALUE:
+                concerns_us = name.strip().lower() in (token, "*", "robots")
+                name, colon, rest = rest.partition(":")
+            name = name.strip().lower()
+            if name == "unavailable_after":
+                at_s = epoch_of(rest.strip())
+                if at_s is None and parts and (at_s := epoch_of(f"{rest},{parts[-1]}".strip())) is not None:
+                    parts.pop()  # a date with the day of the week before it
+                ends += [at_s] if concerns_us and at_s is not None else []
+            elif concerns_us:
+                said.add(f"{name}:{rest.strip()}" if colon else name)
     none = "none" in said
-    return RobotsDirectives(none or "noindex" in said, none or "nofollow" in said, "noarchive" in said)
+    return RobotsDirectives(
+        none or "noindex" in said,
+        none or "nofollow" in said,
+        "noarchive" in said,
+        "nosnippet" in said or "max-snippet:0" in said,
+        max(1.0, min(ends)) if ends else 0.0,
+    )
 
 
 # Directives written with a colon of their own, which is then not the end of a robot's name.
