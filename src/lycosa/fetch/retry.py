@@ -102,7 +102,8 @@ def rule_for(failure: Failure | None, status: int, *, is_first: bool = False) ->
 def next_try(tried: int, failed: str) -> str:
     """Which try is the next of a URL, and the name of what failed, in words: `try 2 of 3 after reset`."""
     rule = rule_for(None, int(failed)) if failed.isdigit() else rule_for(Failure(failed), 0)
-    which = f"try {tried + 1} of {rule.tries}" if tried and rule else "another try"  # not counted: the host failed
+    is_counted = rule is not None and 0 < tried < rule.tries  # or the host failed, or it is tried for ever (--wait)
+    which = f"try {tried + 1} of {rule.tries}" if rule and is_counted else "another try"
     return f"{which} after {failed.replace('-', ' ')}"
 
 

@@ -171,7 +171,7 @@ class Host:
     @property
     def has_work(self) -> bool:
         """Is there anything that could be asked for now, politeness aside?"""
-        return bool((self.available and not self.is_held) or self.due.ready or self.retries.ready or self.jobs)
+        return bool(self.has_others or self.retries.ready or self.jobs)
 
     @property
     def has_others(self) -> bool:
