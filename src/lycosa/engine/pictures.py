@@ -61,7 +61,7 @@ class Pictures:
         self._shard, self._state, self._documents, self._books = shard, shard.collection.state, documents, books
         self.ask: Callable[[Sequence[bytes]], None] | None = None
         self._pages: dict[bytes, _Page] = {}
-        self._waiting: dict[bytes, set[bytes]] = {}  # the pages that wait for a picture
+        self._waiting: dict[bytes, dict[bytes, None]] = {}  # the pages that wait for a picture
         self._recent: dict[bytes, tuple[float, float]] = {}  # when a picture was seen, and when found to be another
         if shard.settings.images:
             books.on_settled = self._settled
@@ -106,16 +106,16 @@ class Pictures:
             self._forget(next(iter(self._pages)))
         self._pages[visit.key] = page
         for key in page.shown:
-            waiting = self._waiting.setdefault(key, set())
+            waiting = self._waiting.setdefault(key, {})
             if len(waiting) < MOST_WAITING:
-                waiting.add(visit.key)
+                waiting[visit.key] = None
 
     def _forget(self, key: bytes) -> None:
         """A page waits no more."""
         page = self._pages.pop(key, None)
         for picture in page.shown if page else ():
-            waiting = self._waiting.get(picture, set())
-            waiting.discard(key)
+            waiting = self._waiting.get(picture, {})
+            waiting.pop(key, None)
             if not waiting:
                 self._waiting.pop(picture, None)
 

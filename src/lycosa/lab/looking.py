@@ -1,9 +1,11 @@
 """A collection of the in-memory simulated web that is looked at again: crawls and recrawls on chosen days.
 
-Each run has a virtual clock of its own; the web's time and the wall clock are set to its day. Used by experiments.
+Each run has a virtual clock of its own; the web's time and the wall clock are set to its day, and the jitter of due
+times follows from the web's seed. Used by experiments.
 """
 
 import asyncio
+import random
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +40,8 @@ def look(
     """Crawls the web as it is so many days after it began, or looks at it again; `moves`: it changes meanwhile."""
     seeds = () if recrawl else (f"{web.linker.origin(0)}/",)
     options = {"scope": "any", "allow_private": ["127.0.0.0/8"], "store_interval_s": COMMIT_S, **settings}
+
+    random.seed(f"{web.settings.seed} {days}")
 
     async def main() -> Looked:
         memory = MemoryWeb(web, time_scale=1.0 if moves else 0.0)
