@@ -1,6 +1,7 @@
 """Image values in exact integers: every pixel counts where nothing is blank; where something is, the digest decides."""
 
 import io
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -88,6 +89,12 @@ def test_digest_notices_another_colour_and_a_pixel_of_a_large_image_which_two_to
     values = [image_value(data) for data in (red, blue, dotted)]
     assert len({found.value for found in values if found}) == 1
     assert len({image_digest(data) for data in (red, blue, dotted)}) == 3
+
+
+def test_image_without_pillow_is_known_by_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encoded(np.ones((8, 8), dtype=bool))
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert image_digest(data) == b""
 
 
 def test_image_with_several_frames_is_known_by_its_bytes() -> None:

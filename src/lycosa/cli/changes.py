@@ -157,7 +157,8 @@ def _show_pictures(found: "PageHistory", into: Path) -> None:
     from lycosa.web.date import shown
 
     for picture in found.pictures:
-        _say(f"\npicture {picture.url}")
+        print()
+        _say(f"picture {picture.url}")
         for word, version in (("from", picture.before), ("to", picture.after)):
             if version is None:
                 continue

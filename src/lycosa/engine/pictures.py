@@ -169,6 +169,8 @@ class Pictures:
             return
         page.found += pictures
         page.noted_s = page.noted_s or self._shard.now_unix()
-        verdict = Verdict(Kind.IMAGE, page.found[0].url, len(page.found), pictures=tuple(page.found))
+        more = f" and {len(page.found) - 1} more" if len(page.found) > 1 else ""
+        where = f"picture {page.found[0].url}{more}"
+        verdict = Verdict(Kind.IMAGE, where, len(page.found), pictures=tuple(page.found))
         self._books.note(visit, verdict, PageRow(visit.row.status, 0.0), None, at_s=page.noted_s)
         page.row = self._books.amended(visit, page.row)
