@@ -236,8 +236,9 @@ class Revisits:
         if verdict is None:
             compared = self._compared(visit, page, body, presence)
         if compared.verdict.is_change:
-            if pictures := self.pictures.changed_before(visit):
-                also = (*compared.verdict.also, Kind.IMAGE)
+            if verdict is None and (pictures := self.pictures.changed_before(visit)):
+                said = compared.verdict
+                also = said.also if Kind.IMAGE in (said.kind, *said.also) else (*said.also, Kind.IMAGE)
                 verdict = msgspec.structs.replace(compared.verdict, also=also, pictures=pictures)
                 compared = msgspec.structs.replace(compared, verdict=verdict)
             self.hints.heard_feed(visit.lease, page, body)
