@@ -124,12 +124,15 @@ def test_text_of_a_page_is_that_of_the_collection_and_a_duplicate_has_its_docume
 
 
 def test_why_of_what_pages_name_but_nobody_follows(tmp_path: Path) -> None:
-    crawl_site(tmp_path, SITE.get)
-    with open_to_read(tmp_path) as collection:
+    crawl_site(tmp_path / "c", SITE.get)
+    crawl_site(tmp_path / "bare", SITE.get, archive="none")
+    with open_to_read(tmp_path / "c") as collection:
         said = {name: why(collection, FIRST + name)[1] for name in ("style.css", "roof.png", "secret", "nothing")}
     assert said["style.css"] == f"not asked for: {FIRST} names it in <link rel=stylesheet>, which is not followed"
     assert said["roof.png"] == f"not asked for: {FIRST} names it in <img>, and images are asked for with --images only"
     assert said["secret"] == f"not asked for: {FIRST} names it in <a rel=nofollow>, which is not followed"
+    with open_to_read(tmp_path / "bare") as collection:  # keeps no bodies to look into
+        assert why(collection, f"{FIRST}style.css")[1] == said["nothing"]
     assert said["nothing"] == "not known: no page that was read links to it with a link that is followed"
 
 

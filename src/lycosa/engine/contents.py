@@ -6,10 +6,13 @@ a page's row or history knows; else of whichever has the same payload, for which
 
 from base64 import b32encode
 from collections import OrderedDict
+from functools import cached_property
 
+from lycosa.engine.named_parts import analysers_of
 from lycosa.engine.pages import PageRow
 from lycosa.engine.versions import document_at, headers_of
 from lycosa.store import Collection, Place
+from lycosa.web.page import Analysers
 
 _KEPT_PLACES = 10_000
 
@@ -25,6 +28,11 @@ class Contents:
 
     def __repr__(self) -> str:
         return f"<Contents of {self.path}>"
+
+    @cached_property
+    def analysers(self) -> Analysers | None:
+        """Those that the settings of the collection name; None: the usual ones."""
+        return analysers_of(self.path)
 
     def read(self, row: PageRow) -> tuple[Fields, bytes] | None:
         """Header fields and body; None if the record is damaged, as after a power loss. Raises `ArchiveAway` where its

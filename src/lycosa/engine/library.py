@@ -24,6 +24,8 @@ from lycosa.engine.views import open_to_read, stats_of
 from lycosa.graph.index import LinkIndex
 from lycosa.search.weights import Weights
 from lycosa.store import Collection as Store
+from lycosa.store import JoinedCollection as JoinedStore
+from lycosa.store.joined import shard_paths
 
 
 class Collection:
@@ -54,6 +56,8 @@ class Collection:
 
     def _opened(self) -> Store:
         """The collection as it is now."""
+        if isinstance(self._store, JoinedStore) and self._store.paths != shard_paths(self.path):  # it has grown
+            self.close()
         if self._store is None:
             self._store = open_to_read(self.path)
         elif self._store.state.refresh():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lycosa.engine.reading import FOLLOWED, base_of
 from lycosa.engine.stored_pages import StoredPage, StoredPages
-from lycosa.errors import StoreError
+from lycosa.errors import LycosaError
 from lycosa.store import Collection
 from lycosa.web.links import LinkKind
 from lycosa.web.page import links_of
@@ -28,7 +28,7 @@ def mention(collection: Collection, url: Url, host_key: bytes) -> str:
 def _elements(page: StoredPage, href: str, name: str) -> Iterator[str]:
     try:
         found = links_of(page.body, url=page.url, content_type=page.fields.get("content-type"))
-    except StoreError:  # the others may say it
+    except LycosaError:  # damaged, or not kept; the others may say it
         return
     if found is None:
         return

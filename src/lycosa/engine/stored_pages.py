@@ -9,7 +9,6 @@ from itertools import islice
 from pathlib import Path
 
 from lycosa.engine.contents import Contents, Fields
-from lycosa.engine.named_parts import analysers_of
 from lycosa.engine.pages import REDIRECTS, PageRow, unpack_page
 from lycosa.engine.reading import location
 from lycosa.engine.versions import no_bodies
@@ -57,8 +56,8 @@ class StoredPage:
 
     @cached_property
     def text(self) -> str:
-        analysers = analysers_of(self._contents.path)
-        return text_of(self.body, url=self.url, content_type=self.fields.get("content-type"), analysers=analysers)
+        said, analysers = self.fields.get("content-type"), self._contents.analysers
+        return text_of(self.body, url=self.url, content_type=said, analysers=analysers)
 
     @property
     def is_redirect(self) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from lycosa.engine.contents import Contents
 from lycosa.engine.findable import Member
-from lycosa.engine.named_parts import analysers_of
 from lycosa.engine.read_ahead import ReadAhead, read_one
 from lycosa.store import ArchiveAway, Collection
 from lycosa.web.media import Media, kind_of
@@ -28,7 +27,7 @@ class Texts:
         self._skips_missing, self._for_snippets = skips_missing, for_snippets
         self.unread = 0
         self._contents, self._folders = Contents(collection), collection.warc_folders
-        self._analysers = analysers_of(collection.path)
+        self._analysers = self._contents.analysers
         self._ahead: ReadAhead | None = None
 
     def __repr__(self) -> str:

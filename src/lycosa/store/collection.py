@@ -220,6 +220,11 @@ class JoinedCollection(Collection):
         self.shards = list(shards)
 
     @property
+    def paths(self) -> list[Path]:
+        """The folders of the shards."""
+        return [shard.path for shard in self.shards]
+
+    @property
     def warc_folders(self) -> list[Path]:
         return [shard.warc_folder for shard in self.shards]  # they number their files apart
 

@@ -118,7 +118,7 @@ class State:
         self._cache_most_bytes = CACHE_LEAST_BYTES
         self._writes = 0
         self._seen: list[tuple[str, int]] = []
-        self._own = Path(tempfile.gettempdir()) / f"lycosa-reader-{secrets.token_hex(8)}"
+        self._own = Path()  # a reader's, see `_stand_in`
         self._database: Rdict | None = None
         self._families: dict[Family, Rdict] = {}
         self._handles: dict[Family, ColumnFamily] = {}
@@ -175,6 +175,7 @@ class State:
 
     def _open_reader(self) -> Rdict:
         # A secondary instance: unlike a read-only one it can catch up, and is consistent when it has.
+        self._own = Path(tempfile.gettempdir()) / f"lycosa-reader-{secrets.token_hex(8)}"
         for is_last in _tries():
             before = self._version()
             try:
