@@ -214,8 +214,8 @@ class State:
     @contextlib.contextmanager
     def _stand_in(self) -> Iterator[None]:
         """A folder that a reader has open in place of the state, where it may not write and the binding insists on
-        writing a file. It links to the manifest; tables and logs are read where they are. Outside of this it is not
-        there: no kill leaves it behind."""
+        writing a file. It links to the manifest; tables and logs are read where they are. It is there for moments
+        only, so that hardly a kill leaves it behind."""
         self._own.mkdir(mode=0o700)
         try:
             for name in self._names():
