@@ -88,6 +88,14 @@ def allowed_table(web: SimWeb, page: Entry) -> str | None:
     return path if web.robots.of(web.layout.host_number(page.host) or 0).allows(path, page.agent) else None
 
 
+def test_host_that_is_busy_now_and_then_keeps_its_tables(tmp_path: Path) -> None:
+    web = web_with(pages=60, trouble={"unavailable": 1.0})
+    result = crawl(web, tmp_path / "c", front(web), tables="always", mine="off")
+    assert result.stats.tables["503"] > 1  # the first that is tried among them
+    assert result.stats.tables["read"] > 0.7 * result.stats.pages
+    assert audit(web.settings, result.entries, Rules()).is_clean
+
+
 def test_crawl_stopped_between_a_table_and_its_document_loses_nothing(tmp_path: Path) -> None:
     web = web_with(pages=30)
     options: dict[str, Any] = {"tables": "always", "policy": "rank", "delay_s": 1.0, "mine": "off"}

@@ -66,6 +66,7 @@ class Tables:
         self._young: dict[int, Lease] = {}  # those whose table was not asked for
         self._asked: dict[int, Lease] = {}  # id of a table's lease → the lease of its document
         self._claims: dict[int, Claim] = {}
+        self._was_busy: set[bytes] = set()  # hosts whose first table did not come
         self._next: dict[str, Taken | None] = {}  # documents that are next, and what their tables gave
 
     def __repr__(self) -> str:
@@ -156,7 +157,7 @@ class Tables:
             if lease.host.row.tables not in _HAS:
                 self._know(lease.host, Known.HAS)
             self._claim(document, found, response)
-        elif found != Refusal.OTHER_DOCUMENT:
+        elif found != Refusal.OTHER_DOCUMENT and not self._says_nothing(lease.host, response):
             self._missed(document)
         wait_s = 0.0
         if response.failure is None and response.status in BUSY:
@@ -198,6 +199,17 @@ class Tables:
         joined = self._shard.sifter.joined(links, document.url)
         self._claims[id(document)] = Claim(found.document, frozenset(joined.values()), found.volatile > 0)
         self._early.take_table(document, links, joined)
+
+    def _says_nothing(self, host: Host, response: Response) -> bool:
+        """Did no answer come, or only that the host is busy? A host without a table so far is tried twice."""
+        if response.failure is None and response.status not in BUSY:
+            return False
+        if host.row.tables == Known.TRYING:
+            if host.key in self._was_busy:
+                return False
+            self._was_busy.add(host.key)
+            self._know(host, Known.NOTHING)
+        return True
 
     def _missed(self, document: Lease) -> None:
         """There is no table. A host that was tried has none; on one that has some, the document has to be one."""
