@@ -204,16 +204,32 @@ def test_picture_that_changed_makes_its_page_due_sooner(site: Site) -> None:
     assert len(dues) == len(set(dues))
 
 
-@pytest.mark.parametrize("more", ["height=20", "srcset='/two.png 2x'", "alt='B'"])
-def test_without_pictures_what_a_page_says_of_them_counts(tmp_path: Path, more: str) -> None:
+def test_without_pictures_what_a_page_says_of_them_counts(tmp_path: Path) -> None:
     site = Site(tmp_path / "crawl")
+    site.files["/c"] = page("/one.png")
     site.run()
     assert "/one.png" not in site.asked
-    site.files["/a"] = page("/one.png", "/both.png", more=more)
+    site.files["/a"] = page("/one.png", "/both.png", more="height=20")
+    site.files["/b"] = page("/both.png", more="alt='B'")
+    site.files["/c"] = page("/two.png")
     site.run(days=1, recrawl=ALL)
-    assert site.kinds("/a") == [Kind.NEW, Kind.IMAGE]
+    assert [site.kinds(path)[-1] for path in ("/a", "/b", "/c")] == [Kind.IMAGE] * 3
 
 
+def test_replaced_picture_is_told_of_where_nothing_is_archived(tmp_path: Path) -> None:
+    site = Site(tmp_path / "crawl")
+    site.run(images=True, archive="none")
+    site.files["/one.png"] = drawn("black")
+    site.run(days=1, recrawl=ALL)
+    found = site.history("/a")
+    assert found.versions[-1].kind is Kind.IMAGE
+    (changed,) = found.pictures
+    assert changed.before is not None
+    assert changed.after is not None
+    assert (changed.before.size_bytes, changed.after.archived) == (len(drawn("red")), False)
+
+
+@pytest.mark.slow
 def test_recrawl_with_pictures_tells_what_the_web_says_has_changed_and_asks_politely(tmp_path: Path) -> None:
     web, into, later = SimWeb(SimSettings(seed=1, hosts=2, pages=60, tables=0.0, mirrors=0.0)), tmp_path / "c", 40
     run(web, into, front(web), images=True)

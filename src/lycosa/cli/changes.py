@@ -162,14 +162,17 @@ def _show_pictures(found: "PageHistory", into: Path) -> None:
         for word, version in (("from", picture.before), ("to", picture.after)):
             if version is None:
                 continue
-            seen = f"{counted(version.size_bytes, 'byte')} {version.content_type}" if version.archived else version.kind
+            seen = (
+                f"{counted(version.size_bytes, 'byte')} {version.content_type}" if version.size_bytes else version.kind
+            )
             sides = f"  {version.width}×{version.height}" if version.width else ""
             value = f"  value {_short(version.value)}  pixels {version.digest[:16]}" if version.digest else ""
             _say(f"  {word:<4} {shown(version.at_s)}  {seen}{sides}{value}")
     if found.pictures:
         if not can_decode():
             print("  Pillow is not installed: pictures are known by their bytes; pip install lycosa[images] reads them")
-        print(f"  lycosa get PICTURE --in {into} --as-of TIME writes one to standard output")
+        if any(version and version.archived for one in found.pictures for version in (one.before, one.after)):
+            print(f"  lycosa get PICTURE --in {into} --as-of TIME writes one to standard output")
 
 
 def _short(digits: str) -> str:

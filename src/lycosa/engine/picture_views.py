@@ -39,7 +39,7 @@ class PictureChange(msgspec.Struct, frozen=True):
 
 def picture_change(collection: Collection, picture: Picture) -> PictureChange:
     rows = [row for row in history(collection.state, url_key(picture.url)) if row[0] <= picture.at_s]
-    before = next((row for row in reversed(rows[:-1]) if row[1].place), None)
+    before = next((row for row in reversed(rows[:-1]) if row[1].size_bytes), None)  # what stood there, archived or not
     return PictureChange(
         picture.url,
         _version(collection, *before) if before else None,
