@@ -7,6 +7,7 @@ import pytest
 
 from lycosa.cli.crawl_options import gather
 from lycosa.cluster.fetching import fetch
+from lycosa.cluster.unpacking import unpack_all
 from lycosa.engine.contents import Contents
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.views import open_to_read, stats_of, why
@@ -84,9 +85,9 @@ def test_only_what_is_wanted_travels_and_everything_is_done_readable_and_counted
     assert brought(tmp_path, "revisit") == set(copies)
     assert not brought(tmp_path, "request") & {*images, *irrelevant}
 
-    told = cluster.coordinator.stats()
+    reported = cluster.coordinator.stats()
     with open_to_read(tmp_path) as whole:
-        for stats in (told, stats_of(whole)):
+        for stats in (reported, stats_of(whole)):
             assert (stats.left_out, stats.left_out_bytes) == counts(pages, images | irrelevant | copies)
         bodies = {url: body_of(whole, row) for url, row in pages.items()}
         assert all(bodies.values())
@@ -105,6 +106,12 @@ def test_only_what_is_wanted_travels_and_everything_is_done_readable_and_counted
     with open_to_read(tmp_path) as whole:
         for url, row in pages.items():
             assert body_of(whole, row) == (bodies[url] if url in wanted or url in copies else None)
+    said = lycosa("get", min(images), "--in", tmp_path)
+    assert (said.code, len(said.complaints)) == (4, 1)
+    assert "was left out of the central store" in said.complaints[0]
+    told = list[str]()
+    assert unpack_all(str(tmp_path / "store"), tmp_path / "out", tell=told.append) == len(packed_files(tmp_path))
+    assert told == [f"{len(images) + len(irrelevant)} pages were left out of the store: their shards have them"]
 
 
 @pytest.mark.parametrize(

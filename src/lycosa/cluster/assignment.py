@@ -19,8 +19,8 @@ import xxhash
 
 from lycosa.cluster.letters import LETTERS, Integers, even_sum, letter_sum, odd_sum
 from lycosa.cluster.members import Member
-from lycosa.engine.copies import document_bucket
 from lycosa.errors import SettingsError
+from lycosa.store.buckets import document_bucket
 from lycosa.web.url import BUCKET_BYTES, bucket_of
 
 BUCKETS = 1 << 8 * BUCKET_BYTES

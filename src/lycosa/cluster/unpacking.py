@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from lycosa.engine.selection import COPY
 from lycosa.errors import SettingsError, StoreError
 from lycosa.store.central import is_claimed, open_store
 from lycosa.store.packed import unpack
@@ -15,7 +16,7 @@ def unpack_all(where: str, folder: Path, *, tell: Callable[[str], None]) -> int:
     store = open_store(where)
     if not is_claimed(store):
         raise SettingsError(f"{where} is no central store of Lycosa")
-    names = store.names(FOLDER)
+    names, left_out = store.names(FOLDER), 0
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
@@ -24,9 +25,12 @@ def unpack_all(where: str, folder: Path, *, tell: Callable[[str], None]) -> int:
                 continue
             target = folder / Path(packed.index.name).name
             part = target.with_name(f"{target.name}.part")
-            if not unpack(packed, part):
+            left_out += sum(pages for reason, (pages, _) in packed.index.left.items() if reason != COPY)
+            if not unpack(packed, part) and not packed.index.left:
                 tell(f"{target.name} has the same records, compressed to other bytes than before")
             part.replace(target)
     except OSError as error:
         raise StoreError(f"{folder} cannot be written: {error.strerror}") from error
+    if left_out:
+        tell(f"{left_out:,} {'page' if left_out == 1 else 'pages'} were left out of the store: their shards have them")
     return len(names)

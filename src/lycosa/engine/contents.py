@@ -11,7 +11,9 @@ from functools import cached_property
 from lycosa.engine.named_parts import analysers_of
 from lycosa.engine.pages import PageRow
 from lycosa.engine.versions import document_at, headers_of
+from lycosa.errors import StoreError
 from lycosa.store import Collection, Place
+from lycosa.store.packed import LeftOut
 from lycosa.web.page import Analysers
 
 _KEPT_PLACES = 10_000
@@ -44,6 +46,14 @@ class Contents:
             return None
         head, body = document
         return headers_of(head), body
+
+    def is_left_out(self, row: PageRow) -> bool:
+        """Is a page that cannot be read on the machine of its shard, and not to be had from here?"""
+        try:
+            self._collection.record(Place.unpack(row.place))
+        except StoreError as error:
+            return isinstance(error, LeftOut)
+        return False
 
     def _elsewhere(self, payload_sha1: bytes) -> bytes:
         """The place of a record with this payload; nothing if there is none."""

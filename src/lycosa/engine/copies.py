@@ -16,7 +16,7 @@ from lycosa.engine.pages import PageRow, pack, unpack_page
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import tally
 from lycosa.records import Family
-from lycosa.store.buckets import CLAIMED
+from lycosa.store.buckets import CLAIMED, document_bucket
 from lycosa.web.url import from_key, split, url_key
 
 _SHA1_BYTES = 20
@@ -47,11 +47,6 @@ class Owners(Protocol):
     def send_claims(self, claims: Sequence[Claim]) -> None:
         """Takes what others have to know, to leave with the next commit."""
         ...
-
-
-def document_bucket(digest: bytes) -> bytes:
-    """The bucket that a document belongs to, and moves with; only 256 of them have any, so that they are soon found."""
-    return digest[:1] + b"\0"
 
 
 class Copies:

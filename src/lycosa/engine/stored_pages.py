@@ -43,6 +43,8 @@ class StoredPage:
         found = self._contents.read(self._row)
         if found is None:
             when = f"the record of {self.url}, fetched {self.fetched},"
+            if self._contents.is_left_out(self._row):
+                raise StoreError(f"{when} was left out of the central store: it is on the machine of its shard only")
             raise StoreError(f"{when} in the archive of {self._contents.path} is damaged and cannot be read")
         return found
 

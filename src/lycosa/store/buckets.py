@@ -27,6 +27,11 @@ def end_of(bucket: bytes) -> bytes:
     return number.to_bytes(BUCKET_BYTES) if number < 1 << 8 * BUCKET_BYTES else bucket + b"\xff"
 
 
+def document_bucket(digest: bytes) -> bytes:
+    """The bucket that a document belongs to, and moves with; only 256 of them have any, so that they are soon found."""
+    return digest[:1] + b"\0"
+
+
 def buckets_of(state: State) -> list[bytes]:
     """The buckets in which the state has hosts."""
     return _buckets(state, Family.HOST)

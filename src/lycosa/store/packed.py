@@ -69,6 +69,10 @@ class Index(msgspec.Struct, frozen=True):
     left: dict[str, tuple[int, int]] = {}
 
 
+class LeftOut(StoreError):
+    """A record is not in a packed file, since its page was not to travel."""
+
+
 class Capture(NamedTuple):
     """A record with an answer, by its number in the file that is packed."""
 
@@ -259,7 +263,7 @@ class PackedWarc:
         if at is None:
             raise StoreError(f"no record begins at byte {place.offset} of {self.index.name}")
         if at < 0:
-            raise StoreError(f"{self.name} has no record for byte {place.offset}: its page was left out of the store")
+            raise LeftOut(f"the record at byte {place.offset} of {self.index.name} was left out of the store")
         block = bisect_right(self._first, at) - 1
         start = int(self._sizes[self._first[block] : at].sum())
         return self._record(at, self._block(block)[start : start + int(self._sizes[at])])
