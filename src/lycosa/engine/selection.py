@@ -57,7 +57,7 @@ class Selection:
     def words(self, row: PageRow) -> list[str]:
         """What a user is told of it."""
         lines = [] if row.relevance is None else [f"relevance to the topic: {row.relevance:.2f}"]
-        reason, stays = self.reason(row), "not brought to the central store, its body is in the archive of its shard"
+        reason, stays = self.reason(row), "not for the central store, its body is in the archive of its shard"
         if reason == MEDIA_TYPE:
             lines.append(f"{stays}: {row.essence} is none of --store-type {','.join(self._types)}")
         elif reason == RELEVANCE:
