@@ -40,7 +40,7 @@ class Contents:
         """Header fields and body; None if the record is damaged, as after a power loss. Raises `ArchiveAway` where its
         file is missing, or in a store that cannot be reached."""
         document = document_at(self._collection, row.place, is_strict=True)
-        if document is None and row.original and row.payload_sha1:
+        if document is None and row.original and row.payload_sha1 and not self.is_left_out(row):
             document = document_at(self._collection, self._elsewhere(row.payload_sha1), is_strict=True)
         if document is None:
             return None
@@ -50,7 +50,8 @@ class Contents:
     def is_left_out(self, row: PageRow) -> bool:
         """Is a page that cannot be read on the machine of its shard, and not to be had from here?"""
         try:
-            self._collection.record(Place.unpack(row.place))
+            if row.place:
+                self._collection.record(Place.unpack(row.place))
         except StoreError as error:
             return isinstance(error, LeftOut)
         return False

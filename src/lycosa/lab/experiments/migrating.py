@@ -92,13 +92,19 @@ def _hosts(seed: int) -> dict[str, str]:
     """Frontier → a host that it owns, the three as equal in size as may be: the paper's sites were."""
     owners = table(1, [Member(f"s{number}", number + 1) for number in range(SITES)])
     web = _simulated(seed)
-    by_owner: dict[str, list[tuple[int, str]]] = {}
+    by_owner: dict[str, list[tuple[int, int, str]]] = {}
     for number in range(HOSTS):
         name = web.layout.host_name(number)
-        by_owner.setdefault(owners.owner(name), []).append((_size(web, number), name))
+        by_owner.setdefault(owners.owner(name), []).append((*_size(web, number), name))
     names = sorted(by_owner)
-    best = min(product(*(by_owner[name] for name in names)), key=lambda three: max(three)[0] / min(three)[0])
-    return {frontier: host for frontier, (_, host) in zip(names, best, strict=True)}
+    best = min(product(*(by_owner[name] for name in names)), key=_unlike)
+    return {frontier: host for frontier, (*_, host) in zip(names, best, strict=True)}
+
+
+def _unlike(sites: Sequence[tuple[int, int, str]]) -> tuple[int, float]:
+    """How far sites are from the wanted number of pages, in tens, and then from each other in bytes."""
+    sizes = [size for size, _, _ in sites]
+    return max(abs(pages - PAGES_A_SITE) for _, pages, _ in sites) // 10, max(sizes) / min(sizes)
 
 
 def _simulated(seed: int) -> SimWeb:
@@ -113,11 +119,11 @@ def _topic(seed: int, hosts: dict[str, str]) -> str:
     return " ".join(layout.vocabulary.topics[topic][:TOPIC_WORDS])
 
 
-def _size(web: SimWeb, host: int) -> int:
-    """The bytes of all pages that links lead to."""
+def _size(web: SimWeb, host: int) -> tuple[int, int]:
+    """The bytes of all pages that links lead to, and how many they are."""
     origin = web.linker.origin(host)
     pages = truth(web, [f"{origin}/"], scope="host", mine="off").pages
-    return sum(len(web.answer(host, url.removeprefix(origin)).body) for url in pages)
+    return sum(len(web.answer(host, url.removeprefix(origin)).body) for url in pages), len(pages)
 
 
 def _crawl(
@@ -148,6 +154,7 @@ def _run(ground: Ground, sites: Sequence[str], into: Path, workers: int, more: S
     seeds = [f"http://{host}:{ground.port}/" for host in sites]
     words = ["crawl", *seeds, "--into", str(into), "--delay", "0", "--dns", f"127.0.0.1:{ground.dns_port}"]
     words += ["--allow-private", "127.0.0.0/8", "--quiet", "--mine", "off", "--pages-per-host", str(PAGES_A_SITE)]
+    words += ["--no-sitemaps"]  # they name pages that no link leads to, and the sites are chosen by their links
     words += more
     if workers:
         words += ["--workers", str(workers), "--store", str(into.with_name(STORE)), "--checkpoint", "none"]
