@@ -147,6 +147,10 @@ def update_index(
         except NoIndex:
             is_there = False
             require_bodies(collection)
+        except StoreError:
+            if may_write(path):
+                raise
+            return
         try:
             indexer = Indexer(collection, progress=progress)
         except StoreError as error:

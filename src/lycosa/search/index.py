@@ -16,6 +16,7 @@ import secrets
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import tantivy
@@ -30,6 +31,7 @@ FOLDER = "index"
 HEAP_BYTES = 64_000_000  # of documents that wait for a segment, in each thread
 BUILD_THREADS = 2  # while an index is made, when no crawl needs the cores
 _CURRENT, _LOCK = "current", "lock"
+_META_LOCK = ".tantivy-meta.lock"  # held by tantivy while it opens segments or deletes their files
 _MARKS_MOST = 100  # there is one, unless a deletion was lost
 _PANIC = "PanicException"  # tantivy's way to say that a file is not what it was
 
@@ -63,6 +65,8 @@ def reported(path: Path, *, opening: bool = False) -> Iterator[None]:
         said = str(error)
         if "No space left" in said or "os error 28" in said:
             raise StoreError(f"no space left on the disk of {path}") from error
+        if "Permission denied" in said or "Read-only file system" in said:
+            raise failure(RuntimeError(said), path=path, doing="using the search index") from error
         raise damaged(path, opening=opening) from error
 
 
@@ -95,6 +99,24 @@ def current(collection: Path, folder: str = FOLDER) -> Path:
     return path / found.name
 
 
+@contextlib.contextmanager
+def _readable(folder: Path) -> Iterator[Path]:
+    """The folder, or where its lock may not be written, which tantivy asks of whoever reads too, one that links to its
+    files: they are opened within this context, stay mapped after it, and the lock is held meanwhile."""
+    lock = folder / _META_LOCK
+    if os.access(lock if lock.exists() else folder, os.W_OK):
+        yield folder
+        return
+    with TemporaryDirectory(prefix="lycosa-index-") as linked, contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):  # not there, or of a network disk that locks only what may be written
+            file = held.enter_context(lock.open("rb"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        for file_path in folder.iterdir():
+            if file_path != lock:
+                (Path(linked) / file_path.name).symlink_to(file_path.absolute())
+        yield Path(linked)
+
+
 class Reader:
     """The index as it was when opened, or last refreshed."""
 
@@ -105,11 +127,11 @@ class Reader:
     @classmethod
     def open(cls, collection: Path, of: str = FOLDER) -> "Reader":
         path, folder = collection / of, current(collection, of)
-        with reported(path, opening=True):
-            index = tantivy.Index.open(str(folder))
+        with reported(path, opening=True), _readable(folder) as opened:
+            index = tantivy.Index.open(str(opened))
             register(index)
             index.config_reader("manual")
-        return cls(path, folder, index)
+            return cls(path, folder, index)
 
     def __repr__(self) -> str:
         return f"<Reader {self.folder} documents={self.searcher.num_docs}>"
