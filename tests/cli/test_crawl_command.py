@@ -100,7 +100,7 @@ def test_crawl_that_reaches_nobody_ends_with_1_and_says_why(garbage: int, tmp_pa
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["--policy", "nonsense"], "there is pvalue, rank, topic"),
+        (["--policy", "nonsense"], "there is internal-first, pvalue, rank, topic"),
         (["--policy", "breadth+rank"], "does not rank"),
         (["--policy", "rank+nonsense"], "there is no walk"),
         (["--policy", "topic"], "--topic WORDS"),

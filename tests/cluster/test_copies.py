@@ -2,18 +2,24 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from lycosa.engine.contents import Contents
+from lycosa.engine.copies import Claim, Copies
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.views import open_to_read, stats_of, why
+from lycosa.errors import StoreError
 from lycosa.lab.memory_cluster import MemoryCluster, crawl
 from lycosa.records import Family
+from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.simweb import SimSettings, SimWeb
+from lycosa.store import Batch
 from lycosa.web.url import from_key, split
 from tests.engine.consistency import problems
 
@@ -100,3 +106,47 @@ def test_shards_find_the_copies_that_one_finds(
             assert f"the same document as {first}" in why(whole, url)
     if cluster.coordinator.table.epoch == 1:
         assert [problems(into / "shards" / name) for name in cluster.coordinator.names] == [[]] * 3
+
+
+class _Owner:
+    """A shard that owns every host and every document."""
+
+    def owns(self, host: str) -> bool:
+        return True
+
+    def owns_document(self, digest: bytes) -> bool:
+        return True
+
+    def send_claims(self, claims: Sequence[Claim]) -> None:
+        raise AssertionError("nothing leaves")
+
+
+def _shard(get_many: Callable[..., list[None]], **settings: Any) -> Any:
+    state = SimpleNamespace(get_many=get_many)
+    return SimpleNamespace(
+        collection=SimpleNamespace(state=state),
+        committer=SimpleNamespace(batch=Batch()),
+        settings=CrawlSettings(seeds=("http://a.test/",), **settings),
+    )
+
+
+def test_claims_are_kept_until_their_rows_could_be_read() -> None:
+    def broken(*_: object) -> list[None]:
+        raise StoreError("the disk does not answer")
+
+    copies = Copies(_shard(broken), _Owner())
+    copies.take([Claim("http://a.test/", b"d" * 16, b"s" * 20)])
+
+    with pytest.raises(StoreError):
+        copies.prepare()
+    assert repr(copies) == "<Copies waiting=1>"
+
+
+def test_page_that_stays_with_its_shard_claims_no_payload() -> None:
+    copies = Copies(_shard(lambda *_: [None], store_types=("text/html",)), _Owner())
+
+    for essence in ("text/plain", "text/html"):
+        row = PageRow(200, 1.0, essence=essence, digest=b"d" * 16, payload_sha1=b"s" * 20)
+        copies.stored(f"http://a.test/{essence}", row)
+
+    assert [claim.payload_sha1 for claim in copies._claims] == [bytes(20), b"s" * 20]

@@ -6,17 +6,24 @@ What is measured is the processor time of this thread between two turns of the l
 import asyncio
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import thread_time
+from typing import Any
 
 import pytest
 
 from lycosa.engine.crawl import Crawl
+from lycosa.engine.orders import Recrawl
 from lycosa.engine.process import calm_collector
 from lycosa.engine.stats import CrawlStats
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.web import Answer
+from tests.engine.consistency import problems
+from tests.engine.memory_crawl import front
+from tests.engine.recrawl_world import run as recrawl
 
 URLS = 20_000
 HELD_S = 0.05
@@ -100,3 +107,29 @@ def test_long_list_of_urls_holds_the_loop_for_a_moment_only(tmp_path: Path) -> N
 
     assert stats.known >= URLS
     assert longest < HELD_S
+
+
+@pytest.mark.parametrize("is_gone_first", [False, True])
+def test_recrawl_stopped_while_it_takes_in_a_sitemap_counts_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_gone_first: bool
+) -> None:
+    web = SimWeb(SimSettings(seed=1, hosts=4, pages=160, tables=0.0, robots={"sitemap": 1.0, "missing": 0.0}))
+    into = tmp_path / "c"
+
+    def without_sitemaps(answer: Callable[..., Answer], *asked: Any) -> Answer:
+        return Answer(404) if "sitemap" in str(asked) else answer(*asked)
+
+    def stop(crawl: Crawl) -> None:
+        if crawl.engine._background:
+            crawl.stop()
+
+    recrawl(web, into, front(web), answer=without_sitemaps if is_gone_first else None)
+    monkeypatch.setattr("lycosa.engine.background.STEPS_A_TURN", 1)
+    monkeypatch.setattr("lycosa.engine.host_rules.URLS_A_STEP", 5)
+    for _ in range(2):
+        stopped = recrawl(web, into, days=40, recrawl=Recrawl(everything=True), act=stop, store_batch=1)
+        assert stopped.ended_by == "stopped"
+        assert problems(into) == []
+
+    recrawl(web, into, days=40, recrawl=Recrawl(everything=True))
+    assert problems(into) == []

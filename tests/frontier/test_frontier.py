@@ -238,3 +238,22 @@ def test_pages_that_fail_leave_their_place_under_a_limit_to_others() -> None:
         lease.host.row.pages += 1
     world.finish_all()
     assert (len(world.done), world.frontier.dropped) == (3, {"pages-per-host": 3})
+
+
+def test_host_of_a_leased_url_stays_in_memory_after_its_slot_is_free() -> None:
+    """A sitemap is leased until all of it is taken in, long after its request has ended."""
+    world = World(Pace(robots=False))
+    world.admit([url for path in ("sitemap.xml", "p0") if (url := parse(f"http://a.test/{path}"))])
+    world.commit()
+    lease = world.frontier.next(world.now, world.now)
+    assert lease is not None
+    world.frontier.release(lease, world.now, world.now)
+    world.commit()
+
+    world.now += 100
+    if host := world.frontier.turns.next_ready(world.now):  # its delay is over
+        world.frontier.turns.ready(host)
+    world.frontier.shelf.most = -1  # more hosts than fit
+    world.commit()
+
+    assert list(world.frontier.shelf.hosts.values()) == [lease.host]

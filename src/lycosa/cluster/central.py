@@ -10,14 +10,14 @@ archive. Address and rules are kept with the host and move with it, so while the
 import asyncio
 from collections.abc import Callable
 from ipaddress import ip_network
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from lycosa.engine.host_rules import ROBOTS_BYTES
 from lycosa.engine.named_parts import named_part
 from lycosa.errors import ClusterError
-from lycosa.fetch.downloader import Done, Downloader, DownloaderStats, refused
+from lycosa.fetch.downloader import Done, Downloader, DownloaderStats, Watchable, refused
 from lycosa.mapping.guard import AddressGuard, literal_address
 from lycosa.mapping.resolver import Resolver
 from lycosa.records import Failure, Request, Resolved, Response
@@ -104,9 +104,8 @@ class CentralRobots:
     def __init__(self, downloader: Downloader, centre: Centre, now: Callable[[], float]) -> None:
         self._downloader, self._centre, self._now = downloader, centre, now
         self._asked: dict[asyncio.Task[Response], tuple[Request, Done]] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._downloader, name)  # what some downloaders can, such as being watched
+        if isinstance(downloader, Watchable):
+            self.watch = downloader.watch
 
     def start(self, request: Request, done: Done) -> None:
         if request.body_limit_bytes != ROBOTS_BYTES:  # the limit of nothing else

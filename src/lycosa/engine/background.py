@@ -12,7 +12,7 @@ from itertools import islice
 
 from lycosa.web.steps import Steps
 
-STEPS_A_TURN = 4  # of a few milliseconds each; then the loop gets a turn
+STEPS_A_TURN = 3  # of a few milliseconds each; then the loop gets a turn
 HELD_S = 0.1  # how soon it is tried again while the disk refuses
 
 
@@ -40,6 +40,12 @@ class Background:
         if not self._has_ended(steps):
             self._work.append((host, steps))
             self._plan()
+
+    def close(self) -> None:
+        """The crawl is over: what is not finished is left, and its URL is still queued."""
+        self._work.clear()
+        if self._handle is not None:
+            self._handle.cancel()
 
     def _plan(self) -> None:
         if self._handle is None:

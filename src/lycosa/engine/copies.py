@@ -13,13 +13,16 @@ from typing import Protocol
 import msgspec
 
 from lycosa.engine.pages import PageRow, pack, unpack_page
+from lycosa.engine.selection import Selection
 from lycosa.engine.shard import Shard
 from lycosa.engine.statistics import tally
+from lycosa.frontier.rows import UrlState
 from lycosa.records import Family
 from lycosa.store.buckets import CLAIMED, document_bucket
 from lycosa.web.url import from_key, split, url_key
 
 _SHA1_BYTES = 20
+_STAYS = bytes(_SHA1_BYTES)
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -53,15 +56,16 @@ class Copies:
     """The claims of one shard: its own, those of documents that it owns, and answers for its pages."""
 
     def __init__(self, shard: Shard, owners: Owners) -> None:
-        self._shard, self._owners = shard, owners
+        self._shard, self._owners, self._selection = shard, owners, Selection(shard.settings)
         self._claims: list[Claim] = []
 
     def __repr__(self) -> str:
         return f"<Copies waiting={len(self._claims)}>"
 
     def stored(self, url: str, row: PageRow) -> None:
-        """A page was stored, and no page of this shard is known to have the same document."""
-        self._claims.append(Claim(url, row.digest, row.payload_sha1))
+        """A page was stored, and no page of this shard is known to have the same document. One that does not travel to
+        the central store claims no payload: a copy of it has to travel itself."""
+        self._claims.append(Claim(url, row.digest, _STAYS if self._selection.reason(row) else row.payload_sha1))
 
     def gone(self, url: str, row: PageRow) -> None:
         """A page no longer has the document of its row."""
@@ -75,13 +79,14 @@ class Copies:
         """Settles everything that came since the last commit, in the one that is made now."""
         if not self._claims:
             return
-        claims, self._claims = self._claims, []
+        claims = list(self._claims)
         answers = [claim for claim in claims if claim.original]
         asked, leaving = _parted([claim for claim in claims if not claim.original], self._owns_document)
         answers, away = _parted(answers + self._answers(asked), self._owns_page)
         self._note(answers)
         if leaving or away:
             self._owners.send_claims(leaving + away)
+        del self._claims[: len(claims)]  # only now: if a row cannot be read, the next commit tries all of it again
 
     def _owns_document(self, claim: Claim) -> bool:
         return self._owners.owns_document(claim.digest)
@@ -116,9 +121,12 @@ class Copies:
         committer, keys = self._shard.committer, [url_key(answer.href) for answer in answers]
         pending = committer.pending(set(keys))
         stored = self._shard.collection.state.get_many(Family.PAGE, keys)
-        for key, packed, answer in zip(keys, stored, answers, strict=True):
+        urls = self._shard.frontier.rows_of(keys)
+        for key, packed, answer, url in zip(keys, stored, answers, urls, strict=True):
             row = pending.get(key) or (unpack_page(packed) if packed else None)
             if row is None or row.digest != answer.digest or row.original:
+                continue
+            if url is not None and url.state is UrlState.QUEUED:  # its record is lost: it is counted when it is back
                 continue
             tally(self._shard.counters.totals, row, -1)  # a copy is counted with its original
             row.original = answer.original

@@ -180,6 +180,7 @@ class Engine:
             await self._wind_down()
         finally:
             reason = str(self._failure) if self._failure else self._stopping or "nothing queued"
+            self._background.close()
             self.linker.close()
             if self._due is not None:
                 self._due.close()
@@ -296,6 +297,7 @@ class Engine:
             except TimeoutError:
                 break
         self.downloader.cancel_all()
+        self._background.close()
         self._commit()
         while self.committer.has_failed and self._failure is None:
             await asyncio.sleep(COMMIT_AGAIN_S)

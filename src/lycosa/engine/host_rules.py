@@ -126,11 +126,16 @@ class HostRules:
         kept += shard.sifter.sift([url.href for url in found if url.host != host])
         shard.frontier.admit(kept, depth=depth, kind=Kind.SITEMAP, now=shard.now(), origin=Origin.SITEMAP)
 
-    def sitemap(self, lease: Lease, request: Request | None, response: Response) -> None:
-        """Takes in what a sitemap lists; the pages count as one link away from a seed."""
-        self._shard.background.start(self._take_in(lease, request, response), lease.host.host)
+    def sitemap(
+        self, lease: Lease, request: Request | None, response: Response, then: Callable[[], None] | None = None
+    ) -> None:
+        """Takes in what a sitemap lists; the pages count as one link away from a seed. `then` is called when all of it
+        is in, before the commit with the last of it."""
+        self._shard.background.start(self._take_in(lease, request, response, then), lease.host.host)
 
-    def _take_in(self, lease: Lease, request: Request | None, response: Response) -> Steps[None]:
+    def _take_in(
+        self, lease: Lease, request: Request | None, response: Response, then: Callable[[], None] | None
+    ) -> Steps[None]:
         """What it lists may take several commits. It is done with the last: until then it is still queued, and after a
         crash it is fetched again."""
         shard, depth, body = self._shard, lease.depth, content(response, SITEMAP_BYTES)
@@ -148,6 +153,8 @@ class HostRules:
                 self._admit_sitemaps(some, lease.host.host, depth=depth + 1)
             shard.committer.waiting += len(some)
             yield
+        if then is not None:
+            then()
         self._keep(lease, request, response, body)
 
     def _keep(self, lease: Lease, request: Request | None, response: Response, body: bytes) -> None:

@@ -126,7 +126,7 @@ class Outcomes:
             self._failures.settle(lease, request, response, rule)
             return
         row.tries = row.failing = 0
-        failed = self.revisits.had_failed(lease, response) if lease.kind is Kind.REVISIT else None
+        failed = self.revisits.had_failed(lease) if lease.kind is Kind.REVISIT else None
         if lease.kind is Kind.REVISIT and request is not None and failed is None:
             self.revisits.settle(lease, request, response)
             self._shard.release(lease, response)
@@ -135,12 +135,18 @@ class Outcomes:
             self.admission.read_head(lease, response)
             self._shard.release(lease, response)
             return
+        recount = partial(self.revisits.recovered, lease, failed, response) if failed is not None else None
+        is_other = response.truncated is Truncation.UNWANTED or response.status in REDIRECTS
+        if not is_other and (lease.kind is Kind.SITEMAP or (failed is not None and failed.is_sitemap)):
+            self._rules.sitemap(lease, request, response, recount)  # it counts when all of it is taken in
+            self._shard.release(lease, response)
+            return
+        if recount is not None:
+            recount()
         if response.truncated is Truncation.UNWANTED:
             self._frontier.finish(lease, UrlState.DROPPED, Reason.MEDIA_TYPE)
         elif response.status in REDIRECTS:
             self._redirected(lease, request, response)
-        elif lease.kind is Kind.SITEMAP or (failed is not None and failed.is_sitemap):
-            self._rules.sitemap(lease, request, response)
         else:
             assert request is not None
             self._page(lease, request, response, taken)

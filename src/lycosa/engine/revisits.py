@@ -53,7 +53,7 @@ class Reader(NamedTuple):
     follow: Callable[[LinkRow, Lease, bytes, PageRow, Page | None], object]
     tell: Callable[[PageRow, str, Page | None, Response], None]
     redirected: Callable[[Lease, Request | None, Response], None]
-    sitemap: Callable[[Lease, Request | None, Response], None]
+    sitemap: Callable[[Lease, Request | None, Response, Callable[[], None] | None], None]
     decoded_cap: int
     analysers: Analysers | None
 
@@ -169,17 +169,18 @@ class Revisits:
 
     # pages that were none before
 
-    def had_failed(self, lease: Lease, response: Response) -> PageRow | None:
-        """The row of a URL that has failed and was never a page: its answer is settled as that of a first request. It
-        counts as failed no more, unless its media type is not wanted: then it is counted when it is dropped."""
+    def had_failed(self, lease: Lease) -> PageRow | None:
+        """The row of a URL that has failed and was never a page: its answer is settled as that of a first request."""
         packed = self._state.get(Family.PAGE, url_key(lease.url))
         row = unpack_page(packed) if packed else None
-        if row is None or not row.has_failed:
-            return None
+        return row if row is not None and row.has_failed else None
+
+    def recovered(self, lease: Lease, row: PageRow, response: Response) -> None:
+        """Such a URL counts as failed no more, unless its media type is not wanted: then it is counted when it is
+        dropped."""
         self._shard.counters.totals.visits += 1
         if response.truncated is not Truncation.UNWANTED:
             self._books.uncount(lease.host, row)
-        return row
 
     def found_new(self, key: bytes, row: PageRow, ticket: int | None) -> None:
         """Opens the history of a page that was not there when the collection was crawled."""
@@ -352,9 +353,12 @@ class Revisits:
         if document_digest(content(visit.response, self._reader.decoded_cap)) == visit.row.digest:
             self._same(visit, RevisitProfile.SAME_PAYLOAD)
             return
-        self._books.settled(visit, Found(SAME, visit.before.presence, Masks(), b""), None)
-        self._shard.counters.totals.sitemaps -= 1  # it was counted when it was first read
-        self._reader.sitemap(visit.lease, visit.request, visit.response)
+
+        def settle() -> None:  # with the last of its URLs: a visit that is cut off counts for nothing
+            self._books.settled(visit, Found(SAME, visit.before.presence, Masks(), b""), None)
+            self._shard.counters.totals.sitemaps -= 1  # it was counted when it was first read
+
+        self._reader.sitemap(visit.lease, visit.request, visit.response, settle)
 
     def _moved(self, visit: Visit) -> None:
         """A redirect: news if there was none, or if it leads elsewhere; one that leads back here is a failure."""

@@ -30,6 +30,7 @@ BUSY = frozenset({429, 503})
 BUSY_WAIT_S = 5.0
 # A document this far on its way, by the host's usual time, is nearly as soon there as its table.
 LATE_SHARE = 0.5
+BUSY_MOST = 10_000  # hosts whose first table did not come that are remembered
 NEXT_MOST = 10_000  # documents whose table was read; nearly all have the next turn
 
 
@@ -207,6 +208,8 @@ class Tables:
         if host.row.tables == Known.TRYING:
             if host.key in self._was_busy:
                 return False
+            if len(self._was_busy) >= BUSY_MOST:
+                self._was_busy.clear()
             self._was_busy.add(host.key)
             self._know(host, Known.NOTHING)
         return True

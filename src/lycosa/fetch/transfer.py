@@ -25,6 +25,7 @@ from lycosa.records import Failure, Request, Response, Truncation
 LOOK_FIRST_BYTES = 2 * 1024
 LOOK_GROWTH = 1.5
 LOOK_LAST_BYTES = 2 * 1024 * 1024
+CLOSING_MOST = 10_000  # origins that are remembered to close connections early
 
 _STOP = 0  # fewer bytes than were offered: libcurl ends the transfer
 
@@ -67,6 +68,12 @@ class Shared(msgspec.Struct, frozen=True):
     options: tuple[tuple[int, object], ...]
     is_proxied: bool
     on_broken: Callable[["Transfer", int, str], None]
+    closing: set[str] = msgspec.field(default_factory=set)  # origins that close connections without a word
+
+    def closes_early(self, origin: str) -> None:
+        if len(self.closing) >= CLOSING_MOST:
+            self.closing.clear()
+        self.closing.add(origin)
 
 
 class Transfer:
@@ -86,6 +93,7 @@ class Transfer:
         self._headers: object = None
         self._pin = ""
         self._method = "GET"
+        self._is_fresh = False
         self._is_tls = False
         self.is_paused = False
         self._lines: list[bytes] = []
@@ -125,6 +133,10 @@ class Transfer:
             self._pin = pin
         if request.method != self._method:
             self._set_method(request.method)
+        is_closing = bool(self._shared.closing) and _origin(request.url) in self._shared.closing
+        if is_closing != self._is_fresh:
+            curl.setopt(pycurl.FRESH_CONNECT, is_closing)
+            self._is_fresh = is_closing
         is_tls = request.url.startswith("https")
         if is_tls != self._is_tls:
             # wait for a connection under way to see whether it can be shared; plain HTTP/1.1 cannot
@@ -141,6 +153,13 @@ class Transfer:
 
     def _on_connected(self, peer: str, _local: str, _peer_port: int, _local_port: int) -> int:
         """Called before the request goes out, on new and on reused connections."""
+        if self._phase is not Phase.CONNECTING:
+            # A connection that was used before broke without an answer, and libcurl would ask again at once. Who asks
+            # again has to wait the host's delay and is counted, so that is left to the retry table. A server that
+            # closes connections without a word is given a new one for every request from now on.
+            self._shared.closes_early(_origin(self.request.url))
+            self._cause, self._detail = Failure.RESET, "the connection was closed before an answer came"
+            return int(pycurl.PREREQFUNC_ABORT)
         self._phase = Phase.SENT
         self._heard_s = monotonic()
         expected = self.request.address
@@ -263,6 +282,7 @@ class Transfer:
             failure = self._failure_of(code, text)
         if failure is None and not self._block:
             failure, text = Failure.RESET, "the headers ended early"  # libcurl is content with half of them
+            self._shared.closes_early(_origin(self.request.url))  # and would use the connection again
         if failure is not None and self._block:
             truncated = Truncation.TIME if failure in _TIMEOUTS else Truncation.DISCONNECT
         return Response(
@@ -307,6 +327,10 @@ def target_of(url: str) -> str:
     if match is None or "@" in match[1]:
         raise ValueError("no URL to ask for" if match is None else "the URL carries credentials")
     return match[2] if match[2].startswith("/") else f"/{match[2]}"
+
+
+def _origin(url: str) -> str:
+    return url[: url.find("/", 8)] if url.find("/", 8) > 0 else url
 
 
 def _code_and_text(error: pycurl.error) -> tuple[int, str]:

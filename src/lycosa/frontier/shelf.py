@@ -168,5 +168,6 @@ class Shelf:
             del self.hosts[host.key]
 
     def _is_resting(self, host: Host, now: float) -> bool:
-        is_busy = host.slots.in_use or host.jobs or host.awaits_robots or host.key in self._dirty
+        # a sitemap is leased until all of it is taken in, long after its slot is free again
+        is_busy = host.slots.in_use or host.leased or host.jobs or host.awaits_robots or host.key in self._dirty
         return not is_busy and max(host.slots.free_at) <= now
