@@ -103,6 +103,8 @@ def _end(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> None:
         if budget is None and (order.recrawl or order.settings.keep_fresh):
             budget = order.settings.visits_per_day
         left = visits_left(stats, ended_by, keeps_fresh=order.settings.keep_fresh and not order.recrawl)
+        if order.recrawl and order.recrawl.everything and order.recrawl.most and not (stats.run_visits or ended_by):
+            left = "every page was looked at within the hour: --all without --visits looks at them once more"
         print(summary(stats, order.into, used_up=used_up, left=left, budget=budget))
     is_recrawl = order.recrawl is not None or stats.run_visits > 0
     code = _exit_code(stats, ended_by, fail_on_limit=order.settings.fail_on_limit, is_recrawl=is_recrawl)

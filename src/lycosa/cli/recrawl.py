@@ -22,7 +22,7 @@ def recrawl(
     ] = None,
     visits: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N visits.")] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every page, due or not, and URLs that have failed.")
+        bool, typer.Option("--all", help="Every page, due or not, oldest first, and URLs that have failed.")
     ] = False,
     time_s: Annotated[str | None, typer.Option("--time", metavar="TIME", help="Stop after 90, 10m or 2h.")] = None,
     archive: Annotated[str | None, typer.Option(metavar="WORD", help=ARCHIVE_HELP)] = None,

@@ -109,15 +109,17 @@ def budget_left_over(budget: float | None, pages: int) -> str:
 
 
 def visits_left(stats: CrawlStats, ended_by: str, *, keeps_fresh: bool) -> str:
-    """What is left of the visits after Ctrl-C, and who does them, or what else ended it; empty for other ends."""
+    """What is left of the visits after Ctrl-C or --visits, and who does them, or what else ended it; empty for other
+    ends."""
     if ended_by == "stopped":
         return "stopped by `lycosa cluster stop`: the same command goes on"
     if ended_by == "waiting":
         return "all of it waits for longer than 15 minutes, so the crawl has ended: --wait would wait"
-    if ended_by != "interrupted":
+    if ended_by not in ("interrupted", "visits"):
         return ""
     if stats.revisiting:
-        return f"interrupted: {counted(stats.revisiting, 'URL')} still to be looked at, the same command goes on"
+        said = "interrupted: " if ended_by == "interrupted" else ""
+        return f"{said}{counted(stats.revisiting, 'URL')} still to be looked at, the same command goes on"
     return "interrupted: the same command goes on keeping it fresh" if keeps_fresh else ""
 
 

@@ -3,16 +3,19 @@
 A recrawl takes what was due when it began, at most what the budget allows for the days since the last one, a week at
 most: a clock that jumps ahead by a year makes a week's work, not a stampede. A crawl that keeps itself fresh goes on
 for ever, an hour's budget ahead at most. What is taken leaves `due` in the commit that queues it.
+A recrawl of everything takes the pages that were not seen for longest first, by the hour: `due` is read once for each
+range of ages. Those that were looked at within the hour come last, or, where visits are counted, not at all.
 """
 
 import asyncio
+from collections import Counter, deque
 from collections.abc import Sequence
 
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.shard import Shard
-from lycosa.engine.visit_plan import DAY_S, VisitPlan
-from lycosa.engine.visit_rows import due_before, due_key, key_of_due, unpack_visit
+from lycosa.engine.visit_plan import DAY_S, ROWS_A_TURN, VisitPlan
+from lycosa.engine.visit_rows import VisitRow, due_before, due_key, key_of_due, unpack_visit
 from lycosa.frontier.policy import LinkCounter
 from lycosa.frontier.rows import UrlRow, UrlState, unpack_host
 from lycosa.records import Family
@@ -20,6 +23,9 @@ from lycosa.web.url import from_key
 
 AHEAD = 1_000  # revisits queued at a time
 READ = 500  # rows of `due` read at a time
+AGES_READ = 2_000  # the same where only those of some ages are wanted
+AGE_RANGES = 16  # about as many equal parts of a collection, by the age of what is known of its pages
+HOUR_S = 3600.0
 ROWS_READ = 5_000  # rows of pages, of which few have failed
 MOST_DAYS = 7.0  # of budget that one recrawl may make up for
 BURST_S = 3600.0  # of budget that may gather while nothing is due
@@ -36,6 +42,7 @@ class Due:
         self._head, self._taken = b"", set[bytes]()
         self._began_unix = shard.now_unix()
         self._failed_head = b""
+        self._ages = deque[range]()  # in hours: those of the pages that are taken now, and afterwards
         self._allowance = 0.0
         self._filled_at = self._planned_at = shard.now()
         self._planning: asyncio.Task[object] | None = None
@@ -52,11 +59,39 @@ class Due:
         if self._order is None:
             self._allowance = plan.budget * BURST_S / DAY_S + 1
         elif self._order.most is not None or self._order.everything:
-            self._allowance = self._order.most if self._order.most is not None else float("inf")
+            most = self._order.most
+            self._allowance = float("inf") if most is None else most - self._shard.frontier.revisiting
         else:
             days = (self._began_unix - last_s) / DAY_S if last_s else MOST_DAYS
             self._allowance = max(1.0, plan.budget * min(max(days, 1.0), MOST_DAYS))
+        if self._order is not None and self._order.everything:
+            await self._range_ages()
         self._planned_at = self._shard.now()
+
+    async def _range_ages(self) -> None:
+        """Finds out how many pages were last seen how many hours ago, and in which ranges of hours they are taken."""
+        hours = Counter[int]()
+        for number, (_, row, visit) in enumerate(self.plan.pages()):
+            if number % ROWS_A_TURN == 0:
+                await asyncio.sleep(0)
+            hours[self._hours(row, visit or VisitRow())] += 1
+        if self._order is not None and self._order.most is not None:
+            del hours[0]
+        room = min(self._allowance, hours.total() / AGE_RANGES)
+        oldest, many = 0, 0
+        for age in sorted(hours, reverse=True):
+            if many and many + hours[age] > room:
+                self._ages.append(range(age + 1, oldest + 1))
+                many = 0
+            oldest, many = oldest if many else age, many + hours[age]
+        if many:
+            self._ages.append(range(min(hours), oldest + 1))
+
+    def _hours(self, row: PageRow, visit: VisitRow) -> int:
+        """Whole hours since a page was seen, when this run began. To be fetched the first time is not to be looked at
+        again, so that only pages of which a visit is known can be at 0."""
+        hours = int(max(0.0, self._began_unix - (visit.checked_s or row.fetched_s)) / HOUR_S)
+        return hours if visit.checked_s else max(1, hours)
 
     def feed(self) -> None:
         """Queues what is due, as far as there is room and budget; called before every commit."""
@@ -67,24 +102,45 @@ class Due:
         if limit <= 0 or self.is_exhausted:
             self.is_exhausted = self.is_exhausted or (self._order is not None and self._allowance < 1)
             return
-        rows = self._state.scan(Family.DUE, self._head, self._end(), limit=limit)
+        if self._order is not None and self._order.everything:
+            if self._ages:
+                self._feed_by_age(limit)
+            else:
+                self.is_exhausted = not self._queue_failed(limit)
+            return
+        end = due_before(self._shard.now_unix() if self._order is None else self._began_unix)
+        rows = self._state.scan(Family.DUE, self._head, end, limit=limit)
         if rows:
             self._head = rows[-1][0] + b"\0"
             self._queue([key for key, _ in rows])
-        elif self._order is not None:
-            self.is_exhausted = not self._order.everything or not self._queue_failed(limit)
+        else:
+            self.is_exhausted = self._order is not None
 
-    def _end(self) -> bytes | None:
-        if self._order is None:
-            return due_before(self._shard.now_unix())
-        return None if self._order.everything else due_before(self._began_unix)
+    def _feed_by_age(self, limit: int) -> None:
+        dues = [key for key, _ in self._state.scan(Family.DUE, self._head, limit=AGES_READ)]
+        if not dues:
+            self._head = b""
+            self._ages.popleft()
+            return
+        keys = [key_of_due(due) for due in dues]
+        pages, visits = self._state.get_many(Family.PAGE, keys), self._state.get_many(Family.VISIT, keys)
+        wanted = [
+            due
+            for due, page, visit in zip(dues, pages, visits, strict=True)
+            if not (page and visit) or self._hours(unpack_page(page), unpack_visit(visit)) in self._ages[0]
+        ][:limit]
+        self._head = (wanted[-1] if len(wanted) == limit else dues[-1]) + b"\0"
+        self._queue(wanted)
 
     def ask(self, keys: Sequence[bytes]) -> None:
         """Queues what a page shows, with the page and at the cost of the budget, unless it is queued already."""
         visits = [unpack_visit(packed) if packed else None for packed in self._state.get_many(Family.VISIT, keys)]
         dues = [due_key(key, visit.due_s) for key, visit in zip(keys, visits, strict=True) if visit is not None]
         is_waiting = self._state.has_many(Family.DUE, dues)  # what is queued is not due any more
-        self._queue([due for due, waits in zip(dues, is_waiting, strict=True) if waits])
+        dues = [due for due, waits in zip(dues, is_waiting, strict=True) if waits]
+        if self._order is not None and self._order.most is not None:
+            dues = dues[: max(0, int(self._allowance))]
+        self._queue(dues)
 
     def _queue(self, dues: Sequence[bytes]) -> None:
         frontier, batch = self._shard.frontier, self._shard.committer.batch
@@ -145,7 +201,9 @@ class Due:
         return row is not None and bool(row.gave_up) and row.revisits > 0
 
     def _is_wanted(self, row: PageRow) -> bool:
-        return row.has_failed and row.fetched_s < self._began_unix  # not tried in this very run
+        """Has it failed, and not in this very run, nor within the hour where visits are counted?"""
+        counts = self._order is not None and self._order.most is not None
+        return row.has_failed and row.fetched_s < self._began_unix - HOUR_S * counts
 
     def _refill(self) -> None:
         """A crawl that goes on for ever: its budget comes in drop by drop, and its plan is made anew every day."""

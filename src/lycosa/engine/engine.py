@@ -119,7 +119,14 @@ class Engine:
         self.outcomes = Outcomes(shard, parts)
         self._asking = Asking(settings, self.outcomes)
         ends = limits_of(settings, recrawl, totals.seconds)
-        self._limits = Limits(ends, self.counters, lambda: self.now() - began, parts.outside)
+        self._limits = Limits(
+            ends,
+            self.counters,
+            lambda: self.now() - began,
+            self.frontier,
+            visits=recrawl.most if recrawl else None,
+            outside=parts.outside,
+        )
         if recrawl is not None and totals.queued:
             self.frontier.hold()  # what was never asked for is left to the crawl
         is_fresh = recrawl is not None or settings.keep_fresh

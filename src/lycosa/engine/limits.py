@@ -1,5 +1,5 @@
 """The limits that the user set on a crawl as a whole: pages, bytes, time. They count over the collection, not the run;
-the time of `--keep-fresh` and of a recrawl alone is that of the run.
+the time of `--keep-fresh` and of a recrawl alone is that of the run. A recrawl may have a limit of visits, too.
 
 Pure but for the clock it is given. Asked by the engine before every request and a few times a second.
 """
@@ -9,16 +9,26 @@ from collections.abc import Callable
 from lycosa.engine.counters import Counters
 from lycosa.engine.orders import Recrawl
 from lycosa.engine.outside import Outside
+from lycosa.frontier.ledger import Ledger
 from lycosa.settings import CrawlSettings
 
 
 class Limits:
-    """What may still be done. `run_s` is the time of this run so far."""
+    """What may still be done. `run_s` is the time of this run so far, `visits` are the most that it makes."""
 
     def __init__(
-        self, settings: CrawlSettings, counters: Counters, run_s: Callable[[], float], outside: Outside | None = None
+        self,
+        settings: CrawlSettings,
+        counters: Counters,
+        run_s: Callable[[], float],
+        frontier: Ledger,
+        *,
+        visits: int | None = None,
+        outside: Outside | None = None,
     ) -> None:
         self._settings, self._counters, self._run_s, self._outside = settings, counters, run_s, outside
+        self._frontier = frontier
+        self._last_visit = None if visits is None else counters.totals.visits + visits
         self._seconds_before = counters.totals.seconds
 
     def seconds(self) -> float:
@@ -34,7 +44,12 @@ class Limits:
             return "bytes"
         if s.time_s is not None and self.seconds() >= s.time_s:
             return "time"
-        return ""
+        return "visits" if self._visits_left() == 0 else ""
+
+    def _visits_left(self) -> int | None:
+        """The visits that may still be made; None where as many may be made as are queued."""
+        left = None if self._last_visit is None else max(0, self._last_visit - self._counters.totals.visits)
+        return left if left is not None and self._frontier.revisiting > left else None
 
     def has_room(self, in_flight: int) -> bool:
         """May one more be asked for beside those in flight?"""
@@ -42,6 +57,9 @@ class Limits:
         if in_flight >= s.transfers:
             return False
         if self._outside is not None and not self._outside.may_ask(self._counters.totals.pages + in_flight):
+            return False
+        visits_left = self._visits_left()
+        if visits_left is not None and in_flight >= visits_left:
             return False
         return s.pages is None or self._counters.totals.pages + in_flight < s.pages
 

@@ -124,7 +124,7 @@ class VisitPlan:
         stride = -(-max(self._shard.counters.totals.pages, 1) // SAMPLE)
         worth, rates, hosts, names = array("d"), array("d"), array("q"), list[bytes]()
         lacks_times = False
-        for number, (key, row, visit) in enumerate(self._pages()):
+        for number, (key, row, visit) in enumerate(self.pages()):
             if number % ROWS_A_TURN == 0:
                 await asyncio.sleep(0)
             lacks_times = lacks_times or visit is None or _is_too_far(visit, now)
@@ -177,7 +177,7 @@ class VisitPlan:
 
     async def _give_times(self, now: float) -> None:
         batch = Batch()
-        for number, (key, row, visit) in enumerate(self._pages()):
+        for number, (key, row, visit) in enumerate(self.pages()):
             if number % ROWS_A_TURN == 0:
                 self._state.write(batch)
                 batch = Batch()
@@ -190,7 +190,7 @@ class VisitPlan:
                 self.schedule(batch, key, row, visit)
         self._state.write(batch)
 
-    def _pages(self) -> Iterator[tuple[bytes, PageRow, VisitRow | None]]:
+    def pages(self) -> Iterator[tuple[bytes, PageRow, VisitRow | None]]:
         """Every URL that was ever a page, and sitemaps, with their visits: two walks side by side."""
         visits = self._state.walk(Family.VISIT)
         visit_key, visit = next(visits, (b"\xff", b""))
