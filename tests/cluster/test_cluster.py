@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lycosa.cli.collection import status
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.engine.views import open_to_read, stats_of
 from lycosa.errors import ClusterError, SettingsError
@@ -14,6 +15,7 @@ from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.lab.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
+from lycosa.settings.toml import to_toml
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.truth import truth
@@ -109,6 +111,22 @@ def test_limit_of_pages_holds_over_all_agents(tmp_path: Path, pages: int) -> Non
     cluster = crawl(WEB, tmp_path, SEED, workers=3, delay_s=DELAY_S, pages=pages)
     assert cluster.coordinator.stopping == "pages"
     assert cluster.coordinator.stats().pages == pages
+
+
+def test_status_says_that_the_time_of_all_agents_is_used_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def start_late(cluster: MemoryCluster) -> None:
+        await asyncio.sleep(0.5)
+        for name in cluster.coordinator.names:
+            await cluster.kill(name)
+        await asyncio.sleep(START_AGAIN_S)  # counts, though no agent is there to count it
+        for name in cluster.coordinator.names:
+            cluster.start(name)
+
+    cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, time_s=2.5, act=start_late)
+    assert cluster.coordinator.stopping == "time"
+    (tmp_path / "lycosa.toml").write_text(to_toml(cluster.settings))
+    status(tmp_path)
+    assert " still queued; its time of 2.5 s is used up: a larger --time goes on\n" in capsys.readouterr().out
 
 
 @pytest.mark.slow

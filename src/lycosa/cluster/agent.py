@@ -240,6 +240,7 @@ class Agent:
 
     def _obey(self, engine: Engine, orders: Orders) -> None:
         self._cap = NO_CAP if orders.cap is None else orders.cap
+        engine.limits.heard(orders.seconds)
         for name, incarnation in orders.members.items():
             if self._known.get(name, incarnation) != incarnation:
                 self.exchange.outbox.restarted(name)

@@ -136,6 +136,7 @@ class Coordinator(Membership):
             widened=self._news_of_scope(name, report.incarnation),
             members=dict(self._incarnations),
             given=self._kept.incarnation,
+            seconds=self.seconds(),
             settle=self._arrived() or (0, 0) if self._kept.after and self.is_restorable else (0, 0),
         )
 

@@ -68,7 +68,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     member's incarnation. `boot` names the coordinator's own start. Addresses in `granted` may be asked for so many
     seconds from when the report was made; for those in `awaited` others wait: back with them once the turn is over.
     `settle`: everything for this epoch has arrived, in this round, and a copy of it is wanted. `given` is the last
-    incarnation that anyone got."""
+    incarnation that anyone got; `seconds` is how long the collection has been crawled for."""
 
     is_void: bool = False
     table: Table | None = None
@@ -83,3 +83,4 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     awaited: dict[str, bool] = {}
     settle: tuple[int, int] = (0, 0)
     given: int = 0
+    seconds: float = 0.0

@@ -119,7 +119,7 @@ class Engine:
         self.outcomes = Outcomes(shard, parts)
         self._asking = Asking(settings, self.outcomes)
         ends = limits_of(settings, recrawl, totals.seconds)
-        self._limits = Limits(
+        self.limits = Limits(
             ends,
             self.counters,
             lambda: self.now() - began,
@@ -132,7 +132,7 @@ class Engine:
         is_fresh = recrawl is not None or settings.keep_fresh
         self._due = self._due_of(shard, recrawl) if is_fresh else None
         self._is_endless = settings.keep_fresh and recrawl is None
-        self._teller = Teller(shard, self._limits, began=began)
+        self._teller = Teller(shard, self.limits, began=began)
         self._in_flight: dict[int, Lease] = {}
         self._pump_handle: asyncio.Handle | None = None
         self._wake_handle: asyncio.TimerHandle | None = None
@@ -323,7 +323,7 @@ class Engine:
                     self.outcomes.sees_new |= self.frontier.queued <= 0 < self.counters.totals.visits
                     self._due.feed()
                 self._commit()
-                limit = self._limits.reached()
+                limit = self.limits.reached()
                 if limit and not self._stopping:
                     self.stop(limit)
                 self._check_end()
@@ -387,7 +387,7 @@ class Engine:
         if self._stopping or self._failure or self.committer.has_failed or self.is_paused:
             return
         started = 0
-        while self._limits.has_room(len(self._in_flight)):
+        while self.limits.has_room(len(self._in_flight)):
             if started >= self.settings.crawl_batch:
                 self._plan_pump()
                 return
@@ -400,14 +400,14 @@ class Engine:
                 break
             self._start(lease)
             started += 1
-        if self._limits.has_room(len(self._in_flight)):  # else the next response is what there is to wait for
+        if self.limits.has_room(len(self._in_flight)):  # else the next response is what there is to wait for
             self._plan_wake()
         self._check_end()
 
     def _start_tables(self) -> None:
         """Nothing else can be asked for: slots that would stand idle are for tables of links."""
         tables = self.outcomes.tables.idle()
-        while self._limits.has_room(len(self._in_flight)) and (lease := next(tables, None)) is not None:
+        while self.limits.has_room(len(self._in_flight)) and (lease := next(tables, None)) is not None:
             self._start(lease)
 
     def _plan_wake(self) -> None:

@@ -35,6 +35,10 @@ class Limits:
         """Seconds that this collection has been crawled for, this run included."""
         return self._seconds_before + self._run_s()
 
+    def heard(self, seconds: float) -> None:
+        """The crawl of which this is a shard has gone on for so long, from before this shard was started."""
+        self._seconds_before = max(self._seconds_before, seconds - self._run_s())
+
     def reached(self) -> str:
         """The name of the limit that is reached, or nothing."""
         s, t = self._settings, self._counters.totals
