@@ -4,6 +4,7 @@
     ├── SettingsError    a setting is wrong: says which, its value, and what is allowed
     ├── MissingExtra     an optional dependency is not installed: says how to install it
     ├── PartError        a part that the settings name cannot be had: names it, chained from the original
+    ├── NoPage           a collection has no such page; it is a LookupError too
     ├── StoreError       a file of ours cannot be read or written
     └── ClusterError     another node, agent or the coordinator cannot be reached, or has refused us
 
@@ -36,6 +37,12 @@ class MissingExtra(LycosaError):
 
 class PartError(LycosaError):
     """A part named in the settings cannot be found or made."""
+
+    exit_code = 2
+
+
+class NoPage(LycosaError, LookupError):
+    """The collection that was asked for a page does not have it."""
 
     exit_code = 2
 

@@ -57,6 +57,9 @@ def test_summary_says_what_was_kept_what_failed_and_what_was_skipped() -> None:
         "  lycosa hosts 'my crawl'\n"
         "  lycosa why URL --in 'my crawl'\n"
     )
+    one = structs.replace(DONE, queued=1)
+    status = summary(one, Path("c"), is_status=True)
+    assert "  1 still queued: the same command goes on with it\nnext:\n  lycosa hosts c\n" in status
 
 
 def test_summary_of_an_empty_crawl_has_only_what_there_is() -> None:

@@ -17,6 +17,7 @@ from lycosa.simweb.web import Answer
 from lycosa.web.url import from_key
 from tests.engine.consistency import problems, uncounted
 from tests.engine.memory_crawl import crawl, front
+from tests.engine.small_site import FIRST, crawl_site, links
 
 HEAVY = {"huge", "endless", "bomb", "deep"}  # megabytes a page: tested elsewhere
 TROUBLE = {name: 0.04 for name in DOCUMENT_TROUBLE if name not in HEAVY}
@@ -207,4 +208,14 @@ def test_why_names_what_a_url_failed_by(tmp_path: Path) -> None:
         failed = [from_key(key) for key, row in rows if row.state is UrlState.FAILED]
         assert failed
         for url in failed:
-            assert any(": reset, status " in line for line in why(collection, url)), why(collection, url)
+            lines = why(collection, url)
+            assert any(line.startswith("failed after 3 tries: reset, depth ") for line in lines), lines
+            assert any(": reset, status " in line for line in lines), lines
+
+
+def test_why_of_a_page_that_is_not_there_does_not_call_its_body_empty(tmp_path: Path) -> None:
+    crawl_site(tmp_path, {FIRST: links("a")}.get)
+    with open_to_read(tmp_path) as collection:
+        _, failed, asked, *_ = why(collection, f"{FIRST}a")
+    assert failed.startswith("failed after 1 try: status 404, depth 1")
+    assert asked.endswith(": status 404, body not kept")

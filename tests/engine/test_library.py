@@ -11,7 +11,7 @@ import lycosa
 from lycosa import Collection, Crawl, CrawledPage
 from lycosa.engine import library
 from lycosa.engine.views import open_to_read, why
-from lycosa.errors import SettingsError
+from lycosa.errors import NoPage, SettingsError
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.virtual import run_virtual
 from tests.engine.memory_crawl import crawl, front
@@ -76,7 +76,7 @@ def test_open_collection_sees_what_a_crawl_adds(tmp_path: Path) -> None:
     collection = Collection(tmp_path)
     assert [page.url for page in collection] == [FIRST]
     assert collection.links(f"{FIRST}a").pages_in == 1
-    with pytest.raises(SettingsError, match="holds no page"):
+    with pytest.raises(NoPage, match="holds no page"):
         collection.get(f"{FIRST}a")
     crawl_site(tmp_path, {**SITE, f"{FIRST}b": links("a")}.get, depth=1)
     assert collection.get(f"{FIRST}a").title == "A"
@@ -103,6 +103,31 @@ def test_leaving_the_iteration_of_a_crawl_closes_it(tmp_path: Path) -> None:
     assert sum(1 for _ in Collection(tmp_path)) >= 1
     crawl_site(tmp_path, SITE.get)  # nobody holds its lock
     assert len(list(Collection(tmp_path))) == 3
+
+
+def test_folder_of_a_crawl_that_is_being_left_is_said_to_be_open_in_this_process(tmp_path: Path) -> None:
+    async def main() -> None:
+        async for _ in small_crawl(tmp_path):
+            break
+        with pytest.raises(SettingsError, match=r"a crawl in this process .* closing it: await its end"):
+            await small_crawl(tmp_path).__aenter__()
+
+    run_virtual(main())
+
+
+def test_crawl_without_seeds_makes_no_collection(tmp_path: Path) -> None:
+    async def main(into: Path) -> None:
+        async with Crawl(into=into) as crawl:
+            await crawl.finish()
+
+    with pytest.raises(SettingsError, match="nothing to start from: give a URL"):
+        asyncio.run(main(tmp_path / "c"))
+    assert not (tmp_path / "c").exists()
+
+
+def test_page_that_a_collection_does_not_have_is_a_failed_lookup(crawled: Path) -> None:
+    with Collection(crawled) as collection, pytest.raises(LookupError, match=r"holds no page http://unknown\.example/"):
+        collection.get("http://unknown.example/")
 
 
 def test_crawl_that_has_not_begun_says_how_to_begin(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from lycosa.engine.orders import Recrawl
 from lycosa.engine.pages import unpack_page
 from lycosa.engine.then import _said_then, moment, row_then
 from lycosa.engine.visit_rows import ChangeRow, change_key
-from lycosa.errors import SettingsError
+from lycosa.errors import NoPage, SettingsError
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import Batch
@@ -79,7 +79,7 @@ def test_get_gives_the_page_as_it_was(then: tuple[Path, list[str]]) -> None:
         assert b"badger" in collection.get(A, as_of=days[1]).body
         assert b"dog" in collection.get(B).body
         for wrong in (days[3], "2023-11-01", ""):
-            with pytest.raises(SettingsError, match="holds no page"):
+            with pytest.raises(NoPage, match="holds no page"):
                 collection.get(A, as_of=wrong)
 
 
@@ -100,7 +100,7 @@ def test_time_to_the_second_means_the_end_of_that_second(tmp_path: Path) -> None
         for second, version in ((20, b"version 0"), (27, b"version 0"), (28, b"version 1")):
             assert version in collection.get(A, as_of=f"2023-11-14T22:13:{second}").body
         assert b"never changed" in collection.get(B, as_of="2023-11-14T22:13:28").body
-        with pytest.raises(SettingsError, match="holds no page"):
+        with pytest.raises(NoPage, match="holds no page"):
             collection.get(A, as_of="2023-11-14T22:13:19")
     assert titles(tmp_path, "animals", "2023-11-14T22:13:28") == ["never changed", "version 1"]
     assert titles(tmp_path, "animals", "2023-11-14T22:13:27") == ["version 0"]

@@ -120,7 +120,9 @@ class TestStatistics(StatisticsContract):
 
 def test_part_named_in_the_settings_is_used(tmp_path: Path) -> None:
     async def main() -> None:
-        settings = CrawlSettings(statistics=("tests.testing.test_contracts:CountsTitles",))
+        settings = CrawlSettings(
+            seeds=("http://127.0.0.1:9/",), statistics=("tests.testing.test_contracts:CountsTitles",)
+        )
         async with Crawl(into=tmp_path / "c", settings=settings) as crawl:
             assert isinstance(crawl.engine.outcomes.statistics[-1], CountsTitles)
             crawl.stop()

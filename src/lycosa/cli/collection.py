@@ -48,7 +48,7 @@ def status(into: Folder, json: Annotated[bool, typer.Option("--json", help="Prin
     if json:
         sys.stdout.buffer.write(as_json(stats) + b"\n")
     else:
-        print(summary(stats, into, used_up=used_up))
+        print(summary(stats, into, used_up=used_up, is_status=True))
 
 
 def _tell_lost_shards(into: Path) -> None:

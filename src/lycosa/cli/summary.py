@@ -28,9 +28,18 @@ _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 MOST_VISITS_A_DAY = 24  # of a page; see engine.visit_plan
 
 
-def summary(stats: CrawlStats, into: Path, *, used_up: str = "", left: str = "", budget: float | None = None) -> str:
+def summary(
+    stats: CrawlStats,
+    into: Path,
+    *,
+    used_up: str = "",
+    left: str = "",
+    budget: float | None = None,
+    is_status: bool = False,
+) -> str:
     """Several lines: what there is now, what failed and was skipped and why, what to look at next. `used_up` says by
-    which limit it ended, see `limit_used_up`; `left` which visits are left; `budget` is that of visits a day."""
+    which limit it ended, see `limit_used_up`; `left` which visits are left; `budget` is that of visits a day. With
+    `is_status` it is what `lycosa status` prints, and does not advise to run that."""
     lines = [_headline(stats, into), *_running(stats), *_run(stats)]
     if stats.run_lost:
         lines.append(f"  {counted(stats.run_lost, 'record')} lost from the archive: asked for again")
@@ -56,13 +65,15 @@ def summary(stats: CrawlStats, into: Path, *, used_up: str = "", left: str = "",
         lines.append(f"  {queued}{used_up}")
     elif stats.queued and not stats.is_running:
         how = "`lycosa crawl`" if stats.run_visits else "the same command"
-        lines.append(f"  {count(stats.queued)} still queued: {how} goes on with them")
+        lines.append(
+            f"  {count(stats.queued)} still queued: {how} goes on with {'it' if stats.queued == 1 else 'them'}"
+        )
     if left:
         lines.append(f"  {left}")
     if stats.standing:
         lines.append(f"  {stats.standing}")
     folder = shlex.quote(str(into))
-    return "\n".join([*lines, "next:", *_next_commands(folder)]) + "\n"
+    return "\n".join([*lines, "next:", *_next_commands(folder)[is_status:]]) + "\n"
 
 
 def as_json(stats: CrawlStats, **more: object) -> bytes:

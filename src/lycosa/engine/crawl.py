@@ -122,6 +122,8 @@ class Crawl:
         s = self.settings
         info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
         is_restart = is_collection(self.into)
+        if not (s.seeds or is_restart):
+            raise SettingsError(f"there is nothing to start from: give a URL, {self.into} is no collection yet")
         parts = self._given.parts(s)  # first: settings that name a part which is not there leave nothing behind
         try:
             self._collection = Collection.create(self.into, warc_info=info, warc_bytes=s.warc_bytes)

@@ -113,7 +113,9 @@ class Failures:
         host.row.failed += 1
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
         essence = SITEMAP if lease.kind is Kind.SITEMAP else ""
-        row = PageRow(response.status, shard.now_unix(), entry.depth, essence=essence, failure=name)
+        row = PageRow(
+            response.status, shard.now_unix(), entry.depth, essence=essence, failure=name, tries=entry.tries + 1
+        )
         shard.linker.gone(lease.url, url_key(lease.url), row)
         self._archive.put(lease, row, None)
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)

@@ -99,7 +99,7 @@ class Collection:
         return self._view.search(query, most=most, offset=offset, weights=weights)
 
     def get(self, url: str, *, as_of: str = "") -> StoredPage:
-        """A page as the archive holds it, or as it was at a date."""
+        """A page as the archive holds it, or as it was at a date; raises `NoPage`, a LookupError, if it has none."""
         return self._stored().get(url, as_of=as_of)
 
     def links(self, url: str, *, most: int | None = None) -> UrlLinks:

@@ -23,7 +23,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     made it; `document_bytes` is the body with its content coding undone, 0 in rows that do not know it. `is_elsewhere`:
     another shard has its very payload, under `original`. `content` is the digest of its main content, where no body is
     kept that it could be made from. `relevance` to the topic is there if the store asks for it. `noindex`, `nosnippet`,
-    `noarchive` and `unavailable_s` are what it said to robots (`web.robots`)."""
+    `noarchive` and `unavailable_s` are what it said to robots (`web.robots`). `tries` is how many requests were
+    made for a URL that has failed, 0 in rows that do not know it."""
 
     status: int
     fetched_s: float
@@ -57,6 +58,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     nosnippet: bool = False
     noarchive: bool = False
     unavailable_s: int = 0
+    tries: int = 0
 
     @property
     def is_sitemap(self) -> bool:

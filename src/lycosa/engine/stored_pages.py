@@ -13,7 +13,7 @@ from lycosa.engine.pages import REDIRECTS, PageRow, unpack_page
 from lycosa.engine.reading import location
 from lycosa.engine.versions import no_bodies
 from lycosa.engine.views import asked_url, open_to_read
-from lycosa.errors import SettingsError, StoreError
+from lycosa.errors import NoPage, SettingsError, StoreError
 from lycosa.records import Family, Response
 from lycosa.store import Collection
 from lycosa.web.date import timestamp
@@ -85,13 +85,12 @@ class StoredPages:
         return f"<StoredPages of {self._collection.path}>"
 
     def get(self, text: str, *, as_of: str = "") -> StoredPage:
-        """The page, or redirect, of a URL, read whole, as it is stored or as it was; raises SettingsError if there is
-        none."""
+        """The page, or redirect, of a URL, read whole, as it is stored or as it was; raises NoPage if there is none."""
         url = asked_url(self._collection, text)
         row = self._row(url_key(url.href), as_of)
         if row is None or not (row.place or row.lacks_body):
             path, when = self._collection.path, f" as of {as_of}" if as_of else ""
-            raise SettingsError(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
+            raise NoPage(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
         page = StoredPage(url.href, row, self._contents)
         assert page.fields is not None  # now: the collection may be closed when it is looked at
         return page

@@ -181,17 +181,17 @@ def why(collection: Collection, text: str) -> list[str]:
     packed_host = collection.state.get(Family.HOST, _host_key(key))
     host = unpack_host(packed_host) if packed_host else None
     packed = collection.state.get(Family.URL, key)
+    page = collection.state.get(Family.PAGE, key)
     if packed is None:
         if url.path == ROBOTS_PATH and host is not None:
             lines.append(_robots_file(collection, host))
         else:
             lines.append(_unknown(collection, url, _host_key(key)))
     else:
-        lines += _known(UrlRow.unpack(packed), url, host)
+        lines += _known(UrlRow.unpack(packed), url, host, unpack_page(page) if page else None)
         if host is not None and host.retries and not host.gave_up:
             found = (entry for entry in _retries(collection, _host_key(key)) if entry.path == url.path)
             lines += [f"{_due(entry, time.time())}, behind the other URLs of its host" for entry in islice(found, 1)]
-    page = collection.state.get(Family.PAGE, key)
     if page is not None:
         lines += [
             *_page(unpack_page(page)),
@@ -241,14 +241,18 @@ def _unknown(collection: Collection, url: Url, host_key: bytes) -> str:
     return f"not known: no page that was read links to it with a link that is followed{depth}"
 
 
-def _known(row: UrlRow, url: Url, host: HostRow | None) -> list[str]:
+def _known(row: UrlRow, url: Url, host: HostRow | None, page: PageRow | None) -> list[str]:
     depth = f"depth {row.depth}, {ORIGINS[row.origin]}"
     if row.state is UrlState.QUEUED:
         if host is not None and host.gave_up:
             return [f"failed: its host was given up ({host.gave_up}); {depth}"]
         return [f"queued, {depth}"]
     words = {UrlState.DONE: "done", UrlState.FAILED: "failed", UrlState.DROPPED: "dropped"}[row.state]
-    lines = [f"{words}{f': {row.reason}' if row.reason else ''}, {depth}"]
+    reason: str = row.reason
+    if page is not None and page.failure and row.state is UrlState.FAILED:
+        reason = f"status {page.failure}" if page.failure.isdigit() else page.failure.replace("-", " ")
+        words += f" after {page.tries} {'try' if page.tries == 1 else 'tries'}" if page.tries else ""
+    lines = [f"{words}{f': {reason}' if reason else ''}, {depth}"]
     if row.reason in WHY:
         lines.append(WHY[row.reason].format(pattern=fold(url.path)))
     return lines
@@ -258,8 +262,9 @@ def _page(row: PageRow) -> list[str]:
     answer = f"status {row.status or 'none'}"
     if row.failure and row.failure != str(row.status):
         answer = f"{row.failure.replace('-', ' ')}, {answer}"
-    sizes = size_words(row.size_bytes, row.document_bytes)
-    lines = [f"asked {shown(row.fetched_s)}: {answer}, {sizes} {row.essence}".rstrip()]
+    is_kept = row.size_bytes or row.place or not row.has_failed
+    sizes = size_words(row.size_bytes, row.document_bytes) if is_kept else "body not kept" if row.status else ""
+    lines = [f"asked {shown(row.fetched_s)}: {', '.join(filter(None, (answer, f'{sizes} {row.essence}'.strip())))}"]
     if row.title:
         lines.append(f"title: {row.title}")
     if row.location:

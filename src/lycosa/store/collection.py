@@ -366,6 +366,11 @@ def _lock(path: Path) -> int:
     except BlockingIOError as error:
         holder = os.pread(lock, 20, 0).decode(errors="replace").strip()
         os.close(lock)
+        if holder == str(os.getpid()):
+            raise SettingsError(
+                f"a crawl in this process still has {path} open, or is closing it: await its end, which is that of the"
+                " block `async with Crawl(...)`"
+            ) from error
         raise SettingsError(
             f"{path} is in use by {f'process {holder}' if holder.isdigit() else 'another process'}:"
             " wait for it to end or choose another folder"
