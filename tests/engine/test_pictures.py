@@ -1,5 +1,6 @@
 """Pages whose pictures were fetched are compared by them; others by what they say of them."""
 
+import asyncio
 import io
 import re
 import shutil
@@ -14,6 +15,7 @@ from lycosa.change.kinds import Kind
 from lycosa.cli.main import app
 from lycosa.engine.change_views import PageHistory, page_history
 from lycosa.engine.orders import Recrawl
+from lycosa.engine.versions import version_at
 from lycosa.engine.visit_plan import DAY_S
 from lycosa.engine.visit_rows import due_key, visit_of
 from lycosa.records import Family
@@ -227,6 +229,28 @@ def test_replaced_picture_is_told_of_where_nothing_is_archived(tmp_path: Path) -
     assert changed.before is not None
     assert changed.after is not None
     assert (changed.before.size_bytes, changed.after.archived) == (len(drawn("red")), False)
+
+
+def test_pages_hear_of_a_picture_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(tmp_path / "crawl")
+    paths = [f"/p{number}" for number in range(12)]
+    site.files["/"] = "".join(f"<a href={path}>p</a>" for path in paths).encode()
+    site.files |= {path: page("/both.png", text=f"Words of {path}") for path in paths}
+    site.run(images=True)
+    turns = [0]
+
+    def counted(*where: Any) -> Any:
+        if not turns[-1]:
+            asyncio.get_running_loop().call_soon(turns.append, 0)
+        turns[-1] += 1
+        return version_at(*where)
+
+    monkeypatch.setattr("lycosa.engine.pictures.version_at", counted)
+    site.files["/both.png"] = drawn("black")
+    site.run(days=1, recrawl=ALL, images=True)
+    assert [site.kinds(path) for path in paths] == [[Kind.NEW, Kind.IMAGE]] * len(paths)
+    assert max(turns) <= 5
+    assert problems(site.into) == []
 
 
 @pytest.mark.slow

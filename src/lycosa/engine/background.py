@@ -2,7 +2,7 @@
 
 Work begins at once and is over at once if it is short; what takes longer goes on in turns of a few steps, by their
 number, not by the clock, so that a crawl on virtual time is the same every time. While the disk refuses, nothing goes
-on. Filled by `HostRules`, emptied by the event loop; memory: the files being read.
+on. Filled by `HostRules` and `Pictures`, emptied by the event loop; memory: the files being read.
 """
 
 import asyncio

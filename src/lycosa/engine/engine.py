@@ -353,7 +353,7 @@ class Engine:
 
     def _has_nothing_left(self) -> bool:
         frontier = self.frontier
-        if self._is_endless or (self._due is not None and not self._due.is_exhausted):
+        if self._is_endless or self._background or (self._due is not None and not self._due.is_exhausted):
             return False
         return frontier.revisiting <= 0 and (frontier.queued <= 0 or frontier.shelf.holds)
 

@@ -1,13 +1,14 @@
 """The pictures of pages that are looked at again: the last step of the cascade (Y12).
 
 Where neither structure nor text of a page has changed, its pictures are asked for too, each a URL with conditions, a
-history and versions of its own. One that has changed is a change of every page that waits for it, in the same commit;
-a page that nobody remembers to be waiting, after a crash or when very many do, finds it at its next visit in the
-history of the picture. Only pictures that were fetched count (`--images`), and only those in the main content. One that
-was seen within the hour is not asked for again.
+history and versions of its own. One that has changed is a change of every page that waits for it: they are told in the
+background, since each is read again. A page that nobody remembers to be waiting, after a crash or when very many do,
+finds it at its next visit in the history of the picture. Only pictures that were fetched count (`--images`), and only
+those in the main content. One that was seen within the hour is not asked for again.
 Called by `engine.visit_books` with every visit that is settled, by `engine.revisits` before a new version is stored.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -23,12 +24,14 @@ from lycosa.engine.visit_plan import DAY_S, SHORTEST_DAYS
 from lycosa.engine.visit_rows import VisitRow, history, visit_of
 from lycosa.records import Family, Response
 from lycosa.web.links import LinkKind
+from lycosa.web.steps import Steps
 from lycosa.web.url import url_key
 
 MOST_PICTURES = 64  # of a page, asked for at one visit: those first that were not seen for longest
 MOST_PAGES = 2_000  # that wait for pictures
 MOST_WAITING = 1_000  # pages that wait for one picture: each is read again when it has changed
 MOST_RECENT = 10_000  # pictures that were looked at a moment ago, and may not be committed yet
+STEP_BYTES = 50_000  # of a page, read in some milliseconds
 MOST_HOPS = 3  # redirects between a page and its picture
 OPENING = UNCHANGED | {Kind.NEW}  # rows of a history that are no change
 
@@ -62,6 +65,7 @@ class Pictures:
         self.ask: Callable[[Sequence[bytes]], None] | None = None
         self._pages: dict[bytes, _Page] = {}
         self._waiting: dict[bytes, dict[bytes, None]] = {}  # the pages that wait for a picture
+        self._news: deque[tuple[bytes, float, list[_Page]]] = deque()  # pictures that changed, when, and who waits
         self._recent: dict[bytes, tuple[float, float]] = {}  # when a picture was seen, and when found to be another
         if shard.settings.images:
             books.on_settled = self._settled
@@ -81,14 +85,27 @@ class Pictures:
             self._recent[visit.key] = now, now if is_change else self._changed_s(visit.key, row)
             if len(self._recent) > MOST_RECENT:
                 del self._recent[next(iter(self._recent))]
-        for key in self._waiting.pop(visit.key, ()):
-            page = self._pages[key]
-            picture = page.shown[visit.key]
-            if is_change and self._is_content(page.visit, picture):
-                self._tell(page, [Picture(picture.url, now)])
+        waiting = [self._pages[key] for key in self._waiting.pop(visit.key, ()) if key != visit.key]
         self._forget(visit.key)
+        if is_change and waiting:
+            self._news.append((visit.key, now, waiting))
+            if len(self._news) == 1:
+                self._shard.background.start(self._tell_all(), visit.lease.host.host)
         if is_page and found.verdict is not None and not is_change:
             self._look(visit, row)
+
+    def _tell_all(self) -> Steps[None]:
+        """Pictures have changed: the pages that wait for them hear of it, but for those that were visited again since,
+        or forgotten. One picture after the other, so that after a crash what a page has not heard is what came last."""
+        while self._news:
+            key, at_s, waiting = self._news[0]
+            for page in waiting:
+                if self._pages.get(page.visit.key) is page:
+                    found = self._in_content(page.visit, [page.shown[key]])
+                    self._tell(page, [Picture(one.url, at_s) for one in found], at_s)
+                    for _ in range(1 + page.visit.row.document_bytes // STEP_BYTES):
+                        yield
+            self._news.popleft()
 
     def _look(self, visit: Visit, row: VisitRow) -> None:
         """Neither structure nor text of a page has changed: what do its pictures say?"""
@@ -98,7 +115,7 @@ class Pictures:
         visit = visit._replace(response=Response(visit.lease.url))  # its body is not needed any more
         oldest = sorted(shown, key=lambda picture: picture.seen_s)[:MOST_PICTURES]
         page = _Page(visit, row, {picture.key: picture for picture in oldest})
-        self._tell(page, list(self._changed(visit, shown)))
+        self._tell(page, self._changed(visit, shown), self._shard.now_unix())
         if self.ask is not None:
             latest = self._shard.now_unix() - SHORTEST_DAYS * DAY_S
             self.ask([picture.key for picture in oldest if picture.seen_s <= latest])
@@ -151,26 +168,28 @@ class Pictures:
             return 0.0
         return max((at_s for at_s, row in history(self._state, key) if row.kind not in OPENING), default=0.0)
 
-    def _changed(self, visit: Visit, shown: Sequence[_Shown]) -> Iterator[Picture]:
+    def _changed(self, visit: Visit, shown: Sequence[_Shown]) -> list[Picture]:
         since = visit.before.checked_s or visit.row.fetched_s
-        for picture in shown:
-            if picture.changed_s > since and self._is_content(visit, picture):
-                yield Picture(picture.url, picture.changed_s)
+        found = self._in_content(visit, [picture for picture in shown if picture.changed_s > since])
+        return [Picture(picture.url, picture.changed_s) for picture in found]
 
-    def _is_content(self, visit: Visit, picture: _Shown) -> bool:
-        """Does it stand in the main content of the page? A new logo in the frame is no news of every page."""
-        version = version_at(self._shard.collection, visit.row.place, visit.lease.url)
-        return version is None or any(picture.href in image for image in version.content().images)
+    def _in_content(self, visit: Visit, pictures: Sequence[_Shown]) -> Sequence[_Shown]:
+        """Those that stand in the main content of the page. A new logo in the frame is no news of every page."""
+        version = version_at(self._shard.collection, visit.row.place, visit.lease.url) if pictures else None
+        if version is None:
+            return pictures
+        images = version.content().images
+        return [picture for picture in pictures if any(picture.href in image for image in images)]
 
-    def _tell(self, page: _Page, pictures: list[Picture]) -> None:
-        """Pictures have changed: the visit of their page found a change after all."""
+    def _tell(self, page: _Page, pictures: list[Picture], at_s: float) -> None:
+        """Pictures have changed, as was seen at `at_s`: the visit of their page found a change after all."""
         visit = page.visit
         if not pictures or not self._shard.frontier.owns(visit.lease.host.host):
             return
         page.found += pictures
-        page.noted_s = page.noted_s or self._shard.now_unix()
+        page.noted_s = page.noted_s or at_s
         more = f" and {len(page.found) - 1} more" if len(page.found) > 1 else ""
         where = f"picture {page.found[0].url}{more}"
         verdict = Verdict(Kind.IMAGE, where, len(page.found), pictures=tuple(page.found))
         self._books.note(visit, verdict, PageRow(visit.row.status, 0.0), None, at_s=page.noted_s)
-        page.row = self._books.amended(visit, page.row)
+        page.row = self._books.amended(visit, page.row, at_s)

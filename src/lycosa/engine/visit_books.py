@@ -95,14 +95,14 @@ class VisitBooks:
         if self.on_settled is not None:
             self.on_settled(visit, found, after)
 
-    def amended(self, visit: Visit, row: VisitRow) -> VisitRow:
-        """A visit that was settled without a change found one after all; `row` is what it left, what is left now is
-        returned."""
-        before, batch, now = visit.before, self._shard.committer.batch, self._shard.now_unix()
-        seen = before.seen.visited((now - (before.checked_s or visit.row.fetched_s)) / DAY_S, changed=True)
+    def amended(self, visit: Visit, row: VisitRow, at_s: float) -> VisitRow:
+        """A visit that was settled without a change found one after all, at `at_s`; `row` is what it left, what is left
+        now is returned."""
+        before, batch = visit.before, self._shard.committer.batch
+        seen = before.seen.visited((at_s - (before.checked_s or visit.row.fetched_s)) / DAY_S, changed=True)
         self._shard.counters.totals.visits_changed += row.changes == before.changes
         batch.delete(Family.DUE, due_key(visit.key, row.due_s))
-        row = msgspec.structs.replace(row, checked_s=now, seen=seen, rate=estimate(seen), changes=before.changes + 1)
+        row = msgspec.structs.replace(row, checked_s=at_s, seen=seen, rate=estimate(seen), changes=before.changes + 1)
         self._plan.schedule(batch, visit.key, visit.row, row, changed=True)
         return row
 
