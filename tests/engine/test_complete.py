@@ -11,7 +11,7 @@ from tests.simweb.conftest import lycosa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [PAGES // 4, pytest.param(PAGES, marks=long)])
+@pytest.mark.parametrize("size", [PAGES // 6, pytest.param(PAGES, marks=long)])
 def test_crawl_that_nobody_disturbs_is_the_truth_each_page_once(tmp_path: Path, size: int) -> None:
     with full_crawl(tmp_path, size) as crawl:
         process = lycosa(*crawl.words)

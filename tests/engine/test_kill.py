@@ -19,7 +19,7 @@ from tests.simweb.conftest import lycosa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("times", "pages"), [(20, 10_000), pytest.param(50, PAGES, marks=long)])
+@pytest.mark.parametrize(("times", "pages"), [(14, 7_000), pytest.param(50, PAGES, marks=long)])
 def test_kills_lose_nothing(tmp_path: Path, times: int, pages: int) -> None:
     with full_crawl(tmp_path, pages) as crawl:
         kills = kill_often(crawl.words, times, random.Random(1))

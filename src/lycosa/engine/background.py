@@ -12,7 +12,7 @@ from itertools import islice
 
 from lycosa.web.steps import Steps
 
-STEPS_A_TURN = 3  # of a few milliseconds each; then the loop gets a turn
+STEPS_A_TURN = 2  # of a few milliseconds each; then the loop gets a turn
 HELD_S = 0.1  # how soon it is tried again while the disk refuses
 
 
