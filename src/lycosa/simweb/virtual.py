@@ -6,10 +6,15 @@ Real sockets and threads still work, but they see no time pass while they are wa
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Words = TypeVarTuple("Words")
+# asyncio calls a timer up to the clock's resolution (1 ns) before its time. On a clock that moves only when nothing is
+# ready, two callers that each plan again for "a moment later" would then keep each other ready, and time would stop.
+LATER_S = 2e-9
 STUCK_S = 10.0  # real seconds without a timer and without an event: nothing will ever happen
 
 
@@ -36,6 +41,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._virtual.now
+
+    def call_at(
+        self, when: float, callback: Callable[[*Words], object], *args: *Words, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return super().call_at(when + LATER_S, callback, *args, context=context)
 
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:
