@@ -1,12 +1,12 @@
-"""The verdict suite over the simulated web, a smaller one of what `lycosa lab change` runs."""
+"""The verdict suite over the simulated web, a smaller one of what `make lab NAME=change` runs."""
 
 import io
 
 import pytest
 
-from lycosa.lab.experiments.change import EXPERIMENT
-from lycosa.lab.progress import view_on
-from lycosa.lab.result import perform
+from proof.lab.change import EXPERIMENT
+from proof.progress import view_on
+from proof.result import perform
 
 
 @pytest.mark.slow

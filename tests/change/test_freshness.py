@@ -2,7 +2,7 @@
 
 import pytest
 
-from lycosa.lab.experiments.freshness import KNOWN, OURS, PLANS, UNIFORM, World, Year
+from proof.lab.freshness import KNOWN, OURS, PLANS, UNIFORM, World, Year
 
 
 @pytest.mark.slow

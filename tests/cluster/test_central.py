@@ -13,7 +13,6 @@ from lycosa.cluster.central import Central, CentralRobots
 from lycosa.engine.host_rules import ROBOTS_BYTES
 from lycosa.engine.views import open_to_read, stats_of
 from lycosa.errors import ClusterError
-from lycosa.lab.memory_cluster import MemoryCluster, crawl
 from lycosa.records import Failure, Request, Resolved, Response
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
@@ -21,6 +20,7 @@ from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.memory import MemoryWeb
 from lycosa.simweb.truth import truth
 from lycosa.simweb.virtual import run_virtual
+from proof.memory_cluster import MemoryCluster, crawl
 
 WEB = SimWeb(SimSettings(hosts=8, pages=80, addresses=3, seed=5))
 SEED = f"{WEB.linker.origin(0)}/"

@@ -12,7 +12,6 @@ from lycosa.cluster.coordinator import Coordinator
 from lycosa.engine.views import open_to_read, stats_of
 from lycosa.errors import ClusterError, SettingsError
 from lycosa.frontier.rows import UrlRow, UrlState
-from lycosa.lab.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
@@ -20,6 +19,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.truth import truth
 from lycosa.store import Collection
+from proof.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
 from tests.engine.consistency import problems
 from tests.long import long
 

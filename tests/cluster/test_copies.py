@@ -14,13 +14,13 @@ from lycosa.engine.copies import Claim, Copies
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.views import open_to_read, stats_of, why
 from lycosa.errors import StoreError
-from lycosa.lab.memory_cluster import MemoryCluster, crawl
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import Batch
 from lycosa.web.url import from_key, split
+from proof.memory_cluster import MemoryCluster, crawl
 from tests.engine.consistency import problems
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5, mirrors=0.2))

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
-from lycosa.lab.memory_cluster import MemoryCluster, crawl
 from lycosa.records import Request, Response
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.memory import MemoryWeb
+from proof.memory_cluster import MemoryCluster, crawl
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5))
 SEED = f"{WEB.linker.origin(0)}/"

@@ -11,12 +11,12 @@ from lycosa.cluster.letters import letter_sum
 from lycosa.cluster.places import read_file
 from lycosa.cluster.sightings import FIRST_S, Learned, Sightings
 from lycosa.errors import SettingsError
-from lycosa.lab.memory_cluster import MemoryCluster, crawl
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.truth import truth
 from lycosa.web.url import bucket_of
+from proof.memory_cluster import MemoryCluster, crawl
 
 WEB = SimWeb(SimSettings(hosts=12, pages=300, addresses=4, seed=5))
 SEED = f"{WEB.linker.origin(0)}/"

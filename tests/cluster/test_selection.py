@@ -12,7 +12,6 @@ from lycosa.engine.contents import Contents
 from lycosa.engine.pages import PageRow, unpack_page
 from lycosa.engine.views import open_to_read, stats_of, why
 from lycosa.errors import SettingsError
-from lycosa.lab.memory_cluster import MemoryCluster, crawl
 from lycosa.records import Family
 from lycosa.settings.toml import to_toml
 from lycosa.simweb import SimSettings, SimWeb
@@ -22,6 +21,7 @@ from lycosa.store.central import open_store
 from lycosa.store.packed import PackedWarc
 from lycosa.store.released import open_packed
 from lycosa.web.url import from_key
+from proof.memory_cluster import MemoryCluster, crawl
 from tests.cli.command import lycosa
 from tests.engine.consistency import problems
 

@@ -19,7 +19,6 @@ from lycosa.engine.views import open_to_read, stats_of
 from lycosa.errors import StoreError
 from lycosa.frontier.crossing import Crossing
 from lycosa.frontier.rows import UrlRow, UrlState
-from lycosa.lab.memory_cluster import MemoryCluster, crawl
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
 from lycosa.settings.toml import to_toml
@@ -29,6 +28,7 @@ from lycosa.simweb.truth import truth
 from lycosa.store import Place
 from lycosa.store.central import open_store
 from lycosa.web.url import from_key, url_key
+from proof.memory_cluster import MemoryCluster, crawl
 from tests.cli.command import lycosa
 from tests.engine.consistency import problems
 from tests.long import long

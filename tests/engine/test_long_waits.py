@@ -11,9 +11,9 @@ import pytest
 from lycosa.cli.summary import summary, visits_left
 from lycosa.engine.moments import clock
 from lycosa.engine.views import hosts, open_to_read, why
-from lycosa.lab.memory_cluster import crawl
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
+from proof.memory_cluster import crawl
 from tests.engine.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run, wall_clock
 

@@ -1,4 +1,4 @@
-"""Ranks against networkx, on made-up graphs and on a crawl of the simulated web; `benchmarks.rank` on a real site."""
+"""Ranks against networkx, on made-up graphs and on a crawl of the simulated web; `proof.bench.rank` on a real site."""
 
 from pathlib import Path
 

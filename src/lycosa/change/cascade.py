@@ -1,8 +1,8 @@
 """The papers' own way to tell a change (Y12): structure, then text, then images; it stops at the first difference.
 
 All it needs of a page are its parameters: two strings, two codes, the values of its images. They are weak hashes (words
-that change places keep every code), so the verdict does not rest on them: `lycosa lab change` measures what they miss.
-Pure.
+that change places keep every code), so the verdict does not rest on them; `make lab NAME=change` measures what they
+miss. Pure.
 """
 
 import msgspec

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lycosa import __version__
-from lycosa.cli import augment, changes, cluster, collection, crawl, demo, lab, links, recrawl, search, simweb, tree
+from lycosa.cli import augment, changes, cluster, collection, crawl, demo, links, recrawl, search, simweb, tree
 from lycosa.cli.beginning import INTERRUPTED, interruptible
 from lycosa.errors import LycosaError, StoreError
 
@@ -38,7 +38,6 @@ search.register(app)
 demo.register(app)
 cluster.register(app)
 app.add_typer(simweb.app, name="simweb")
-app.command(name="lab")(lab.lab)
 
 
 def _show_version(wanted: bool) -> None:

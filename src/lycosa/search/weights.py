@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """The weights in force; chosen by `python -m benchmarks.search`."""
+    """The weights in force; chosen by `make bench NAME=search`."""
 
     title: float = 3.0
     headings: float = 1.0

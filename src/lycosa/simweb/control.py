@@ -12,8 +12,7 @@ import msgspec
 from lycosa.simweb.clock import LATEST_S, SimClock
 from lycosa.simweb.web import Answer
 
-PREFIX = "/.simweb/"
-JSON = "application/json"
+CONTROL_PREFIX = "/.simweb/"
 
 
 class HasStats(Protocol):
@@ -46,4 +45,4 @@ class Control:
 
 
 def _json(value: object, status: int = 200) -> Answer:
-    return Answer(status, msgspec.json.encode(value) + b"\n", JSON)
+    return Answer(status, msgspec.json.encode(value) + b"\n", "application/json")

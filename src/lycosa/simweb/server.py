@@ -18,8 +18,7 @@ import msgspec
 from lycosa.errors import StoreError
 from lycosa.simweb.certificates import Certificates
 from lycosa.simweb.clock import SimClock
-from lycosa.simweb.control import PREFIX as CONTROL
-from lycosa.simweb.control import Control
+from lycosa.simweb.control import CONTROL_PREFIX, Control
 from lycosa.simweb.log import Entry, RequestLog
 from lycosa.simweb.network import Network
 from lycosa.simweb.protocol import Asked, Wire, wire
@@ -245,7 +244,7 @@ class Connection(asyncio.Protocol):
             return
         job = self._job = self._waiting.popleft()
         self._status = self._sent = 0
-        if job.target.startswith(CONTROL):
+        if job.target.startswith(CONTROL_PREFIX):
             answer, host = self._server.control.answer(job.method, job.target), 0
         else:
             answer, host = self._server.answer(job)
@@ -335,7 +334,7 @@ class Connection(asyncio.Protocol):
 
     def _log(self) -> None:
         job, self._job = self._job, None
-        if job is None or job.target.startswith(CONTROL):
+        if job is None or job.target.startswith(CONTROL_PREFIX):
             return
         self._server.log.add(
             Entry(

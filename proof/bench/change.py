@@ -1,0 +1,233 @@
+"""Versions of real documents, edited by a script: what the papers' codes see of each edit, and what the digest sees.
+
+    python -m proof.bench.change [DIR] [--documents 300]
+
+DIR holds HTML files; without it Debian's documentation packages are taken. Every document gets every edit that its
+main content has room for. "Code" is the cascade of structure strings and text codes, "digest" that of the normalised
+main content, which the verdict rests on. Also what image values miss (pixels flipped in icons, line art and logos on
+white), and what it all costs, in microseconds of CPU a page: the change parameters (structure strings, text codes and
+digest) on every page of a first crawl, a verdict only where a page is looked at again and its bytes are others.
+"""
+
+import argparse
+import random
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from selectolax.lexbor import LexborHTMLParser
+
+from lycosa.change.cascade import cascade, parameters_of
+from lycosa.change.image import TwoTone, blocks_of, determinant, pixel_digest
+from lycosa.change.kinds import Kind
+from lycosa.change.verdict import Version, compare
+from lycosa.web import digests, structure, text
+from lycosa.web.page import analyse
+from proof.bench.ground import package, say
+
+PACKAGES = ("postgresql-doc-15", "python3.11-doc", "git-doc")
+SEED = 12
+_TEXT = re.compile(r">([^<>]*[A-Za-z]{3,} [^<>]*?[A-Za-z]{3,}[^<>]*)<")
+Edit = Callable[[str, random.Random], str | None]
+
+
+def _in_text(change: Callable[[str, random.Random], str]) -> Edit:
+    """An edit of one stretch of text between two tags."""
+
+    def edit(html: str, draw: random.Random) -> str | None:
+        places = list(_TEXT.finditer(html))
+        if not places:
+            return None
+        place = draw.choice(places)
+        new = change(place[1], draw)
+        return None if new.split() == place[1].split() else html[: place.start(1)] + new + html[place.end(1) :]
+
+    return edit
+
+
+def _swap_words(text: str, draw: random.Random) -> str:
+    words = text.split(" ")
+    a, b = draw.sample(range(len(words)), 2)
+    words[a], words[b] = words[b], words[a]
+    return " ".join(words)
+
+
+def _swap_letters(text: str, draw: random.Random) -> str:
+    at = draw.randrange(len(text) - 1)
+    return text[:at] + text[at + 1] + text[at] + text[at + 2 :]
+
+
+def _replace(pattern: str, replacement: str) -> Edit:
+    found = re.compile(pattern)
+
+    def edit(html: str, draw: random.Random) -> str | None:
+        places = list(found.finditer(html))
+        if not places:
+            return None
+        place = draw.choice(places)
+        new = place.expand(replacement)
+        return None if new == place[0] else html[: place.start()] + new + html[place.end() :]
+
+    return edit
+
+
+# name → (edit, whether it is a change of content)
+EDITS: dict[str, tuple[Edit, bool]] = {
+    "two words change places": (_in_text(_swap_words), True),
+    "two letters change places": (_in_text(_swap_letters), True),
+    "a word is added": (_in_text(lambda text, draw: text + " zebra"), True),
+    "a word is taken out": (_in_text(lambda text, draw: " ".join(text.split()[1:])), True),
+    "a number grows by one": (_replace(r">([^<>]*?)\b([1-8])\b", r">\g<1>9"), True),
+    "a link leads elsewhere": (_replace(r'(<a [^>]*href=")([^"#]+)', r"\g<1>x\g<2>"), True),
+    "an image is another file": (_replace(r'(<img [^>]*src=")([^"]+)', r"\g<1>x\g<2>"), True),
+    "an image's words change": (_replace(r'(<img [^>]*alt=")([^"]+)', r"\g<1>x\g<2>"), True),
+    "an element is added": (_replace(r"</p>", "</p><hr>"), True),
+    "an element becomes another": (_replace(r"<em\b([^>]*)>(.*?)</em>", r"<strong\1>\2</strong>"), True),
+    "elements with the same letters": (_replace(r"<code\b([^>]*)>([^<]*)</code>", r"<cite\1>\2</cite>"), True),
+    "a class is added": (_replace(r"<p>", "<p class=x>"), False),
+    "white space": (_replace(r" ([A-Za-z]+) ", "\n   \\1 "), False),
+    "a comment": (_replace(r"</p>", "</p><!-- built today -->"), False),
+    "a script": (_replace(r"</p>", "</p><script>let n = 1</script>"), False),
+}
+
+
+def version(html: str) -> Version:
+    body = html.encode()
+    return Version(analyse(body, url="http://host.example/", content_type="text/html; charset=utf-8"), body)
+
+
+def halves(html: str) -> tuple[str, str, str]:
+    """A document as it is written out by the parser: before its main content, that, and after it."""
+    tree = LexborHTMLParser(html)
+    whole = tree.html or ""
+    mains = tree.css("main, [role=main]")
+    main = (mains[0] if len(mains) == 1 else tree.body or tree.root).html or ""  # type: ignore[union-attr]
+    start = whole.find(main)
+    return whole[:start], main, whole[start + len(main) :]
+
+
+def documents(folder: Path | None, count: int) -> list[str]:
+    roots = [folder] if folder else [package(name) / "usr" / "share" for name in PACKAGES]
+    files = [path for root in roots for path in sorted(root.rglob("*.html")) if path.is_file()]
+    chosen = random.Random(SEED).sample(files, min(count, len(files)))
+    return [path.read_text("utf-8", "replace") for path in chosen]
+
+
+def judge_edits(pages: list[str]) -> dict[str, list[int]]:
+    """name → [edits, seen by the codes, seen by the digest]"""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    draw = random.Random(SEED)
+    for html in pages:
+        head, main, tail = halves(html)
+        old = version(head + main + tail)
+        for name, (edit, _) in EDITS.items():
+            edited = edit(main, draw)
+            if edited is None:
+                continue
+            new = version(head + edited + tail)
+            row = counts[name]
+            row[0] += 1
+            row[1] += cascade(parameters_of(old.page), parameters_of(new.page)) is not Kind.NONE
+            row[2] += compare(old, new).verdict.is_change
+    return counts
+
+
+def costs(pages: list[str]) -> dict[str, float]:
+    """Microseconds of CPU a page, the best of several rounds."""
+    bodies = [html.encode() for html in pages]
+    versions = [version(html) for html in pages]
+    trees = [LexborHTMLParser(body) for body in bodies]
+    nodes = [tree.css("*") for tree in trees]
+    numbers = [structure.tag_numbers(some) for some in nodes]
+    texts = [one.page.text.encode() for one in versions]
+
+    def analysis() -> None:
+        for body in bodies:
+            analyse(body, url="http://host.example/", content_type="text/html; charset=utf-8")
+
+    def parameters() -> None:
+        for some, number, words in zip(nodes, numbers, texts, strict=True):
+            structure.of_tree(some, number)
+            text.codes_of(words)
+            digests.text_digest(words)
+
+    def verdicts() -> None:
+        for one in versions:
+            compare(one, one)
+
+    works = {
+        "analysis, with the change parameters": analysis,
+        "the change parameters alone": parameters,
+        "a verdict on a page whose bytes changed": verdicts,
+    }
+    return {name: _microseconds(work, len(pages)) for name, work in works.items()}
+
+
+def _microseconds(work: Callable[[], None], count: int) -> float:
+    best = float("inf")
+    for _ in range(5):
+        started = time.process_time()
+        work()
+        best = min(best, time.process_time() - started)
+    return best / count * 1e6
+
+
+def drawings(draw: np.random.Generator) -> dict[str, TwoTone]:
+    """Pictures of the kinds the web is full of, True where they are light."""
+    icon = np.ones((64, 64), dtype=bool)
+    icon[20:44, 20:44] = draw.random((24, 24)) < 0.5
+    lines = np.ones((64, 64), dtype=bool)
+    for _ in range(4):
+        lines[draw.integers(0, 64), :] = False
+        lines[:, draw.integers(0, 64)] = False
+    logo = np.ones((64, 64), dtype=bool)
+    logo[4:14, 4:14] = draw.random((10, 10)) < 0.5
+    return {"icon": icon, "line art": lines, "logo on white": logo, "noise": draw.random((64, 64)) < 0.5}
+
+
+def image_misses(flips: int = 500) -> dict[str, tuple[int, int]]:
+    """kind → (flips of one pixel that the value misses, that the digest misses) of `flips`."""
+    draw = np.random.default_rng(SEED)
+    missed = {}
+    for name in ("icon", "line art", "logo on white", "noise"):
+        by_value = by_digest = 0
+        for _ in range(flips):
+            pixels = drawings(draw)[name]
+            other = pixels.copy()
+            other[tuple(draw.integers(0, 64, 2))] ^= True
+            by_value += determinant(blocks_of(pixels)) == determinant(blocks_of(other))
+            by_digest += pixel_digest(pixels) == pixel_digest(other)
+        missed[name] = by_value, by_digest
+    return missed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--documents", type=int, default=300)
+    options = parser.parse_args()
+    pages = documents(options.folder, options.documents)
+    say(f"{len(pages)} documents")
+    print(f"{'edit':34} {'edits':>6} {'codes see':>10} {'digest sees':>12}")
+    totals = {True: [0, 0, 0], False: [0, 0, 0]}
+    for name, row in judge_edits(pages).items():
+        is_content = EDITS[name][1]
+        totals[is_content] = [a + b for a, b in zip(totals[is_content], row, strict=True)]
+        print(f"{name:34} {row[0]:6} {row[1]:10} {row[2]:12}{'' if is_content else '   (no change of content)'}")
+    edits, codes, digest = totals[True]
+    print(f"\nmissed: codes {edits - codes} of {edits}, digest {edits - digest}")
+    edits, codes, digest = totals[False]
+    print(f"false alarms: codes {codes} of {edits}, digest {digest}")
+    print("\none pixel flipped in 500 images:")
+    for name, (by_value, by_digest) in image_misses().items():
+        print(f"  {name:14} missed by the value {by_value:4}, by the digest {by_digest}")
+    print("\nmicroseconds of CPU a page:")
+    for name, value in costs(pages).items():
+        print(f"  {name:42} {value:8.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""PageRank of a large collection: 1,000,000 pages with 20,000,000 links, as `lycosa rank` works it out.
+
+    python -m proof.bench.rank [--pages 1000000] [--links 20000000]
+
+The collection is made first, without a crawl: numbers and URLs of the pages in the state, and their links in segments
+of the index, most of them to pages nearby and to a few that everyone points to. Then a process of its own opens it,
+works the ranks out from scratch, and again from the last ones; its CPU time, which on an idle machine is the clock's,
+and its largest resident set count. Beside it real documentation is crawled, and its ranks are compared with those that
+networkx finds in the links of the state. Told of both: what a link takes in the index, anchors apart.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import networkx
+import numpy as np
+
+from lycosa.engine.link_index import sound_index
+from lycosa.engine.link_views import rank_pages, ranked_pages
+from lycosa.engine.pages import unpack_links
+from lycosa.engine.reading import base_of
+from lycosa.engine.views import open_to_read
+from lycosa.graph import texts
+from lycosa.graph.columns import Columns, url_ids
+from lycosa.graph.index import FOLDER, Listed, write_list
+from lycosa.graph.rank import DAMPING
+from lycosa.graph.segment import Segment, write
+from lycosa.graph.texts import intern
+from lycosa.records import Family
+from lycosa.store import Batch, Collection
+from lycosa.web.url import from_key, join_all, url_key
+from proof.bench.ground import say
+from proof.bench.measure import Verdict, load, run
+from proof.bench.server import nginx_of
+from proof.bench.site import QUICK, crawl_command
+
+SECONDS_BAR, MB_BAR, DIFFERENCE_BAR, BYTES_BAR = 60.0, 1_500.0, 1e-6, 2.0
+SEGMENT_LINKS = 4_000_000
+HOSTS = 2_000
+NEAR = 3_000  # how far most links lead, in pages
+BATCH_PAGES = 5_000
+
+_RANK = """
+import json, sys, time
+from pathlib import Path
+from lycosa.engine.link_views import rank_pages
+from lycosa.engine.views import open_to_read
+took = []
+for _ in range(2):
+    began, cpu = time.monotonic(), time.process_time()
+    with open_to_read(Path(sys.argv[1])) as collection:
+        ranks, steps = rank_pages(collection)
+    took.append((time.monotonic() - began, time.process_time() - cpu, steps))
+print(json.dumps({"took": took, "pages": len(ranks.ranks), "sum": float(ranks.ranks.sum())}))
+"""
+
+
+def number_pages(collection: Collection, pages: int) -> tuple[list[str], "np.ndarray[tuple[int], np.dtype[np.uint64]]"]:
+    """URLs and FileNums of the pages, sorted by number, with rows in the state."""
+    urls = [f"https://host{n % HOSTS}.example/section{n % 97}/page{n}.html" for n in range(pages)]
+    keys = [url_key(url) for url in urls]
+    numbers = np.array([int.from_bytes(key[:2]) << 48 | n + 1 for n, key in enumerate(keys)], dtype=np.uint64)
+    order = np.argsort(numbers)
+    for at in range(0, pages, BATCH_PAGES):
+        batch = Batch()
+        for place in order[at : at + BATCH_PAGES].tolist():
+            batch.put(Family.FILE, int(numbers[place]).to_bytes(8), keys[place])
+        collection.state.write(batch)
+    return [urls[place] for place in order.tolist()], numbers[order]
+
+
+def link_pages(
+    folder: Path, urls: list[str], numbers: "np.ndarray[tuple[int], np.dtype[np.uint64]]", links: int
+) -> tuple[int, float]:
+    """Segments of the index; returns how many links they have, and the bytes of each, anchors apart."""
+    choose, ids = np.random.default_rng(1), url_ids(urls)
+    pages, parts = len(urls), max(1, links // SEGMENT_LINKS)
+    table, _ = intern(["next page"])
+    names = []
+    for part in range(parts):
+        first, last = pages * part // parts, pages * (part + 1) // parts
+        count = links // parts
+        source = choose.integers(first, last, count)
+        near = (source + choose.integers(-NEAR, NEAR, count)) % pages
+        target = np.where(choose.random(count) < 0.8, near, (pages * choose.random(count) ** 4).astype(np.int64))
+        pairs = np.unique(np.argsort(np.argsort(ids))[target] * pages + source)
+        targets, sizes = np.unique(pairs // pages, return_counts=True)
+        columns = Columns(
+            sources=numbers[first:last],
+            present=np.ones(last - first, dtype=bool),
+            targets=np.sort(ids)[targets],
+            sizes=sizes.astype(np.int64),
+            places=pairs % pages - first,
+            minus=np.zeros(len(pairs), dtype=bool),
+            codes=np.zeros(len(pairs), dtype=np.int64),
+            texts=texts.Texts(*table),
+        )
+        names.append(f"{part:04}.links")
+        write(folder / names[-1], columns)
+    write_list(folder, Listed(0, tuple(names)))
+    return measured([Segment.open(folder / name) for name in names])
+
+
+def measured(segments: Sequence[Segment]) -> tuple[int, float]:
+    total = sum(segment.links for segment in segments)
+    return total, sum(segment.id_bytes for segment in segments) / total
+
+
+def beside_networkx() -> tuple[float, int, float]:
+    """Crawls real documentation; how far its ranks are from those of networkx, added up, the number of pages, and the
+    bytes of a link."""
+    with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as name:
+        into = Path(name) / "crawl"
+        with nginx_of(QUICK.folder(), Path(name)) as server:
+            run(crawl_command(server, QUICK, into))
+        with open_to_read(into) as collection:
+            found, _ = rank_pages(collection)
+            _, link_bytes = measured(sound_index(collection).segments)
+            ranks = {row.url: row.rank for row in ranked_pages(collection, found)}
+            graph = networkx.DiGraph()
+            graph.add_nodes_from(ranks)
+            for key, row in collection.state.walk(Family.LINK):
+                url, links = from_key(key), unpack_links(row)
+                targets = set(join_all(base_of(url, links.base_href), links.hrefs)) - {url}
+                graph.add_edges_from((url, target) for target in targets if target in ranks)
+    expected = networkx.pagerank(graph, alpha=DAMPING, tol=1e-14, max_iter=1_000)
+    return sum(abs(ranks[url] - expected[url]) for url in ranks), len(ranks), link_bytes
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=1_000_000)
+    parser.add_argument("--links", type=int, default=20_000_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as name:
+        path = Path(name) / "collection"
+        say(f"making a collection of {options.pages:,} pages")
+        with Collection.create(path) as collection:
+            (path / FOLDER).mkdir()
+            urls, numbers = number_pages(collection, options.pages)
+        links, link_bytes = link_pages(path / FOLDER, urls, numbers, options.links)
+        del urls, numbers
+        say("working the ranks out")
+        ran = run([sys.executable, "-c", _RANK, path])
+    difference, site_pages, site_bytes = beside_networkx()
+    told = json.loads(ran.out)
+    (cold_s, cold_cpu_s, cold_steps), (warm_s, warm_cpu_s, warm_steps) = told["took"]
+    print(f"{told['pages']:,} pages, {links:,} links; {load()}")
+    print(f"from scratch {cold_cpu_s:.1f} s of CPU, {cold_s:.1f} s by the clock, {cold_steps} steps")
+    print(f"from the last ranks {warm_cpu_s:.1f} s of CPU, {warm_s:.1f} s by the clock, {warm_steps} steps")
+    verdict = Verdict()
+    verdict.judge(f"{cold_cpu_s:.1f} s of CPU, at most {SECONDS_BAR:g}", cold_cpu_s <= SECONDS_BAR)
+    verdict.judge(f"{ran.peak_mb:,.0f} MB, at most {MB_BAR:,.0f}", ran.peak_mb <= MB_BAR)
+    verdict.judge(f"ranks add up to 1 within {abs(told['sum'] - 1):.1e}", abs(told["sum"] - 1) < 1e-9)
+    words = f"{site_pages:,} pages of {QUICK.package}: ranks differ from networkx's by {difference:.1e} in all"
+    verdict.judge(f"{words}, at most {DIFFERENCE_BAR:g}", difference <= DIFFERENCE_BAR)
+    words = f"{QUICK.package}: {site_bytes:.2f} bytes a link, anchors apart ({link_bytes:.2f} of those made up)"
+    verdict.judge(f"{words}, at most {BYTES_BAR:g}", site_bytes <= BYTES_BAR)
+    verdict.exit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Servers for the scenarios, on loopback, ended with the block that started them: nginx and the simulated web."""
+
+import contextlib
+import getpass
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from proof.bench.ground import nginx
+
+START_S = 10.0
+
+# One worker: the other core belongs to whoever is measured. Connections are never closed for having been used often.
+_NGINX = """
+{user}
+worker_processes 1;
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ worker_connections 1024; }}
+http {{
+  include /etc/nginx/mime.types;
+  default_type application/octet-stream;
+  log_format times '$msec $status $body_bytes_sent $request_uri';
+  access_log {folder}/access.log times;
+  client_body_temp_path {folder};
+  proxy_temp_path {folder};
+  fastcgi_temp_path {folder};
+  uwsgi_temp_path {folder};
+  scgi_temp_path {folder};
+  sendfile on;
+  tcp_nopush on;
+  keepalive_requests 10000000;
+  server {{ listen 127.0.0.1:{port}; root {root}; }}
+}}
+"""
+
+
+class Served(NamedTuple):
+    """A response as nginx logged it. `ended_s` is when its last byte was handed over, Unix time in steps of 1 ms."""
+
+    ended_s: float
+    status: int
+    size_bytes: int
+    path: str
+
+
+class Nginx:
+    """A running nginx; `served` reads its log on from where the last call ended."""
+
+    def __init__(self, port: int, log: Path) -> None:
+        self.port, self._log, self._read_bytes = port, log, 0
+        self.origin = f"http://127.0.0.1:{port}"
+
+    def served(self) -> list[Served]:
+        with self._log.open("rb") as file:
+            file.seek(self._read_bytes)
+            lines = file.read().splitlines()
+            self._read_bytes = file.tell()
+        rows = (line.decode().split(" ", 3) for line in lines)
+        return [Served(float(ended), int(status), int(size), path) for ended, status, size, path in rows]
+
+
+@contextlib.contextmanager
+def nginx_of(root: Path, folder: Path) -> Iterator[Nginx]:
+    """nginx serving `root`; keeps its log and pid file in `folder`."""
+    port = free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""  # else its worker may not read the files
+    (folder / "nginx.conf").write_text(_NGINX.format(user=user, folder=folder, port=port, root=root))
+    command = [nginx(), "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")]
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    try:
+        _wait_for(port, server)
+        yield Nginx(port, folder / "access.log")
+    finally:
+        server.terminate()
+        server.wait(timeout=START_S)
+
+
+class Simulated(NamedTuple):
+    """A running simulated web."""
+
+    pid: int
+    port: int
+    dns_port: int
+    log: Path
+
+    def options(self) -> list[str]:
+        """What tells a crawl to ask this web's name server, and that its addresses are allowed."""
+        return ["--dns", f"127.0.0.1:{self.dns_port}", "--allow-private", "127.0.0.0/8"]
+
+
+@contextlib.contextmanager
+def simulated_web(folder: Path, *options: str) -> Iterator[Simulated]:
+    """`lycosa simweb` with a log in `folder`."""
+    log = folder / "requests.jsonl"
+    command = [sys.executable, "-m", "lycosa", "simweb", *options, "--port", "0", "--dns-port", "0"]
+    server = subprocess.Popen(
+        [*command, "--log", str(log), "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert server.stdout is not None
+    try:
+        ready = json.loads(server.stdout.readline())
+        yield Simulated(server.pid, ready["port"], ready["dns_port"], log)
+    finally:
+        server.terminate()
+        server.wait(timeout=START_S)
+        server.stdout.close()
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _wait_for(port: int, server: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            sys.exit(f"nginx ended with {server.returncode}: see its error log above")
+        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.02)
+    sys.exit("nginx did not start in time")

@@ -1,0 +1,89 @@
+"""Other crawlers beside Lycosa, as far as no Java and no network is needed: Heritrix's job, and a race without some."""
+
+import io
+import stat
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from lycosa.errors import LycosaError
+from lycosa.simweb import SimWeb
+from lycosa.simweb.log import Entry
+from proof import heritrix, peers
+from proof.lab import tarantula
+from proof.line_race import Arguments, Race, Ran, judged
+from proof.progress import view_on
+from proof.result import perform
+
+SPRING = "{http://www.springframework.org/schema/beans}"
+
+
+def properties(job: heritrix.Job, bean: str) -> dict[str, str | None]:
+    root = ET.fromstring(job.beans())
+    (found,) = [each for each in root.iter(f"{SPRING}bean") if each.get("id") == bean]
+    return {str(each.get("name")): each.get("value") for each in found.iter(f"{SPRING}property")}
+
+
+def test_heritrix_job_keeps_the_manners_it_is_given() -> None:
+    job = heritrix.Job('http://h0.sim/?a=1&b="2"', 10, per_host=4, delay_s=1.5, seconds=75)
+    assert properties(job, "seeds")["value"] == 'http://h0.sim/?a=1&b="2"'
+    assert properties(job, "metadata")["robotsPolicyName"] == "obey"
+    assert properties(job, "crawlController")["maxToeThreads"] == "10"
+    assert properties(job, "queueAssignmentPolicy")["parallelQueues"] == "4"
+    delays = properties(job, "disposition")
+    assert (delays["delayFactor"], delays["minDelayMs"], delays["maxDelayMs"]) == ("0", "1500", "1500")
+    assert properties(job, "crawlLimiter")["maxTimeSeconds"] == "75"
+
+
+def test_heritrix_job_stays_on_the_host_of_its_start_unless_told() -> None:
+    here, anywhere = (heritrix.Job("http://h0.sim/", 1, any_host=any_host).beans() for any_host in (False, True))
+    assert "SurtPrefixedDecideRule" in here and "AcceptDecideRule" not in here.replace("PrerequisiteAccept", "")
+    assert "SurtPrefixedDecideRule" not in anywhere
+
+
+def test_heritrix_command_has_its_job_names_and_a_password_nobody_else_reads(tmp_path: Path) -> None:
+    job = heritrix.Job("http://h0.sim/", 10)
+    command = heritrix.command(Path("/jars"), job, tmp_path, {"h0.sim": "127.1.0.1"})
+    assert (tmp_path / "jobs" / "race" / "crawler-beans.cxml").read_text() == job.beans()
+    assert "127.1.0.1 h0.sim\n" in (tmp_path / "hosts").read_text()
+    assert stat.S_IMODE((tmp_path / "login").stat().st_mode) == 0o600
+    assert (tmp_path / "login").read_text().strip() not in " ".join(command)
+
+
+def test_heritrix_without_java_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LycosaError, match="no java on the path"):
+        peers.heritrix()
+
+
+def made_up(race: Race, documents: int) -> Ran:
+    """A crawler that got the front pages of so many hosts, one after the other."""
+    layout, each_s = SimWeb(race.web).layout, race.seconds / documents
+    entries = [
+        Entry(i * each_s, (i + 1) * each_s, layout.host_name(i), layout.address_of(i), "/", 200, 20_000, "any")
+        for i in range(documents)
+    ]
+    return judged(race, race.web, entries)
+
+
+def test_tarantula_in_short_reports_everything_and_names_who_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(_: Race) -> Arguments:
+        raise LycosaError("nobody sells it")
+
+    monkeypatch.setattr(tarantula, "PEERS", {tarantula.SCRAPY: absent, tarantula.HERITRIX: lambda _: lambda _: ["h"]})
+    monkeypatch.setattr(tarantula, "lycosa_command", lambda _, *settings: lambda _: [*settings])
+    monkeypatch.setattr(
+        tarantula, "race_of", lambda race, crawler, _: made_up(race, 8 if crawler(None) == ["h"] else 9)
+    )
+    result = perform(tarantula.EXPERIMENT, seed=1, quick=True, view=view_on(io.StringIO()))
+    findings = result.findings
+    assert findings.settings["Scrapy"] == "left out: nobody sells it"
+    assert [row[0] for row in findings.table.rows] == [*tarantula.OURS, tarantula.HERITRIX]
+    assert findings.figures["documents beside Heritrix"].value == pytest.approx(9 / 8)
+    assert "1.33 × Heritrix's documents does not hold here: 1.12 ×" in findings.remarks[0]
+    assert [chart.title for chart in findings.charts[:3]] == [
+        "Average download rate",
+        "URLs discovered",
+        "Bandwidth in use",
+    ]

@@ -1,0 +1,20 @@
+"""The example in docs/proof.md is one that runs."""
+
+import io
+import re
+from pathlib import Path
+
+from proof import Experiment
+from proof.progress import view_on
+from proof.result import perform
+
+PAGE = Path(__file__).parents[2] / "docs" / "proof.md"
+
+
+def test_lab_page_example_as_written_runs_and_holds() -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(example, str(PAGE), "exec"), names)
+    experiment = names["EXPERIMENT"]
+    assert isinstance(experiment, Experiment)
+    assert perform(experiment, seed=1, quick=True, view=view_on(io.StringIO())).held
