@@ -19,19 +19,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lycosa.cluster.agent import Agent
-from lycosa.cluster.assignment import Scheme, Table
+from lycosa.cluster.assignment import AssignmentTable, Member, Scheme
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.cluster.errands import Errands
-from lycosa.cluster.members import Member
-from lycosa.cluster.part import Part
-from lycosa.engine.engine import Engine
-from lycosa.frontier.crossing import Crossing
+from lycosa.cluster.delegation import RobotsDelegation
+from lycosa.cluster.transfer import OwnedHosts
+from lycosa.crawl.loop import Engine
 from lycosa.frontier.hosts import Host
-from lycosa.frontier.rows import Entry, Reason
+from lycosa.frontier.lease import ForwardedUrl
+from lycosa.frontier.rows import QueueEntry, Reason
 from lycosa.simweb import SimWeb
-from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth
-from lycosa.web.domain import domain_of
+from lycosa.web.url import domain_of
 from proof.memory_cluster import MemoryCluster, crawl
 
 OURS = "rendezvous"
@@ -79,7 +78,7 @@ class _Turning:
         return members[number % len(members)].name
 
 
-class _KeyTable(Table, frozen=True, kw_only=True):
+class _KeyTable(AssignmentTable, frozen=True, kw_only=True):
     """Owners by key, as of now."""
 
     turning: Any
@@ -94,7 +93,7 @@ class _KeyCoordinator(Coordinator):
 
     turning: _Turning
 
-    def _drawn(self, epoch: int, members: list[Member], homes: dict[int, str]) -> Table:
+    def _drawn(self, epoch: int, members: list[Member], homes: dict[int, str]) -> AssignmentTable:
         return _KeyTable(epoch, tuple(members), Scheme.LETTER_SUM, turning=self.turning)
 
     def join(self, addresses: Iterable[str], places: Mapping[str, str] | None = None) -> list[str]:
@@ -105,8 +104,8 @@ class _KeyCoordinator(Coordinator):
         return [member.name for member in new]
 
 
-class _KeyPart(Part):
-    def adopt(self, engine: Engine, table: Table) -> bool:
+class _KeyPart(OwnedHosts):
+    def adopt(self, engine: Engine, table: AssignmentTable) -> bool:
         self.table = table
         return True
 
@@ -121,18 +120,18 @@ class _KeyAgent(Agent):
             self.engine.frontier.watchers.append(self)
         return super().may_visit(address, host)
 
-    def judge(self, host: Host, entry: Entry, now_unix: float) -> Reason | float | None:
+    def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
         href = host.origin + entry.path
         if self.turning.way.rounds:
             return None if self.turning.fetched.setdefault(href, self.name) == self.name else Reason.HOST_GIVEN_UP
         if self.owns(host.host):
             return None
-        self.send([Crossing(href, entry.depth, entry.kind, entry.hops, entry.origin)])
+        self.send([ForwardedUrl(href, entry.depth, entry.kind, entry.hops, entry.origin)])
         return Reason.HOST_GIVEN_UP
 
-    def queued(self, host: Host, entry: Entry) -> None: ...
+    def queued(self, host: Host, entry: QueueEntry) -> None: ...
 
-    def dropped(self, host: Host, entry: Entry, reason: Reason) -> None: ...
+    def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None: ...
 
     def puts_last(self, host: Host) -> bool:
         return False
@@ -159,7 +158,7 @@ class _KeyCluster(MemoryCluster):
         agent = _KeyAgent(enrolment, self, self, **parts)
         agent.turning = self.turning
         agent.part = _KeyPart(agent.name, enrolment.table, None)
-        agent.errands = Errands(agent.part, self)
+        agent.errands = RobotsDelegation(agent.part, self)
         return agent
 
 
@@ -212,7 +211,7 @@ def _outcome(cluster: MemoryCluster, web: SimWeb, wanted: frozenset[str]) -> Out
         missed=_share(url not in by_page for url in wanted),
         messages=cluster.messages / len(by_page),
         bytes=sent / len(by_page),
-        is_polite=audit(web.settings, cluster.entries(), Rules(delay_s=DELAY_S)).is_clean,
+        is_polite=audit(web.settings, cluster.entries(), AuditRules(delay_s=DELAY_S)).is_clean,
     )
 
 

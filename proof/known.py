@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 
 import numpy as np
 
-from lycosa.graph.rank import F64, Graph, pagerank
+from lycosa.graph.ranks import F64, LinkGraph, pagerank
 from lycosa.simweb import SimWeb
 from lycosa.simweb.truth import truth
 
@@ -50,7 +50,7 @@ class KnownWeb:
             sources += [number] * len(found)
             targets += found
         size = len(self.pages)
-        return pagerank(Graph.of(np.array(sources, np.int64), np.array(targets, np.int64), size))[0]
+        return pagerank(LinkGraph.of(np.array(sources, np.int64), np.array(targets, np.int64), size))[0]
 
     def _targets(self, url: str) -> list[int]:
         """The pages that a page's links lead to, also by the redirect of a URL without its ending."""

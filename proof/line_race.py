@@ -19,8 +19,7 @@ from urllib.parse import urljoin
 
 from lycosa.errors import LycosaError
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.log import Entry, read_log
+from lycosa.simweb.log import AuditRules, LoggedRequest, audit, read_log
 from proof import heritrix, peers
 
 SPARE_S = 60.0  # for a process to begin before its time and to end by itself after it, on a busy machine
@@ -166,7 +165,7 @@ def _lycosa(*words: str) -> list[str]:
 # what the log says
 
 
-def judged(race: Race, settings: SimSettings, entries: list[Entry]) -> Ran:
+def judged(race: Race, settings: SimSettings, entries: list[LoggedRequest]) -> Ran:
     """What a log says of the crawler that ran in it."""
     if not entries:
         raise LycosaError("a crawler asked for nothing: see its words above")
@@ -182,12 +181,12 @@ def judged(race: Race, settings: SimSettings, entries: list[Entry]) -> Ran:
         if is_document:
             ends.append(entry.end - began)
             counts.append(len(known))
-    rules = Rules(delay_s=race.delay_s)
+    rules = AuditRules(delay_s=race.delay_s)
     use = _line_use(entries, began, race)
     return Ran(ends, counts, use, len(in_time), len(audit(settings, entries, rules).broken()))
 
 
-def _read(web: SimWeb, entry: Entry) -> tuple[set[str], bool]:
+def _read(web: SimWeb, entry: LoggedRequest) -> tuple[set[str], bool]:
     """The URLs that an answer makes known, its own among them, and whether it is a page."""
     host = web.layout.host_number(entry.host)
     if host is None or entry.status != 200:
@@ -200,7 +199,7 @@ def _read(web: SimWeb, entry: Entry) -> tuple[set[str], bool]:
     return {url, *(urljoin(url, href) for href, _ in links)}, True
 
 
-def _line_use(entries: list[Entry], began: float, race: Race) -> list[float]:
+def _line_use(entries: list[LoggedRequest], began: float, race: Race) -> list[float]:
     """The share of the line in use in each bin; the bytes of an answer come evenly over its time."""
     bins, bin_s = [0.0] * BINS, race.seconds / BINS
     for entry in entries:

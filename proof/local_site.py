@@ -9,10 +9,10 @@ would write. Used by experiments.
 
 from functools import lru_cache
 
-from lycosa.augment.document import Wanted, tables_of
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.draws import lognormal_table
+from lycosa.simweb.vocabulary import lognormal_table
 from lycosa.simweb.web import NOT_FOUND, Answer
+from lycosa.tables.publisher import AugmentOptions, tables_of
 
 MEDIAN_BYTES, BYTES_SIGMA = 14_000, 0.5
 LINKS = 60
@@ -93,6 +93,6 @@ class LocalSite(SimWeb):
 
     def _made_table(self, page: int) -> bytes:
         name = self._path(page).removeprefix("/") or "index.html"
-        made = tables_of(self._body(page), Wanted(), name=name, content_type="text/html").tol
+        made = tables_of(self._body(page), AugmentOptions(), name=name, content_type="text/html").tol
         assert made is not None
         return made

@@ -9,15 +9,14 @@ import random
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lycosa.engine.crawl import Crawl
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.stats import CrawlStats
+from lycosa.api.crawl import Crawl
+from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.stats import CrawlStats
 from lycosa.simweb import SimWeb
-from lycosa.simweb.change import DAY_S
 from lycosa.simweb.documents import EPOCH_S
-from lycosa.simweb.log import Entry
-from lycosa.simweb.memory import MemoryWeb
-from lycosa.simweb.virtual import run_virtual
+from lycosa.simweb.log import LoggedRequest
+from lycosa.simweb.memory import MemoryWeb, run_virtual
+from lycosa.simweb.pages import DAY_S
 
 COMMIT_S = 60.0
 
@@ -26,7 +25,7 @@ class Looked(NamedTuple):
     """What one run did, and the web's log of it, in seconds since the run began."""
 
     stats: CrawlStats
-    entries: list[Entry]
+    entries: list[LoggedRequest]
 
 
 def wall_s(days: float) -> float:

@@ -10,8 +10,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lycosa.engine.views import open_to_read
 from lycosa.frontier.rows import Reason, UrlRow, UrlState
+from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.truth import truth

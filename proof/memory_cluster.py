@@ -11,20 +11,19 @@ from typing import Any
 
 from lycosa.cluster.agent import Agent
 from lycosa.cluster.assignment import Scheme
-from lycosa.cluster.cargo import Cargo
-from lycosa.cluster.central import Central
 from lycosa.cluster.coordinator import Coordinator
+from lycosa.cluster.delegation import CentralLookups
+from lycosa.cluster.heartbeat import AgentOrders, AgentReport, Enrolment
 from lycosa.cluster.messages import Message, Reply
-from lycosa.cluster.reports import Enrolment, Orders, Report
-from lycosa.engine.stats import CrawlStats
+from lycosa.cluster.transfer import BucketTransfer
+from lycosa.crawl.stats import CrawlStats
 from lycosa.errors import ClusterError
 from lycosa.records import Request, Resolved, Response
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimWeb
-from lycosa.simweb.log import Entry
-from lycosa.simweb.memory import MemoryWeb
-from lycosa.simweb.virtual import run_virtual
-from lycosa.store.central import claim, open_store
+from lycosa.simweb.log import LoggedRequest
+from lycosa.simweb.memory import MemoryWeb, run_virtual
+from lycosa.store.central import claim_store, open_central_store
 
 NOT_PAGES = ("robots.txt", ".xml", ".gz", ".tol", ".tvi", ".png")
 LINE_S = 0.002  # a message takes so long
@@ -57,10 +56,10 @@ class MemoryCluster:
             scheme = Scheme(self.settings.assignment)
             self.coordinator.found(list(machines or [""] * workers), scheme=scheme, places=machines or {})
         if self.settings.store:
-            claim(open_store(self.settings.store), self.coordinator.identity(), into)
+            claim_store(open_central_store(self.settings.store), self.coordinator.identity(), into)
         self.centre = self.make_web(web)  # what the coordinator itself asks for
         parts: Any = {"resolver": self.centre, "downloader": self.centre}
-        self._central = Central(self.settings, **parts)
+        self._central = CentralLookups(self.settings, **parts)
         self.agents: dict[str, Agent] = {}
         self.tasks: dict[str, asyncio.Task[CrawlStats]] = {}
         self.webs: dict[str, list[MemoryWeb]] = defaultdict(list)
@@ -85,7 +84,7 @@ class MemoryCluster:
             raise ClusterError(f"{receiver} cannot be reached")
         return await self.agents[receiver].take(message)
 
-    async def carry(self, receiver: str, cargo: Cargo) -> bool:
+    async def carry(self, receiver: str, cargo: BucketTransfer) -> bool:
         await asyncio.sleep(LINE_S)
         if receiver in self.cut or receiver not in self.agents:
             raise ClusterError(f"{receiver} cannot be reached")
@@ -105,7 +104,7 @@ class MemoryCluster:
         await asyncio.sleep(LINE_S)
         return await self._central.fetch(request)
 
-    async def beat(self, report: Report) -> Orders:
+    async def beat(self, report: AgentReport) -> AgentOrders:
         await asyncio.sleep(LINE_S)
         if report.name in self.cut:
             raise ClusterError("the coordinator cannot be reached")
@@ -138,7 +137,7 @@ class MemoryCluster:
                     raise task.exception()  # type: ignore[misc]
         await asyncio.gather(*self.tasks.values())
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LoggedRequest]:
         webs = [self.centre, *(memory for webs in self.webs.values() for memory in webs)]
         return [entry for memory in webs for entry in memory.entries]
 

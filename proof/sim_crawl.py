@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 from lycosa import Crawl
 from lycosa.simweb import SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.log import Entry
-from lycosa.simweb.memory import MemoryWeb
-from lycosa.simweb.virtual import run_virtual
+from lycosa.simweb.log import AuditRules, LoggedRequest, audit
+from lycosa.simweb.memory import MemoryWeb, run_virtual
 
 LOOK_EVERY_PAGES = 50
 
@@ -35,7 +33,7 @@ class Crawled(NamedTuple):
 
     urls: list[str]
     looks: list[Look]
-    entries: list[Entry]
+    entries: list[LoggedRequest]
     is_polite: bool
 
     @property
@@ -48,7 +46,7 @@ def crawl(
     into: Path,
     *seeds: str,
     advance: Callable[[int], None] = lambda pages: None,
-    rules: Rules | None = None,
+    rules: AuditRules | None = None,
     **settings: Any,
 ) -> Crawled:
     """Crawls until nothing is left or a limit of the settings is reached; `advance` hears of pages on the way.
@@ -70,6 +68,6 @@ def crawl(
                     advance(LOOK_EVERY_PAGES)
             stats = running.stats()
         looks.append(Look(stats.run_seconds, len(urls), stats.known))
-        return Crawled(urls, looks, memory.entries, audit(web.settings, memory.entries, rules or Rules()).is_clean)
+        return Crawled(urls, looks, memory.entries, audit(web.settings, memory.entries, rules or AuditRules()).is_clean)
 
     return run_virtual(main())

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.errors import SettingsError
-from lycosa.fetch.downloader import Limits
+from lycosa.fetch.downloader import TransferLimits
 from lycosa.mapping import guard
 from lycosa.mapping.resolver import parse_server
-from lycosa.settings import CrawlSettings, Source, from_environment, merge, read_file, to_toml
+from lycosa.settings import CrawlSettings, SettingsSource, from_environment, merge, read_file, to_toml
 from lycosa.settings.schema import GROUPS
 from lycosa.settings.values import PRIVATE_NETWORKS
 from lycosa.web.scope import ScopeKind, UrlLimits
-from lycosa.web.url import parse
+from lycosa.web.url import parse_url
 
 FIELDS = CrawlSettings.model_fields
 
@@ -66,7 +66,7 @@ def test_setting_without_default_takes_none(name: str) -> None:
 def test_seed_without_scheme_is_https_and_every_seed_a_url(typed: str, seed: str) -> None:
     seeds = CrawlSettings(seeds=[typed]).seeds
     assert seeds == (seed,)
-    assert parse(seeds[0]) is not None
+    assert parse_url(seeds[0]) is not None
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,9 @@ def test_settings_are_frozen_hashable_and_survive_pickling() -> None:
 
 def test_merge_last_source_wins_and_defaults_fill_the_rest() -> None:
     settings = merge(
-        Source({"pages": 1, "depth": 1, "delay_s": 2}), Source({"pages": 2, "depth": 2}), Source({"pages": 3})
+        SettingsSource({"pages": 1, "depth": 1, "delay_s": 2}),
+        SettingsSource({"pages": 2, "depth": 2}),
+        SettingsSource({"pages": 3}),
     )
     assert (settings.pages, settings.depth, settings.delay_s, settings.per_host) == (3, 2, 2.0, 1)
 
@@ -194,9 +196,9 @@ def test_merge_bad_value_names_where_it_came_from(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"^pages in .*lycosa\.toml is 'many', it must"):
         merge(file)
     with pytest.raises(SettingsError, match=r"^LYCOSA_DELAY_S is 'long', it must"):
-        merge(Source({"delay_s": 1}), environment)
+        merge(SettingsSource({"delay_s": 1}), environment)
     with pytest.raises(SettingsError, match=r"^--pages is '0', it must"):
-        merge(file, Source({"pages": "0"}, lambda name: f"--{name}"))
+        merge(file, SettingsSource({"pages": "0"}, lambda name: f"--{name}"))
 
 
 @pytest.mark.parametrize(
@@ -289,7 +291,7 @@ def test_name_server_is_one_that_the_resolver_takes(server: str) -> None:
 
 
 def test_defaults_are_those_of_the_rooms_that_use_them() -> None:
-    settings, limits, shape = CrawlSettings(), Limits(), UrlLimits()
+    settings, limits, shape = CrawlSettings(), TransferLimits(), UrlLimits()
     for name in ("connect_s", "first_byte_s", "idle_s", "total_s", "body_bytes", "bandwidth_bytes_s"):
         assert getattr(settings, name) == getattr(limits, name)
     for name in ("max_url_bytes", "max_path_segments", "max_segment_repeats", "include", "exclude"):

@@ -12,8 +12,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from lycosa.web import tol
-from lycosa.web.page import analyse
+from lycosa.tables import formats as tol
+from lycosa.web.page import analyse_page
 from proof.bench.ground import package, say
 from proof.bench.measure import Ran, Verdict, load, lycosa, run
 
@@ -41,8 +41,8 @@ def without_tables(root: Path) -> None:
 def wrong_tables(documents: list[Path]) -> int:
     wrong = 0
     for path in documents:
-        found = tol.parse(path.with_suffix(".tol").read_bytes())
-        page = analyse(path.read_bytes(), url=f"http://site.example/{path.name}", content_type="text/html")
+        found = tol.parse_tol(path.with_suffix(".tol").read_bytes())
+        page = analyse_page(path.read_bytes(), url=f"http://site.example/{path.name}", content_type="text/html")
         wrong += (
             not isinstance(found, tol.Tol) or found.links != page.links or found.base_href != (page.base_href or "")
         )

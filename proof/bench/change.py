@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
-from lycosa.change.cascade import cascade, parameters_of
-from lycosa.change.image import TwoTone, blocks_of, determinant, pixel_digest
-from lycosa.change.kinds import Kind
-from lycosa.change.verdict import Version, compare
-from lycosa.web import digests, structure, text
-from lycosa.web.page import analyse
+from lycosa.recrawl.change.image import TwoTone, blocks_of, determinant, pixel_digest
+from lycosa.recrawl.change.verdict import ChangeKind, Version, compare, compare_parameters, parameters_of
+from lycosa.web import document as digests
+from lycosa.web import html as structure
+from lycosa.web import text
+from lycosa.web.page import analyse_page
 from proof.bench.ground import package, say
 
 PACKAGES = ("postgresql-doc-15", "python3.11-doc", "git-doc")
@@ -96,7 +96,7 @@ EDITS: dict[str, tuple[Edit, bool]] = {
 
 def version(html: str) -> Version:
     body = html.encode()
-    return Version(analyse(body, url="http://host.example/", content_type="text/html; charset=utf-8"), body)
+    return Version(analyse_page(body, url="http://host.example/", content_type="text/html; charset=utf-8"), body)
 
 
 def halves(html: str) -> tuple[str, str, str]:
@@ -130,7 +130,7 @@ def judge_edits(pages: list[str]) -> dict[str, list[int]]:
             new = version(head + edited + tail)
             row = counts[name]
             row[0] += 1
-            row[1] += cascade(parameters_of(old.page), parameters_of(new.page)) is not Kind.NONE
+            row[1] += compare_parameters(parameters_of(old.page), parameters_of(new.page)) is not ChangeKind.NONE
             row[2] += compare(old, new).verdict.is_change
     return counts
 
@@ -146,11 +146,11 @@ def costs(pages: list[str]) -> dict[str, float]:
 
     def analysis() -> None:
         for body in bodies:
-            analyse(body, url="http://host.example/", content_type="text/html; charset=utf-8")
+            analyse_page(body, url="http://host.example/", content_type="text/html; charset=utf-8")
 
     def parameters() -> None:
         for some, number, words in zip(nodes, numbers, texts, strict=True):
-            structure.of_tree(some, number)
+            structure.structure_of_tree(some, number)
             text.codes_of(words)
             digests.text_digest(words)
 

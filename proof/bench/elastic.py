@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from lycosa.cluster.assignment import Table
+from lycosa.cluster.assignment import AssignmentTable
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.settings import CrawlSettings
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.log import Entry
+from lycosa.simweb.log import AuditRules, LoggedRequest, audit
 from proof.bench.fault_ground import NOT_PAGES, Ground, ground
 from proof.bench.ground import say
 from proof.bench.measure import Verdict, load
@@ -36,11 +35,11 @@ class Moved(NamedTuple):
     what: str
     began: float
     ended: float
-    before: Table
-    after: Table
+    before: AssignmentTable
+    after: AssignmentTable
 
 
-def table_of(on: Ground) -> Table:
+def table_of(on: Ground) -> AssignmentTable:
     return Coordinator(on.into, CrawlSettings()).table
 
 
@@ -60,7 +59,7 @@ def gap_s(starts: Sequence[float], since: float, until: float) -> float:
     return max((after - before for before, after in pairwise([since, *inside, until])), default=until - since)
 
 
-def longest_pause(move: Moved, entries: Sequence[Entry]) -> tuple[float, float]:
+def longest_pause(move: Moved, entries: Sequence[LoggedRequest]) -> tuple[float, float]:
     """Over the agents that stay: the longest pause while hosts moved, and in as long a time before."""
     stay = {member.name for member in move.before.members} & {member.name for member in move.after.members}
     took = max(2.0, move.ended - move.began + 1.0)
@@ -72,7 +71,7 @@ def longest_pause(move: Moved, entries: Sequence[Entry]) -> tuple[float, float]:
     return max(during), max(calm)
 
 
-def moved_hosts(move: Moved, entries: Sequence[Entry]) -> tuple[int, float]:
+def moved_hosts(move: Moved, entries: Sequence[LoggedRequest]) -> tuple[int, float]:
     """Hosts that moved, and the least that could."""
     hosts = {e.host for e in entries if e.start < move.ended}
     going = sum(move.before.owner(host) != move.after.owner(host) for host in hosts)
@@ -97,7 +96,7 @@ def run(hosts: int, pages: int, delay_s: float, verdict: Verdict) -> None:
         finally:
             crawler.kill()
         entries, wanted = on.entries(), on.truth()
-        findings = audit(on.web().settings, entries, Rules(delay_s=delay_s))
+        findings = audit(on.web().settings, entries, AuditRules(delay_s=delay_s))
     fetched = [e.host + e.path for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES)]
     verdict.judge(
         f"{len(set(fetched)):,} pages of {len(wanted):,}, ended with {code}", set(fetched) == wanted and not code

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.log import Entry, read_log
+from lycosa.simweb.log import LoggedRequest, read_log
 from lycosa.simweb.truth import truth
 from proof.bench.measure import lycosa
 from proof.bench.server import free_port
@@ -138,7 +138,7 @@ class Ground:
     def logged(self) -> int:
         return sum(log.read_bytes().count(b"\n") for log in self.logs)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LoggedRequest]:
         return [entry for log in self.logs for entry in read_log(log)[1]]
 
     def web(self) -> SimWeb:

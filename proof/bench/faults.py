@@ -37,11 +37,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from lycosa.cluster.checkpoints import latest
+from lycosa.cluster.checkpoints import latest_checkpoint
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.settings import CrawlSettings
-from lycosa.simweb.audit import Rules, audit
-from lycosa.store.central import open_store
+from lycosa.simweb.log import AuditRules, audit
+from lycosa.store.central import open_central_store
 from proof.bench.fault_ground import LINE, NOT_PAGES, Ground, ground, kill_family
 from proof.bench.ground import say
 from proof.bench.measure import Verdict, load
@@ -156,7 +156,7 @@ class Crawling:
 
     def _last_copy(self) -> float:
         """When the last copy of the shard was made, by the clock of the web's log."""
-        copy = latest(open_store(str(self.on.store)), self.shard)
+        copy = latest_checkpoint(open_central_store(str(self.on.store)), self.shard)
         return time.monotonic() - (time.time() - copy.at_s) if copy else float("-inf")
 
     def cut(self) -> None:
@@ -239,7 +239,7 @@ def trial(fault: str, pages: int, freeze_s: float) -> Ran:
 def judged(fault: str, on: Ground, crawling: Crawling, code: int) -> Ran:
     entries, wanted, at = on.entries(), on.truth(), crawling.at
     fetched = Counter(e.host + e.path for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES))
-    findings = audit(on.web().settings, entries, Rules(delay_s=DELAY_S))
+    findings = audit(on.web().settings, entries, AuditRules(delay_s=DELAY_S))
     again = fetched.total() - len(fetched)
     owners = Coordinator(on.into, CrawlSettings()).table
     hit = [e for e in entries if not crawling.shard or owners.owner(e.host) == crawling.shard]

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lycosa.frontier.frontier import Frontier
+from lycosa.frontier.host_cache import ProcessStart
 from lycosa.frontier.hosts import Host
-from lycosa.frontier.lease import Lease, Pace
-from lycosa.frontier.policies import BREADTH
+from lycosa.frontier.lease import Lease, Politeness
 from lycosa.frontier.policy import Policy
+from lycosa.frontier.rankings import BREADTH
 from lycosa.frontier.rows import UrlState
-from lycosa.frontier.shelf import Start
 from lycosa.records import Family, Mapped
-from lycosa.store import Batch, Collection
-from lycosa.web.url import Url, split, url_key
+from lycosa.store import Batch, CollectionStore
+from lycosa.web.url import Url, split_url, url_key
 from proof.bench.ground import say
 from proof.bench.measure import Verdict, load
 
@@ -37,7 +37,7 @@ def url_of(number: int) -> Url:
     """URL `number`: hosts uneven, paths as sites have them."""
     host = int(HOSTS ** (number * 0.6180339887498949 % 1.0))
     first, second = WORDS[number % 12], WORDS[number // 12 % 12]
-    return split(f"https://www.site{host}.example/{first}/{second}/{number // 7:x}/entry-{number}.html")
+    return split_url(f"https://www.site{host}.example/{first}/{second}/{number // 7:x}/entry-{number}.html")
 
 
 def held_mb(what: str) -> float:
@@ -54,10 +54,10 @@ def locate(host: Host) -> Mapped:
 class Feed:
     """A frontier on a collection, with its commits."""
 
-    def __init__(self, collection: Collection, policy: Policy = BREADTH) -> None:
+    def __init__(self, collection: CollectionStore, policy: Policy = BREADTH) -> None:
         self.collection, self.now = collection, 0.0
-        pace = Pace(delay_s=0.0, per_host=8, per_ip=8, robots=False)
-        start = Start(0.0, 0.0, is_restart=False)
+        pace = Politeness(delay_s=0.0, per_host=8, per_ip=8, robots=False)
+        start = ProcessStart(0.0, 0.0, is_restart=False)
         self.frontier = Frontier(collection.state, pace, start, locate=locate, policy=policy)
         self._begin()
 
@@ -111,7 +111,7 @@ def asked_keys(urls: int, count: int = 400_000) -> list[bytes]:
     return [url_key(url_of(chance.randrange(2 * urls)).href) for _ in range(count)]
 
 
-def seen_tests(collection: Collection, keys: list[bytes]) -> Seen:
+def seen_tests(collection: CollectionStore, keys: list[bytes]) -> Seen:
     """The best of three rounds, in sets of fifty."""
     rounds = []
     for _ in range(3):
@@ -123,7 +123,7 @@ def seen_tests(collection: Collection, keys: list[bytes]) -> Seen:
     return max(rounds)
 
 
-def feed_all(collection: Collection, urls: int, start_mb: float) -> None:
+def feed_all(collection: CollectionStore, urls: int, start_mb: float) -> None:
     """All URLs in, half of them out."""
     feed = Feed(collection)
     began_s, began_busy_s = time.perf_counter(), time.process_time()
@@ -145,7 +145,7 @@ def _rate(what: str, urls: int, wall_s: float, cpu_s: float) -> None:
 
 def open_and_load_s(path: Path) -> float:
     began = time.perf_counter()
-    with Collection.open(path) as collection:
+    with CollectionStore.open(path) as collection:
         Feed(collection).frontier.load(0.0)
         return time.perf_counter() - began
 
@@ -157,7 +157,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "collection"
         start_mb = held_mb("VmRSS")
-        with Collection.create(path) as collection:
+        with CollectionStore.create(path) as collection:
             feed_all(collection, urls, start_mb)
             peak_mb = held_mb("VmHWM") - start_mb
             keys = asked_keys(urls)

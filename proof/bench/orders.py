@@ -17,9 +17,9 @@ import numpy as np
 
 from lycosa.frontier.importance import BANDS, SEED_CASH, Importance
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.layout import Place
+from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.vocabulary import TOPICS
-from lycosa.web.page import analyse
+from lycosa.web.page import analyse_page
 from lycosa.web.relevance import Topic
 
 SHARE = 0.2  # of the pages: where the orders are compared
@@ -35,10 +35,10 @@ class Graph:
 
     def __init__(self, web: SimWeb, *, seed_hosts: int = 1) -> None:
         self.web = web
-        self.places: list[Place] = []
+        self.places: list[PagePlace] = []
         self.urls: list[str] = []
         self._numbers: dict[str, int] = {}
-        self.seeds = [self._number(web.url(Place(host, 0, 0))) for host in range(seed_hosts)]
+        self.seeds = [self._number(web.url(PagePlace(host, 0, 0))) for host in range(seed_hosts)]
         self.links: list[list[int]] = []
         self.anchors: list[list[str]] = []
         for place in self.places:  # grows while it is walked
@@ -52,7 +52,7 @@ class Graph:
         place = self.places[page]
         return self.web.layout.folder(place.host, place.folder).topic
 
-    def _follow(self, place: Place) -> None:
+    def _follow(self, place: PagePlace) -> None:
         found: dict[int, str] = {}
         here, origin = len(self.links), self.web.linker.origin(place.host)
         for href, anchor in self.web.pages.all_links(self.web.pages.source(place)):
@@ -147,7 +147,7 @@ class TopicScores:
         graph, place = self._graph, self._graph.places[page]
         self._done.add(page)
         body = graph.web.answer(place.host, graph.web.layout.path_of(place)).body
-        seen = analyse(body, url=graph.urls[page], content_type="text/html")
+        seen = analyse_page(body, url=graph.urls[page], content_type="text/html")
         headings = " ".join([heading for _, heading in seen.headings[:3]])
         predicted = self._predicted.pop(page, None)
         relevance = self.topic.read(

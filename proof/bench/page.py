@@ -13,8 +13,11 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from lycosa.web import anchors, charset, digests, hazard, html, media, structure, text
-from lycosa.web.page import analyse
+from lycosa.web import charset, hazard, html, media, text
+from lycosa.web import document as digests
+from lycosa.web import html as anchors
+from lycosa.web import html as structure
+from lycosa.web.page import analyse_page
 
 ROUNDS = 7
 
@@ -25,7 +28,7 @@ def floor(body: bytes) -> list[str | None]:
 
 
 def whole(body: bytes) -> object:
-    return analyse(body, url="http://host.example/", content_type="text/html")
+    return analyse_page(body, url="http://host.example/", content_type="text/html")
 
 
 def parts(body: bytes, spent: dict[str, float]) -> None:
@@ -38,11 +41,11 @@ def parts(body: bytes, spent: dict[str, float]) -> None:
         spent[name] = spent.get(name, 0.0) + clock() - last
         last = clock()
 
-    media.identify("text/html", body[: media.SNIFF_BYTES])
-    encoding = charset.detect(body)
+    media.identify_media("text/html", body[: media.SNIFF_BYTES])
+    encoding = charset.detect_charset(body)
     utf8 = charset.to_utf8(body, encoding)
     done("media and charset")
-    hazard.is_tame(utf8)
+    hazard.is_safe_to_parse(utf8)
     done("hazard")
     tree = LexborHTMLParser(utf8, options=LexborDocumentOptions.WO_EVENTS)
     done("parse")
@@ -57,9 +60,9 @@ def parts(body: bytes, spent: dict[str, float]) -> None:
     done("anchors")
     reading.read(nodes, numbers)
     done("head, images, headings")
-    structure.of_tree(nodes, numbers)
+    structure.structure_of_tree(nodes, numbers)
     done("structure strings")
-    visible, main = html._text(tree, reading)
+    visible, main = html._visible_text(tree, reading)
     done("text")
     text.codes_of(visible)
     done("text codes")

@@ -11,10 +11,9 @@ import tempfile
 from pathlib import Path
 
 from lycosa.frontier.lease import Lease
-from lycosa.frontier.policies import RANKINGS, policy_of
-from lycosa.frontier.rankings import Relevance
+from lycosa.frontier.rankings import RANKINGS, Relevance, policy_of
 from lycosa.frontier.rows import UrlState
-from lycosa.store import Collection
+from lycosa.store import CollectionStore
 from lycosa.web.relevance import Topic
 from proof.bench.frontier import A_COMMIT, Feed, url_of
 from proof.bench.measure import cpu_s
@@ -28,7 +27,7 @@ LINKS = 3  # to known URLs that a page adds to the evidence, after those that st
 def measure(name: str, urls: int, links: int) -> float:
     """URLs a second of CPU time."""
     chance = random.Random(1)
-    with tempfile.TemporaryDirectory() as folder, Collection.create(Path(folder) / "collection") as collection:
+    with tempfile.TemporaryDirectory() as folder, CollectionStore.create(Path(folder) / "collection") as collection:
         feed = Feed(collection, policy_of(name, MAKERS))
         feed.admit(0, urls)
         began, done = cpu_s(), 0

@@ -19,20 +19,18 @@ from pathlib import Path
 import networkx
 import numpy as np
 
-from lycosa.engine.link_index import sound_index
-from lycosa.engine.link_views import rank_pages, ranked_pages
-from lycosa.engine.pages import unpack_links
-from lycosa.engine.reading import base_of
-from lycosa.engine.views import open_to_read
-from lycosa.graph import texts
-from lycosa.graph.columns import Columns, url_ids
-from lycosa.graph.index import FOLDER, Listed, write_list
-from lycosa.graph.rank import DAMPING
-from lycosa.graph.segment import Segment, write
-from lycosa.graph.texts import intern
+from lycosa.crawl.reading import base_of
+from lycosa.graph import columns as texts
+from lycosa.graph.columns import LinkColumns, intern_texts, url_ids
+from lycosa.graph.index import LINK_INDEX_FOLDER, SegmentList, write_list
+from lycosa.graph.links import rank_pages, ranked_pages, stored_link_index
+from lycosa.graph.ranks import DAMPING
+from lycosa.graph.segment import Segment, write_segment
+from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
-from lycosa.store import Batch, Collection
-from lycosa.web.url import from_key, join_all, url_key
+from lycosa.store import Batch, CollectionStore
+from lycosa.store.page_rows import unpack_links
+from lycosa.web.url import join_all, url_from_key, url_key
 from proof.bench.ground import say
 from proof.bench.measure import Verdict, load, run
 from proof.bench.server import nginx_of
@@ -47,8 +45,8 @@ BATCH_PAGES = 5_000
 _RANK = """
 import json, sys, time
 from pathlib import Path
-from lycosa.engine.link_views import rank_pages
-from lycosa.engine.views import open_to_read
+from lycosa.graph.links import rank_pages
+from lycosa.inspect.status import open_to_read
 took = []
 for _ in range(2):
     began, cpu = time.monotonic(), time.process_time()
@@ -59,7 +57,9 @@ print(json.dumps({"took": took, "pages": len(ranks.ranks), "sum": float(ranks.ra
 """
 
 
-def number_pages(collection: Collection, pages: int) -> tuple[list[str], "np.ndarray[tuple[int], np.dtype[np.uint64]]"]:
+def number_pages(
+    collection: CollectionStore, pages: int
+) -> tuple[list[str], "np.ndarray[tuple[int], np.dtype[np.uint64]]"]:
     """URLs and FileNums of the pages, sorted by number, with rows in the state."""
     urls = [f"https://host{n % HOSTS}.example/section{n % 97}/page{n}.html" for n in range(pages)]
     keys = [url_key(url) for url in urls]
@@ -79,7 +79,7 @@ def link_pages(
     """Segments of the index; returns how many links they have, and the bytes of each, anchors apart."""
     choose, ids = np.random.default_rng(1), url_ids(urls)
     pages, parts = len(urls), max(1, links // SEGMENT_LINKS)
-    table, _ = intern(["next page"])
+    table, _ = intern_texts(["next page"])
     names = []
     for part in range(parts):
         first, last = pages * part // parts, pages * (part + 1) // parts
@@ -89,7 +89,7 @@ def link_pages(
         target = np.where(choose.random(count) < 0.8, near, (pages * choose.random(count) ** 4).astype(np.int64))
         pairs = np.unique(np.argsort(np.argsort(ids))[target] * pages + source)
         targets, sizes = np.unique(pairs // pages, return_counts=True)
-        columns = Columns(
+        columns = LinkColumns(
             sources=numbers[first:last],
             present=np.ones(last - first, dtype=bool),
             targets=np.sort(ids)[targets],
@@ -97,11 +97,11 @@ def link_pages(
             places=pairs % pages - first,
             minus=np.zeros(len(pairs), dtype=bool),
             codes=np.zeros(len(pairs), dtype=np.int64),
-            texts=texts.Texts(*table),
+            texts=texts.LinkTexts(*table),
         )
         names.append(f"{part:04}.links")
-        write(folder / names[-1], columns)
-    write_list(folder, Listed(0, tuple(names)))
+        write_segment(folder / names[-1], columns)
+    write_list(folder, SegmentList(0, tuple(names)))
     return measured([Segment.open(folder / name) for name in names])
 
 
@@ -119,12 +119,12 @@ def beside_networkx() -> tuple[float, int, float]:
             run(crawl_command(server, QUICK, into))
         with open_to_read(into) as collection:
             found, _ = rank_pages(collection)
-            _, link_bytes = measured(sound_index(collection).segments)
+            _, link_bytes = measured(stored_link_index(collection).segments)
             ranks = {row.url: row.rank for row in ranked_pages(collection, found)}
             graph = networkx.DiGraph()
             graph.add_nodes_from(ranks)
             for key, row in collection.state.walk(Family.LINK):
-                url, links = from_key(key), unpack_links(row)
+                url, links = url_from_key(key), unpack_links(row)
                 targets = set(join_all(base_of(url, links.base_href), links.hrefs)) - {url}
                 graph.add_edges_from((url, target) for target in targets if target in ranks)
     expected = networkx.pagerank(graph, alpha=DAMPING, tol=1e-14, max_iter=1_000)
@@ -139,10 +139,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as name:
         path = Path(name) / "collection"
         say(f"making a collection of {options.pages:,} pages")
-        with Collection.create(path) as collection:
-            (path / FOLDER).mkdir()
+        with CollectionStore.create(path) as collection:
+            (path / LINK_INDEX_FOLDER).mkdir()
             urls, numbers = number_pages(collection, options.pages)
-        links, link_bytes = link_pages(path / FOLDER, urls, numbers, options.links)
+        links, link_bytes = link_pages(path / LINK_INDEX_FOLDER, urls, numbers, options.links)
         del urls, numbers
         say("working the ranks out")
         ran = run([sys.executable, "-c", _RANK, path])

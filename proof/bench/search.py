@@ -21,17 +21,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.engine.contents import Contents
-from lycosa.engine.findable import is_searchable
-from lycosa.engine.pages import unpack_page
-from lycosa.engine.search_views import SearchView
-from lycosa.engine.views import open_to_read
 from lycosa.errors import LycosaError
+from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
-from lycosa.search.weights import BM25_ALONE, Weights
-from lycosa.web.readable import readable
-from lycosa.web.url import from_key
-from lycosa.web.words import words
+from lycosa.recrawl.contents import StoredDocuments
+from lycosa.search.compile import BM25_ALONE, Weights
+from lycosa.search.documents import is_searchable
+from lycosa.search.view import SearchView
+from lycosa.store.page_rows import unpack_page
+from lycosa.web.readable import extract_readable
+from lycosa.web.url import url_from_key
+from lycosa.web.words import split_words
 from proof.bench.ground import CACHE, say
 from proof.bench.measure import Ran, Verdict, load, lycosa, run, table
 from proof.bench.server import nginx_of
@@ -82,17 +82,17 @@ def titles_of(into: Path) -> tuple[dict[str, str], int]:
     urls: dict[str, str] = {}
     text_bytes = 0
     with open_to_read(into) as collection:
-        contents = Contents(collection)
+        contents = StoredDocuments(collection)
         for key, packed in collection.state.walk(Family.PAGE):
             row = unpack_page(packed)
             if not is_searchable(row, row.fetched_s) or row.original or (content := contents.read(row)) is None:
                 continue
             fields, body = content
-            text = readable(body, url=from_key(key), content_type=fields.get("content-type")).text
+            text = extract_readable(body, url=url_from_key(key), content_type=fields.get("content-type")).text
             text_bytes += len(" ".join(text.split()).encode())
-            if asked := " ".join(words(row.title)):
+            if asked := " ".join(split_words(row.title)):
                 found[asked] += 1
-                urls[asked] = from_key(key)
+                urls[asked] = url_from_key(key)
     return {title: url for title, url in urls.items() if found[title] == 1}, text_bytes
 
 

@@ -17,14 +17,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lycosa.engine.linker import Linker
-from lycosa.engine.pages import LinkRow, PageRow, pack
-from lycosa.engine.search_views import SearchView, make_index
+from lycosa.graph.indexer import LinkIndexer
 from lycosa.records import Family, Request, Response
 from lycosa.search.query import QueryError
-from lycosa.store import Batch, Collection, Exchange, exchange
-from lycosa.web.digests import document_digest, document_fingerprint
-from lycosa.web.readable import readable
+from lycosa.search.view import SearchView, make_index
+from lycosa.store import Batch, CollectionStore, HttpExchange, response_exchange
+from lycosa.store.page_rows import LinkRow, PageRow, pack
+from lycosa.web.document import document_digest, document_fingerprint
+from lycosa.web.readable import extract_readable
 from lycosa.web.url import url_key
 from proof.bench.ground import say
 from proof.bench.measure import Verdict, load, table
@@ -41,7 +41,7 @@ def texts(most: int = 2_000) -> list[str]:
     """Real texts, one a page."""
     files = [file for site in (QUICK, WHOLE) for file in sorted(site.folder().rglob("*.html")) if file.is_file()]
     chosen = random.Random(1).sample(files, min(most, len(files)))
-    read = (readable(file.read_bytes(), url="http://x/", content_type="text/html").text for file in chosen)
+    read = (extract_readable(file.read_bytes(), url="http://x/", content_type="text/html").text for file in chosen)
     return [text for text in (" ".join(each.split()) for each in read) if len(text) > WINDOW_CHARS]
 
 
@@ -64,17 +64,19 @@ def fill(path: Path, count: int) -> list[str]:
     """Writes a collection as a crawl would have left it; returns some of the texts."""
     made = [(url, title, text) for url, title, text, _ in pages(count)]
     titles = [title for _, title, _ in made]
-    with Collection.create(path) as collection:
-        linker = Linker(collection)
+    with CollectionStore.create(path) as collection:
+        linker = LinkIndexer(collection)
         linker.catch_up()
         batch, members, rows = Batch(), list[bytes](), list[tuple[bytes, PageRow, int]]()
         for number, (url, title, text, targets) in enumerate(pages(count)):
             body = f"<html lang=en><title>{title}</title><p>{text}</p></html>".encode()
             fetched_s = 1_700_000_000.0 + 600 * number
-            found = exchange(Request(url, "h", 80, ""), Response(url, 200, _HEAD, body=body), fetched_s=fetched_s)
+            found = response_exchange(
+                Request(url, "h", 80, ""), Response(url, 200, _HEAD, body=body), fetched_s=fetched_s
+            )
             row = PageRow(200, fetched_s, essence="text/html", size_bytes=len(body), title=title, language="en")
             row.digest, row.fingerprint = document_digest(body), document_fingerprint(body)
-            rows.append((url_key(url), row, len(members) + Exchange.RESPONSE))
+            rows.append((url_key(url), row, len(members) + HttpExchange.RESPONSE))
             members += found.members
             hrefs = tuple(dict.fromkeys(map(url_of, targets)))
             anchors = tuple(titles[target] for target in dict.fromkeys(targets))

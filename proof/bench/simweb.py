@@ -19,7 +19,7 @@ import urllib.request
 from pathlib import Path
 
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.draws import mix
+from lycosa.simweb.vocabulary import mix
 
 PAGES_S_BAR = 4_000
 GROWTH_BAR = 0.10

@@ -25,18 +25,18 @@ OWN = "lycosa/"
 # The first that fits the innermost own function decides; then the first that fits any function around it.
 INNERMOST = (
     ("libcurl and its callbacks", ("fetch/",)),
-    ("parse and analysis", ("web/html", "web/text", "web/structure", "web/charset", "web/hazard", "web/encodings")),
-    ("parse and analysis", ("web/digests", "web/analysers", "web/anchors", "web/queries")),
+    ("parse and analysis", ("web/html", "web/text", "web/html", "web/charset", "web/hazard", "web/encodings")),
+    ("parse and analysis", ("web/document", "web/analysers", "web/html", "web/links")),
     (
         "parse and analysis",
-        ("web/media", "web/mime", "web/links", "web/page", "web/document", "web/feed"),
+        ("web/media", "web/media", "web/links", "web/page", "web/document", "web/feed"),
     ),
     (
         "links: join and sift",
-        ("web/url", "web/joining", "web/scope", "web/domain", "web/wildcard", "engine/reading", "frontier/recent"),
+        ("web/url", "web/url", "web/scope", "web/url", "web/scope", "crawl/reading", "frontier/recent"),
     ),
-    ("WARC records", ("store/warc_record", "store/warc_http")),
-    ("commit", ("store/", "engine/committer", "engine/pages", "engine/counters", "engine/documents")),
+    ("WARC records", ("store/warc_record", "store/warc_record")),
+    ("commit", ("store/", "crawl/committer", "store/page_rows", "crawl/stats", "crawl/archive")),
     ("frontier", ("frontier/", "web/robots")),
     ("mapping", ("mapping/",)),
     ("engine", ("engine/",)),
@@ -83,7 +83,7 @@ class Profile:
 
 
 def _short(frame: str, *, with_line: bool) -> str:
-    """`settle (…/src/lycosa/engine/outcomes.py:60)` → `engine/outcomes.py settle`, or with the line."""
+    """`settle (…/src/lycosa/engine/outcomes.py:60)` → `crawl/responses.py settle`, or with the line."""
     name, _, place = frame.rpartition(" (")
     file, _, line = place.rstrip(")").rpartition(":")
     file = file[file.rindex(OWN) + len(OWN) :]

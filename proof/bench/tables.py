@@ -14,10 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from lycosa.augment.document import Wanted, tables_of
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules
+from lycosa.simweb.log import AuditRules
 from lycosa.simweb.web import NOT_FOUND, Answer
+from lycosa.tables.publisher import AugmentOptions, tables_of
 from proof.bench.ground import package, say
 from proof.lab.tol import MODES, RTT_MS, TRANSFER_BYTES_S, TRANSFERS
 from proof.sim_crawl import crawl
@@ -65,7 +65,9 @@ class FolderSite(SimWeb):
         return file.read_bytes() if ".." not in name and file.is_file() else None
 
     def _made_tol(self, name: str) -> bytes:
-        made = tables_of(self._document(name) or b"", Wanted(), name=Path(name).name, content_type="text/html").tol
+        made = tables_of(
+            self._document(name) or b"", AugmentOptions(), name=Path(name).name, content_type="text/html"
+        ).tol
         return made or b""
 
 
@@ -79,7 +81,7 @@ class Took(NamedTuple):
 def run(place: Place, mode: str) -> Took:
     site = FolderSite(package(place.package) / place.root)
     manners = {"delay_s": 0.0, "per_host": TRANSFERS, "per_ip": TRANSFERS, "transfers": TRANSFERS}
-    rules = Rules(delay_s=0.0, per_host=TRANSFERS, per_ip=TRANSFERS)
+    rules = AuditRules(delay_s=0.0, per_host=TRANSFERS, per_ip=TRANSFERS)
     seed = f"{site.linker.origin(0)}/{place.front}"
     with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as folder:
         options = {"scope": "host", "mine": "off", **manners, **MODES[mode]}

@@ -20,11 +20,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lycosa.engine.known import known_urls
 from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.inspect.tree import known_urls
 from lycosa.records import Family
 from lycosa.store.state import Batch, State
-from lycosa.web.url import from_key, url_key
+from lycosa.web.url import url_from_key, url_key
 from proof.bench.ground import environment, say
 from proof.bench.measure import Verdict, load, resident_mb, table
 from proof.bench.url_lists import documentation_urls
@@ -124,11 +124,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="lycosa-bench-", dir=options.folder) as name:
         say("the state, written in any order and compacted")
         on_disk = write(Path(name), keys)
-        some = [from_key(key) for key in random.Random(SEED).sample(keys, ASKED)]
+        some = [url_from_key(key) for key in random.Random(SEED).sample(keys, ASKED)]
         total = len(keys)
         del keys
         clock = Clock()
-        in_memory = ask(Path(name), some, from_key(host + b"/"), host_urls, clock) / total
+        in_memory = ask(Path(name), some, url_from_key(host + b"/"), host_urls, clock) / total
     print(clock.table())
     judge(total, host_urls, in_memory, on_disk, clock)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from lycosa.web.url import parse, url_key
+from lycosa.web.url import parse_url, url_key
 from proof.bench.ground import CACHE, say
 
 _APT = "/usr/lib/apt/apt-helper"
@@ -31,7 +31,7 @@ def documentation_urls() -> list[str]:
     """About two million normalised URLs, in the order of their keys."""
     urls = {}
     for package, path in _files():
-        url = parse(f"https://{_site(package)}{quote(_SYSTEM_FOLDERS.sub('', path, count=1), safe=_KEPT_IN_PATHS)}")
+        url = parse_url(f"https://{_site(package)}{quote(_SYSTEM_FOLDERS.sub('', path, count=1), safe=_KEPT_IN_PATHS)}")
         if url is not None:
             urls[url_key(url.href)] = url.href
     return [urls[key] for key in sorted(urls)]

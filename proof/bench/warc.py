@@ -13,7 +13,7 @@ from pathlib import Path
 from lycosa.records import Request, Response
 from lycosa.store.warc_file import WarcWriter
 from lycosa.store.warc_read import WarcReader
-from lycosa.store.warc_record import exchange
+from lycosa.store.warc_record import response_exchange
 
 ROUNDS = 5
 
@@ -49,7 +49,10 @@ def fetched(size_bytes: int, number: int) -> tuple[Request, Response]:
 
 def build(fetches: list[tuple[Request, Response]]) -> list[list[bytes]]:
     metadata = {"fetchTimeMs": "120", "via": "https://docs.example.org/", "hopsFromSeed": "LL"}
-    return [exchange(request, response, fetched_s=1.7e9, metadata=metadata).members for request, response in fetches]
+    return [
+        response_exchange(request, response, fetched_s=1.7e9, metadata=metadata).members
+        for request, response in fetches
+    ]
 
 
 def best_us(work: Callable[[], object], pages: int) -> float:

@@ -49,28 +49,30 @@ def main() -> None:
     report("join_all, a href", lambda: [url.join_all(BASE, page) for page in pages], hrefs)
     report("join_all, a distinct URL", lambda: [url.join_all(BASE, page) for page in pages], len(links))
     report("join_map, a page", lambda: [url.join_map(BASE, page) for page in pages], PAGES)
-    report("parse", lambda: [url.parse(link) for link in links], len(links))
-    report("split", lambda: [url.split(link) for link in links], len(links))
+    report("parse", lambda: [url.parse_url(link) for link in links], len(links))
+    report("split", lambda: [url.split_url(link) for link in links], len(links))
     report("url_key", lambda: [url.url_key(link) for link in links], len(links))
     keys = [url.url_key(link) for link in links]
-    report("from_key", lambda: [url.from_key(key) for key in keys], len(keys))
+    report("from_key", lambda: [url.url_from_key(key) for key in keys], len(keys))
 
-    seeds = [url.split(BASE)]
-    parsed = [url.split(link) for link in links]
+    seeds = [url.split_url(BASE)]
+    parsed = [url.split_url(link) for link in links]
     shape = scope.ShapeFilter(scope.UrlLimits())
     for kind in scope.ScopeKind:
         reach = scope.Scope(kind, seeds)
         report(f"scope {kind}, a link", lambda reach=reach: [reach.reason(link) for link in parsed], len(parsed))  # type: ignore[misc]
     report("shape filter, a link", lambda: [shape.reason(link) for link in parsed], len(parsed))
     filters: list[scope.UrlFilter] = [scope.Scope(scope.ScopeKind.DOMAIN, seeds), shape]
-    report("sift by domain and shape, a link", lambda: [scope.sift(page, filters) for page in joined], len(links))
+    report(
+        "sift by domain and shape, a link", lambda: [scope.filter_urls(page, filters) for page in joined], len(links)
+    )
 
-    rules = robots.parse(ROBOTS, agent="Lycosa")
+    rules = robots.parse_robots(ROBOTS, agent="Lycosa")
     report("robots allows, 5 rules", lambda: [rules.allows(link.path) for link in parsed], len(parsed))
-    report("robots parse, 5 rules", lambda: [robots.parse(ROBOTS, agent="Lycosa") for _ in range(500)], 500)
+    report("robots parse, 5 rules", lambda: [robots.parse_robots(ROBOTS, agent="Lycosa") for _ in range(500)], 500)
     entry = "<url><loc>https://docs.example.org/{0}</loc><lastmod>2024-05-01T10:00:00Z</lastmod></url>"
     body = f"<urlset>{''.join(map(entry.format, range(20_000)))}</urlset>".encode()
-    report("sitemap read, a URL", lambda: sitemap.read(body, BASE), 20_000)
+    report("sitemap read, a URL", lambda: sitemap.read_sitemap(body, BASE), 20_000)
 
 
 if __name__ == "__main__":

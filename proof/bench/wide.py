@@ -16,8 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from lycosa.simweb.audit import Rules, audit_log
-from lycosa.simweb.log import Entry, read_log
+from lycosa.simweb.log import AuditRules, LoggedRequest, audit_log, read_log
 from proof.bench.ground import say
 from proof.bench.measure import Ran, Verdict, load, lycosa, run
 from proof.bench.server import Simulated, simulated_web
@@ -38,7 +37,7 @@ def crawl(web: Simulated, folder: Path, time_s: float) -> Ran:
     return run(lycosa("crawl", *seeds, *manners, *web.options(), "--json", "--quiet"))
 
 
-def window(log: Path, since_s: float, seconds: float) -> list[Entry]:
+def window(log: Path, since_s: float, seconds: float) -> list[LoggedRequest]:
     """The requests that ended in the window; `since_s` is of the monotonic clock, as the log's times are."""
     _, entries = read_log(log)
     timed = [entry for entry in entries if entry.start >= since_s and entry.path != "/robots.txt"]
@@ -46,7 +45,7 @@ def window(log: Path, since_s: float, seconds: float) -> list[Entry]:
     return [entry for entry in timed if begin <= entry.end < begin + seconds]
 
 
-def _gaps(entries: list[Entry]) -> Iterator[float]:
+def _gaps(entries: list[LoggedRequest]) -> Iterator[float]:
     """From the end of each request to the start of the next to the same host."""
     before: dict[str, float] = {}
     for entry in sorted(entries, key=lambda entry: entry.start):
@@ -73,7 +72,7 @@ def main() -> None:
             say(f"the timed crawl, {options.seconds} s")
             ran = crawl(web, folder, before_s + BEFORE_S + options.seconds)
         entries = window(web.log, since_s, options.seconds)
-        audit = audit_log(web.log, Rules(delay_s=DELAY_S))
+        audit = audit_log(web.log, AuditRules(delay_s=DELAY_S))
     response_s = sum(entry.end - entry.start for entry in entries) / len(entries)
     rate, possible = len(entries) / options.seconds, hosts / (DELAY_S + response_s)
     print(

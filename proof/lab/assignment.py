@@ -13,12 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lycosa.cluster.assignment import table
-from lycosa.cluster.letters import HostArray, Integers, letter_sum
-from lycosa.cluster.members import Member
+from lycosa.cluster.assignment import HostArray, Integers, Member, build_table, letter_sum
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.web.domain import domain_of
-from lycosa.web.url import bucket_of
+from lycosa.web.url import bucket_of, domain_of
 from proof import Axis, Bar, Column, Columns, Experiment, Line, Lines, Run
 from proof.assigned_crawl import OURS, Key, Outcome, Way, crawl_by
 from proof.host_names import Hosts, make_hosts
@@ -101,7 +98,7 @@ def _owners(hosts: Hosts) -> dict[str, Owners]:
 
     def rendezvous(crawlers: int) -> Integers:
         members = [Member(f"agent-{number}", number) for number in range(crawlers)]
-        return np.frombuffer(table(1, members).owners, ">u2").astype(np.int64)[bucket]
+        return np.frombuffer(build_table(1, members).owners, ">u2").astype(np.int64)[bucket]
 
     return {
         PAPER: lambda crawlers: letters % crawlers,

@@ -12,20 +12,19 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from lycosa.change.cascade import Parameters, cascade, parameters_of
-from lycosa.change.image import can_decode, image_value
-from lycosa.change.kinds import UNCHANGED, Kind
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.visit_rows import ChangeRow, history
+from lycosa.crawl.limits import Recrawl
 from lycosa.errors import SettingsError
 from lycosa.records import Family
-from lycosa.simweb.change import DAY_S, State
-from lycosa.simweb.draws import mix, unit
-from lycosa.simweb.layout import Place
+from lycosa.recrawl.change.image import can_decode, image_value
+from lycosa.recrawl.change.verdict import UNCHANGED, ChangeKind, PageParameters, compare_parameters, parameters_of
+from lycosa.recrawl.rows import ChangeRow, history
+from lycosa.simweb.layout import PagePlace
+from lycosa.simweb.pages import DAY_S, PageState
 from lycosa.simweb.settings import SimSettings
+from lycosa.simweb.vocabulary import mix, unit
 from lycosa.simweb.web import SimWeb
-from lycosa.store import Collection
-from lycosa.web.page import analyse
+from lycosa.store import CollectionStore
+from lycosa.web.page import analyse_page
 from lycosa.web.url import url_key
 from proof import Axis, Bar, Column, Columns, Experiment, Run
 from proof.looking import look, wall_s
@@ -35,9 +34,17 @@ CHANGE_DAYS = 30.0  # between two events of a page's own process
 BETWEEN = (0.35, 0.65)  # in expected events of the page
 LEARNED_AFTER = 3  # visits
 VISIT_PURPOSE = 90
-KINDS = (Kind.NONE, Kind.VOLATILE, Kind.TEXT, Kind.STRUCTURE, Kind.IMAGE, Kind.GONE, Kind.BACK)
-SAID = (Kind.NONE, *KINDS[2:])
-CONTENT = (Kind.TEXT, Kind.STRUCTURE, Kind.IMAGE)
+KINDS = (
+    ChangeKind.NONE,
+    ChangeKind.VOLATILE,
+    ChangeKind.TEXT,
+    ChangeKind.STRUCTURE,
+    ChangeKind.IMAGE,
+    ChangeKind.GONE,
+    ChangeKind.BACK,
+)
+SAID = (ChangeKind.NONE, *KINDS[2:])
+CONTENT = (ChangeKind.TEXT, ChangeKind.STRUCTURE, ChangeKind.IMAGE)
 
 
 class Tally:
@@ -45,17 +52,17 @@ class Tally:
 
     def __init__(self) -> None:
         self.pairs = 0
-        self.verdicts: Counter[tuple[Kind, Kind]] = Counter()  # (truth, verdict)
-        self.codes: Counter[tuple[Kind, Kind]] = Counter()
+        self.verdicts: Counter[tuple[ChangeKind, ChangeKind]] = Counter()  # (truth, verdict)
+        self.codes: Counter[tuple[ChangeKind, ChangeKind]] = Counter()
         self.learned: Counter[tuple[bool, bool]] = Counter()  # volatile only, after three visits: (marked, recognised)
         self.first_sights = 0  # volatile parts taken for news before they could be learned
 
-    def missed(self, judged: "Counter[tuple[Kind, Kind]]") -> int:
+    def missed(self, judged: "Counter[tuple[ChangeKind, ChangeKind]]") -> int:
         return sum(n for (truth, said), n in judged.items() if truth in CONTENT and said in UNCHANGED)
 
     def false_alarms(self) -> int:
         """Pairs without a change of content that were called changed, volatile parts only once they were known."""
-        return sum(self.verdicts[Kind.NONE, said] for said in CONTENT) + self.unrecognised()
+        return sum(self.verdicts[ChangeKind.NONE, said] for said in CONTENT) + self.unrecognised()
 
     def unrecognised(self) -> int:
         return sum(n for (_, is_recognised), n in self.learned.items() if not is_recognised)
@@ -83,7 +90,7 @@ def measure(run: Run) -> None:
             order = Recrawl(everything=True) if number else None
             look(web, into, days=day, recrawl=order, moves=False, images=True, delay_s=0.05)
             step.advance()
-        with Collection.open(into) as collection:
+        with CollectionStore.open(into) as collection:
             for place in _places(web):
                 key = url_key(web.url(place))
                 if collection.state.get(Family.VISIT, key) is not None:
@@ -99,16 +106,16 @@ def _days(seed: int) -> list[float]:
     return days
 
 
-def _places(web: SimWeb) -> Iterator[Place]:
+def _places(web: SimWeb) -> Iterator[PagePlace]:
     for host, size in enumerate(web.layout.sizes):
-        yield from (Place(host, page // 32, page % 32) for page in range(size))
+        yield from (PagePlace(host, page // 32, page % 32) for page in range(size))
 
 
 def _by_visit(rows: Iterator[tuple[float, ChangeRow]], days: list[float]) -> list[list[ChangeRow]]:
     """What each visit wrote into a page's history; the first wrote nothing."""
     found: list[list[ChangeRow]] = [[] for _ in days]
     for at_s, row in rows:
-        if row.kind is not Kind.NEW:
+        if row.kind is not ChangeKind.NEW:
             found[_visit_at(at_s, days)].append(row)
     return found
 
@@ -117,7 +124,7 @@ def _visit_at(at_s: float, days: list[float]) -> int:
     return sum(wall_s(day) <= at_s for day in days) - 1
 
 
-def follow(web: SimWeb, place: Place, days: list[float], told: list[list[ChangeRow]], tally: Tally) -> None:
+def follow(web: SimWeb, place: PagePlace, days: list[float], told: list[list[ChangeRow]], tally: Tally) -> None:
     """Goes through the visits of one page, and holds what the product said against what the web says happened."""
     state = web.state(place, 0.0)
     untold, excused = set[int](), set[int]()  # visits at which the picture was another one; of a page that was gone
@@ -125,45 +132,45 @@ def follow(web: SimWeb, place: Place, days: list[float], told: list[list[ChangeR
     for visit in range(1, len(days)):
         before, state = state, web.state(place, days[visit] * DAY_S)
         rows = told[visit]
-        said = next((row.kind for row in rows if row.kind is not Kind.VOLATILE), Kind.NONE)
+        said = next((row.kind for row in rows if row.kind is not ChangeKind.VOLATILE), ChangeKind.NONE)
         truth, is_there = _truth(before, state), not (before.gone or state.gone)
         untold |= {visit} if before.image != state.image else set()
         if not is_there:  # it comes back with whatever it shows then
             untold, excused = set(), untold | excused
         pictures = {_visit_at(picture.at_s, days) for row in rows for picture in row.pictures}
         if truth in UNCHANGED and (untold or pictures & excused):
-            truth = Kind.IMAGE
+            truth = ChangeKind.IMAGE
         untold -= pictures
         tally.pairs += 1
         codes = _parameters(web, place, state)
-        seen = cascade(numbers, codes) if is_there else truth  # a page that is gone is not a matter of codes
+        seen = compare_parameters(numbers, codes) if is_there else truth  # a page that is gone is not a matter of codes
         _count(tally, truth, said, seen, visit, marked=web.pages.has_marked_volatile(place))
         numbers = codes
 
 
-def _count(tally: Tally, truth: Kind, said: Kind, codes: Kind, visits: int, *, marked: bool) -> None:
+def _count(tally: Tally, truth: ChangeKind, said: ChangeKind, codes: ChangeKind, visits: int, *, marked: bool) -> None:
     is_change = said not in UNCHANGED
     tally.verdicts[truth, said] += 1
     tally.codes[truth, codes] += 1
-    if truth is Kind.VOLATILE:
+    if truth is ChangeKind.VOLATILE:
         if visits >= LEARNED_AFTER:
             tally.learned[marked, not is_change] += 1
         else:
             tally.first_sights += is_change
 
 
-def _truth(before: State, after: State) -> Kind:
+def _truth(before: PageState, after: PageState) -> ChangeKind:
     if before.gone or after.gone:
-        return Kind.NONE if before.gone == after.gone else Kind.GONE if after.gone else Kind.BACK
-    for kind in (Kind.STRUCTURE, Kind.TEXT, Kind.VOLATILE):
+        return ChangeKind.NONE if before.gone == after.gone else ChangeKind.GONE if after.gone else ChangeKind.BACK
+    for kind in (ChangeKind.STRUCTURE, ChangeKind.TEXT, ChangeKind.VOLATILE):
         if getattr(before, kind) != getattr(after, kind):
             return kind
-    return Kind.NONE
+    return ChangeKind.NONE
 
 
-def _parameters(web: SimWeb, place: Place, state: State) -> Parameters:
+def _parameters(web: SimWeb, place: PagePlace, state: PageState) -> PageParameters:
     """The papers' parameters of a page with its image as it is now."""
-    page = analyse(web.pages.html(place, state), url=web.url(place), content_type="text/html; charset=utf-8")
+    page = analyse_page(web.pages.html(place, state), url=web.url(place), content_type="text/html; charset=utf-8")
     value = image_value(web.documents.image(place, state))
     return parameters_of(page, (value.value,) if value else ())
 
@@ -194,7 +201,7 @@ def _report(run: Run, tally: Tally) -> None:
     run.table(["", *(f"said {kind}" for kind in SAID), "codes saw a change"], rows)
     columns = [
         Column(f"{name}, {who}", 100 * seen / total if total else 0.0)
-        for name, kind in (("text", Kind.TEXT), ("structure", Kind.STRUCTURE), ("image", Kind.IMAGE))
+        for name, kind in (("text", ChangeKind.TEXT), ("structure", ChangeKind.STRUCTURE), ("image", ChangeKind.IMAGE))
         for who, judged in (("verdict", tally.verdicts), ("codes", tally.codes))
         for total in (sum(n for (truth, _), n in judged.items() if truth is kind),)
         for seen in (sum(n for (truth, said), n in judged.items() if truth is kind and said not in UNCHANGED),)

@@ -13,8 +13,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lycosa.change.rates import MOST_SEEN, USUAL, estimate_all
-from lycosa.change.schedule import NUTCH_FIRST_DAYS, Floats, Numbers, adapted, proportional, spread
+from lycosa.recrawl.change.schedule import (
+    MOST_SEEN,
+    NUTCH_FIRST_DAYS,
+    USUAL,
+    FloatArray,
+    Numbers,
+    adaptive,
+    estimate_rates,
+    proportional,
+    spread,
+)
 from proof import Axis, Bar, Column, Columns, Experiment, Line, Lines, Run
 
 DAYS = 365.0
@@ -31,9 +40,9 @@ OURS, KNOWN, UNIFORM, PROPORTIONAL, NUTCH = "Lycosa", "known rates", "uniform", 
 class World(msgspec.Struct, frozen=True):
     """`events` are the changes of all pages on one line: page × SPAN + day, sorted; `first` is where a page begins."""
 
-    importance: Floats
-    rates: Floats
-    events: Floats
+    importance: FloatArray
+    rates: FloatArray
+    events: FloatArray
     first: Numbers
 
     @classmethod
@@ -52,14 +61,14 @@ class World(msgspec.Struct, frozen=True):
 class Year:
     """One schedule's year: what it knows of the pages, and what it visited."""
 
-    def __init__(self, world: World, plan: Callable[["Year"], Floats]) -> None:
+    def __init__(self, world: World, plan: Callable[["Year"], FloatArray]) -> None:
         pages = len(world.rates)
         self.world, self.plan, self.budget = world, plan, VISITS_A_PAGE * pages
         self.last, self.seen_events = np.zeros(pages), world.first[:-1].copy()
         self.changed, self.changes = np.zeros((pages, MOST_SEEN)), np.zeros(pages, dtype=np.int64)
         self.unchanged, self.estimates = np.zeros(pages), np.full(pages, USUAL.median)
         self.intervals = np.full(pages, NUTCH_FIRST_DAYS)
-        self.visits: list[Floats] = []
+        self.visits: list[FloatArray] = []
 
     def run(self, advance: Callable[[], None]) -> None:
         count, rates = int(self.budget * STEP_DAYS), np.ones(len(self.last))
@@ -76,15 +85,15 @@ class Year:
         has_changed = events > self.seen_events[pages]
         days = now - self.last[pages]
         self.seen_events[pages], self.last[pages] = events, now
-        self.intervals[pages] = adapted(self.intervals[pages], has_changed)
+        self.intervals[pages] = adaptive(self.intervals[pages], has_changed)
         self.unchanged[pages[~has_changed]] += days[~has_changed]
         those = pages[has_changed]
         self.changed[those, self.changes[those] % MOST_SEEN] = days[has_changed]
         self.changes[those] += 1
-        self.estimates[pages] = estimate_all(self.changed[pages], self.unchanged[pages])
+        self.estimates[pages] = estimate_rates(self.changed[pages], self.unchanged[pages])
         self.visits.append((pages * SPAN + now).astype(np.float64))
 
-    def costs(self) -> tuple[Floats, float]:
+    def costs(self) -> tuple[FloatArray, float]:
         """The harmonic cost of each twelfth of the year, and the share of the importance that is fresh, over all."""
         world, pages = self.world, len(self.last)
         ends = np.sort(np.concatenate([*self.visits, np.arange(pages) * SPAN + DAYS]))
@@ -100,12 +109,12 @@ class Year:
         return costs, 1 - stale
 
 
-def _within(start: Floats, end: Floats, weight: Floats, bin_: int) -> float:
+def _within(start: FloatArray, end: FloatArray, weight: FloatArray, bin_: int) -> float:
     low, high = bin_ * DAYS / BINS, (bin_ + 1) * DAYS / BINS
     return float((weight * np.maximum(np.minimum(end, high) - np.maximum(start, low), 0.0)).sum())
 
 
-PLANS: dict[str, Callable[[Year], Floats]] = {
+PLANS: dict[str, Callable[[Year], FloatArray]] = {
     OURS: lambda year: spread(year.world.importance, year.estimates, year.budget),
     KNOWN: lambda year: spread(year.world.importance, year.world.rates, year.budget),
     UNIFORM: lambda year: np.ones(len(year.last)),
@@ -120,7 +129,7 @@ def measure(run: Run) -> None:
         run.setting(name, value)
     run.setting("median changes a day", f"1/{1 / MEDIAN:.0f}")
     worlds = {"Zipf(0.8)": World.of(run.seed, pages, ZIPF), "equal": World.of(run.seed, pages, 0.0)}
-    found: dict[tuple[str, str], tuple[Floats, float]] = {}
+    found: dict[tuple[str, str], tuple[FloatArray, float]] = {}
     with run.progress(len(worlds) * len(PLANS) * int(DAYS), "days") as step:
         for importance, world in worlds.items():
             for name, plan in PLANS.items():

@@ -18,15 +18,14 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from lycosa.cluster.assignment import table
-from lycosa.cluster.members import Member
+from lycosa.cluster.assignment import Member, build_table
 from lycosa.errors import LycosaError
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.log import Entry, read_log
+from lycosa.simweb.log import LoggedRequest, read_log
 from lycosa.simweb.truth import truth
 from lycosa.store import State
-from lycosa.store.central import open_store
-from lycosa.store.released import FOLDER, left_out, open_packed, stored
+from lycosa.store.central import open_central_store
+from lycosa.store.released import STORE_WARC_FOLDER, left_out_counts, open_packed, released_files
 from proof import Axis, Bar, Column, Columns, Experiment, Mark, Run
 
 SITES, PAGES_A_SITE = 3, 150
@@ -90,7 +89,7 @@ def measure(run: Run) -> None:
 
 def _hosts(seed: int) -> dict[str, str]:
     """Frontier → a host that it owns, the three as equal in size as may be: the paper's sites were."""
-    owners = table(1, [Member(f"s{number}", number + 1) for number in range(SITES)])
+    owners = build_table(1, [Member(f"s{number}", number + 1) for number in range(SITES)])
     web = _simulated(seed)
     by_owner: dict[str, list[tuple[int, int, str]]] = {}
     for number in range(HOSTS):
@@ -201,7 +200,7 @@ def _archives(folder: Path, frontiers: Sequence[str]) -> tuple[dict[str, int], i
     sizes = dict.fromkeys(frontiers, 0)
     for shard in folder.glob(f"crawl*/shards/*/{STATE}"):
         with State.open_reader(shard) as state:
-            held = stored(state).values()
+            held = released_files(state).values()
             sizes[shard.parent.name] += sum(one.bytes for one in held)
             before += sum(one.gzip_bytes for one in held)
     left = sum(file.stat().st_size for file in folder.glob("crawl*/**/*.warc.gz"))
@@ -215,21 +214,21 @@ def _left(folder: Path) -> tuple[int, int, int]:
     left_pages = left_bytes = brought = 0
     for shard in folder.glob(f"crawl*/shards/*/{STATE}"):
         with State.open_reader(shard) as state:
-            pages, size = left_out(state)
+            pages, size = left_out_counts(state)
             left_pages, left_bytes = left_pages + pages.total(), left_bytes + size.total()
-    store = open_store(str(folder / STORE))
-    for name in store.names(FOLDER):
-        packed = open_packed(store, f"{FOLDER}/{name}")
+    store = open_central_store(str(folder / STORE))
+    for name in store.names(STORE_WARC_FOLDER):
+        packed = open_packed(store, f"{STORE_WARC_FOLDER}/{name}")
         answers = [one for one in packed.records() if one.type == "response"] if packed else []
         brought += sum(one.http()[0].startswith(_OK) and not (one.url or "").endswith("/robots.txt") for one in answers)
     return left_pages, left_bytes, brought
 
 
-def _window(entries: Sequence[Entry]) -> float:
+def _window(entries: Sequence[LoggedRequest]) -> float:
     return max(entry.end for entry in entries) - min(entry.start for entry in entries)
 
 
-def _site(host: str, frontier: str, entries: Sequence[Entry]) -> Site:
+def _site(host: str, frontier: str, entries: Sequence[LoggedRequest]) -> Site:
     pages = [entry for entry in entries if entry.status == 200 and entry.path != "/robots.txt"]
     return Site(host, frontier, _window(entries), len(pages), sum(entry.bytes for entry in entries))
 

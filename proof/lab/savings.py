@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.engine.orders import Recrawl
+from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.change import DAY_S
-from lycosa.simweb.draws import mix, unit
-from lycosa.simweb.layout import Place
-from lycosa.simweb.log import Entry
-from lycosa.web import table, tvi
+from lycosa.simweb.layout import PagePlace
+from lycosa.simweb.log import LoggedRequest
+from lycosa.simweb.pages import DAY_S
+from lycosa.simweb.vocabulary import mix, unit
+from lycosa.tables import formats as table
+from lycosa.tables import formats as tvi
 from proof import Axis, Bar, Column, Columns, Experiment, Run
 from proof.looking import look
 
@@ -38,7 +39,7 @@ PHASE_PURPOSE = 91
 class Seen(NamedTuple):
     """A page, the bytes of its document, when it was seen, in seconds, and whether a document was sent each time."""
 
-    place: Place
+    place: PagePlace
     size: int
     times: list[float]
     sent: list[bool]
@@ -82,9 +83,9 @@ def measure(run: Run) -> None:
     _report(run, found, days)
 
 
-def weighed(web: SimWeb, entries: list[Entry], days: int, budget: float | None) -> Kept:
+def weighed(web: SimWeb, entries: list[LoggedRequest], days: int, budget: float | None) -> Kept:
     """What was sent beyond the first fetch of everything, and what downloading all would have taken to be as fresh."""
-    firsts, again = set[tuple[str, str]](), list[Entry]()
+    firsts, again = set[tuple[str, str]](), list[LoggedRequest]()
     for entry in entries:
         if (entry.host, entry.path) in firsts:
             again.append(entry)
@@ -99,7 +100,7 @@ def weighed(web: SimWeb, entries: list[Entry], days: int, budget: float | None) 
     )
 
 
-def kept_fresh(web: SimWeb, days: int, budget: float | None) -> list[Entry]:
+def kept_fresh(web: SimWeb, days: int, budget: float | None) -> list[LoggedRequest]:
     """The log of a crawl and of a recrawl a day."""
     with tempfile.TemporaryDirectory() as folder:
         into = Path(folder) / "crawl"
@@ -143,7 +144,7 @@ def _report(run: Run, found: list[Kept], days: int) -> None:
     run.plot(Columns("Bytes for the same freshness", Axis("received", "MB"), columns))
 
 
-def pages_of(web: SimWeb, entries: list[Entry]) -> list[Seen]:
+def pages_of(web: SimWeb, entries: list[LoggedRequest]) -> list[Seen]:
     """Every page that was fetched, and when it was looked at, itself or by its table."""
     looks: dict[tuple[int, str], list[tuple[float, bool]]] = defaultdict(list)
     sizes: dict[tuple[int, str], int] = {}
@@ -160,7 +161,7 @@ def pages_of(web: SimWeb, entries: list[Entry]) -> list[Seen]:
     for (host, path), size in sizes.items():
         place = web.layout.locate(host, path)
         if place is not None:
-            by_table = looks.get((host, table.beside(path, tvi.WORD) or ""), [])
+            by_table = looks.get((host, table.beside(path, tvi.TVI) or ""), [])
             times, sent = zip(*sorted([*looks[host, path], *by_table]), strict=True)
             found.append(Seen(place, size, list(times), list(sent)))
     return found
@@ -177,7 +178,7 @@ def visits_in_vain(web: SimWeb, pages: list[Seen]) -> tuple[int, int]:
     return unchanged, in_vain
 
 
-def _is_as_seen(web: SimWeb, place: Place, seen_s: float, now_s: float) -> bool:
+def _is_as_seen(web: SimWeb, place: PagePlace, seen_s: float, now_s: float) -> bool:
     """Is the content the same as it was? Volatile parts and images are not asked about."""
     source = web.pages.source(place)
     old, new = web.state(source, seen_s), web.state(source, now_s)

@@ -5,9 +5,9 @@ from collections import Counter
 from statistics import mean, median
 from urllib.parse import urljoin, urlsplit
 
-from lycosa.simweb.draws import mix
-from lycosa.simweb.layout import Place
+from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.settings import SimSettings
+from lycosa.simweb.vocabulary import mix
 from lycosa.simweb.web import SimWeb
 from proof import Axis, Bar, Distribution, Experiment, Mark, Run, Sample
 
@@ -59,17 +59,17 @@ def measure(run: Run) -> None:
     run.plot(_chart("A few hosts are hubs", "links from other hosts", "", list(targets.values())))
 
 
-def _place(web: SimWeb, i: int) -> Place:
+def _place(web: SimWeb, i: int) -> PagePlace:
     """A page drawn evenly over all pages."""
     number = mix(i, 0, web.settings.seed) % web.settings.pages
     for host, size in enumerate(web.layout.sizes):
         if number < size:
-            return Place(host, number // 32, number % 32)
+            return PagePlace(host, number // 32, number % 32)
         number -= size
     raise AssertionError("the sizes of the hosts add up to all pages")
 
 
-def _topics(web: SimWeb, place: Place, targets: Counter[int]) -> tuple[int, int]:
+def _topics(web: SimWeb, place: PagePlace, targets: Counter[int]) -> tuple[int, int]:
     """(links to the page's own topic, links to any topic); counts the hosts linked from outside in `targets`."""
     same = known = 0
     topic = web.layout.folder(place.host, place.folder).topic

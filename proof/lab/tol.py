@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from lycosa.simweb.audit import Rules
+from lycosa.simweb.log import AuditRules
 from proof import Axis, Bar, Column, Columns, Experiment, Line, Lines, Mark, Run
 from proof.local_site import LINKS, LocalSite
 from proof.progress import Step
@@ -101,7 +101,7 @@ def measure(run: Run) -> None:
 
 def _crawl(seed: int, pages: int, window: int | None, mode: dict[str, Any], step: Step) -> Took:
     site = LocalSite(seed=seed, count=pages, window=window, rtt_ms=RTT_MS, transfer_bytes_s=TRANSFER_BYTES_S)
-    rules = Rules(delay_s=0.0, per_host=TRANSFERS, per_ip=TRANSFERS)
+    rules = AuditRules(delay_s=0.0, per_host=TRANSFERS, per_ip=TRANSFERS)
     manners = {"delay_s": 0.0, "per_host": TRANSFERS, "per_ip": TRANSFERS, "transfers": TRANSFERS}
     with tempfile.TemporaryDirectory(prefix="lycosa-lab-") as folder:
         options: dict[str, Any] = {"scope": "host", "mine": "off", **manners, **mode}

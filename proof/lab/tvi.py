@@ -8,8 +8,8 @@ compressed: without that, tables would look better than they are.
 from functools import lru_cache
 
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.change import DAY_S
-from lycosa.simweb.layout import FOLDER_PAGES, Place
+from lycosa.simweb.layout import FOLDER_PAGES, PagePlace
+from lycosa.simweb.pages import DAY_S
 from proof import Axis, Bar, Column, Columns, Experiment, Lines, Run
 from proof import Line as Curve
 from proof.progress import Step
@@ -37,11 +37,11 @@ class Kept:
 def measure(run: Run) -> None:
     web = SimWeb(SimSettings(seed=run.seed, hosts=HOSTS, pages=QUICK_PAGES if run.quick else PAGES, tables=1.0))
     places = [
-        Place(host, folder, page)
+        PagePlace(host, folder, page)
         for host in range(HOSTS)
         for folder in range(web.layout.folder_count(host))
         for page in range(FOLDER_PAGES)
-        if _is_there(web, Place(host, folder, page))
+        if _is_there(web, PagePlace(host, folder, page))
     ]
     marked = [place for place in places if web.pages.has_marked_volatile(web.pages.source(place))]
     for name, value in (("hosts", HOSTS), ("pages", len(places)), ("with volatile parts", len(marked)), ("days", DAYS)):
@@ -53,19 +53,19 @@ def measure(run: Run) -> None:
     _report(run, volatile, every, len(marked), len(places))
 
 
-def _is_there(web: SimWeb, place: Place) -> bool:
+def _is_there(web: SimWeb, place: PagePlace) -> bool:
     folder = web.layout.folder(place.host, place.folder)
     is_page = place.page <= folder.articles + folder.series
     return is_page and web.layout.locate(place.host, web.layout.path_of(place)) == place
 
 
 def _month(
-    web: SimWeb, places: list[Place], marked: frozenset[Place], step: Step
+    web: SimWeb, places: list[PagePlace], marked: frozenset[PagePlace], step: Step
 ) -> tuple[dict[str, Kept], dict[str, Kept]]:
     """All ways side by side: those pages that have volatile parts, and all of them."""
     answer = lru_cache(8)(web.answer)  # the ways ask for the same at the same time
     volatile, every = ({name: Kept() for name in WAYS} for _ in range(2))
-    stored: dict[tuple[str, Place], Stored] = {}
+    stored: dict[tuple[str, PagePlace], Stored] = {}
     for day in range(DAYS + 1):
         for kept in (*volatile.values(), *every.values()):
             if day:

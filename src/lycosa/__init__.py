@@ -7,25 +7,26 @@ async with lycosa.Crawl("https://example.org", into="my-crawl", pages=1000) as c
         print(page.url, page.status, page.title)
 """
 
+from lycosa.version import __version__
+
 TYPE_CHECKING = False  # as in typing, which the command must not wait for
 if TYPE_CHECKING:
     from typing import Any
 
-    from lycosa.engine.crawl import Crawl, CrawledPage
-    from lycosa.engine.library import Collection
+    from lycosa.api.collection import Collection
+    from lycosa.api.crawl import Crawl, CrawledPage
 
-__version__ = "0.1.0"
 __all__ = ["Collection", "Crawl", "CrawledPage", "__version__"]
 
 
 def __getattr__(name: str) -> "Any":
     """The library's face, imported when it is used: `lycosa --help` does not wait for it."""
     if name in ("Crawl", "CrawledPage"):
-        from lycosa.engine import crawl
+        from lycosa.api import crawl
 
         return getattr(crawl, name)
     if name == "Collection":
-        from lycosa.engine.library import Collection
+        from lycosa.api.collection import Collection
 
         return Collection
     raise AttributeError(f"module 'lycosa' has no attribute {name!r}")

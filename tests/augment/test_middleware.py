@@ -8,8 +8,10 @@ from wsgiref.validate import validator
 
 import pytest
 
-from lycosa.augment import asgi, wsgi
-from lycosa.web import tol, tvi
+from lycosa.tables import formats as tol
+from lycosa.tables import formats as tvi
+from lycosa.tables import serving as asgi
+from lycosa.tables import serving as wsgi
 
 PAGES = {
     "/": b'<a href="/page">Page</a>',
@@ -38,7 +40,7 @@ async def asgi_application(scope: Any, receive: Any, send: Any) -> None:
 
 
 def ask_wsgi(path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    application = validator(wsgi.Tables(validator(wsgi_application), volatile=".v"))  # type: ignore[arg-type]
+    application = validator(wsgi.WsgiTables(validator(wsgi_application), volatile=".v"))  # type: ignore[arg-type]
     environ: dict[str, Any] = {"PATH_INFO": path, "REQUEST_METHOD": method, "QUERY_STRING": "", "SCRIPT_NAME": ""}
     environ |= {f"HTTP_{name.upper()}": value for name, value in headers.items()}
     setup_testing_defaults(environ)
@@ -66,7 +68,7 @@ def ask_asgi(path: str, method: str = "GET", **headers: str) -> tuple[int, dict[
 
     fields = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "path": path, "method": method, "headers": fields, "query_string": b""}
-    asyncio.run(asgi.Tables(asgi_application, volatile=".v")(scope, receive, send))
+    asyncio.run(asgi.AsgiTables(asgi_application, volatile=".v")(scope, receive, send))
     found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:])
 
@@ -86,24 +88,24 @@ def test_documents_tell_of_their_table_and_stay_as_they_are(ask: Any) -> None:
 
 def test_tables_are_those_of_the_document(ask: Any) -> None:
     status, headers, body = ask("/page.tol")
-    found = tol.parse(body)
+    found = tol.parse_tol(body)
     assert (status, headers["content-type"]) == (200, "text/plain; charset=utf-8")
     assert isinstance(found, tol.Tol)
     assert (found.links.hrefs, found.of) == (("/",), "page")
-    volatile = tvi.parse(ask("/page.tvi")[2])
+    volatile = tvi.parse_tvi(ask("/page.tvi")[2])
     assert isinstance(volatile, tvi.Tvi)
     assert volatile.parts == (("1", b"17"),)
-    front = tol.parse(ask("/index.tol")[2])
+    front = tol.parse_tol(ask("/index.tol")[2])
     assert isinstance(front, tol.Tol)
     assert front.links.hrefs == ("/page",)
 
 
 def test_marked_and_selected_parts_are_in_the_table(ask: Any) -> None:
-    found = tvi.parse(ask("/both.tvi")[2])
+    found = tvi.parse_tvi(ask("/both.tvi")[2])
     assert isinstance(found, tvi.Tvi)
     assert [name for name, _ in found.parts] == ["1", "i:1", "b:1"]
     stored = PAGES["/both"].replace(b"17", b"1").replace(b"18", b"").replace(b"20", b"two")
-    assert tvi.patch(stored, found, is_xml=False) == PAGES["/both"]
+    assert tvi.patch_document(stored, found, is_xml=False) == PAGES["/both"]
 
 
 def test_tables_are_cached_by_their_tag(ask: Any) -> None:

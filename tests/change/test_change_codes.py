@@ -2,8 +2,7 @@
 
 import pytest
 
-from lycosa.change.cascade import Parameters, cascade, text_differs
-from lycosa.change.kinds import Kind
+from lycosa.recrawl.change.verdict import ChangeKind, PageParameters, compare_parameters, text_differs
 from lycosa.web.document import TextCodes
 from lycosa.web.text import codes_of
 
@@ -43,9 +42,9 @@ def test_codes_of_words_that_changed_places_are_alike() -> None:
 
 
 def test_cascade_stops_at_the_first_difference() -> None:
-    page = Parameters(("hb", "ly"), codes("some words"), (7,))
-    others = Parameters(("hbp", "lyp"), codes("other words"), (8,))
-    assert cascade(page, page) is Kind.NONE
-    assert cascade(page, others) is Kind.STRUCTURE
-    assert cascade(page, Parameters(page.structure, others.codes, others.images)) is Kind.TEXT
-    assert cascade(page, Parameters(page.structure, page.codes, others.images)) is Kind.IMAGE
+    page = PageParameters(("hb", "ly"), codes("some words"), (7,))
+    others = PageParameters(("hbp", "lyp"), codes("other words"), (8,))
+    assert compare_parameters(page, page) is ChangeKind.NONE
+    assert compare_parameters(page, others) is ChangeKind.STRUCTURE
+    assert compare_parameters(page, PageParameters(page.structure, others.codes, others.images)) is ChangeKind.TEXT
+    assert compare_parameters(page, PageParameters(page.structure, page.codes, others.images)) is ChangeKind.IMAGE

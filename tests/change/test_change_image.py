@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
-from lycosa.change.image import blocks_of, determinant, image_digest, image_value, two_tone
+from lycosa.recrawl.change.image import blocks_of, determinant, image_digest, image_value, two_tone
 
 
 def encoded(pixels: np.ndarray, form: str = "PNG") -> bytes:

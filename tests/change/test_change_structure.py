@@ -2,21 +2,29 @@
 
 import pytest
 
-from lycosa.change.structure import Node, changed_contents, changed_levels, differs, level_table, locate, tree_of
-from lycosa.web.structure import of_names
+from lycosa.recrawl.change.structure import (
+    StructureNode,
+    changed_contents,
+    changed_levels,
+    element_tree,
+    first_difference,
+    level_table,
+    structure_differs,
+)
+from lycosa.web.html import structure_of_names
 
 # Y8: the nodes of each level before and after, as the paper's table has them.
 BEFORE = [1, 1, 2, 2, 1, 2, 1, 4, 1]
 AFTER = [1, 1, 2, 2, 1, 2, 2, 5, 3]
 
 
-def tree_with(levels: list[int]) -> list[Node]:
+def tree_with(levels: list[int]) -> list[StructureNode]:
     """A tree with so many nodes on each level, all of them children of the level's last node above."""
-    nodes: list[Node] = []
+    nodes: list[StructureNode] = []
     above = -1
     for level, count in enumerate(levels, start=1):
         for _ in range(count):
-            nodes.append(Node("n", level, above))
+            nodes.append(StructureNode("n", level, above))
             if above >= 0:
                 nodes[above].children.append(len(nodes) - 1)
         above = len(nodes) - 1
@@ -31,17 +39,17 @@ def test_level_table_of_the_papers_tree_shows_levels_seven_to_nine() -> None:
 
 
 def test_level_order_walk_of_the_papers_tree_finds_the_first_level_that_grew() -> None:
-    found = locate(tree_with(BEFORE), tree_with(AFTER))
+    found = first_difference(tree_with(BEFORE), tree_with(AFTER))
     assert found is not None
     assert (found.level, found.added, found.removed) == (7, ("n",), ())
 
 
 def test_strings_of_the_papers_page_differ_in_the_first_or_the_second() -> None:
-    page = of_names(["html", "head", "title", "body", "h1", "p", "p"])
+    page = structure_of_names(["html", "head", "title", "body", "h1", "p", "p"])
     assert page == ("hhtbhpp", "ldey1pp")
-    assert differs(page, page) is None
-    assert differs(page, of_names(["html", "head", "title", "body", "h1", "p"])) == 1
-    assert differs(page, of_names(["html", "head", "title", "body", "h2", "p", "p"])) == 2
+    assert structure_differs(page, page) is None
+    assert structure_differs(page, structure_of_names(["html", "head", "title", "body", "h1", "p"])) == 1
+    assert structure_differs(page, structure_of_names(["html", "head", "title", "body", "h2", "p", "p"])) == 2
 
 
 @pytest.mark.parametrize(
@@ -53,16 +61,16 @@ def test_strings_of_the_papers_page_differ_in_the_first_or_the_second() -> None:
     ],
 )
 def test_walk_of_two_documents_says_where_they_part(old: str, new: str, where: str) -> None:
-    assert str(locate(tree_of(old.encode()), tree_of(new.encode()))) == where
+    assert str(first_difference(element_tree(old.encode()), element_tree(new.encode()))) == where
 
 
 def test_walk_of_one_structure_finds_nothing_but_the_text_that_changed() -> None:
-    old, new = (tree_of(body, with_content=True) for body in (b"<p>one</p><p>two</p>", b"<p>one</p><p>three</p>"))
-    assert locate(old, new) is None
+    old, new = (element_tree(body, with_content=True) for body in (b"<p>one</p><p>two</p>", b"<p>one</p><p>three</p>"))
+    assert first_difference(old, new) is None
     assert changed_levels(old, new) == []
     assert [new[number].name for number in changed_contents(old, new)] == ["p"]
 
 
 def test_tree_of_anything_never_raises() -> None:
     for body in (b"", b"\0\xff", b"<div>" * 20_000, b"plain"):
-        assert locate(tree_of(body), tree_of(body)) is None
+        assert first_difference(element_tree(body), element_tree(body)) is None

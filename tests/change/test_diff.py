@@ -2,14 +2,14 @@
 
 import time
 
-from lycosa.change.diff import MOST, diff, lines_of
-from lycosa.change.verdict import Version
-from lycosa.web.page import analyse
+from lycosa.recrawl.change.diff import MOST, diff, lines_of
+from lycosa.recrawl.change.verdict import Version
+from lycosa.web.page import analyse_page
 
 
 def version(main: str) -> Version:
     body = f"<title>T</title><main>{main}</main>".encode()
-    return Version(analyse(body, url="http://h.example/", content_type="text/html; charset=utf-8"), body)
+    return Version(analyse_page(body, url="http://h.example/", content_type="text/html; charset=utf-8"), body)
 
 
 def test_diff_marks_words_links_and_images() -> None:
@@ -54,7 +54,7 @@ def test_lines_of_large_rewrites_are_bounded_in_time() -> None:
 
 def test_diff_of_documents_that_are_not_read_tells_of_bytes_and_shows_no_digest() -> None:
     old, new = (
-        Version(analyse(body, url="http://h.example/a.pdf", content_type="application/pdf"), body)
+        Version(analyse_page(body, url="http://h.example/a.pdf", content_type="application/pdf"), body)
         for body in (b"%PDF-1.4 one", b"%PDF-1.4 twenty")
     )
     assert diff(old, new).lines == ("@ other bytes: 12 bytes became 15",)

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from lycosa.change.schedule import adapted, price_of, prices_by_host, proportional, spread, uniform, visit_rate
+from lycosa.recrawl.change.schedule import adaptive, price_of, prices_by_host, proportional, spread, uniform, visit_rate
 
 
 def world(pages: int) -> tuple[np.ndarray, np.ndarray]:
@@ -62,7 +62,7 @@ def test_host_that_cannot_take_its_share_gets_what_it_can_and_others_the_rest() 
 
 
 def test_adaptive_intervals_shrink_after_a_change_and_grow_without_within_bounds() -> None:
-    found = adapted(np.array([10.0, 10.0, 0.05, 300.0]), np.array([True, False, True, False]))
+    found = adaptive(np.array([10.0, 10.0, 0.05, 300.0]), np.array([True, False, True, False]))
     assert found == pytest.approx([8.0, 14.0, 1 / 24, 365.0])
 
 

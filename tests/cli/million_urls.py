@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 
-from lycosa.engine.crawl import Crawl
+from lycosa.api.crawl import Crawl
 from lycosa.records import Resolved
 
 URLS, HOSTS, AT_A_TIME = 1_000_000, 100_000, 1_000

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lycosa.cli.main import app
-from lycosa.cli.search import Progress
-from lycosa.engine.orders import Recrawl
+from lycosa.cli.search import IndexingProgress
+from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
 from tests.engine.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
@@ -107,7 +107,7 @@ def test_counts_of_status_add_up_to_those_of_the_tree(crawled: Path) -> None:
 
 
 def test_progress_of_the_index_says_what_it_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    view = Progress()
+    view = IndexingProgress()
     view._next = 0.0
     view(200, 860)
     assert capsys.readouterr().err.startswith("indexing: 200 of 860 URLs, ")

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 import typer
 
-from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, gather, spell_out, with_crawl_options
-from lycosa.cli.url_list import read_urls
+from lycosa.cli.options import CrawlCommand, CrawlJob, gather, read_urls, spell_out, with_crawl_options
 from lycosa.errors import SettingsError
 from lycosa.settings import CrawlSettings, to_toml
 from lycosa.settings.values import PRIVATE_NETWORKS
 
-Crawl = Callable[..., CrawlOrder]
+Crawl = Callable[..., CrawlJob]
 Refused = Callable[..., str]
 
 
@@ -26,10 +25,10 @@ def _no_settings_around(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     monkeypatch.chdir(tmp_path)
 
 
-def _run(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> tuple[int, list[CrawlOrder]]:
+def _run(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> tuple[int, list[CrawlJob]]:
     """The whole command line with a `crawl` that only takes down its orders."""
     main = importlib.import_module("lycosa.cli.main")
-    orders: list[CrawlOrder] = []
+    orders: list[CrawlJob] = []
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command(name="crawl", cls=CrawlCommand)(with_crawl_options(orders.append))
     app.callback()(lambda: None)
@@ -43,7 +42,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> tuple[int, 
 
 @pytest.fixture
 def crawl(monkeypatch: pytest.MonkeyPatch) -> Crawl:
-    def run(*words: str) -> CrawlOrder:
+    def run(*words: str) -> CrawlJob:
         code, orders = _run(monkeypatch, words)
         assert code == 0
         return orders[0]
@@ -70,7 +69,7 @@ def test_crawl_with_every_option_sets_what_it_names(crawl: Crawl) -> None:
         "--bandwidth 2MB --dns 127.0.0.1:5300 --allow-private 127.0.0.0/8 --durability power --json --quiet"
     )
     order = crawl(*typed.split())
-    assert order == CrawlOrder(
+    assert order == CrawlJob(
         CrawlSettings(
             seeds=["https://example.org/", "http://b.org/"],
             scope="domain",
@@ -104,7 +103,7 @@ def test_crawl_with_every_option_sets_what_it_names(crawl: Crawl) -> None:
 
 
 def test_crawl_without_options_has_the_defaults(crawl: Crawl) -> None:
-    assert crawl("example.org", "--into", "d") == CrawlOrder(CrawlSettings(seeds=["example.org"]), Path("d"))
+    assert crawl("example.org", "--into", "d") == CrawlJob(CrawlSettings(seeds=["example.org"]), Path("d"))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from lycosa.cli.live import REDRAW_S, TerminalView, drawing
 from lycosa.cli.progress import LINE_S, LineView, SilentView, line_of, view_on
-from lycosa.engine.stats import CrawlStats, Retry, SlowHost
+from lycosa.crawl.stats import CrawlStats, Retry, SlowHost
 
 BUSY = CrawlStats(
     pages=12_345,

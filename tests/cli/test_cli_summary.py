@@ -11,8 +11,8 @@ from msgspec import structs
 
 from lycosa.cli.crawl import NOTHING_FETCHED, _exit_code
 from lycosa.cli.summary import GROUPS, MOST_VISITS_A_DAY, as_json, limit_reached, limit_used_up, summary, visits_left
-from lycosa.engine.stats import CrawlStats, SlowHost
-from lycosa.engine.visit_plan import SHORTEST_DAYS
+from lycosa.crawl.stats import CrawlStats, SlowHost
+from lycosa.recrawl.plan import SHORTEST_DAYS
 from lycosa.settings import CrawlSettings
 from lycosa.web.scope import DropReason
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.views import open_to_read, why
+from lycosa.inspect.status import open_to_read, why
 from tests.cli.command import Web, ended, lycosa, simulated_web, started
 
 

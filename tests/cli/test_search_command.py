@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.pages import PageRow, pack
 from lycosa.records import Family, Request, Response
 from lycosa.search.index import current
-from lycosa.store import Batch, Collection, Exchange, exchange
+from lycosa.store import Batch, CollectionStore, HttpExchange, response_exchange
+from lycosa.store.page_rows import PageRow, pack
 from lycosa.web.url import url_key
 from tests.cli.command import Web, ended, lycosa, simulated_web, started
 
@@ -94,10 +94,10 @@ def test_pages_are_found_seconds_after_they_came(tmp_path: Path) -> None:
 
 def test_get_of_a_redirect_says_where_it_leads(tmp_path: Path) -> None:
     url, request = "https://a.example/old", Request("https://a.example/old", "h", 80, "127.0.0.1")
-    with Collection.create(tmp_path / "c") as collection:
+    with CollectionStore.create(tmp_path / "c") as collection:
         head = b"HTTP/1.1 301 Moved\r\nLocation: new?\xc3\xa4\r\n\r\n"
-        made = exchange(request, Response(url, 301, head), fetched_s=1.0)
-        place = collection.warc.append(made.members)[Exchange.RESPONSE].pack()
+        made = response_exchange(request, Response(url, 301, head), fetched_s=1.0)
+        place = collection.warc.append(made.members)[HttpExchange.RESPONSE].pack()
         batch = Batch()
         batch.put(Family.PAGE, url_key(url), pack(PageRow(301, 1.0, place=place, location="https://a.example/new")))
         collection.commit(batch)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.store import Collection
+from lycosa.store import CollectionStore
 from tests.cli.command import Web, ended, lycosa, simulated_web, started
 
 pytestmark = pytest.mark.slow
@@ -63,7 +63,7 @@ def _known(into: Path) -> int:
 
 
 def test_tree_of_an_empty_collection_says_so(tmp_path: Path) -> None:
-    Collection.create(tmp_path / "c").close()
+    CollectionStore.create(tmp_path / "c").close()
 
     said, as_json = lycosa("tree", tmp_path / "c"), lycosa("tree", tmp_path / "c", "--json")
 

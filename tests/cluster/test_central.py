@@ -9,17 +9,16 @@ from urllib.parse import urlsplit
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from lycosa.cluster.central import Central, CentralRobots
-from lycosa.engine.host_rules import ROBOTS_BYTES
-from lycosa.engine.views import open_to_read, stats_of
+from lycosa.cluster.delegation import CentralLookups, CentralRobotsDownloader
+from lycosa.crawl.host_rules import ROBOTS_BYTES
 from lycosa.errors import ClusterError
+from lycosa.inspect.status import open_to_read, stats_of
 from lycosa.records import Failure, Request, Resolved, Response
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.memory import MemoryWeb
+from lycosa.simweb.log import AuditRules, audit
+from lycosa.simweb.memory import MemoryWeb, run_virtual
 from lycosa.simweb.truth import truth
-from lycosa.simweb.virtual import run_virtual
 from proof.memory_cluster import MemoryCluster, crawl
 
 WEB = SimWeb(SimSettings(hosts=8, pages=80, addresses=3, seed=5))
@@ -79,7 +78,7 @@ def test_coordinator_looks_up_every_host_and_reads_its_robots_once_for_all_shard
     fetched = cluster.fetched()
     assert set(fetched) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
     assert max(fetched.values()) == 1
-    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     assert archived_robots(tmp_path) == dict.fromkeys(hosts, 1)
 
@@ -117,7 +116,7 @@ def test_coordinator_that_is_away_for_a_while_costs_no_host(tmp_path: Path) -> N
 
     cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, exchange="coordinator", cluster_type=Failing)
     assert set(cluster.fetched()) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
-    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     assert set(robots_in(cluster.centre).values()) == {2}
 
@@ -138,7 +137,7 @@ def robots_request(address: str) -> Request:
 def test_coordinator_connects_to_no_address_that_its_own_guard_refuses() -> None:
     async def main() -> Response:
         web = MemoryWeb(WEB)
-        central = Central(CrawlSettings(), resolver=web, downloader=web)
+        central = CentralLookups(CrawlSettings(), resolver=web, downloader=web)
         response = await central.fetch(robots_request("127.1.0.2"))
         assert not web.entries
         return response
@@ -149,7 +148,7 @@ def test_coordinator_connects_to_no_address_that_its_own_guard_refuses() -> None
 def test_robots_asked_for_again_while_it_is_under_way_is_fetched_once() -> None:
     async def main() -> None:
         web = MemoryWeb(WEB)
-        central = Central(CrawlSettings(allow_private=["127.0.0.0/8"]), resolver=web, downloader=web)
+        central = CentralLookups(CrawlSettings(allow_private=["127.0.0.0/8"]), resolver=web, downloader=web)
         both = await asyncio.gather(*(central.fetch(robots_request("127.1.0.2")) for _ in range(2)))
         assert len(web.entries) == 1
         assert both[0].status == both[1].status != 0
@@ -171,7 +170,7 @@ def test_robots_fails_while_the_coordinator_is_away_and_is_cancelled_when_the_sh
     async def main() -> None:
         loop = asyncio.get_running_loop()
         heard: list[Response] = []
-        robots = CentralRobots(MemoryWeb(WEB), Away(), loop.time)
+        robots = CentralRobotsDownloader(MemoryWeb(WEB), Away(), loop.time)
         robots.start(robots_request("127.1.0.2"), heard.append)
         await asyncio.sleep(2)
         robots.start(robots_request("127.1.0.2"), heard.append)

@@ -9,16 +9,16 @@ import pytest
 
 from lycosa.cli.collection import status
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.engine.views import open_to_read, stats_of
 from lycosa.errors import ClusterError, SettingsError
 from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.inspect.status import open_to_read, stats_of
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
-from lycosa.settings.toml import to_toml
+from lycosa.settings.sources import to_toml
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth
-from lycosa.store import Collection
+from lycosa.store import CollectionStore
 from proof.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
 from tests.engine.consistency import problems
 from tests.long import long
@@ -33,7 +33,7 @@ def assert_whole(cluster: MemoryCluster, into: Path, *, refetched: int = 0) -> N
     assert set(fetched) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
     assert fetched.total() - len(fetched) <= refetched
     assert [url for url, names in cluster.askers().items() if len(names) > 1] == []
-    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     for name in cluster.coordinator.names:
         assert problems(into / "shards" / name) == []
@@ -96,7 +96,7 @@ def test_address_of_several_agents_is_asked_by_one_at_a_time(tmp_path: Path) -> 
     assert_whole(cluster, tmp_path)
     shared = {address for address in {e.address for e in cluster.entries()} if len(askers_of(cluster, address)) > 1}
     assert shared
-    rules = Rules(delay_s=DELAY_S, per_ip=1, ip_delay_s=0.02)
+    rules = AuditRules(delay_s=DELAY_S, per_ip=1, ip_delay_s=0.02)
     findings = audit(WEB.settings, cluster.entries(), rules)
     assert findings.is_clean, findings.broken()[:5]
 
@@ -154,7 +154,7 @@ def by_shard(into: Path) -> dict[str, set[bytes]]:
     """The hosts that every shard has, by their key."""
     found = {}
     for folder in sorted((into / "shards").iterdir()):
-        with Collection.open(folder, read_only=True) as shard:
+        with CollectionStore.open(folder, read_only=True) as shard:
             found[folder.name] = {key for key, _ in shard.state.walk(Family.HOST)}
     return found
 
@@ -182,7 +182,7 @@ def test_agent_that_joins_gets_its_share_and_nothing_is_lost_or_asked_twice(tmp_
     fetched = cluster.fetched()
     assert set(fetched) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
     assert max(fetched.values()) == 1
-    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     assert cluster.webs["s2"][0].entries
     assert_one_view(cluster, tmp_path)
@@ -198,7 +198,7 @@ def test_agent_that_leaves_hands_everything_over(tmp_path: Path) -> None:
     fetched = cluster.fetched()
     assert set(fetched) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
     assert max(fetched.values()) == 1
-    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     assert by_shard(tmp_path)["s1"] == set()
     assert_one_view(cluster, tmp_path)
@@ -241,6 +241,6 @@ def test_agents_that_die_while_hosts_move_lose_nothing(tmp_path: Path, seed: int
 
     cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, act=stir)
     assert set(cluster.fetched()) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
-    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     assert_one_view(cluster, tmp_path)

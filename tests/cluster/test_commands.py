@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.log import read_log
+from lycosa.simweb.log import AuditRules, audit, read_log
 from lycosa.simweb.truth import truth
 from tests.cluster.test_workers import LONGEST_S, NOT_PAGES, logged, wait_for
 from tests.simweb.conftest import lycosa, running_simweb
@@ -88,7 +87,7 @@ def test_shards_join_and_leave_by_command_and_the_crawl_is_whole(tmp_path: Path)
     )
     assert set(fetched) == truth(web, [seed], scope="any", mine="ancestors").pages
     assert max(fetched.values()) == 1
-    findings = audit(web.settings, entries, Rules(delay_s=DELAY_S))
+    findings = audit(web.settings, entries, AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     kept = msgspec.json.decode((into / "cluster.json").read_bytes())
     assert [member["name"] for member in kept["members"]] == ["s1", "s2"]

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from lycosa.engine.contents import Contents
-from lycosa.engine.copies import Claim, Copies
-from lycosa.engine.pages import PageRow, unpack_page
-from lycosa.engine.views import open_to_read, stats_of, why
+from lycosa.crawl.copies import Copies, CopyClaim
 from lycosa.errors import StoreError
+from lycosa.inspect.status import open_to_read, stats_of, why
 from lycosa.records import Family
+from lycosa.recrawl.contents import StoredDocuments
 from lycosa.settings import CrawlSettings
-from lycosa.settings.toml import to_toml
+from lycosa.settings.sources import to_toml
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import Batch
-from lycosa.web.url import from_key, split
+from lycosa.store.page_rows import PageRow, unpack_page
+from lycosa.web.url import split_url, url_from_key
 from proof.memory_cluster import MemoryCluster, crawl
 from tests.engine.consistency import problems
 
@@ -30,7 +30,7 @@ DELAY_S = 0.05
 
 def pages_of(into: Path) -> dict[str, PageRow]:
     with open_to_read(into) as whole:
-        rows = {from_key(key): unpack_page(packed) for key, packed in whole.state.walk(Family.PAGE)}
+        rows = {url_from_key(key): unpack_page(packed) for key, packed in whole.state.walk(Family.PAGE)}
     return {url: row for url, row in rows.items() if row.status == 200 and row.is_page}
 
 
@@ -95,12 +95,12 @@ def test_shards_find_the_copies_that_one_finds(
     with open_to_read(into) as whole, open_to_read(alone) as one:
         assert stats_of(whole).duplicates == stats_of(one).duplicates == sum(len(group) - 1 for group in wanted)
         assert stats_of(whole).types == stats_of(one).types
-        contents = Contents(whole)
+        contents = StoredDocuments(whole)
         for row in pages_of(into).values():
             assert contents.read(row) is not None
         copies = {url: row.original for url, row in pages_of(into).items() if row.original}
         owner = cluster.coordinator.table.owner
-        across = {u: first for u, first in copies.items() if owner(split(u).host) != owner(split(first).host)}
+        across = {u: first for u, first in copies.items() if owner(split_url(u).host) != owner(split_url(first).host)}
         assert len(across) > 5
         for url, first in across.items():
             assert f"the same document as {first}" in why(whole, url)
@@ -117,7 +117,7 @@ class _Owner:
     def owns_document(self, digest: bytes) -> bool:
         return True
 
-    def send_claims(self, claims: Sequence[Claim]) -> None:
+    def send_claims(self, claims: Sequence[CopyClaim]) -> None:
         raise AssertionError("nothing leaves")
 
 
@@ -135,7 +135,7 @@ def test_claims_are_kept_until_their_rows_could_be_read() -> None:
         raise StoreError("the disk does not answer")
 
     copies = Copies(_shard(broken), _Owner())
-    copies.take([Claim("http://a.test/", b"d" * 16, b"s" * 20)])
+    copies.take([CopyClaim("http://a.test/", b"d" * 16, b"s" * 20)])
 
     with pytest.raises(StoreError):
         copies.prepare()

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from lycosa.records import Request, Response
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.memory import MemoryWeb
 from proof.memory_cluster import MemoryCluster, crawl
 
@@ -47,7 +47,7 @@ def test_robots_of_another_shard_s_host_are_fetched_by_its_owner(tmp_path: Path)
     crawled = {e.host for e in cluster.entries() if e.status == 200 and e.path != "/robots.txt"}
     assert crawled >= set(Redirecting.moved)
     assert not cluster.coordinator.stats().failed
-    late = [host for host in audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S)).hosts if host.early]
+    late = [host for host in audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S)).hosts if host.early]
     assert late == []
 
 

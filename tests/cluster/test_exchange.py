@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.cluster.arrivals import Arrivals
-from lycosa.cluster.assignment import Table, table
-from lycosa.cluster.members import Member
-from lycosa.cluster.messages import Message, Reply, Word
-from lycosa.cluster.outbox import Outbox
-from lycosa.frontier.crossing import Crossing
+from lycosa.cluster.assignment import AssignmentTable, Member, build_table
+from lycosa.cluster.exchange import UrlInbox
+from lycosa.cluster.messages import Message, Reply, ReplyCode
+from lycosa.cluster.outbox import UrlOutbox
+from lycosa.frontier.lease import ForwardedUrl
 from lycosa.records import Family
 from lycosa.store import Batch
-from lycosa.web.url import split
+from lycosa.web.url import split_url
 from tests.cluster.rows import MemoryState
 
 PAGES, LINKS = 60, 5
@@ -28,10 +27,10 @@ def members(*names: str) -> list[Member]:
 class Shard:
     """A shard without a crawl: pages are done in commits, their links are known here or leave through the outbox."""
 
-    def __init__(self, name: str, state: MemoryState, incarnation: int, owners: Table) -> None:
+    def __init__(self, name: str, state: MemoryState, incarnation: int, owners: AssignmentTable) -> None:
         self.name, self.state, self.incarnation = name, state, incarnation
-        self.outbox = Outbox(state, name, incarnation, owners)  # type: ignore[arg-type]
-        self.arrivals = Arrivals(state, is_restorable=True)  # type: ignore[arg-type]
+        self.outbox = UrlOutbox(state, name, incarnation, owners)  # type: ignore[arg-type]
+        self.arrivals = UrlInbox(state, is_restorable=True)  # type: ignore[arg-type]
         self.batch = Batch()
 
     def know(self, href: str) -> None:
@@ -40,19 +39,19 @@ class Shard:
     def find(self, page: str, links: Iterable[str]) -> None:
         self.batch.put(Family.PAGE, page.encode(), b"")
         for link in links:
-            if self.outbox.owns(split(link).host):
+            if self.outbox.owns(split_url(link).host):
                 self.know(link)
             else:
-                self.outbox.send([Crossing(link)])
+                self.outbox.send([ForwardedUrl(link)])
 
     def take(self, message: Message) -> Reply | None:
         if message.epoch != self.outbox.table.epoch:
-            return self.arrivals.reply(message.sender, Word.EPOCH)
+            return self.arrivals.reply(message.sender, ReplyCode.EPOCH)
         crossings = self.arrivals.open(message)
         if crossings is None:
-            return self.arrivals.reply(message.sender, Word.GAP)
+            return self.arrivals.reply(message.sender, ReplyCode.GAP)
         for crossing in crossings:
-            if self.outbox.owns(split(crossing.href).host):
+            if self.outbox.owns(split_url(crossing.href).host):
                 self.know(crossing.href)
             else:
                 self.outbox.send([crossing])
@@ -79,7 +78,7 @@ class Cluster:
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
-        self.table = table(1, members("a", "b", "c"))
+        self.table = build_table(1, members("a", "b", "c"))
         self.incarnation = 3
         names = ("a", "b", "c")
         self.shards = {name: Shard(name, MemoryState(), i + 1, self.table) for i, name in enumerate(names)}
@@ -95,7 +94,7 @@ class Cluster:
     def fetch(self, some: int) -> None:
         """Pages that are not done are fetched by their owner."""
         for page in self.chance.sample(sorted(self.links), some):
-            shard = self.shards[self.table.owner(split(page).host)]
+            shard = self.shards[self.table.owner(split_url(page).host)]
             if page not in shard.pages():
                 shard.find(page, self.links[page])
 
@@ -112,7 +111,7 @@ class Cluster:
                 if self.chance.random() < trouble:
                     continue  # the answer is lost, or the receiver dies before its commit
                 other.commit()
-                reply = other.arrivals.reply(shard.name, Word.TAKEN)
+                reply = other.arrivals.reply(shard.name, ReplyCode.TAKEN)
             shard.outbox.answered(receiver, message, reply)
 
     def restart(self, name: str, state: MemoryState) -> None:
@@ -158,7 +157,7 @@ class Cluster:
         known = {name: shard.knows() for name, shard in self.shards.items()}
         assert set().union(*known.values()) == wanted
         for name, urls in known.items():
-            assert {self.table.owner(split(url).host) for url in urls} <= {name}
+            assert {self.table.owner(split_url(url).host) for url in urls} <= {name}
         assert all(not shard.outbox.waiting for shard in self.shards.values())
 
 
@@ -191,7 +190,7 @@ def test_rows_are_forgotten_once_a_checkpoint_covers_them(seed: int) -> None:
 
 def test_number_used_again_for_other_urls_would_lose_them() -> None:
     """Why the incarnation must never be given twice: a sender restored from before its rows, with the old number."""
-    owners = table(1, members("a", "b"))
+    owners = build_table(1, members("a", "b"))
     link = next(f"https://x{n}.org/" for n in range(50) if owners.owner(f"x{n}.org") == "b")
     receiver = Shard("b", MemoryState(), 2, owners)
 
@@ -212,15 +211,15 @@ def test_number_used_again_for_other_urls_would_lose_them() -> None:
 
 
 def test_message_after_rows_that_never_came_is_refused() -> None:
-    owners = table(1, members("a", "b"))
+    owners = build_table(1, members("a", "b"))
     receiver = Shard("b", MemoryState(), 2, owners)
     reply = receiver.take(Message("a", 1, (1, 5), (((1, 6), b""),)))
     assert reply is not None
-    assert (reply.word, reply.committed) == (Word.GAP, (0, 0))
+    assert (reply.word, reply.committed) == (ReplyCode.GAP, (0, 0))
 
 
 def test_idle_sender_sends_again_what_a_restored_receiver_has_lost() -> None:
-    owners = table(1, members("a", "b"))
+    owners = build_table(1, members("a", "b"))
     link = next(f"https://x{n}.org/" for n in range(50) if owners.owner(f"x{n}.org") == "b")
     sender, receiver = Shard("a", MemoryState(), 1, owners), Shard("b", MemoryState(), 2, owners)
     before = receiver.state.copy()
@@ -230,7 +229,7 @@ def test_idle_sender_sends_again_what_a_restored_receiver_has_lost() -> None:
     assert message is not None
     receiver.take(message)
     receiver.commit()
-    sender.outbox.answered("b", message, receiver.arrivals.reply("a", Word.TAKEN))
+    sender.outbox.answered("b", message, receiver.arrivals.reply("a", ReplyCode.TAKEN))
     assert sender.outbox.next("b") is None
     restored = Shard("b", before, 3, owners)
     sender.outbox.restarted("b")
@@ -242,21 +241,21 @@ def test_idle_sender_sends_again_what_a_restored_receiver_has_lost() -> None:
 
 
 def test_message_by_another_table_is_refused() -> None:
-    receiver = Shard("b", MemoryState(), 2, table(2, members("a", "b")))
+    receiver = Shard("b", MemoryState(), 2, build_table(2, members("a", "b")))
     reply = receiver.take(Message("a", 1, (0, 0), ()))
     assert reply is not None
-    assert reply.word is Word.EPOCH
+    assert reply.word is ReplyCode.EPOCH
 
 
 def test_url_sent_a_moment_ago_is_not_sent_again_unless_it_brings_credit() -> None:
-    shard = Shard("a", MemoryState(), 1, table(1, members("a", "b")))
-    assert shard.outbox.send([Crossing("https://x.org/")]) == [Crossing("https://x.org/")]
-    assert shard.outbox.send([Crossing("https://x.org/")]) == []
-    assert len(shard.outbox.send([Crossing("https://x.org/", credit=1.0)])) == 1
+    shard = Shard("a", MemoryState(), 1, build_table(1, members("a", "b")))
+    assert shard.outbox.send([ForwardedUrl("https://x.org/")]) == [ForwardedUrl("https://x.org/")]
+    assert shard.outbox.send([ForwardedUrl("https://x.org/")]) == []
+    assert len(shard.outbox.send([ForwardedUrl("https://x.org/", credit=1.0)])) == 1
 
 
 def test_rows_for_a_member_that_is_gone_are_routed_anew() -> None:
-    before, after = table(1, members("a", "b", "c")), table(2, members("a", "c"))
+    before, after = build_table(1, members("a", "b", "c")), build_table(2, members("a", "c"))
     links = [f"https://x{n}.org/" for n in range(60)]
     shard = Shard("a", MemoryState(), 1, before)
     shard.find("https://page/", links)
@@ -271,13 +270,13 @@ def test_rows_for_a_member_that_is_gone_are_routed_anew() -> None:
     while (message := shard.outbox.next("c")) is not None:
         other.take(message)
         other.commit()
-        shard.outbox.answered("c", message, other.arrivals.reply("a", Word.TAKEN))
+        shard.outbox.answered("c", message, other.arrivals.reply("a", ReplyCode.TAKEN))
     assert shard.knows() | other.knows() == set(links)
 
 
 def test_own_urls_wait_in_no_row_until_they_are_taken_back() -> None:
     """A shard starts with rows for a member that is gone, and commits before it has taken its own ones back."""
-    before, after = table(1, members("a", "b", "c")), table(2, members("a", "c"))
+    before, after = build_table(1, members("a", "b", "c")), build_table(2, members("a", "c"))
     links = [f"https://x{n}.org/" for n in range(60)]
     shard = Shard("a", MemoryState(), 1, before)
     shard.find("https://page/", links)
@@ -293,9 +292,9 @@ def test_own_urls_wait_in_no_row_until_they_are_taken_back() -> None:
 
 @pytest.mark.parametrize("rows", [1, 200])
 def test_message_is_bounded(rows: int) -> None:
-    shard = Shard("a", MemoryState(), 1, table(1, members("a", "b")))
+    shard = Shard("a", MemoryState(), 1, build_table(1, members("a", "b")))
     for number in range(rows):
-        shard.outbox.send([Crossing(f"https://x{number}-{k}.org/") for k in range(40)])
+        shard.outbox.send([ForwardedUrl(f"https://x{number}-{k}.org/") for k in range(40)])
         shard.commit()
     message = shard.outbox.next("b")
     assert message is not None

@@ -4,16 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.cluster.assignment import Scheme
+from lycosa.cluster.assignment import Scheme, letter_sum
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.cluster.kept import load, save
-from lycosa.cluster.letters import letter_sum
-from lycosa.cluster.places import read_file
-from lycosa.cluster.sightings import FIRST_S, Learned, Sightings
+from lycosa.cluster.locality import FIRST_S, LearnedAddresses, ObservedAddresses, read_places_file
+from lycosa.cluster.membership import load_cluster_state, save_cluster_state
 from lycosa.errors import SettingsError
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth
 from lycosa.web.url import bucket_of
 from proof.memory_cluster import MemoryCluster, crawl
@@ -21,7 +19,7 @@ from proof.memory_cluster import MemoryCluster, crawl
 WEB = SimWeb(SimSettings(hosts=12, pages=300, addresses=4, seed=5))
 SEED = f"{WEB.linker.origin(0)}/"
 DELAY_S = 0.2
-RULES = Rules(delay_s=DELAY_S)
+RULES = AuditRules(delay_s=DELAY_S)
 
 
 def assert_whole(cluster: MemoryCluster) -> None:
@@ -85,9 +83,9 @@ def test_setting_extends_the_table_of_letters_for_as_long_as_the_collection_live
 
 def test_collection_that_was_begun_when_digits_had_no_value_keeps_its_owners(tmp_path: Path) -> None:
     owners_by_letters(tmp_path)
-    kept = load(tmp_path)
+    kept = load_cluster_state(tmp_path)
     kept.letters = {}
-    save(tmp_path, kept)
+    save_cluster_state(tmp_path, kept)
     assert set(owners_by_letters(tmp_path)) == {f"s{letter_sum('hxsim') % 5}"}
 
 
@@ -128,7 +126,7 @@ def test_collection_keeps_its_assignment_and_places(tmp_path: Path) -> None:
 
 
 def test_bucket_keeps_the_first_address_that_was_told() -> None:
-    sightings, learned = Sightings(), Learned()
+    sightings, learned = ObservedAddresses(), LearnedAddresses()
     sightings.note("a.example", "192.0.2.1")
     sightings.note("a.example", "192.0.2.2")
     bucket = bucket_of("a.example")
@@ -147,7 +145,7 @@ def test_bucket_keeps_the_first_address_that_was_told() -> None:
 def test_file_of_places(tmp_path: Path) -> None:
     file = tmp_path / "places"
     file.write_text("# where\n192.0.2.0/24 berlin\n\n2001:db8::/32  paris # six\n")
-    assert read_file(file) == ["192.0.2.0/24=berlin", "2001:db8::/32=paris"]
+    assert read_places_file(file) == ["192.0.2.0/24=berlin", "2001:db8::/32=paris"]
     file.write_text("192.0.2.0/24\n")
     with pytest.raises(SettingsError, match="line 1"):
-        read_file(file)
+        read_places_file(file)

@@ -5,22 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.cli.crawl_options import gather
-from lycosa.cluster.fetching import fetch
-from lycosa.cluster.unpacking import unpack_all
-from lycosa.engine.contents import Contents
-from lycosa.engine.pages import PageRow, unpack_page
-from lycosa.engine.views import open_to_read, stats_of, why
+from lycosa.cli.options import gather
+from lycosa.cluster.checkpoints import fetch_copies, unpack_archive
 from lycosa.errors import SettingsError
+from lycosa.inspect.status import open_to_read, stats_of, why
 from lycosa.records import Family
-from lycosa.settings.toml import to_toml
+from lycosa.recrawl.contents import StoredDocuments
+from lycosa.settings.sources import to_toml
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.store import Collection
-from lycosa.store.central import open_store
+from lycosa.simweb.log import AuditRules, audit
+from lycosa.store import CollectionStore
+from lycosa.store.central import open_central_store
 from lycosa.store.packed import PackedWarc
+from lycosa.store.page_rows import PageRow, unpack_page
 from lycosa.store.released import open_packed
-from lycosa.web.url import from_key
+from lycosa.web.url import url_from_key
 from proof.memory_cluster import MemoryCluster, crawl
 from tests.cli.command import lycosa
 from tests.engine.consistency import problems
@@ -37,18 +36,18 @@ def crawled(into: Path, **settings: object) -> MemoryCluster:
     cluster = crawl(WEB, into, SEED, workers=3, images=True, **manners, **settings)
     (into / "lycosa.toml").write_text(to_toml(cluster.settings))
     assert not list(into.glob("shards/*/warc/*.warc.gz"))
-    assert audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S)).is_clean
+    assert audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S)).is_clean
     return cluster
 
 
 def pages_of(into: Path) -> dict[str, PageRow]:
     with open_to_read(into) as whole:
-        rows = {from_key(key): unpack_page(packed) for key, packed in whole.state.walk(Family.PAGE)}
+        rows = {url_from_key(key): unpack_page(packed) for key, packed in whole.state.walk(Family.PAGE)}
     return {url: row for url, row in rows.items() if row.status == 200 and row.is_page}
 
 
 def packed_files(into: Path) -> list[PackedWarc]:
-    store = open_store(str(into / "store"))
+    store = open_central_store(str(into / "store"))
     return [found for name in store.names("warc") if (found := open_packed(store, f"warc/{name}")) is not None]
 
 
@@ -57,8 +56,8 @@ def brought(into: Path, kind: str) -> set[str | None]:
     return {record.url for packed in packed_files(into) for record in packed.records() if record.type == kind}
 
 
-def body_of(collection: Collection, row: PageRow) -> bytes | None:
-    found = Contents(collection).read(row)
+def body_of(collection: CollectionStore, row: PageRow) -> bytes | None:
+    found = StoredDocuments(collection).read(row)
     return found[1] if found else None
 
 
@@ -102,7 +101,7 @@ def test_only_what_is_wanted_travels_and_everything_is_done_readable_and_counted
 
     (tmp_path / "shards").rename(tmp_path / "machines that are away")
     (tmp_path / "shards").mkdir()
-    assert len(fetch(tmp_path)) == 3
+    assert len(fetch_copies(tmp_path)) == 3
     with open_to_read(tmp_path) as whole:
         for url, row in pages.items():
             assert body_of(whole, row) == (bodies[url] if url in wanted or url in copies else None)
@@ -110,7 +109,7 @@ def test_only_what_is_wanted_travels_and_everything_is_done_readable_and_counted
     assert (said.code, len(said.complaints)) == (4, 1)
     assert "was left out of the central store" in said.complaints[0]
     told = list[str]()
-    assert unpack_all(str(tmp_path / "store"), tmp_path / "out", tell=told.append) == len(packed_files(tmp_path))
+    assert unpack_archive(str(tmp_path / "store"), tmp_path / "out", tell=told.append) == len(packed_files(tmp_path))
     assert told == [f"{len(images) + len(irrelevant)} pages were left out of the store: their shards have them"]
 
 

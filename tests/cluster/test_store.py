@@ -9,25 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.cluster.checkpoints import latest
-from lycosa.cluster.fetching import fetch
-from lycosa.cluster.local import ShardedFolder
-from lycosa.engine.contents import Contents
-from lycosa.engine.link_views import links_of
-from lycosa.engine.pages import unpack_page
-from lycosa.engine.views import open_to_read, stats_of
+from lycosa.cluster.checkpoints import fetch_copies, latest_checkpoint
+from lycosa.cluster.run import ShardedFolder
 from lycosa.errors import StoreError
-from lycosa.frontier.crossing import Crossing
+from lycosa.frontier.lease import ForwardedUrl
 from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.graph.links import links_of
+from lycosa.inspect.status import open_to_read, stats_of
 from lycosa.records import Family
+from lycosa.recrawl.contents import StoredDocuments
 from lycosa.settings import CrawlSettings
-from lycosa.settings.toml import to_toml
+from lycosa.settings.sources import to_toml
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth
-from lycosa.store import Place
-from lycosa.store.central import open_store
-from lycosa.web.url import from_key, url_key
+from lycosa.store import WarcLocation
+from lycosa.store.central import open_central_store
+from lycosa.store.page_rows import unpack_page
+from lycosa.web.url import url_from_key, url_key
 from proof.memory_cluster import MemoryCluster, crawl
 from tests.cli.command import lycosa
 from tests.engine.consistency import problems
@@ -41,18 +40,18 @@ DELAY_S = 0.05
 def assert_whole(cluster: MemoryCluster, into: Path) -> None:
     """The truth, politely; every known URL once over all shards; every page's record can be read."""
     assert set(cluster.fetched()) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
-    findings = audit(WEB.settings, cluster.entries(), Rules(delay_s=DELAY_S))
+    findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     with open_to_read(into) as whole:
         states = Counter(UrlRow.unpack(row).state for _, row in whole.state.walk(Family.URL))
         stats = stats_of(whole)
         assert stats.known == states.total()
         assert stats.pages + stats.redirects + stats.sitemaps == states[UrlState.DONE]
-        pages = {from_key(key): unpack_page(row) for key, row in whole.state.walk(Family.PAGE)}
-        contents = Contents(whole)
+        pages = {url_from_key(key): unpack_page(row) for key, row in whole.state.walk(Family.PAGE)}
+        contents = StoredDocuments(whole)
         for url, page in pages.items():
             if page.place:
-                assert whole.record(Place.unpack(page.place)).url == url
+                assert whole.record(WarcLocation.unpack(page.place)).url == url
                 assert page.status != 200 or contents.read(page) is not None
 
 
@@ -116,16 +115,18 @@ def test_shards_of_other_machines_are_read_from_their_copies(tmp_path: Path) -> 
     (into / "lycosa.toml").write_text(to_toml(cluster.settings))
     with open_to_read(into) as whole:
         before = list(whole.state.walk(Family.PAGE))
-        links = [links_of(whole, from_key(key)) for key, _ in before]
+        links = [links_of(whole, url_from_key(key)) for key, _ in before]
     (into / "shards" / "s1").rename(elsewhere)
-    assert list(fetch(into)) == ["s1"]
-    assert list(fetch(into)) == ["s1"]
+    assert list(fetch_copies(into)) == ["s1"]
+    assert list(fetch_copies(into)) == ["s1"]
     with open_to_read(into) as whole:
         assert list(whole.state.walk(Family.PAGE)) == before
-        assert [links_of(whole, from_key(key)) for key, _ in before] == links
-        assert all(whole.record(Place.unpack(unpack_page(row).place)) for _, row in before if unpack_page(row).place)
+        assert [links_of(whole, url_from_key(key)) for key, _ in before] == links
+        assert all(
+            whole.record(WarcLocation.unpack(unpack_page(row).place)) for _, row in before if unpack_page(row).place
+        )
     elsewhere.rename(into / "shards" / "s1")
-    assert fetch(into) == {}
+    assert fetch_copies(into) == {}
 
 
 def pages_since(cluster: MemoryCluster, name: str, since_s: float) -> int:
@@ -160,7 +161,7 @@ def test_shards_whose_disks_are_gone_are_restored_and_nothing_is_lost(tmp_path: 
     assert [problems(into / "shards" / name) for name in cluster.coordinator.names] == [[], [], []]
     assert lost
     assert again(cluster) <= lost
-    assert all(latest(open_store(str(place)), name) for name in cluster.coordinator.names)
+    assert all(latest_checkpoint(open_central_store(str(place)), name) for name in cluster.coordinator.names)
 
 
 @pytest.mark.slow
@@ -213,7 +214,7 @@ def test_what_a_shard_sent_before_it_left_survives_the_disks_of_the_others(tmp_p
         cluster.coordinator.leave(["s2"])
         while agent.part.moving is None:  # noqa: ASYNC110 -- no event tells
             await asyncio.sleep(0.02)
-        agent.send([Crossing(found, depth=1)])  # nobody takes it before the move is over, and all have been copied
+        agent.send([ForwardedUrl(found, depth=1)])  # nobody takes it before the move is over, and all have been copied
         await asyncio.wait([leaver])
         for name in ("s0", "s1"):
             await cluster.kill(name)

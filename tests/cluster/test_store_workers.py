@@ -9,19 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.cluster.assignment import Table
-from lycosa.cluster.checkpoints import latest
+from lycosa.cluster.assignment import AssignmentTable
+from lycosa.cluster.checkpoints import latest_checkpoint
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.engine.contents import Contents
-from lycosa.engine.pages import unpack_page
-from lycosa.engine.views import open_to_read
+from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
+from lycosa.recrawl.contents import StoredDocuments
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.log import Entry, read_log
+from lycosa.simweb.log import AuditRules, LoggedRequest, audit, read_log
 from lycosa.simweb.truth import truth
-from lycosa.store.central import open_store
+from lycosa.store.central import open_central_store
+from lycosa.store.page_rows import unpack_page
 from tests.cluster.test_workers import LONGEST_S, NOT_PAGES, holder, logged, wait_for
 from tests.simweb.conftest import lycosa, running_simweb
 
@@ -30,7 +29,7 @@ pytest.importorskip("ray", reason="--workers needs the extra cluster")
 HOSTS, PAGES, DELAY_S, COPY_EVERY_S = 20, 700, 0.03, 2.0
 
 
-def is_page(entry: Entry) -> bool:
+def is_page(entry: LoggedRequest) -> bool:
     return entry.status == 200 and not entry.path.endswith(NOT_PAGES)
 
 
@@ -44,10 +43,12 @@ def test_shard_whose_disk_is_gone_is_restored_from_its_last_copy(tmp_path: Path)
         words = ("crawl", seed, "--into", str(into), "--scope", "any", "--delay", str(DELAY_S), *names, "--quiet")
         keeping = ("--store", str(place), "--checkpoint", f"{COPY_EVERY_S:g}s")
         process = lycosa(*words, "--workers", "2", *keeping)
-        wait_for(lambda: logged(log) > 300 and latest(open_store(str(place)), "s1") is not None, process)
+        wait_for(
+            lambda: logged(log) > 300 and latest_checkpoint(open_central_store(str(place)), "s1") is not None, process
+        )
         os.kill(holder(into, "s1"), signal.SIGKILL)
         shutil.rmtree(into / "shards" / "s1")
-        killed_s, copy = time.monotonic(), latest(open_store(str(place)), "s1")
+        killed_s, copy = time.monotonic(), latest_checkpoint(open_central_store(str(place)), "s1")
         assert copy is not None
         copied_s = killed_s - (time.time() - copy.at_s)
         _, err = process.communicate(timeout=LONGEST_S)
@@ -56,14 +57,14 @@ def test_shard_whose_disk_is_gone_is_restored_from_its_last_copy(tmp_path: Path)
     entries = list(read_log(log)[1])
     fetched = Counter(f"http://{e.host}:{ready.port}{e.path}" for e in entries if is_page(e))
     assert set(fetched) == truth(web, [seed], scope="any", mine="ancestors").pages
-    findings = audit(web.settings, entries, Rules(delay_s=DELAY_S))
+    findings = audit(web.settings, entries, AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
-    owners: Table = Coordinator(into, CrawlSettings()).table
+    owners: AssignmentTable = Coordinator(into, CrawlSettings()).table
     lost = [e for e in entries if is_page(e) and owners.owner(e.host) == "s1" and copied_s - 1 < e.end < killed_s + 0.5]
     assert fetched.total() - len(fetched) <= len(lost)
     assert not list(into.glob("shards/*/warc/*.warc.gz"))
     with open_to_read(into) as whole:
-        contents = Contents(whole)
+        contents = StoredDocuments(whole)
         rows = [unpack_page(row) for _, row in whole.state.walk(Family.PAGE)]
         assert len(rows) >= len(fetched)
         assert all(contents.read(row) is not None for row in rows if row.place and row.status == 200)

@@ -3,60 +3,57 @@
 import random
 from pathlib import Path
 
-from lycosa.cluster.address_turns import HOLD_S, TURN_S, AddressTurns
-from lycosa.cluster.allowance import Allowance
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.cluster.lease import LEASE_S
-from lycosa.cluster.quiet import Quiet
-from lycosa.cluster.reports import Orders, Report
-from lycosa.cluster.visits import RENEW_S, Visits
-from lycosa.engine.stats import CrawlStats
+from lycosa.cluster.heartbeat import AgentOrders, AgentReport
+from lycosa.cluster.leases import ADDRESS_LEASE_S, AGENT_LEASE_S, RENEW_S, TURN_S, AddressLeases, HeldAddresses
+from lycosa.cluster.termination import PageQuota, TerminationDetector
+from lycosa.crawl.stats import CrawlStats
 from lycosa.settings import CrawlSettings
 
 ADDRESS = "192.0.2.1"
 
 
 def test_second_agent_waits_until_the_first_gives_back() -> None:
-    turns = AddressTurns()
-    assert turns.ask("a", ADDRESS, 0.0) == HOLD_S
+    turns = AddressLeases()
+    assert turns.ask("a", ADDRESS, 0.0) == ADDRESS_LEASE_S
     assert turns.ask("b", ADDRESS, 1.0) == 0.0
     assert turns.awaited("a", 2.0) == {ADDRESS: False}
     assert turns.ask("b", ADDRESS, TURN_S - 0.5) == 0.0
     assert turns.awaited("a", TURN_S) == {ADDRESS: True}
     turns.give_back("a", ADDRESS)
     assert turns.ask("a", ADDRESS, TURN_S) == 0.0  # whoever waited is next
-    assert turns.ask("b", ADDRESS, TURN_S) == HOLD_S
+    assert turns.ask("b", ADDRESS, TURN_S) == ADDRESS_LEASE_S
 
 
 def test_agent_that_is_gone_loses_the_address_when_its_time_is_over() -> None:
-    turns = AddressTurns()
+    turns = AddressLeases()
     turns.ask("a", ADDRESS, 0.0)
-    assert turns.ask("b", ADDRESS, HOLD_S - 0.1) == 0.0
-    assert turns.ask("b", ADDRESS, HOLD_S) == HOLD_S
+    assert turns.ask("b", ADDRESS, ADDRESS_LEASE_S - 0.1) == 0.0
+    assert turns.ask("b", ADDRESS, ADDRESS_LEASE_S) == ADDRESS_LEASE_S
 
 
 def test_agent_that_no_longer_asks_holds_up_nobody() -> None:
-    turns = AddressTurns()
+    turns = AddressLeases()
     turns.ask("a", ADDRESS, 0.0)
     turns.ask("b", ADDRESS, 1.0)
     turns.give_back("a", ADDRESS)
-    assert turns.ask("c", ADDRESS, 10.0) == HOLD_S
+    assert turns.ask("c", ADDRESS, 10.0) == ADDRESS_LEASE_S
 
 
 def test_new_coordinator_grants_nothing_before_it_has_heard_who_holds_what() -> None:
-    turns = AddressTurns(hears_until=HOLD_S)
+    turns = AddressLeases(hears_until=ADDRESS_LEASE_S)
     assert turns.ask("b", ADDRESS, 1.0) == 0.0
     turns.held("a", ADDRESS, 1.5)
     turns.hears_until = 0.0
     assert turns.ask("b", ADDRESS, 2.0) == 0.0
-    assert turns.ask("a", ADDRESS, 2.0) == HOLD_S
+    assert turns.ask("a", ADDRESS, 2.0) == ADDRESS_LEASE_S
 
 
 def test_never_two_agents_think_that_they_may_ask() -> None:
     """Three agents with lost beats and late answers: what each believes never overlaps with another's."""
     chance = random.Random(3)
-    turns = AddressTurns()
-    agents = {name: Visits() for name in "abc"}
+    turns = AddressLeases()
+    agents = {name: HeldAddresses() for name in "abc"}
     busy_until = dict.fromkeys(agents, 0.0)
     served: set[str] = set()
     now = 0.0
@@ -81,7 +78,7 @@ def test_never_two_agents_think_that_they_may_ask() -> None:
 
 def test_caps_never_exceed_the_limit_and_all_of_it_is_used() -> None:
     chance = random.Random(5)
-    allowance = Allowance(1_000)
+    allowance = PageQuota(1_000)
     used, caps = dict.fromkeys("abc", 0), dict.fromkeys("abc", 0)
     for _ in range(5_000):
         name = chance.choice("abc")
@@ -92,7 +89,7 @@ def test_caps_never_exceed_the_limit_and_all_of_it_is_used() -> None:
 
 
 def test_quiet_needs_everyone_idle_twice_and_nothing_in_between() -> None:
-    quiet = Quiet()
+    quiet = TerminationDetector()
     for name in "ab":
         quiet.heard(name, (1, 7), "ab")
     assert not quiet.is_quiet("ab")
@@ -107,8 +104,8 @@ def test_quiet_needs_everyone_idle_twice_and_nothing_in_between() -> None:
     assert not quiet.is_quiet("ab")
 
 
-def beat(coordinator: Coordinator, name: str, incarnation: int, **words: object) -> Orders:
-    report = Report(name=name, incarnation=incarnation, epoch=1, stats=CrawlStats(), **words)  # type: ignore[arg-type]
+def beat(coordinator: Coordinator, name: str, incarnation: int, **words: object) -> AgentOrders:
+    report = AgentReport(name=name, incarnation=incarnation, epoch=1, stats=CrawlStats(), **words)  # type: ignore[arg-type]
     return coordinator.beat(report)
 
 
@@ -129,8 +126,8 @@ def test_new_coordinator_gives_nobody_an_address_that_another_one_holds(tmp_path
 
 
 def test_address_that_others_wait_for_is_given_back_when_there_is_nothing_to_ask() -> None:
-    visits = Visits()
-    visits.granted({ADDRESS: HOLD_S}, {}, 0.0)
+    visits = HeldAddresses()
+    visits.granted({ADDRESS: ADDRESS_LEASE_S}, {}, 0.0)
     assert visits.may_visit(ADDRESS, "host", 0.5)
     visits.look(lambda _: 0, 1.0)
     assert visits.returns() == ()
@@ -144,8 +141,8 @@ def test_address_that_others_wait_for_is_given_back_when_there_is_nothing_to_ask
 
 
 def test_address_is_renewed_in_time_to_outlast_a_lease() -> None:
-    visits = Visits()
-    visits.granted({ADDRESS: HOLD_S}, {}, 0.0)
+    visits = HeldAddresses()
+    visits.granted({ADDRESS: ADDRESS_LEASE_S}, {}, 0.0)
     assert visits.wants(1.0) == ()
-    assert visits.wants(HOLD_S - RENEW_S + 0.1) == (ADDRESS,)
-    assert RENEW_S > LEASE_S
+    assert visits.wants(ADDRESS_LEASE_S - RENEW_S + 0.1) == (ADDRESS,)
+    assert RENEW_S > AGENT_LEASE_S

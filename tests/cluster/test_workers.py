@@ -12,19 +12,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lycosa.cluster.local import ShardedFolder
-from lycosa.engine.counters import KEY
-from lycosa.engine.pages import unpack_page
-from lycosa.engine.stats import CrawlStats, Totals
-from lycosa.engine.views import open_to_read, stats_of
+from lycosa.cluster.run import ShardedFolder
+from lycosa.crawl.stats import KEY, CrawlStats, Totals
+from lycosa.inspect.status import open_to_read, stats_of
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.log import read_log
+from lycosa.simweb.log import AuditRules, audit, read_log
 from lycosa.simweb.truth import truth
-from lycosa.store import Batch, Collection, JoinedCollection, Place
-from lycosa.web.url import from_key
+from lycosa.store import Batch, CollectionStore, JoinedCollection, WarcLocation
+from lycosa.store.page_rows import unpack_page
+from lycosa.web.url import url_from_key
 from tests.cli.command import ended, simulated_web, started
 from tests.engine.consistency import problems
 from tests.long import long
@@ -79,7 +77,7 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
     )
     assert set(fetched) == truth(web, [seed], scope="any", mine="ancestors").pages
     assert fetched.total() - len(fetched) <= 0.2 * len(fetched)
-    findings = audit(web.settings, entries, Rules(delay_s=DELAY_S))
+    findings = audit(web.settings, entries, AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     with open_to_read(into) as whole:
         assert isinstance(whole, JoinedCollection)
@@ -91,7 +89,7 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
         assert stats_of(whole).pages >= len(fetched)
         for key, row in list(whole.state.walk(Family.PAGE))[::100]:
             place = unpack_page(row).place
-            assert not place or whole.record(Place.unpack(place)).url == from_key(key)
+            assert not place or whole.record(WarcLocation.unpack(place)).url == url_from_key(key)
     assert [problems(into / "shards" / name) for name in ("s0", "s1")] == [[], []]
 
 
@@ -102,7 +100,7 @@ def test_lost_shard_is_named_json_stays_alone_when_ray_speaks_and_the_index_is_m
     folder = ShardedFolder(into)
     folder.found(CrawlSettings(workers=2))
     folder.close()
-    Collection.create(into / "shards" / "s0").close()
+    CollectionStore.create(into / "shards" / "s0").close()
     sentence = f"lycosa: the folder of shard s1 is missing ({lost}), and with it all that it held\n"
     status = ended(started("status", into, "--json"))
     assert (status.code, status.err, status.facts["pages"]) == (0, sentence, 0)
@@ -127,7 +125,7 @@ def test_recrawl_of_shards_is_refused_and_says_what_looks_at_them_again(tmp_path
     folder = ShardedFolder(into)
     folder.found(CrawlSettings(workers=1))
     folder.close()
-    Collection.create(shard).close()
+    CollectionStore.create(shard).close()
     for path, what in ((into, "has shards"), (shard, f"is a shard of {into}")):
         said = ended(started("recrawl", path, "--all"))
         words = f"{path} {what}: lycosa crawl --into {into} --keep-fresh looks at its pages again"
@@ -140,7 +138,7 @@ def test_recrawl_of_shards_is_refused_and_says_what_looks_at_them_again(tmp_path
 def test_summary_of_agents_that_were_ended_at_once_has_the_counts_that_they_kept(tmp_path: Path) -> None:
     folder = ShardedFolder(tmp_path / "c")
     folder.found(CrawlSettings(workers=1))
-    agent = Collection.create(tmp_path / "c" / "shards" / "s0")
+    agent = CollectionStore.create(tmp_path / "c" / "shards" / "s0")
     kept = Totals(pages=33, known=50, queued=17, bytes=900, requests=40, seconds=3.0)
 
     def commit_late() -> None:
@@ -201,7 +199,7 @@ def test_without_ray_one_sentence_says_how_to_get_it(tmp_path: Path) -> None:
 
 
 def test_collection_of_one_process_is_not_gone_on_with_by_several(tmp_path: Path) -> None:
-    Collection.create(tmp_path / "c").close()
+    CollectionStore.create(tmp_path / "c").close()
     process = lycosa("crawl", "http://127.0.0.1:9/", "--into", str(tmp_path / "c"), "--workers", "2")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2

@@ -3,13 +3,13 @@
 from collections import Counter
 from pathlib import Path
 
-from lycosa.engine.pages import unpack_page
-from lycosa.engine.stats import CrawlStats
-from lycosa.engine.views import stats_of
-from lycosa.frontier.rows import KEY_END, Entry, Kind, UrlRow, UrlState, unpack_host
+from lycosa.crawl.stats import CrawlStats
+from lycosa.frontier.rows import KEY_END, QueueEntry, RequestKind, UrlRow, UrlState, unpack_host
+from lycosa.inspect.status import stats_of
 from lycosa.records import Family
-from lycosa.store import Collection, Place
-from lycosa.store.warc_parse import WarcRecord
+from lycosa.store import CollectionStore, WarcLocation
+from lycosa.store.page_rows import unpack_page
+from lycosa.store.warc_read import WarcRecord
 from lycosa.web.url import BUCKET_BYTES
 from tests.graph.recount import link_problems
 
@@ -17,15 +17,15 @@ from tests.graph.recount import link_problems
 def problems(path: Path, *, sampled: int = 500) -> list[str]:
     """Sentences about everything that does not fit together; records are read for every `sampled`-th page."""
     found: list[str] = []
-    with Collection.open(path) as collection:
+    with CollectionStore.open(path) as collection:
         state = collection.state
         urls = {key: UrlRow.unpack(row) for key, row in state.walk(Family.URL)}
         hosts = {key: unpack_host(row) for key, row in state.walk(Family.HOST)}
         queued: Counter[bytes] = Counter()
         revisits: Counter[bytes] = Counter()
         for key, row in state.walk(Family.QUEUE):
-            host, entry = key[: key.index(KEY_END, BUCKET_BYTES)], Entry.unpack(key, row)
-            if entry.kind is Kind.REVISIT:  # its URL is settled, and stays so while it waits
+            host, entry = key[: key.index(KEY_END, BUCKET_BYTES)], QueueEntry.unpack(key, row)
+            if entry.kind is RequestKind.REVISIT:  # its URL is settled, and stays so while it waits
                 revisits[host] += 1
                 continue
             queued[host + KEY_END + entry.path.encode()] += 1
@@ -77,7 +77,7 @@ def _is_whole(record: WarcRecord) -> bool:
     return record.type == "revisit" or bool(record.block_digest_agrees() or record.payload_digest_agrees())
 
 
-def _pages(collection: Collection, urls: dict[bytes, UrlRow], counted: int, sampled: int) -> list[str]:
+def _pages(collection: CollectionStore, urls: dict[bytes, UrlRow], counted: int, sampled: int) -> list[str]:
     found, documents = [], 0
     for number, (key, packed) in enumerate(collection.state.walk(Family.PAGE)):
         row = unpack_page(packed)
@@ -85,7 +85,7 @@ def _pages(collection: Collection, urls: dict[bytes, UrlRow], counted: int, samp
         documents += row.is_page and state is UrlState.DONE
         if state is UrlState.QUEUED:
             found.append(f"a page that is not done: {key!r}")
-        if row.place and number % sampled == 0 and not _is_whole(collection.record(Place.unpack(row.place))):
+        if row.place and number % sampled == 0 and not _is_whole(collection.record(WarcLocation.unpack(row.place))):
             found.append(f"record of {key!r} does not agree with its digest")
     if documents != counted:
         found.append(f"counts {counted} pages, has {documents}")

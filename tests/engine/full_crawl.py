@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.log import Entry, read_log
+from lycosa.simweb.log import AuditRules, LoggedRequest, audit, read_log
 from lycosa.simweb.truth import truth
 from tests.engine.consistency import problems
 from tests.simweb.conftest import running_simweb
@@ -44,7 +43,7 @@ def full_crawl(folder: Path, pages: int = PAGES) -> Iterator[FullCrawl]:
         yield FullCrawl(ready.port, log, into, words, pages)
 
 
-def pages_of_whole(crawl: FullCrawl) -> list[Entry]:
+def pages_of_whole(crawl: FullCrawl) -> list[LoggedRequest]:
     """The requests that brought a page, after it is checked that they are the truth and were polite, and that state
     and archive are whole."""
     web = SimWeb(SimSettings(hosts=HOSTS, pages=crawl.pages, port=crawl.port))
@@ -53,7 +52,7 @@ def pages_of_whole(crawl: FullCrawl) -> list[Entry]:
     assert {f"http://{e.host}:{crawl.port}{e.path}" for e in pages} == truth(
         web, [crawl.seed], scope="any", mine="ancestors"
     ).pages
-    findings = audit(web.settings, entries, Rules(delay_s=DELAY_S))
+    findings = audit(web.settings, entries, AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     assert problems(crawl.into) == []
     files = [str(path) for path in sorted((crawl.into / "warc").iterdir())]

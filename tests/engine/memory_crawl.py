@@ -6,19 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lycosa.engine.crawl import Crawl
-from lycosa.engine.stats import CrawlStats
+from lycosa.api.crawl import Crawl
+from lycosa.crawl.stats import CrawlStats
 from lycosa.simweb import SimWeb
-from lycosa.simweb.log import Entry
-from lycosa.simweb.memory import MemoryWeb
-from lycosa.simweb.virtual import run_virtual
+from lycosa.simweb.log import LoggedRequest
+from lycosa.simweb.memory import MemoryWeb, run_virtual
 
 NOT_PAGES = ("robots.txt", ".xml", ".gz", ".tol", ".tvi", ".png")
 
 
 class Result(NamedTuple):
     stats: CrawlStats
-    entries: list[Entry]
+    entries: list[LoggedRequest]
     ended_by: str
 
     def fetched(self, *statuses: int) -> Counter[str]:

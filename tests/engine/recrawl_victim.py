@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lycosa.engine.orders import Recrawl
+from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.store import Collection, WarcWriter
+from lycosa.store import CollectionStore, WarcWriter
 from tests.engine.recrawl_world import run
 
 SETTINGS = SimSettings(seed=1, hosts=4, pages=160)
@@ -27,7 +27,7 @@ def main(into: Path, days: float, commit: int, moment: str, patch: str = "") -> 
         if commits == commit and at == moment:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    append, write = WarcWriter.append, Collection.commit
+    append, write = WarcWriter.append, CollectionStore.commit
 
     def counted_append(self: WarcWriter, members: Any) -> Any:
         nonlocal commits
@@ -37,11 +37,11 @@ def main(into: Path, days: float, commit: int, moment: str, patch: str = "") -> 
         kill("between")
         return places
 
-    def counted_write(self: Collection, *args: Any, **named: Any) -> None:
+    def counted_write(self: CollectionStore, *args: Any, **named: Any) -> None:
         write(self, *args, **named)
         kill("after")
 
-    WarcWriter.append, Collection.commit = counted_append, counted_write  # type: ignore[method-assign]
+    WarcWriter.append, CollectionStore.commit = counted_append, counted_write  # type: ignore[method-assign]
     if patch:
         run(SimWeb(WITH_TABLES), into, days=days, recrawl=Recrawl(everything=True), patch=patch)
     else:

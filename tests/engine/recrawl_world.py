@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from lycosa.engine.crawl import Crawl
-from lycosa.engine.orders import Recrawl
+from lycosa.api.crawl import Crawl
+from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimWeb
 from lycosa.simweb.documents import EPOCH_S
-from lycosa.simweb.memory import MemoryWeb
-from lycosa.simweb.virtual import run_virtual
+from lycosa.simweb.memory import MemoryWeb, run_virtual
 from tests.engine.memory_crawl import Result
 
 BEGIN_S = EPOCH_S + 43_200  # the wall clock of the first crawl: half a day after the simulated web began
@@ -23,7 +22,7 @@ OPTIONS = {"allow_private": ["127.0.0.0/8"], "scope": "any", "delay_s": 0.05}
 @contextmanager
 def wall_clock(unix_s: float) -> Any:
     """The engine reads the wall clock once, when it begins."""
-    with patch("lycosa.engine.engine.time.time", lambda: unix_s):
+    with patch("lycosa.crawl.loop.time.time", lambda: unix_s):
         yield
 
 

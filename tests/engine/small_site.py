@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lycosa import Crawl
-from lycosa.engine.stats import CrawlStats
+from lycosa.crawl.stats import CrawlStats
 from lycosa.records import Request, Response
-from lycosa.simweb.virtual import run_virtual
+from lycosa.simweb.memory import run_virtual
 
 FIRST = "http://127.0.0.1:9/"
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from lycosa.engine.crawl import Crawl
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.process import calm_collector
-from lycosa.engine.stats import CrawlStats
+from lycosa.api.crawl import Crawl
+from lycosa.api.process import freeze_garbage_collector
+from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.stats import CrawlStats
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from tests.engine.consistency import problems
@@ -69,7 +69,7 @@ async def longest_turn(crawl: Crawl, *, known: int) -> tuple[float, CrawlStats]:
 def run(into: Path, *seeds: str, known: int) -> tuple[float, CrawlStats]:
     async def main() -> tuple[float, CrawlStats]:
         async with Crawl(*seeds, into=into, delay_s=0) as crawl, asyncio.timeout(60):
-            calm_collector()  # as the command does
+            freeze_garbage_collector()  # as the command does
             return await longest_turn(crawl, known=known)
 
     try:
@@ -124,8 +124,8 @@ def test_recrawl_stopped_while_it_takes_in_a_sitemap_counts_nothing_twice(
             crawl.stop()
 
     recrawl(web, into, front(web), answer=without_sitemaps if is_gone_first else None)
-    monkeypatch.setattr("lycosa.engine.background.STEPS_A_TURN", 1)
-    monkeypatch.setattr("lycosa.engine.host_rules.URLS_A_STEP", 5)
+    monkeypatch.setattr("lycosa.crawl.background.STEPS_A_TURN", 1)
+    monkeypatch.setattr("lycosa.crawl.host_rules.URLS_A_STEP", 5)
     for _ in range(2):
         stopped = recrawl(web, into, days=40, recrawl=Recrawl(everything=True), act=stop, store_batch=1)
         assert stopped.ended_by == "stopped"

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from lycosa.engine.crawl import Crawl
-from lycosa.engine.views import open_to_read
+from lycosa.api.crawl import Crawl
 from lycosa.errors import StoreError
 from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.memory import MemoryWeb
-from lycosa.simweb.virtual import run_virtual
+from lycosa.simweb.memory import MemoryWeb, run_virtual
 
 WEB = SimWeb(SimSettings(hosts=8, pages=3000, seed=3, rtt_ms=170, rtt_spread=0.6))
 

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.crawl import Crawl
-from lycosa.engine.engine import Engine
-from lycosa.engine.views import hosts, open_to_read, why
+from lycosa.api.crawl import Crawl
+from lycosa.crawl.loop import Engine
 from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.inspect.status import hosts, open_to_read, why
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.settings import DNS, DOCUMENT_TROUBLE, ROBOTS
 from lycosa.simweb.truth import truth
 from lycosa.simweb.web import Answer
-from lycosa.web.url import from_key
+from lycosa.web.url import url_from_key
 from tests.engine.consistency import problems, uncounted
 from tests.engine.memory_crawl import crawl, front
 from tests.engine.small_site import FIRST, crawl_site, links
@@ -205,7 +205,7 @@ def test_why_names_what_a_url_failed_by(tmp_path: Path) -> None:
     crawl(web, tmp_path / "c", front(web))
     with open_to_read(tmp_path / "c") as collection:
         rows = ((key, UrlRow.unpack(row)) for key, row in collection.state.walk(Family.URL))
-        failed = [from_key(key) for key, row in rows if row.state is UrlState.FAILED]
+        failed = [url_from_key(key) for key, row in rows if row.state is UrlState.FAILED]
         assert failed
         for url in failed:
             lines = why(collection, url)

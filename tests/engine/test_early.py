@@ -9,16 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa import Crawl
-from lycosa.engine.early import links_so_far
-from lycosa.engine.reading import Following, followed, read
-from lycosa.engine.views import open_to_read
+from lycosa.crawl.early_links import links_so_far
+from lycosa.crawl.reading import LinkRules, followed, read_page
+from lycosa.inspect.status import open_to_read
 from lycosa.records import Family, Request, Response
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.layout import Place
-from lycosa.simweb.memory import MemoryWeb
-from lycosa.simweb.virtual import run_virtual
+from lycosa.simweb.layout import PagePlace
+from lycosa.simweb.memory import MemoryWeb, run_virtual
 
-FOLLOWING = Following(agent="lycosa")
+FOLLOWING = LinkRules(agent="lycosa")
 PIECES = [
     '<a href="/a">A</a>',
     "<a href=/b?x=1&amp;y=2>",
@@ -60,7 +59,7 @@ def response(body: bytes, **headers: str) -> Response:
 
 
 def whole(body: bytes) -> set[str]:
-    page = read(response(body), body)
+    page = read_page(response(body), body)
     if any("nofollow" in value for value in page.robots):
         return set()
     return set(followed(page, FOLLOWING).hrefs)
@@ -81,7 +80,7 @@ def test_every_beginning_has_only_links_of_the_whole(head: str, pieces: list[str
 
 def test_beginnings_of_long_pages_have_only_their_links() -> None:
     web = SimWeb(SimSettings(hosts=1, pages=50))
-    for path in ("/", web.layout.path_of(Place(0, 0, 1)), web.layout.path_of(Place(0, 0, 2))):
+    for path in ("/", web.layout.path_of(PagePlace(0, 0, 1)), web.layout.path_of(PagePlace(0, 0, 2))):
         body = web.answer(0, path).body
         all_links = whole(body)
         found = [links_so_far(response(body[: len(body) * i // 20]), FOLLOWING) for i in range(21)]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.views import hosts, open_to_read, stats_of, why
+from lycosa.inspect.status import hosts, open_to_read, stats_of, why
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.nameserver import has_dns_trouble
 from lycosa.simweb.truth import truth
 from lycosa.simweb.web import Answer
@@ -21,7 +21,7 @@ def test_crawl_reaches_exactly_the_truth_each_page_once_and_politely(tmp_path: P
     fetched = result.fetched()
     assert set(fetched) == truth(WEB, [front(WEB)], scope="any", mine="ancestors").pages
     assert set(fetched.values()) == {1}
-    assert audit(WEB.settings, result.entries, Rules()).is_clean
+    assert audit(WEB.settings, result.entries, AuditRules()).is_clean
     assert result.stats.queued == 0
     assert result.ended_by == ""
     assert result.stats.types["text/html"] == len(fetched) - result.stats.duplicates
@@ -38,7 +38,7 @@ def test_scope_limits_the_crawl_to_its_truth(tmp_path: Path, scope: str) -> None
 def test_several_slots_and_a_delay_stay_within_the_rules(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, rtt_ms=300, rtt_spread=0.5))
     result = crawl(web, tmp_path / "c", front(web), per_host=3, delay_s=0.5, per_ip=4, ip_delay_s=0.05)
-    found = audit(web.settings, result.entries, Rules(delay_s=0.5, per_host=3, per_ip=4, ip_delay_s=0.05))
+    found = audit(web.settings, result.entries, AuditRules(delay_s=0.5, per_host=3, per_ip=4, ip_delay_s=0.05))
     assert found.is_clean, found.broken()
     assert max(finding.largest_overlap for finding in found.hosts) == 3
 
@@ -48,8 +48,8 @@ def test_same_web_and_settings_give_the_same_pages_and_digests(tmp_path: Path) -
     for name in ("one", "two"):
         crawl(WEB, tmp_path / name, front(WEB))
         with open_to_read(tmp_path / name) as collection:
-            from lycosa.engine.pages import unpack_page
             from lycosa.records import Family
+            from lycosa.store.page_rows import unpack_page
 
             rows = {key: unpack_page(row) for key, row in collection.state.walk(Family.PAGE)}
             digests.append({key: (row.status, row.payload_sha1) for key, row in rows.items()})
@@ -113,7 +113,7 @@ def test_busy_hosts_are_left_alone_and_complete_in_the_end(tmp_path: Path) -> No
     web = SimWeb(SimSettings(hosts=6, pages=300, seed=3, trouble={"unavailable": 0.5, "too-many": 0.5}))
     result = crawl(web, tmp_path / "c", front(web))
     assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="ancestors").pages
-    found = audit(web.settings, result.entries, Rules())
+    found = audit(web.settings, result.entries, AuditRules())
     assert found.is_clean, found.broken()
     assert result.fetched(503, 429)
 
@@ -136,7 +136,7 @@ def test_trouble_is_tried_as_the_table_says_then_told(tmp_path: Path, trouble: s
     assert set(result.fetched()) >= expected.pages
     assert result.stats.failed == {reason: len(expected.troubled)}
     assert result.stats.queued == 0
-    assert audit(web.settings, result.entries, Rules()).is_clean
+    assert audit(web.settings, result.entries, AuditRules()).is_clean
 
 
 def test_pages_that_come_odd_do_not_stop_the_crawl(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_hosts_whose_rules_cannot_be_had_are_not_crawled(tmp_path: Path) -> None
         set(result.fetched())
         == truth(web, [front(web, host) for host in range(8)], scope="any", mine="ancestors").pages
     )
-    assert audit(web.settings, result.entries, Rules()).is_clean
+    assert audit(web.settings, result.entries, AuditRules()).is_clean
     assert result.stats.failed["robots-unreachable"] > 0
     assert result.stats.queued == 0
 
@@ -212,7 +212,7 @@ def test_urls_fed_to_a_running_crawl_are_crawled(tmp_path: Path) -> None:
 
 
 def test_memory_of_hosts_is_bounded_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lycosa.frontier.shelf.Shelf.__init__.__kwdefaults__", {"most": 5})
+    monkeypatch.setattr("lycosa.frontier.host_cache.HostCache.__init__.__kwdefaults__", {"most": 5})
     web = SimWeb(SimSettings(hosts=40, pages=800, seed=3))
     result = crawl(web, tmp_path / "c", front(web), delay_s=0.1)
     assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="ancestors").pages

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.simweb.log import Entry
+from lycosa.simweb.log import LoggedRequest
 from tests.engine.full_crawl import LONGEST_S, PAGES, full_crawl, pages_of_whole
 from tests.long import long
 from tests.simweb.conftest import lycosa
@@ -48,9 +48,9 @@ def kill_often(command: Sequence[str], times: int, chance: random.Random) -> lis
     return kills
 
 
-def unexplained_refetches(pages: list[Entry], kills: list[float]) -> list[str]:
+def unexplained_refetches(pages: list[LoggedRequest], kills: list[float]) -> list[str]:
     """URLs fetched again although their request had ended a second or more before every kill."""
-    by_url: dict[str, list[Entry]] = defaultdict(list)
+    by_url: dict[str, list[LoggedRequest]] = defaultdict(list)
     for entry in sorted(pages, key=lambda e: e.start):
         by_url[f"{entry.host}{entry.path}"].append(entry)
     return [

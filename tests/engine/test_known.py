@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lycosa
-from lycosa.engine.known import known_urls
 from lycosa.errors import SettingsError
 from lycosa.frontier.rows import Origin, UrlRow, UrlState
+from lycosa.inspect.tree import known_urls
 from lycosa.records import Family
-from lycosa.store import Collection
+from lycosa.store import CollectionStore
 from lycosa.store.state import Batch, State
 from lycosa.web.url import url_key
 
@@ -28,8 +28,8 @@ URLS = {
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
-    made = Collection.create(tmp_path_factory.mktemp("known") / "c")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> CollectionStore:
+    made = CollectionStore.create(tmp_path_factory.mktemp("known") / "c")
     batch = Batch()
     for url, state in URLS.items():
         batch.put(Family.URL, url_key(url), UrlRow(state, origin=Origin.SITEMAP).pack())
@@ -37,7 +37,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
     return made
 
 
-def test_all_are_there_in_the_order_of_the_state(collection: Collection) -> None:
+def test_all_are_there_in_the_order_of_the_state(collection: CollectionStore) -> None:
     known = known_urls(collection.state)
     assert list(known) == sorted(URLS, key=url_key)
     assert list(reversed(known)) == sorted(URLS, key=url_key, reverse=True)
@@ -46,7 +46,7 @@ def test_all_are_there_in_the_order_of_the_state(collection: Collection) -> None
     assert "no url" not in known
 
 
-def test_a_part_and_a_state(collection: Collection) -> None:
+def test_a_part_and_a_state(collection: CollectionStore) -> None:
     assert set(known_urls(collection.state, "www.example.org")) == {"https://www.example.org/x"}
     assert set(known_urls(collection.state, in_state="queued")) == {
         url for url, state in URLS.items() if state is UrlState.QUEUED
@@ -59,7 +59,7 @@ def test_a_part_and_a_state(collection: Collection) -> None:
         known_urls(collection.state, in_state="lost")
 
 
-def test_subtrees(collection: Collection) -> None:
+def test_subtrees(collection: CollectionStore) -> None:
     known = known_urls(collection.state)
     docs = "https://example.org/docs/"
     assert known.count(docs) == 4
@@ -74,7 +74,7 @@ def test_subtrees(collection: Collection) -> None:
         known.count("docs/")
 
 
-def test_bottom_up_a_folder_comes_after_what_lies_in_it(collection: Collection) -> None:
+def test_bottom_up_a_folder_comes_after_what_lies_in_it(collection: CollectionStore) -> None:
     known = known_urls(collection.state)
     assert list(known.below("https://example.org/docs/", bottom_up=True))[-1] == "https://example.org/docs/"
     assert list(known.ancestors("https://example.org/docs/deep/new")) == [
@@ -84,7 +84,7 @@ def test_bottom_up_a_folder_comes_after_what_lies_in_it(collection: Collection) 
     ]
 
 
-def test_by_the_library_beside_the_writer(collection: Collection) -> None:
+def test_by_the_library_beside_the_writer(collection: CollectionStore) -> None:
     with lycosa.Collection(collection.path) as reader:
         assert len(reader.known("example.org", state="done")) == 3
         batch = Batch()

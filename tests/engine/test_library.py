@@ -9,11 +9,11 @@ import pytest
 
 import lycosa
 from lycosa import Collection, Crawl, CrawledPage
-from lycosa.engine import library
-from lycosa.engine.views import open_to_read, why
+from lycosa.api import collection as library
 from lycosa.errors import NoPage, SettingsError
+from lycosa.inspect.status import open_to_read, why
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.virtual import run_virtual
+from lycosa.simweb.memory import run_virtual
 from tests.engine.memory_crawl import crawl, front
 from tests.engine.small_site import FIRST, SmallSite, crawl_site, links
 

@@ -9,8 +9,8 @@ from unittest.mock import patch
 import pytest
 
 from lycosa.cli.summary import summary, visits_left
-from lycosa.engine.moments import clock
-from lycosa.engine.views import hosts, open_to_read, why
+from lycosa.crawl.progress import clock
+from lycosa.inspect.status import hosts, open_to_read, why
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from proof.memory_cluster import crawl

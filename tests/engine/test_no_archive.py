@@ -14,16 +14,16 @@ from typer.testing import CliRunner
 
 import lycosa
 from lycosa.cli.main import app
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.pages import PageRow, unpack_page
-from lycosa.engine.versions import document_at
-from lycosa.engine.visit_rows import ChangeRow, history
+from lycosa.crawl.limits import Recrawl
 from lycosa.errors import SettingsError
 from lycosa.records import Family
+from lycosa.recrawl.rows import ChangeRow, history
+from lycosa.recrawl.versions import document_at
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
-from lycosa.store import Collection, Place
-from lycosa.web.url import from_key, url_key
+from lycosa.store import CollectionStore, WarcLocation
+from lycosa.store.page_rows import PageRow, unpack_page
+from lycosa.web.url import url_from_key, url_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import front
 from tests.engine.recrawl_world import run
@@ -45,12 +45,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def rows(into: Path) -> dict[str, PageRow]:
-    with Collection.open(into) as collection:
-        return {from_key(key): unpack_page(row) for key, row in collection.state.walk(Family.PAGE)}
+    with CollectionStore.open(into) as collection:
+        return {url_from_key(key): unpack_page(row) for key, row in collection.state.walk(Family.PAGE)}
 
 
 def lines(into: Path, url: str) -> list[ChangeRow]:
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         return [row for _, row in history(collection.state, url_key(url))]
 
 
@@ -148,7 +148,7 @@ def test_recrawl_with_an_archive_fetches_the_bodies_that_were_not_kept(both: tup
     into = Path(shutil.copytree(watched, tmp_path / "c"))
     result = run(WEB, into, days=40, clock_days=50, recrawl=ALL, archive="full", tables="off")
     pages = {url: row for url, row in rows(into).items() if row.is_page and row.status == 200}
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         bodies = {url: document_at(collection, row.place) for url, row in pages.items()}
     assert all(bodies.values())
     assert (result.stats.run_changed, result.stats.run_lost) == (0, 0)
@@ -165,7 +165,7 @@ def test_records_damaged_in_the_middle_of_the_archive_are_fetched_again(tmp_path
         for url, row in rows(into).items()
         if row.essence == "text/html" and row.depth == 1 and row.etag and not row.original
     )
-    place = Place.unpack(row.place)
+    place = WarcLocation.unpack(row.place)
     (archive,) = (into / "warc").iterdir()
     with archive.open("r+b") as file:
         file.seek(place.offset + place.length // 2)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.crawl import Crawl
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.views import open_to_read, why
+from lycosa.api.crawl import Crawl
+from lycosa.crawl.limits import Recrawl
+from lycosa.inspect.status import open_to_read, why
 from lycosa.simweb import SimSettings, SimWeb
 from tests.engine.memory_crawl import crawl, front
 from tests.engine.small_site import FIRST, crawl_site, links

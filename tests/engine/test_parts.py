@@ -9,11 +9,11 @@ import pytest
 from lycosa import Collection, Crawl, CrawledPage
 from lycosa.errors import PartError, SettingsError
 from lycosa.settings import CrawlSettings
-from lycosa.simweb.virtual import run_virtual
+from lycosa.simweb.memory import run_virtual
 from lycosa.testing import AnalyserContract
 from lycosa.web.analysers import page_of_text
-from lycosa.web.links import Collector, LinkKind
-from lycosa.web.page import Analyser, Document, Page
+from lycosa.web.document import Analyser, Document, Page
+from lycosa.web.links import LinkCollector, LinkKind
 from tests.engine.small_site import FIRST, Sent, SmallSite, crawl_site, links
 
 NOTE = "title: A shopping list\nsee: c\napples and pears"
@@ -27,7 +27,7 @@ SITE = {
 
 def read_note(document: Document) -> Page:
     """An analyser as a user would write it: a title, links and text."""
-    said, found = [], Collector()
+    said, found = [], LinkCollector()
     title = None
     for line in document.body.decode("utf-8", "replace").splitlines():
         key, colon, value = line.partition(": ")

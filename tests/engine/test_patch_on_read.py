@@ -12,21 +12,22 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from lycosa.change.kinds import Kind
-from lycosa.engine.change_views import page_history
-from lycosa.engine.pages import PageRow, unpack_page
-from lycosa.engine.search_views import SearchView, make_index
-from lycosa.engine.stored_pages import page_of
-from lycosa.engine.versions import document_at, stored_at
-from lycosa.engine.views import open_to_read
-from lycosa.engine.visit_rows import history, unpack_change
+from lycosa.inspect.changes import page_history
+from lycosa.inspect.pages import page_of
+from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
+from lycosa.recrawl.change.verdict import ChangeKind
+from lycosa.recrawl.rows import history, unpack_change
+from lycosa.recrawl.versions import document_at, stored_at
+from lycosa.search.view import SearchView, make_index
 from lycosa.simweb import SimWeb
 from lycosa.simweb.web import Answer
-from lycosa.store import Collection, Place, RevisitProfile
-from lycosa.web import tvi, volatile
-from lycosa.web.table import digest_of
-from lycosa.web.url import from_key, url_key
+from lycosa.store import CollectionStore, RevisitProfile, WarcLocation
+from lycosa.store.page_rows import PageRow, unpack_page
+from lycosa.tables import formats as tvi
+from lycosa.tables.formats import table_digest
+from lycosa.web import volatile
+from lycosa.web.url import url_from_key, url_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import front
 from tests.engine.recrawl_victim import WITH_TABLES
@@ -65,14 +66,14 @@ def profiles(into: Path) -> Counter[str]:
 
 def bytes_by_table(into: Path) -> int:
     """How long the records of versions are that came by table, without the tables themselves."""
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         rows = [unpack_change(packed) for _, packed in collection.state.walk(Family.CHANGE)]
-        return sum(Place.unpack(row.place).length for row in rows if row.kind is Kind.VOLATILE)
+        return sum(WarcLocation.unpack(row.place).length for row in rows if row.kind is ChangeKind.VOLATILE)
 
 
 def seen_then(into: Path, url: str) -> list[tuple[float, bytes | None]]:
     """Every version of a page, by the history."""
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         rows = list(history(collection.state, url_key(url)))
         found = [(at_s, document_at(collection, change.place)) for at_s, change in rows if change.place]
     return [(at_s, document[1] if document else None) for at_s, document in found]
@@ -88,7 +89,7 @@ def test_every_version_read_back_is_the_one_that_the_host_had(fresh: Path) -> No
         for at_s, body in seen_then(fresh, url):
             assert body == WEB.answer(host, path, round((at_s - BEGIN_S) / DAY_S) * DAY_S).body, url
             versions += 1
-        assert changes[:1] == [] or changes[0].kind is Kind.NEW
+        assert changes[:1] == [] or changes[0].kind is ChangeKind.NEW
     assert versions > 20
     assert profiles(fresh)[RevisitProfile.PATCHED] > 10
     assert problems(fresh) == []
@@ -114,7 +115,7 @@ def volatile_page(into: Path, versions: int) -> str:
     """A page of which so many versions came by table."""
     for url, (row, _, changes) in stored(into).items():
         kinds = [change.kind for change in changes]
-        if not row.original and kinds.count(Kind.VOLATILE) >= versions:
+        if not row.original and kinds.count(ChangeKind.VOLATILE) >= versions:
             return url
     raise AssertionError("no page has so many")
 
@@ -152,16 +153,16 @@ def test_reader_of_a_past_time_gets_the_version_of_that_time(fresh: Path) -> Non
 def test_whole_document_fetched_later_is_what_tables_are_patched_into_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lycosa.engine.table_visits.TABLE_VISITS_MOST", 1)
+    monkeypatch.setattr("lycosa.recrawl.table_revisits.TABLE_VISITS_MOST", 1)
     into = tmp_path / "c"
     kept_fresh(WEB, into, patch="read")  # by table, whole, by table
     bases = set()
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         for key, packed in collection.state.walk(Family.PAGE):
             row: PageRow = unpack_page(packed)
             found = stored_at(collection, row.place) if row.volatile and not row.original else None
             if found is not None and found.whole.place.pack() != row.place:
-                host, path = WEB.address_of(from_key(key))
+                host, path = WEB.address_of(url_from_key(key))
                 assert found.body == WEB.answer(host, path, DAYS[-1] * DAY_S).body
                 bases.add(found.whole.date[:10])
     second = time.strftime("%Y-%m-%d", time.gmtime(BEGIN_S + DAYS[1] * DAY_S))
@@ -179,10 +180,10 @@ IDS = (("td:1",), ("td:1",), ("td:1", "td:3"))
 
 def table_of(version: int) -> bytes:
     body = PAGES[version].encode()
-    parts = volatile.named(body, IDS[version], is_xml=False)
+    parts = volatile.parts_by_id(body, IDS[version], is_xml=False)
     assert parts is not None
     contents = tuple((part.id, body[part.start : part.end]) for part in parts)
-    made = tvi.write(tvi.Tvi(contents, digest_of(body), digest_of(volatile.cut(body, parts))))
+    made = tvi.write_tvi(tvi.Tvi(contents, table_digest(body), table_digest(volatile.cut_parts(body, parts))))
     assert isinstance(made, bytes)
     return made
 
@@ -201,8 +202,8 @@ def test_document_that_its_last_whole_version_does_not_give_is_stored_whole(tmp_
         run(WEB, into, clock_days=at[0], recrawl=ALL, answer=answer, patch="read")
         row, body, changes = stored(into)[front(WEB)]
         assert body == PAGES[at[0]].encode()
-        assert changes[-1].kind is Kind.VOLATILE
-        with Collection.open(into) as collection:
+        assert changes[-1].kind is ChangeKind.VOLATILE
+        with CollectionStore.open(into) as collection:
             found = stored_at(collection, row.place)
             assert found is not None
             kinds.append("whole" if found.whole.place.pack() == row.place else "table")
@@ -215,12 +216,12 @@ def test_index_and_snippets_have_what_the_tables_say(
 ) -> None:
     into = tmp_path / "c"
     shutil.copytree(fresh, into)
-    monkeypatch.setattr("lycosa.engine.texts.MANY_PAGES", 1)  # read by processes, which have no state
+    monkeypatch.setattr("lycosa.search.texts.MANY_PAGES", 1)  # read by processes, which have no state
     make_index(into, anew=True)
     url = volatile_page(into, 2)
     host, path = WEB.address_of(url)
     now = WEB.answer(host, path, DAYS[-1] * DAY_S).body
-    part = next(iter(tvi.of_document(now, is_xml=False).parts))[1].decode()  # type: ignore[union-attr]
+    part = next(iter(tvi.tvi_of(now, is_xml=False).parts))[1].decode()  # type: ignore[union-attr]
     words = " ".join(part.split())
     with SearchView(into) as view:
         found = view.search(f'"{words}"', most=100)

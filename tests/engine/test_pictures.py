@@ -11,18 +11,18 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from lycosa.change.kinds import Kind
 from lycosa.cli.main import app
-from lycosa.engine.change_views import PageHistory, page_history
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.versions import version_at
-from lycosa.engine.visit_plan import DAY_S
-from lycosa.engine.visit_rows import due_key, visit_of
+from lycosa.crawl.limits import Recrawl
+from lycosa.inspect.changes import PageHistory, page_history
 from lycosa.records import Family
+from lycosa.recrawl.change.verdict import ChangeKind
+from lycosa.recrawl.plan import DAY_S
+from lycosa.recrawl.rows import due_key, visit_of
+from lycosa.recrawl.versions import version_at
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.web import NOT_FOUND, Answer
-from lycosa.store import Batch, Collection
+from lycosa.store import Batch, CollectionStore
 from lycosa.web.url import url_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import Result, front
@@ -78,7 +78,7 @@ class Site:
 
     def make_due(self, path: str, days: float) -> None:
         """The page is due, and nothing else is."""
-        with Collection.open(self.into) as collection:
+        with CollectionStore.open(self.into) as collection:
             batch, state = Batch(), collection.state
             for key, _ in state.walk(Family.VISIT):
                 visit = visit_of(state, key)
@@ -90,10 +90,10 @@ class Site:
             state.write(batch)
 
     def history(self, path: str) -> PageHistory:
-        with Collection.open(self.into) as collection:
+        with CollectionStore.open(self.into) as collection:
             return page_history(collection, ROOT + path)
 
-    def kinds(self, path: str) -> list[Kind]:
+    def kinds(self, path: str) -> list[ChangeKind]:
         return [view.kind for view in self.history(path).versions]
 
 
@@ -117,7 +117,7 @@ def test_replaced_picture_is_a_change_of_every_page_that_shows_it_and_both_versi
     assert stats.run_visits == 7
     for path in ("/a", "/b"):
         found = site.history(path)
-        assert [view.kind for view in found.versions] == [Kind.NEW, Kind.IMAGE]
+        assert [view.kind for view in found.versions] == [ChangeKind.NEW, ChangeKind.IMAGE]
         assert found.versions[-1].where == f"picture {ROOT}/both.png"
         assert found.versions[-1].pictures == (f"{ROOT}/both.png",)
         (changed,) = found.pictures
@@ -126,13 +126,13 @@ def test_replaced_picture_is_a_change_of_every_page_that_shows_it_and_both_versi
         assert changed.before.digest != changed.after.digest
         assert (changed.before.width, changed.after.height) == (40, 20)
         assert (changed.before.size_bytes, changed.after.size_bytes) == (len(drawn("green")), len(drawn("black")))
-    assert site.kinds("/c") == [Kind.NEW]
+    assert site.kinds("/c") == [ChangeKind.NEW]
     shown = CliRunner().invoke(app, ["changes", str(site.into), f"{ROOT}/a"]).stdout
     assert re.search(rf"\npicture {ROOT}/both.png\n  from 2026-01-01 .* image/png  40×20  value .* pixels", shown)
     assert re.search(r"\n  to   2026-01-03 .* image/png  40×20  value .* pixels", shown)
     assert problems(site.into) == []
     site.run(days=3, recrawl=ALL, images=True)
-    assert site.kinds("/a") == [Kind.NEW, Kind.IMAGE]  # told once
+    assert site.kinds("/a") == [ChangeKind.NEW, ChangeKind.IMAGE]  # told once
 
 
 def test_picture_that_is_looked_at_before_its_pages_is_told_of_in_the_same_run(site: Site) -> None:
@@ -140,8 +140,8 @@ def test_picture_that_is_looked_at_before_its_pages_is_told_of_in_the_same_run(s
     site.make_due("/both.png", 2)
     site.run(days=2, recrawl=ALL, images=True)
     assert site.asked[0] == "/both.png"
-    assert site.kinds("/a") == [Kind.NEW, Kind.IMAGE]
-    assert [view.also for view in site.history("/b").versions] == [(), (Kind.IMAGE,)]
+    assert site.kinds("/a") == [ChangeKind.NEW, ChangeKind.IMAGE]
+    assert [view.also for view in site.history("/b").versions] == [(), (ChangeKind.IMAGE,)]
 
 
 def test_visit_of_a_page_whose_text_did_not_change_asks_for_its_pictures_alone(site: Site) -> None:
@@ -149,8 +149,8 @@ def test_visit_of_a_page_whose_text_did_not_change_asks_for_its_pictures_alone(s
     site.make_due("/a", 2)
     site.run(days=2, recrawl=Recrawl(), images=True)
     assert sorted(site.asked) == ["/a", "/both.png", "/logo.png", "/one.png"]
-    assert site.kinds("/a") == [Kind.NEW, Kind.IMAGE]
-    assert site.kinds("/b") == [Kind.NEW]
+    assert site.kinds("/a") == [ChangeKind.NEW, ChangeKind.IMAGE]
+    assert site.kinds("/b") == [ChangeKind.NEW]
 
 
 def test_visit_of_a_page_whose_text_changed_stops_there_and_the_next_one_sees_the_picture(site: Site) -> None:
@@ -158,10 +158,10 @@ def test_visit_of_a_page_whose_text_changed_stops_there_and_the_next_one_sees_th
     site.make_due("/a", 2)
     site.run(days=2, recrawl=Recrawl(), images=True)
     assert site.asked == ["/a"]
-    assert site.kinds("/a") == [Kind.NEW, Kind.TEXT]
+    assert site.kinds("/a") == [ChangeKind.NEW, ChangeKind.TEXT]
     site.make_due("/a", 3)
     site.run(days=3, recrawl=Recrawl(), images=True)
-    assert site.kinds("/a") == [Kind.NEW, Kind.TEXT, Kind.IMAGE]
+    assert site.kinds("/a") == [ChangeKind.NEW, ChangeKind.TEXT, ChangeKind.IMAGE]
 
 
 def test_picture_that_was_found_changed_without_its_page_is_told_at_the_next_visit_of_the_page(site: Site) -> None:
@@ -169,30 +169,30 @@ def test_picture_that_was_found_changed_without_its_page_is_told_at_the_next_vis
     site.make_due("/both.png", 2)
     site.run(days=2, recrawl=Recrawl(), images=True)
     assert site.asked == ["/both.png"]
-    assert site.kinds("/a") == [Kind.NEW]
+    assert site.kinds("/a") == [ChangeKind.NEW]
     site.files["/b"] = page("/both.png", text="Other words")
     site.make_due("/both.png", 3)  # looked at before its pages, and found as it was
     site.run(days=3, recrawl=ALL, images=True)
-    assert site.kinds("/a") == [Kind.NEW, Kind.IMAGE]
+    assert site.kinds("/a") == [ChangeKind.NEW, ChangeKind.IMAGE]
     (_, text) = site.history("/b").versions
-    assert (text.kind, text.also, text.pictures) == (Kind.TEXT, (Kind.IMAGE,), (f"{ROOT}/both.png",))
+    assert (text.kind, text.also, text.pictures) == (ChangeKind.TEXT, (ChangeKind.IMAGE,), (f"{ROOT}/both.png",))
 
 
 def test_picture_of_the_frame_or_encoded_anew_is_no_change_of_its_pages(site: Site) -> None:
     site.files["/logo.png"], site.files["/one.png"] = drawn("black"), drawn("red", compress_level=0)
     site.run(days=2, recrawl=ALL, images=True)
-    assert site.kinds("/logo.png") == [Kind.NEW, Kind.IMAGE]
-    assert [site.kinds(path) for path in ("/one.png", "/a", "/c")] == [[Kind.NEW]] * 3
+    assert site.kinds("/logo.png") == [ChangeKind.NEW, ChangeKind.IMAGE]
+    assert [site.kinds(path) for path in ("/one.png", "/a", "/c")] == [[ChangeKind.NEW]] * 3
 
 
 def test_picture_that_is_gone_is_a_change_of_its_page(site: Site) -> None:
     del site.files["/one.png"]
     site.run(days=2, recrawl=ALL, images=True)
-    assert site.kinds("/one.png") == [Kind.NEW, Kind.GONE]
+    assert site.kinds("/one.png") == [ChangeKind.NEW, ChangeKind.GONE]
     found = site.history("/a")
-    assert [view.kind for view in found.versions] == [Kind.NEW, Kind.IMAGE]
+    assert [view.kind for view in found.versions] == [ChangeKind.NEW, ChangeKind.IMAGE]
     assert found.pictures[0].after is not None
-    assert found.pictures[0].after.kind is Kind.GONE
+    assert found.pictures[0].after.kind is ChangeKind.GONE
 
 
 def test_picture_that_changed_makes_its_page_due_sooner(site: Site) -> None:
@@ -201,7 +201,7 @@ def test_picture_that_changed_makes_its_page_due_sooner(site: Site) -> None:
     a, c = site.history("/a"), site.history("/c")
     assert (a.visits, a.changes, c.changes) == (2, 1, 0)
     assert a.changes_per_day > c.changes_per_day
-    with Collection.open(site.into) as collection:
+    with CollectionStore.open(site.into) as collection:
         dues = [key[8:] for key, _ in collection.state.walk(Family.DUE)]
     assert len(dues) == len(set(dues))
 
@@ -215,7 +215,7 @@ def test_without_pictures_what_a_page_says_of_them_counts(tmp_path: Path) -> Non
     site.files["/b"] = page("/both.png", more="alt='B'")
     site.files["/c"] = page("/two.png")
     site.run(days=1, recrawl=ALL)
-    assert [site.kinds(path)[-1] for path in ("/a", "/b", "/c")] == [Kind.IMAGE] * 3
+    assert [site.kinds(path)[-1] for path in ("/a", "/b", "/c")] == [ChangeKind.IMAGE] * 3
 
 
 def test_replaced_picture_is_told_of_where_nothing_is_archived(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_replaced_picture_is_told_of_where_nothing_is_archived(tmp_path: Path) -
     site.files["/one.png"] = drawn("black")
     site.run(days=1, recrawl=ALL)
     found = site.history("/a")
-    assert found.versions[-1].kind is Kind.IMAGE
+    assert found.versions[-1].kind is ChangeKind.IMAGE
     (changed,) = found.pictures
     assert changed.before is not None
     assert changed.after is not None
@@ -245,10 +245,10 @@ def test_pages_hear_of_a_picture_a_few_at_a_time(tmp_path: Path, monkeypatch: py
         turns[-1] += 1
         return version_at(*where)
 
-    monkeypatch.setattr("lycosa.engine.pictures.version_at", counted)
+    monkeypatch.setattr("lycosa.recrawl.images.version_at", counted)
     site.files["/both.png"] = drawn("black")
     site.run(days=1, recrawl=ALL, images=True)
-    assert [site.kinds(path) for path in paths] == [[Kind.NEW, Kind.IMAGE]] * len(paths)
+    assert [site.kinds(path) for path in paths] == [[ChangeKind.NEW, ChangeKind.IMAGE]] * len(paths)
     assert max(turns) <= 5
     assert problems(site.into) == []
 
@@ -259,7 +259,7 @@ def test_recrawl_with_pictures_tells_what_the_web_says_has_changed_and_asks_poli
     run(web, into, front(web), images=True)
     result = run(web, into, days=later, recrawl=ALL, images=True)
     truth, told = set(), set()
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         for host, path in {(entry.host, entry.path) for entry in result.entries if entry.status in (200, 304)}:
             place = web.layout.locate(int(host[1:-4]), path)
             if place is None:
@@ -268,8 +268,8 @@ def test_recrawl_with_pictures_tells_what_the_web_says_has_changed_and_asks_poli
             is_news = old.volatile != new.volatile and not web.pages.has_marked_volatile(place)  # not learned yet
             if old.image != new.image and (old.text, old.structure) == (new.text, new.structure) and not is_news:
                 truth.add(path)
-            if page_history(collection, f"http://{host}:8800{path}").versions[-1].kind is Kind.IMAGE:
+            if page_history(collection, f"http://{host}:8800{path}").versions[-1].kind is ChangeKind.IMAGE:
                 told.add(path)
     assert told == truth
     assert told
-    assert audit(web.settings, result.entries, Rules(delay_s=0.05)).is_clean
+    assert audit(web.settings, result.entries, AuditRules(delay_s=0.05)).is_clean

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.engine.reading import FOLLOWED, FOLLOWED_RELS, Following, followed
+from lycosa.crawl.reading import FOLLOWED, FOLLOWED_RELS, LinkRules, followed
+from lycosa.web.document import Page
 from lycosa.web.links import LinkKind, Links
-from lycosa.web.media import Kind, Media
-from lycosa.web.page import Page, analyse
+from lycosa.web.media import Media, MediaKind
+from lycosa.web.page import analyse_page
 
 RELS = st.sampled_from(
     ["", "nofollow", "NoFollow ugc", "canonical", "stylesheet", "next nofollow", "Alternate", "nofollowed"]
@@ -26,7 +27,9 @@ def page_with(links: list[tuple[LinkKind, str]]) -> Page:
         ("",) * len(links),
         tuple(rel for _, rel in links),
     )
-    return Page(url="", media=Media(Kind.HTML, "text/html"), charset=None, fingerprint=0, digest=b"", links=columns)
+    return Page(
+        url="", media=Media(MediaKind.HTML, "text/html"), charset=None, fingerprint=0, digest=b"", links=columns
+    )
 
 
 @given(LINKS, st.booleans(), st.booleans())
@@ -39,24 +42,24 @@ def test_followed_hrefs_any_links_same_as_judging_one_by_one(
             return not (obeys_nofollow and "nofollow" in words)
         return images if kind is LinkKind.IMG else bool(FOLLOWED_RELS & set(words))
 
-    following = Following(agent="x", images=images, obeys_nofollow=obeys_nofollow)
+    following = LinkRules(agent="x", images=images, obeys_nofollow=obeys_nofollow)
     one_by_one = tuple(f"h{n}" for n, (kind, rel) in enumerate(links) if is_followed(kind, rel))
     assert followed(page_with(links), following).hrefs == one_by_one
 
 
 @pytest.mark.parametrize(("images", "hrefs"), [(False, {"n", "a", "f", "r"}), (True, {"n", "a", "f", "r", "i"})])
 def test_followed_hrefs_of_a_page(images: bool, hrefs: set[str]) -> None:
-    page = analyse(HTML, url="http://a.example/", content_type="text/html")
-    assert set(followed(page, Following(agent="x", images=images)).hrefs) == hrefs
+    page = analyse_page(HTML, url="http://a.example/", content_type="text/html")
+    assert set(followed(page, LinkRules(agent="x", images=images)).hrefs) == hrefs
 
 
 def test_followed_hrefs_that_differ_in_their_fragment_have_the_first_words_of_all() -> None:
     html = b"""<a href='/y#a'><img></a><a href='/z'>Zed</a><a href='/y'>Title of y</a><a href='/y#b'>later</a>
 <a href='/x '></a><a href='/x #a'>not that</a><a href='/x#b'>X</a>
 <map><area href='/w' alt=''><area href='/w#a' alt=W></map>"""
-    page = analyse(html, url="http://a.example/", content_type="text/html")
+    page = analyse_page(html, url="http://a.example/", content_type="text/html")
 
-    row = followed(page, Following(agent="x"))
+    row = followed(page, LinkRules(agent="x"))
 
     assert dict(zip(row.hrefs, row.anchors, strict=True)) == {
         "/y": "Title of y",

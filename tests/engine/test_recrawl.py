@@ -7,22 +7,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lycosa.change.kinds import Kind, Presence
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.pages import PageRow, unpack_page
-from lycosa.engine.then import row_then
-from lycosa.engine.versions import version_at
-from lycosa.engine.visit_rows import ChangeRow, VisitRow, history, split_change_key, unpack_change, visit_of
+from lycosa.crawl.limits import Recrawl
 from lycosa.frontier.rows import unpack_host
 from lycosa.records import Family
+from lycosa.recrawl.change.verdict import ChangeKind, Presence
+from lycosa.recrawl.rows import ChangeRow, VisitRow, history, split_change_key, unpack_change, visit_of
+from lycosa.recrawl.versions import version_at
+from lycosa.search.past import row_as_of
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
 from lycosa.simweb.documents import HONEST_LASTMOD, LASTMOD_PURPOSE
-from lycosa.simweb.draws import unit
-from lycosa.simweb.layout import Place
+from lycosa.simweb.layout import PagePlace
+from lycosa.simweb.log import AuditRules, audit
+from lycosa.simweb.vocabulary import unit
 from lycosa.simweb.web import Answer
-from lycosa.store import Collection
-from lycosa.web.url import from_key, url_key
+from lycosa.store import CollectionStore
+from lycosa.store.page_rows import PageRow, unpack_page
+from lycosa.web.url import url_from_key, url_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
@@ -45,26 +45,26 @@ def into(crawled: Path, tmp_path: Path) -> Path:
 
 
 def rows(into: Path) -> dict[str, PageRow]:
-    with Collection.open(into) as collection:
-        return {from_key(key): unpack_page(row) for key, row in collection.state.walk(Family.PAGE)}
+    with CollectionStore.open(into) as collection:
+        return {url_from_key(key): unpack_page(row) for key, row in collection.state.walk(Family.PAGE)}
 
 
 def changes(into: Path) -> dict[str, list[ChangeRow]]:
     found: dict[str, list[ChangeRow]] = {}
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         for key, row in collection.state.walk(Family.CHANGE):
-            found.setdefault(from_key(split_change_key(key)[0]), []).append(unpack_change(row))
+            found.setdefault(url_from_key(split_change_key(key)[0]), []).append(unpack_change(row))
     return found
 
 
 def visit(into: Path, url: str) -> VisitRow:
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         found = visit_of(collection.state, url_key(url))
     assert found is not None
     return found
 
 
-def pages(into: Path) -> Iterator[tuple[str, Place]]:
+def pages(into: Path) -> Iterator[tuple[str, PagePlace]]:
     """The documents of the collection, and the pages of the web that they are."""
     for url, row in rows(into).items():
         if row.is_page and row.status == 200:
@@ -78,16 +78,16 @@ def an_article(into: Path) -> str:
     return next(url for url, place in pages(into) if place.page and WEB.pages.source(place) == place)
 
 
-def expected(place: Place, before: float, after: float) -> Kind | None:
+def expected(place: PagePlace, before: float, after: float) -> ChangeKind | None:
     """What the web says became of a page; None where nothing that is told of did."""
     source = WEB.pages.source(place)
     if WEB.state(place, after * DAY_S).gone:
-        return Kind.GONE
+        return ChangeKind.GONE
     old, new = WEB.state(source, before * DAY_S), WEB.state(source, after * DAY_S)
     if old.structure != new.structure:
-        return Kind.STRUCTURE
+        return ChangeKind.STRUCTURE
     is_news = old.volatile != new.volatile and not WEB.pages.has_marked_volatile(source)  # not learned yet
-    return Kind.TEXT if old.text != new.text or is_news else None
+    return ChangeKind.TEXT if old.text != new.text or is_news else None
 
 
 def test_recrawl_tells_exactly_what_the_web_says_has_changed(into: Path) -> None:
@@ -96,11 +96,11 @@ def test_recrawl_tells_exactly_what_the_web_says_has_changed(into: Path) -> None
     result = run(WEB, into, days=LATER, recrawl=ALL)
     told = {url: found[-1].kind for url, found in changes(into).items() if url in before}
     assert told == truth
-    assert set(truth.values()) == {Kind.GONE, Kind.STRUCTURE, Kind.TEXT}
-    assert {found[0].kind for found in changes(into).values()} == {Kind.NEW}
+    assert set(truth.values()) == {ChangeKind.GONE, ChangeKind.STRUCTURE, ChangeKind.TEXT}
+    assert {found[0].kind for found in changes(into).values()} == {ChangeKind.NEW}
     assert result.stats.not_modified > 10
     assert problems(into) == []
-    assert audit(WEB.settings, result.entries, Rules(delay_s=0.05)).is_clean
+    assert audit(WEB.settings, result.entries, AuditRules(delay_s=0.05)).is_clean
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_recrawl_again_and_again_learns_volatile_parts_and_brings_pages_back(int
         run(WEB, into, days=days, recrawl=ALL)
     assert problems(into) == []
     kinds = {row.kind for found in changes(into).values() for row in found}
-    assert kinds == {Kind.NEW, Kind.TEXT, Kind.STRUCTURE, Kind.GONE, Kind.BACK}
+    assert kinds == {ChangeKind.NEW, ChangeKind.TEXT, ChangeKind.STRUCTURE, ChangeKind.GONE, ChangeKind.BACK}
     unmarked = [
         url for url, place in pages(into) if WEB.pages.has_volatile(place) and not WEB.pages.has_marked_volatile(place)
     ]
@@ -119,10 +119,12 @@ def test_recrawl_again_and_again_learns_volatile_parts_and_brings_pages_back(int
 
 def test_versions_before_a_change_are_read_back_from_the_archive(into: Path) -> None:
     url, place = next(
-        (url, place) for url, place in pages(into) if expected(place, 0, LATER) in (Kind.TEXT, Kind.STRUCTURE)
+        (url, place)
+        for url, place in pages(into)
+        if expected(place, 0, LATER) in (ChangeKind.TEXT, ChangeKind.STRUCTURE)
     )
     run(WEB, into, days=LATER, recrawl=ALL)
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         stored = [version_at(collection, row.place, url) for _, row in history(collection.state, url_key(url))]
     source = WEB.pages.source(place)
     bodies = [WEB.pages.html(source, WEB.state(source, days * DAY_S)) for days in (0, LATER)]
@@ -173,17 +175,17 @@ def test_recrawl_after_a_finished_crawl_follows_links_that_are_new(into: Path) -
 @pytest.mark.parametrize(
     ("odd", "kind", "presence"),
     [
-        (Answer(200, b"%PDF-1.7 binary", "application/pdf"), Kind.GONE, Presence.FILE),
-        (Answer(200, b"<h1>Sign in</h1><form><input type=password></form>"), Kind.GONE, Presence.LOGIN),
-        (Answer(200, b""), Kind.GONE, Presence.EMPTY),
-        (Answer(410, b"gone"), Kind.GONE, Presence.GONE),
-        (Answer(403, b"no"), Kind.GONE, Presence.GONE),
-        (Answer(301, b"", headers=(("Location", "/"),)), Kind.MOVED, Presence.MOVED),
+        (Answer(200, b"%PDF-1.7 binary", "application/pdf"), ChangeKind.GONE, Presence.FILE),
+        (Answer(200, b"<h1>Sign in</h1><form><input type=password></form>"), ChangeKind.GONE, Presence.LOGIN),
+        (Answer(200, b""), ChangeKind.GONE, Presence.EMPTY),
+        (Answer(410, b"gone"), ChangeKind.GONE, Presence.GONE),
+        (Answer(403, b"no"), ChangeKind.GONE, Presence.GONE),
+        (Answer(301, b"", headers=(("Location", "/"),)), ChangeKind.MOVED, Presence.MOVED),
     ],
     ids=["pdf", "login", "empty", "gone", "forbidden", "moved"],
 )
 def test_page_that_turns_into_something_else_changes_its_state_and_comes_back(
-    into: Path, odd: Answer, kind: Kind, presence: Presence
+    into: Path, odd: Answer, kind: ChangeKind, presence: Presence
 ) -> None:
     url = an_article(into)
     digest = rows(into)[url].digest
@@ -192,17 +194,17 @@ def test_page_that_turns_into_something_else_changes_its_state_and_comes_back(
         return odd if WEB.linker.origin(host) + target == url else original(host, target, *rest)
 
     run(WEB, into, days=0, clock_days=10, recrawl=ALL, answer=oddly)
-    assert [row.kind for row in changes(into)[url]] == [Kind.NEW, kind]
+    assert [row.kind for row in changes(into)[url]] == [ChangeKind.NEW, kind]
     assert visit(into, url).presence is presence
     assert problems(into) == []
     run(WEB, into, days=0, clock_days=20, recrawl=ALL, answer=oddly)
-    assert [row.kind for row in changes(into)[url]] == [Kind.NEW, kind]  # told once
+    assert [row.kind for row in changes(into)[url]] == [ChangeKind.NEW, kind]  # told once
     run(WEB, into, days=0, clock_days=30, recrawl=ALL)
-    assert [row.kind for row in changes(into)[url]] == [Kind.NEW, kind, Kind.BACK]
+    assert [row.kind for row in changes(into)[url]] == [ChangeKind.NEW, kind, ChangeKind.BACK]
     assert (rows(into)[url].digest, visit(into, url).presence) == (digest, Presence.PAGE)
     assert problems(into) == []
-    with Collection.open(into) as collection:
-        then = [row_then(collection.state, url_key(url), BEGIN_S + days * DAY_S) for days in (5, 15, 35)]
+    with CollectionStore.open(into) as collection:
+        then = [row_as_of(collection.state, url_key(url), BEGIN_S + days * DAY_S) for days in (5, 15, 35)]
         bodies = [version.body if row and (version := version_at(collection, row.place, url)) else b"" for row in then]
     assert bodies == [bodies[0], odd.body if presence is Presence.FILE else b"", bodies[0]]
     assert bodies[0]
@@ -222,7 +224,7 @@ def test_server_errors_leave_the_page_until_they_have_come_three_times(into: Pat
         assert rows(into)[url] == before
         assert url not in changes(into)
     run(WEB, into, days=0, clock_days=30, recrawl=ALL, answer=broken)
-    assert [row.kind for row in changes(into)[url]] == [Kind.NEW, Kind.GONE]
+    assert [row.kind for row in changes(into)[url]] == [ChangeKind.NEW, ChangeKind.GONE]
     assert problems(into) == []
 
 
@@ -250,7 +252,7 @@ def test_clock_that_jumps_ten_years_ahead_makes_a_week_of_work_at_most(into: Pat
 def test_clock_that_goes_back_loses_no_page_and_pulls_its_times_in(into: Path) -> None:
     run(WEB, into, days=1_000, recrawl=ALL)
     assert run(WEB, into, days=10, recrawl=Recrawl(budget=1_000)).stats.run_visits == 0
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         due = [int.from_bytes(key[:8]) / 1000 for key, _ in collection.state.walk(Family.DUE)]
     assert max(due) < BEGIN_S + (10 + 1.1 * 180) * DAY_S
     assert run(WEB, into, days=250, recrawl=Recrawl(budget=1_000)).stats.run_visits > 100
@@ -262,8 +264,8 @@ def test_sitemaps_that_tell_the_truth_bring_visits_forward_and_liars_lose_their_
     run(web, tmp_path / "c", front(web))
     for days in (4, 5, 6, 9, 10, 11):
         run(web, tmp_path / "c", days=days, recrawl=Recrawl(budget=20))
-    with Collection.open(tmp_path / "c") as collection:
-        hosts = {from_key(key + b"\0"): unpack_host(row) for key, row in collection.state.walk(Family.HOST)}
+    with CollectionStore.open(tmp_path / "c") as collection:
+        hosts = {url_from_key(key + b"\0"): unpack_host(row) for key, row in collection.state.walk(Family.HOST)}
     honest, lying = [], []
     for number in range(6):
         row = hosts[web.linker.origin(number)]

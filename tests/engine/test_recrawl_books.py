@@ -12,17 +12,17 @@ import pytest
 from typer.testing import CliRunner
 
 from lycosa.cli.main import app
-from lycosa.engine.engine import Engine
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.pages import PageRow, pack, unpack_page
-from lycosa.engine.views import open_to_read, stats_of
+from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.loop import Engine
 from lycosa.frontier.rows import Reason, UrlRow, UrlState
+from lycosa.inspect.status import open_to_read, stats_of
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
-from lycosa.store import Batch, Collection
-from lycosa.web.page import analyse
-from lycosa.web.url import from_key, url_key
+from lycosa.store import Batch, CollectionStore
+from lycosa.store.page_rows import PageRow, pack, unpack_page
+from lycosa.web.page import analyse_page
+from lycosa.web.url import url_from_key, url_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
@@ -80,7 +80,7 @@ def test_revisit_records_name_the_date_of_the_record_they_refer_to(
     )  # no clock stands still
     run(WEB, tmp_path / "c", front(WEB))
     run(WEB, tmp_path / "c", days=10, recrawl=ALL)
-    with Collection.open(tmp_path / "c", read_only=True) as collection:
+    with CollectionStore.open(tmp_path / "c", read_only=True) as collection:
         records = [record for _, record in collection.records()]
     dated = {(record.url, record.header("WARC-Date")) for record in records if record.type in ("response", "revisit")}
     referred = [
@@ -115,7 +115,7 @@ def saying(odd: dict[str, Answer]) -> Callable[..., Answer]:
 def some_pages(into: Path, many: int) -> list[str]:
     """URLs of articles."""
     with open_to_read(into) as collection:
-        rows = [(from_key(key), unpack_page(row)) for key, row in collection.state.walk(Family.PAGE)]
+        rows = [(url_from_key(key), unpack_page(row)) for key, row in collection.state.walk(Family.PAGE)]
     found = [url for url, row in rows if row.is_page and row.status == 200 and not row.original and row.depth == 2]
     return found[:many]
 
@@ -179,7 +179,7 @@ def test_failed_urls_of_a_silent_host_are_queued_once_over_many_runs(into: Path)
     def silent(original: Callable[..., Answer], host: int, target: str, *rest: object) -> Answer:
         return Answer(200, b"", trouble="hang")
 
-    with Collection.open(into) as collection:  # as if they had never been pages
+    with CollectionStore.open(into) as collection:  # as if they had never been pages
         batch = Batch()
         for url in urls:
             batch.put(Family.PAGE, url_key(url), pack(PageRow(404, BEGIN_S, 1, failure="404")))
@@ -216,7 +216,7 @@ def test_copy_whose_original_has_changed_is_a_copy_no_more(into: Path) -> None:
 
 def codes_by_hand(body: bytes) -> tuple[list[str], float, float]:
     """The structure strings (Y7) and both text codes (Y9, Y10) of a document, by the analyser."""
-    page = analyse(body, url=front(WEB), content_type="text/html")
+    page = analyse_page(body, url=front(WEB), content_type="text/html")
     strings = [page.structure_first, page.structure_last]
     return strings, page.codes.mean_per_symbol, page.codes.root_of_squares
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.visit_rows import ChangeRow, split_change_key, unpack_change, unpack_visit
 from lycosa.records import Family
+from lycosa.recrawl.rows import ChangeRow, split_change_key, unpack_change, unpack_visit
 from lycosa.simweb import SimWeb
-from lycosa.store import Collection
-from lycosa.web.url import from_key
+from lycosa.store import CollectionStore
+from lycosa.web.url import url_from_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import front
 from tests.engine.recrawl_victim import SETTINGS
@@ -28,17 +28,17 @@ def recrawl(into: Path, commit: int, moment: str) -> int:
 
 
 def visits(into: Path) -> dict[str, int]:
-    with Collection.open(into) as collection:
-        return {from_key(key): unpack_visit(row).visits for key, row in collection.state.walk(Family.VISIT)}
+    with CollectionStore.open(into) as collection:
+        return {url_from_key(key): unpack_visit(row).visits for key, row in collection.state.walk(Family.VISIT)}
 
 
 def told(into: Path) -> dict[str, list[tuple[str, str, int]]]:
     """The history without its times, and without the places, which a killed run moves."""
     found: dict[str, list[tuple[str, str, int]]] = {}
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         for key, packed in collection.state.walk(Family.CHANGE):
             row: ChangeRow = unpack_change(packed)
-            url = from_key(split_change_key(key)[0])
+            url = url_from_key(split_change_key(key)[0])
             found.setdefault(url, []).append((row.kind, row.where, row.status))
     return found
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.crawl import Crawl
-from lycosa.engine.orders import Recrawl
+from lycosa.api.crawl import Crawl
+from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import Result, front

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from lycosa.engine.views import hosts, open_to_read, why
+from lycosa.inspect.status import hosts, open_to_read, why
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.log import Entry
+from lycosa.simweb.log import AuditRules, LoggedRequest, audit
 from lycosa.simweb.web import Answer
 from tests.engine.memory_crawl import Result, front
 from tests.engine.recrawl_world import run
@@ -40,12 +39,12 @@ class Trouble:
 def crawl(into: Path, *, answer: Trouble | None = None, **options: Any) -> Result:
     options = OPTIONS | options
     result = run(WEB, into, front(WEB), answer=answer, **options)
-    findings = audit(WEB.settings, result.entries, Rules(delay_s=DELAY_S))
+    findings = audit(WEB.settings, result.entries, AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()
     return result
 
 
-def answers(result: Result, trouble: Trouble | None = None) -> list[Entry]:
+def answers(result: Result, trouble: Trouble | None = None) -> list[LoggedRequest]:
     """The requests that were answered: of every path those after the ones that were hit."""
     left = trouble.hits.copy() if trouble else Counter[str]()
     good = []
@@ -56,7 +55,7 @@ def answers(result: Result, trouble: Trouble | None = None) -> list[Entry]:
     return good
 
 
-def rate(pages: list[Entry]) -> float:
+def rate(pages: list[LoggedRequest]) -> float:
     return len(pages) / pages[-1].end
 
 
@@ -78,14 +77,14 @@ def for_good(every: int) -> Callable[[str], bool]:
 
 
 @pytest.fixture(scope="module")
-def clean(tmp_path_factory: pytest.TempPathFactory) -> list[Entry]:
+def clean(tmp_path_factory: pytest.TempPathFactory) -> list[LoggedRequest]:
     """The answers of a host that has no trouble."""
     return answers(crawl(tmp_path_factory.mktemp("clean") / "c"))
 
 
 @pytest.mark.parametrize("is_hit", [once(20), for_good(20)], ids=["once", "for-good"])
 def test_host_with_five_percent_resets_keeps_nine_tenths_of_its_rate(
-    tmp_path: Path, clean: list[Entry], is_hit: Any
+    tmp_path: Path, clean: list[LoggedRequest], is_hit: Any
 ) -> None:
     trouble = Trouble("reset", is_hit)
 
@@ -95,7 +94,9 @@ def test_host_with_five_percent_resets_keeps_nine_tenths_of_its_rate(
     assert rate(found) >= 0.9 * rate(clean)
 
 
-def test_hanging_urls_cost_their_host_one_time_out_each_between_two_pages(tmp_path: Path, clean: list[Entry]) -> None:
+def test_hanging_urls_cost_their_host_one_time_out_each_between_two_pages(
+    tmp_path: Path, clean: list[LoggedRequest]
+) -> None:
     trouble = Trouble("hang", for_good(40))
 
     found = answers(crawl(tmp_path / "c", answer=trouble), trouble)
@@ -106,7 +107,7 @@ def test_hanging_urls_cost_their_host_one_time_out_each_between_two_pages(tmp_pa
     assert max(b.start - a.end for a, b in pairwise(found)) < TIME_OUT_S + 2 * DELAY_S + 0.5
 
 
-def test_host_waits_when_three_different_urls_in_a_row_fail(tmp_path: Path, clean: list[Entry]) -> None:
+def test_host_waits_when_three_different_urls_in_a_row_fail(tmp_path: Path, clean: list[LoggedRequest]) -> None:
     """And not before; a wait ends with the first answer."""
     broken = {entry.path for entry in clean[10:14]}
     trouble = Trouble("reset", lambda path: path in broken)

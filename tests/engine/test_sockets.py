@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 
 import lycosa
-from lycosa.engine.crawl import CrawledPage
+from lycosa.api.crawl import CrawledPage
 from lycosa.errors import SettingsError
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit_log
-from lycosa.simweb.log import read_log
+from lycosa.simweb.log import AuditRules, audit_log, read_log
 from lycosa.simweb.truth import truth
-from lycosa.web.page import Page
+from lycosa.web.document import Page
 from tests.simweb.conftest import Ready, running_simweb
 
 SHAPE = ("--hosts", "8", "--pages", "600", "--seed", "3")
@@ -38,7 +37,7 @@ def test_crawl_over_sockets_reaches_the_truth_politely(tmp_path: Path) -> None:
     html = {page.url for page in pages if page.content_type == "text/html"}
     assert html == truth(web, [seed], scope="any", mine="ancestors").pages
     assert len(pages) == len({page.url for page in pages})
-    assert audit_log(log, Rules(delay_s=0.01)).is_clean
+    assert audit_log(log, AuditRules(delay_s=0.01)).is_clean
     front = next(page for page in pages if page.url == seed)
     assert (front.status, front.depth) == (200, 0)
     assert front.title.startswith("Host 0 – ")

@@ -6,21 +6,21 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from lycosa.augment.document import Wanted, tables_of
-from lycosa.change.kinds import Kind
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.pages import PageRow, unpack_page
-from lycosa.engine.tables import Known
-from lycosa.engine.versions import document_at
-from lycosa.engine.visit_rows import ChangeRow, history
+from lycosa.crawl.limits import Recrawl
 from lycosa.frontier.rows import unpack_host
 from lycosa.records import Family
+from lycosa.recrawl.change.verdict import ChangeKind
+from lycosa.recrawl.rows import ChangeRow, history
+from lycosa.recrawl.versions import document_at
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.web import Answer
-from lycosa.store import Collection
-from lycosa.web import tvi
-from lycosa.web.url import from_key, url_key
+from lycosa.store import CollectionStore
+from lycosa.store.page_rows import PageRow, unpack_page
+from lycosa.tables import formats as tvi
+from lycosa.tables.links import TableSupport
+from lycosa.tables.publisher import AugmentOptions, tables_of
+from lycosa.web.url import url_from_key, url_key
 from tests.engine.consistency import problems
 from tests.engine.memory_crawl import Result, front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
@@ -45,17 +45,17 @@ def tables_asked(result: Result) -> list[str]:
 def stored(into: Path) -> dict[str, tuple[PageRow, bytes, list[ChangeRow]]]:
     """Of every page: its row, the document that a reader of the archive gets, and its history."""
     found = {}
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         for key, packed in collection.state.walk(Family.PAGE):
             row = unpack_page(packed)
             document = document_at(collection, row.place) if row.is_page and row.status == 200 else None
             if document is not None:
-                found[from_key(key)] = row, document[1], [change for _, change in history(collection.state, key)]
+                found[url_from_key(key)] = row, document[1], [change for _, change in history(collection.state, key)]
     return found
 
 
 def hosts(into: Path) -> list[int]:
-    with Collection.open(into) as collection:
+    with CollectionStore.open(into) as collection:
         return [unpack_host(row).volatile for _, row in collection.state.walk(Family.HOST)]
 
 
@@ -85,17 +85,17 @@ def test_pages_with_volatile_parts_are_brought_up_to_date_by_their_tables(tmp_pa
         truth = web.answer(host, path, DAYS * DAY_S)
         assert document == truth.body, url
         asked = [entry.path for entry in result.entries if f"http://{entry.host}:8800{entry.path}" == url]
-        if changes and changes[-1].kind is Kind.VOLATILE:
+        if changes and changes[-1].kind is ChangeKind.VOLATILE:
             assert asked == []
-            assert changes[0].kind is Kind.NEW
+            assert changes[0].kind is ChangeKind.NEW
             assert changes[-1].place == row.place
             patched += 1
     assert patched > 3
     assert result.stats.tables["patched"] >= patched
-    assert set(hosts(tmp_path / "c")) == {Known.HAS}
+    assert set(hosts(tmp_path / "c")) == {TableSupport.HAS}
     assert problems(tmp_path / "c") == []
     assert len(patched_records(tmp_path / "c")) >= patched
-    assert audit(web.settings, result.entries, Rules(delay_s=0.05)).is_clean
+    assert audit(web.settings, result.entries, AuditRules(delay_s=0.05)).is_clean
 
 
 def test_frame_that_changed_as_well_is_fetched_whole(tmp_path: Path) -> None:
@@ -117,13 +117,13 @@ def test_history_keeps_every_version_over_several_visits(tmp_path: Path) -> None
     for days in (4, 8, 12):
         run(web, tmp_path / "c", days=days, recrawl=ALL)
     several = 0
-    with Collection.open(tmp_path / "c") as collection:
+    with CollectionStore.open(tmp_path / "c") as collection:
         for url in stored_urls(collection):
             kinds = [change.kind for _, change in history(collection.state, url_key(url))]
-            assert kinds.count(Kind.NEW) <= 1
-            several += kinds.count(Kind.VOLATILE) > 1
+            assert kinds.count(ChangeKind.NEW) <= 1
+            several += kinds.count(ChangeKind.VOLATILE) > 1
             for time_s, change in history(collection.state, url_key(url)):
-                document = document_at(collection, change.place) if change.kind is Kind.VOLATILE else None
+                document = document_at(collection, change.place) if change.kind is ChangeKind.VOLATILE else None
                 if document is not None:
                     host, path = web.address_of(url)
                     day = round((time_s - BEGIN_S) / DAY_S)
@@ -131,8 +131,8 @@ def test_history_keeps_every_version_over_several_visits(tmp_path: Path) -> None
     assert several > 0
 
 
-def stored_urls(collection: Collection) -> list[str]:
-    return [from_key(key) for key, packed in collection.state.walk(Family.PAGE) if unpack_page(packed).volatile]
+def stored_urls(collection: CollectionStore) -> list[str]:
+    return [url_from_key(key) for key, packed in collection.state.walk(Family.PAGE) if unpack_page(packed).volatile]
 
 
 def test_host_without_tables_is_asked_for_one_at_most(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_table_that_has_not_changed_is_not_sent_again(tmp_path: Path) -> None:
 def test_table_left_behind_does_not_hide_for_ever_that_its_document_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lycosa.engine.table_visits.SAME_TABLES_MOST", 2)
+    monkeypatch.setattr("lycosa.recrawl.table_revisits.SAME_TABLES_MOST", 2)
     web = SimWeb(SimSettings(seed=5, hosts=1, pages=20, tables=1.0))
     run(web, tmp_path / "c", front(web))
     volatile = {url for url, (row, *_) in stored(tmp_path / "c").items() if row.volatile}
@@ -177,7 +177,7 @@ def test_table_left_behind_does_not_hide_for_ever_that_its_document_is_gone(
 
 
 def test_whole_visit_begins_the_count_of_visits_by_table_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lycosa.engine.table_visits.TABLE_VISITS_MOST", 1)
+    monkeypatch.setattr("lycosa.recrawl.table_revisits.TABLE_VISITS_MOST", 1)
     web = SimWeb(SimSettings(seed=5, hosts=1, pages=20, tables=1.0))
     run(web, tmp_path / "c", front(web))
     results = [run(web, tmp_path / "c", clock_days=days, recrawl=ALL) for days in (1, 2, 3)]
@@ -191,13 +191,13 @@ def test_tables_off_asks_for_documents_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lie", "known"),
     [
-        (lambda body: body.replace(b"Read ", b"Seen "), Known.LIES),
-        (lambda body: body.replace(b"# tvi 1", b"# tvi 7"), Known.HAS_NONE),
-        (lambda body: b"\xff" + body, Known.HAS_NONE),
-        (lambda body: body[:-9], Known.HAS_NONE),
+        (lambda body: body.replace(b"Read ", b"Seen "), TableSupport.LIES),
+        (lambda body: body.replace(b"# tvi 1", b"# tvi 7"), TableSupport.HAS_NONE),
+        (lambda body: b"\xff" + body, TableSupport.HAS_NONE),
+        (lambda body: body[:-9], TableSupport.HAS_NONE),
     ],
 )
-def test_table_that_is_wrong_changes_nothing(tmp_path: Path, lie: Any, known: Known) -> None:
+def test_table_that_is_wrong_changes_nothing(tmp_path: Path, lie: Any, known: TableSupport) -> None:
     web = web_with(1.0)
 
     def answer(original: Any, host: int, target: str, *rest: float) -> Answer:
@@ -229,9 +229,9 @@ def test_marked_part_of_an_xml_document_that_changed_is_volatile(tmp_path: Path,
         if target == "/":
             return Answer(200, b'<a href="/data.xml">x</a>')
         if target == "/data.tvi" and has_table:
-            made = tvi.of_document(body, is_xml=True, of="data.xml")
+            made = tvi.tvi_of(body, is_xml=True, of="data.xml")
             assert made is not None
-            content = tvi.write(made)
+            content = tvi.write_tvi(made)
             assert isinstance(content, bytes)
             return Answer(200, content, "text/plain")
         return Answer(200, body, "application/xml") if target == "/data.xml" else Answer(404, b"")
@@ -241,9 +241,9 @@ def test_marked_part_of_an_xml_document_that_changed_is_volatile(tmp_path: Path,
         run(web, into, clock_days=at[0], recrawl=ALL, answer=answer)
     row, body, changes = stored(into)[f"{front(web)}data.xml"]
     assert row.volatile
-    assert {change.kind for change in changes} <= {Kind.NEW, Kind.VOLATILE}
+    assert {change.kind for change in changes} <= {ChangeKind.NEW, ChangeKind.VOLATILE}
     if has_table:
-        assert [change.kind for change in changes] == [Kind.NEW, Kind.VOLATILE, Kind.VOLATILE]
+        assert [change.kind for change in changes] == [ChangeKind.NEW, ChangeKind.VOLATILE, ChangeKind.VOLATILE]
         assert b"number 2" in body
 
 
@@ -265,8 +265,8 @@ def test_table_that_keeps_changing_is_trusted_longer_than_one_that_stands_still(
             return Answer(200, b'<a href="/moving.xml">x</a><a href="/still.xml">y</a>')
         if name not in bodies or ending not in ("xml", "tvi"):
             return Answer(404, b"")
-        made = tvi.of_document(bodies[name], is_xml=True, of=f"{name[1:]}.xml")
-        content = tvi.write(made) if made else b""
+        made = tvi.tvi_of(bodies[name], is_xml=True, of=f"{name[1:]}.xml")
+        content = tvi.write_tvi(made) if made else b""
         assert isinstance(content, bytes)
         return Answer(200, bodies[name], "application/xml") if ending == "xml" else Answer(200, content, "text/plain")
 
@@ -283,13 +283,13 @@ def test_table_that_keeps_changing_is_trusted_longer_than_one_that_stands_still(
 def test_page_whose_parts_are_selected_keeps_its_table_until_that_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_lost: bool
 ) -> None:
-    monkeypatch.setattr("lycosa.engine.table_visits.TABLE_VISITS_MOST", 1)
+    monkeypatch.setattr("lycosa.recrawl.table_revisits.TABLE_VISITS_MOST", 1)
     web, into = SimWeb(SimSettings(seed=5, hosts=1, pages=20, tables=1.0, rtt_ms=50)), tmp_path / "c"
     at = [0]
 
     def answer(original: Any, host: int, target: str, *rest: float) -> Answer:
         body = SELECTED.format(WORDS[at[0]]).encode()
-        made = tables_of(body, Wanted(selector=".v"), name="index.html", content_type="text/html")
+        made = tables_of(body, AugmentOptions(selector=".v"), name="index.html", content_type="text/html")
         if target == "/":
             return Answer(200, body)
         tables = {"/index.tol": made.tol, "/index.tvi": None if is_lost else made.tvi}

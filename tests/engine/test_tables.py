@@ -10,17 +10,16 @@ from urllib.parse import urlsplit
 import pytest
 
 from lycosa import Crawl
-from lycosa.engine.tables import Known
-from lycosa.engine.views import open_to_read
 from lycosa.frontier.rankings import PValue, Rank
 from lycosa.frontier.rows import unpack_host
+from lycosa.inspect.status import open_to_read
 from lycosa.records import Family, Request, Response
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.log import Entry
+from lycosa.simweb.log import AuditRules, LoggedRequest, audit
+from lycosa.simweb.memory import run_virtual
 from lycosa.simweb.truth import truth
-from lycosa.simweb.virtual import run_virtual
-from lycosa.web.table import beside, digest_of
+from lycosa.tables.formats import beside, table_digest
+from lycosa.tables.links import TableSupport
 from tests.engine.memory_crawl import Result, crawl, front
 
 SLOW = {"rtt_ms": 50, "transfer_bytes_s": 30_000}
@@ -41,7 +40,7 @@ def test_crawl_with_tables_reaches_the_truth_politely(tmp_path: Path, mode: str)
     result = crawl(web, tmp_path / "c", front(web), tables=mode, **FAST)
     assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="ancestors").pages
     assert set(result.fetched().values()) == {1}
-    assert audit(web.settings, result.entries, Rules(delay_s=0, per_host=8, per_ip=8)).is_clean
+    assert audit(web.settings, result.entries, AuditRules(delay_s=0, per_host=8, per_ip=8)).is_clean
     assert result.stats.tables["read"] > 0
     stats = result.stats
     settled = stats.pages + stats.redirects + stats.sitemaps + sum(stats.failed.values()) + sum(stats.dropped.values())
@@ -74,7 +73,7 @@ def test_always_reads_each_table_before_its_document_with_any_delay_and_policy(
     web = web_with(hosts=3, pages=90, seed=7)
     result = crawl(web, tmp_path / "c", front(web), tables="always", mine="off", **{"delay_s": 1.0, **settings})
     assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="off").pages
-    assert audit(web.settings, result.entries, Rules(delay_s=1.0, per_host=settings.get("per_host", 1))).is_clean
+    assert audit(web.settings, result.entries, AuditRules(delay_s=1.0, per_host=settings.get("per_host", 1))).is_clean
     ends = {(entry.host, entry.path): entry.end for entry in result.entries}
     pages = [entry for entry in result.entries if entry.path.endswith((".html", "/"))]
     asked = [(e, ends.get((e.host, table_path))) for e in pages if (table_path := allowed_table(web, e)) is not None]
@@ -82,7 +81,7 @@ def test_always_reads_each_table_before_its_document_with_any_delay_and_policy(
     assert len(asked) > 80
 
 
-def allowed_table(web: SimWeb, page: Entry) -> str | None:
+def allowed_table(web: SimWeb, page: LoggedRequest) -> str | None:
     """The path of the table beside a page, if robots.txt allows to ask for it."""
     path = urlsplit(beside(f"http://{page.host}{page.path}", "tol") or "").path
     return path if web.robots.of(web.layout.host_number(page.host) or 0).allows(path, page.agent) else None
@@ -93,7 +92,7 @@ def test_host_that_is_busy_now_and_then_keeps_its_tables(tmp_path: Path) -> None
     result = crawl(web, tmp_path / "c", front(web), tables="always", mine="off")
     assert result.stats.tables["503"] > 1  # the first that is tried among them
     assert result.stats.tables["read"] > 0.7 * result.stats.pages
-    assert audit(web.settings, result.entries, Rules()).is_clean
+    assert audit(web.settings, result.entries, AuditRules()).is_clean
 
 
 def test_crawl_stopped_between_a_table_and_its_document_loses_nothing(tmp_path: Path) -> None:
@@ -176,7 +175,7 @@ def test_lying_tables_are_noticed_and_not_asked_for_again(tmp_path: Path) -> Non
     assert [event["host"] for event in events if event["event"] == "tables-not-trusted"] == [web.linker.origin(0)]
     with open_to_read(tmp_path / "c") as collection:
         (row,) = [unpack_host(row) for _, row in collection.state.walk(Family.HOST)]
-    assert row.tables == Known.LIES
+    assert row.tables == TableSupport.LIES
 
 
 def test_tables_save_time_where_slots_are_idle(tmp_path: Path) -> None:
@@ -254,7 +253,7 @@ def test_table_is_read_before_its_document(tmp_path: Path) -> None:
         "/",
         "/a",
     ]  # what has no ending is often moved, so /a.tol is not tried
-    assert known_of(tmp_path / "c") == Known.HAS
+    assert known_of(tmp_path / "c") == TableSupport.HAS
 
 
 @pytest.mark.parametrize(
@@ -293,7 +292,7 @@ def test_table_leads_nowhere_that_a_document_would_not(tmp_path: Path, row: byte
 def test_what_is_no_table_is_ignored_and_remembered(tmp_path: Path, table: bytes, status: int) -> None:
     asked = asked_with(tmp_path / "c", table, status=status)
     assert asked == ["/robots.txt", "/index.tol", "/", "/a"]
-    assert known_of(tmp_path / "c") == Known.HAS_NONE
+    assert known_of(tmp_path / "c") == TableSupport.HAS_NONE
 
 
 def test_table_that_robots_forbid_is_not_asked_for(tmp_path: Path) -> None:
@@ -304,16 +303,16 @@ def test_table_that_robots_forbid_is_not_asked_for(tmp_path: Path) -> None:
 def test_link_header_tells_of_tables(tmp_path: Path) -> None:
     link, robots = '<x.tol>; rel="table-of-links"', b"User-agent: *\nDisallow: /index.tol\n"
     asked_with(tmp_path / "c", b"", robots=robots, link=link)
-    assert known_of(tmp_path / "c") == Known.HAS
+    assert known_of(tmp_path / "c") == TableSupport.HAS
 
 
 def test_stale_table_is_forgiven_and_a_lie_is_not(tmp_path: Path) -> None:
-    stale = f"# tol 1\n# document: {digest_of(b'as it was')}\ninternal\t/b\n".encode()
+    stale = f"# tol 1\n# document: {table_digest(b'as it was')}\ninternal\t/b\n".encode()
     asked_with(tmp_path / "stale", stale)
-    assert known_of(tmp_path / "stale") == Known.HAS
-    lie = f"# tol 1\n# document: {digest_of(PAGE)}\ninternal\t/a\ninternal\t/b\n".encode()
+    assert known_of(tmp_path / "stale") == TableSupport.HAS
+    lie = f"# tol 1\n# document: {table_digest(PAGE)}\ninternal\t/a\ninternal\t/b\n".encode()
     asked_with(tmp_path / "lie", lie)
-    assert known_of(tmp_path / "lie") == Known.LIES
+    assert known_of(tmp_path / "lie") == TableSupport.LIES
 
 
 def test_table_that_points_to_itself_or_to_tables_ends(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from lycosa.cli.collection import HostOrder, status
 from lycosa.cli.collection import hosts as hosts_command
-from lycosa.engine.views import hosts, open_to_read, stats_of
 from lycosa.frontier.politeness import pause_of
 from lycosa.frontier.rows import HostRow, pack_host, unpack_host
+from lycosa.inspect.status import hosts, open_to_read, stats_of
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
+from lycosa.simweb.log import AuditRules, audit
 from tests.engine.memory_crawl import Result, front
 from tests.engine.recrawl_world import BEGIN_S, run
 
@@ -99,7 +99,7 @@ def test_host_row_of_an_older_collection_has_no_times() -> None:
 
 def test_pauses_are_longer_than_the_delay_by_a_margin(crawled: tuple[Path, Result]) -> None:
     """A server that notes the end of its answer some milliseconds late still sees the whole delay."""
-    rules = Rules(delay_s=DELAY_S, ip_delay_s=IP_DELAY_S, per_ip=1)
+    rules = AuditRules(delay_s=DELAY_S, ip_delay_s=IP_DELAY_S, per_ip=1)
     findings = audit(WEB.settings, crawled[1].entries, rules)
     gaps = [(one.smallest_gap_s, one.least_gap_s) for one in [*findings.hosts, *findings.addresses]]
     assert all(gap is None or gap >= pause_of(least) - 1e-6 for gap, least in gaps)

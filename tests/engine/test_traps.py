@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.views import open_to_read, why
-from lycosa.frontier.domains import DomainBudget, domain_key
 from lycosa.frontier.rows import UrlRow, UrlState
+from lycosa.inspect.status import open_to_read, why
+from lycosa.learning.budgets import DomainBudget, domain_key
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.traps import without_session
+from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth
-from lycosa.store import Batch, Collection
+from lycosa.simweb.web import without_session
+from lycosa.store import Batch, CollectionStore
 from tests.engine.memory_crawl import crawl, front
 from tests.engine.small_site import crawl_site, links
 from tests.long import long
@@ -45,7 +45,7 @@ def test_traps_take_a_tenth_of_the_requests_at_most_and_cost_no_page(
     assert len(real) >= pages * 5 // 7
     assert len(fetched) >= 0.99 * len(real)
     assert trapped <= 0.1 * len(asked)
-    assert audit(web.settings, result.entries, Rules()).is_clean
+    assert audit(web.settings, result.entries, AuditRules()).is_clean
     assert result.ended_by == ""
     assert result.stats.dropped["path-pattern"] > 0
     assert result.stats.ignored["parameter-without-effect"] > 0
@@ -74,7 +74,7 @@ def test_domain_that_has_had_its_pages_goes_after_all_others(tmp_path: Path) -> 
     crawl(web, tmp_path / "c", *seeds, pages=1)
     batch = Batch()
     batch.put(Family.META, domain_key("h0.sim"), DomainBudget(pages=10_000).pack())
-    with Collection.open(tmp_path / "c") as collection:
+    with CollectionStore.open(tmp_path / "c") as collection:
         collection.commit(batch)
     result = crawl(web, tmp_path / "c", *seeds, pages=None)
     order = [entry.host for entry in result.entries if not entry.path.endswith((".txt", ".xml"))]

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.engine.crawl import Crawl
-from lycosa.engine.tree import Branch, tree
-from lycosa.engine.views import open_to_read
+from lycosa.api.crawl import Crawl
 from lycosa.errors import SettingsError
 from lycosa.frontier.rows import HostRow, Origin, UrlRow, UrlState, pack_host
+from lycosa.inspect.status import open_to_read
+from lycosa.inspect.tree import Branch, tree
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.store import Collection
+from lycosa.store import CollectionStore
 from lycosa.store.state import Batch
 from lycosa.web.url import url_key
 from tests.engine.memory_crawl import crawl, front
@@ -39,7 +39,7 @@ URLS = {
 }
 
 
-def fill(collection: Collection, urls: dict[str, UrlState]) -> None:
+def fill(collection: CollectionStore, urls: dict[str, UrlState]) -> None:
     batch = Batch()
     for url, state in urls.items():
         key = url_key(url)
@@ -49,8 +49,8 @@ def fill(collection: Collection, urls: dict[str, UrlState]) -> None:
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
-    made = Collection.create(tmp_path_factory.mktemp("tree") / "c")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> CollectionStore:
+    made = CollectionStore.create(tmp_path_factory.mktemp("tree") / "c")
     fill(made, URLS)
     return made
 
@@ -78,7 +78,7 @@ def plainly(urls: dict[str, UrlState], depth: int | None = None) -> dict[str, in
     return {"": len(urls), **{folder: size for folder, size in sizes.items() if folder not in chains}}
 
 
-def test_tree_counts_every_folder_and_joins_chains(collection: Collection) -> None:
+def test_tree_counts_every_folder_and_joins_chains(collection: CollectionStore) -> None:
     branches = tree(collection, rows=ALL_ROWS)
 
     assert shown(branches) == plainly(URLS)
@@ -87,13 +87,13 @@ def test_tree_counts_every_folder_and_joins_chains(collection: Collection) -> No
     assert not any(branch.left_out for branch in branches)
 
 
-def test_tree_counts_states(collection: Collection) -> None:
+def test_tree_counts_states(collection: CollectionStore) -> None:
     docs = tree(collection, "https://example.org/docs/", rows=ALL_ROWS)[0]
 
     assert (docs.known, docs.queued, docs.done, docs.failed, docs.dropped) == (5, 1, 1, 1, 2)
 
 
-def test_tree_shows_heavier_siblings_first_each_under_its_parent(collection: Collection) -> None:
+def test_tree_shows_heavier_siblings_first_each_under_its_parent(collection: CollectionStore) -> None:
     branches = tree(collection, "example.org", rows=ALL_ROWS)
 
     assert [(branch.level, branch.prefix, branch.known) for branch in branches[:4]] == [
@@ -105,7 +105,7 @@ def test_tree_shows_heavier_siblings_first_each_under_its_parent(collection: Col
     assert branches[4].prefix == "https://example.org/docs/api/v1/three?"
 
 
-def test_tree_keeps_the_heaviest_and_says_what_is_left_out(collection: Collection) -> None:
+def test_tree_keeps_the_heaviest_and_says_what_is_left_out(collection: CollectionStore) -> None:
     branches = tree(collection, rows=2)
 
     assert [branch.prefix for branch in branches] == ["", "https://example.org/", "https://example.org/docs/"]
@@ -113,7 +113,7 @@ def test_tree_keeps_the_heaviest_and_says_what_is_left_out(collection: Collectio
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_tree_goes_no_deeper_than_asked(collection: Collection, depth: int) -> None:
+def test_tree_goes_no_deeper_than_asked(collection: CollectionStore, depth: int) -> None:
     assert shown(tree(collection, depth=depth, rows=ALL_ROWS)) == plainly(URLS, depth)
 
 
@@ -136,21 +136,21 @@ def test_tree_goes_no_deeper_than_asked(collection: Collection, depth: int) -> N
         ("", "", len(URLS)),
     ],
 )
-def test_tree_of_a_part(collection: Collection, text: str, words: str, known: int) -> None:
+def test_tree_of_a_part(collection: CollectionStore, text: str, words: str, known: int) -> None:
     root = tree(collection, text, rows=ALL_ROWS)[0]
 
     assert (root.prefix, root.known) == (words, known)
 
 
 @pytest.mark.parametrize("text", ["https://example.org/nothing", "nowhere.example", "xample.org", "net"])
-def test_tree_of_nothing_known_is_an_empty_root(collection: Collection, text: str) -> None:
+def test_tree_of_nothing_known_is_an_empty_root(collection: CollectionStore, text: str) -> None:
     (root,) = tree(collection, text, rows=ALL_ROWS)
 
     assert (root.known, root.left_out) == (0, 0)
 
 
 @pytest.mark.parametrize("text", ["ftp://example.org/", "http://", "a b/c", "https://[bad"])
-def test_tree_of_no_url_says_what_would_do(collection: Collection, text: str) -> None:
+def test_tree_of_no_url_says_what_would_do(collection: CollectionStore, text: str) -> None:
     with pytest.raises(SettingsError, match="neither the beginning"):
         tree(collection, text, rows=ALL_ROWS)
 
@@ -172,7 +172,7 @@ SOME_URLS = st.dictionaries(
 def test_tree_of_any_urls_is_what_plain_counting_gives(
     tmp_path_factory: pytest.TempPathFactory, urls: dict[str, UrlState], rows: int, depth: int | None
 ) -> None:
-    with Collection.create(tmp_path_factory.mktemp("any") / "c") as made:
+    with CollectionStore.create(tmp_path_factory.mktemp("any") / "c") as made:
         fill(made, urls)
         expected = plainly(urls, depth)
 

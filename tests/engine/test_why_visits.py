@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.views import open_to_read, why
+from lycosa.crawl.limits import Recrawl
+from lycosa.inspect.status import open_to_read, why
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from tests.engine.memory_crawl import front

@@ -8,11 +8,11 @@ import uvloop
 from rough_server import RoughServer, rough_server
 
 from lycosa.fetch.curl import CurlDownloader
-from lycosa.fetch.downloader import Limits
+from lycosa.fetch.downloader import TransferLimits
 from lycosa.records import Request, Response
 
 # Short clocks, far enough apart that a busy machine does not confuse them.
-QUICK = Limits(connect_s=0.8, first_byte_s=0.8, idle_s=0.8, total_s=10.0, body_bytes=100_000)
+QUICK = TransferLimits(connect_s=0.8, first_byte_s=0.8, idle_s=0.8, total_s=10.0, body_bytes=100_000)
 
 
 class Rig:
@@ -38,7 +38,7 @@ class Rig:
 
 
 def with_rig(
-    work: Callable[[Rig], Awaitable[None]], limits: Limits = QUICK, *, tls: Any = None, **options: Any
+    work: Callable[[Rig], Awaitable[None]], limits: TransferLimits = QUICK, *, tls: Any = None, **options: Any
 ) -> None:
     async def main() -> None:
         async with rough_server(tls=tls) as server:

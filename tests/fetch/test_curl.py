@@ -10,7 +10,7 @@ from rig import QUICK, Rig, with_rig
 from rough_server import Line, page, rough_server, says
 
 from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
-from lycosa.fetch.downloader import ByScheme
+from lycosa.fetch.downloader import SchemeDownloader
 from lycosa.fetch.headers import conditional, request_fields
 from lycosa.records import Failure, Request, Response
 
@@ -379,7 +379,7 @@ def test_curl_hook_that_raises_is_a_failure_of_that_request_only() -> None:
 
 def test_by_scheme_chooses_and_answers_for_unknown_schemes() -> None:
     async def work(rig: Rig) -> None:
-        both = ByScheme({"http": rig.downloader, "https": rig.downloader})
+        both = SchemeDownloader({"http": rig.downloader, "https": rig.downloader})
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         both.start(rig.request("/"), future.set_result)
         assert (await future).status == 200

@@ -10,7 +10,7 @@ import pytest
 from rig import QUICK, Rig, with_rig
 from rough_server import Act, Line, drips, says
 
-from lycosa.fetch.downloader import Limits
+from lycosa.fetch.downloader import TransferLimits
 from lycosa.records import Failure, Response, Truncation
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -18,7 +18,7 @@ LENGTH_100 = OK + b"Content-Length: 100\r\n\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-def ask(act: Act, check: Callable[[Response], None], *, limits: Limits = QUICK) -> None:
+def ask(act: Act, check: Callable[[Response], None], *, limits: TransferLimits = QUICK) -> None:
     async def work(rig: Rig) -> None:
         rig.server.acts["/bad"] = act
         check(await rig.get("/bad"))
@@ -151,7 +151,7 @@ def test_curl_server_that_drips_ends_by_the_total_clock(act: Act) -> None:
         assert response.failure is Failure.TOTAL_TIMEOUT
         assert 0.6 <= response.ended_s - response.started_s < 5
 
-    ask(act, check, limits=Limits(connect_s=5, first_byte_s=5, idle_s=5, total_s=0.6))
+    ask(act, check, limits=TransferLimits(connect_s=5, first_byte_s=5, idle_s=5, total_s=0.6))
 
 
 @contextmanager
@@ -207,7 +207,7 @@ def test_curl_closed_port_is_a_failure_to_connect() -> None:
 
 
 def test_curl_bodies_beyond_the_memory_wait_for_each_other_and_all_arrive() -> None:
-    limits = Limits(body_bytes=60_000, in_flight_bytes=480_000, idle_s=1.0, first_byte_s=3.0)
+    limits = TransferLimits(body_bytes=60_000, in_flight_bytes=480_000, idle_s=1.0, first_byte_s=3.0)
     body = bytes(range(250)) * 200
 
     async def trickle(line: Line) -> None:
@@ -234,7 +234,7 @@ def test_curl_bodies_beyond_the_memory_wait_for_each_other_and_all_arrive() -> N
 
 @pytest.mark.slow
 def test_curl_slow_transfers_cannot_block_the_memory_for_ever() -> None:
-    limits = Limits(body_bytes=50_000, in_flight_bytes=100_000, idle_s=0.3, total_s=20.0)
+    limits = TransferLimits(body_bytes=50_000, in_flight_bytes=100_000, idle_s=0.3, total_s=20.0)
 
     async def work(rig: Rig) -> None:
         rig.server.acts["/stuck"] = says(OK + b"Content-Length: 50000\r\n\r\n" + b"x" * 20_000, hangs=True)
@@ -251,7 +251,7 @@ def test_curl_slow_transfers_cannot_block_the_memory_for_ever() -> None:
 @pytest.mark.slow
 def test_curl_bandwidth_is_kept_and_shared_evenly() -> None:
     rate_bytes_s = 400_000
-    limits = Limits(bandwidth_bytes_s=rate_bytes_s)
+    limits = TransferLimits(bandwidth_bytes_s=rate_bytes_s)
     body = b"x" * 150_000
 
     async def work(rig: Rig) -> None:
@@ -279,12 +279,14 @@ def test_curl_thousands_of_slow_transfers_run_at_once() -> None:
 
         assert {response.body for response in responses} == {b"ok"}
 
-    with_rig(work, Limits())
+    with_rig(work, TransferLimits())
 
 
 @pytest.mark.slow
 def test_curl_any_mixture_of_servers_answers_each_request_once() -> None:
-    limits = Limits(connect_s=2, first_byte_s=0.5, idle_s=0.5, total_s=2, body_bytes=20_000, in_flight_bytes=150_000)
+    limits = TransferLimits(
+        connect_s=2, first_byte_s=0.5, idle_s=0.5, total_s=2, body_bytes=20_000, in_flight_bytes=150_000
+    )
     acts = [
         says(b"", then=Line.hang_up),
         says(b"", then=Line.reset),

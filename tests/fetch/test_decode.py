@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.fetch.decode import MAX_MEMBERS, Decoded, decode
+from lycosa.fetch.decode import MAX_MEMBERS, DecodedBody, decode_body
 
 CAP_BYTES = 1_000_000
 BOMB_BYTES = 11_511_612
@@ -45,8 +45,8 @@ CODERS: dict[str, Callable[[bytes], bytes]] = {
 def test_decode_bomb_stops_at_the_cap(hostile: Read, coding: str) -> None:
     bomb = hostile(f"scrapy-bomb-{coding}.bin")
 
-    cut = decode(bomb, coding, cap_bytes=CAP_BYTES)
-    whole = decode(bomb, coding, cap_bytes=BOMB_BYTES)
+    cut = decode_body(bomb, coding, cap_bytes=CAP_BYTES)
+    whole = decode_body(bomb, coding, cap_bytes=BOMB_BYTES)
 
     assert cut.is_cut
     assert len(cut.body) == CAP_BYTES
@@ -77,7 +77,7 @@ def test_decode_bomb_layer_produces_at_most_a_tenth_above_the_cap(hostile: Read,
     ],
 )
 def test_decode_whole_page_of_any_coding_is_a_page(hostile: Read, name: str, coding: str) -> None:
-    decoded = decode(hostile(name), coding, cap_bytes=CAP_BYTES)
+    decoded = decode_body(hostile(name), coding, cap_bytes=CAP_BYTES)
 
     assert (decoded.is_cut, decoded.is_damaged, decoded.unknown) == (False, False, "")
     assert decoded.body.lstrip()[:5].lower() in (b"<!doc", b"<html")
@@ -89,14 +89,14 @@ def test_decode_every_file_of_the_set_gives_an_answer_within_the_cap(hostile: Re
 
     for row in rows:
         for coding in ("gzip", "deflate", "br", "zstd", "gzip, deflate"):
-            assert len(decode(hostile(row["file"]), coding, cap_bytes=CAP_BYTES).body) <= CAP_BYTES
+            assert len(decode_body(hostile(row["file"]), coding, cap_bytes=CAP_BYTES).body) <= CAP_BYTES
     assert len(rows) >= 35
 
 
 @pytest.mark.parametrize("suffix", [("gz", "gzip"), ("br", "br"), ("zst", "zstd")])
 @pytest.mark.parametrize("stem", ["big.text", "foo.octetstream", "foo.text", "hello.html"])
 def test_decode_web_platform_file_is_whole(hostile: Read, stem: str, suffix: tuple[str, str]) -> None:
-    decoded = decode(hostile(f"wpt-{stem}.{suffix[0]}"), suffix[1], cap_bytes=30_000_000)
+    decoded = decode_body(hostile(f"wpt-{stem}.{suffix[0]}"), suffix[1], cap_bytes=30_000_000)
 
     assert decoded.body
     assert not decoded.is_damaged
@@ -106,11 +106,11 @@ def test_decode_web_platform_file_is_whole(hostile: Read, stem: str, suffix: tup
 def test_decode_zstd_window_beyond_eight_megabytes_is_refused(hostile: Read) -> None:
     data = hostile("wpt-big.window.zst")
 
-    assert decode(data, "zstd", cap_bytes=CAP_BYTES) == Decoded(data, is_damaged=True)
+    assert decode_body(data, "zstd", cap_bytes=CAP_BYTES) == DecodedBody(data, is_damaged=True)
 
 
 def test_decode_gzip_that_ends_early_gives_the_readable_prefix(hostile: Read) -> None:
-    decoded = decode(hostile("scrapy-unexpected-eof.gz"), "gzip", cap_bytes=CAP_BYTES)
+    decoded = decode_body(hostile("scrapy-unexpected-eof.gz"), "gzip", cap_bytes=CAP_BYTES)
 
     assert decoded.is_damaged
     assert decoded.body.decode("latin-1").encode() == hostile("scrapy-unexpected-eof-output.txt")
@@ -118,7 +118,7 @@ def test_decode_gzip_that_ends_early_gives_the_readable_prefix(hostile: Read) ->
 
 @pytest.mark.parametrize("name", ["scrapy-truncated-crc-error.gz", "scrapy-truncated-crc-error-short.gz"])
 def test_decode_gzip_without_its_checksum_gives_the_text(hostile: Read, name: str) -> None:
-    decoded = decode(hostile(name), "gzip", cap_bytes=CAP_BYTES)
+    decoded = decode_body(hostile(name), "gzip", cap_bytes=CAP_BYTES)
 
     assert decoded.is_damaged
     assert decoded.body == zlib.decompressobj(31).decompress(hostile(name))
@@ -129,7 +129,7 @@ def test_decode_gzip_with_a_wrong_checksum_gives_the_text_and_says_damaged() -> 
     packed = bytearray(gzip.compress(PAGE))
     packed[-6] ^= 0xFF
 
-    assert decode(bytes(packed), "gzip") == Decoded(PAGE, is_damaged=True)
+    assert decode_body(bytes(packed), "gzip") == DecodedBody(PAGE, is_damaged=True)
 
 
 @pytest.mark.parametrize(("coding", "window_bits"), [("gzip", 31), ("deflate", 15), ("deflate", -15)])
@@ -139,13 +139,13 @@ def test_decode_damage_in_the_middle_keeps_all_that_stands_before_it(coding: str
     before = packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)
     forbidden_block = b"\x07"  # the fourth kind of block does not exist
 
-    assert decode(before + forbidden_block + b"more", coding) == Decoded(text, is_damaged=True)
+    assert decode_body(before + forbidden_block + b"more", coding) == DecodedBody(text, is_damaged=True)
 
 
 def test_decode_gzip_members_in_a_row_are_joined_and_trailing_bytes_left() -> None:
     packed = gzip.compress(b"one ") + gzip.compress(PAGE) + gzip.compress(b" three") + b"\0\0garbage"
 
-    assert decode(packed, "gzip") == Decoded(b"one " + PAGE + b" three")
+    assert decode_body(packed, "gzip") == DecodedBody(b"one " + PAGE + b" three")
 
 
 @pytest.mark.parametrize("coding", ["gzip", "zstd"])
@@ -155,7 +155,7 @@ def test_decode_endless_empty_members_end_within_bounds(coding: str) -> None:
     )
     start_s = time.process_time()
 
-    decoded = decode(member * (10_000_000 // len(member)), coding)
+    decoded = decode_body(member * (10_000_000 // len(member)), coding)
 
     assert decoded.is_damaged
     assert 10_000_000 // len(member) > MAX_MEMBERS
@@ -163,25 +163,25 @@ def test_decode_endless_empty_members_end_within_bounds(coding: str) -> None:
 
 
 def test_decode_plain_body_said_to_be_gzip_is_left_as_it_is() -> None:
-    assert decode(PAGE, "gzip") == Decoded(PAGE, is_damaged=True)
+    assert decode_body(PAGE, "gzip") == DecodedBody(PAGE, is_damaged=True)
 
 
 @pytest.mark.parametrize("encoding", ["", "identity", " , identity", "IDENTITY"])
 def test_decode_without_a_coding_gives_the_body(encoding: str) -> None:
-    assert decode(PAGE, encoding) == Decoded(PAGE)
+    assert decode_body(PAGE, encoding) == DecodedBody(PAGE)
 
 
 def test_decode_plain_body_above_the_cap_is_cut() -> None:
-    assert decode(b"12345", "", cap_bytes=4) == Decoded(b"1234", is_cut=True)
+    assert decode_body(b"12345", "", cap_bytes=4) == DecodedBody(b"1234", is_cut=True)
 
 
 @pytest.mark.parametrize("coding", list(CODERS))
 def test_decode_empty_body_is_no_damage(coding: str) -> None:
-    assert decode(b"", coding) == Decoded(b"")
+    assert decode_body(b"", coding) == DecodedBody(b"")
 
 
 def test_decode_unknown_coding_is_named() -> None:
-    assert decode(gzip.compress(PAGE), "compress, GZip") == Decoded(PAGE, unknown="compress")
+    assert decode_body(gzip.compress(PAGE), "compress, GZip") == DecodedBody(PAGE, unknown="compress")
 
 
 def test_decode_more_codings_than_five_are_not_undone() -> None:
@@ -189,8 +189,8 @@ def test_decode_more_codings_than_five_are_not_undone() -> None:
     for _ in range(6):
         packed = gzip.compress(packed)
 
-    assert decode(packed, ", ".join(["gzip"] * 6)).unknown
-    assert decode(gzip.decompress(packed), ", ".join(["gzip"] * 5)) == Decoded(PAGE)
+    assert decode_body(packed, ", ".join(["gzip"] * 6)).unknown
+    assert decode_body(gzip.decompress(packed), ", ".join(["gzip"] * 5)) == DecodedBody(PAGE)
 
 
 @pytest.mark.parametrize("coding", list(CODERS))
@@ -198,9 +198,9 @@ def test_decode_more_codings_than_five_are_not_undone() -> None:
 def test_decode_any_cut_of_a_coded_body_is_a_prefix_of_it(coding: str, data: bytes, cut: float) -> None:
     packed = CODERS[coding](data)
 
-    assert decode(packed, coding) == Decoded(data)
+    assert decode_body(packed, coding) == DecodedBody(data)
     part = packed[: int(len(packed) * cut)]
-    decoded = decode(part, coding)
+    decoded = decode_body(part, coding)
     # nothing readable leaves the bytes as they came
     assert data.startswith(decoded.body) or decoded.body == part
     assert decoded.is_damaged or not part or part == packed
@@ -211,11 +211,11 @@ def test_decode_any_cut_of_a_coded_body_is_a_prefix_of_it(coding: str, data: byt
     encoding=st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br", "deflate, zstd"]),
 )
 def test_decode_any_bytes_give_an_answer(data: bytes, encoding: str) -> None:
-    assert len(decode(data, encoding, cap_bytes=10_000).body) <= 10_000
+    assert len(decode_body(data, encoding, cap_bytes=10_000).body) <= 10_000
 
 
 @given(st.binary(max_size=2_000))
 def test_decode_raw_deflate_is_read_too(data: bytes) -> None:
     packed = raw_deflate(data)
     if packed[0] & 0x0F != 8:  # else its first bytes may pass for a zlib header
-        assert decode(packed, "deflate") == Decoded(data)
+        assert decode_body(packed, "deflate") == DecodedBody(data)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.fetch.flow import Flow
+from lycosa.fetch.transfer import FlowControl
 
 BODY_BYTES = 1_000
 PIECE_BYTES = 100
@@ -12,7 +12,7 @@ PIECE_BYTES = 100
 class FakeTransfer:
     """Wants `left` bytes, in pieces; tries again when told to go on."""
 
-    def __init__(self, flow: Flow, left: int) -> None:
+    def __init__(self, flow: FlowControl, left: int) -> None:
         self.flow = flow
         self.left = left
         self.got = 0
@@ -27,8 +27,8 @@ class FakeTransfer:
     go_on = receive
 
 
-def flow_of(in_flight_bytes: int, bandwidth_bytes_s: float | None = None) -> Flow:
-    return Flow(
+def flow_of(in_flight_bytes: int, bandwidth_bytes_s: float | None = None) -> FlowControl:
+    return FlowControl(
         in_flight_bytes=in_flight_bytes,
         body_bytes=BODY_BYTES,
         bandwidth_bytes_s=bandwidth_bytes_s,

@@ -10,8 +10,8 @@ from lycosa.fetch.retry import (
     MAX_RETRY_AFTER_S,
     MAX_WAIT_S,
     parse_retry_after,
-    rule_for,
-    wait_after,
+    retry_rule,
+    retry_wait,
 )
 from lycosa.records import Failure
 
@@ -25,9 +25,9 @@ def test_retry_every_failure_has_its_line() -> None:
 
 def waits(failure: Failure | None, status: int = 0, *, is_first: bool = False) -> list[float | None]:
     """How long to wait after each try, without jitter; ends with the last try."""
-    rule = rule_for(failure, status, is_first=is_first)
+    rule = retry_rule(failure, status, is_first=is_first)
     assert rule is not None
-    return [wait_after(rule, tried, random=0.0) for tried in range(1, rule.tries + 1)]
+    return [retry_wait(rule, tried, random=0.0) for tried in range(1, rule.tries + 1)]
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 410, 451, 501])
@@ -37,22 +37,22 @@ def test_retry_refusal_is_final_at_once(status: int) -> None:
 
 @pytest.mark.parametrize("status", [200, 204, 206, 301, 304, 308])
 def test_retry_good_answer_has_nothing_to_make_good(status: int) -> None:
-    assert rule_for(None, status) is None
+    assert retry_rule(None, status) is None
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_overload_holds_the_host_back_longer_each_time(status: int) -> None:
-    rule = rule_for(None, status)
+    rule = retry_rule(None, status)
     assert rule is not None
     assert (rule.host_after, rule.gives_up_on_host) == (1, False)
     assert waits(None, status) == [30, 60, 120, 240, 480, None]
 
 
 def test_retry_after_lengthens_the_wait_and_never_shortens_it() -> None:
-    rule = rule_for(None, 503)
+    rule = retry_rule(None, 503)
     assert rule is not None
-    assert wait_after(rule, 1, random=0.0, retry_after_s=100) == 100
-    assert wait_after(rule, 1, random=0.0, retry_after_s=1) == 30
+    assert retry_wait(rule, 1, random=0.0, retry_after_s=100) == 100
+    assert retry_wait(rule, 1, random=0.0, retry_after_s=1) == 30
 
 
 @pytest.mark.parametrize("failure", [Failure.NO_SUCH_HOST, Failure.ADDRESS_REFUSED])
@@ -81,7 +81,7 @@ def test_retry_while_nobody_has_answered_obeys_what_a_server_asks_for() -> None:
 
 
 def test_retry_cancelled_request_never_uses_up_a_url() -> None:
-    assert wait_after(BY_FAILURE[Failure.CANCELLED], 1_000, random=0.0) == 0.0
+    assert retry_wait(BY_FAILURE[Failure.CANCELLED], 1_000, random=0.0) == 0.0
 
 
 @given(
@@ -94,11 +94,11 @@ def test_retry_cancelled_request_never_uses_up_a_url() -> None:
 def test_retry_wait_is_bounded_and_never_shrinks(
     failure: Failure | None, status: int, tried: int, random: float, retry_after_s: float | None
 ) -> None:
-    rule = rule_for(failure, status)
+    rule = retry_rule(failure, status)
     if rule is None:
         return
-    wait_s = wait_after(rule, tried, random=random, retry_after_s=retry_after_s)
-    later_s = wait_after(rule, tried + 1, random=random, retry_after_s=retry_after_s)
+    wait_s = retry_wait(rule, tried, random=random, retry_after_s=retry_after_s)
+    later_s = retry_wait(rule, tried + 1, random=random, retry_after_s=retry_after_s)
 
     if wait_s is None:
         assert later_s is None

@@ -6,7 +6,7 @@ from itertools import pairwise
 from rig import Rig, with_rig
 from rough_server import Line, page
 
-from lycosa.fetch.downloader import ByScheme, Watchable
+from lycosa.fetch.downloader import SchemeDownloader, Watchable
 from lycosa.fetch.transfer import LOOK_FIRST_BYTES
 from lycosa.records import Request, Response
 
@@ -21,7 +21,7 @@ def watched(rig: Rig) -> list[Response]:
         assert request.url == response.url
         shown.append(response)
 
-    downloader = ByScheme({"http": rig.downloader})
+    downloader = SchemeDownloader({"http": rig.downloader})
     assert isinstance(downloader, Watchable)
     downloader.watch(watcher)
     return shown

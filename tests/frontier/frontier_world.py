@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lycosa.frontier.frontier import Frontier
+from lycosa.frontier.host_cache import ProcessStart
 from lycosa.frontier.hosts import Host
-from lycosa.frontier.lease import Lease, Pace
-from lycosa.frontier.policies import policy_of
+from lycosa.frontier.lease import Lease, Politeness
 from lycosa.frontier.policy import Policy
-from lycosa.frontier.rows import Entry, Kind, Reason, UrlRow, UrlState, unpack_host
-from lycosa.frontier.shelf import Start
+from lycosa.frontier.rankings import policy_of
+from lycosa.frontier.rows import QueueEntry, Reason, RequestKind, UrlRow, UrlState, unpack_host
 from lycosa.records import Family, Mapped
 from lycosa.web.robots import Robots
 from lycosa.web.url import Url
@@ -59,7 +59,7 @@ class Disk:
 class World:
     """A frontier, its disk, a clock, and what was asked of whom."""
 
-    def __init__(self, pace: Pace, policy: str | Policy = "breadth", *, room: int = 512) -> None:
+    def __init__(self, pace: Politeness, policy: str | Policy = "breadth", *, room: int = 512) -> None:
         self.room = room
         self.pace, self.disk, self.now, self.policy = pace, Disk(), 100.0, policy
         self.known: set[str] = set()
@@ -72,7 +72,7 @@ class World:
         self.begin(is_restart=False)
 
     def begin(self, *, is_restart: bool) -> None:
-        start = Start(self.now, self.now, is_restart=is_restart)
+        start = ProcessStart(self.now, self.now, is_restart=is_restart)
         policy = policy_of(self.policy) if isinstance(self.policy, str) else self.policy
         self.frontier = Frontier(self.disk, self.pace, start, locate=self.locate, policy=policy, room=self.room)
         self.frontier.batch = self.disk
@@ -88,11 +88,11 @@ class World:
 
     # the frontier's watcher
 
-    def queued(self, host: Host, entry: Entry) -> None: ...
+    def queued(self, host: Host, entry: QueueEntry) -> None: ...
 
-    def judge(self, host: Host, entry: Entry, now_unix: float) -> None: ...
+    def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> None: ...
 
-    def dropped(self, host: Host, entry: Entry, reason: Reason) -> None: ...
+    def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None: ...
 
     def puts_last(self, host: Host) -> bool:
         return host.host in self.last
@@ -114,7 +114,7 @@ class World:
         recent = sorted(ends)[-(self.pace.per_host - len(running)) :] if len(ends) >= self.pace.per_host else []
         assert not recent or self.now >= recent[0] + self.pace.delay_s - 1e-9
         assert sum(other.address == lease.address for other in self.leases) < self.pace.per_ip
-        if lease.kind is Kind.PAGE:
+        if lease.kind is RequestKind.PAGE:
             assert lease.url not in {other.url for other in self.leases}
             assert lease.url in self.known
         self.leases.append(lease)
@@ -125,7 +125,7 @@ class World:
         lease = self.leases.pop(number % len(self.leases))
         self.ended.setdefault(lease.host.origin, []).append(self.now)
         wait_s = 0.0
-        if lease.kind is Kind.ROBOTS:
+        if lease.kind is RequestKind.ROBOTS:
             self.frontier.set_robots(lease.host, OPEN, until_unix=1e12, now=self.now)
         elif outcome == "retry":
             lease.host.retries_from = self.now + 20

@@ -11,18 +11,18 @@ from itertools import count
 
 import msgspec
 
-from lycosa.engine.reading import Following, followed
-from lycosa.frontier.budgets import Do, Judgement, PatternBudgets, Sight, sight
-from lycosa.frontier.mining import Found, Guess, Mine, Miner
-from lycosa.frontier.parameters import Parameters
-from lycosa.frontier.pattern import fold
+from lycosa.crawl.reading import LinkRules, followed
+from lycosa.learning.mining import Guess, GuessOutcome, Miner, MiningLevel
+from lycosa.learning.parameters import QueryParameters
+from lycosa.learning.traps import Judgement, PageSignature, PatternBudgets, TrapAction, fold, sight
 from lycosa.simweb import SimWeb
-from lycosa.simweb.truth import DEFAULT_LIMITS
+from lycosa.simweb.truth import DEFAULT_TRUTH_LIMITS
+from lycosa.web.document import Page
 from lycosa.web.links import LinkKind
-from lycosa.web.page import Page, analyse
+from lycosa.web.page import analyse_page
 from lycosa.web.url import join_all
 
-FOLLOWING = Following(agent="lycosa")
+FOLLOWING = LinkRules(agent="lycosa")
 Job = tuple[int, str, Guess | None]  # depth, path, guess
 
 
@@ -36,8 +36,8 @@ class Fetch(msgspec.Struct, frozen=True):
 class HostMind:
     """Everything that is kept of one host."""
 
-    def __init__(self, mine: Mine) -> None:
-        self.miner, self.budgets, self.parameters = Miner(mine), PatternBudgets(), Parameters()
+    def __init__(self, mine: MiningLevel) -> None:
+        self.miner, self.budgets, self.parameters = Miner(mine), PatternBudgets(), QueryParameters()
         self.queue: deque[Job] = deque()
         self.waiting: list[tuple[float, int, Job]] = []
         self.turns = 0
@@ -46,7 +46,9 @@ class HostMind:
 class SimCrawl:
     """A crawl of everything that is allowed, on the hosts of the seeds."""
 
-    def __init__(self, web: SimWeb, *, mine: Mine = Mine.OFF, budgets: bool = False, most: int = 100_000) -> None:
+    def __init__(
+        self, web: SimWeb, *, mine: MiningLevel = MiningLevel.OFF, budgets: bool = False, most: int = 100_000
+    ) -> None:
         self.web, self.has_budgets, self.most = web, budgets, most
         self.minds: dict[int, HostMind] = defaultdict(lambda: HostMind(mine))
         self.fetches: list[Fetch] = []
@@ -80,14 +82,16 @@ class SimCrawl:
                 self.fetch(host, *job)
                 return True
             if job[2]:
-                mind.miner.settle(job[1], Found.BARRED)
+                mind.miner.settle(job[1], GuessOutcome.BARRED)
         return False
 
     def propose(self, host: int, guesses: list[Guess]) -> None:
         for guess in guesses:
             place = host, guess.path
             if place in self.known or not self.allows(host, guess.path):
-                self.minds[host].miner.settle(guess.path, Found.KNOWN if self.known.get(place) else Found.BARRED)
+                self.minds[host].miner.settle(
+                    guess.path, GuessOutcome.KNOWN if self.known.get(place) else GuessOutcome.BARRED
+                )
             else:
                 self.known[place] = True
                 self.minds[host].queue.appendleft((0, guess.path, guess))
@@ -99,14 +103,14 @@ class SimCrawl:
         if (plain != job[1] and (host, plain) in self.known) or mind.parameters.was_fetched(plain):
             return False
         verdict = mind.budgets.ask(job[1], self.now)
-        if verdict.do is Do.WAIT and job[2] is None:  # a guess into a slowed family is not worth a wait
+        if verdict.do is TrapAction.WAIT and job[2] is None:  # a guess into a slowed family is not worth a wait
             heapq.heappush(mind.waiting, (self.now + verdict.wait_s, next(self._ticket), job))
-        elif verdict.do is Do.GO:
+        elif verdict.do is TrapAction.GO:
             self.known.setdefault((host, plain), True)
-        return verdict.do is Do.GO
+        return verdict.do is TrapAction.GO
 
     def allows(self, host: int, path: str) -> bool:
-        return DEFAULT_LIMITS.allow(self.web.linker.origin(host) + path, path)
+        return DEFAULT_TRUTH_LIMITS.allow(self.web.linker.origin(host) + path, path)
 
     def admit(self, host: int, depth: int, paths: Iterable[str]) -> list[str]:
         """Queues what is new; returns it."""
@@ -119,7 +123,7 @@ class SimCrawl:
     def fetch(self, host: int, depth: int, path: str, guess: Guess | None) -> None:
         mind, origin = self.minds[host], self.web.linker.origin(host)
         answer = self.web.answer(host, path)
-        page = analyse(answer.body, url=origin + path, content_type=answer.content_type)
+        page = analyse_page(answer.body, url=origin + path, content_type=answer.content_type)
         is_page = answer.status == 200
         hrefs = followed(page, FOLLOWING).hrefs if is_page else [dict(answer.headers).get("Location", "")]
         own = [url[len(origin) :] for url in join_all(origin + path, hrefs) if url.startswith(origin + "/")]
@@ -129,7 +133,7 @@ class SimCrawl:
         seen = see(page, depth, sum(mind.budgets.counts(link, pattern) for link in new))
         judgement = mind.budgets.note(path, seen, self.now) if is_page else Judgement.DULL
         if guess:
-            mind.miner.settle(path, Found.HIT if judgement is Judgement.GOOD else Found.MISS)
+            mind.miner.settle(path, GuessOutcome.HIT if judgement is Judgement.GOOD else GuessOutcome.MISS)
         elif is_page:
             mind.miner.learn(path)
         if is_page:
@@ -137,7 +141,7 @@ class SimCrawl:
         self.fetches.append(Fetch(host, path, answer.status, guess))
 
 
-def see(page: Page, depth: int, fresh: int) -> Sight:
+def see(page: Page, depth: int, fresh: int) -> PageSignature:
     links = page.links
     images = " ".join(href for href, kind in zip(links.hrefs, links.kinds, strict=True) if kind == LinkKind.IMG)
     return sight(

@@ -8,39 +8,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sim_crawl import SimCrawl
 
-from lycosa.frontier.budgets import (
+from lycosa.learning.budgets import BASE, MOST_SOURCES, PER_DOMAIN, DomainBudget, unpack_domain
+from lycosa.learning.mining import MiningLevel
+from lycosa.learning.parameters import ParameterRow, QueryParameters
+from lycosa.learning.traps import (
     FIRST_WAIT_S,
     MOST_FAMILIES,
     MOST_REFRAINS,
     MOST_TEXTS,
     BudgetRow,
-    Do,
+    PageSignature,
     PatternBudgets,
-    Sight,
+    TrapAction,
     family_key,
+    fold,
     sight,
 )
-from lycosa.frontier.domains import BASE, MOST_SOURCES, PER_DOMAIN, DomainBudget, unpack_domain
-from lycosa.frontier.mining import Mine
-from lycosa.frontier.parameters import ParameterRow, Parameters
-from lycosa.frontier.pattern import fold
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.traps import without_session
 from lycosa.simweb.truth import truth
+from lycosa.simweb.web import without_session
 from tests.long import long
 
 TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
 
 
-def page(text: str, *, depth: int = 2, images: str = "", fresh: int = 0) -> Sight:
+def page(text: str, *, depth: int = 2, images: str = "", fresh: int = 0) -> PageSignature:
     return sight(text=text.encode(), images=images, structure="hbp", digest=text.encode(), depth=depth, fresh=fresh)
 
 
-def fetched(budgets: PatternBudgets, pages: Iterable[tuple[str, Sight]]) -> int:
+def fetched(budgets: PatternBudgets, pages: Iterable[tuple[str, PageSignature]]) -> int:
     """How many of the pages were asked for before their family was dropped or slowed; each comes a second later."""
     went = 0
     for now, (path, seen) in enumerate(pages):
-        if budgets.ask(path, float(now)).do is Do.GO:
+        if budgets.ask(path, float(now)).do is TrapAction.GO:
             went += 1
             budgets.note(path, seen, float(now))
     return went
@@ -49,7 +49,7 @@ def fetched(budgets: PatternBudgets, pages: Iterable[tuple[str, Sight]]) -> int:
 def slowed() -> PatternBudgets:
     """Budgets of a host whose family `/lost/#` has just run out of credit."""
     budgets = PatternBudgets()
-    while budgets.ask("/lost/0", 0.0).do is Do.GO:
+    while budgets.ask("/lost/0", 0.0).do is TrapAction.GO:
         budgets.note("/lost/0", page("Sorry"), 0.0)
     return budgets
 
@@ -58,12 +58,12 @@ def test_family_of_one_text_waits_ever_longer_and_is_dropped() -> None:
     budgets, now, waits = PatternBudgets(), 0.0, []
     for n in range(100):
         verdict = budgets.ask(f"/lost/{n}", now)
-        if verdict.do is Do.DROP:
+        if verdict.do is TrapAction.DROP:
             break
-        if verdict.do is Do.WAIT:
+        if verdict.do is TrapAction.WAIT:
             waits.append(verdict.wait_s)
             now += verdict.wait_s
-            assert budgets.ask(f"/lost/{n}", now).do is Do.GO
+            assert budgets.ask(f"/lost/{n}", now).do is TrapAction.GO
         budgets.note(f"/lost/{n}", page("Sorry"), now)
     assert waits == [FIRST_WAIT_S * 2**n for n in range(4)]
     assert verdict.pattern == "/lost/#"
@@ -75,19 +75,19 @@ def test_answers_to_many_requests_under_way_do_no_more_than_drop_the_family() ->
     budgets = slowed()
     for _ in range(2_000):
         budgets.note("/lost/1", page("Sorry"), 0.0)
-    assert budgets.ask("/lost/1", 0.0).do is Do.DROP
+    assert budgets.ask("/lost/1", 0.0).do is TrapAction.DROP
 
 
 def test_slowed_family_gets_one_request_a_wait() -> None:
     budgets, now = slowed(), FIRST_WAIT_S
-    assert [budgets.ask("/lost/9", now).do for _ in range(3)] == [Do.GO, Do.WAIT, Do.WAIT]
+    assert [budgets.ask("/lost/9", now).do for _ in range(3)] == [TrapAction.GO, TrapAction.WAIT, TrapAction.WAIT]
 
 
 def test_one_good_page_frees_a_slowed_family() -> None:
     budgets = slowed()
-    assert budgets.ask("/lost/9", 0.0).do is Do.WAIT
+    assert budgets.ask("/lost/9", 0.0).do is TrapAction.WAIT
     budgets.note("/lost/6", page("Something to read at last"), 0.0)
-    assert budgets.ask("/lost/9", 0.0).do is Do.GO
+    assert budgets.ask("/lost/9", 0.0).do is TrapAction.GO
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_one_good_page_frees_a_slowed_family() -> None:
         ),
     ],
 )
-def test_big_family_with_something_to_say_is_never_slowed(pages: list[tuple[str, Sight]]) -> None:
+def test_big_family_with_something_to_say_is_never_slowed(pages: list[tuple[str, PageSignature]]) -> None:
     assert fetched(PatternBudgets(), pages) == len(pages)
 
 
@@ -134,7 +134,7 @@ def test_chain_that_differs_in_numbers_only_is_cut_short() -> None:
 
 @given(st.lists(st.tuples(st.text(max_size=30), st.integers(0, 3), st.integers(0, 50)), max_size=80))
 def test_any_order_of_events_gives_a_verdict(events: list[tuple[str, int, int]]) -> None:
-    budgets, parameters = PatternBudgets(), Parameters()
+    budgets, parameters = PatternBudgets(), QueryParameters()
     for now, (path, text, depth) in enumerate(events):
         assert budgets.ask(path, float(now)).wait_s >= 0
         seen = page("x" * text, depth=depth)
@@ -173,7 +173,7 @@ def test_more_dull_families_than_are_held_the_oldest_is_forgotten() -> None:
 
 
 def test_parameter_without_effect_is_learned_and_one_with_effect_is_not() -> None:
-    parameters = Parameters()
+    parameters = QueryParameters()
     for n in range(6):
         for sid in range(2):
             parameters.note(f"/p{n}?id=7&sid={sid}", n)
@@ -182,11 +182,11 @@ def test_parameter_without_effect_is_learned_and_one_with_effect_is_not() -> Non
     assert parameters.plain("/other?id=7&sid=99") == "/other?id=7"
     assert parameters.was_fetched("/p0?id=7")
     row = msgspec.msgpack.decode(msgspec.msgpack.encode(parameters.pack()), type=ParameterRow)
-    assert Parameters(row).idle == ["sid"]
+    assert QueryParameters(row).idle == ["sid"]
 
 
 def test_session_id_in_the_path_is_a_parameter() -> None:
-    parameters = Parameters()
+    parameters = QueryParameters()
     for n in range(5):
         for sid in "ab":
             parameters.note(f"/p{n};jsessionid={sid}?x=1", n)
@@ -194,7 +194,7 @@ def test_session_id_in_the_path_is_a_parameter() -> None:
 
 
 def test_parameter_is_not_idle_by_one_path_alone() -> None:
-    parameters = Parameters()
+    parameters = QueryParameters()
     for n in range(50):
         parameters.note(f"/index.php?id={n}", 1)
     assert parameters.plain("/index.php?id=51") == "/index.php?id=51"
@@ -228,7 +228,7 @@ def test_traps_beside_five_thousand_pages_take_a_tenth_at_most(seed: int, hosts:
     expected = truth(web, seeds, robots=False, sitemaps=False, mine=mine)
     real = {web.address_of(url) for url in expected.pages}
     harmless = {web.address_of(url) for url in expected.redirects} | {(host, "/feed.xml") for host in range(hosts)}
-    crawl = SimCrawl(web, budgets=True, mine=Mine(mine), most=20_000).run(range(hosts))
+    crawl = SimCrawl(web, budgets=True, mine=MiningLevel(mine), most=20_000).run(range(hosts))
     places = [(fetch.host, without_session(fetch.path)) for fetch in crawl.fetches]
     fresh = len(set(places) & real)
     trapped = len(places) - fresh - len(set(places) & harmless)

@@ -5,16 +5,16 @@ from frontier_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.frontier import shelf
+from lycosa.frontier import host_cache as shelf
 from lycosa.frontier.frontier import Frontier
-from lycosa.frontier.lease import Pace
+from lycosa.frontier.host_cache import ProcessStart
+from lycosa.frontier.lease import Politeness
 from lycosa.frontier.rows import Origin, Reason, UrlRow, UrlState
-from lycosa.frontier.shelf import Start
 from lycosa.records import Failure, Family
 from lycosa.web.robots import Robots
-from lycosa.web.url import parse, url_key
+from lycosa.web.url import parse_url, url_key
 
-URLS = [parse(f"http://h{i % 4}.example/{i}") for i in range(24)]
+URLS = [parse_url(f"http://h{i % 4}.example/{i}") for i in range(24)]
 STEPS = st.one_of(
     st.tuples(st.just("admit"), st.lists(st.sampled_from(URLS), max_size=8)),
     st.tuples(st.just("lease"), st.none()),
@@ -43,7 +43,7 @@ def test_no_url_is_lost_or_done_twice_or_asked_too_early(
     policy: str,
     room: int,
 ) -> None:
-    world = World(Pace(delay_s=delay_s, per_host=per_host, per_ip=2), policy, room=room)
+    world = World(Politeness(delay_s=delay_s, per_host=per_host, per_ip=2), policy, room=room)
     for name, argument in steps:
         if name == "admit":
             world.admit(argument)
@@ -66,7 +66,7 @@ def test_no_url_is_lost_or_done_twice_or_asked_too_early(
 
 
 def test_disallowed_urls_are_dropped_with_the_reason() -> None:
-    world = World(Pace(delay_s=0.0))
+    world = World(Politeness(delay_s=0.0))
     world.admit([URLS[0], URLS[4]])  # type: ignore[list-item]
     world.lease()
     rules = Robots(agent="lycosa", disallow=("/4",))
@@ -82,7 +82,7 @@ def test_disallowed_urls_are_dropped_with_the_reason() -> None:
 
 def given_up() -> World:
     """A world whose one host was given up while the first of its three URLs was asked for."""
-    world = World(Pace(delay_s=0.0, robots=False))
+    world = World(Politeness(delay_s=0.0, robots=False))
     world.admit([URLS[0], URLS[4], URLS[8]])  # type: ignore[list-item]
     world.lease()
     lease = world.leases.pop()
@@ -126,8 +126,8 @@ def test_host_given_up_is_tried_again_by_the_next_run_once() -> None:
 
 
 def test_front_in_memory_is_bounded_and_the_rest_read_from_disk() -> None:
-    world = World(Pace(delay_s=0.0, robots=False))
-    urls = [parse(f"http://one.example/{i}") for i in range(3000)]
+    world = World(Politeness(delay_s=0.0, robots=False))
+    urls = [parse_url(f"http://one.example/{i}") for i in range(3000)]
     world.admit(urls)  # type: ignore[arg-type]
     world.commit()
     (host,) = world.frontier.shelf.hosts.values()
@@ -142,10 +142,10 @@ def test_front_in_memory_is_bounded_and_the_rest_read_from_disk() -> None:
 
 def test_hosts_put_out_of_memory_come_in_again_wherever_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelf, "HOSTS_READ", 2)
-    world = World(Pace(delay_s=0.0, robots=False))
+    world = World(Politeness(delay_s=0.0, robots=False))
     world.frontier.shelf.most = 3
     for round_of_urls in range(3):  # new URLs bring hosts in, each commit puts the surplus out
-        world.admit([parse(f"http://h{i}.example/{round_of_urls}") for i in range(20)])  # type: ignore[misc]
+        world.admit([parse_url(f"http://h{i}.example/{round_of_urls}") for i in range(20)])  # type: ignore[misc]
         world.commit()
         assert len(world.frontier.shelf) <= 3
         for _ in range(4):
@@ -162,8 +162,8 @@ def test_hosts_put_out_of_memory_come_in_again_wherever_they_lie(monkeypatch: py
 def test_hosts_on_disk_come_in_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelf, "HOSTS_READ", 5)
     monkeypatch.setattr(shelf, "ROWS_A_LOOK", 10)
-    world = World(Pace(delay_s=0.0, robots=False))
-    world.admit([parse(f"http://h{i}.example/") for i in range(25)])  # type: ignore[misc]
+    world = World(Politeness(delay_s=0.0, robots=False))
+    world.admit([parse_url(f"http://h{i}.example/") for i in range(25)])  # type: ignore[misc]
     world.commit()
     world.crash()
 
@@ -176,10 +176,12 @@ def test_hosts_on_disk_come_in_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_host_of_a_known_seed_goes_on_after_a_restart() -> None:
-    world = World(Pace(delay_s=0.0, robots=False))
+    world = World(Politeness(delay_s=0.0, robots=False))
     world.admit([URLS[0], URLS[4]])  # type: ignore[list-item]
     world.commit()
-    frontier = Frontier(world.disk, world.pace, Start(world.now, world.now, is_restart=True), locate=world.locate)
+    frontier = Frontier(
+        world.disk, world.pace, ProcessStart(world.now, world.now, is_restart=True), locate=world.locate
+    )
     frontier.batch = world.disk
     frontier.admit([URLS[0]], depth=0, now=world.now, origin=Origin.WISH)  # type: ignore[list-item]
     frontier.load(world.now)
@@ -189,7 +191,7 @@ def test_host_of_a_known_seed_goes_on_after_a_restart() -> None:
 
 
 def test_host_that_is_put_last_goes_when_nobody_else_is_to_be_asked_soon() -> None:
-    world = World(Pace(delay_s=1.0, robots=False))
+    world = World(Politeness(delay_s=1.0, robots=False))
     world.admit([URLS[0], URLS[4], URLS[1], URLS[5]])  # type: ignore[list-item]
     world.last = {"h0.example"}
     world.finish_all()
@@ -197,7 +199,7 @@ def test_host_that_is_put_last_goes_when_nobody_else_is_to_be_asked_soon() -> No
 
 
 def test_host_that_is_put_last_no_longer_goes_on_after_a_commit() -> None:
-    world = World(Pace(delay_s=1.0, robots=False))
+    world = World(Politeness(delay_s=1.0, robots=False))
     world.admit([URLS[0], *URLS[1:24:4]])  # type: ignore[list-item]
     world.last = {"h0.example"}
     world.lease()
@@ -211,8 +213,8 @@ def test_host_that_is_put_last_no_longer_goes_on_after_a_commit() -> None:
 
 
 def test_slot_of_an_address_is_not_kept_for_a_host_that_is_put_last() -> None:
-    world = World(Pace(delay_s=0.0, per_ip=1, robots=False))
-    urls = [parse(f"http://{name}.h1.example/") for name in "abc"]
+    world = World(Politeness(delay_s=0.0, per_ip=1, robots=False))
+    urls = [parse_url(f"http://{name}.h1.example/") for name in "abc"]
     world.admit(urls)  # type: ignore[arg-type]
     for _ in range(3):
         world.lease()
@@ -225,7 +227,7 @@ def test_slot_of_an_address_is_not_kept_for_a_host_that_is_put_last() -> None:
 
 
 def test_pages_that_fail_leave_their_place_under_a_limit_to_others() -> None:
-    world = World(Pace(delay_s=0.0, per_host=4, per_ip=4, pages_per_host=2, robots=False))
+    world = World(Politeness(delay_s=0.0, per_host=4, per_ip=4, pages_per_host=2, robots=False))
     world.admit(URLS[0:24:4])  # type: ignore[arg-type]
     for _ in range(4):
         world.lease()
@@ -242,8 +244,8 @@ def test_pages_that_fail_leave_their_place_under_a_limit_to_others() -> None:
 
 def test_host_of_a_leased_url_stays_in_memory_after_its_slot_is_free() -> None:
     """A sitemap is leased until all of it is taken in, long after its request has ended."""
-    world = World(Pace(robots=False))
-    world.admit([url for path in ("sitemap.xml", "p0") if (url := parse(f"http://a.test/{path}"))])
+    world = World(Politeness(robots=False))
+    world.admit([url for path in ("sitemap.xml", "p0") if (url := parse_url(f"http://a.test/{path}"))])
     world.commit()
     lease = world.frontier.next(world.now, world.now)
     assert lease is not None

@@ -6,9 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sim_crawl import SimCrawl
 
-from lycosa.frontier.mining import MOST_OPEN, MOST_SERIES, Found, Guess, Mine, Miner, MinerRow, Origin
+from lycosa.learning.mining import (
+    MOST_OPEN,
+    MOST_SERIES,
+    Guess,
+    GuessOutcome,
+    Miner,
+    MinerRow,
+    MiningLevel,
+    MiningOrigin,
+)
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.layout import Place
+from lycosa.simweb.layout import PagePlace
 from tests.long import long
 
 
@@ -18,14 +27,14 @@ def explore(miner: Miner, there: set[str], known: set[str]) -> list[Guess]:
     while guesses := miner.guesses(4):
         for guess in guesses:
             if guess.path in known:
-                miner.settle(guess.path, Found.KNOWN)
+                miner.settle(guess.path, GuessOutcome.KNOWN)
                 continue
             made.append(guess)
-            miner.settle(guess.path, Found.HIT if guess.path in there else Found.MISS)
+            miner.settle(guess.path, GuessOutcome.HIT if guess.path in there else GuessOutcome.MISS)
     return made
 
 
-def mined(there: set[str], known: set[str], level: Mine = Mine.ALL) -> list[Guess]:
+def mined(there: set[str], known: set[str], level: MiningLevel = MiningLevel.ALL) -> list[Guess]:
     miner = Miner(level)
     for path in sorted(known):
         miner.learn(path)
@@ -66,41 +75,45 @@ def test_host_of_unrelated_numbers_gets_few_guesses() -> None:
 
 def test_folders_without_index_stop_being_guessed() -> None:
     known = {"/"} | {f"/users/name{chr(97 + n)}/photo.jpg" for n in range(26)}
-    guesses = mined(known, known, Mine.ANCESTORS)
+    guesses = mined(known, known, MiningLevel.ANCESTORS)
     assert 1 <= len(guesses) <= 6
-    assert all(guess.origin is Origin.ANCESTOR for guess in guesses)
+    assert all(guess.origin is MiningOrigin.ANCESTOR for guess in guesses)
 
 
 def test_guess_carries_origin_pattern_and_source() -> None:
-    miner = Miner(Mine.ALL)
+    miner = Miner(MiningLevel.ALL)
     miner.learn("/a/page7.html")
     guesses = {guess.path: guess for guess in miner.guesses(8)}
-    assert guesses["/a/"] == Guess("/a/", Origin.ANCESTOR, "/*/", "/a/page7.html")
-    assert guesses["/a/page8.html"] == Guess("/a/page8.html", Origin.SERIES, "/a/page#.html", "/a/page7.html")
+    assert guesses["/a/"] == Guess("/a/", MiningOrigin.ANCESTOR, "/*/", "/a/page7.html")
+    assert guesses["/a/page8.html"] == Guess("/a/page8.html", MiningOrigin.SERIES, "/a/page#.html", "/a/page7.html")
 
 
-@pytest.mark.parametrize(("level", "origins"), [(Mine.OFF, set()), (Mine.ANCESTORS, {Origin.ANCESTOR})])
-def test_levels_say_which_guesses_are_made(level: Mine, origins: set[Origin]) -> None:
+@pytest.mark.parametrize(
+    ("level", "origins"), [(MiningLevel.OFF, set()), (MiningLevel.ANCESTORS, {MiningOrigin.ANCESTOR})]
+)
+def test_levels_say_which_guesses_are_made(level: MiningLevel, origins: set[MiningOrigin]) -> None:
     assert {guess.origin for guess in mined(set(), {"/a/b/page7.html"}, level)} == origins
 
 
 @given(st.lists(st.tuples(st.text("/ab01-?=&%", max_size=24), st.booleans()), max_size=60), st.integers(0, 2**32))
 def test_no_guess_is_made_twice_whatever_is_learned_and_found(events: list[tuple[str, bool]], chance: int) -> None:
-    miner, made = Miner(Mine.ALL), list[str]()
+    miner, made = Miner(MiningLevel.ALL), list[str]()
     for path, is_there in events:
         miner.learn("/" + path)
         for guess in miner.guesses(3):
             made.append(guess.path)
-            miner.settle(guess.path, Found.HIT if is_there and chance >> len(made) % 32 & 1 else Found.MISS)
+            miner.settle(
+                guess.path, GuessOutcome.HIT if is_there and chance >> len(made) % 32 & 1 else GuessOutcome.MISS
+            )
     assert len(made) == len(set(made))
 
 
 def test_memory_and_row_are_bounded() -> None:
-    miner = Miner(Mine.ALL)
+    miner = Miner(MiningLevel.ALL)
     for n in range(5_000):
         miner.learn(f"/section-{n * 31 % 977}/folder-{n % 89}/word{chr(97 + n % 26)}-{n}.html")
         for guess in miner.guesses(1):
-            miner.settle(guess.path, Found.HIT if n % 3 else Found.MISS)
+            miner.settle(guess.path, GuessOutcome.HIT if n % 3 else GuessOutcome.MISS)
     assert len(miner._series) <= MOST_SERIES
     assert len(msgspec.msgpack.encode(miner.pack())) <= 3_000
     assert len(miner.guesses(1_000)) <= MOST_OPEN
@@ -108,13 +121,13 @@ def test_memory_and_row_are_bounded() -> None:
 
 def test_row_brings_back_a_miner_that_goes_on_where_it_was() -> None:
     there = {f"/page{n}.html" for n in range(1, 30)}
-    miner = Miner(Mine.ALL)
+    miner = Miner(MiningLevel.ALL)
     for path in ("/", "/page7.html", "/page9.html"):
         miner.learn(path)
     before = miner.guesses(1)[0].path
-    miner.settle(before, Found.HIT)
+    miner.settle(before, GuessOutcome.HIT)
     row = msgspec.msgpack.decode(msgspec.msgpack.encode(miner.pack()), type=MinerRow)
-    after = explore(Miner.unpack(row, Mine.ALL), there, set())
+    after = explore(Miner.unpack(row, MiningLevel.ALL), there, set())
     assert before not in {guess.path for guess in after}
     assert {guess.path for guess in after} & there == there - {before, "/page7.html", "/page9.html"}
 
@@ -125,13 +138,13 @@ def test_simulated_web_gives_up_its_unlinked_pages_cheaply(seed: int, hosts: int
     web = SimWeb(SimSettings(seed=seed, hosts=hosts, pages=pages))
     layout = web.layout
     places = [
-        Place(host, index, page)
+        PagePlace(host, index, page)
         for host in range(hosts)
         for index in range(layout.folder_count(host))
         for page in range(1 + layout.folder(host, index).articles + layout.folder(host, index).series)
     ]
     unlinked = {(place.host, layout.path_of(place)) for place in places if not layout.is_linked(place)}
-    crawl = SimCrawl(web, mine=Mine.ALL).run(range(hosts))
+    crawl = SimCrawl(web, mine=MiningLevel.ALL).run(range(hosts))
     found = {(fetch.host, fetch.path) for fetch in crawl.fetches if fetch.status == 200} & unlinked
     guesses = sum(fetch.guess is not None for fetch in crawl.fetches)
     assert len(found) >= 0.8 * len(unlinked) > pages / 10

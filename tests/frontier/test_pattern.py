@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.frontier.pattern import MOST_CHARS, fold
-from lycosa.frontier.series import ancestors, numbers, series
+from lycosa.learning.series import ancestors, numbers, series
+from lycosa.learning.traps import MOST_CHARS, fold
 
 ADVERSARIAL = (
     "/1",

@@ -7,14 +7,13 @@ from frontier_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.frontier.lease import Lease, Pace
-from lycosa.frontier.policies import PLAIN, policy_of
+from lycosa.frontier.lease import Lease, Politeness
 from lycosa.frontier.policy import Policy, Walk
-from lycosa.frontier.politeness import Group
-from lycosa.frontier.rankings import PValue, Relevance, pvalue, three_lists
-from lycosa.frontier.rows import HostRow, Kind, UrlState
+from lycosa.frontier.politeness import HostGroup
+from lycosa.frontier.rankings import PLAIN, PValue, Relevance, policy_of, pvalue, three_lists
+from lycosa.frontier.rows import HostRow, RequestKind, UrlState
 from lycosa.web.relevance import Topic
-from lycosa.web.url import Url, parse, url_key
+from lycosa.web.url import Url, parse_url, url_key
 
 EXAMPLE = {"A": (13, 8), "B": (22, 10), "C": (17, 9), "D": (10, 11), "E": (5, 3)}
 POLICIES = [
@@ -29,7 +28,7 @@ POLICIES = [
 
 
 def urls_of(*paths: str) -> list[Url]:
-    return [url for path in paths if (url := parse(f"http://{path}"))]
+    return [url for path in paths if (url := parse_url(f"http://{path}"))]
 
 
 def drained(world: World) -> list[Lease]:
@@ -63,11 +62,11 @@ def test_own_links_of_a_page_count_more_than_the_mean_of_its_host() -> None:
     ranking = PValue()
     ranking.load(b"\x93" + b"\x1e\x14\x0a")  # cuts at 20 and 10
     ranking.matured(1, 1)
-    world = World(Pace(delay_s=0.0, robots=False), Policy(ranking, PLAIN))
+    world = World(Politeness(delay_s=0.0, robots=False), Policy(ranking, PLAIN))
     plain, hub, broken = urls_of("one.example/plain", "one.example/hub", "one.example/broken")
-    world.frontier.requeue(broken.href, 1, kind=Kind.PAGE, links=0, now=world.now)
-    world.frontier.requeue(plain.href, 1, kind=Kind.PAGE, now=world.now)
-    world.frontier.requeue(hub.href, 1, kind=Kind.PAGE, links=40, now=world.now)
+    world.frontier.requeue(broken.href, 1, kind=RequestKind.PAGE, links=0, now=world.now)
+    world.frontier.requeue(plain.href, 1, kind=RequestKind.PAGE, now=world.now)
+    world.frontier.requeue(hub.href, 1, kind=RequestKind.PAGE, links=40, now=world.now)
     world.commit()
     world.frontier.vouch({hub.href: 25.0, plain.href: 25.0, broken.href: 1.0}, world.now)
     world.commit()
@@ -81,7 +80,7 @@ def test_pvalue_serves_its_lists_four_two_one() -> None:
     ranking = PValue()
     ranking.load(b"\x93" + b"\x10\x0a\x05")  # cuts at 10 and 5
     ranking.matured(1, 1)
-    world = World(Pace(delay_s=0.0, robots=False), Policy(ranking, PLAIN))
+    world = World(Politeness(delay_s=0.0, robots=False), Policy(ranking, PLAIN))
     urls = urls_of(*(f"one.example/{i}" for i in range(30)))
     # The mean of a host of which nothing is known is 20: 10, 13 and 18 links leave 10, 7 and 2.
     world.frontier.admit(urls, depth=0, now=world.now, credits=[10.0] * 10 + [13.0] * 10 + [18.0] * 10)
@@ -91,7 +90,7 @@ def test_pvalue_serves_its_lists_four_two_one() -> None:
 
 
 def test_more_links_move_a_queued_url_to_another_list() -> None:
-    world = World(Pace(delay_s=0.0, robots=False), "pvalue")
+    world = World(Politeness(delay_s=0.0, robots=False), "pvalue")
     ranking = world.frontier.policy.ranking
     assert ranking is not None
     ranking.load(b"\x93" + b"\x14\x14\x0a")
@@ -114,7 +113,7 @@ def test_more_links_move_a_queued_url_to_another_list() -> None:
 def test_urls_of_a_step_are_all_of_different_hosts(
     sizes: list[int], per_host: int, ends: list[int], policy: str
 ) -> None:
-    world = World(Pace(delay_s=0.5, per_host=per_host, per_ip=100, robots=False), policy, room=3)
+    world = World(Politeness(delay_s=0.5, per_host=per_host, per_ip=100, robots=False), policy, room=3)
     for host, size in enumerate(sizes):
         world.admit(urls_of(*(f"h{host}.example/{i}" for i in range(size))))
     steps: dict[int, list[str]] = defaultdict(list)
@@ -137,7 +136,7 @@ def test_urls_of_a_step_are_all_of_different_hosts(
 
 
 def test_top_window_takes_the_leftmost_leaf_of_every_host() -> None:
-    world = World(Pace(delay_s=0.0, robots=False), "top-window")
+    world = World(Politeness(delay_s=0.0, robots=False), "top-window")
     world.admit(urls_of("a.example/m", "a.example/c", "b.example/z", "a.example/b/x", "b.example/"))
     order = [lease.url.removeprefix("http://") for lease in drained(world)]
     assert [url for url in order if url.startswith("a")] == ["a.example/b/x", "a.example/c", "a.example/m"]
@@ -156,7 +155,7 @@ def test_no_two_entries_have_the_same_place_whatever_orders_they_were_queued_und
 
 
 def test_leaf_window_goes_to_and_fro() -> None:
-    world = World(Pace(delay_s=0.0, robots=False), "leaf-window", room=3)
+    world = World(Politeness(delay_s=0.0, robots=False), "leaf-window", room=3)
     names = "abcdefghi"
     world.admit(urls_of(*(f"one.example/{name}" for name in names)))
     world.commit()
@@ -176,7 +175,7 @@ def test_leaf_window_goes_to_and_fro() -> None:
 
 def test_leaf_window_leaves_what_it_has_passed_for_the_way_back() -> None:
     """Also on a host whose URLs are all in memory; the leftmost leaf would be `aa`."""
-    world = World(Pace(delay_s=0.0, robots=False), "leaf-window")
+    world = World(Politeness(delay_s=0.0, robots=False), "leaf-window")
     world.admit(urls_of(*(f"one.example/{name}" for name in "abcd")))
     for _ in range(2):
         lease = world.frontier.next(world.now, world.now)
@@ -207,7 +206,7 @@ class Ladder(PValue):
 def test_hosts_with_less_to_offer_are_held_back_while_better_is_soon_to_be_had(
     slack: int | None, expected: str
 ) -> None:
-    world = World(Pace(delay_s=1.0, per_ip=100, robots=False), Policy(Ladder(slack), PLAIN))
+    world = World(Politeness(delay_s=1.0, per_ip=100, robots=False), Policy(Ladder(slack), PLAIN))
     urls = urls_of("a.example/1", "b.example/1", "b.example/2", "c.example/1", "d.example/1")
     world.frontier.admit(urls, depth=0, now=world.now, credits=[1.0, 2.0, 2.0, 3.0, 4.0])
     order = ""
@@ -219,8 +218,8 @@ def test_hosts_with_less_to_offer_are_held_back_while_better_is_soon_to_be_had(
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_hosts_of_a_group_are_asked_as_one(policy: str) -> None:
-    pace = Pace(
-        delay_s=0.0, per_ip=100, robots=False, groups=(Group("*.shop.example", 1, 2.0), Group("domain", 2, 0.0))
+    pace = Politeness(
+        delay_s=0.0, per_ip=100, robots=False, groups=(HostGroup("*.shop.example", 1, 2.0), HostGroup("domain", 2, 0.0))
     )
     world = World(pace, policy)
     world.admit(urls_of(*(f"h{i}.shop.example/{j}" for i in range(4) for j in range(3)), "a.other.example/1"))
@@ -245,7 +244,7 @@ def test_hosts_of_a_group_are_asked_as_one(policy: str) -> None:
 
 
 def topic_world() -> World:
-    return World(Pace(delay_s=0.0, robots=False), Policy(Relevance(Topic.of_words("solar")), PLAIN))
+    return World(Politeness(delay_s=0.0, robots=False), Policy(Relevance(Topic.of_words("solar")), PLAIN))
 
 
 def test_topic_gives_the_best_band_first_whatever_was_found_first() -> None:

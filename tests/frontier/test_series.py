@@ -2,7 +2,7 @@
 
 import pytest
 
-from lycosa.frontier.series import ancestors, series
+from lycosa.learning.series import ancestors, series
 
 
 @pytest.mark.parametrize(

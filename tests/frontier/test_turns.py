@@ -3,10 +3,10 @@
 from frontier_world import World
 from test_policies import Ladder, drained, urls_of
 
-from lycosa.frontier.lease import Lease, Pace
-from lycosa.frontier.policies import PLAIN
+from lycosa.frontier.lease import Lease, Politeness
 from lycosa.frontier.policy import Policy
-from lycosa.frontier.politeness import Group
+from lycosa.frontier.politeness import HostGroup
+from lycosa.frontier.rankings import PLAIN
 from lycosa.frontier.rows import UrlState
 from lycosa.records import Mapped
 from lycosa.web.robots import Robots
@@ -24,14 +24,14 @@ def given(world: World) -> Lease:
     return lease
 
 
-def on_one_address(pace: Pace, policy: str | Policy = "breadth") -> tuple[World, dict[str, str]]:
+def on_one_address(pace: Politeness, policy: str | Policy = "breadth") -> tuple[World, dict[str, str]]:
     world, addresses = World(pace, policy), dict[str, str]()
     world.frontier._locate = lambda host: Mapped(host.host, addresses.get(host.host, "X"), float("inf"))
     return world, addresses
 
 
 def test_slot_that_a_waiter_does_not_take_goes_to_the_next() -> None:
-    world, addresses = on_one_address(Pace(delay_s=0.0, per_ip=1, robots=False))
+    world, addresses = on_one_address(Politeness(delay_s=0.0, per_ip=1, robots=False))
     world.admit(urls_of("a.example/1", "b.example/1", "c.example/1"))
     first = given(world)
     assert world.frontier.next(world.now, world.now) is None
@@ -41,7 +41,7 @@ def test_slot_that_a_waiter_does_not_take_goes_to_the_next() -> None:
 
 
 def test_better_url_that_waits_for_a_slot_holds_back_nobody_who_could_use_it() -> None:
-    world, _ = on_one_address(Pace(delay_s=0.0, per_ip=1, robots=False), Policy(Ladder(0), PLAIN))
+    world, _ = on_one_address(Politeness(delay_s=0.0, per_ip=1, robots=False), Policy(Ladder(0), PLAIN))
     for path, band in (("a.example/1", 1.0), ("c.example/1", 4.0), ("d.example/1", 1.0)):
         world.frontier.admit(urls_of(path), depth=0, now=world.now, credits=[band])
         if band == 1.0 and path.startswith("a"):
@@ -53,7 +53,7 @@ def test_better_url_that_waits_for_a_slot_holds_back_nobody_who_could_use_it() -
 
 
 def test_host_with_a_long_pause_holds_back_nobody() -> None:
-    world = World(Pace(delay_s=1.0, per_ip=100, robots=False), Policy(Ladder(0), PLAIN))
+    world = World(Politeness(delay_s=1.0, per_ip=100, robots=False), Policy(Ladder(0), PLAIN))
     urls = urls_of("a.example/1", "a.example/2", "b.example/1", "b.example/2", "b.example/3")
     world.frontier.admit(urls, depth=0, now=world.now, credits=[1.0, 1.0, 4.0, 4.0, 4.0])
     first = given(world)
@@ -67,7 +67,7 @@ def test_host_with_a_long_pause_holds_back_nobody() -> None:
 
 
 def test_wait_of_a_host_holds_for_its_slots_in_use_too() -> None:
-    world = World(Pace(delay_s=0.5, per_host=2, per_ip=9, robots=False))
+    world = World(Politeness(delay_s=0.5, per_host=2, per_ip=9, robots=False))
     world.admit(urls_of(*(f"a.example/{n}" for n in range(6))))
     first, second = given(world), given(world)
     end(world, first, wait_s=60.0)
@@ -81,7 +81,7 @@ def test_wait_of_a_host_holds_for_its_slots_in_use_too() -> None:
 
 
 def test_pause_of_a_group_survives_a_restart() -> None:
-    world = World(Pace(delay_s=0.1, per_ip=9, robots=False, groups=(Group("*.example", 1, 30.0),)))
+    world = World(Politeness(delay_s=0.1, per_ip=9, robots=False, groups=(HostGroup("*.example", 1, 30.0),)))
     world.admit(urls_of("a.example/1", "b.example/1", "c.example/1"))
     world.commit()
     world.crash()
@@ -92,7 +92,7 @@ def test_pause_of_a_group_survives_a_restart() -> None:
 
 
 def test_crawl_delay_that_comes_late_counts_from_the_last_request() -> None:
-    world = World(Pace(delay_s=1.0, per_ip=9))
+    world = World(Politeness(delay_s=1.0, per_ip=9))
     world.admit(urls_of("a.example/1"))
     robots = given(world)
     world.frontier.release(robots, world.now, world.now)
@@ -104,7 +104,7 @@ def test_crawl_delay_that_comes_late_counts_from_the_last_request() -> None:
 
 
 def test_retry_that_is_not_committed_yet_is_not_overtaken() -> None:
-    world = World(Pace(delay_s=0.0, per_host=3, per_ip=9, robots=False))
+    world = World(Politeness(delay_s=0.0, per_host=3, per_ip=9, robots=False))
     world.admit(urls_of("a.example/1", "a.example/2"))
     first, second = given(world), given(world)
     world.frontier.retry(second, due_unix=world.now + 2, due=world.now + 2)
@@ -117,7 +117,7 @@ def test_retry_that_is_not_committed_yet_is_not_overtaken() -> None:
 
 
 def test_leaf_window_gets_past_what_is_settled_and_not_committed() -> None:
-    world = World(Pace(delay_s=0.0, per_ip=9), "leaf-window", room=4)
+    world = World(Politeness(delay_s=0.0, per_ip=9), "leaf-window", room=4)
     world.admit(urls_of("a.example/zz", *(f"a.example/no/{n:03}" for n in range(40))))
     world.commit()
     lease = given(world)
@@ -127,7 +127,7 @@ def test_leaf_window_gets_past_what_is_settled_and_not_committed() -> None:
 
 
 def test_many_drops_leave_the_loop_a_turn() -> None:
-    world = World(Pace(delay_s=0.0, per_ip=9))
+    world = World(Politeness(delay_s=0.0, per_ip=9))
     world.admit(urls_of(*(f"a.example/{n}" for n in range(3_000))))
     lease = given(world)
     world.frontier.set_robots(lease.host, Robots(agent="lycosa", disallow=("/",)), until_unix=1e12, now=world.now)
@@ -141,7 +141,7 @@ def test_many_drops_leave_the_loop_a_turn() -> None:
 
 
 def test_waiting_host_that_gets_more_urls_stands_in_the_heap_once() -> None:
-    world = World(Pace(delay_s=5.0, per_ip=9, robots=False))
+    world = World(Politeness(delay_s=5.0, per_ip=9, robots=False))
     world.admit(urls_of("a.example/0", "a.example/00"))
     end(world, given(world))
     for n in range(1, 200):
@@ -150,7 +150,7 @@ def test_waiting_host_that_gets_more_urls_stands_in_the_heap_once() -> None:
 
 
 def test_key_of_what_waits_never_falls_on_an_entry_of_the_run_before() -> None:
-    world = World(Pace(delay_s=0.0))
+    world = World(Politeness(delay_s=0.0))
     host, _ = world.frontier.shelf.get(url_key("http://h0.example/")[: url_key("http://h0.example/").index(b"\0", 2)])
     before = [host.due.key(5.0, 500 + n) for n in range(4)]
     host.due.loaded = before[1] + b"\0"  # the first two were read, the others are on disk

@@ -3,14 +3,14 @@
 from collections import defaultdict
 from pathlib import Path
 
-from lycosa.engine.linker import replay
-from lycosa.engine.pages import unpack_links, unpack_page
-from lycosa.engine.reading import base_of
-from lycosa.graph.feed import key_of, news_after
+from lycosa.crawl.reading import base_of
+from lycosa.graph.feed import entries_after, key_of
 from lycosa.graph.index import LinkIndex
+from lycosa.graph.indexer import replay
 from lycosa.records import Family
-from lycosa.store import Collection, State
-from lycosa.web.url import from_key, join_all
+from lycosa.store import CollectionStore, State
+from lycosa.store.page_rows import unpack_links, unpack_page
+from lycosa.web.url import join_all, url_from_key
 
 
 def sources_by_target(state: State) -> dict[str, set[str]]:
@@ -19,7 +19,7 @@ def sources_by_target(state: State) -> dict[str, set[str]]:
     for key, packed in state.walk(Family.PAGE):
         row, links = unpack_page(packed), state.get(Family.LINK, key)
         if row.file_num and 0 < row.status < 400 and links:
-            url, written = from_key(key), unpack_links(links)
+            url, written = url_from_key(key), unpack_links(links)
             for target in join_all(base_of(url, written.base_href), written.hrefs):
                 if target != url:
                     found[target].add(url)
@@ -28,7 +28,7 @@ def sources_by_target(state: State) -> dict[str, set[str]]:
 
 def link_problems(path: Path) -> list[str]:
     """Sentences about what the link index and the numbers of pages say otherwise than a recount."""
-    with Collection.open(path, read_only=True) as collection:
+    with CollectionStore.open(path, read_only=True) as collection:
         state, index = collection.state, LinkIndex.open(path)
         problems = _number_problems(state)
         covered = index.covered
@@ -45,10 +45,10 @@ def link_problems(path: Path) -> list[str]:
         if total != counted:
             problems.append(f"there are {total} links, the index has {counted}")
         for url in urls[:: max(1, len(urls) // 100)]:
-            found = {from_key(key_of(state, link.source) or b"") for link in index.inlinks(url)}
+            found = {url_from_key(key_of(state, link.source) or b"") for link in index.inlinks(url)}
             if found != expected[url]:
                 problems.append(f"{url} is pointed to by {sorted(expected[url])}, the index says {sorted(found)}")
-        sequences = [news.sequence for news in news_after(state, covered)]
+        sequences = [news.sequence for news in entries_after(state, covered)]
         if sequences != list(range(covered + 1, covered + 1 + len(sequences))):
             problems.append("the feed has a hole")
     return problems

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.graph import anchors, segment
-from lycosa.graph.anchors import AnchorTexts
-from lycosa.graph.columns import PageLinks
+from lycosa.graph import links as anchors
+from lycosa.graph import segment
+from lycosa.graph.columns import LinkChanges
 from lycosa.graph.index import LinkWriter
+from lycosa.graph.links import AnchorTexts
 
 URLS = [f"https://h{n % 4}.example/{n}" for n in range(40)]
 
@@ -31,7 +32,9 @@ def test_texts_of_many_pages_equal_those_of_each(
             changed = {url: text for url, text in new.items() if old.get(url) != text}
             lost = [url for url in old if new.get(url) != old[url]]
             pages.append(
-                PageLinks(page, f"https://x/{page}", list(changed), b"\1" * len(changed), list(changed.values()), lost)
+                LinkChanges(
+                    page, f"https://x/{page}", list(changed), b"\1" * len(changed), list(changed.values()), lost
+                )
             )
             now[page] = new
         index.add(pages, number)

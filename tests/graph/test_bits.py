@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.graph import bits, frames
-from lycosa.graph.bits import WIDEST
+from lycosa.graph import packing as bits
+from lycosa.graph import packing as frames
+from lycosa.graph.packing import WIDEST
 
 numbers_of_a_width = st.integers(1, WIDEST).flatmap(
     lambda width: st.tuples(st.just(width), st.lists(st.integers(0, 2**width - 1), max_size=300))
@@ -17,9 +18,9 @@ numbers_of_a_width = st.integers(1, WIDEST).flatmap(
 @given(numbers_of_a_width)
 def test_numbers_of_one_width_come_back_at_every_place(given_: tuple[int, list[int]]) -> None:
     width, numbers = given_
-    packed = bits.pack(np.array(numbers, dtype=np.uint64), width)
-    assert bits.unpack(packed, width, np.arange(len(numbers))).tolist() == numbers
-    assert bits.unpack(packed, width, np.arange(len(numbers))[::-3]).tolist() == numbers[::-3]
+    packed = bits.pack_bits(np.array(numbers, dtype=np.uint64), width)
+    assert bits.unpack_bits(packed, width, np.arange(len(numbers))).tolist() == numbers
+    assert bits.unpack_bits(packed, width, np.arange(len(numbers))[::-3]).tolist() == numbers[::-3]
     assert len(packed) <= (len(numbers) * width + 7) // 8 + 8
 
 
@@ -30,7 +31,7 @@ def test_sorted_numbers_come_back_and_are_found(numbers: set[int], others: list[
     packed = bits.pack_sorted(ordered)
     assert bits.unpack_sorted(packed).tolist() == ordered.tolist()
     wanted = np.array([*ordered.tolist(), *others], dtype=np.uint64)
-    at, is_known = bits.find(packed, wanted)
+    at, is_known = bits.find_sorted(packed, wanted)
     assert is_known.tolist() == [number in numbers for number in wanted.tolist()]
     assert ordered[at[is_known]].tolist() == wanted[is_known].tolist()
 
@@ -44,7 +45,9 @@ def test_random_ids_take_little_more_than_their_differences() -> None:
 
 def test_many_numbers_with_the_same_upper_bits_are_told_apart() -> None:
     near = np.concatenate([np.arange(1_000), [1 << 50]]).astype(np.uint64)
-    at, is_known = bits.find(bits.pack_sorted(near), np.array([0, 7, 999, 1_000, 1 << 50, 1 << 51], dtype=np.uint64))
+    at, is_known = bits.find_sorted(
+        bits.pack_sorted(near), np.array([0, 7, 999, 1_000, 1 << 50, 1 << 51], dtype=np.uint64)
+    )
     assert is_known.tolist() == [True, True, True, False, True, False]
     assert at[is_known].tolist() == [0, 7, 999, 1_000]
 
@@ -52,8 +55,8 @@ def test_many_numbers_with_the_same_upper_bits_are_told_apart() -> None:
 @pytest.mark.parametrize("edges", [[], [0], [3, 3, 7], [1, 2, 3, 4, 5, 6, 7]])
 def test_frames_are_opened_one_by_one_or_all_at_once(edges: list[int]) -> None:
     numbers = np.array([0, 1, 127, 128, 2**40, 5, 5][: edges[-1] if edges else 0], dtype=np.uint64)
-    packed = frames.pack(numbers, np.array(edges, dtype=np.int64))
-    assert frames.unpack(packed).tolist() == numbers.tolist()
+    packed = frames.pack_frames(numbers, np.array(edges, dtype=np.int64))
+    assert frames.unpack_frames(packed).tolist() == numbers.tolist()
     starts = [0, *edges]
     for place, end in enumerate(edges):
-        assert frames.unpack(packed, [place]).tolist() == numbers[starts[place] : end].tolist()
+        assert frames.unpack_frames(packed, [place]).tolist() == numbers[starts[place] : end].tolist()

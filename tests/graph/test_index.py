@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lycosa.errors import StoreError
 from lycosa.graph import segment
-from lycosa.graph.columns import PageLinks, from_pages, join, url_id
+from lycosa.graph.columns import LinkChanges, from_pages, join_columns, url_id
 from lycosa.graph.index import JOINED_AT_ONCE, LIST, LinkIndex, LinkWriter, neighbours, read_list
 from lycosa.graph.merge import merge
 from lycosa.graph.segment import Segment
@@ -23,7 +23,7 @@ Links = dict[str, tuple[int, str]]
 Model = dict[int, Links]
 
 
-def change(model: Model, file_num: int, now: Links, *, is_gone: bool = False) -> PageLinks:
+def change(model: Model, file_num: int, now: Links, *, is_gone: bool = False) -> LinkChanges:
     """The record that turns what the model has of a page into `now`; the model follows."""
     before = model.get(file_num, {})
     added = {url: words for url, words in now.items() if before.get(url) != words}
@@ -32,7 +32,7 @@ def change(model: Model, file_num: int, now: Links, *, is_gone: bool = False) ->
     if is_gone:
         del model[file_num]
     kinds, anchors = bytes(kind for kind, _ in added.values()), [anchor for _, anchor in added.values()]
-    return PageLinks(file_num, URLS[file_num], list(added), kinds, anchors, lost, is_gone)
+    return LinkChanges(file_num, URLS[file_num], list(added), kinds, anchors, lost, is_gone)
 
 
 def check(index: LinkIndex, model: Model) -> None:
@@ -77,7 +77,7 @@ def test_index_agrees_with_a_dictionary(
         assert set(reader.segments[0].sources.tolist()) == set(model)
 
 
-def site(pages: int, links: int, seed: int = 0) -> list[PageLinks]:
+def site(pages: int, links: int, seed: int = 0) -> list[LinkChanges]:
     """A site: every page has a menu and points to its neighbours."""
     choose = np.random.default_rng(seed)
     urls = [f"https://site.example/docs/page{n}.html" for n in range(pages)]
@@ -85,7 +85,7 @@ def site(pages: int, links: int, seed: int = 0) -> list[PageLinks]:
     for n in range(pages):
         near = (n + choose.integers(-50, 50, links - 10)) % pages
         targets = list(dict.fromkeys([*urls[:10], *(urls[i] for i in near)]))
-        made.append(PageLinks(n + 1, urls[n], targets, b"\1" * len(targets), [f"page {u[-9:]}" for u in targets]))
+        made.append(LinkChanges(n + 1, urls[n], targets, b"\1" * len(targets), [f"page {u[-9:]}" for u in targets]))
     return made
 
 
@@ -100,14 +100,16 @@ def test_many_links_to_one_url_are_counted_and_listed(tmp_path: Path) -> None:
 
 
 def test_graph_takes_two_bytes_a_link_at_most(tmp_path: Path) -> None:
-    segment.write(tmp_path / "s.links", from_pages(site(5_000, 34)))
+    segment.write_segment(tmp_path / "s.links", from_pages(site(5_000, 34)))
     written = Segment.open(tmp_path / "s.links")
     assert written.id_bytes / written.links <= 1.2
 
 
 def test_graph_with_half_of_its_targets_seen_once_takes_two_bytes_a_link_at_most() -> None:
     pages = [
-        PageLinks(page.file_num, page.url, [*page.urls, *(f"{page.url}#{n}" for n in range(2))], b"\1" * 12, [""] * 12)
+        LinkChanges(
+            page.file_num, page.url, [*page.urls, *(f"{page.url}#{n}" for n in range(2))], b"\1" * 12, [""] * 12
+        )
         for page in site(1_200, 10)
     ]
     made = Segment.of(from_pages(pages))
@@ -129,10 +131,10 @@ def test_changed_counts_are_told(tmp_path: Path) -> None:
     heard: dict[int, int] = {}
     writer = LinkWriter.open(tmp_path)
     writer.on_change = lambda ids, by: heard.update(zip(ids.tolist(), by.tolist(), strict=True))
-    writer.add([PageLinks(1, URLS[1], URLS[2:5], b"\1\1\1", ["", "", ""])], 1)
+    writer.add([LinkChanges(1, URLS[1], URLS[2:5], b"\1\1\1", ["", "", ""])], 1)
     assert heard == {url_id(url): 1 for url in URLS[2:5]}
     heard.clear()
-    writer.add([PageLinks(1, URLS[1], [], b"", [], URLS[2:4])], 2)
+    writer.add([LinkChanges(1, URLS[1], [], b"", [], URLS[2:4])], 2)
     assert heard == {url_id(url): -1 for url in URLS[2:4]}
 
 
@@ -191,7 +193,7 @@ def test_segment_of_another_version_says_so(tmp_path: Path) -> None:
 
 def test_page_without_links_is_a_page(tmp_path: Path) -> None:
     writer = LinkWriter.open(tmp_path)
-    writer.add([PageLinks(7, URLS[0])], 1)
+    writer.add([LinkChanges(7, URLS[0])], 1)
     (only,) = writer.segments
     assert (only.sources.tolist(), only.links) == ([7], 0)
     assert writer.counts(URLS) == [0] * len(URLS)
@@ -200,10 +202,10 @@ def test_page_without_links_is_a_page(tmp_path: Path) -> None:
 
 def test_joined_texts_are_kept_once() -> None:
     parts = [from_pages(_with_words(n, ["home", "next", f"only {n}"])) for n in range(3)]
-    whole = join(parts, is_whole=True)
+    whole = join_columns(parts, is_whole=True)
     assert len(whole.texts.ids) == 5
     assert bytes(whole.texts.data)[:4] in (b"home", b"next")
 
 
-def _with_words(number: int, words: Sequence[str]) -> list[PageLinks]:
-    return [PageLinks(number, URLS[number], URLS[5:8], b"\1\1\1", words)]
+def _with_words(number: int, words: Sequence[str]) -> list[LinkChanges]:
+    return [LinkChanges(number, URLS[number], URLS[5:8], b"\1\1\1", words)]

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.link_views import links_of, rank_pages
-from lycosa.engine.linker import CONSUMER, Linker, all_pages
-from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
 from lycosa.errors import StoreError
-from lycosa.graph.feed import FOLDER, News, What, consumers, cover, news_after
-from lycosa.graph.index import LIST, LinkIndex, Listed, read_list, write_list
+from lycosa.graph.feed import FEED_FOLDER, FeedEntry, FeedEvent, consumers, entries_after, mark_covered
+from lycosa.graph.index import LIST, LinkIndex, SegmentList, read_list, write_list
+from lycosa.graph.indexer import CONSUMER, LinkIndexer, all_pages
+from lycosa.graph.links import links_of, rank_pages
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.truth import truth
-from lycosa.store import Batch, Collection, is_collection
+from lycosa.store import Batch, CollectionStore, is_collection
+from lycosa.store.page_rows import LinkRow, PageRow, pack, unpack_page
 from lycosa.web.url import join_map, url_key
 from tests.engine.memory_crawl import crawl, front
 from tests.graph.recount import link_problems, sources_by_target
@@ -32,9 +32,10 @@ def test_crawl_leaves_an_index_that_equals_a_recount(tmp_path: Path) -> None:
     result = crawl(web, tmp_path / "c", front(web), delay_s=0.0)
     assert result.stats.pages > 700
     assert link_problems(tmp_path / "c") == []
-    with Collection.open(tmp_path / "c", read_only=True) as collection:
+    with CollectionStore.open(tmp_path / "c", read_only=True) as collection:
         assert LinkIndex.open(tmp_path / "c").covered == max(
-            (news.sequence for news in news_after(collection.state, 0)), default=LinkIndex.open(tmp_path / "c").covered
+            (news.sequence for news in entries_after(collection.state, 0)),
+            default=LinkIndex.open(tmp_path / "c").covered,
         )
         pointed_to = set(sources_by_target(collection.state))
     missing = truth(web, [front(web)], scope="any").pages - pointed_to - {front(web)}
@@ -45,20 +46,20 @@ def test_feed_is_cut_when_all_consumers_have_passed(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=3, pages=300, seed=5))
     crawl(web, tmp_path / "c", front(web), delay_s=0.0, pages=120)
     slow = 40
-    cover(tmp_path / "c", "slow", slow)
+    mark_covered(tmp_path / "c", "slow", slow)
     crawl(web, tmp_path / "c", front(web), delay_s=0.0)
-    with Collection.open(tmp_path / "c", read_only=True) as collection:
-        kept = [news.sequence for news in news_after(collection.state, 0)]
+    with CollectionStore.open(tmp_path / "c", read_only=True) as collection:
+        kept = [news.sequence for news in entries_after(collection.state, 0)]
     assert kept[0] == slow + 1
-    assert consumers(tmp_path / "c" / FOLDER)[CONSUMER] == kept[-1]
+    assert consumers(tmp_path / "c" / FEED_FOLDER)[CONSUMER] == kept[-1]
 
 
 class Shop:
     """A collection and a linker, with pages settled by hand."""
 
     def __init__(self, path: Path) -> None:
-        self.collection = Collection.create(path)
-        self.linker = Linker(self.collection)
+        self.collection = CollectionStore.create(path)
+        self.linker = LinkIndexer(self.collection)
         self.linker.catch_up()
 
     def settle(self, url: str, *hrefs: str, status: int = 200) -> int:
@@ -173,7 +174,7 @@ def test_index_that_the_feed_cannot_mend_is_built_anew(tmp_path: Path, harm: str
     else:
         listed = read_list(tmp_path / "graph")
         covered = listed.covered - 1 if harm == "behind" else listed.covered + 5
-        write_list(tmp_path / "graph", Listed(covered, listed.names[:-1]))
+        write_list(tmp_path / "graph", SegmentList(covered, listed.names[:-1]))
     Shop(tmp_path).close()
     assert link_problems(tmp_path) == []
     assert (tmp_path / "graph" / LIST).is_file()
@@ -189,7 +190,7 @@ def test_file_in_the_place_of_the_folder_is_named_by_whoever_meets_it(tmp_path: 
     sentence = f"{tmp_path / 'graph'} is a file, where the folder of the link index would be: move it away"
     with pytest.raises(StoreError, match=re.escape(sentence)):
         Shop(tmp_path)
-    with Collection.open(tmp_path, read_only=True) as collection:
+    with CollectionStore.open(tmp_path, read_only=True) as collection:
         notes: list[str] = []
         assert [link.url for link in links_of(collection, B, note=notes.append).links_in] == [A]
         with pytest.raises(StoreError, match=re.escape(sentence)):
@@ -211,7 +212,7 @@ def test_links_and_ranks_answer_from_the_state_where_the_index_is_no_use(
         shop.linker.flush()
     shop.settle(B, A, C)
     shop.close()
-    with Collection.open(tmp_path, read_only=True) as collection:
+    with CollectionStore.open(tmp_path, read_only=True) as collection:
         links, ranks = links_of(collection, B), rank_pages(collection)[0].ranks.tolist()
     listed = read_list(tmp_path / "graph")
     if harm == "deleted":
@@ -221,12 +222,12 @@ def test_links_and_ranks_answer_from_the_state_where_the_index_is_no_use(
         file.write_bytes(file.read_bytes().replace(b"links 2", b"links 1", 1))
     else:
         covered = listed.covered - 1 if harm == "behind" else listed.covered + 5
-        write_list(tmp_path / "graph", Listed(covered, listed.names[:-1]))
+        write_list(tmp_path / "graph", SegmentList(covered, listed.names[:-1]))
     notes: list[str] = []
     with contextlib.ExitStack() as opened:
         if is_crawling:
-            opened.enter_context(Collection.open(tmp_path))
-        collection = opened.enter_context(Collection.open(tmp_path, read_only=True))
+            opened.enter_context(CollectionStore.open(tmp_path))
+        collection = opened.enter_context(CollectionStore.open(tmp_path, read_only=True))
         assert links_of(collection, B, note=notes.append) == links
         assert rank_pages(collection, notes.append)[0].ranks.tolist() == pytest.approx(ranks)
     assert len(notes) == (2 if is_crawling else 1), "who cannot write it builds it for himself, each time"
@@ -240,9 +241,9 @@ def test_news_tell_what_happened_with_the_links_from_before(tmp_path: Path) -> N
     before = shop.collection.state.get(Family.LINK, url_key(A))
     shop.settle(A, "/c")
     shop.settle(A, status=404)
-    news = list(news_after(shop.collection.state, 0))
-    assert news[:2] == [News(1, What.NEW, number, b""), News(2, What.CHANGED, number, before)]
-    assert news[2].what is What.REMOVED
+    news = list(entries_after(shop.collection.state, 0))
+    assert news[:2] == [FeedEntry(1, FeedEvent.NEW, number, b""), FeedEntry(2, FeedEvent.CHANGED, number, before)]
+    assert news[2].what is FeedEvent.REMOVED
     assert list(all_pages(shop.collection.state)) == []
     row = shop.collection.state.get(Family.PAGE, url_key(A))
     assert row is not None and unpack_page(row).file_num == number

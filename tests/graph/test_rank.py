@@ -6,15 +6,14 @@ import networkx
 import numpy as np
 import pytest
 
-from lycosa.engine.link_views import rank_hosts, rank_pages, ranked_pages
-from lycosa.engine.pages import unpack_page
-from lycosa.engine.views import open_to_read
-from lycosa.graph import rank as rank_module
-from lycosa.graph.rank import DAMPING, Graph, harmonic, pagerank
-from lycosa.graph.ranks import load
+from lycosa.graph import ranks as rank_module
+from lycosa.graph.links import rank_hosts, rank_pages, ranked_pages
+from lycosa.graph.ranks import DAMPING, LinkGraph, harmonic, load_ranks, pagerank
+from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.web.url import from_key
+from lycosa.store.page_rows import unpack_page
+from lycosa.web.url import url_from_key
 from tests.engine.memory_crawl import crawl, front
 from tests.graph.recount import sources_by_target
 from tests.graph.test_links_of_a_crawl import A, B, C, Shop
@@ -24,13 +23,13 @@ def reference(graph: "networkx.DiGraph") -> dict[object, float]:
     return networkx.pagerank(graph, alpha=DAMPING, tol=1e-14, max_iter=1_000)
 
 
-def random_graph(size: int, links: int, seed: int) -> tuple[Graph, "networkx.DiGraph"]:
+def random_graph(size: int, links: int, seed: int) -> tuple[LinkGraph, "networkx.DiGraph"]:
     choose = np.random.default_rng(seed)
     sources, targets = choose.integers(0, size, links), (size * choose.random(links) ** 3).astype(np.int64)
     other = networkx.DiGraph()
     other.add_nodes_from(range(size))
     other.add_edges_from((s, t) for s, t in zip(sources.tolist(), targets.tolist(), strict=True) if s != t)
-    return Graph.of(sources, targets, size), other
+    return LinkGraph.of(sources, targets, size), other
 
 
 @pytest.mark.parametrize(("size", "links", "seed"), [(1, 0, 0), (5, 0, 0), (50, 60, 1), (2_000, 20_000, 2)])
@@ -57,7 +56,7 @@ def test_restart_from_the_last_vector_needs_fewer_steps() -> None:
 
 
 def test_nothing_has_no_ranks() -> None:
-    ranks, steps = pagerank(Graph.of(np.empty(0, np.int64), np.empty(0, np.int64), 0))
+    ranks, steps = pagerank(LinkGraph.of(np.empty(0, np.int64), np.empty(0, np.int64), 0))
     assert (len(ranks), steps) == (0, 0)
 
 
@@ -85,7 +84,7 @@ def test_ranks_of_a_crawl_are_those_of_networkx(tmp_path: Path) -> None:
         rows = {row.url: row.rank for row in ranked_pages(collection, ranks)}
         graph = networkx.DiGraph()
         graph.add_nodes_from(rows)
-        pages = ((from_key(key), unpack_page(packed)) for key, packed in collection.state.walk(Family.PAGE))
+        pages = ((url_from_key(key), unpack_page(packed)) for key, packed in collection.state.walk(Family.PAGE))
         leads = {url: row.location for url, row in pages if row.location}
         for target, sources in sources_by_target(collection.state).items():
             page = target
@@ -103,7 +102,7 @@ def test_ranks_of_a_crawl_are_those_of_networkx(tmp_path: Path) -> None:
     by_host.remove_edges_from(list(networkx.selfloop_edges(by_host)))
     expected_hosts = networkx.harmonic_centrality(by_host)
     assert {h.url.split("/")[2]: h.rank for h in hosts} == pytest.approx(expected_hosts)
-    kept = load(tmp_path / "c")
+    kept = load_ranks(tmp_path / "c")
     assert kept is not None
     some = list(rows)[:20]
     assert kept.of([*some, "https://nobody.example/"]) == pytest.approx([*(rows[url] for url in some), 0.0], abs=1e-7)

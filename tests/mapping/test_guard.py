@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.mapping.guard import PRIVATE_NETWORKS, AddressGuard, is_literal, literal_address
+from lycosa.mapping.guard import PRIVATE_NETWORKS, AddressGuard, is_literal_host, literal_address
 
 GUARD = AddressGuard()
 
@@ -148,7 +148,7 @@ def test_guard_typed_literal_opens_that_host_and_port_only() -> None:
 )
 def test_literal_address_of_a_host_is_found_without_dns(host: str, address: str | None) -> None:
     assert literal_address(host) == address
-    assert is_literal(host) == (address is not None)
+    assert is_literal_host(host) == (address is not None)
 
 
 @given(st.ip_addresses(v=4))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.log import Entry
+from lycosa.simweb.log import LoggedRequest
 from proof.assigned_crawl import Outcome, crawl_by
 from proof.known import KnownWeb
 from proof.lab import assignment, policies
@@ -72,7 +72,7 @@ def test_race_is_judged_by_what_came_in_its_time() -> None:
         "/late": (9.0, 11.0, 0),
     }
     entries = [
-        Entry(
+        LoggedRequest(
             start=start,
             end=end,
             host="h0.sim",

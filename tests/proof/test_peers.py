@@ -9,7 +9,7 @@ import pytest
 
 from lycosa.errors import LycosaError
 from lycosa.simweb import SimWeb
-from lycosa.simweb.log import Entry
+from lycosa.simweb.log import LoggedRequest
 from proof import heritrix, peers
 from proof.lab import tarantula
 from proof.line_race import Arguments, Race, Ran, judged
@@ -61,7 +61,7 @@ def made_up(race: Race, documents: int) -> Ran:
     """A crawler that got the front pages of so many hosts, one after the other."""
     layout, each_s = SimWeb(race.web).layout, race.seconds / documents
     entries = [
-        Entry(i * each_s, (i + 1) * each_s, layout.host_name(i), layout.address_of(i), "/", 200, 20_000, "any")
+        LoggedRequest(i * each_s, (i + 1) * each_s, layout.host_name(i), layout.address_of(i), "/", 200, 20_000, "any")
         for i in range(documents)
     ]
     return judged(race, race.web, entries)

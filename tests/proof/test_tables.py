@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.change import DAY_S
-from lycosa.simweb.layout import Place
-from lycosa.web import tol
-from lycosa.web.page import analyse
+from lycosa.simweb.layout import PagePlace
+from lycosa.simweb.pages import DAY_S
+from lycosa.tables import formats as tol
+from lycosa.web.page import analyse_page
 from proof.lab import tol as tol_experiment
 from proof.lab import tvi as tvi_experiment
 from proof.local_site import LINKS, LocalSite
@@ -19,7 +19,7 @@ from proof.table_visits import Line, Stored, by_table, conditional
 
 
 def links_of(site: LocalSite, path: str) -> set[str]:
-    return set(analyse(site.answer(0, path).body, url=site.front(), content_type="text/html").links.hrefs)
+    return set(analyse_page(site.answer(0, path).body, url=site.front(), content_type="text/html").links.hrefs)
 
 
 @pytest.mark.parametrize("window", [3, None])
@@ -41,14 +41,14 @@ def test_local_site_has_sixty_links_a_page_and_first_ones_near(window: int | Non
 def test_local_site_has_the_tables_of_its_pages() -> None:
     site = LocalSite(seed=2, count=10, window=2)
     for path, where in (("/", "/index.tol"), ("/p7.html", "/p7.tol")):
-        table = tol.parse(site.answer(0, where).body)
+        table = tol.parse_tol(site.answer(0, where).body)
         assert isinstance(table, tol.Tol)
         assert set(table.links.hrefs) == links_of(site, path)
 
 
 def test_visits_by_table_leave_the_truth_and_take_less() -> None:
     web = SimWeb(SimSettings(hosts=1, pages=300, tables=1.0))
-    places = [Place(0, folder, page) for folder in range(3) for page in range(1, 9)]
+    places = [PagePlace(0, folder, page) for folder in range(3) for page in range(1, 9)]
     marked = [place for place in places if web.pages.has_marked_volatile(place)]
     assert marked
     lines = {visit: Line(web.answer) for visit in (conditional, by_table)}

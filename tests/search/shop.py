@@ -5,17 +5,25 @@ from pathlib import Path
 
 from tantivy import Query
 
-from lycosa.engine.findable import is_searchable
-from lycosa.engine.indexer import Indexer
-from lycosa.engine.linker import Linker, redirect_row
-from lycosa.engine.pages import LinkRow, PageRow, pack, unpack_page
-from lycosa.graph.feed import last_told
+from lycosa.graph.feed import last_sequence
+from lycosa.graph.indexer import LinkIndexer, redirect_row
 from lycosa.records import Family, Request, Response
-from lycosa.search.index import Reader
-from lycosa.store import Batch, Collection, Exchange, Original, RevisitProfile, exchange, revisit
-from lycosa.web.digests import document_digest, document_fingerprint
-from lycosa.web.page import analyse
-from lycosa.web.url import from_key, join_map, url_key
+from lycosa.search.documents import is_searchable
+from lycosa.search.index import IndexReader
+from lycosa.search.indexer import Indexer
+from lycosa.store import (
+    Batch,
+    CollectionStore,
+    HttpExchange,
+    OriginalRecord,
+    RevisitProfile,
+    response_exchange,
+    revisit_exchange,
+)
+from lycosa.store.page_rows import LinkRow, PageRow, pack, unpack_page
+from lycosa.web.document import document_digest, document_fingerprint
+from lycosa.web.page import analyse_page
+from lycosa.web.url import join_map, url_from_key, url_key
 
 
 class Shop:
@@ -23,8 +31,8 @@ class Shop:
 
     def __init__(self, path: Path, *, warc_first: int = 0) -> None:
         self.path = path
-        self.collection = Collection.create(path, warc_first=warc_first)
-        self.linker = Linker(self.collection)
+        self.collection = CollectionStore.create(path, warc_first=warc_first)
+        self.linker = LinkIndexer(self.collection)
         self.linker.catch_up()
         self.clock_s = 1_700_000_000.0
 
@@ -33,7 +41,7 @@ class Shop:
         body, key = html.encode(), url_key(url)
         self.clock_s += 60
         first = self._first_with(body)
-        page = analyse(body, url=url, content_type="text/html")
+        page = analyse_page(body, url=url, content_type="text/html")
         headers = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
         request, response = Request(url, "h", 80, "127.0.0.1"), Response(url, 200, headers, body=body)
         row = PageRow(200, self.clock_s, essence="text/html", size_bytes=len(body), last_modified=modified)
@@ -42,11 +50,11 @@ class Shop:
         row.text_digest, row.codes = page.text_digest, (0, 0, 0, page.codes.length)
         if first is not None and first[0] != url:
             row.original = first[0]
-            original = Original(first[0], first[1].fetched_s, first[1].payload_sha1)
+            original = OriginalRecord(first[0], first[1].fetched_s, first[1].payload_sha1)
             profile = RevisitProfile.SAME_PAYLOAD
-            made = revisit(request, response, fetched_s=self.clock_s, original=original, profile=profile)
+            made = revisit_exchange(request, response, fetched_s=self.clock_s, original=original, profile=profile)
         else:
-            made = exchange(request, response, fetched_s=self.clock_s)
+            made = response_exchange(request, response, fetched_s=self.clock_s)
         row.payload_sha1 = made.payload_sha1
         hrefs = page.links.hrefs
         links = LinkRow(hrefs, "", page.links.kinds, page.links.anchors)
@@ -68,12 +76,12 @@ class Shop:
         if not packed or packed[:16] != document_digest(body):
             return None
         row = self.collection.state.get(Family.PAGE, packed[16:])
-        return (from_key(packed[16:]), unpack_page(row)) if row else None
+        return (url_from_key(packed[16:]), unpack_page(row)) if row else None
 
-    def _commit(self, key: bytes, row: PageRow, made: Exchange | None, *, is_new_document: bool = False) -> int:
+    def _commit(self, key: bytes, row: PageRow, made: HttpExchange | None, *, is_new_document: bool = False) -> int:
         batch = Batch()
         if made is not None:
-            row.place = self.collection.warc.append(made.members)[Exchange.RESPONSE].pack()
+            row.place = self.collection.warc.append(made.members)[HttpExchange.RESPONSE].pack()
         if is_new_document:
             batch.put(Family.DOC, row.fingerprint.to_bytes(8), row.digest + key)
         self.linker.prepare(batch)
@@ -85,7 +93,7 @@ class Shop:
 
     def index(self, *, anew: bool = False, settle: bool = True) -> None:
         self.linker.flush()
-        with Collection.open(self.path, read_only=True) as collection:
+        with CollectionStore.open(self.path, read_only=True) as collection:
             indexer = Indexer(collection, anew=anew)
             try:
                 indexer.catch_up()
@@ -101,14 +109,14 @@ class Shop:
 
 def index_problems(path: Path) -> list[str]:
     """Sentences about what the index holds otherwise than a recount of the state."""
-    with Collection.open(path, read_only=True) as collection:
+    with CollectionStore.open(path, read_only=True) as collection:
         rows = {row.file_num: row for _, packed in collection.state.walk(Family.PAGE) if (row := unpack_page(packed))}
-        told = last_told(collection.state)
+        told = last_sequence(collection.state)
     clusters: dict[bytes, set[int]] = defaultdict(set)
     for number, row in rows.items():
         if number and is_searchable(row, 0.0):
             clusters[row.digest if row.size_bytes else number.to_bytes(8)].add(number)
-    reader = Reader.open(path)
+    reader = IndexReader.open(path)
     addresses = [at for _, at in reader.searcher.search(Query.all_query(), 10_000_000).hits]
     pages, names, copies = (
         Counter(number for number in reader.numbers(key, addresses) if number) for key in ("page", "name", "copy")

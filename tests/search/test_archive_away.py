@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.processes import start
-from lycosa.engine.search_views import SearchView, make_index, update_index
-from lycosa.engine.stored_pages import page_of
-from lycosa.search.index import Reader, current
-from lycosa.store import ArchiveAway
-from lycosa.store.central import claim, open_store
-from lycosa.store.released import bring, remember_store
+from lycosa.inspect.pages import page_of
+from lycosa.search.index import IndexReader, current
+from lycosa.search.processes import start_helper
+from lycosa.search.view import SearchView, make_index, update_index
+from lycosa.store import ArchiveUnavailable
+from lycosa.store.central import claim_store, open_central_store
+from lycosa.store.released import remember_store, upload_warc
 from lycosa.store.warc_file import warc_path
 from tests.search.shop import Shop
 
@@ -33,13 +33,13 @@ def put_away(shop: Shop, how: str) -> Path:
     if how == "warc":
         gone = shop.collection.warc_folder
     else:
-        store = open_store(str(shop.path.parent / "store"))
-        claim(store, "this", shop.path)
+        store = open_central_store(str(shop.path.parent / "store"))
+        claim_store(store, "this", shop.path)
         remember_store(shop.collection.warc_folder, store.url)
         shop.collection.warc.cut()
         for number, length in shop.collection.finished().items():
             source = warc_path(shop.collection.warc_folder, number)
-            shop.collection.release(number, bring(source, length, store, shop.path / "packing"))
+            shop.collection.release(number, upload_warc(source, length, store, shop.path / "packing"))
         gone = Path(store.url)
     gone.rename(gone.with_name(HIDDEN))
     return gone
@@ -64,7 +64,7 @@ def test_rebuild_without_the_archive_stops_and_keeps_the_old_index(tmp_path: Pat
     shop = shop_with(tmp_path / "c", (A, "aardvark"), (B, "badger"))
     make_index(shop.path)
     kept, gone = current(shop.path), put_away(shop, how)
-    with pytest.raises(ArchiveAway) as said:
+    with pytest.raises(ArchiveUnavailable) as said:
         make_index(shop.path, anew=True)
     assert named(shop, how) in str(said.value)
     assert "--rebuild --skip-missing" in str(said.value)
@@ -82,7 +82,7 @@ def test_first_index_without_the_archive_is_not_made_until_it_is_back(tmp_path: 
     shop = shop_with(tmp_path / "c", (A, "aardvark"))
     gone = put_away(shop, how)
     for make in (update_index, make_index):
-        with pytest.raises(ArchiveAway):
+        with pytest.raises(ArchiveUnavailable):
             make(shop.path)
     bring_back(gone)
     update_index(shop.path)
@@ -100,7 +100,7 @@ def test_pages_that_cannot_be_read_are_taken_in_when_the_archive_is_back(tmp_pat
     assert "cannot be reached" in notes[0]
     with SearchView(shop.path) as view:
         assert view.search("page").behind == 1
-    with pytest.raises(ArchiveAway):
+    with pytest.raises(ArchiveUnavailable):
         make_index(shop.path)
     bring_back(gone)
     assert make_index(shop.path).pages == 1
@@ -111,7 +111,7 @@ def test_pages_that_cannot_be_read_are_taken_in_when_the_archive_is_back(tmp_pat
 def test_file_lost_for_good_can_be_skipped(tmp_path: Path) -> None:
     shop = shop_with(tmp_path / "c", (A, "aardvark"))
     shutil.rmtree(shop.collection.warc_folder)
-    with pytest.raises(ArchiveAway, match="--skip-missing"):
+    with pytest.raises(ArchiveUnavailable, match="--skip-missing"):
         make_index(shop.path)
     made = make_index(shop.path, skips_missing=True)
     assert (made.pages, made.unread) == (1, 1)
@@ -136,7 +136,7 @@ def test_follower_waits_for_an_archive_that_is_away(tmp_path: Path) -> None:
     shop.page(B, "<title>Page</title>badger")
     shop.linker.flush()
     gone = put_away(shop, "store")
-    process = start("lycosa.engine.follower", shop.path)
+    process = start_helper("lycosa.search.follower", shop.path)
     assert process.stdin is not None and process.stdout is not None
     for _ in range(4):
         assert process.stdout.readline() == b"1\n", "it lives, and one is left"
@@ -153,17 +153,17 @@ def test_follower_waits_for_an_archive_that_is_away(tmp_path: Path) -> None:
 def test_follower_that_is_told_to_end_leaves_what_it_cannot_read_for_later(tmp_path: Path) -> None:
     shop = shop_with(tmp_path / "c", (A, "aardvark"))
     make_index(shop.path)
-    covered = Reader.open(shop.path).covered
+    covered = IndexReader.open(shop.path).covered
     shop.page(B, "<title>Page</title>badger")
     shop.linker.flush()
     put_away(shop, "store")
-    began, process = time.monotonic(), start("lycosa.engine.follower", shop.path)
+    began, process = time.monotonic(), start_helper("lycosa.search.follower", shop.path)
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(b"end\n")
     process.stdin.flush()
-    assert process.wait(20) == ArchiveAway.exit_code
+    assert process.wait(20) == ArchiveUnavailable.exit_code
     assert time.monotonic() - began < 15
-    assert Reader.open(shop.path).covered == covered
+    assert IndexReader.open(shop.path).covered == covered
     process.stdin.close()
     process.stdout.close()
     shop.close()
@@ -173,7 +173,7 @@ def test_follower_that_is_told_to_end_leaves_what_it_cannot_read_for_later(tmp_p
 def test_get_names_what_is_away(tmp_path: Path, how: str) -> None:
     shop = shop_with(tmp_path / "c", (A, "aardvark"))
     gone = put_away(shop, how)
-    with pytest.raises(ArchiveAway) as said:
+    with pytest.raises(ArchiveUnavailable) as said:
         page_of(shop.path, A)
     assert named(shop, how) in str(said.value)
     bring_back(gone)

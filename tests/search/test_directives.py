@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from lycosa import Collection, Crawl
-from lycosa.engine import search_views
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.views import open_to_read, why
-from lycosa.simweb.virtual import run_virtual
+from lycosa.crawl.limits import Recrawl
+from lycosa.inspect.status import open_to_read, why
+from lycosa.search import view as search_views
+from lycosa.simweb.memory import run_virtual
 from tests.engine.small_site import FIRST, Sent, SmallSite, crawl_site, links
 
 HOUR_S = 3_600

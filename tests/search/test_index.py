@@ -12,20 +12,19 @@ from pathlib import Path
 import pytest
 from tantivy import Query
 
-from lycosa.engine import indexer
-from lycosa.engine.following import IndexFollowing
-from lycosa.engine.indexer import CONSUMER, Indexer
-from lycosa.engine.library import Collection as Library
-from lycosa.engine.processes import start
-from lycosa.engine.search_views import SearchView, is_index_behind, make_index, update_index
+from lycosa.api.collection import Collection as Library
 from lycosa.errors import StoreError
 from lycosa.graph import feed
-from lycosa.graph.feed import FOLDER, consumers, cover
-from lycosa.search.document import Called, Found, documents
-from lycosa.search.index import IndexInUse, NoIndex, Reader, Writer, current, is_written
-from lycosa.search.schema import schema
+from lycosa.graph.feed import FEED_FOLDER, consumers, mark_covered
+from lycosa.search import indexer
+from lycosa.search.documents import AnchorSummary, IndexedPage, documents, schema
+from lycosa.search.follower import IndexFollower
+from lycosa.search.index import IndexInUse, IndexReader, IndexWriter, NoIndex, current, is_index_written
+from lycosa.search.indexer import CONSUMER, Indexer
+from lycosa.search.processes import start_helper
+from lycosa.search.view import SearchView, is_index_behind, make_index, update_index
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.store import Collection, is_collection
+from lycosa.store import CollectionStore, is_collection
 from lycosa.store.joined import SHARDED, SHARDS
 from tests.engine.memory_crawl import crawl, front
 from tests.search.shop import Shop, index_problems
@@ -35,13 +34,13 @@ A, B, C = "https://a.example/", "https://a.example/b", "https://other.example/c"
 
 
 def found(path: Path, word: str, field: str = "text_xx") -> list[int]:
-    reader = Reader.open(path)
+    reader = IndexReader.open(path)
     hits = reader.searcher.search(Query.term_query(schema(), field, word), 100).hits
     return sorted(reader.numbers("page", [at for _, at in hits]))
 
 
 def called(path: Path, word: str) -> list[int]:
-    reader = Reader.open(path)
+    reader = IndexReader.open(path)
     hits = reader.searcher.search(Query.term_query(schema(), "calls_xx", word), 100).hits
     return sorted(reader.numbers("name", [at for _, at in hits]))
 
@@ -88,11 +87,13 @@ def test_document_whose_deletion_was_lost_is_taken_out_when_all_is_settled(tmp_p
     shop.page(A, "<title>t</title>cougar")
     shop.gone(B)
     shop.index()
-    writer = Writer(tmp_path)
+    writer = IndexWriter(tmp_path)
     for number, url, text in ((stays, A, "aardvark"), (goes, B, "badger")):
-        for document in documents(Found(number, number, url, 1.0, "text/html", "", "t", text=text), "xx", Called()):
+        for document in documents(
+            IndexedPage(number, number, url, 1.0, "text/html", "", "t", text=text), "xx", AnchorSummary()
+        ):
             writer.add(document)
-    writer.commit(Reader.open(tmp_path).covered)
+    writer.commit(IndexReader.open(tmp_path).covered)
     writer.close()
     assert (found(tmp_path, "aardvark"), found(tmp_path, "badger")) == ([stays], [goes])
     shop.index()
@@ -169,10 +170,10 @@ def test_after_any_changes_and_kills_index_and_state_agree(tmp_path: Path, seed:
             else:
                 shop.page(choose.choice(urls), choose.choice(bodies))
         if choose.random() < 0.3:  # as after a kill between the index's commit and the note in the feed
-            behind = consumers(tmp_path / FOLDER).get(CONSUMER)
+            behind = consumers(tmp_path / FEED_FOLDER).get(CONSUMER)
             shop.index(settle=False)
             if behind is not None:
-                cover(tmp_path, CONSUMER, behind)
+                mark_covered(tmp_path, CONSUMER, behind)
         shop.index(settle=choose.random() < 0.5)
         assert index_problems(tmp_path) == []
     shop.index(anew=True)
@@ -186,7 +187,7 @@ def test_what_is_taken_in_bit_by_bit_agrees_at_every_commit(tmp_path: Path, seed
     urls = [f"https://h{n % 3}.example/{n}" for n in range(8)]
     shop.page(urls[0], "<title>first</title>word")
     shop.index()
-    with Collection.open(tmp_path, read_only=True) as collection:
+    with CollectionStore.open(tmp_path, read_only=True) as collection:
         indexer = Indexer(collection, follows=True)
         for _ in range(40):
             if choose.random() < 0.3:
@@ -210,7 +211,7 @@ def test_what_is_taken_in_bit_by_bit_agrees_at_every_commit(tmp_path: Path, seed
 
 def test_names_and_ranks_of_a_crawl_that_was_followed_from_its_beginning_are_settled(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
-    with Collection.open(tmp_path, read_only=True) as collection:
+    with CollectionStore.open(tmp_path, read_only=True) as collection:
         indexer = Indexer(collection, follows=True)
         indexer.take()
         shop.page("https://a.example/1", "<title>one</title><a href='/2'>machine for warmth</a>")
@@ -228,7 +229,7 @@ def test_names_and_ranks_of_a_crawl_that_was_followed_from_its_beginning_are_set
 
 def test_search_settles_names_that_a_follower_left(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
-    with Collection.open(tmp_path, read_only=True) as collection:
+    with CollectionStore.open(tmp_path, read_only=True) as collection:
         indexer = Indexer(collection, follows=True)
         indexer.take()
         for n in range(30):
@@ -273,7 +274,7 @@ def test_follower_settles_names_while_little_comes(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.page("https://a.example/1", "<title>one</title><a href='/2'>machine for warmth</a>")
     shop.page("https://a.example/2", "<title>two</title>words")
-    process = start("lycosa.engine.follower", tmp_path)
+    process = start_helper("lycosa.search.follower", tmp_path)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("index/*/settled")):
         assert time.monotonic() < deadline
@@ -315,7 +316,7 @@ def test_index_left_behind_by_the_feed_is_made_anew(tmp_path: Path, monkeypatch:
         shop.page(B, f"badger {number}")
         shop.linker.flush()
     shop.page(C, "cat")
-    assert next(feed.news_after(shop.collection.state, 0)).sequence > 2, "the feed did not wait"
+    assert next(feed.entries_after(shop.collection.state, 0)).sequence > 2, "the feed did not wait"
     shop.index()
     assert index_problems(tmp_path) == []
     shop.close()
@@ -331,13 +332,13 @@ def test_index_that_is_no_use_is_made_anew(tmp_path: Path, harm: str) -> None:
     elif harm == "version":
         (tmp_path / "index" / "current").write_text('{"version":0,"name":"old"}')
     elif harm == "ahead":
-        cover(tmp_path, CONSUMER, 100)
+        mark_covered(tmp_path, CONSUMER, 100)
     else:
         for file in current(tmp_path).glob("*.idx"):
             file.write_bytes(file.read_bytes()[:10])
     if harm in ("deleted", "version"):
         with pytest.raises(NoIndex, match="lycosa index"):
-            Reader.open(tmp_path)
+            IndexReader.open(tmp_path)
     if harm == "cut":
         with pytest.raises(StoreError, match=r"lycosa index \S+ makes it anew"):
             found(tmp_path, "aardvark")
@@ -350,7 +351,7 @@ def test_index_that_is_no_use_is_made_anew(tmp_path: Path, harm: str) -> None:
 
 def test_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "index").write_text("mine")
-    for use in (Writer, Reader.open):
+    for use in (IndexWriter, IndexReader.open):
         with pytest.raises(StoreError, match="is a file"):
             use(tmp_path)
     assert (tmp_path / "index").read_text() == "mine"
@@ -360,13 +361,13 @@ def test_second_writer_is_turned_away_and_readers_are_not(tmp_path: Path) -> Non
     shop = Shop(tmp_path)
     shop.page(A, "aardvark")
     shop.index()
-    writer = Writer(tmp_path)
-    assert is_written(tmp_path)
+    writer = IndexWriter(tmp_path)
+    assert is_index_written(tmp_path)
     with pytest.raises(IndexInUse):
-        Writer(tmp_path)
+        IndexWriter(tmp_path)
     assert found(tmp_path, "aardvark")
     writer.close()
-    assert not is_written(tmp_path)
+    assert not is_index_written(tmp_path)
     shop.close()
 
 
@@ -375,7 +376,7 @@ def test_follower_killed_or_kept_out_at_the_end_is_started_again(tmp_path: Path,
     shop = Shop(tmp_path)
     number = shop.page(A, "aardvark")
     shop.close()
-    other = Writer(tmp_path, anew=True) if is_in_use else None
+    other = IndexWriter(tmp_path, anew=True) if is_in_use else None
     assert asyncio.run(follow(tmp_path, kills=not is_in_use)) is not is_in_use
     if other is not None:
         other.close()
@@ -385,7 +386,7 @@ def test_follower_killed_or_kept_out_at_the_end_is_started_again(tmp_path: Path,
 
 async def follow(path: Path, *, kills: bool = False) -> bool:
     """Follows a crawl that is over at once; was everything taken in?"""
-    following = IndexFollowing(path)
+    following = IndexFollower(path)
     following.begin()
     if kills and following._process is not None:
         following._process.kill()
@@ -396,7 +397,7 @@ async def follow(path: Path, *, kills: bool = False) -> bool:
 def test_follower_leaves_when_its_crawl_is_gone(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.page(A, "aardvark")
-    process = start("lycosa.engine.follower", tmp_path)
+    process = start_helper("lycosa.search.follower", tmp_path)
     assert process.stdin is not None and process.stdout is not None
     process.stdout.readline()
     process.stdin.close()

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.errors import SettingsError
-from lycosa.search.query import All, Any, Filter, Not, QueryError, Term, parse
-from lycosa.search.weights import Weights
+from lycosa.search.compile import Weights
+from lycosa.search.query import AllOf, AnyOf, Excluded, Filter, QueryError, Term, parse_query
 
 
 @pytest.mark.parametrize(
@@ -16,32 +16,32 @@ from lycosa.search.weights import Weights
         ("solar power", (Term("solar"), Term("power"))),
         ('solar "heat pump"', (Term("solar"), Term("heat pump", is_phrase=True))),
         ("“heat pump”", (Term("heat pump", is_phrase=True),)),
-        ("solar -wind", (Term("solar"), Not(Term("wind")))),
-        ("solar NOT wind", (Term("solar"), Not(Term("wind")))),
-        ('solar -"heat pump"', (Term("solar"), Not(Term("heat pump", is_phrase=True)))),
-        ("roof OR garden", (Any((Term("roof"), Term("garden"))),)),
-        ("solar (roof OR garden)", (Term("solar"), Any((Term("roof"), Term("garden"))))),
-        ("a b OR c", (Any((All((Term("a"), Term("b"))), Term("c"))),)),
+        ("solar -wind", (Term("solar"), Excluded(Term("wind")))),
+        ("solar NOT wind", (Term("solar"), Excluded(Term("wind")))),
+        ('solar -"heat pump"', (Term("solar"), Excluded(Term("heat pump", is_phrase=True)))),
+        ("roof OR garden", (AnyOf((Term("roof"), Term("garden"))),)),
+        ("solar (roof OR garden)", (Term("solar"), AnyOf((Term("roof"), Term("garden"))))),
+        ("a b OR c", (AnyOf((AllOf((Term("a"), Term("b"))), Term("c"))),)),
         ("solar AND power", (Term("solar"), Term("power"))),
         ("title:solar", (Term("solar", "title"),)),
         ('anchor:"heat pump"', (Term("heat pump", "anchor", is_phrase=True),)),
-        ("title:(solar OR wind)", (Any((Term("solar", "title"), Term("wind", "title"))),)),
+        ("title:(solar OR wind)", (AnyOf((Term("solar", "title"), Term("wind", "title"))),)),
         ("x site:Example.ORG/docs/", (Term("x"), Filter("site", "example.org/docs"))),
         ("x site:https://example.org/", (Term("x"), Filter("site", "example.org"))),
-        ("x -site:example.org", (Term("x"), Not(Filter("site", "example.org")))),
+        ("x -site:example.org", (Term("x"), Excluded(Filter("site", "example.org")))),
         ("lang:de-AT filetype:.PDF", (Filter("lang", "de"), Filter("filetype", "pdf"))),
         ("x after:2026-01", (Term("x"), Filter("after", 1_767_225_600.0))),
         ("x before:2026", (Term("x"), Filter("before", 1_767_225_600.0))),
         ("std::vector https://x.org/y 10:30", (Term("std::vector"), Term("https://x.org/y"), Term("10:30"))),
         ("printf() x", (Term("printf"), Term("x"))),
         ("a.example/Sun_(star)", (Term("a.example/Sun_(star)"),)),
-        ("x -a.example/b", (Term("x"), Not(Term("a.example/b")))),
+        ("x -a.example/b", (Term("x"), Excluded(Term("a.example/b")))),
         ("a.example/b site:a.example", (Term("a.example/b"), Filter("site", "a.example"))),
         ("e-mail - mail", (Term("e-mail"), Term("-"), Term("mail"))),
     ],
 )
 def test_query_is_read_as_it_is_meant(text: str, parts: tuple[object, ...]) -> None:
-    assert parse(text) == All(parts)  # type: ignore[arg-type]
+    assert parse_query(text) == AllOf(parts)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_query_is_read_as_it_is_meant(text: str, parts: tuple[object, ...]) -> N
 )
 def test_query_that_cannot_be_understood_says_what_would_be(text: str, says: str) -> None:
     with pytest.raises(QueryError, match=r".*") as error:
-        parse(text)
+        parse_query(text)
     assert says in str(error.value)
     assert len(str(error.value)) < 400
 
@@ -85,7 +85,7 @@ def test_query_that_cannot_be_understood_says_what_would_be(text: str, says: str
 @given(st.text(st.sampled_from(list('ab "()-+:|&ORAND title:site:x.y/\0“')), max_size=60))
 def test_any_text_is_a_query_or_a_sentence(text: str) -> None:
     try:
-        tree = parse(text)
+        tree = parse_query(text)
     except QueryError as error:
         assert str(error)
     else:

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lycosa
-from lycosa.engine.search_views import Results, SearchView, make_index, update_index
 from lycosa.errors import StoreError
+from lycosa.search.compile import BM25_ALONE
 from lycosa.search.index import current
 from lycosa.search.language import HostLanguages, language_of, spaced
 from lycosa.search.query import QueryError
 from lycosa.search.snippet import Snippet, highlighted, snippet
-from lycosa.search.weights import BM25_ALONE
+from lycosa.search.view import SearchResults, SearchView, make_index, update_index
 from tests.search.shop import Shop
 
 WORDS = '"heat pump" "..." ( ) OR NOT -power +sun title: title:wind anchor:warmth site:a.example lang:de * ? ~2 ^ \0 {'
@@ -57,7 +57,7 @@ def view(path: Path) -> SearchView:
     return SearchView(path)
 
 
-def urls(found: Results) -> list[str]:
+def urls(found: SearchResults) -> list[str]:
     return [result.url for result in found.results]
 
 

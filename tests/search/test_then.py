@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 import lycosa
-from lycosa.change.kinds import Kind
-from lycosa.engine.orders import Recrawl
-from lycosa.engine.pages import unpack_page
-from lycosa.engine.then import _said_then, moment, row_then
-from lycosa.engine.visit_rows import ChangeRow, change_key
+from lycosa.crawl.limits import Recrawl
 from lycosa.errors import NoPage, SettingsError
 from lycosa.records import Family
+from lycosa.recrawl.change.verdict import ChangeKind
+from lycosa.recrawl.rows import ChangeRow, change_key
+from lycosa.search.past import _directives_as_of, end_of_date, row_as_of
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import Batch
+from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_key
 from tests.engine.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
@@ -39,7 +39,7 @@ def then(tmp_path: Path) -> Iterator[tuple[Path, list[str]]]:
             shop.gone(A)
         row = unpack_page(state.get(Family.PAGE, key) or b"")
         change = ChangeRow(
-            Kind.GONE if not word else Kind.TEXT if day else Kind.NEW,
+            ChangeKind.GONE if not word else ChangeKind.TEXT if day else ChangeKind.NEW,
             status=row.status,
             essence=row.essence,
             size_bytes=row.size_bytes,
@@ -90,7 +90,9 @@ def test_time_to_the_second_means_the_end_of_that_second(tmp_path: Path) -> None
         shop.page(A, f"<title>version {number}</title>animals")
         row = unpack_page(shop.collection.state.get(Family.PAGE, key) or b"")
         batch = Batch()
-        change = ChangeRow(Kind.VOLATILE if number else Kind.NEW, status=200, place=row.place, essence="text/html")
+        change = ChangeRow(
+            ChangeKind.VOLATILE if number else ChangeKind.NEW, status=200, place=row.place, essence="text/html"
+        )
         batch.put(Family.CHANGE, change_key(key, at_s), change.pack())
         shop.collection.commit(batch)
     shop.clock_s = 1_700_000_008.9996 - 60
@@ -111,12 +113,18 @@ def test_page_that_was_gone_for_a_while_is_what_stood_there_at_each_time(tmp_pat
     shop.page(A, "<title>page</title>words of a page")
     shop.page(B, "<title>stands for a file</title>bytes of a file")
     page, file = (unpack_page(shop.collection.state.get(Family.PAGE, url_key(url)) or b"") for url in (A, B))
-    kinds = [(Kind.NEW, page), (Kind.GONE, None), (Kind.BACK, None), (Kind.GONE, file), (Kind.GONE, None)]
-    for day, (kind, row) in enumerate([*kinds, (Kind.BACK, None), (Kind.MOVED, None)]):
+    kinds = [
+        (ChangeKind.NEW, page),
+        (ChangeKind.GONE, None),
+        (ChangeKind.BACK, None),
+        (ChangeKind.GONE, file),
+        (ChangeKind.GONE, None),
+    ]
+    for day, (kind, row) in enumerate([*kinds, (ChangeKind.BACK, None), (ChangeKind.MOVED, None)]):
         change = ChangeRow(kind, status=200, place=row.place, essence="text/html") if row else ChangeRow(kind)
         batch.put(Family.CHANGE, change_key(key, 1_700_000_000.0 + DAY_S * day), change.pack())
     shop.collection.commit(batch)
-    found = [row_then(shop.collection.state, key, 1_700_000_001.0 + DAY_S * day) for day in range(-1, 7)]
+    found = [row_as_of(shop.collection.state, key, 1_700_000_001.0 + DAY_S * day) for day in range(-1, 7)]
     shop.close()
     places = [row.place if row else b"" for row in found]
     assert places == [b"", page.place, b"", page.place, file.place, b"", file.place, b""]
@@ -128,7 +136,7 @@ def test_search_leaves_out_versions_that_said_noindex_then(tmp_path: Path) -> No
         shop.clock_s = 1_700_000_000.0 + DAY_S * day
         shop.page(A, f"<title>day {day}</title>{said}animals", noindex=bool(said))
         row = unpack_page(shop.collection.state.get(Family.PAGE, key) or b"")
-        change = ChangeRow(Kind.TEXT if day else Kind.NEW, status=200, place=row.place, essence="text/html")
+        change = ChangeRow(ChangeKind.TEXT if day else ChangeKind.NEW, status=200, place=row.place, essence="text/html")
         batch.put(Family.CHANGE, change_key(key, shop.clock_s), change.pack())
     shop.collection.commit(batch)
     shop.close()
@@ -143,29 +151,29 @@ def test_header_field_that_said_noindex_counts_as_it_did_for_the_crawl(
     row = unpack_page(shop.collection.state.get(Family.PAGE, url_key(A)) or b"")
     for tags, expected in (("noindex", True), ("other: noindex", False), ("noarchive\r\nX-Robots-Tag: none", True)):
         head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Robots-Tag: {tags}\r\n\r\n".encode()
-        monkeypatch.setattr("lycosa.engine.then.document_at", lambda *_, head=head: (head, b"animals"))
-        assert _said_then(shop.collection, A, row, "lycosa").noindex is expected
+        monkeypatch.setattr("lycosa.search.past.document_at", lambda *_, head=head: (head, b"animals"))
+        assert _directives_as_of(shop.collection, A, row, "lycosa").noindex is expected
     shop.close()
 
 
 def test_dates_count_to_their_end_and_wrong_ones_are_told() -> None:
-    assert moment("2026-01-31") == moment("2026-01") == moment("2026-01-31T23:59:59.999")
-    assert moment("2025") == moment("2025-12-31")
-    assert moment("2026-01-31T12:00") < moment("2026-01-31")
+    assert end_of_date("2026-01-31") == end_of_date("2026-01") == end_of_date("2026-01-31T23:59:59.999")
+    assert end_of_date("2025") == end_of_date("2025-12-31")
+    assert end_of_date("2026-01-31T12:00") < end_of_date("2026-01-31")
     ends = ("2026-01-31T12", "2026-01-31T12:59", "2026-01-31 12:59:59", "20260131T125959Z", "2026-01-31T13:59:59+01:00")
-    assert {moment(text) for text in ends} == {moment("2026-01-31T12:59:59.999999")}
-    assert moment("20260131") == moment("2026-W05-6") == moment("2026-01-31")
-    assert moment("2026-01-31T12:59:59.9") > moment("2026-01-31T12:59:59.8")
-    assert moment("9999") >= moment("9998-12-31T23:59:58"), "the last of years has no end"
+    assert {end_of_date(text) for text in ends} == {end_of_date("2026-01-31T12:59:59.999999")}
+    assert end_of_date("20260131") == end_of_date("2026-W05-6") == end_of_date("2026-01-31")
+    assert end_of_date("2026-01-31T12:59:59.9") > end_of_date("2026-01-31T12:59:59.8")
+    assert end_of_date("9999") >= end_of_date("9998-12-31T23:59:58"), "the last of years has no end"
     for wrong in ("yesterday", "", "31.1.2026"):
         with pytest.raises(SettingsError, match="no date"):
-            moment(wrong)
+            end_of_date(wrong)
 
 
 def test_index_agrees_after_looking_again_at_a_web_that_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lycosa.engine.then.time.time", lambda: BEGIN_S + 1_000 * DAY_S)
+    monkeypatch.setattr("lycosa.search.past.time.time", lambda: BEGIN_S + 1_000 * DAY_S)
     web, first_day = SimWeb(SimSettings(hosts=3, pages=120, seed=7)), day_after(0)
     run(web, tmp_path, front(web))
     texts = [archived(tmp_path, first_day)]

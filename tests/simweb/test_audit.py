@@ -8,24 +8,23 @@ import pytest
 
 from lycosa.errors import SettingsError
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Audit, Rules, audit, audit_log
-from lycosa.simweb.log import Entry, RequestLog, read_log
+from lycosa.simweb.log import Audit, AuditRules, LoggedRequest, RequestLog, audit, audit_log, read_log
 
 SETTINGS = SimSettings(hosts=12, pages=3000, robots={"rules": 1, "missing": 0})
 WEB = SimWeb(SETTINGS)
 
 
-def request(start: float, end: float, path: str = "/", host: str = "h0.sim", **more: object) -> Entry:
-    return Entry(start, end, host, "127.1.0.1", path, 200, 100, "lycosa", **more)  # type: ignore[arg-type]
+def request(start: float, end: float, path: str = "/", host: str = "h0.sim", **more: object) -> LoggedRequest:
+    return LoggedRequest(start, end, host, "127.1.0.1", path, 200, 100, "lycosa", **more)  # type: ignore[arg-type]
 
 
-def polite(host: str = "h0.sim", count: int = 10) -> list[Entry]:
+def polite(host: str = "h0.sim", count: int = 10) -> list[LoggedRequest]:
     robots = request(0.0, 0.1, "/robots.txt", host)
     return [robots, *(request(i * 1.2, i * 1.2 + 0.1, "/", host) for i in range(1, count))]
 
 
-def judged(entries: list[Entry], **rules: float) -> Audit:
-    return audit(SETTINGS, entries, Rules(**rules))  # type: ignore[arg-type]
+def judged(entries: list[LoggedRequest], **rules: float) -> Audit:
+    return audit(SETTINGS, entries, AuditRules(**rules))  # type: ignore[arg-type]
 
 
 def test_clean_log_passes() -> None:
@@ -88,7 +87,7 @@ def test_odd_host_names_in_a_log_do_not_stop_the_audit() -> None:
 
 def test_crawl_delay_counts_as_a_rule() -> None:
     slow = msgspec.structs.replace(SETTINGS, robots={"delay": 1, "missing": 0})
-    assert not audit(slow, polite(), Rules()).is_clean
+    assert not audit(slow, polite(), AuditRules()).is_clean
 
 
 def test_address_with_too_many_at_a_time_is_found() -> None:
@@ -118,7 +117,7 @@ def test_log_comes_back_as_it_was_written(tmp_path: Path) -> None:
         file.write(b'{"start": 1')  # a last line that is cut off
     settings, entries = read_log(path)
     assert (settings, list(entries)) == (SETTINGS, polite())
-    assert audit_log(path, Rules()).is_clean
+    assert audit_log(path, AuditRules()).is_clean
 
 
 @pytest.mark.parametrize("content", [b"", b"{}\n", b"hello\n", b'{"simweb": {"hosts": 0}}\n'])
@@ -126,14 +125,14 @@ def test_file_that_is_no_log_is_refused_with_a_sentence(tmp_path: Path, content:
     path = tmp_path / "log"
     path.write_bytes(content)
     with pytest.raises(SettingsError, match="not a log of the simulated web"):
-        audit_log(path, Rules())
+        audit_log(path, AuditRules())
 
 
 def test_rules_that_make_no_sense_are_refused() -> None:
     for delay_s in (-1.0, float("nan"), float("inf")):
         with pytest.raises(SettingsError, match="negative"):
-            Rules(delay_s=delay_s)
+            AuditRules(delay_s=delay_s)
         with pytest.raises(SettingsError, match="negative"):
-            Rules(ip_delay_s=delay_s)
+            AuditRules(ip_delay_s=delay_s)
     with pytest.raises(SettingsError, match="at least 1"):
-        Rules(per_host=0)
+        AuditRules(per_host=0)

@@ -14,9 +14,9 @@ import pytest
 
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import read_log
-from lycosa.simweb.serve import running
+from lycosa.simweb.server import serve_web
 from lycosa.simweb.settings import DNS, ROBOTS, TROUBLE
-from lycosa.simweb.truth import CrawlLimits, truth
+from lycosa.simweb.truth import TruthLimits, truth
 from tests.simweb.conftest import SOON_S, lycosa, running_simweb
 
 
@@ -94,7 +94,7 @@ def test_signal_stops_the_command_soon(signum: int, tmp_path: Path) -> None:
 
 def test_running_leaves_its_ports_free_afterwards() -> None:
     async def once() -> int:
-        async with running(SimSettings(hosts=2, pages=10, port=0)) as web:
+        async with serve_web(SimSettings(hosts=2, pages=10, port=0)) as web:
             return web.port
 
     port = asyncio.run(once())
@@ -143,7 +143,7 @@ def test_troubles_lists_every_knob_with_its_meaning() -> None:
 def test_truth_prints_what_the_library_finds() -> None:
     code, out, err = run("--hosts", "3", "--pages", "300", "truth", "http://h1.sim:8800/", "--depth", "1")
     web = SimWeb(SimSettings(hosts=3, pages=300))
-    expected = truth(web, ["http://h1.sim:8800/"], limits=CrawlLimits(max_depth=1)).pages
+    expected = truth(web, ["http://h1.sim:8800/"], limits=TruthLimits(max_depth=1)).pages
     assert code == 0
     assert out.split() == sorted(expected)
     assert err.startswith(f"{len(expected)} pages, ")

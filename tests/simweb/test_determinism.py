@@ -13,7 +13,7 @@ from tests.simweb.conftest import ROOT
 SCRIPT = """
 import hashlib, sys
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.draws import mix
+from lycosa.simweb.vocabulary import mix
 seed, backwards = int(sys.argv[1]), sys.argv[2] == "backwards"
 web = SimWeb(SimSettings(seed=seed, hosts=200, pages=1_000_000))
 total = hashlib.sha256()

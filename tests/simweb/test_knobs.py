@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from lycosa.simweb import Answer, SimSettings, SimWeb
-from lycosa.simweb.change import DAY_S
-from lycosa.simweb.layout import Place
+from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.links import is_mirror_source
 from lycosa.simweb.nameserver import has_dns_trouble
 from lycosa.simweb.network import Network
+from lycosa.simweb.pages import DAY_S
 from lycosa.simweb.settings import DNS, HOST_TROUBLE, ROBOTS
 from tests.simweb.conftest import SOON_S, first_article, running_simweb
 from tests.simweb.test_server import get
@@ -50,7 +50,7 @@ def test_deep_page_nests_twenty_thousand_elements() -> None:
 
 def test_huge_page_has_thirty_megabytes_that_all_share() -> None:
     web = SimWeb(SimSettings(hosts=1, pages=40, trouble={"huge": 1.0}))
-    one, other = (web.answer(0, web.layout.path_of(Place(0, 0, page))) for page in (1, 2))
+    one, other = (web.answer(0, web.layout.path_of(PagePlace(0, 0, page))) for page in (1, 2))
     assert 29_000_000 < len(one.tail) <= 30_000_100
     assert one.tail is other.tail
     assert one.body != other.body
@@ -187,7 +187,9 @@ def test_gone_pages_answer_410_on_some_hosts_and_404_on_others_and_front_pages_s
         if web.state(place, 300 * DAY_S).gone
     }
     assert seen == {404, 410}
-    assert not any(web.state(Place(host, 0, 0), day * DAY_S).gone for host in range(60) for day in range(0, 3000, 50))
+    assert not any(
+        web.state(PagePlace(host, 0, 0), day * DAY_S).gone for host in range(60) for day in range(0, 3000, 50)
+    )
 
 
 def test_lastmod_is_honest_on_most_hosts_and_now_on_the_others() -> None:

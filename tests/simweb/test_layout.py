@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from lycosa.errors import SettingsError
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.layout import Place
+from lycosa.simweb.layout import PagePlace
 
 
-def all_places(web: SimWeb) -> list[Place]:
+def all_places(web: SimWeb) -> list[PagePlace]:
     layout = web.layout
     return [
-        Place(host, index, page)
+        PagePlace(host, index, page)
         for host in range(web.settings.hosts)
         for index in range(layout.folder_count(host))
         for page in range(1 + layout.folder(host, index).articles + layout.folder(host, index).series)
@@ -56,7 +56,7 @@ def test_host_with_more_pages_than_names_is_refused() -> None:
     with pytest.raises(SettingsError, match="a host has at most 1073741824"):
         SimWeb(SimSettings(hosts=1, pages=2_000_000_000))
     web = SimWeb(SimSettings(hosts=1, pages=1_073_741_824))
-    last = Place(0, web.layout.folder_count(0) - 1, 1)
+    last = PagePlace(0, web.layout.folder_count(0) - 1, 1)
     assert web.layout.locate(0, web.layout.path_of(last)) == last
 
 

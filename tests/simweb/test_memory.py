@@ -7,10 +7,9 @@ import pytest
 
 from lycosa.records import Failure, Request, Response, Truncation
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.audit import Rules, audit
-from lycosa.simweb.layout import Place
-from lycosa.simweb.memory import Limits, MemoryWeb
-from lycosa.simweb.virtual import run_virtual
+from lycosa.simweb.layout import PagePlace
+from lycosa.simweb.log import AuditRules, audit
+from lycosa.simweb.memory import ClientLimits, MemoryWeb, run_virtual
 from tests.long import long
 
 
@@ -88,7 +87,7 @@ def test_slow_transfer_is_cut_at_the_clients_limit() -> None:
     web = SimWeb(SimSettings(hosts=1, pages=40, bandwidth_bytes_s=100))
 
     async def main() -> Response:
-        return await fetch(MemoryWeb(web, limits=Limits(total_s=20)), "http://h0.sim:8800/")
+        return await fetch(MemoryWeb(web, limits=ClientLimits(total_s=20)), "http://h0.sim:8800/")
 
     response = run_virtual(main())
     assert response.failure is Failure.TOTAL_TIMEOUT
@@ -152,7 +151,7 @@ def test_ten_thousand_pages_are_fetched_in_seconds_and_audited() -> None:
 
     async def one_host(memory: MemoryWeb, host: int) -> None:
         origin, address = web.linker.origin(host), web.layout.address_of(host)
-        places = [Place(host, index, page) for index in range(4) for page in range(32)][:99]
+        places = [PagePlace(host, index, page) for index in range(4) for page in range(32)][:99]
         for path in ["/robots.txt", *map(web.layout.path_of, places)]:
             future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
             memory.start(Request(origin + path, f"h{host}.sim", 8800, address), future.set_result)
@@ -165,7 +164,7 @@ def test_ten_thousand_pages_are_fetched_in_seconds_and_audited() -> None:
         return memory
 
     memory = run_virtual(main())
-    findings = audit(web.settings, memory.entries, Rules(delay_s=1.0))
+    findings = audit(web.settings, memory.entries, AuditRules(delay_s=1.0))
     assert findings.requests == 10_000
     assert sum(entry.status == 200 for entry in memory.entries) >= 9_900
     assert findings.is_clean
@@ -183,7 +182,7 @@ def test_cancelled_requests_are_told_and_logged(web: SimWeb) -> None:
 
 
 def test_clock_that_nothing_can_move_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lycosa.simweb.virtual.STUCK_S", 0.05)
+    monkeypatch.setattr("lycosa.simweb.memory.STUCK_S", 0.05)
 
     async def main() -> None:
         await asyncio.Event().wait()

@@ -6,9 +6,9 @@ from urllib.parse import urljoin
 import pytest
 
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.change import DAY_S
-from lycosa.simweb.layout import Place
-from lycosa.simweb.truth import CrawlLimits, truth
+from lycosa.simweb.layout import PagePlace
+from lycosa.simweb.pages import DAY_S
+from lycosa.simweb.truth import TruthLimits, truth
 from tests.simweb.conftest import running_simweb
 from tests.simweb.naive_crawler import crawl
 
@@ -34,7 +34,7 @@ def test_everything_linked_is_reachable_without_robots() -> None:
     for host in range(6):
         for index in range(web.layout.folder_count(host)):
             folder = web.layout.folder(host, index)
-            places = [Place(host, index, page) for page in range(1 + folder.articles + folder.series)]
+            places = [PagePlace(host, index, page) for page in range(1 + folder.articles + folder.series)]
             linked |= {web.url(place) for place in places if web.layout.is_linked(place)}
     assert found == linked
 
@@ -86,10 +86,10 @@ def test_depth_counts_links_from_the_seed() -> None:
     web = SimWeb(SimSettings(hosts=3, pages=3000, robots={"sitemap": 0.0}))
     seeds = [f"{web.linker.origin(0)}/"]
     by_depth = [
-        truth(web, seeds, robots=False, limits=CrawlLimits(max_depth=depth)).pages for depth in (0, 1, 2, 3, None)
+        truth(web, seeds, robots=False, limits=TruthLimits(max_depth=depth)).pages for depth in (0, 1, 2, 3, None)
     ]
     assert by_depth[0] == set(seeds)
-    linked = {urljoin(seeds[0], href) for href, _ in web.pages.all_links(Place(0, 0, 0))}
+    linked = {urljoin(seeds[0], href) for href, _ in web.pages.all_links(PagePlace(0, 0, 0))}
     own = {url for url in linked if url.startswith(seeds[0])}
     pages = {url if url.endswith((".html", "/")) else f"{url}.html" for url in own}  # the others are redirected
     assert by_depth[1] == set(seeds) | pages
@@ -99,10 +99,10 @@ def test_depth_counts_links_from_the_seed() -> None:
 
 def test_sitemap_pages_are_one_link_away() -> None:
     web = SimWeb(SimSettings(hosts=1, pages=3000, robots={"sitemap": 1.0, "missing": 0.0}))
-    near = truth(web, ["http://h0.sim:8800/"], robots=False, limits=CrawlLimits(max_depth=1)).pages
+    near = truth(web, ["http://h0.sim:8800/"], robots=False, limits=TruthLimits(max_depth=1)).pages
     everything = truth(web, ["http://h0.sim:8800/"], robots=False).pages
     assert near == everything
-    assert truth(web, ["http://h0.sim:8800/"], limits=CrawlLimits(max_depth=0)).pages == {"http://h0.sim:8800/"}
+    assert truth(web, ["http://h0.sim:8800/"], limits=TruthLimits(max_depth=0)).pages == {"http://h0.sim:8800/"}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_sitemap_pages_are_one_link_away() -> None:
 )
 def test_limits_are_those_of_a_crawler(path: str, is_allowed: bool) -> None:
     url = "http://h0.sim:8800" + path
-    assert CrawlLimits().allow(url, path) == is_allowed
+    assert TruthLimits().allow(url, path) == is_allowed
 
 
 def test_seed_with_a_query_is_no_page_but_a_session_id_is_none() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import math
 
-from lycosa.simweb.virtual import run_virtual
+from lycosa.simweb.memory import run_virtual
 
 
 def test_virtual_clock_passes_a_moment_that_two_callers_wait_for() -> None:

@@ -8,31 +8,32 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.change import DAY_S
-from lycosa.simweb.layout import Place
-from lycosa.simweb.protocol import Asked, wire
+from lycosa.simweb.layout import PagePlace
+from lycosa.simweb.pages import DAY_S
+from lycosa.simweb.protocol import WireRequest, to_wire
 from lycosa.simweb.settings import DOCUMENT_TROUBLE
-from lycosa.web import tol, tvi
-from lycosa.web.page import analyse
-from lycosa.web.table import Refusal, digest_of
+from lycosa.tables import formats as tol
+from lycosa.tables import formats as tvi
+from lycosa.tables.formats import TableRefusal, table_digest
+from lycosa.web.page import analyse_page
 
 HREF = re.compile(rb'<a href="([^"]*)"')
 
 
-def articles(web: SimWeb, count: int) -> list[Place]:
+def articles(web: SimWeb, count: int) -> list[PagePlace]:
     """The first articles of the folders of all hosts, in turn."""
-    found: list[Place] = []
+    found: list[PagePlace] = []
     index = 0
     while len(found) < count and index < 1000:
         for host in range(web.settings.hosts):
             if index < web.layout.folder_count(host):
                 folder = web.layout.folder(host, index)
-                found += [Place(host, index, page) for page in range(1, folder.articles + 1)]
+                found += [PagePlace(host, index, page) for page in range(1, folder.articles + 1)]
         index += 1
     return found[:count]
 
 
-def fetch(web: SimWeb, place: Place, time_s: float = 0.0) -> bytes:
+def fetch(web: SimWeb, place: PagePlace, time_s: float = 0.0) -> bytes:
     answer = web.answer(place.host, web.layout.path_of(place), time_s)
     assert answer.status == 200
     return answer.body
@@ -118,7 +119,7 @@ def test_near_duplicates_share_prose_but_not_bytes(web: SimWeb) -> None:
 
 
 def test_images_are_real_png(web: SimWeb) -> None:
-    source = re.search(rb'src="([^"]*)"', fetch(web, Place(3, 0, 0)))
+    source = re.search(rb'src="([^"]*)"', fetch(web, PagePlace(3, 0, 0)))
     assert source
     image = web.answer(3, source[1].decode())
     assert image.content_type == "image/png"
@@ -156,7 +157,7 @@ def test_unknown_paths_and_queries_are_not_found(web: SimWeb) -> None:
 
 def test_tables_stand_beside_documents() -> None:
     web = SimWeb(SimSettings(hosts=2, pages=600, tables=1.0))
-    for path in ("/index.tol", web.layout.path_of(Place(0, 0, 1)).replace(".html", ".tol")):
+    for path in ("/index.tol", web.layout.path_of(PagePlace(0, 0, 1)).replace(".html", ".tol")):
         lines = web.answer(0, path).body.decode().splitlines()
         assert lines[0] == "# tol 1"
         rows = [line for line in lines if not line.startswith("# ")]
@@ -168,19 +169,19 @@ def test_tables_stand_beside_documents() -> None:
 
 def test_tables_are_those_that_a_publisher_would_write() -> None:
     web = SimWeb(SimSettings(hosts=3, pages=900, tables=1.0))
-    for place in [Place(0, 0, 0), *articles(web, 40)]:
+    for place in [PagePlace(0, 0, 0), *articles(web, 40)]:
         path = web.layout.path_of(place)
         body, base = (
             web.answer(place.host, path).body,
             path.removesuffix(".html") if path[-1] != "/" else path + "index",
         )
-        table = tol.parse(web.answer(place.host, base + ".tol").body)
+        table = tol.parse_tol(web.answer(place.host, base + ".tol").body)
         assert isinstance(table, tol.Tol)
-        assert set(table.links) == set(analyse(body, url=web.url(place), content_type="text/html").links)
-        assert (table.document, table.of) == (digest_of(body), path.rpartition("/")[2] or "index.html")
-        made = tvi.of_document(body, is_xml=False, of=table.of)
+        assert set(table.links) == set(analyse_page(body, url=web.url(place), content_type="text/html").links)
+        assert (table.document, table.of) == (table_digest(body), path.rpartition("/")[2] or "index.html")
+        made = tvi.tvi_of(body, is_xml=False, of=table.of)
         answer = web.answer(place.host, base + ".tvi")
-        assert (tvi.parse(answer.body) == made) if made else answer.status == 404
+        assert (tvi.parse_tvi(answer.body) == made) if made else answer.status == 404
 
 
 def test_patch_of_a_simulated_page_is_the_page_of_another_time() -> None:
@@ -189,15 +190,15 @@ def test_patch_of_a_simulated_page_is_the_page_of_another_time() -> None:
     for place in [p for p in articles(web, 300) if web.pages.has_marked_volatile(p)]:
         path = web.layout.path_of(place)
         old, new = (web.answer(place.host, path, day * DAY_S) for day in (0, 9))
-        table = tvi.parse(web.answer(place.host, path.replace(".html", ".tvi"), 9 * DAY_S).body)
+        table = tvi.parse_tvi(web.answer(place.host, path.replace(".html", ".tvi"), 9 * DAY_S).body)
         if new.status != 200 or not isinstance(table, tvi.Tvi):
             continue
-        now = tvi.patch(old.body, table, is_xml=False)
+        now = tvi.patch_document(old.body, table, is_xml=False)
         if isinstance(now, bytes):
             assert now == new.body
             patched += old.body != new.body
         else:
-            assert now is Refusal.FRAME_CHANGED
+            assert now is TableRefusal.FRAME_CHANGED
             whole += 1
     assert patched > 10
     assert whole > 0
@@ -216,7 +217,7 @@ def test_nothing_has_changed_at_the_beginning_and_much_after_a_year(web: SimWeb)
 
 
 def test_change_rates_are_poisson_with_the_pages_own_rate(web: SimWeb) -> None:
-    key = web.pages.key(Place(0, 0, 1))
+    key = web.pages.key(PagePlace(0, 0, 1))
     rate = web.changes.rate(key) * 0.6  # the share of text changes
     horizon, steps = 400 / rate, 20_000
     versions = {web.changes.state(key, horizon * i / steps).text for i in range(steps)}
@@ -224,7 +225,7 @@ def test_change_rates_are_poisson_with_the_pages_own_rate(web: SimWeb) -> None:
 
 
 def test_state_never_goes_back_in_time(web: SimWeb) -> None:
-    key = web.pages.key(Place(0, 0, 2))
+    key = web.pages.key(PagePlace(0, 0, 2))
     ordinals = [web.changes.state(key, day * DAY_S).text for day in range(0, 2000, 3)]
     assert ordinals == sorted(ordinals)
 
@@ -250,7 +251,7 @@ def test_each_kind_of_change_changes_what_it_says(web: SimWeb) -> None:
 
 
 def test_half_of_the_volatile_parts_carry_no_mark(web: SimWeb) -> None:
-    state = web.state(Place(0, 0, 1), 0)
+    state = web.state(PagePlace(0, 0, 1), 0)
     parts = [part for place in articles(web, 1000) if (part := web.pages.volatile(place, state))]
     marked = sum("data-vol" in part for part in parts)
     assert 0.4 < marked / len(parts) < 0.6
@@ -269,18 +270,18 @@ def test_image_changes_with_its_own_events(web: SimWeb) -> None:
 
 def test_matching_validators_give_304_and_others_do_not(web: SimWeb) -> None:
     answer = next(a for h in range(12) if (a := web.answer(h, "/")).etag and a.modified_s)
-    head = wire(answer, Asked(), time_s=0, gzip=False).head.decode()
+    head = to_wire(answer, WireRequest(), time_s=0, gzip=False).head.decode()
     date = re.search(r"Last-Modified: (.*)\r\n", head)
     assert date
     for asked, status in (
-        (Asked(if_none_match=answer.etag), 304),
-        (Asked(if_none_match='"other"'), 200),
-        (Asked(if_modified_since=date[1]), 304),
-        (Asked(if_modified_since="Sat, 01 Jan 2000 00:00:00 GMT"), 200),
-        (Asked(if_modified_since="yesterday"), 200),
-        (Asked(if_none_match='"other"', if_modified_since=date[1]), 200),
+        (WireRequest(if_none_match=answer.etag), 304),
+        (WireRequest(if_none_match='"other"'), 200),
+        (WireRequest(if_modified_since=date[1]), 304),
+        (WireRequest(if_modified_since="Sat, 01 Jan 2000 00:00:00 GMT"), 200),
+        (WireRequest(if_modified_since="yesterday"), 200),
+        (WireRequest(if_none_match='"other"', if_modified_since=date[1]), 200),
     ):
-        assert wire(answer, asked, time_s=0, gzip=False).status == status, asked
+        assert to_wire(answer, asked, time_s=0, gzip=False).status == status, asked
 
 
 @pytest.mark.parametrize(
@@ -299,16 +300,16 @@ def test_matching_validators_give_304_and_others_do_not(web: SimWeb) -> None:
 )
 def test_ranges_give_their_part(web: SimWeb, asked: str, status: int, part: slice) -> None:
     answer = web.answer(0, "/")
-    message = wire(answer, Asked(range=asked), time_s=0, gzip=False)
+    message = to_wire(answer, WireRequest(range=asked), time_s=0, gzip=False)
     assert (message.status, message.body) == (status, answer.body[part])
 
 
 def test_gzip_is_sent_only_to_those_who_accept_it(web: SimWeb) -> None:
     answer = web.answer(0, "/")
-    packed = wire(answer, Asked(accept_encoding="gzip, br"), time_s=0, gzip=True)
+    packed = to_wire(answer, WireRequest(accept_encoding="gzip, br"), time_s=0, gzip=True)
     assert zlib.decompress(packed.body, 31) == answer.body
     for coding, is_packed in (("gzip;q=0", 0), ("br, gzip; q=0.0", 0), ("gzip;q=0.5", 1), ("br;q=1, gzip", 1), ("", 0)):
-        body = wire(answer, Asked(accept_encoding=coding), time_s=0, gzip=True).body
+        body = to_wire(answer, WireRequest(accept_encoding=coding), time_s=0, gzip=True).body
         assert (body == packed.body) == bool(is_packed), coding
         assert (body == answer.body) != bool(is_packed), coding
 

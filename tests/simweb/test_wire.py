@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.simweb.log import Entry, read_log
+from lycosa.simweb.log import LoggedRequest, read_log
 from tests.simweb.conftest import SOON_S, connect, first_article, running_simweb
 
 SHAPE = ("--hosts", "1", "--pages", "40")
@@ -23,7 +23,7 @@ def options(tmp_path: Path, *, tls: bool) -> tuple[list[str], Path | None]:
     return ["--log", str(tmp_path / "log"), *(["--tls", "--ca-file", str(ca)] if ca else [])], ca
 
 
-def entries(tmp_path: Path) -> list[Entry]:
+def entries(tmp_path: Path) -> list[LoggedRequest]:
     return list(read_log(tmp_path / "log")[1])
 
 

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lycosa.errors import StoreError
-from lycosa.store import Batch, Collection, Family, WarcReader
+from lycosa.store import Batch, CollectionStore, Family, WarcReader
 from lycosa.store.warc_record import warcinfo
 
 LIMIT_BYTES = 3_000_000
 
 
-def fill(collection: Collection, what: str, number: int) -> Batch:
+def fill(collection: CollectionStore, what: str, number: int) -> Batch:
     """One step: an append or a large row, and the row that counts it."""
     batch = Batch()
     if what == "archive":
@@ -30,7 +30,7 @@ def fill(collection: Collection, what: str, number: int) -> Batch:
     return batch
 
 
-def until_full(collection: Collection, what: str) -> tuple[int, str, Batch | None]:
+def until_full(collection: CollectionStore, what: str) -> tuple[int, str, Batch | None]:
     """(steps that worked, what the failure said, the batch that was not committed)"""
     for number in range(100_000):
         batch = None
@@ -56,7 +56,7 @@ def mount(folder: Path) -> Callable[[], None]:
 def main() -> None:
     how, what, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     make_room = {"limit": limit, "mount": mount}[how](folder)
-    with Collection.create(folder / "crawl") as collection:
+    with CollectionStore.create(folder / "crawl") as collection:
         done, said, batch = until_full(collection, what)
         readable = sum(value is not None for _, value in collection.state.walk(Family.PAGE))
         make_room()
@@ -66,7 +66,7 @@ def main() -> None:
             done += 1
         for number in range(done, done + 20):
             collection.commit(fill(collection, what, number))
-    with Collection.open(folder / "crawl") as collection:
+    with CollectionStore.open(folder / "crawl") as collection:
         rows = [int.from_bytes(key) for key, _ in collection.state.walk(Family.PAGE)]
         whole = rows == list(range(done + 20)) and collection.recovery.short == {}
     for path in (folder / "crawl" / "warc").iterdir():

@@ -17,13 +17,30 @@ from warcio.archiveiterator import ArchiveIterator
 
 from lycosa.errors import MissingExtra, SettingsError, StoreError
 from lycosa.records import Family, Request, Response
-from lycosa.store import Batch, Collection, Place, WarcReader, WarcWriter, central, exchange, read_record
+from lycosa.store import (
+    Batch,
+    CollectionStore,
+    WarcLocation,
+    WarcReader,
+    WarcWriter,
+    central,
+    read_record,
+    response_exchange,
+)
 from lycosa.store import packed as packing
-from lycosa.store.central import CentralStore, claim, open_store
+from lycosa.store.central import CentralStore, claim_store, open_central_store
 from lycosa.store.packed import Capture, Left, PackedWarc, pack, unpack
-from lycosa.store.released import bring, open_packed, packed_name, record_at, records_in, remember_store, stored
+from lycosa.store.released import (
+    open_packed,
+    packed_name,
+    read_record_at,
+    records_in,
+    released_files,
+    remember_store,
+    upload_warc,
+)
 from lycosa.store.warc_file import warc_path
-from lycosa.web.url import split
+from lycosa.web.url import split_url
 
 SOURCE = Path(__file__).parents[2] / "src"
 ENV = {**os.environ, "PYTHONPATH": str(SOURCE)}
@@ -33,14 +50,14 @@ PAGES = 60
 @pytest.fixture(params=["folder", "url"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> CentralStore:
     if request.param == "folder":
-        return open_store(str(tmp_path / "store"))
+        return open_central_store(str(tmp_path / "store"))
     pytest.importorskip("fsspec", reason="stores at URLs need the extra store")
-    return open_store(f"memory://{tmp_path.name}/store")
+    return open_central_store(f"memory://{tmp_path.name}/store")
 
 
-def filled(path: Path, pages: int = PAGES) -> Collection:
+def filled(path: Path, pages: int = PAGES) -> CollectionStore:
     """A collection with pages in several archive files."""
-    collection = Collection.create(path, warc_bytes=20_000)
+    collection = CollectionStore.create(path, warc_bytes=20_000)
     for number in range(pages):
         batch = Batch()
         page(collection, batch, number)
@@ -48,16 +65,16 @@ def filled(path: Path, pages: int = PAGES) -> Collection:
     return collection
 
 
-def bring_all(collection: Collection, store: CentralStore) -> None:
+def bring_all(collection: CollectionStore, store: CentralStore) -> None:
     remember_store(collection.warc_folder, store.url)
     for number, length in collection.finished().items():
         source = warc_path(collection.warc_folder, number)
-        collection.release(number, bring(source, length, store, collection.path / "packing"))
+        collection.release(number, upload_warc(source, length, store, collection.path / "packing"))
 
 
-def all_records(collection: Collection) -> dict[bytes, tuple[str | None, bytes]]:
+def all_records(collection: CollectionStore) -> dict[bytes, tuple[str | None, bytes]]:
     rows = collection.state.walk(Family.PAGE)
-    found = {key: collection.record(Place.unpack(row)) for key, row in rows}
+    found = {key: collection.record(WarcLocation.unpack(row)) for key, row in rows}
     return {key: (record.url, record.block) for key, record in found.items()}
 
 
@@ -68,7 +85,7 @@ def test_released_files_are_read_from_the_store_by_the_same_places(tmp_path: Pat
         collection.warc.cut()
         bring_all(collection, store)
         assert not list(collection.warc_folder.glob("*.warc.gz"))
-        assert len(stored(collection.state)) > 3
+        assert len(released_files(collection.state)) > 3
         assert all_records(collection) == before
         assert sorted((number, r.offset, r.block) for number, r in collection.records()) == in_order
 
@@ -85,10 +102,10 @@ def test_what_is_left_out_stays_beside_its_file_and_all_places_are_read(tmp_path
     before = {place: read_record(source, place) for place in places}
     remember_store(source.parent, store.url)
     for _ in range(2):  # whoever was killed in between does it again
-        what = bring(source, source.stat().st_size, store, tmp_path / "scratch", choose=choose)
+        what = upload_warc(source, source.stat().st_size, store, tmp_path / "scratch", choose=choose)
         assert what.left == {"relevance": (30, 300), "copy": (30, 150)}
     source.unlink()
-    assert {place: record_at([source.parent], place) for place in places} == before
+    assert {place: read_record_at([source.parent], place) for place in places} == before
     assert Counter(record.type for _, record in records_in(source.parent, [1])) == {
         "warcinfo": 1,
         "request": 90,
@@ -111,22 +128,22 @@ def test_what_is_left_out_stays_beside_its_file_and_all_places_are_read(tmp_path
     next(source.parent.glob("*.rest.*")).unlink()  # another machine
     with pytest.raises(StoreError, match="left out of the store"):
         for place in places:
-            record_at([source.parent], place)
+            read_record_at([source.parent], place)
 
 
 def test_archive_goes_on_behind_what_was_released(tmp_path: Path, store: CentralStore) -> None:
     with filled(tmp_path / "c") as collection:
         collection.warc.cut()
         bring_all(collection, store)
-        last = max(stored(collection.state))
-    with Collection.open(tmp_path / "c") as collection:
+        last = max(released_files(collection.state))
+    with CollectionStore.open(tmp_path / "c") as collection:
         assert not collection.recovery.short
         batch = Batch()
         page(collection, batch, PAGES)
         collection.commit(batch)
         row = collection.state.get(Family.PAGE, PAGES.to_bytes(4))
         assert row is not None
-        assert Place.unpack(row).file_number == last + 1
+        assert WarcLocation.unpack(row).file_number == last + 1
         assert len(all_records(collection)) == PAGES + 1
 
 
@@ -147,7 +164,7 @@ def test_packed_file_is_a_warc_under_zstd_and_becomes_the_same_gzip_file_again(t
     assert len(ids[0]) == len(packed)
 
 
-def of_many_hosts(folder: Path) -> tuple[Path, dict[Place, bytes]]:
+def of_many_hosts(folder: Path) -> tuple[Path, dict[WarcLocation, bytes]]:
     """A WARC file in which hosts take turns, and the URL of every place."""
     folder.mkdir()
     writer, places = WarcWriter(folder, info={}, first_number=1), {}
@@ -157,7 +174,7 @@ def of_many_hosts(folder: Path) -> tuple[Path, dict[Place, bytes]]:
         request = Request(url=f"http://{host}/{number}", host=host, port=80, address="192.0.2.1")
         head = b"HTTP/1.1 200 OK\r\n\r\n"
         response = Response(url=request.url, status=200, header_block=head, body=b"%d " % number * 99 * (number % 7))
-        members = exchange(request, response, fetched_s=float(number)).members
+        members = response_exchange(request, response, fetched_s=float(number)).members
         places |= dict.fromkeys(writer.append(members), request.url.encode())
     writer.close()
     return writer.path(1), places
@@ -174,12 +191,12 @@ def test_hosts_lie_together_and_every_place_is_found(tmp_path: Path, monkeypatch
         record = packed.record(place)
         assert ((record.url or "").encode(), record.offset, record.length) == (url, place.offset, place.length)
         assert record.block == read_record(source, place).block
-    hosts = [split(record.url).host for record in packed.records() if record.url]
+    hosts = [split_url(record.url).host for record in packed.records() if record.url]
     assert hosts == sorted(hosts)
     assert unpack(packed, tmp_path / "again.warc.gz")
     assert (tmp_path / "again.warc.gz").read_bytes() == source.read_bytes()
     with pytest.raises(StoreError):
-        packed.record(Place(1, 3, 5))
+        packed.record(WarcLocation(1, 3, 5))
 
 
 def test_unpacking_with_another_compressor_gives_all_records_and_says_so(
@@ -189,7 +206,7 @@ def test_unpacking_with_another_compressor_gives_all_records_and_says_so(
     pack(source, tmp_path / "packed")
     data = (tmp_path / "packed").read_bytes()
     packed = PackedWarc(lambda at, size: data[at : at + size], len(data), name="packed")
-    monkeypatch.setattr(packing, "packed_again", gzip.compress)
+    monkeypatch.setattr(packing, "recompress_record", gzip.compress)
     assert not unpack(packed, tmp_path / "again.warc.gz")
     with WarcReader(tmp_path / "again.warc.gz") as reader:
         assert {(record.url or "").encode() for record in reader} == {b"", *places.values()}
@@ -201,8 +218,8 @@ def test_archive_in_a_store_is_unpacked_for_other_tools(tmp_path: Path) -> None:
     with filled(tmp_path / "c") as collection:
         collection.warc.cut()
         before = {file.name: file.read_bytes() for file in collection.warc_folder.glob("*.warc.gz")}
-        claim(open_store(str(place)), "mine", tmp_path)
-        bring_all(collection, open_store(str(place)))
+        claim_store(open_central_store(str(place)), "mine", tmp_path)
+        bring_all(collection, open_central_store(str(place)))
     words = [sys.executable, "-m", "lycosa", "cluster", "unpack", str(place), "-o", str(tmp_path / "out")]
     ran = subprocess.run(words, env=ENV, stderr=-1, check=False)
     assert (ran.returncode, ran.stderr.decode().strip()) == (0, f"{len(before)} files in {tmp_path / 'out'}")
@@ -242,35 +259,37 @@ def test_store_that_changes_what_it_is_given_gets_nothing_released(tmp_path: Pat
         with pytest.raises(StoreError, match="not what was put there"):
             bring_all(collection, Lying(tmp_path / "store"))
         assert set(collection.warc_folder.glob("*.warc.gz")) == here
-        assert not stored(collection.state)
+        assert not released_files(collection.state)
 
 
 def test_shard_that_may_have_been_replaced_brings_nothing(tmp_path: Path) -> None:
-    store = open_store(str(tmp_path / "store"))
+    store = open_central_store(str(tmp_path / "store"))
     with filled(tmp_path / "c") as collection:
         number, length = min(collection.finished().items())
         source = warc_path(collection.warc_folder, number)
         with pytest.raises(StoreError, match="taken over"):
-            bring(source, length, store, tmp_path, may_go_on=lambda: False)
+            upload_warc(source, length, store, tmp_path, may_go_on=lambda: False)
     assert store.names("warc") == []
 
 
 def test_store_of_another_collection_is_refused(tmp_path: Path, store: CentralStore) -> None:
-    claim(store, "mine", tmp_path)
-    claim(store, "mine", tmp_path)
+    claim_store(store, "mine", tmp_path)
+    claim_store(store, "mine", tmp_path)
     with pytest.raises(SettingsError, match="another collection"):
-        claim(store, "theirs", tmp_path)
+        claim_store(store, "theirs", tmp_path)
 
 
 def test_folder_with_other_things_in_it_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "letters").write_text("dear")
     with pytest.raises(SettingsError, match="not empty"):
-        claim(open_store(str(tmp_path / "store")), "mine", tmp_path)
+        claim_store(open_central_store(str(tmp_path / "store")), "mine", tmp_path)
 
 
 def test_url_without_fsspec_says_how_to_get_it(tmp_path: Path) -> None:
-    words = "import sys; sys.modules['fsspec'] = None\nfrom lycosa.store.central import open_store\n"
+    words = (
+        "import sys; sys.modules['fsspec'] = None\nfrom lycosa.store.central import open_central_store as open_store\n"
+    )
     words += "from lycosa.errors import MissingExtra\n"
     words += "try:\n open_store('s3://bucket/crawl')\nexcept MissingExtra as error:\n print(error)\n"
     words += f"print(open_store({str(tmp_path)!r}).names(''))\n"
@@ -284,7 +303,7 @@ def test_url_without_fsspec_says_how_to_get_it(tmp_path: Path) -> None:
 def test_url_without_an_adapter_says_what_is_missing() -> None:
     pytest.importorskip("fsspec", reason="stores at URLs need the extra store")
     with pytest.raises((MissingExtra, SettingsError), match="nonsense"):
-        open_store("nonsense://x/y")
+        open_central_store("nonsense://x/y")
 
 
 STEPS = {
@@ -344,19 +363,19 @@ def test_killed_at_any_step_nothing_is_lost_doubled_or_half(tmp_path: Path, step
     )
     ran = subprocess.run([sys.executable, "-c", words], env=ENV, stderr=-1, check=False)
     assert ran.returncode == -signal.SIGKILL, ran.stderr
-    store = open_store(str(place))
+    store = open_central_store(str(place))
     for name in store.names("warc"):
         packed = open_packed(store, f"warc/{name}")  # whole, or not there
         assert packed is not None
         assert packed.digest() == packed.index.digest
-    with Collection.open(path) as collection:
+    with CollectionStore.open(path) as collection:
         assert not collection.recovery.short
         assert all_records(collection) == before
         here = {int(file.name[7:13]) for file in collection.warc_folder.glob("*.warc.gz")}
-        assert not here & stored(collection.state).keys()
+        assert not here & released_files(collection.state).keys()
         collection.warc.cut()
         store.sweep("warc", {packed_name(number)[5:] for number in collection.finished()})
         bring_all(collection, store)
         assert all_records(collection) == before
-        known = {packed_name(number)[5:] for number in stored(collection.state)}
+        known = {packed_name(number)[5:] for number in released_files(collection.state)}
         assert {file.name for file in (place / "warc").iterdir()} == known

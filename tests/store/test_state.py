@@ -342,8 +342,8 @@ def test_copied_folder_opens_elsewhere(state: State, tmp_path: Path) -> None:
 
 
 def test_cache_grows_with_the_number_of_urls_within_bounds(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lycosa.store.families.CACHE_LEAST_BYTES", 1_000)
-    monkeypatch.setattr("lycosa.store.families.CACHE_MOST_BYTES", 40_000)
+    monkeypatch.setattr("lycosa.store.options.CACHE_LEAST_BYTES", 1_000)
+    monkeypatch.setattr("lycosa.store.options.CACHE_MOST_BYTES", 40_000)
     monkeypatch.setattr("lycosa.store.state._FIT_CACHE_WRITES", 1)
 
     sizes = []

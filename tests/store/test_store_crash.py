@@ -14,7 +14,7 @@ import pytest
 from victim import WARC_BYTES, body_of
 from warcio.checker import Checker
 
-from lycosa.store import Batch, Collection, Family, Place, WarcReader, is_collection
+from lycosa.store import Batch, CollectionStore, Family, WarcLocation, WarcReader, is_collection
 
 KILLS = 30
 MOST_KILLS = 8 * KILLS
@@ -66,8 +66,8 @@ def archived(folder: Path) -> dict[int, bytes]:
 
 def check(folder: Path, acknowledged: int) -> tuple[int, bool]:
     """Open after a kill and compare everything; returns the number of pages, and whether the archive had to be cut."""
-    with Collection.open(folder, warc_bytes=WARC_BYTES) as collection:
-        rows = {int.from_bytes(key): Place.unpack(value) for key, value in collection.state.walk(Family.PAGE)}
+    with CollectionStore.open(folder, warc_bytes=WARC_BYTES) as collection:
+        rows = {int.from_bytes(key): WarcLocation.unpack(value) for key, value in collection.state.walk(Family.PAGE)}
         assert collection.state.repaired == "" or "truncated" in collection.state.repaired
         assert collection.recovery.short == {}
         assert list(rows) == list(range(len(rows))), "a page is missing"
@@ -119,9 +119,9 @@ def test_create_killed_at_any_moment_is_finished_by_the_same_call(tmp_path: Path
             folder = tmp_path / str(attempt)
             shoot(folder, 0.001 * attempt)
             unfinished += not is_collection(folder)
-            with Collection.create(folder) as collection:
+            with CollectionStore.create(folder) as collection:
                 collection.commit(batch)
-            with Collection.open(folder) as collection:
+            with CollectionStore.open(folder) as collection:
                 assert collection.state.get(Family.PAGE, b"k") == b"v"
     assert unfinished, "no kill came early enough to test anything"
 
@@ -137,7 +137,7 @@ def test_reader_beside_a_busy_writer_sees_whole_batches_only(tmp_path: Path) -> 
         while time.monotonic() < end_s:
             if not is_collection(folder):
                 continue
-            with Collection.open(folder, read_only=True) as reader:
+            with CollectionStore.open(folder, read_only=True) as reader:
                 for _ in range(2):
                     urls, queue = (list(reader.state.walk(family)) for family in (Family.URL, Family.QUEUE))
                     assert urls == queue

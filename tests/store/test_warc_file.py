@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa.errors import StoreError
-from lycosa.store.place import Place
 from lycosa.store.warc_file import WarcWriter
-from lycosa.store.warc_read import WarcReader, read_record
+from lycosa.store.warc_read import WarcLocation, WarcReader, read_record
 from lycosa.store.warc_record import warcinfo
 
 INFO = {"software": "lycosa"}
@@ -63,9 +62,9 @@ def test_append_past_the_size_starts_the_next_file(writer: WarcWriter) -> None:
 
 
 def test_place_packed_comes_back() -> None:
-    place = Place(7, 2**31, 2**20)
+    place = WarcLocation(7, 2**31, 2**20)
 
-    assert Place.unpack(place.pack()) == place
+    assert WarcLocation.unpack(place.pack()) == place
     assert len(place.pack()) == 12
 
 
@@ -107,7 +106,7 @@ def test_recover_shorter_than_committed_tells_which_records_are_lost(writer: War
     assert recovery.short == {1: second.offset}
     assert not recovery.is_lost(first)
     assert recovery.is_lost(second)
-    assert not recovery.is_lost(Place(2, 0, 10))
+    assert not recovery.is_lost(WarcLocation(2, 0, 10))
 
 
 def test_recover_shorter_than_committed_goes_on_in_a_new_file(writer: WarcWriter) -> None:

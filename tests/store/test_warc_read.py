@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.errors import StoreError
-from lycosa.store.place import Place
-from lycosa.store.warc_parse import parse_head, unchunk
-from lycosa.store.warc_read import WarcReader, read_record, whole_length
+from lycosa.store.warc_read import WarcLocation, WarcReader, parse_head, read_record, unchunk, whole_length
 from lycosa.store.warc_record import warcinfo
 
 SAMPLES = [
@@ -91,19 +89,19 @@ def test_read_record_by_its_place_gives_what_the_sequence_gives(file: Path) -> N
 
     assert len(records) == 3
     for record in records:
-        assert read_record(file, Place(1, record.offset, record.length)) == record
+        assert read_record(file, WarcLocation(1, record.offset, record.length)) == record
     assert records[-1].offset + records[-1].length == file.stat().st_size
 
 
-@pytest.mark.parametrize("place", [Place(1, 1, 50), Place(1, 0, 50), Place(1, 10**6, 50)])
-def test_read_record_where_none_is_says_so(file: Path, place: Place) -> None:
+@pytest.mark.parametrize("place", [WarcLocation(1, 1, 50), WarcLocation(1, 0, 50), WarcLocation(1, 10**6, 50)])
+def test_read_record_where_none_is_says_so(file: Path, place: WarcLocation) -> None:
     with pytest.raises(StoreError, match="no whole record at byte"):
         read_record(file, place)
 
 
 def test_read_record_no_such_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="reading the archive failed"):
-        read_record(tmp_path / "none", Place(1, 0, 1))
+        read_record(tmp_path / "none", WarcLocation(1, 0, 1))
 
 
 def test_reader_cut_anywhere_gives_the_whole_records_before(file: Path) -> None:

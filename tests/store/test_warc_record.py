@@ -16,19 +16,17 @@ from isal import isal_zlib
 from warcio.checker import Checker
 
 from lycosa.records import Request, Response, Truncation
-from lycosa.store.place import Place
-from lycosa.store.warc_parse import WarcRecord, parse_head
-from lycosa.store.warc_read import WarcReader
+from lycosa.store.warc_read import WarcLocation, WarcReader, WarcRecord, parse_head
 from lycosa.store.warc_record import (
-    Exchange,
-    Original,
+    HttpExchange,
+    OriginalRecord,
+    PatchBase,
     RevisitProfile,
-    Whole,
     _date,
-    exchange,
-    patch_on_read,
-    patch_places,
-    revisit,
+    patch_locations,
+    patch_on_read_exchange,
+    response_exchange,
+    revisit_exchange,
     warcinfo,
 )
 
@@ -63,7 +61,7 @@ def warcio_says(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, st
 
 
 def test_exchange_makes_linked_request_response_and_metadata(request_sent: Request, response_got: Response) -> None:
-    made = exchange(request_sent, response_got, fetched_s=FETCHED_S, metadata=METADATA)
+    made = response_exchange(request_sent, response_got, fetched_s=FETCHED_S, metadata=METADATA)
     request, response, metadata = map(opened, made.members)
 
     assert [request.type, response.type, metadata.type] == ["request", "response", "metadata"]
@@ -83,8 +81,8 @@ def test_exchange_makes_linked_request_response_and_metadata(request_sent: Reque
 def test_exchange_response_holds_the_message_and_the_digest_of_its_body(
     request_sent: Request, response_got: Response
 ) -> None:
-    made = exchange(request_sent, response_got, fetched_s=FETCHED_S)
-    response = opened(made.members[Exchange.RESPONSE])
+    made = response_exchange(request_sent, response_got, fetched_s=FETCHED_S)
+    response = opened(made.members[HttpExchange.RESPONSE])
 
     assert response.block == response_got.header_block + response_got.body
     assert response.header("WARC-Payload-Digest") == base32(response_got.body)
@@ -93,7 +91,7 @@ def test_exchange_response_holds_the_message_and_the_digest_of_its_body(
 
 
 def test_exchange_request_is_rebuilt_as_it_was_sent(request_sent: Request, response_got: Response) -> None:
-    made = exchange(request_sent, response_got, fetched_s=FETCHED_S)
+    made = response_exchange(request_sent, response_got, fetched_s=FETCHED_S)
 
     assert opened(made.members[0]).block == (
         b"GET /a/b?c=d HTTP/1.1\r\nHost: www.example.org:8443\r\nUser-Agent: lycosa\r\nAccept: */*\r\n\r\n"
@@ -101,13 +99,13 @@ def test_exchange_request_is_rebuilt_as_it_was_sent(request_sent: Request, respo
 
 
 def test_exchange_without_metadata_makes_two_records(request_sent: Request, response_got: Response) -> None:
-    assert len(exchange(request_sent, response_got, fetched_s=FETCHED_S).members) == 2
+    assert len(response_exchange(request_sent, response_got, fetched_s=FETCHED_S).members) == 2
 
 
 def test_exchange_body_cut_short_says_why(request_sent: Request, response_got: Response) -> None:
     cut = msgspec.structs.replace(response_got, body=b"<html>", truncated=Truncation.DISCONNECT)
 
-    response = opened(exchange(request_sent, cut, fetched_s=FETCHED_S).members[Exchange.RESPONSE])
+    response = opened(response_exchange(request_sent, cut, fetched_s=FETCHED_S).members[HttpExchange.RESPONSE])
 
     assert response.header("WARC-Truncated") == "disconnect"
     assert b"\r\nX-Archive-Orig-Content-Length: 613\r\nContent-Length: 6\r\n\r\n<html>" in response.block
@@ -116,7 +114,7 @@ def test_exchange_body_cut_short_says_why(request_sent: Request, response_got: R
 def test_exchange_binary_http_names_its_protocol(request_sent: Request, response_got: Response) -> None:
     two = msgspec.structs.replace(response_got, header_block=b"HTTP/2 200 \r\nserver: x\r\n\r\n")
 
-    response = opened(exchange(request_sent, two, fetched_s=FETCHED_S).members[Exchange.RESPONSE])
+    response = opened(response_exchange(request_sent, two, fetched_s=FETCHED_S).members[HttpExchange.RESPONSE])
 
     assert response.header("WARC-Protocol") == "h2"
     assert response.block.startswith(b"HTTP/1.1 200 \r\n")
@@ -126,10 +124,10 @@ def test_exchange_binary_http_names_its_protocol(request_sent: Request, response
 def test_revisit_keeps_the_headers_and_points_to_the_original(
     request_sent: Request, response_got: Response, profile: RevisitProfile
 ) -> None:
-    original = Original(url="https://other.example/", fetched_s=1_600_000_000.5, payload_sha1=b"x" * 20)
+    original = OriginalRecord(url="https://other.example/", fetched_s=1_600_000_000.5, payload_sha1=b"x" * 20)
 
-    made = revisit(request_sent, response_got, fetched_s=FETCHED_S, original=original, profile=profile)
-    record = opened(made.members[Exchange.RESPONSE])
+    made = revisit_exchange(request_sent, response_got, fetched_s=FETCHED_S, original=original, profile=profile)
+    record = opened(made.members[HttpExchange.RESPONSE])
 
     assert record.type == "revisit"
     assert record.block == response_got.header_block
@@ -153,8 +151,8 @@ def test_records_any_text_in_any_field_gain_no_line(text: str) -> None:
     )
     odd_response = Response(url=text, header_block=b"HTTP/1.1 200 OK\r\n\r\n", address="192.0.2.1" + text)
 
-    plain = exchange(plain_request, plain_response, fetched_s=1.0, metadata={"k": "v"}).members
-    odd = exchange(odd_request, odd_response, fetched_s=1.0, metadata={"k" + text: text}).members
+    plain = response_exchange(plain_request, plain_response, fetched_s=1.0, metadata={"k": "v"}).members
+    odd = response_exchange(odd_request, odd_response, fetched_s=1.0, metadata={"k" + text: text}).members
 
     assert [names_of(member) for member in odd] == [names_of(member) for member in plain]
     assert opened(odd[0]).block.count(b"\n") == opened(plain[0]).block.count(b"\n")
@@ -171,7 +169,7 @@ def hostile_exchanges(strings: list[str]) -> list[bytes]:
         request = Request(url=f"http://a/{text}", host="a", port=80, address="", headers=(("X-Odd", text),))
         block = b"HTTP/1.1 200 OK\r\nX-Odd: " + raw + b"\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
         response = Response(url=request.url, status=200, header_block=block, body=raw, address="::1")
-        members += exchange(request, response, fetched_s=float(number), metadata={"title": text}).members
+        members += response_exchange(request, response, fetched_s=float(number), metadata={"title": text}).members
     return members
 
 
@@ -214,10 +212,10 @@ def test_written_file_with_odd_responses_passes_warcio_check(
     name: str, request_sent: Request, response_got: Response, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     odd = msgspec.structs.replace(response_got, **HTTP_CASES[name])
-    original = Original(url="http://o/", fetched_s=1.0, payload_sha1=hashlib.sha1(odd.body).digest())
-    members = exchange(request_sent, odd, fetched_s=FETCHED_S, metadata=METADATA).members
+    original = OriginalRecord(url="http://o/", fetched_s=1.0, payload_sha1=hashlib.sha1(odd.body).digest())
+    members = response_exchange(request_sent, odd, fetched_s=FETCHED_S, metadata=METADATA).members
     for profile in RevisitProfile:
-        members += revisit(request_sent, odd, fetched_s=FETCHED_S, original=original, profile=profile).members
+        members += revisit_exchange(request_sent, odd, fetched_s=FETCHED_S, original=original, profile=profile).members
     path = tmp_path / "x.warc.gz"
     path.write_bytes(b"".join(members))
 
@@ -233,7 +231,7 @@ def test_written_file_with_odd_responses_passes_warcio_check(
 def test_records_survive_pickling(request_sent: Request, response_got: Response) -> None:
     import pickle
 
-    made = exchange(request_sent, response_got, fetched_s=FETCHED_S)
+    made = response_exchange(request_sent, response_got, fetched_s=FETCHED_S)
 
     assert pickle.loads(pickle.dumps(made)) == made
 
@@ -248,8 +246,8 @@ def test_patch_on_read_refers_to_the_whole_document_and_to_the_table_before_it(
     request_sent: Request, response_got: Response, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = msgspec.structs.replace(response_got, url="https://www.example.org/page", body=b"as it is now")
-    whole = Whole(Place(3, 4_000, 700), "https://www.example.org/first", "2026-01-02T03:04:05Z")
-    made = patch_on_read(
+    whole = PatchBase(WarcLocation(3, 4_000, 700), "https://www.example.org/first", "2026-01-02T03:04:05Z")
+    made = patch_on_read_exchange(
         request_sent, response_got, document, whole=whole, fetched_s=FETCHED_S, metadata={"patched-by": "x"}
     )
     records = [opened(member) for member in made.members]
@@ -262,10 +260,10 @@ def test_patch_on_read_refers_to_the_whole_document_and_to_the_table_before_it(
     assert revisit_record.header("WARC-Refers-To-Date") == whole.date
     assert revisit_record.header("WARC-Payload-Digest") == base32(document.body)
     assert revisit_record.http()[1] == b""
-    at = Place(9, 5_000 + len(made.members[0]), len(made.members[1]))
-    assert patch_places(revisit_record, at) == (whole.place, Place(9, 5_000, len(made.members[0])))
-    assert patch_places(revisit_record, Place(9, 1, 1)) is None  # not where it was written
-    assert patch_places(table, at) is None
+    at = WarcLocation(9, 5_000 + len(made.members[0]), len(made.members[1]))
+    assert patch_locations(revisit_record, at) == (whole.place, WarcLocation(9, 5_000, len(made.members[0])))
+    assert patch_locations(revisit_record, WarcLocation(9, 1, 1)) is None  # not where it was written
+    assert patch_locations(table, at) is None
 
     (tmp_path / "x.warc.gz").write_bytes(b"".join(made.members))
     assert warcio_says(tmp_path / "x.warc.gz", capsys)[0] == 0

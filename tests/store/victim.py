@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lycosa.records import Request, Response
-from lycosa.store import Batch, Collection, Exchange, Family, exchange
+from lycosa.store import Batch, CollectionStore, Family, HttpExchange, response_exchange
 
 WARC_BYTES = 100_000  # so that files are rotated within a run
 PAGES_PER_COMMIT = 7
@@ -27,20 +27,20 @@ def body_of(number: int) -> bytes:
     return b"<p>%d</p>" % number * (1 + number * 7919 % 900)
 
 
-def page(collection: Collection, batch: Batch, number: int) -> None:
+def page(collection: CollectionStore, batch: Batch, number: int) -> None:
     url = f"http://host.example/{number}"
     body = body_of(number)
     request = Request(url=url, host="host.example", port=80, address="192.0.2.1")
     block = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
     response = Response(url=url, status=200, header_block=block, body=body, address="192.0.2.1")
-    members = exchange(request, response, fetched_s=float(number), metadata={"n": str(number)}).members
-    place = collection.warc.append(members)[Exchange.RESPONSE]
+    members = response_exchange(request, response, fetched_s=float(number), metadata={"n": str(number)}).members
+    place = collection.warc.append(members)[HttpExchange.RESPONSE]
     batch.put(Family.PAGE, number.to_bytes(4), place.pack())
     batch.put(Family.URL, number.to_bytes(4), b"done")
 
 
 def fill(folder: Path, acknowledge: int) -> None:
-    with Collection.create(folder, warc_bytes=WARC_BYTES) as collection:
+    with CollectionStore.create(folder, warc_bytes=WARC_BYTES) as collection:
         number = sum(1 for _ in collection.state.walk(Family.PAGE))
         while True:
             batch = Batch()
@@ -52,7 +52,7 @@ def fill(folder: Path, acknowledge: int) -> None:
 
 
 def churn(folder: Path) -> None:
-    with Collection.create(folder) as collection:
+    with CollectionStore.create(folder) as collection:
         number = 0
         while True:
             batch = Batch()
@@ -67,7 +67,7 @@ def churn(folder: Path) -> None:
 
 
 WORKS: dict[str, Callable[[Path, int], None]] = {
-    "create": lambda folder, _: Collection.create(folder).close(),
+    "create": lambda folder, _: CollectionStore.create(folder).close(),
     "fill": fill,
     "churn": lambda folder, _: churn(folder),
 }

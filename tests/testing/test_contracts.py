@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.engine.crawl import Crawl
-from lycosa.engine.parts import named_part
+from lycosa.api.crawl import Crawl
+from lycosa.crawl.parts import named_part
 from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader
 from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
@@ -23,11 +23,11 @@ from lycosa.testing import (
     StatisticsContract,
     UrlFilterContract,
 )
+from lycosa.web.document import Analyser, Page
 from lycosa.web.html import analyse_html
-from lycosa.web.page import Analyser, Page
 from lycosa.web.relevance import Topic
 from lycosa.web.scope import Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits
-from lycosa.web.url import parse
+from lycosa.web.url import parse_url
 from tests.simweb.conftest import Ready, running_simweb
 
 WEB = SimWeb(SimSettings(hosts=2, pages=100))
@@ -90,7 +90,7 @@ class TestCurl(DownloaderContract):
 
 class TestScope(UrlFilterContract):
     def make(self) -> UrlFilter:
-        return Scope(ScopeKind.HOST, [url for url in [parse("http://a/")] if url])
+        return Scope(ScopeKind.HOST, [url for url in [parse_url("http://a/")] if url])
 
 
 class TestShape(UrlFilterContract):

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_data import conformance
 
-from lycosa.web.charset import detect, prescan, to_utf8
-from lycosa.web.encodings import decode, encoding_of
+from lycosa.web.charset import detect_charset, prescan, to_utf8
+from lycosa.web.encodings import decode_text, encoding_of
 
 MULTI_BYTE = ("UTF-8", "UTF-16LE", "UTF-16BE", "GBK", "gb18030", "Big5", "EUC-KR", "Shift_JIS", "EUC-JP", "ISO-2022-JP")
 ENCODINGS = (*MULTI_BYTE, "replacement", "windows-1252", "x-user-defined")
@@ -42,7 +42,7 @@ def test_single_byte_indexes_all_27_match_code_point_by_code_point() -> None:
         (name, hex(place + 0x80))
         for name, index in indexes.items()
         for place, code in enumerate(index)
-        if decode(bytes((place + 0x80,)), name) != ("\ufffd" if code is None else chr(code))
+        if decode_text(bytes((place + 0x80,)), name) != ("\ufffd" if code is None else chr(code))
     ]
 
     assert len(indexes) == 27
@@ -53,14 +53,16 @@ def test_meta_prescan_rows_of_html5lib_give_their_encoding() -> None:
     lines = conformance("encoding/html5lib_meta_prescan.jsonl").read_text().splitlines()
     rows = [row for row in map(json.loads, lines) if not row["needs_script"]]
 
-    wrong = [row["id"] for row in rows if detect(base64.b64decode(row["data_b64"])) != encoding_of(row["encoding"])]
+    wrong = [
+        row["id"] for row in rows if detect_charset(base64.b64decode(row["data_b64"])) != encoding_of(row["encoding"])
+    ]
 
     assert len(rows) == 82
     assert wrong == []
 
 
 def test_big5_document_decodes_without_a_hole() -> None:
-    text = decode(conformance("encoding/html5lib_test_big5.txt").read_bytes(), "Big5")
+    text = decode_text(conformance("encoding/html5lib_test_big5.txt").read_bytes(), "Big5")
 
     assert "\ufffd" not in text
     assert text.startswith("老子《道德經》")
@@ -81,7 +83,7 @@ def test_decode_reads_every_code_of_the_standards_tables() -> None:
         for code, points in table["pairs"]
         if points not in WRITTEN_ONLY or "japanese" not in table["path"]
     ]
-    wrong = [(encoding, code) for encoding, code, text in codes if decode(code, encoding) != text]
+    wrong = [(encoding, code) for encoding, code, text in codes if decode_text(code, encoding) != text]
 
     assert len(codes) > 60_000
     assert wrong == []
@@ -109,22 +111,22 @@ def test_decode_reads_every_code_of_the_standards_tables() -> None:
     ],
 )
 def test_decode_follows_the_webs_mapping_where_pythons_differs(encoding: str, body: bytes, text: str) -> None:
-    assert decode(body, encoding) == text
+    assert decode_text(body, encoding) == text
 
 
 @pytest.mark.parametrize("encoding", ["GBK", "Big5", "EUC-KR", "Shift_JIS", "EUC-JP"])
 def test_decode_lead_byte_before_markup_leaves_the_markup(encoding: str) -> None:
-    assert decode(b'\x81"><a', encoding) == '\ufffd"><a'
+    assert decode_text(b'\x81"><a', encoding) == '\ufffd"><a'
 
 
 @given(st.binary(max_size=200), st.sampled_from(ENCODINGS))
 def test_decode_any_bytes_gives_text_without_surrogates(body: bytes, encoding: str) -> None:
-    decode(body, encoding).encode("utf-8")
+    decode_text(body, encoding).encode("utf-8")
 
 
 @given(st.binary(max_size=200), st.one_of(st.none(), st.text(max_size=12)), st.sampled_from(["html", "xml", "text"]))
 def test_detect_any_bytes_names_an_encoding_that_decodes(body: bytes, http_charset: str | None, form: str) -> None:
-    encoding = detect(body, http_charset=http_charset, form=form)  # type: ignore[arg-type]
+    encoding = detect_charset(body, http_charset=http_charset, form=form)  # type: ignore[arg-type]
 
     assert encoding_of(encoding) == encoding
     to_utf8(body, encoding)
@@ -140,15 +142,15 @@ def test_prescan_any_soup_of_markup_ends(parts: list[bytes]) -> None:
 
 
 def test_detect_bom_outranks_http() -> None:
-    assert detect(b"\xff\xfea\0", http_charset="utf-8") == "UTF-16LE"
+    assert detect_charset(b"\xff\xfea\0", http_charset="utf-8") == "UTF-16LE"
 
 
 def test_detect_http_outranks_meta() -> None:
-    assert detect(b"<meta charset=koi8-r>", http_charset="shift_jis") == "Shift_JIS"
+    assert detect_charset(b"<meta charset=koi8-r>", http_charset="shift_jis") == "Shift_JIS"
 
 
 def test_detect_unknown_http_charset_counts_for_nothing() -> None:
-    assert detect(b"<meta charset=koi8-r>", http_charset="none-such") == "KOI8-R"
+    assert detect_charset(b"<meta charset=koi8-r>", http_charset="none-such") == "KOI8-R"
 
 
 @pytest.mark.parametrize(
@@ -171,18 +173,18 @@ def test_prescan_declaration_whose_tag_is_cut_off_does_not_count() -> None:
 
 
 def test_detect_undeclared_utf8_is_utf8_and_undeclared_ascii_the_default() -> None:
-    assert detect("naïve".encode()) == "UTF-8"
-    assert detect(b"naive") == "windows-1252"
-    assert detect("naïve".encode("latin-1")) == "windows-1252"
+    assert detect_charset("naïve".encode()) == "UTF-8"
+    assert detect_charset(b"naive") == "windows-1252"
+    assert detect_charset("naïve".encode("latin-1")) == "windows-1252"
 
 
 def test_detect_undeclared_utf8_cut_within_a_character_is_still_utf8() -> None:
-    assert detect("naïve €".encode()[:-1]) == "UTF-8"
+    assert detect_charset("naïve €".encode()[:-1]) == "UTF-8"
 
 
 def test_detect_xml_reads_its_declaration_and_else_is_utf8() -> None:
-    assert detect(b"<?xml version='1.0' encoding='koi8-r'?>", form="xml") == "KOI8-R"
-    assert detect(b"<a><meta charset=koi8-r></a>", form="xml") == "UTF-8"
+    assert detect_charset(b"<?xml version='1.0' encoding='koi8-r'?>", form="xml") == "KOI8-R"
+    assert detect_charset(b"<a><meta charset=koi8-r></a>", form="xml") == "UTF-8"
 
 
 def test_to_utf8_of_valid_utf8_hands_on_the_same_bytes() -> None:
@@ -200,6 +202,6 @@ def test_to_utf8_drops_byte_order_marks() -> None:
 def test_decode_megabytes_of_errors_takes_a_moment(encoding: str) -> None:
     start = time.process_time()
 
-    decode(b"\xff\x81" * 2_500_000, encoding)
+    decode_text(b"\xff\x81" * 2_500_000, encoding)
 
     assert time.process_time() - start < 2.0  # one opinion each would take five seconds

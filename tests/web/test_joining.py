@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.web import url
-from lycosa.web.joining import LONGEST, Joiner
+from lycosa.web.url import LONGEST_REMEMBERED_HREF, Joiner
 
 BASES = st.sampled_from(
     [
@@ -26,7 +26,11 @@ ABSOLUTE = (
 )
 ODD_ENDS = "x #f| x |x\x00|x\x00#f|x\x01|x\x01#f|\ud800"
 HREFS = st.sampled_from(
-    ["", "x" * (LONGEST + 1), *"|".join((ABOUT_THE_PAGE, ABOUT_THE_FOLDER, ABSOLUTE, ODD_ENDS)).split("|")]
+    [
+        "",
+        "x" * (LONGEST_REMEMBERED_HREF + 1),
+        *"|".join((ABOUT_THE_PAGE, ABOUT_THE_FOLDER, ABSOLUTE, ODD_ENDS)).split("|"),
+    ]
 ) | st.text(st.sampled_from("?#/\\:.ahtps\t\n \x01"), max_size=8)
 PLAIN = st.lists(st.sampled_from(["..", ".", "", "a", "b.c", "-~_", "c.", "%41", "a:b"]), max_size=5).map("/".join)
 PAGES = st.lists(st.tuples(BASES, st.lists(HREFS | PLAIN, max_size=8)), max_size=12)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.web.link_header import MAX_LINKS, parse_links
+from lycosa.web.links import MAX_LINKS, parse_link_header
 
 
 @pytest.mark.parametrize(
@@ -22,15 +22,15 @@ from lycosa.web.link_header import MAX_LINKS, parse_links
     ],
 )
 def test_links_of_a_header_are_read(value: str, found: list[tuple[str, set[str]]]) -> None:
-    assert [(link.href, set(link.rels)) for link in parse_links(value)] == found
+    assert [(link.href, set(link.rels)) for link in parse_link_header(value)] == found
 
 
 @settings(deadline=None)
 @given(st.text(st.sampled_from('<>;,="\\ relabc/'), max_size=60))
 def test_any_value_is_read_without_an_error(value: str) -> None:
-    parse_links(value)
+    parse_link_header(value)
 
 
 @pytest.mark.parametrize("piece", ["<", "<a>;", '<a>;x="', "<a>;rel=next,", "<a> ;", '"'])
 def test_long_values_take_linear_time_and_are_bounded(piece: str) -> None:
-    assert len(parse_links(piece * 100_000)) <= MAX_LINKS
+    assert len(parse_link_header(piece * 100_000)) <= MAX_LINKS

@@ -11,8 +11,8 @@ from page_data import conformance
 
 from lycosa.web.document import Document, Page
 from lycosa.web.links import LinkKind
-from lycosa.web.media import Kind
-from lycosa.web.page import analyse
+from lycosa.web.media import MediaKind
+from lycosa.web.page import analyse_page
 
 DOCUMENT = """<!DOCTYPE html><html lang=" en-GB "><head><title> The
   title </title><meta name=Description content=" In  short. "><meta name=robots content="noindex, nofollow">
@@ -24,11 +24,11 @@ DOCUMENT = """<!DOCTYPE html><html lang=" en-GB "><head><title> The
 
 def html(body: str | bytes, content_type: str = "text/html; charset=utf-8") -> Page:
     data = body.encode() if isinstance(body, str) else body
-    return analyse(data, url="http://host.example/", content_type=content_type)
+    return analyse_page(data, url="http://host.example/", content_type=content_type)
 
 
 def xml(body: str, content_type: str = "application/xml") -> Page:
-    return analyse(body.encode(), url="http://host.example/", content_type=content_type)
+    return analyse_page(body.encode(), url="http://host.example/", content_type=content_type)
 
 
 def test_html_page_says_what_its_head_says() -> None:
@@ -37,7 +37,7 @@ def test_html_page_says_what_its_head_says() -> None:
     assert (page.title, page.description, page.canonical) == ("The title", "In short.", "/c")
     assert (page.language, page.base_href) == ("en-GB", "/b/")
     assert page.robots == ("noindex, nofollow", "noarchive")
-    assert (page.charset, page.media.kind, page.is_cut) == ("UTF-8", Kind.HTML, False)
+    assert (page.charset, page.media.kind, page.is_cut) == ("UTF-8", MediaKind.HTML, False)
 
 
 def test_html_page_text_is_the_visible_text() -> None:
@@ -78,7 +78,7 @@ def test_html_language_falls_back_from_markup_to_meta_to_header() -> None:
     meta = b"<meta http-equiv=content-language content='fr, de'>"
 
     assert html(meta).language == "fr"
-    assert analyse(b"<p>", url="u", content_type="text/html", content_language="it, en").language == "it"
+    assert analyse_page(b"<p>", url="u", content_type="text/html", content_language="it, en").language == "it"
     assert html(b"<p>").language is None
 
 
@@ -121,7 +121,7 @@ ATOM = """<feed xmlns='http://www.w3.org/2005/Atom' xml:lang='en'><title>F</titl
 def test_rss_feed_gives_its_entries_links_under_their_titles() -> None:
     page = xml(RSS)
 
-    assert (page.media.kind, page.title, page.description, page.language) == (Kind.FEED, "News", "All of it", "de")
+    assert (page.media.kind, page.title, page.description, page.language) == (MediaKind.FEED, "News", "All of it", "de")
     assert [(link.href, link.kind, link.anchor) for link in page.links] == [
         ("http://a/", LinkKind.A, "News"),
         ("http://a/feed", LinkKind.LINK, ""),
@@ -147,7 +147,7 @@ def test_atom_feed_gives_its_entries_links_under_their_titles() -> None:
 def test_xml_gives_text_structure_and_xlinks() -> None:
     page = xml("<doc xml:lang='sv'><Part xlink:href='/p'>one</Part><part>two</part></doc>")
 
-    assert (page.media.kind, page.text, page.language) == (Kind.XML, "one two", "sv")
+    assert (page.media.kind, page.text, page.language) == (MediaKind.XML, "one two", "sv")
     assert (page.structure_first, page.structure_last) == ("dpp", "ctt")
     assert page.links.hrefs == ("/p",)
 
@@ -162,7 +162,7 @@ def test_xml_broken_in_the_middle_keeps_what_came_before() -> None:
 def test_hostile_xml_is_not_expanded(name: str) -> None:
     body = conformance(f"hostile-xml/{name}.xml").read_bytes()
 
-    page = analyse(body, url="http://host.example/", content_type="text/xml")
+    page = analyse_page(body, url="http://host.example/", content_type="text/xml")
 
     assert len(page.text) < 1_000
 
@@ -171,7 +171,7 @@ def test_hostile_xml_is_not_expanded(name: str) -> None:
 def test_harmless_xml_is_read(name: str) -> None:
     body = conformance(f"hostile-xml/{name}.xml").read_bytes()
 
-    assert analyse(body, url="http://host.example/", content_type="text/xml").structure_first
+    assert analyse_page(body, url="http://host.example/", content_type="text/xml").structure_first
 
 
 def test_plain_text_has_text_and_no_links() -> None:
@@ -185,7 +185,7 @@ def test_plain_text_has_text_and_no_links() -> None:
 def test_unread_kinds_have_digests_and_nothing_else() -> None:
     page = html(b"\x89PNG\r\n\x1a\n<a href=x>", "image/png")
 
-    assert (page.media.kind, page.charset, page.text, len(page.links)) == (Kind.IMAGE, None, "", 0)
+    assert (page.media.kind, page.charset, page.text, len(page.links)) == (MediaKind.IMAGE, None, "", 0)
     assert page.digest
 
 
@@ -193,7 +193,7 @@ def test_another_analyser_in_the_registry_is_used() -> None:
     def upper(document: Document) -> Page:
         return Page(document.url, document.media, None, 0, b"", title=document.body.decode().upper())
 
-    page = analyse(b"%PDF-x", url="u", content_type="application/pdf", analysers={Kind.PDF: upper})
+    page = analyse_page(b"%PDF-x", url="u", content_type="application/pdf", analysers={MediaKind.PDF: upper})
 
     assert page.title == "%PDF-X"
 
@@ -222,7 +222,7 @@ TYPES = st.sampled_from(
 @settings(max_examples=300)
 @given(st.one_of(st.binary(max_size=300), SOUP), TYPES)
 def test_any_bytes_give_a_page_that_survives_pickling(body: bytes, content_type: str | None) -> None:
-    page = analyse(body, url="http://host.example/", content_type=content_type)
+    page = analyse_page(body, url="http://host.example/", content_type=content_type)
 
     assert pickle.loads(pickle.dumps(page)) == page
     assert len(page.structure_first) == len(page.structure_last)
@@ -240,7 +240,7 @@ def test_naughty_strings_in_every_place_give_a_page() -> None:
 def test_compressed_bodies_taken_for_text_give_a_page() -> None:
     for path in sorted(conformance("hostile-compressed").iterdir()):
         for content_type in ("text/html", "text/plain", "text/xml", None):
-            assert analyse(path.read_bytes(), url="http://host.example/", content_type=content_type).digest
+            assert analyse_page(path.read_bytes(), url="http://host.example/", content_type=content_type).digest
 
 
 HOSTILE = {

@@ -5,16 +5,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from lycosa.web.links import ANCHOR_LENGTH, Collector, Link, LinkKind, Links, agreed, refresh_target, short
-from lycosa.web.page import Page, analyse, links_of
+from lycosa.web.document import Page
+from lycosa.web.links import (
+    ANCHOR_LENGTH,
+    Link,
+    LinkCollector,
+    LinkKind,
+    Links,
+    common_rel,
+    refresh_target,
+    shorten_anchor,
+)
+from lycosa.web.page import analyse_page, extract_links
 
 
 def html(body: str) -> Page:
-    return analyse(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
+    return analyse_page(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
 
 
 def read_links(body: str) -> Links | None:
-    found = links_of(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
+    found = extract_links(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
     return found and found.links
 
 
@@ -85,9 +95,9 @@ REL = st.sampled_from(["", "", "nofollow", "next nofollow", "NOFOLLOW ugc"])
 @given(st.lists(st.tuples(HREF, WORDS, REL), max_size=12))
 def test_links_read_all_at_once_are_those_read_one_by_one(anchors: list[tuple[str, str, str]]) -> None:
     body = "".join(f"<p><a href='{href}' rel='{rel}'>{words}</a>" for href, words, rel in anchors)
-    one_by_one = Collector()
+    one_by_one = LinkCollector()
     for node in LexborHTMLParser(body).css("a"):
-        attributes, words = node.attributes, short(node.text(separator=" "))
+        attributes, words = node.attributes, shorten_anchor(node.text(separator=" "))
         one_by_one.add(attributes["href"] or "", LinkKind.A, anchor=words, rel=attributes["rel"] or "")
     assert html(body).links == one_by_one.links()
 
@@ -205,7 +215,7 @@ def test_refresh_of_a_million_digits_is_read_at_once() -> None:
 
 @given(st.text(st.sampled_from("ab c\t"), max_size=20), st.text(st.sampled_from("ab c\t"), max_size=20))
 def test_agreed_rel_has_only_words_of_both(rel: str, other: str) -> None:
-    words = agreed(rel, other).split()
+    words = common_rel(rel, other).split()
 
     assert set(words) == set(rel.split()) & set(other.split())
 

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from lycosa.web.digests import document_digest
-from lycosa.web.document import TextCodes
-from lycosa.web.page import Page, analyse
+from lycosa.web.document import Page, TextCodes, document_digest
+from lycosa.web.page import analyse_page
 from lycosa.web.text import BETWEEN, MAIN_END, MAIN_START, codes_of, collapse
 
 # The words in which the paper's two texts differ.
@@ -18,7 +17,7 @@ AFTER = "used to play five Florida"
 
 
 def html(body: str) -> Page:
-    return analyse(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
+    return analyse_page(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
 
 
 def test_text_code_one_of_the_papers_sums_is_the_papers_code() -> None:

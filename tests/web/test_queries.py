@@ -7,19 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_data import conformance
 
-from lycosa.web.encodings import decode, encode, encoding_of
-from lycosa.web.links import Link, LinkKind
-from lycosa.web.page import analyse, links_of
-from lycosa.web.queries import escaped
-from lycosa.web.url import parse
+from lycosa.web.encodings import decode_text, encode_text, encoding_of
+from lycosa.web.links import Link, LinkKind, escape_query
+from lycosa.web.page import analyse_page, extract_links
+from lycosa.web.url import parse_url
 
 MANY_BYTES = ("GBK", "gb18030", "Big5", "EUC-KR", "Shift_JIS", "EUC-JP", "ISO-2022-JP")
 SINGLE_BYTE = ("windows-1252", "KOI8-U", "ISO-8859-2", "windows-1255", "macintosh", "x-user-defined", "ISO-8859-8-I")
 
 
 def hrefs(body: bytes, charset: str) -> list[str]:
-    page = analyse(body, url="http://h.example/", content_type=f"text/html; charset={charset}")
-    found = links_of(body, url="http://h.example/", content_type=f"text/html; charset={charset}")
+    page = analyse_page(body, url="http://h.example/", content_type=f"text/html; charset={charset}")
+    found = extract_links(body, url="http://h.example/", content_type=f"text/html; charset={charset}")
     assert found is not None
     assert found.links == page.links
     return list(page.links.hrefs)
@@ -47,14 +46,14 @@ def test_query_of_a_link_is_escaped_in_the_encoding_of_its_page(charset: str, hr
 
 
 def test_query_escaped_by_the_page_leads_where_the_standard_says() -> None:
-    url = parse(escaped("/ü?a=ü", "windows-1252"), "http://h.example/")
+    url = parse_url(escape_query("/ü?a=ü", "windows-1252"), "http://h.example/")
     assert url is not None
     assert url.path == "/%C3%BC?a=%FC"
 
 
 def test_links_that_are_the_same_once_escaped_are_given_once() -> None:
     body = "<link rel=canonical href='?ü'><a href='?%FC'></a><a href='?ü' rel=nofollow>words</a>".encode("latin-1")
-    page = analyse(body, url="http://h.example/", content_type="text/html; charset=latin1")
+    page = analyse_page(body, url="http://h.example/", content_type="text/html; charset=latin1")
 
     assert list(page.links) == [Link("?%FC", LinkKind.A, "words", ""), Link("?%FC", LinkKind.LINK, "", "canonical")]
     assert page.canonical == "?%FC"
@@ -65,7 +64,7 @@ def test_percent_encoding_rows_of_the_standard() -> None:
     cases = [(name, row["input"], output) for row in rows for name, output in row["output"].items() if name != "utf-8"]
     cases = [case for case in cases if not case[1].isascii()]
 
-    wrong = [case for case in cases if escaped(f"?{case[1]}", encoding_of(case[0]) or "") != f"?{case[2]}"]
+    wrong = [case for case in cases if escape_query(f"?{case[1]}", encoding_of(case[0]) or "") != f"?{case[2]}"]
 
     assert len(cases) == 7
     assert wrong == []
@@ -78,7 +77,7 @@ def test_encode_single_byte_indexes_all_27_are_turned_round() -> None:
         (name, hex(place + 0x80))
         for name, index in indexes.items()
         for place, code in enumerate(index)
-        if code is not None and encode(chr(code), name) != bytes((place + 0x80,))
+        if code is not None and encode_text(chr(code), name) != bytes((place + 0x80,))
     ]
 
     assert wrong == []
@@ -91,8 +90,8 @@ def test_encode_single_byte_indexes_all_27_are_turned_round() -> None:
 def test_encode_any_text_is_read_back_or_referred_to(text: str, encoding: str) -> None:
     for character in text:
         reference = f"%26%23{ord(character)}%3B"
-        assert decode(encode(character, encoding), encoding) in (character, reference) or character in "¥‾−"
-    assert escaped(f"?{text}", encoding).isascii()
+        assert decode_text(encode_text(character, encoding), encoding) in (character, reference) or character in "¥‾−"
+    assert escape_query(f"?{text}", encoding).isascii()
 
 
 @pytest.mark.parametrize(
@@ -116,4 +115,4 @@ def test_encode_any_text_is_read_back_or_referred_to(text: str, encoding: str) -
     ],
 )
 def test_encode_by_the_tables_of_the_web(character: str, encoding: str, code: bytes) -> None:
-    assert encode(character, encoding) == code
+    assert encode_text(character, encoding) == code

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.web.readable import Readable, readable
+from lycosa.web.readable import Readable, extract_readable
 
 FILLER = "words that make a text long enough to stand for itself " * 6
 
 
 def read(html: str, content_type: str = "text/html; charset=utf-8") -> Readable:
-    return readable(html.encode(), url="https://a.example/", content_type=content_type)
+    return extract_readable(html.encode(), url="https://a.example/", content_type=content_type)
 
 
 def words(html: str, content_type: str = "text/html; charset=utf-8") -> str:

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.web import lexicon as lexicon_module
-from lycosa.web.lexicon import MOST_WEIGHT, Lexicon
-from lycosa.web.relevance import BANDS, BORROWED, Topic, head_pays
-from lycosa.web.track_record import Calibration, Ledger
+from lycosa.web import words as lexicon_module
+from lycosa.web.relevance import BANDS, BORROWED, Calibration, Topic, TrackRecord, head_pays
+from lycosa.web.words import MOST_WEIGHT, Lexicon
 
 SOLAR = (
     "Solar power storage pays off: a battery stores solar power by day, and the storage feeds the inverter at night. "
@@ -174,7 +173,7 @@ def test_lexicon_bounds_the_evidence_of_a_word() -> None:
 
 
 def test_ledger_keeps_the_names_in_use() -> None:
-    ledger = Ledger(10)
+    ledger = TrackRecord(10)
     for i in range(1_000):
         ledger.add("busy", 1.0)
         ledger.add(f"once {i}", 0.0)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.web.scope import DropReason, Scope, ScopeKind, ShapeFilter, UrlLimits, has_repeats, sift
-from lycosa.web.url import Url, split
+from lycosa.web.scope import DropReason, Scope, ScopeKind, ShapeFilter, UrlLimits, filter_urls, has_repeats
+from lycosa.web.url import Url, split_url
 
-SEEDS = [split("https://www.example.org/docs/index.html?q=/x/y"), split("http://127.0.0.1:8000/a/b")]
+SEEDS = [split_url("https://www.example.org/docs/index.html?q=/x/y"), split_url("http://127.0.0.1:8000/a/b")]
 
 
 class NoDigits:
@@ -41,15 +41,15 @@ class NoDigits:
 def test_scope_kind_keeps_what_the_seeds_reach(kind: ScopeKind, inside: list[str], outside: list[str]) -> None:
     scope = Scope(kind, SEEDS)
     assert all(scope.reason(seed) is None for seed in SEEDS)
-    assert [scope.reason(split(href)) for href in inside] == [None] * len(inside)
-    assert [scope.reason(split(href)) for href in outside] == [DropReason.OUT_OF_SCOPE] * len(outside)
+    assert [scope.reason(split_url(href)) for href in inside] == [None] * len(inside)
+    assert [scope.reason(split_url(href)) for href in outside] == [DropReason.OUT_OF_SCOPE] * len(outside)
 
 
 def test_scope_prefix_two_seeds_of_one_host_both_count() -> None:
-    scope = Scope(ScopeKind.PREFIX, [split("https://a.example/x/"), split("https://a.example/y/")])
-    assert scope.reason(split("https://a.example/x/1")) is None
-    assert scope.reason(split("https://a.example/y/1")) is None
-    assert scope.reason(split("https://a.example/z/1")) is DropReason.OUT_OF_SCOPE
+    scope = Scope(ScopeKind.PREFIX, [split_url("https://a.example/x/"), split_url("https://a.example/y/")])
+    assert scope.reason(split_url("https://a.example/x/1")) is None
+    assert scope.reason(split_url("https://a.example/y/1")) is None
+    assert scope.reason(split_url("https://a.example/z/1")) is DropReason.OUT_OF_SCOPE
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_scope_prefix_two_seeds_of_one_host_both_count() -> None:
     ],
 )
 def test_shape_filter_limit_gives_its_reason(limits: UrlLimits, path: str, reason: DropReason | None) -> None:
-    assert ShapeFilter(limits).reason(split("https://a.example" + path)) is reason
+    assert ShapeFilter(limits).reason(split_url("https://a.example" + path)) is reason
 
 
 @pytest.mark.parametrize("folder", ["/a/a/a/", "////", "/x/a/b/c/a/b/c/a/b/c/y/", "/a/b/b/b/c/"])
@@ -102,7 +102,7 @@ def test_has_repeats_any_folder_same_as_comparing_copies(segments: list[str], ma
 def test_sift_links_kept_in_order_and_dropped_with_first_reason() -> None:
     filters = [Scope(ScopeKind.HOST, SEEDS), ShapeFilter(UrlLimits(exclude=("*.pdf",))), NoDigits()]
     links = [f"https://www.example.org/{name}" for name in ("b", "a", "c.pdf", "d1", "e1.pdf")]
-    sifted = sift([*links, "https://other.example/1.pdf"], filters)
+    sifted = filter_urls([*links, "https://other.example/1.pdf"], filters)
     assert [url.href for url in sifted.kept] == links[:2]
     assert sifted.dropped == [
         (links[2], DropReason.EXCLUDED),

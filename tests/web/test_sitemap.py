@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.web import sitemap
-from lycosa.web.date import epoch_of
-from lycosa.web.sitemap import Sitemap, SitemapEntry, SitemapKind, read
+from lycosa.web.date import parse_date
+from lycosa.web.sitemap import Sitemap, SitemapEntry, SitemapKind, read_sitemap
 
 BASE = "https://www.example.com/sitemap.xml"
 
@@ -68,7 +68,7 @@ def test_read_file_cut_anywhere_names_no_url_that_is_not_in_it(encoding: str) ->
     whole = urlset("http://e.org/a?x=1&amp;y=2", "http://e.org/b?x=1&#38;y=2").decode().encode(encoding)
     named = {"http://e.org/a?x=1&y=2", "http://e.org/b?x=1&y=2"}
 
-    found = {entry.url for end in range(len(whole) + 1) for entry in read(whole[:end], BASE).entries}
+    found = {entry.url for end in range(len(whole) + 1) for entry in read_sitemap(whole[:end], BASE).entries}
 
     assert found == named
 
@@ -81,7 +81,7 @@ def test_read_every_row_as_expected(conformance: Path) -> None:
 
 def is_as_expected(row: dict[str, Any]) -> bool:
     body = base64.b64decode(row["content_b64"]) if row.get("content_b64") else row["content"].encode()
-    found = read(body, row["url"], skip_dtd="setAllowDocTypeDefinitions(true)" in row["options"])
+    found = read_sitemap(body, row["url"], skip_dtd="setAllowDocTypeDefinitions(true)" in row["options"])
     expect = row["expect"]
     if expect.get("rejects"):
         return found.kind is SitemapKind.UNKNOWN and not found.entries and "root:" not in repr(found)
@@ -92,7 +92,7 @@ def is_as_expected(row: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("name", FILES)
 def test_read_every_file_its_kind_and_count(conformance: Path, name: str) -> None:
-    found = read((conformance / "sitemaps" / name).read_bytes(), "http://www.example.com/sitemap.xml")
+    found = read_sitemap((conformance / "sitemaps" / name).read_bytes(), "http://www.example.com/sitemap.xml")
     assert (found.kind, len(found.entries), found.problem) == (*FILES[name], "")
 
 
@@ -106,7 +106,7 @@ def test_read_hostile_xml_opens_nothing_and_stays_small(conformance: Path, skip_
     for name, body in bodies.items():
         tracemalloc.start()
         started = process_time()
-        found = read(body, BASE, skip_dtd=skip_dtd)
+        found = read_sitemap(body, BASE, skip_dtd=skip_dtd)
         spent = process_time() - started
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -126,7 +126,7 @@ WATCHED = frozenset({"open", "socket.connect", "socket.getaddrinfo", "urllib.Req
 def test_read_entity_bomb_in_skipped_dtd_not_expanded(document: str) -> None:
     levels = "".join(f'<!ENTITY {name} "{f"&{chr(ord(name) - 1)};" * 10}">' for name in "bcdefghij")
     started = process_time()
-    found = read(f'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">{levels}]>{document}'.encode(), BASE, skip_dtd=True)
+    found = read_sitemap(f'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">{levels}]>{document}'.encode(), BASE, skip_dtd=True)
     assert process_time() - started < 1
     assert urls(found) in ([], ["http://a/"])
 
@@ -148,7 +148,7 @@ def test_read_entity_bomb_in_skipped_dtd_not_expanded(document: str) -> None:
 )
 def test_read_hostile_size_bounded_time(body: bytes, problem: str) -> None:
     started = process_time()
-    found = read(body, BASE)
+    found = read_sitemap(body, BASE)
     assert process_time() - started < 3
     assert found.problem.startswith(problem)
     assert len(found.entries) <= 1
@@ -161,16 +161,16 @@ def test_read_gzip_bomb_cut_at_its_bound() -> None:
     megabyte = packer.compress(b" " * 1_000_000) + packer.flush(zlib.Z_FULL_FLUSH)  # needs nothing of what is before it
     bomb = head + megabyte * 1_000
     started = process_time()
-    assert read(bomb, BASE).problem.startswith(f"cut at {sitemap.MAX_SITEMAP_BYTES} bytes")
+    assert read_sitemap(bomb, BASE).problem.startswith(f"cut at {sitemap.MAX_SITEMAP_BYTES} bytes")
     assert process_time() - started < 2
 
 
 @pytest.mark.slow
 def test_read_more_urls_than_allowed_first_ones_kept() -> None:
     full = [f"https://www.example.com/{number}" for number in range(sitemap.MAX_SITEMAP_URLS)]
-    assert urls(read(urlset(*full), BASE)) == full
-    assert read(urlset(*full), BASE).problem == ""
-    over = read(urlset(*full, "https://www.example.com/over"), BASE)
+    assert urls(read_sitemap(urlset(*full), BASE)) == full
+    assert read_sitemap(urlset(*full), BASE).problem == ""
+    over = read_sitemap(urlset(*full, "https://www.example.com/over"), BASE)
     assert urls(over) == full
     assert over.problem == "more than 50000 URLs"
 
@@ -193,7 +193,7 @@ def test_read_more_urls_than_allowed_first_ones_kept() -> None:
     ids=["ampersand", "bytes", "control", "entity", "tags", "cut", "gb2312", "unknown", "utf-16", "doctype", "gzip"],
 )  # fmt: skip
 def test_read_broken_file_its_urls_found(body: bytes) -> None:
-    assert urls(read(body, BASE)) == ["https://a.example/?x=1&y=2"]
+    assert urls(read_sitemap(body, BASE)) == ["https://a.example/?x=1&y=2"]
 
 
 def test_read_entries_resolved_normalised_once_and_dated() -> None:
@@ -206,7 +206,7 @@ def test_read_entries_resolved_normalised_once_and_dated() -> None:
       <url><loc>c.html</loc></url>
       <url><loc>www.elsewhere.example/d</loc></url>
     </urlset>"""
-    assert read(body, BASE).entries == (
+    assert read_sitemap(body, BASE).entries == (
         SitemapEntry("https://www.example.com/a", 1104537600.0),
         SitemapEntry("https://www.example.com/b", None),
     )
@@ -215,7 +215,7 @@ def test_read_entries_resolved_normalised_once_and_dated() -> None:
 def test_read_feed_relative_link_resolved() -> None:
     links = b"<link rel='self' href='/no'/><link href='post/1'/>"
     body = b"<feed><entry>" + links + b"<updated>2003-12-13T18:30:02Z</updated></entry></feed>"
-    assert read(body, "https://a.example/blog/atom.xml").entries == (
+    assert read_sitemap(body, "https://a.example/blog/atom.xml").entries == (
         SitemapEntry("https://a.example/blog/post/1", 1071340202.0),
     )
 
@@ -224,7 +224,7 @@ def test_read_feed_relative_link_resolved() -> None:
     "body", [b"", b"<", b"<html></html>", b"Not found.", b"\x00\x01\x02", b"<!DOCTYPE html><html>"]
 )
 def test_read_something_else_unknown_with_problem(body: bytes) -> None:
-    found = read(body, BASE)
+    found = read_sitemap(body, BASE)
     assert (found.kind, found.entries) == (SitemapKind.UNKNOWN, ())
     assert found.problem
 
@@ -236,7 +236,7 @@ XMLISH = st.lists(st.sampled_from([*TAGS.split(b" "), *BREAKS.split(b" "), b" "]
 
 @given(st.binary(max_size=200) | XMLISH)
 def test_read_any_bytes_give_a_sitemap(body: bytes) -> None:
-    assert isinstance(read(body, BASE), Sitemap)
+    assert isinstance(read_sitemap(body, BASE), Sitemap)
 
 
 @pytest.mark.parametrize(
@@ -258,9 +258,9 @@ def test_read_any_bytes_give_a_sitemap(body: bytes) -> None:
     ],
 )
 def test_epoch_of_date_forms_read_as_utc(text: str, seconds: float | None) -> None:
-    assert epoch_of(text) == seconds
+    assert parse_date(text) == seconds
 
 
 @given(st.text(max_size=70) | st.from_regex(r"[0-9TZ:+. ,a-zA-Z-]{0,40}", fullmatch=True))
 def test_epoch_of_any_text_never_raises(text: str) -> None:
-    assert epoch_of(text) is None or isinstance(epoch_of(text), float)
+    assert parse_date(text) is None or isinstance(parse_date(text), float)

@@ -4,9 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.web import table, tol, tvi, volatile
+from lycosa.tables import formats as table
+from lycosa.tables import formats as tol
+from lycosa.tables import formats as tvi
+from lycosa.tables.formats import TableRefusal, beside, is_table_of
+from lycosa.web import volatile
 from lycosa.web.links import LinkKind, Links
-from lycosa.web.table import Refusal, beside, is_of
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 kinds = st.sampled_from([kind for kind in LinkKind if kind is not LinkKind.REDIRECT])
@@ -24,19 +27,19 @@ def tols(draw: st.DrawFn) -> tol.Tol:
 @settings(deadline=None)
 @given(tols())
 def test_tol_written_is_read_back_equal(made: tol.Tol) -> None:
-    body = tol.write(made)
+    body = tol.write_tol(made)
     assert isinstance(body, bytes)
-    assert tol.parse(body) == made
-    assert tol.parse(body.replace(b"\n", b"\r\n")) == made  # a server or an editor may do that
+    assert tol.parse_tol(body) == made
+    assert tol.parse_tol(body.replace(b"\n", b"\r\n")) == made  # a server or an editor may do that
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.from_regex(r"\A[A-Za-z0-9_.-]{1,8}\Z"), st.binary(max_size=30)), unique_by=lambda p: p[0]))
 def test_tvi_written_is_read_back_equal(parts: list[tuple[str, bytes]]) -> None:
     made = tvi.Tvi(tuple(parts), "sha-256=1", "sha-256=2", "page.html", ".x")
-    body = tvi.write(made)
+    body = tvi.write_tvi(made)
     assert isinstance(body, bytes)
-    assert tvi.parse(body) == made
+    assert tvi.parse_tvi(body) == made
 
 
 @settings(deadline=None)
@@ -44,46 +47,46 @@ def test_tvi_written_is_read_back_equal(parts: list[tuple[str, bytes]]) -> None:
     st.binary(max_size=60), st.sampled_from([b"", b"# tol 1\n", b"# tvi 1\n# document: a\n# frame: b\n", b"# tol 2\n"])
 )
 def test_any_bytes_give_a_table_or_a_refusal(body: bytes, start: bytes) -> None:
-    assert isinstance(tol.parse(start + body), tol.Tol | Refusal)
-    assert isinstance(tvi.parse(start + body), tvi.Tvi | Refusal)
+    assert isinstance(tol.parse_tol(start + body), tol.Tol | TableRefusal)
+    assert isinstance(tvi.parse_tvi(start + body), tvi.Tvi | TableRefusal)
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_a_damaged_table_never_raises(noise: bytes) -> None:
-    whole = tol.write(tol.Tol(Links(("/a", "/b"), bytes((1, 6)), ("A", ""), ("", "next"))))
+    whole = tol.write_tol(tol.Tol(Links(("/a", "/b"), bytes((1, 6)), ("A", ""), ("", "next"))))
     assert isinstance(whole, bytes)
     for at in range(0, len(whole), 7):
-        assert isinstance(tol.parse(whole[:at] + noise + whole[at:]), tol.Tol | Refusal)
+        assert isinstance(tol.parse_tol(whole[:at] + noise + whole[at:]), tol.Tol | TableRefusal)
 
 
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b"", Refusal.NOT_A_TABLE),
-        (b"<!DOCTYPE html><title>Not found</title>", Refusal.NOT_A_TABLE),
-        (b"# tvi 1\n", Refusal.NOT_A_TABLE),
-        (b"# tol 2\n", Refusal.VERSION),
-        (b"# tol one\n", Refusal.NOT_A_TABLE),
-        (b"# tol 1\ninternal\t/caf\xe9\n", Refusal.ENCODING),
-        (b"# tol 1\ninternal\t/a\ninternal\t/b", Refusal.BROKEN),  # cut on its way
-        (b"# tol 1\nelsewhere\t/a\n", Refusal.BROKEN),
-        (b"# tol 1\ninternal\t/a\t\t\tscript\n", Refusal.BROKEN),
-        (b"# tol 1\ninternal\t/a\\x\n", Refusal.BROKEN),
-        (b"# tol 1\n# of: a\n# of: b\n", Refusal.BROKEN),
-        (b"# tol 1\n" + b"internal\t/a\n" * (table.MAX_ROWS + 1), Refusal.TOO_LARGE),
-        (b"# tol 1\ninternal\t/" + b"a" * table.MAX_LINE_BYTES + b"\n", Refusal.TOO_LARGE),
-        (b"# tol 1\n" + b"\n" * table.MAX_BYTES, Refusal.TOO_LARGE),
+        (b"", TableRefusal.NOT_A_TABLE),
+        (b"<!DOCTYPE html><title>Not found</title>", TableRefusal.NOT_A_TABLE),
+        (b"# tvi 1\n", TableRefusal.NOT_A_TABLE),
+        (b"# tol 2\n", TableRefusal.VERSION),
+        (b"# tol one\n", TableRefusal.NOT_A_TABLE),
+        (b"# tol 1\ninternal\t/caf\xe9\n", TableRefusal.ENCODING),
+        (b"# tol 1\ninternal\t/a\ninternal\t/b", TableRefusal.BROKEN),  # cut on its way
+        (b"# tol 1\nelsewhere\t/a\n", TableRefusal.BROKEN),
+        (b"# tol 1\ninternal\t/a\t\t\tscript\n", TableRefusal.BROKEN),
+        (b"# tol 1\ninternal\t/a\\x\n", TableRefusal.BROKEN),
+        (b"# tol 1\n# of: a\n# of: b\n", TableRefusal.BROKEN),
+        (b"# tol 1\n" + b"internal\t/a\n" * (table.MAX_ROWS + 1), TableRefusal.TOO_LARGE),
+        (b"# tol 1\ninternal\t/" + b"a" * table.MAX_LINE_BYTES + b"\n", TableRefusal.TOO_LARGE),
+        (b"# tol 1\n" + b"\n" * table.TABLE_MAX_BYTES, TableRefusal.TOO_LARGE),
     ],
 )
-def test_tol_that_is_none_is_refused_with_its_reason(body: bytes, reason: Refusal) -> None:
-    assert tol.parse(body) is reason
+def test_tol_that_is_none_is_refused_with_its_reason(body: bytes, reason: TableRefusal) -> None:
+    assert tol.parse_tol(body) is reason
 
 
 def test_tol_says_what_is_internal() -> None:
     hrefs = ("/a", "b.html", "https://here.example/c", "//HERE.example:443/d", "https://other.example/", "mailto:x@y")
     links = Links(hrefs, bytes((1,)) * 6, ("",) * 6, ("",) * 6)
-    body = tol.write(tol.Tol(links, site="https://here.example"))
+    body = tol.write_tol(tol.Tol(links, site="https://here.example"))
     assert isinstance(body, bytes)
     places = [line.split("\t")[0] for line in body.decode().splitlines() if "\t" in line]
     assert places == ["internal"] * 3 + ["external"] * 3  # without its scheme nobody knows what port 443 means
@@ -107,10 +110,10 @@ def test_table_stands_beside_its_document(url: str, name: str | None) -> None:
 
 
 def test_table_of_another_document_is_told() -> None:
-    assert is_of("page.html", "http://h/a/page.html?x=1")
-    assert not is_of("page.html", "http://h/a/page.xml")
-    assert is_of("index.html", "http://h/a/")
-    assert is_of("", "http://h/a/anything")
+    assert is_table_of("page.html", "http://h/a/page.html?x=1")
+    assert not is_table_of("page.html", "http://h/a/page.xml")
+    assert is_table_of("index.html", "http://h/a/")
+    assert is_table_of("", "http://h/a/anything")
 
 
 # volatile parts
@@ -122,35 +125,35 @@ HTML = (
 XML = b"<r><!-- <Vol1>x</Vol1> --><Vol1>a</Vol1><![CDATA[<Vol2>]]><Vol2><Vol2>b</Vol2></Vol2><Vol3/></r>"
 
 
-def contents(body: bytes, parts: list[volatile.Part]) -> list[tuple[str, bytes]]:
+def contents(body: bytes, parts: list[volatile.VolatilePart]) -> list[tuple[str, bytes]]:
     return [(part.id, body[part.start : part.end]) for part in parts]
 
 
 def test_marked_parts_are_found_where_they_are_markup() -> None:
-    assert contents(HTML, volatile.marked(HTML, is_xml=False)) == [("1", b"old")]
-    assert contents(XML, volatile.marked(XML, is_xml=True)) == [("Vol1", b"a"), ("Vol2", b"<Vol2>b</Vol2>")]
+    assert contents(HTML, volatile.marked_parts(HTML, is_xml=False)) == [("1", b"old")]
+    assert contents(XML, volatile.marked_parts(XML, is_xml=True)) == [("Vol1", b"a"), ("Vol2", b"<Vol2>b</Vol2>")]
 
 
 def test_parts_inside_parts_and_repeated_ids_stay_in_the_frame() -> None:
     body = (
         b"<span data-vol=1>a<span>b</span><span data-vol=2>c</span></span><span data-vol=1>d</span><span data-vol=3>e"
     )
-    assert contents(body, volatile.marked(body, is_xml=False)) == [
+    assert contents(body, volatile.marked_parts(body, is_xml=False)) == [
         ("1", b"a<span>b</span><span data-vol=2>c</span>"),
     ]
 
 
 def test_selected_parts_are_numbered_by_their_tags() -> None:
     body = b"<!-- <td> --><table><tr><td>1<td class=n>2</td><td>3</td></table><div class=n><b>x</b></div>"
-    found = volatile.selected(body, ".n")
+    found = volatile.selected_parts(body, ".n")
     assert found is not None
     assert contents(body, found) == [("td:2", b"2"), ("div:1", b"<b>x</b>")]
 
 
 def test_selected_parts_that_the_parser_has_made_are_not_told() -> None:
-    assert volatile.selected(b"<p><b class=n>x<p>y", ".n") is None  # the second <b> is in no source
+    assert volatile.selected_parts(b"<p><b class=n>x<p>y", ".n") is None  # the second <b> is in no source
     with pytest.raises(ValueError, match="selector"):
-        volatile.selected(b"<p>", "p[[")
+        volatile.selected_parts(b"<p>", "p[[")
 
 
 @pytest.mark.parametrize(
@@ -158,8 +161,8 @@ def test_selected_parts_that_the_parser_has_made_are_not_told() -> None:
 )
 def test_looking_for_parts_takes_linear_time(piece: bytes) -> None:
     body = b"<span data-vol=0>" + piece * (1_000_000 // len(piece))
-    volatile.marked(body, is_xml=False)  # a square would not end
-    volatile.marked(b"<Vol1>" + body, is_xml=True)
+    volatile.marked_parts(body, is_xml=False)  # a square would not end
+    volatile.marked_parts(b"<Vol1>" + body, is_xml=True)
 
 
 fragments = st.lists(
@@ -179,13 +182,13 @@ def test_patched_document_is_the_new_document(rows: list[tuple[str, str, str]], 
         return "".join(pieces).encode(encoding, "replace")
 
     old, new = document(1), document(2)
-    made = tvi.of_document(new, is_xml=False)
+    made = tvi.tvi_of(new, is_xml=False)
     assert made is not None
-    body = tvi.write(made)
+    body = tvi.write_tvi(made)
     assert isinstance(body, bytes)
-    sent = tvi.parse(body)
+    sent = tvi.parse_tvi(body)
     assert isinstance(sent, tvi.Tvi)
-    assert tvi.patch(old, sent, is_xml=False) == new
+    assert tvi.patch_document(old, sent, is_xml=False) == new
 
 
 @settings(deadline=None)
@@ -194,14 +197,14 @@ def test_patched_document_is_the_new_document(rows: list[tuple[str, str, str]], 
     st.booleans(),
 )
 def test_any_document_has_a_table_that_patches_it_or_none(body: bytes, is_xml: bool) -> None:
-    made = tvi.of_document(body, is_xml=is_xml)
+    made = tvi.tvi_of(body, is_xml=is_xml)
     if made is not None:
-        assert volatile.named(body, [name for name, _ in made.parts], is_xml=is_xml) is not None
-        written = tvi.write(made)
+        assert volatile.parts_by_id(body, [name for name, _ in made.parts], is_xml=is_xml) is not None
+        written = tvi.write_tvi(made)
         assert isinstance(written, bytes)
-        assert tvi.parse(written) == made
-        assert tvi.patch(body, made, is_xml=is_xml) == body
-    assert tvi.of_document(body, is_xml=False, selector="span, p") is None or b"<" in body
+        assert tvi.parse_tvi(written) == made
+        assert tvi.patch_document(body, made, is_xml=is_xml) == body
+    assert tvi.tvi_of(body, is_xml=False, selector="span, p") is None or b"<" in body
 
 
 def test_patch_by_selector_and_in_xml() -> None:
@@ -209,13 +212,13 @@ def test_patch_by_selector_and_in_xml() -> None:
         (b"<p>a</p><i class=v>1</i>", b"<p>a</p><i class=v>2</i>", False, ".v"),
         (b"<r><Vol7>1</Vol7></r>", b"<r><Vol7>22</Vol7></r>", True, ""),
     ):
-        made = tvi.of_document(new, is_xml=is_xml, selector=selector)
+        made = tvi.tvi_of(new, is_xml=is_xml, selector=selector)
         assert made is not None
-        assert tvi.patch(old, made, is_xml=is_xml) == new
+        assert tvi.patch_document(old, made, is_xml=is_xml) == new
 
 
 def parts_of(body: bytes, selector: str) -> list[tuple[str, bytes]]:
-    made = tvi.of_document(body, is_xml=False, selector=selector)
+    made = tvi.tvi_of(body, is_xml=False, selector=selector)
     assert made is not None
     return list(made.parts)
 
@@ -229,7 +232,7 @@ def test_marked_and_selected_parts_are_in_one_table_each_once() -> None:
     assert parts_of(b"<span data-vol=n>1</span>", ".v") == [("n", b"1")]
     many = b"<span data-vol=n>x</span>" + b"<b class=v>y</b>" * volatile.MAX_PARTS
     assert len(parts_of(many, ".v")) == volatile.MAX_PARTS
-    xml = tvi.of_document(XML, is_xml=True, selector=".v")
+    xml = tvi.tvi_of(XML, is_xml=True, selector=".v")
     assert xml is not None
     assert [name for name, _ in xml.parts] == ["Vol1", "Vol2"]
 
@@ -255,25 +258,27 @@ pieces = st.lists(
 @given(pieces)
 def test_table_of_marked_and_selected_parts_patches_what_differs_in_them(page: str) -> None:
     new = page.replace("{}", "new").encode()
-    made = tvi.of_document(new, is_xml=False, selector=".v")
+    made = tvi.tvi_of(new, is_xml=False, selector=".v")
     if made is None:
         return
-    found = volatile.named(new, [name for name, _ in made.parts], is_xml=False)
+    found = volatile.parts_by_id(new, [name for name, _ in made.parts], is_xml=False)
     assert found is not None
     assert tuple(contents(new, found)) == made.parts
-    old = volatile.fill(new, [(part, new[part.start : part.end].replace(b"new", b"older")) for part in found])
-    assert tvi.patch(old, made, is_xml=False) == new
+    old = volatile.fill_parts(new, [(part, new[part.start : part.end].replace(b"new", b"older")) for part in found])
+    assert tvi.patch_document(old, made, is_xml=False) == new
 
 
 def test_changed_frame_is_noticed() -> None:
-    made = tvi.of_document(b"<h1>New</h1><span data-vol=1>2</span>", is_xml=False)
+    made = tvi.tvi_of(b"<h1>New</h1><span data-vol=1>2</span>", is_xml=False)
     assert made is not None
-    assert tvi.patch(b"<h1>Old</h1><span data-vol=1>1</span>", made, is_xml=False) is Refusal.FRAME_CHANGED
-    assert tvi.patch(b"<h1>New</h1>", made, is_xml=False) is Refusal.FRAME_CHANGED
+    assert (
+        tvi.patch_document(b"<h1>Old</h1><span data-vol=1>1</span>", made, is_xml=False) is TableRefusal.FRAME_CHANGED
+    )
+    assert tvi.patch_document(b"<h1>New</h1>", made, is_xml=False) is TableRefusal.FRAME_CHANGED
 
 
 def test_table_that_lies_about_its_parts_is_noticed() -> None:
-    made = tvi.of_document(b"<span data-vol=1>2</span>", is_xml=False)
+    made = tvi.tvi_of(b"<span data-vol=1>2</span>", is_xml=False)
     assert made is not None
     lie = tvi.Tvi((("1", b"3"),), made.document, made.frame)
-    assert tvi.patch(b"<span data-vol=1>1</span>", lie, is_xml=False) is Refusal.NOT_WHAT_IT_SAYS
+    assert tvi.patch_document(b"<span data-vol=1>1</span>", lie, is_xml=False) is TableRefusal.NOT_WHAT_IT_SAYS

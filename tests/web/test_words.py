@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.web.words import fold, forms, words
+from lycosa.web.words import fold_text, split_words, word_forms
 
 
 @pytest.mark.parametrize(
@@ -24,33 +24,33 @@ from lycosa.web.words import fold, forms, words
     ],
 )
 def test_words_of_text_are_folded(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
+    assert split_words(text) == expected
 
 
 def test_fold_keeps_lines() -> None:
-    assert [line.split() for line in fold("One–two\nthree").split("\n")] == [["one", "two"], ["three"]]
+    assert [line.split() for line in fold_text("One–two\nthree").split("\n")] == [["one", "two"], ["three"]]
 
 
 @given(st.text())
 def test_words_of_any_text_fold_to_themselves(text: str) -> None:
-    once = words(text)
+    once = split_words(text)
     assert all(word and " " not in word for word in once)
-    assert fold(text).count("\n") == text.count("\n")
+    assert fold_text(text).count("\n") == text.count("\n")
 
 
 @given(st.text(st.characters(max_codepoint=0x24F)))
 def test_words_folded_twice_are_the_same_in_latin(text: str) -> None:
-    once = words(text)
-    assert words(" ".join(once)) == once
+    once = split_words(text)
+    assert split_words(" ".join(once)) == once
 
 
 @pytest.mark.parametrize(
     ("word", "other"), [("battery", "batteries"), ("panels", "panel"), ("panel", "panels"), ("cities", "city")]
 )
 def test_forms_of_a_word_hold_its_plural_or_singular(word: str, other: str) -> None:
-    assert {word, other} <= forms(word)
+    assert {word, other} <= word_forms(word)
 
 
 @pytest.mark.parametrize("word", ["gas", "glass", "太陽"])
 def test_forms_of_words_without_a_plain_singular_hold_no_stump(word: str) -> None:
-    assert all(len(form) >= len(word) for form in forms(word))
+    assert all(len(form) >= len(word) for form in word_forms(word))

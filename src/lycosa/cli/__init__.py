@@ -4,7 +4,7 @@ Whatever a user can cause ends in one sentence on standard error and an exit cod
 the first moment: Ctrl-C while the libraries are being imported ends the command at once.
 """
 
-from lycosa.cli.beginning import begin
+from lycosa.cli.startup import prepare
 
 TYPE_CHECKING = False  # as in typing, which this must not wait for
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ __all__ = ["main"]
 
 def main() -> "NoReturn":
     """The entry point of the command."""
-    begin()
+    prepare()
     from lycosa.cli.main import main as run
 
     run()

@@ -45,20 +45,20 @@ def augment(
     lycosa augment public/ --volatile .visitors       elements of class visitors change often
     lycosa augment public/ --check                    in a test: are all tables up to date?
     """
-    from lycosa.augment.document import Wanted
-    from lycosa.augment.site import augment as bring_up_to_date
     from lycosa.cli.wording import counted, printable
     from lycosa.errors import SettingsError
-    from lycosa.web.url import parse
+    from lycosa.tables.publisher import AugmentOptions
+    from lycosa.tables.publisher import augment as bring_up_to_date
+    from lycosa.web import parse_url
 
     if not site.is_dir():
         raise SettingsError(f"{site} is not a folder; give the folder with the site's files")
-    published = parse(url) if url else None
+    published = parse_url(url) if url else None
     if url and published is None:
         raise SettingsError(f"--url is {url!r}, it must be an http or https URL")
     origin = published.href[: published.href.index("/", 8)] if published else ""
     try:
-        done = bring_up_to_date(site, Wanted(origin, volatile), check=check)
+        done = bring_up_to_date(site, AugmentOptions(origin, volatile), check=check)
     except ValueError as error:
         raise SettingsError(f"--volatile: {error}") from error
     except OSError as error:

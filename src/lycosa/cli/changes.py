@@ -14,7 +14,7 @@ from lycosa.cli.collection import Folder
 from lycosa.errors import SettingsError
 
 if TYPE_CHECKING:
-    from lycosa.engine.change_views import ChangeView, PageHistory
+    from lycosa.inspect.changes import ChangeView, PageHistory
 
 ROWS = 50
 KINDS = ("text", "structure", "image", "moved", "gone", "back", "volatile", "new", "changed", "removed")
@@ -48,9 +48,9 @@ def changes(
     """What changed in a collection; with a URL, its versions and what is different between them."""
     import msgspec
 
-    from lycosa.engine import change_views as views
-    from lycosa.engine.views import open_to_read
-    from lycosa.web.date import shown
+    from lycosa.inspect import changes as views
+    from lycosa.inspect.status import open_to_read
+    from lycosa.web import format_date
 
     if unknown := [kind for kind in kinds or [] if kind not in KINDS]:
         raise SettingsError(f"--kind is {unknown[0]!r}, it must be one of {', '.join(KINDS)}")
@@ -63,7 +63,7 @@ def changes(
                 _show_page(found, into)
             return
         now = time.time()
-        wanted = views.Wanted(
+        wanted = views.ChangeFilter(
             since_s=_time(since.strip(), "--since", now) if since else 0.0,
             until_s=_time(until.strip(), "--until", now, is_end=True) if until else float("inf"),
             host=host,
@@ -77,12 +77,12 @@ def changes(
             sys.stdout.buffer.write(msgspec.json.encode(view) + b"\n")
         return
     if not listed:
-        from lycosa.cluster.local import looking_again
+        from lycosa.cluster.run import recrawl_command
 
         which = " of these" if host or kinds or since or until else ""
-        print(f"no change{which} is known; `{looking_again(into)}` looks again", file=sys.stderr)
+        print(f"no change{which} is known; `{recrawl_command(into)}` looks again", file=sys.stderr)
     for view in listed[:rows]:
-        _say(f"{shown(view.at_s)}  {view.word:<8} {view.kind:<10} {view.url}  {_where(view)}".rstrip())
+        _say(f"{format_date(view.at_s)}  {view.word:<8} {view.kind:<10} {view.url}  {_where(view)}".rstrip())
     if len(listed) > rows:
         print(f"more than {rows}; -n shows more", file=sys.stderr)
 
@@ -92,8 +92,8 @@ def freshness(into: Folder, json: AsJson = False) -> None:
     import msgspec
 
     from lycosa.cli.wording import size
-    from lycosa.engine.change_views import freshness as hosts
-    from lycosa.engine.views import open_to_read
+    from lycosa.inspect.changes import freshness as hosts
+    from lycosa.inspect.status import open_to_read
 
     with open_to_read(into) as collection:
         if not json:
@@ -110,16 +110,19 @@ def freshness(into: Folder, json: AsJson = False) -> None:
 
 
 def _show_page(found: "PageHistory", into: Path) -> None:
-    from lycosa.change.kinds import Kind
     from lycosa.cli.wording import counted
-    from lycosa.engine.versions import no_bodies
-    from lycosa.engine.views import size_words
-    from lycosa.web.date import shown
+    from lycosa.inspect.status import size_words
+    from lycosa.recrawl.change.verdict import ChangeKind
+    from lycosa.recrawl.versions import no_bodies
+    from lycosa.web import format_date
 
     _say(found.url)
     rate = f"changes {found.changes_per_day:.2g} times a day" if found.visits else "was never looked at again"
     visits = f"{counted(found.visits, 'visit')}, {found.changes:,} with a change"
-    print(f"  {visits}; {rate}; seen {shown(found.checked_s)}" + (f", due {shown(found.due_s)}" if found.due_s else ""))
+    print(
+        f"  {visits}; {rate}; seen {format_date(found.checked_s)}"
+        + (f", due {format_date(found.due_s)}" if found.due_s else "")
+    )
     for number, view in enumerate(found.versions, start=1):
         if view.pictures and not view.archived:
             stored = "the document as before"
@@ -127,11 +130,14 @@ def _show_page(found: "PageHistory", into: Path) -> None:
             stored = f"{size_words(view.sent_bytes, view.document_bytes)} {view.content_type}".rstrip()
         elif view.is_kept:
             stored = "not in the archive any more"
-        elif view.kind in (Kind.GONE, Kind.MOVED) or not view.sent_bytes:
+        elif view.kind in (ChangeKind.GONE, ChangeKind.MOVED) or not view.sent_bytes:
             stored = "nothing stored"
         else:
             stored = f"{size_words(view.sent_bytes, view.document_bytes)} {view.content_type}, not kept"
-        _say(f"  {number:>3}  {shown(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}  {_where(view)}")
+        _say(
+            f"  {number:>3}  {format_date(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}"
+            f"  {_where(view)}"
+        )
         if view.codes is not None:
             print(f"       {view.codes}")
     _show_pictures(found, into)
@@ -139,7 +145,7 @@ def _show_page(found: "PageHistory", into: Path) -> None:
         if len(found.versions) > 1 and not any(view.is_kept for view in found.versions):
             print(f"only the codes tell these versions apart: {no_bodies(into)}", file=sys.stderr)
         return
-    print(f"\nfrom {shown(found.compared[0])} to {shown(found.compared[1])}")
+    print(f"\nfrom {format_date(found.compared[0])} to {format_date(found.compared[1])}")
     if found.diff.structure.where:
         _say(f"structure: {found.diff.structure.where}")
         for level, before, after in found.diff.structure.levels:
@@ -152,9 +158,9 @@ def _show_page(found: "PageHistory", into: Path) -> None:
 
 def _show_pictures(found: "PageHistory", into: Path) -> None:
     """Each picture that changed last, before and after, and how to get it."""
-    from lycosa.change.image import can_decode
     from lycosa.cli.wording import counted
-    from lycosa.web.date import shown
+    from lycosa.recrawl.change.image import can_decode
+    from lycosa.web import format_date
 
     for picture in found.pictures:
         print()
@@ -167,7 +173,7 @@ def _show_pictures(found: "PageHistory", into: Path) -> None:
             )
             sides = f"  {version.width}×{version.height}" if version.width else ""
             value = f"  value {_short(version.value)}  pixels {version.digest[:16]}" if version.digest else ""
-            _say(f"  {word:<4} {shown(version.at_s)}  {seen}{sides}{value}")
+            _say(f"  {word:<4} {format_date(version.at_s)}  {seen}{sides}{value}")
     if found.pictures:
         if not can_decode():
             print("  Pillow is not installed: pictures are known by their bytes; pip install lycosa[images] reads them")
@@ -192,19 +198,19 @@ def _say(line: str) -> None:
 
 def _time(text: str, option: str, now: float, *, is_end: bool = False) -> float:
     """A date in UTC or a year, its beginning or its end, or a time so long ago."""
-    from lycosa.engine.then import moment
-    from lycosa.settings import Source, merge
-    from lycosa.web.date import epoch_of
+    from lycosa.search.past import end_of_date
+    from lycosa.settings import SettingsSource, merge
+    from lycosa.web import parse_date
 
     is_date = "-" in text or (len(text) == len("2026") and text.isdigit())
-    if is_date and (found := epoch_of(text)) is not None:
-        return moment(text) if is_end else found
+    if is_date and (found := parse_date(text)) is not None:
+        return end_of_date(text) if is_end else found
     if not text:
         raise SettingsError(f"{option} is empty: write 2h, 3d or a date such as 2026-05-31")
     days = text.strip().lower().removesuffix("d")
     if days != text.strip().lower() and days.replace(".", "", 1).isdigit():
         return now - float(days) * 86_400
     try:
-        return now - (merge(Source({"time_s": text}, lambda _: option)).time_s or 0.0)
+        return now - (merge(SettingsSource({"time_s": text}, lambda _: option)).time_s or 0.0)
     except SettingsError:
         raise SettingsError(f"{option} is {text!r}: write 2h, 3d or a date such as 2026-05-31") from None

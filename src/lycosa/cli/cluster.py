@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
+from lycosa.cli.options import CrawlCommand, CrawlJob, with_crawl_options
 from lycosa.errors import ClusterError, SettingsError
 
 if TYPE_CHECKING:
-    from lycosa.engine.stats import CrawlStats
+    from lycosa.crawl.stats import CrawlStats
 
 PORT = 6379
 AGAIN_S = 3.0
@@ -31,7 +31,7 @@ DEFAULT_ADDRESS = f"127.0.0.1:{PORT}"
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
 
-class Cluster(NamedTuple):
+class ClusterTarget(NamedTuple):
     """Which cluster the commands speak to."""
 
     address: str = DEFAULT_ADDRESS
@@ -39,7 +39,7 @@ class Cluster(NamedTuple):
     is_shared: bool = False
 
 
-_cluster = Cluster()
+_cluster = ClusterTarget()
 
 
 def register(main: typer.Typer) -> None:
@@ -60,7 +60,7 @@ def cluster(
 ) -> None:
     """Crawl with many machines."""
     global _cluster
-    _cluster = Cluster(at, token_file, shared)
+    _cluster = ClusterTarget(at, token_file, shared)
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -79,7 +79,7 @@ def start(
     ] = "",
 ) -> None:
     """Run a node of a cluster until Ctrl-C."""
-    from lycosa.cluster.ray_node import (
+    from lycosa.cluster.ray.node import (
         host_and_port,
         node_command,
         prepare_environment,
@@ -141,15 +141,15 @@ def _keep_running(command: list[str]) -> None:
         time.sleep(AGAIN_S)
 
 
-def _crawl(order: CrawlOrder) -> None:
+def _crawl(order: CrawlJob) -> None:
     """A crawl on the cluster, shown and ended as one of this machine."""
-    from lycosa.cli.crawl import Showing, finish
-    from lycosa.cluster import shared
+    from lycosa.cli.crawl import ClusterCallbacks, finish
+    from lycosa.cluster import run as shared
 
     token = _token(_cluster.token_file)
 
-    async def crawl(showing: Showing) -> "tuple[CrawlStats, str]":
-        return await shared.crawl(
+    async def crawl(showing: ClusterCallbacks) -> "tuple[CrawlStats, str]":
+        return await shared.crawl_on_cluster(
             order.into.absolute(),
             order.settings,
             address=_cluster.address,
@@ -188,9 +188,9 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
     from lycosa.cli.progress import line_of
     from lycosa.cli.summary import left_out
     from lycosa.cli.wording import counted
-    from lycosa.cluster import shared
+    from lycosa.cluster import run as shared
 
-    found = shared.status(_cluster.address, _token(_cluster.token_file))
+    found = shared.cluster_status(_cluster.address, _token(_cluster.token_file))
     if json:
         sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
         return
@@ -216,29 +216,29 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
 def grow(count: Annotated[int, typer.Argument(min=1, help="How many more shards.")] = 1) -> None:
     """More shards for the crawl that runs; only their share of the hosts moves."""
     from lycosa.cli.wording import counted
-    from lycosa.cluster import shared
+    from lycosa.cluster import run as shared
 
-    for crawl in shared.resize(_cluster.address, _token(_cluster.token_file), join=count):
+    for crawl in shared.resize_crawl(_cluster.address, _token(_cluster.token_file), join=count):
         print(f"{crawl}: grows by {counted(count, 'shard')}", file=sys.stderr)
 
 
 @app.command()
 def shrink(names: Annotated[list[str], typer.Argument(metavar="SHARD", help="As `status` names them.")]) -> None:
     """Take shards out of the crawl that runs: they hand over what they have, and end."""
-    from lycosa.cluster import shared
+    from lycosa.cluster import run as shared
 
-    for crawl in shared.resize(_cluster.address, _token(_cluster.token_file), leave=names):
+    for crawl in shared.resize_crawl(_cluster.address, _token(_cluster.token_file), leave=names):
         print(f"{crawl}: {', '.join(names)} told to hand over and end", file=sys.stderr)
 
 
 @app.command()
 def fetch(into: Annotated[Path, typer.Argument(metavar="DIR", help="A collection with a central store.")]) -> None:
     """Bring copies of shards on other machines here: commands that read a collection then read all of it."""
-    from lycosa.cluster.fetching import fetch as fetch_copies
-    from lycosa.web.date import shown
+    from lycosa.cluster.checkpoints import fetch_copies as fetch_copies
+    from lycosa.web import format_date
 
     for name, at_s in fetch_copies(into).items():
-        print(f"{name} as of {shown(at_s)}", file=sys.stderr)
+        print(f"{name} as of {format_date(at_s)}", file=sys.stderr)
 
 
 @app.command()
@@ -247,16 +247,16 @@ def unpack(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the files go.")],
 ) -> None:
     """Write the archive in a central store as .warc.gz files, for other tools."""
-    from lycosa.cluster.unpacking import unpack_all
+    from lycosa.cluster.checkpoints import unpack_archive
 
-    count = unpack_all(store, out, tell=lambda words: print(f"lycosa: {words}", file=sys.stderr))
+    count = unpack_archive(store, out, tell=lambda words: print(f"lycosa: {words}", file=sys.stderr))
     print(f"{count} {'file' if count == 1 else 'files'} in {out}", file=sys.stderr)
 
 
 @app.command()
 def stop() -> None:
     """End the crawls of a cluster gently; the nodes go on until their own Ctrl-C."""
-    from lycosa.cluster import shared
+    from lycosa.cluster import run as shared
 
-    count = shared.stop(_cluster.address, _token(_cluster.token_file))
+    count = shared.stop_crawls(_cluster.address, _token(_cluster.token_file))
     print(f"{count} {'crawl' if count == 1 else 'crawls'} told to end", file=sys.stderr)

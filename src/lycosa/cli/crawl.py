@@ -1,23 +1,26 @@
-"""`lycosa crawl`: crawls into a collection with a live view, a summary and an exit code; the same command goes on.
+"""`lycosa crawl` and `lycosa recrawl`: run a crawl with a live view, a summary and an exit code.
 
-First Ctrl-C: what is in flight may end, then commit and exit. Second: stop at once; files stay valid.
+The same command on the same folder continues. The first Ctrl-C lets requests in flight end, commits and exits; the
+second one stops at once, and files stay valid.
 """
 
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from lycosa.cli.beginning import INTERRUPTED
-from lycosa.cli.crawl_options import CrawlCommand, CrawlOrder, with_crawl_options
+from lycosa.cli.collection import Folder
+from lycosa.cli.options import ARCHIVE_HELP, PATCH_HELP, CrawlCommand, CrawlJob, with_crawl_options
+from lycosa.cli.startup import INTERRUPTED
 from lycosa.errors import SettingsError
 
 if TYPE_CHECKING:
-    from lycosa.cluster.local import LocalCluster
-    from lycosa.engine.crawl import Crawl
-    from lycosa.engine.stats import CrawlStats
+    from lycosa.api.crawl import Crawl
+    from lycosa.cluster.run import RunningCrawl
+    from lycosa.crawl.stats import CrawlStats
     from lycosa.settings import CrawlSettings
+
 
 VIEW_EVERY_S = 0.25
 INDEXING_EVERY_S = 5.0
@@ -40,7 +43,7 @@ def register(app: typer.Typer) -> None:
     )(command)
 
 
-def run(order: CrawlOrder) -> None:
+def run(order: CrawlJob) -> None:
     """Carries out an order and ends with its exit code."""
     import uvloop
 
@@ -53,7 +56,7 @@ def run(order: CrawlOrder) -> None:
 
 
 def _tell_if_blind() -> None:
-    from lycosa.change.image import can_decode
+    from lycosa.recrawl.change.image import can_decode
 
     if not can_decode():
         _tell_trouble(
@@ -62,7 +65,7 @@ def _tell_if_blind() -> None:
         )
 
 
-def finish(order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlStats, str]]]") -> None:
+def finish(order: CrawlJob, crawl: "Callable[[ClusterCallbacks], Awaitable[tuple[CrawlStats, str]]]") -> None:
     """Carries out an order by several processes, wherever they are, and ends with its exit code."""
     import uvloop
 
@@ -71,15 +74,15 @@ def finish(order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlS
     _end(order, *uvloop.run(_crawl_with_others(order, crawl)))
 
 
-def _index_shards(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> str:
+def _index_shards(order: CrawlJob, stats: "CrawlStats", ended_by: str) -> str:
     """Nobody follows shards: their index is made when they are closed, unless the user wants to leave. Returns what
     ended it all."""
-    from lycosa.cli.search import Progress
-    from lycosa.engine.search_views import make_index
+    from lycosa.cli.search import IndexingProgress
     from lycosa.errors import StoreError
+    from lycosa.search.view import make_index
 
     if ended_by != "interrupted" and stats.pages:
-        progress = Progress()
+        progress = IndexingProgress()
         try:
             make_index(order.into, progress=None if order.quiet else progress)
         except KeyboardInterrupt:
@@ -92,7 +95,7 @@ def _index_shards(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> str:
     return ended_by
 
 
-def _end(order: CrawlOrder, stats: "CrawlStats", ended_by: str) -> None:
+def _end(order: CrawlJob, stats: "CrawlStats", ended_by: str) -> None:
     from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
 
     if order.json:
@@ -149,20 +152,20 @@ def _worded(why: list[tuple[str, int]]) -> str:
     return "; ".join([words, *(HINTS[name] for name, _ in why[:1] if name in HINTS)])
 
 
-async def _crawl(order: CrawlOrder) -> tuple["CrawlStats", str]:
+async def _crawl(order: CrawlJob) -> tuple["CrawlStats", str]:
     import asyncio
     import signal
 
+    from lycosa.api.crawl import Crawl
+    from lycosa.api.process import freeze_garbage_collector, return_large_blocks
     from lycosa.cli.progress import view_on
-    from lycosa.engine.crawl import Crawl
-    from lycosa.engine.process import calm_collector, return_large_blocks
 
     if order.settings.workers:
         return await _crawl_with_workers(order)
     _require_no_shards(order.settings)
     view = view_on(sys.stderr, quiet=order.quiet)
     async with Crawl(into=order.into, settings=order.settings, recrawl=order.recrawl) as crawl:
-        calm_collector()
+        freeze_garbage_collector()
         return_large_blocks()
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGINT, signal.SIGTERM):
@@ -192,16 +195,16 @@ def _require_no_shards(settings: "CrawlSettings") -> None:
         raise SettingsError("--places is for a cluster: lycosa cluster crawl")
 
 
-class Showing(NamedTuple):
+class ClusterCallbacks(NamedTuple):
     """How a crawl of several processes is shown, and whom Ctrl-C goes to."""
 
     show: "Callable[[CrawlStats], None]"
     tell: "Callable[[str], None]"
-    on_start: "Callable[[LocalCluster], None]"
+    on_start: "Callable[[RunningCrawl], None]"
 
 
 async def _crawl_with_others(
-    order: CrawlOrder, crawl: "Callable[[Showing], Awaitable[tuple[CrawlStats, str]]]"
+    order: CrawlJob, crawl: "Callable[[ClusterCallbacks], Awaitable[tuple[CrawlStats, str]]]"
 ) -> tuple["CrawlStats", str]:
     import asyncio
     import signal
@@ -210,30 +213,30 @@ async def _crawl_with_others(
 
     view = view_on(sys.stderr, quiet=order.quiet)
 
-    def on_start(cluster: "LocalCluster") -> None:
+    def on_start(cluster: "RunningCrawl") -> None:
         for signum in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(signum, cluster.stop, "interrupted")
 
     try:
-        return await crawl(Showing(view.show, _tell_trouble, on_start))
+        return await crawl(ClusterCallbacks(view.show, _tell_trouble, on_start))
     finally:
         view.close()
 
 
-async def _crawl_with_workers(order: CrawlOrder) -> tuple["CrawlStats", str]:
-    from lycosa.cluster import local
+async def _crawl_with_workers(order: CrawlJob) -> tuple["CrawlStats", str]:
+    from lycosa.cluster import run as local
 
     if order.settings.index and order.settings.keep_fresh:
         _tell_trouble("--index with --workers makes the search index at the end; a search before that makes its own")
 
-    async def crawl(showing: Showing) -> tuple["CrawlStats", str]:
-        return await local.crawl(order.into, order.settings, **showing._asdict())
+    async def crawl(showing: ClusterCallbacks) -> tuple["CrawlStats", str]:
+        return await local.crawl_on_this_machine(order.into, order.settings, **showing._asdict())
 
     return await _crawl_with_others(order, crawl)
 
 
-def _tell_if_behind(order: CrawlOrder) -> None:
-    from lycosa.engine.search_views import is_index_behind
+def _tell_if_behind(order: CrawlJob) -> None:
+    from lycosa.search.view import is_index_behind
 
     if is_index_behind(order.into):
         what = f"the next search, or lycosa index {order.into}, brings it up to date"
@@ -258,3 +261,61 @@ async def _show(crawl: "Crawl", show: "object") -> None:
         behind = crawl.following.behind
         what = f"{counted(behind, 'URL')} to go" if behind else "names and ranks"
         print(f"indexing: {what}; Ctrl-C leaves the rest to the next search", file=sys.stderr)
+
+
+def register_recrawl(app: typer.Typer) -> None:
+    app.command(name="recrawl")(recrawl)
+
+
+def recrawl(
+    into: Folder,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Pages looked at a day, over all runs, each once an hour at most [a tenth of all]."
+        ),
+    ] = None,
+    visits: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N visits.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every page, due or not, oldest first, and URLs that have failed.")
+    ] = False,
+    time_s: Annotated[str | None, typer.Option("--time", metavar="TIME", help="Stop after 90, 10m or 2h.")] = None,
+    archive: Annotated[str | None, typer.Option(metavar="WORD", help=ARCHIVE_HELP)] = None,
+    patch: Annotated[str | None, typer.Option(metavar="WORD", help=PATCH_HELP)] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output at the end.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Look again at the pages that are due, and keep what has changed.
+
+    When a page is due follows from how often it changed and how much it matters. A run makes up for a week at most; the
+    same command again goes on. `lycosa changes DIR` shows what was found.
+    """
+    from lycosa.cli.options import CrawlJob, gather
+    from lycosa.cluster.run import require_one_process
+    from lycosa.crawl.limits import Recrawl
+    from lycosa.inspect.status import open_to_read
+
+    with open_to_read(into):
+        pass  # says so if this is no collection
+    require_one_process(into)
+    order = Recrawl(budget=budget, most=visits, everything=everything, time_s=_seconds(time_s))
+    run(
+        CrawlJob(
+            gather(
+                {name: word for name, word in (("archive", archive), ("patch", patch)) if word},
+                into=into,
+                options={"archive": "--archive", "patch": "--patch"},
+            ),
+            into,
+            json=json,
+            quiet=quiet,
+            recrawl=order,
+        )
+    )
+
+
+def _seconds(text: str | None) -> float | None:
+    """Read as the setting of the same name is."""
+    from lycosa.settings import SettingsSource, merge
+
+    return None if text is None else merge(SettingsSource({"time_s": text}, lambda _: "--time")).time_s

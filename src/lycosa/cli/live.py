@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lycosa.cli.wording import count, counted, duration, fit, most_first, printable, rate, reason, size
-from lycosa.engine.stats import CrawlStats, Retry
+from lycosa.crawl.stats import CrawlStats, Retry
 
 # A drawing costs 0.7 ms of the one thread that crawls: 0.3 % of it at this pace.
 REDRAW_S = 0.25

@@ -12,10 +12,14 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from lycosa import __version__
-from lycosa.cli import augment, changes, cluster, collection, crawl, demo, links, recrawl, search, simweb, tree
-from lycosa.cli.beginning import INTERRUPTED, interruptible
+from lycosa.cli import augment, changes, cluster, collection, crawl, search, simweb
+from lycosa.cli import collection as links
+from lycosa.cli import collection as tree
+from lycosa.cli import crawl as recrawl
+from lycosa.cli import simweb as demo
+from lycosa.cli.startup import INTERRUPTED, raise_on_interrupt
 from lycosa.errors import LycosaError, StoreError
+from lycosa.version import __version__
 
 UNTIDY = ("crawl", "recrawl", "cluster")  # it has nothing to tidy up until it takes Ctrl-C for itself
 
@@ -28,14 +32,14 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 crawl.register(app)
-recrawl.register(app)
+recrawl.register_recrawl(app)
 changes.register(app)
 collection.register(app)
-tree.register(app)
+tree.register_tree(app)
 augment.register(app)
-links.register(app)
+links.register_links(app)
 search.register(app)
-demo.register(app)
+demo.register_demo(app)
 cluster.register(app)
 app.add_typer(simweb.app, name="simweb")
 
@@ -56,7 +60,7 @@ def _root(
     if context.invoked_subcommand is None:
         print(context.get_help())
     elif context.invoked_subcommand not in UNTIDY:
-        interruptible()
+        raise_on_interrupt()
 
 
 def main() -> NoReturn:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol, TextIO
 
 from lycosa.cli.wording import count, counted, duration, printable, rate, size
-from lycosa.engine.stats import CrawlStats
+from lycosa.crawl.stats import CrawlStats
 
 # A log of an hour's crawl stays readable.
 LINE_S = 5.0

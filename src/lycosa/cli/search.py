@@ -14,7 +14,7 @@ import typer
 from lycosa.cli.collection import Folder
 
 if TYPE_CHECKING:
-    from lycosa.engine.search_views import Result, Results
+    from lycosa.search.view import SearchResult, SearchResults
 
 PROGRESS_S = 1.0
 ROWS = 10
@@ -49,15 +49,15 @@ def search(
     """Find pages of a collection, the best first."""
     import msgspec
 
-    from lycosa.engine.search_views import SearchView, update_index
-    from lycosa.engine.then import past_of
-    from lycosa.search.query import parse
-    from lycosa.search.weights import Weights
+    from lycosa.search.compile import Weights
+    from lycosa.search.past import past_time
+    from lycosa.search.query import parse_query
+    from lycosa.search.view import SearchView, update_index
 
     asked, chosen = " ".join(query), Weights.read(weights)
-    parse(asked)  # says what is wrong before any work is done
-    progress = Progress()
-    if update and past_of(as_of) is None:
+    parse_query(asked)  # says what is wrong before any work is done
+    progress = IndexingProgress()
+    if update and past_time(as_of) is None:
         update_index(into, progress=progress, note=_note)
     with SearchView(into, as_of=as_of, progress=progress) as view:
         progress.end()
@@ -76,9 +76,9 @@ def get(
     headers: Annotated[bool, typer.Option("--headers", help="Status, time and header fields instead.")] = False,
 ) -> None:
     """Write a page as the archive holds it to standard output."""
-    from lycosa.engine.stored_pages import page_of
-    from lycosa.engine.views import size_words
     from lycosa.errors import LycosaError
+    from lycosa.inspect.pages import page_of
+    from lycosa.inspect.status import size_words
 
     found = page_of(into, url, as_of=as_of)
     if headers:
@@ -94,9 +94,9 @@ def get(
         sys.stdout.buffer.write(found.body)
 
 
-def _show(found: "Results") -> None:
+def _show(found: "SearchResults") -> None:
     from lycosa.cli.wording import count, counted
-    from lycosa.search.finding import MOST_SHOWN
+    from lycosa.search.retrieval import MOST_SHOWN
 
     for place, result in enumerate(found.results, found.offset + 1):
         _show_one(place, result)
@@ -115,7 +115,7 @@ def _show(found: "Results") -> None:
     print(line, file=sys.stderr)
 
 
-def _show_one(place: int, result: "Result") -> None:
+def _show_one(place: int, result: "SearchResult") -> None:
     import textwrap
 
     from lycosa.cli.wording import count, printable
@@ -146,9 +146,9 @@ def index(
     import msgspec
 
     from lycosa.cli.wording import count, counted, duration, size
-    from lycosa.engine.search_views import make_index, unread_words
+    from lycosa.search.view import make_index, unread_words
 
-    progress = Progress()
+    progress = IndexingProgress()
     made = make_index(into, anew=rebuild, skips_missing=skip_missing, progress=progress)
     progress.end()
     if made.unread:
@@ -166,7 +166,7 @@ def _note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-class Progress:
+class IndexingProgress:
     """A line on standard error now and then; in a terminal the same line."""
 
     def __init__(self) -> None:

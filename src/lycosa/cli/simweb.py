@@ -1,24 +1,29 @@
-"""`lycosa simweb`: runs the simulated web, shows its pages, tells its truth, audits its log.
+"""`lycosa simweb` runs the simulated web, shows its pages, tells its truth, audits its log; `lycosa demo` crawls one.
 
 The options that shape the web stand before the subcommand, so that all of them speak of the same web:
 `lycosa simweb --seed 3 --hosts 10 truth http://h0.sim:8800/`.
 """
 
+import json
+import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lycosa.cli.options import CrawlJob
 from lycosa.cli.wording import counted
-from lycosa.errors import SettingsError
+from lycosa.errors import LycosaError, SettingsError
 
 if TYPE_CHECKING:
-    from lycosa.simweb.audit import Audit, Finding
-    from lycosa.simweb.serve import Running
-    from lycosa.simweb.settings import SimSettings
+    from collections.abc import Iterator
 
-ROWS_SHOWN = 20  # hosts or addresses in an audit before only the broken ones are shown
+    from lycosa.simweb import Audit, Finding, RunningWeb, SimSettings
+
+
+AUDIT_ROWS = 20  # hosts or addresses in an audit before only the broken ones are shown
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
@@ -81,8 +86,7 @@ def simweb(
 ) -> None:
     if context.invoked_subcommand in ("audit", "troubles"):
         return
-    from lycosa.simweb.clock import check_time
-    from lycosa.simweb.settings import SimSettings
+    from lycosa.simweb import SimSettings, check_time
 
     settings = SimSettings(
         seed=seed,
@@ -137,13 +141,13 @@ def _serve(
 
     import uvloop
 
-    from lycosa.simweb.serve import running
+    from lycosa.simweb import serve_web
 
     async def main() -> None:
         stop = asyncio.Event()
         for signum in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(signum, stop.set)
-        async with running(
+        async with serve_web(
             settings,
             dns_port=dns_port,
             log=log,
@@ -159,7 +163,7 @@ def _serve(
     uvloop.run(main())
 
 
-def _announce(web: "Running", log: Path | None, json: bool) -> None:
+def _announce(web: "RunningWeb", log: Path | None, json: bool) -> None:
     import msgspec
 
     s = web.web.settings
@@ -188,18 +192,17 @@ def _announce(web: "Running", log: Path | None, json: bool) -> None:
 def show(
     context: typer.Context,
     urls: Annotated[list[str] | None, typer.Argument(help="Pages to show; default: a few.")] = None,
-    body: Annotated[bool, typer.Option("--body", help="Print the whole document instead of a summary.")] = False,
+    body: Annotated[bool, typer.Option("--body", help="Print the whole document instead of a summarise.")] = False,
 ) -> None:
     """Show pages of the web without running it: status, size, title, links."""
-    from lycosa.simweb.show import few_pages, summary
-    from lycosa.simweb.web import SimWeb
+    from lycosa.simweb import SimWeb, example_pages, summarise
 
     web = SimWeb(context.obj)
-    for url in urls or few_pages(web):
+    for url in urls or example_pages(web):
         if body:
-            sys.stdout.buffer.write(summary(web, url).body)
+            sys.stdout.buffer.write(summarise(web, url).body)
         else:
-            print(summary(web, url))
+            print(summarise(web, url))
 
 
 @app.command()
@@ -214,9 +217,8 @@ def truth(
     at: Annotated[float, typer.Option(metavar="SECONDS", help="Simulated time.")] = 0.0,
 ) -> None:
     """Print the pages that a perfect crawler would fetch, one URL a line."""
-    from lycosa.simweb.truth import CrawlLimits
-    from lycosa.simweb.truth import truth as find_truth
-    from lycosa.simweb.web import SimWeb
+    from lycosa.simweb import SimWeb, TruthLimits
+    from lycosa.simweb import truth as find_truth
 
     found = find_truth(
         SimWeb(context.obj),
@@ -225,7 +227,7 @@ def truth(
         robots=robots,
         sitemaps=sitemaps,
         mine=mine,
-        limits=CrawlLimits(max_depth=depth),
+        limits=TruthLimits(max_depth=depth),
         time_s=at,
     )
     for url in sorted(found.pages):
@@ -240,7 +242,7 @@ def truth(
 @app.command()
 def troubles() -> None:
     """List the knobs of --trouble, --robots and --dns."""
-    from lycosa.simweb.settings import DNS, DOCUMENT_TROUBLE, HOST_TROUBLE, ROBOTS, ROBOTS_DEFAULTS
+    from lycosa.simweb import DNS, DOCUMENT_TROUBLE, HOST_TROUBLE, ROBOTS, ROBOTS_DEFAULTS
 
     groups = {
         "--trouble, shares of documents": DOCUMENT_TROUBLE,
@@ -269,9 +271,9 @@ def audit(
     json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON object.")] = False,
 ) -> None:
     """Check a log for politeness; exits 1 if a rule was broken. Crawl-delay and Retry-After count as rules too."""
-    from lycosa.simweb.audit import Rules, audit_log
+    from lycosa.simweb import AuditRules, audit_log
 
-    findings = audit_log(log, Rules(delay_s=delay, per_host=per_host, ip_delay_s=ip_delay, per_ip=per_ip))
+    findings = audit_log(log, AuditRules(delay_s=delay, per_host=per_host, ip_delay_s=ip_delay, per_ip=per_ip))
     if json:
         import msgspec
 
@@ -288,7 +290,7 @@ def audit(
 
 def _print_audit(findings: "Audit", all_rows: bool) -> None:
     for title, rows in (("host", findings.hosts), ("address", findings.addresses)):
-        shown = rows if all_rows or len(rows) <= ROWS_SHOWN else [row for row in rows if row.is_broken]
+        shown = rows if all_rows or len(rows) <= AUDIT_ROWS else [row for row in rows if row.is_broken]
         if shown:
             print(f"{title:<18}{'requests':>9}{'overlap':>9}{'gap s':>10}{'early':>7}{'robots':>8}")
             print("".join(f"{_row(row)}\n" for row in shown), end="")
@@ -306,3 +308,67 @@ def _row(finding: "Finding") -> str:
     return (
         f"{finding.name:<18}{finding.requests:>9,}{finding.largest_overlap:>9}{gap:>10}{finding.early:>7,}{against:>8,}"
     )
+
+
+LEAST_S, MOST_S = 0.1, 86_400.0
+PAGES_A_HOST = 400
+DEMO_OVER = "the demo is over, and its web is gone: a larger --seconds shows more"
+
+
+def register_demo(app: typer.Typer) -> None:
+    app.command()(demo)
+
+
+def demo(
+    into: Annotated[Path, typer.Option(metavar="DIR", help="Where the collection goes.")] = Path("lycosa-demo"),
+    seconds: Annotated[float, typer.Option(help="How long to crawl.")] = 15.0,
+    hosts: Annotated[int, typer.Option(help="Hosts of the simulated web.")] = 200,
+) -> None:
+    """Crawl a simulated web for some seconds, to see what it looks like."""
+    from lycosa.cli import crawl
+    from lycosa.settings import CrawlSettings
+    from lycosa.simweb import SimSettings
+
+    if not LEAST_S <= seconds <= MOST_S:
+        raise SettingsError(f"--seconds is {seconds:g}, it must be between {LEAST_S:g} and {MOST_S:g}")
+    SimSettings(hosts=hosts, pages=hosts * PAGES_A_HOST)  # says what cannot be before anything is started
+    with _simulated_web(hosts) as (port, dns_port):
+        settings = CrawlSettings(
+            seeds=(f"http://h0.sim:{port}/",),
+            scope="any",
+            delay_s=0.2,
+            time_s=seconds,
+            dns=(f"127.0.0.1:{dns_port}",),
+            allow_private=("127.0.0.0/8",),
+        )
+        crawl.run(CrawlJob(settings, _fresh(into), rest=DEMO_OVER))
+
+
+def _fresh(into: Path) -> Path:
+    """`into`, or the next free name beside it: every demo has a web of its own."""
+    number, path = 1, into
+    while path.exists():
+        number += 1
+        path = into.with_name(f"{into.name}-{number}")
+    return path
+
+
+@contextmanager
+def _simulated_web(hosts: int) -> "Iterator[tuple[int, int]]":
+    """The simulated web in a process of its own; (port, DNS port)."""
+    shape = ["--hosts", str(hosts), "--pages", str(hosts * PAGES_A_HOST), "--rtt", "30", "--rtt-spread", "0.5"]
+    command = [sys.executable, "-m", "lycosa", "simweb", *shape, "--port", "0", "--dns-port", "0", "--json"]
+    process = subprocess.Popen(  # in a session of its own: Ctrl-C is for the crawl
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    try:
+        ready = process.stdout.readline()
+        if not ready:
+            raise LycosaError("the simulated web did not start: try `lycosa simweb` to see why")
+        ports = json.loads(ready)
+        print(f"a simulated web of {counted(hosts, 'host')} and {hosts * PAGES_A_HOST:,} pages is up", file=sys.stderr)
+        yield ports["port"], ports["dns_port"]
+    finally:
+        process.terminate()
+        process.wait(timeout=10)

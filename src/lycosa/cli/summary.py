@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lycosa.cli.wording import count, counted, duration, most_first, rate, reason, size
-from lycosa.engine.stats import CrawlStats
+from lycosa.crawl.stats import CrawlStats
 
 if TYPE_CHECKING:
     from lycosa.settings import CrawlSettings
@@ -25,7 +25,7 @@ GROUPS = {
     "trap": ("trap", "path-pattern", "too-long", "too-deep", "repeated-segments", "too-many-redirects"),
 }
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
-MOST_VISITS_A_DAY = 24  # of a page; see engine.visit_plan
+MOST_VISITS_A_DAY = 24  # of a page; see recrawl.plan
 
 
 def summary(

@@ -5,7 +5,7 @@ Files for machines and `--json` get the numbers themselves.
 
 from collections.abc import Iterable, Mapping
 
-from lycosa.engine.moments import duration as duration  # written alike in all of it
+from lycosa.crawl.progress import duration as duration  # written alike in all of it
 
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 

@@ -1,7 +1,7 @@
-"""An agent: one shard's engine, open to the other shards (M2). It sends what is theirs, takes what is its own, beats.
+"""An agent runs one shard's crawl in a cluster: it sends other shards their URLs, takes its own, and heartbeats.
 
-Everything runs on the event loop of the engine. Without a beat that was answered in the last `LEASE_S` it asks nobody
-any more: someone else may own its hosts by then. Knows nothing of Ray: `Peers` and `Coordination` are how it speaks.
+Everything runs on the event loop of the crawl. Without a heartbeat that was answered lately it makes no request:
+another agent may own its hosts by then. Imports no Ray: `PeerClient` and `CoordinatorClient` are how it speaks.
 """
 
 import asyncio
@@ -10,56 +10,113 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from lycosa.cluster.added import Added
-from lycosa.cluster.arrivals import Arrivals
-from lycosa.cluster.assignment import Scheme, Table
-from lycosa.cluster.cargo import Cargo
-from lycosa.cluster.central import CentralResolver, CentralRobots
-from lycosa.cluster.errands import Errands
-from lycosa.cluster.exchange import Exchange, busy
-from lycosa.cluster.homes import note_generation
-from lycosa.cluster.keeper import InThread, Keeper
-from lycosa.cluster.lease import Lease
-from lycosa.cluster.lines import Coordination, Peers
+from lycosa.cluster.assignment import AssignmentTable, Scheme
+from lycosa.cluster.backup import AddedUrls, RunInThread, ShardBackup
+from lycosa.cluster.checkpoints import ensure_shard_folder, write_generation
+from lycosa.cluster.delegation import (
+    CentralResolver,
+    CentralRobotsDownloader,
+    CoordinatorLookups,
+    RobotsClient,
+    RobotsDelegation,
+)
+from lycosa.cluster.exchange import UrlExchange, UrlInbox, busy_reply
+from lycosa.cluster.heartbeat import HEARTBEAT_S, AgentOrders, AgentReport, Enrolment, Heartbeat, cancel_and_wait
+from lycosa.cluster.leases import AgentLease, HeldAddresses
+from lycosa.cluster.locality import ObservedAddresses
 from lycosa.cluster.messages import Message, Reply
-from lycosa.cluster.opening import find_home, open_shard, shard_settings
-from lycosa.cluster.outbox import Outbox
-from lycosa.cluster.pace import BEAT_S, Pace, cancelled
-from lycosa.cluster.part import Part
-from lycosa.cluster.reports import Enrolment, Orders, Report
-from lycosa.cluster.sightings import Sightings
-from lycosa.cluster.visits import Visits
-from lycosa.engine.copies import Claim
-from lycosa.engine.engine import Engine
-from lycosa.engine.inbox import Inbox
-from lycosa.engine.parts import usual_parts
-from lycosa.engine.stats import CrawlStats
-from lycosa.errors import ClusterError
-from lycosa.frontier.crossing import Crossing
+from lycosa.cluster.outbox import UrlOutbox
+from lycosa.cluster.transfer import BucketTransfer, OwnedHosts
+from lycosa.crawl.copies import CopyClaim
+from lycosa.crawl.inbox import Inbox
+from lycosa.crawl.loop import Engine
+from lycosa.crawl.parts import usual_parts
+from lycosa.crawl.stats import CrawlStats
+from lycosa.errors import ClusterError, LycosaError, StoreError
+from lycosa.frontier import ForwardedUrl
 from lycosa.records import Response
-from lycosa.settings.toml import to_toml
-from lycosa.store import Batch, is_collection
-from lycosa.store.central import open_store
-from lycosa.web.url import Url, split
+from lycosa.settings import CrawlSettings, to_toml
+from lycosa.store import Batch, CentralStore, CollectionStore, is_collection, open_central_store
+from lycosa.version import __version__
+from lycosa.web import Url, split_url
+
+
+class PeerClient(RobotsClient, Protocol):
+    """How an agent speaks to others."""
+
+    async def tell(self, receiver: str, message: Message) -> Reply:
+        """Hands a message over; ClusterError if that was not to be."""
+        ...
+
+    async def carry(self, receiver: str, cargo: BucketTransfer) -> bool:
+        """Hands rows over; True when they are on disk there, ClusterError if that was not to be."""
+        ...
+
+
+class CoordinatorClient(CoordinatorLookups, Protocol):
+    """How an agent speaks to the coordinator."""
+
+    async def beat(self, report: AgentReport) -> AgentOrders:
+        """Reports; ClusterError if nobody answers."""
+        ...
+
+
+LOCK_TIMEOUT_S = 60.0  # a killed process holds its folder a moment longer, one that is cut off until it ends
+STORE_TIMEOUT_S = 60.0  # a store may be away for a moment
+LOCK_AGAIN_S, STORE_AGAIN_S = 0.5, 10.0
+
+
+async def prepare_shard_folder(
+    folder: Path, shard: str, generation: int, store: CentralStore, warcs: range, in_thread: RunInThread
+) -> None:
+    """The shard's folder, restored if need be; a store that does not answer is asked again for a while."""
+    deadline = time.monotonic() + STORE_TIMEOUT_S
+    while True:
+        try:
+            await in_thread(ensure_shard_folder, folder, shard, generation, store, warcs)
+            return
+        except StoreError:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(STORE_AGAIN_S)
+
+
+async def open_shard(folder: Path, warc_bytes: int, warc_first: int) -> CollectionStore:
+    """The shard's collection, made or gone on with, once nobody else has it."""
+    info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
+    deadline = time.monotonic() + LOCK_TIMEOUT_S
+    while True:
+        try:
+            return CollectionStore.create(folder, warc_info=info, warc_bytes=warc_bytes, warc_first=warc_first)
+        except LycosaError as error:
+            if "in use" not in str(error) or time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(LOCK_AGAIN_S)
+
+
+def shard_settings(settings: CrawlSettings) -> CrawlSettings:
+    """The settings of one shard: limits over the whole are the coordinator's to watch."""
+    return settings.model_copy(update={"pages": None, "bytes": None, "time_s": None})
+
 
 NO_CAP = 1 << 62
-WARCS_A_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
+WARCS_PER_SHARD = 100_000  # numbers that a shard has for its archive's files, so that no two shards use the same
 
 
 class Agent:
     """The agent of one shard. `run` goes on until the crawl is over, stopped, or the agent is void."""
 
-    def __init__(self, enrolment: Enrolment, peers: Peers, coordination: Coordination, **parts: Any) -> None:
+    def __init__(self, enrolment: Enrolment, peers: PeerClient, coordination: CoordinatorClient, **parts: Any) -> None:
         self.name, self.incarnation = enrolment.name, enrolment.incarnation
         self.settings = shard_settings(enrolment.settings)
         self.folder = Path(enrolment.folder)
-        self._warcs = range(enrolment.number * WARCS_A_SHARD, (enrolment.number + 1) * WARCS_A_SHARD)
+        self._warcs = range(enrolment.number * WARCS_PER_SHARD, (enrolment.number + 1) * WARCS_PER_SHARD)
         self._known = dict(enrolment.members)
-        self.part = Part(self.name, enrolment.table, enrolment.moving)
+        self.part = OwnedHosts(self.name, enrolment.table, enrolment.moving)
         self._peers, self._coordination, self._parts = peers, coordination, parts
         self._now: Callable[[], float] = parts.get("now") or time.monotonic
         self._is_central = enrolment.settings.exchange == "coordinator"
@@ -67,17 +124,17 @@ class Agent:
             parts["resolver"] = CentralResolver(coordination)
         self._cap = NO_CAP if enrolment.settings.pages is None else 0
         self._is_over = False
-        self.lease, self.pace = Lease(self._now), Pace()
-        self.visits, self.errands = Visits(), Errands(self.part, peers)
+        self.lease, self.pace = AgentLease(self._now), Heartbeat()
+        self.visits, self.errands = HeldAddresses(), RobotsDelegation(self.part, peers)
         self._boot = self._told_boot = ""  # the coordinator's start, and that of it which knows what is held here
         goes_by_address = enrolment.table.scheme is Scheme.IP or enrolment.settings.places
-        self._sightings = Sightings() if goes_by_address else None
+        self._sightings = ObservedAddresses() if goes_by_address else None
         self._scope_told: int = 0
         self.engine: Engine | None = None
         self._generation = enrolment.generation
-        self._in_thread: InThread = parts.pop("in_thread", asyncio.to_thread)
-        self.keeper: Keeper | None = None
-        self._added: Added | None = None
+        self._in_thread: RunInThread = parts.pop("in_thread", asyncio.to_thread)
+        self.keeper: ShardBackup | None = None
+        self._added: AddedUrls | None = None
 
     def __repr__(self) -> str:
         return f"<Agent {self.name}/{self.incarnation} epoch={self.part.table.epoch} {self.engine!r}>"
@@ -86,25 +143,25 @@ class Agent:
 
     async def run(self) -> CrawlStats:
         """Crawls; raises what ended it, if that was not meant."""
-        store = open_store(self.settings.store) if self.settings.store else None
+        store = open_central_store(self.settings.store) if self.settings.store else None
         if store is not None:
-            await find_home(self.folder, self.name, self._generation, store, self._warcs, self._in_thread)
+            await prepare_shard_folder(self.folder, self.name, self._generation, store, self._warcs, self._in_thread)
         is_restart = is_collection(self.folder) or self._generation > 0
         collection = await open_shard(self.folder, self.settings.warc_bytes, self._warcs.start)
         self.lease.begin_late()
         try:
             collection.save_settings(to_toml(self.settings))
-            outbox = Outbox(collection.state, self.name, self.incarnation, self.part.table)
-            self.exchange = Exchange(outbox, Arrivals(collection.state), self._peers.tell)
+            outbox = UrlOutbox(collection.state, self.name, self.incarnation, self.part.table)
+            self.exchange = UrlExchange(outbox, UrlInbox(collection.state), self._peers.tell)
             if store is not None:
-                note_generation(self.folder, self._generation)
-                self.keeper = Keeper(self, collection, self.exchange.arrivals, store, in_thread=self._in_thread)
-                self._added = Added(self.folder, self.keeper) if self.keeper.has_copies else None
+                write_generation(self.folder, self._generation)
+                self.keeper = ShardBackup(self, collection, self.exchange.arrivals, store, in_thread=self._in_thread)
+                self._added = AddedUrls(self.folder, self.keeper) if self.keeper.has_copies else None
                 self.exchange.want_copy = self.keeper.want_soon
                 self._note_parting()
             parts = usual_parts(self.settings, outside=self, **self._parts)
             if self._is_central:
-                parts.downloader = CentralRobots(parts.downloader, self._coordination, self._now)
+                parts.downloader = CentralRobotsDownloader(parts.downloader, self._coordination, self._now)
             engine = self.engine = Engine(collection, self.settings, parts, is_restart=is_restart)
             self._scope_told = len(engine.scope_seeds)
             self.part.put_right(engine)
@@ -118,7 +175,7 @@ class Agent:
                 stats = await engine.run()
             finally:
                 asking = [*self.part.tasks(), *self.errands.tasks(), *self.exchange.tasks()]
-                await cancelled([beats, watch, *keeping, *asking])
+                await cancel_and_wait([beats, watch, *keeping, *asking])
             await self._bring_the_rest(engine)
             await self._last_beat(engine)
             return stats
@@ -143,20 +200,20 @@ class Agent:
                 with contextlib.suppress(ClusterError):
                     orders = await self._coordination.beat(self._report(engine))
                     self.lease.make_void() if orders.is_void else self.lease.renew(asked)
-                await asyncio.wait([task], timeout=BEAT_S)
+                await asyncio.wait([task], timeout=HEARTBEAT_S)
 
-    # what the engine asks (`engine.outside.Outside`)
+    # what the engine asks (`crawl.other_shards.OtherShards`)
 
     def owns(self, host: str) -> bool:
         return self.part.owns(host)
 
-    def send(self, crossings: Sequence[Crossing]) -> list[Crossing]:
+    def send(self, crossings: Sequence[ForwardedUrl]) -> list[ForwardedUrl]:
         return self.exchange.outbox.send(crossings)
 
     def owns_document(self, digest: bytes) -> bool:
         return self.part.owns_document(digest)
 
-    def send_claims(self, claims: Sequence[Claim]) -> None:
+    def send_claims(self, claims: Sequence[CopyClaim]) -> None:
         self.exchange.outbox.send_claims(claims)
 
     def may_ask(self, pages: int) -> bool:
@@ -194,10 +251,10 @@ class Agent:
     async def take(self, message: Message) -> Reply:
         """URLs from another shard; answered when they are on disk."""
         if self.engine is None or self.part.moving is not None:
-            return busy()
+            return busy_reply()
         return await self.exchange.take(message, self.part.table.epoch, self.engine.receive)
 
-    async def load(self, cargo: Cargo) -> bool:
+    async def load(self, cargo: BucketTransfer) -> bool:
         """Buckets that will be this shard's; True when they are on disk."""
         return self.engine is not None and self.part.load(self.engine, cargo)
 
@@ -238,7 +295,7 @@ class Agent:
         engine.located(self.visits.granted(orders.granted, orders.awaited, asked))
         self._obey(engine, orders)
 
-    def _obey(self, engine: Engine, orders: Orders) -> None:
+    def _obey(self, engine: Engine, orders: AgentOrders) -> None:
         self._cap = NO_CAP if orders.cap is None else orders.cap
         engine.limits.heard(orders.seconds)
         for name, incarnation in orders.members.items():
@@ -246,7 +303,7 @@ class Agent:
                 self.exchange.outbox.restarted(name)
             self._known[name] = incarnation
         if orders.widened:
-            engine.outcomes.widen([split(href) for href in orders.widened])
+            engine.outcomes.widen([split_url(href) for href in orders.widened])
         part = self.part
         if orders.table is not None and orders.table.epoch > part.table.epoch:
             if part.adopt(engine, orders.table):
@@ -266,7 +323,7 @@ class Agent:
         self.exchange.tell_all()
         engine.wake()
 
-    def _route(self, engine: Engine, table: Table) -> None:
+    def _route(self, engine: Engine, table: AssignmentTable) -> None:
         """A new table is in force."""
         self.exchange.outbox.route(table)
         self._note_parting()
@@ -279,7 +336,7 @@ class Agent:
         has_copies = self.keeper is not None and self.keeper.has_copies
         self.exchange.is_parting = has_copies and all(one.name != self.name for one in self.part.table.members)
 
-    def _report(self, engine: Engine, *, ended: str = "") -> Report:
+    def _report(self, engine: Engine, *, ended: str = "") -> AgentReport:
         stats = engine.stats()
         if self.keeper is not None:
             pages_left, bytes_left = self.keeper.left_out
@@ -291,7 +348,7 @@ class Agent:
             self._cap = pages  # what it does not need is there for others
         widened = engine.scope_seeds[self._scope_told :]
         self._scope_told = len(engine.scope_seeds)
-        return Report(
+        return AgentReport(
             name=self.name,
             incarnation=self.incarnation,
             stats=stats,

@@ -1,13 +1,11 @@
-"""Copies of a shard's state in the central store, from which it is restored when its machine is gone for good.
+"""Checkpoints: copies of a shard's state in the central store, from which the shard is restored elsewhere.
 
-A copy is a RocksDB checkpoint, file by file. Table files never change, so only those that came since the copy before
-are brought; the others are named again. What makes a copy count is its *manifest*, put last: by then every file it
-names, and every archive file that the state in it names, is in the store and was read back. Manifests are named by
-incarnation and number, both of which only grow: the last one counts. Objects are named by the incarnation that brought
-them, since a shard that was restored may use a file's number again for other content.
+A checkpoint is a RocksDB checkpoint, file by file. Table files never change, so only new ones are uploaded; the others
+are named again. A checkpoint counts once its *manifest* is there, which is put last: by then every file it names, and
+every archive file that its state names, is in the store and was read back.
 
-    shards/s0/checkpoint-00000007-000012.json    a manifest
-    shards/s0/00000007-000034.sst.zst            a file of it
+    shards/s0/checkpoint-00000007-000012.json    a manifest: incarnation and number, both only grow, the last one counts
+    shards/s0/00000007-000034.sst.zst            a file of it, named by the incarnation that uploaded it
 """
 
 import os
@@ -20,16 +18,36 @@ import msgspec
 import zstandard
 
 from lycosa.cluster.messages import Position
-from lycosa.errors import StoreError
-from lycosa.store.adopting import adopt
-from lycosa.store.central import CentralStore, chunks, digest_of_file, put_bytes, put_checked
+from lycosa.errors import SettingsError, StoreError
+from lycosa.graph import LinkIndexer
+from lycosa.settings import merge, read_file
+from lycosa.store import (
+    COPIES_FOLDER,
+    COPY,
+    SHARDS,
+    STORE_WARC_FOLDER,
+    CentralStore,
+    CollectionStore,
+    adopt_collection,
+    file_digest,
+    is_claimed_store,
+    is_collection,
+    is_sharded,
+    open_central_store,
+    open_packed,
+    put_bytes,
+    put_verified,
+    read_chunks,
+    require_store,
+    unpack,
+)
 
-LEVEL = 3
+ZSTD_LEVEL = 3
 _MANIFEST = re.compile(r"checkpoint-\d{8}-\d{6}\.json")
-_UNCHANGING = ".sst"
+_IMMUTABLE = ".sst"
 
 
-class Copied(msgspec.Struct, frozen=True):
+class CheckpointFile(msgspec.Struct, frozen=True):
     """One file of a state: its object in the store, its bytes, and the digest of the object."""
 
     object: str
@@ -44,7 +62,7 @@ class Manifest(msgspec.Struct, frozen=True):
     incarnation: int
     number: int
     at_s: float
-    files: dict[str, Copied]
+    files: dict[str, CheckpointFile]
     positions: dict[str, Position]
 
     @property
@@ -52,35 +70,35 @@ class Manifest(msgspec.Struct, frozen=True):
         return f"checkpoint-{self.incarnation:08d}-{self.number:06d}.json"
 
 
-def folder_of(shard: str) -> str:
+def shard_folder(shard: str) -> str:
     """The folder of a shard in the store."""
     return f"shards/{shard}"
 
 
-def latest(store: CentralStore, shard: str) -> Manifest | None:
+def latest_checkpoint(store: CentralStore, shard: str) -> Manifest | None:
     """The copy that counts; None if there is none yet."""
-    names = [name for name in store.names(folder_of(shard)) if _MANIFEST.fullmatch(name)]
+    names = [name for name in store.names(shard_folder(shard)) if _MANIFEST.fullmatch(name)]
     for name in reversed(names):
-        whole = f"{folder_of(shard)}/{name}"
+        whole = f"{shard_folder(shard)}/{name}"
         try:
-            return msgspec.json.decode(b"".join(chunks(store, whole)), type=Manifest)
+            return msgspec.json.decode(b"".join(read_chunks(store, whole)), type=Manifest)
         except msgspec.DecodeError:  # its put did not come to an end, in a store where that can be seen
             continue
     return None
 
 
-def publish(
+def publish_checkpoint(
     store: CentralStore, copy: Path, manifest: Manifest, before: Manifest | None, may_go_on: Callable[[], bool]
 ) -> tuple[Manifest, int]:
     """Brings the files in the folder `copy` that the copy `before` does not have, then the manifest; returns it, with
     the files, and the bytes that travelled. `may_go_on` is asked right before it counts."""
-    files: dict[str, Copied] = {}
+    files: dict[str, CheckpointFile] = {}
     brought = 0
     try:
         for path in sorted(copy.iterdir()):
-            known = before.files.get(path.name) if before is not None and path.suffix == _UNCHANGING else None
+            known = before.files.get(path.name) if before is not None and path.suffix == _IMMUTABLE else None
             if known is None or known.bytes != path.stat().st_size:
-                known, size = _bring(store, path, manifest)
+                known, size = _upload(store, path, manifest)
                 brought += size
             files[path.name] = known
     except OSError as error:
@@ -89,27 +107,27 @@ def publish(
     data = msgspec.json.encode(whole)
     if not may_go_on():
         raise StoreError(f"the copy of {manifest.shard} does not count: the shard may have been taken over")
-    put_bytes(store, f"{folder_of(manifest.shard)}/{whole.name}", data, copy.parent)
+    put_bytes(store, f"{shard_folder(manifest.shard)}/{whole.name}", data, copy.parent)
     return whole, brought + len(data)
 
 
-def _bring(store: CentralStore, path: Path, manifest: Manifest) -> tuple[Copied, int]:
+def _upload(store: CentralStore, path: Path, manifest: Manifest) -> tuple[CheckpointFile, int]:
     """A file that changes is another one in every copy."""
-    prefix = f"{folder_of(manifest.shard)}/{manifest.incarnation:08d}"
-    copy = "" if path.suffix == _UNCHANGING else f"-{manifest.number:06d}"
+    prefix = f"{shard_folder(manifest.shard)}/{manifest.incarnation:08d}"
+    copy = "" if path.suffix == _IMMUTABLE else f"-{manifest.number:06d}"
     packed = path.with_name(f"{path.name}.zst")
     try:
         with path.open("rb") as source, packed.open("wb") as target:
-            zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).copy_stream(source, target)
+            zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).copy_stream(source, target)
         name, size = f"{prefix}{copy}-{path.name}.zst", packed.stat().st_size
-        return Copied(name, path.stat().st_size, put_checked(store, name, packed)), size
+        return CheckpointFile(name, path.stat().st_size, put_verified(store, name, packed)), size
     finally:
         packed.unlink(missing_ok=True)
 
 
-def tidy(store: CentralStore, manifest: Manifest) -> None:
+def delete_old_checkpoints(store: CentralStore, manifest: Manifest) -> None:
     """Removes what no copy from this one on needs; what a later incarnation brought is not this one's to judge."""
-    folder = folder_of(manifest.shard)
+    folder = shard_folder(manifest.shard)
     needed = {copied.object for copied in manifest.files.values()}
     for name in store.names(folder):
         if _MANIFEST.fullmatch(name):
@@ -120,7 +138,7 @@ def tidy(store: CentralStore, manifest: Manifest) -> None:
             store.delete(f"{folder}/{name}")
 
 
-def restore(
+def restore_checkpoint(
     store: CentralStore, manifest: Manifest, folder: Path, *, numbers: range, then: Callable[[Path], None]
 ) -> None:
     """Makes the collection at `folder` anew as it was copied; it is there whole or not at all. Its archive files, of
@@ -130,23 +148,127 @@ def restore(
         shutil.rmtree(new, ignore_errors=True)
         (new / "state").mkdir(parents=True)
         for name, copied in manifest.files.items():
-            _fetch(store, copied, new / "state" / name)
-        adopt(new, store, numbers=numbers)
+            _download(store, copied, new / "state" / name)
+        adopt_collection(new, store, numbers=numbers)
         then(new)
         new.replace(folder)
     except OSError as error:
         raise StoreError(f"{folder} cannot be restored: {error.strerror}") from error
 
 
-def _fetch(store: CentralStore, copied: Copied, target: Path) -> None:
+def _download(store: CentralStore, copied: CheckpointFile, target: Path) -> None:
     packed = target.with_name(f"{target.name}.zst")
     with packed.open("wb") as file:
-        for chunk in chunks(store, copied.object):
+        for chunk in read_chunks(store, copied.object):
             file.write(chunk)
-    if digest_of_file(packed) != copied.digest:
+    if file_digest(packed) != copied.digest:
         raise StoreError(f"{store.url}/{copied.object} is damaged: the shard cannot be restored from it")
     with packed.open("rb") as source, target.open("wb") as file:
         zstandard.ZstdDecompressor().copy_stream(source, file)
         file.flush()
         os.fsync(file.fileno())
     packed.unlink()
+
+
+_GENERATION_FILE = "generation"
+
+
+def ensure_shard_folder(folder: Path, shard: str, generation: int, store: CentralStore, numbers: range) -> bool:
+    """Sees to it that the folder is the shard's: it is there, or restored from its last copy, or, if there never was
+    one, not there. True if it was restored. `numbers` are those of the shard's archive files."""
+    if not is_claimed_store(store):
+        raise SettingsError(f"{store.url} is not the crawl's store on this machine: all machines must see the same one")
+    if is_collection(folder) and _read_generation(folder) == generation:
+        return False
+    copy = latest_checkpoint(store, shard)
+    if is_collection(folder) or copy is not None:
+        _remove_folder(folder)
+    if copy is not None:
+        restore_checkpoint(store, copy, folder, numbers=numbers, then=lambda new: write_generation(new, generation))
+    return copy is not None
+
+
+def write_generation(folder: Path, generation: int) -> None:
+    """The folder is the shard's home of this generation."""
+    if _read_generation(folder) != generation:
+        (folder / _GENERATION_FILE).write_text(f"{generation}\n")
+
+
+def _read_generation(folder: Path) -> int:
+    try:
+        return int((folder / _GENERATION_FILE).read_text())
+    except FileNotFoundError:
+        return 0
+    except (OSError, ValueError):
+        return -1
+
+
+def _remove_folder(folder: Path) -> None:
+    """Under another name first: a folder is there whole or not at all."""
+    void = folder.with_name(f".{folder.name}.void")
+    shutil.rmtree(void, ignore_errors=True)
+    if folder.exists():
+        folder.replace(void)
+        shutil.rmtree(void, ignore_errors=True)
+
+
+_SETTINGS, _NOTE = "lycosa.toml", "copy-of"
+
+
+def fetch_copies(into: Path) -> dict[str, float]:
+    """Brings the last copy of every shard that is not here; returns which, and from when each is (Unix time)."""
+    if not is_sharded(into):
+        raise SettingsError(f"{into} is not a collection of several shards")
+    settings = merge(read_file(into / _SETTINGS))
+    if not settings.store:
+        raise SettingsError(f"{into} has no central store: its shards are where they were crawled")
+    store, found = open_central_store(settings.store), {}
+    require_store(store)
+    for name in store.names(SHARDS):
+        if not is_collection(into / SHARDS / name) and (copy := latest_checkpoint(store, name)) is not None:
+            _fetch_copy(store, copy, into / COPIES_FOLDER / name)
+            found[name] = copy.at_s
+    return found
+
+
+def _fetch_copy(store: CentralStore, copy: Manifest, folder: Path) -> None:
+    if (folder / _NOTE).is_file() and (folder / _NOTE).read_text() == copy.name:
+        return  # it is here already
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(exist_ok=True)
+    restore_checkpoint(store, copy, folder, numbers=range(0), then=lambda new: _complete_copy(new, copy))
+
+
+def _complete_copy(folder: Path, copy: Manifest) -> None:
+    """The link index is not part of a copy: it is made from the state."""
+    with CollectionStore.open(folder) as collection:
+        linker = LinkIndexer(collection)
+        linker.catch_up()
+        linker.close()
+    (folder / _NOTE).write_text(copy.name)
+
+
+def unpack_archive(where: str, folder: Path, *, tell: Callable[[str], None]) -> int:
+    """Writes every archive file of the store at `where` into `folder`, each whole or not at all; returns how many.
+    `tell` hears of those whose bytes are not the former ones."""
+    store = open_central_store(where)
+    if not is_claimed_store(store):
+        raise SettingsError(f"{where} is no central store of Lycosa")
+    names, left_out = store.names(STORE_WARC_FOLDER), 0
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            packed = open_packed(store, f"{STORE_WARC_FOLDER}/{name}")
+            if packed is None:
+                continue
+            target = folder / Path(packed.index.name).name
+            part = target.with_name(f"{target.name}.part")
+            left_out += sum(pages for reason, (pages, _) in packed.index.left.items() if reason != COPY)
+            if not unpack(packed, part) and not packed.index.left:
+                tell(f"{target.name} has the same records, compressed to other bytes than before")
+            part.replace(target)
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be written: {error.strerror}") from error
+    if left_out:
+        tell(f"{left_out:,} {'page' if left_out == 1 else 'pages'} were left out of the store: their shards have them")
+    return len(names)

@@ -1,8 +1,7 @@
-"""The coordinator (M1, H2, Y1): who is a member, who owns what, whether a limit is reached, whether the crawl is over.
+"""The coordinator decides who is a member, who owns what, whether a limit is reached and whether the crawl is over.
 
-It is told by beats and answers with orders; it never asks. What has to survive it, members, epoch and the last
-incarnation given, is the membership's; everything else it hears again within a beat of each agent. Knows nothing of
-Ray.
+It hears heartbeats and answers with orders; it never asks. What has to survive it (members, epoch, the last incarnation
+given) is kept by `Membership`; everything else it hears again within one heartbeat of each agent. Imports no Ray.
 """
 
 import time
@@ -10,19 +9,40 @@ import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from lycosa import __version__
-from lycosa.cluster.address_turns import HOLD_S, AddressTurns
-from lycosa.cluster.allowance import Allowance
-from lycosa.cluster.clocks import Clocks
+from lycosa.cluster.heartbeat import AgentOrders, AgentReport, Enrolment
+from lycosa.cluster.leases import ADDRESS_LEASE_S, AddressLeases
 from lycosa.cluster.membership import Membership
-from lycosa.cluster.quiet import Quiet
-from lycosa.cluster.reports import Enrolment, Orders, Report
-from lycosa.engine.limits import limits_of
-from lycosa.engine.standing import WAITING
-from lycosa.engine.stats import CrawlStats
-from lycosa.engine.totals import joined
+from lycosa.cluster.termination import PageQuota, TerminationDetector
+from lycosa.crawl.limits import effective_limits
+from lycosa.crawl.progress import WAITING
+from lycosa.crawl.stats import CrawlStats, sum_of_shards
 from lycosa.settings import CrawlSettings
-from lycosa.store.joined import SHARDS
+from lycosa.store import SHARDS
+from lycosa.version import __version__
+
+MAX_SKEW_S = 30.0  # a beat may be under way for ten
+
+
+class ClockSkew:
+    """Whose clock was complained of, by name and incarnation."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, int]] = set()
+
+    def __repr__(self) -> str:
+        return f"<Clocks {len(self._told)} told>"
+
+    def warning(self, name: str, incarnation: int, machine: str, *, theirs: float, ours: float) -> str:
+        """A sentence for the user, or nothing."""
+        ahead_s = theirs - ours
+        if not theirs or abs(ahead_s) < MAX_SKEW_S or (name, incarnation) in self._told:
+            return ""
+        self._told.add((name, incarnation))
+        where = "ahead of" if ahead_s > 0 else "behind"
+        return (
+            f"{name}: the clock of {machine or 'its machine'} is {abs(ahead_s):,.0f} s {where} the coordinator's: "
+            "set it, or hosts that move wait too long"
+        )
 
 
 class Coordinator(Membership):
@@ -32,18 +52,18 @@ class Coordinator(Membership):
         self, folder: Path, settings: CrawlSettings, *, now: Callable[[], float] = time.monotonic, seconds: float = 0.0
     ) -> None:
         super().__init__(folder, settings, now)
-        self._reports: dict[str, Report] = {}
+        self._reports: dict[str, AgentReport] = {}
         self._heard: dict[str, float] = {}
         self._incarnations: dict[str, int] = {}
-        self._quiet, self._clocks = Quiet(), Clocks()
+        self._quiet, self._clocks = TerminationDetector(), ClockSkew()
         self._warnings: list[str] = []
-        self._allowance = Allowance(settings.pages) if settings.pages is not None else None
+        self._allowance = PageQuota(settings.pages) if settings.pages is not None else None
         self._told_widened: dict[str, int] = {}
         self._began, self._seconds_before = now(), seconds
         self._boot = uuid.uuid4().hex
         self._told_holds: set[str] = set()  # members that have said what they hold
         self._begun_here: set[str] = set()  # members that began under this coordinator: they hold nothing from before
-        self._turns = AddressTurns(hears_until=now() + HOLD_S)  # others may hold addresses from before
+        self._turns = AddressLeases(hears_until=now() + ADDRESS_LEASE_S)  # others may hold addresses from before
         self.is_over = False
         self.stopping = ""
 
@@ -56,7 +76,7 @@ class Coordinator(Membership):
             self.put_in_force()
             self._quiet.forget()
 
-    def _knows_moving(self, report: Report) -> bool:
+    def _knows_moving(self, report: AgentReport) -> bool:
         """Does a member hand over already what is to move, to those that run now?"""
         round = self._kept.incarnation if self.is_restorable else 0
         return (report.carrying, report.round) == (self._kept.epoch + 1, round)
@@ -78,7 +98,7 @@ class Coordinator(Membership):
         """Seconds for which a member has certainly not been heard, by this coordinator or the one before."""
         return self._now() - max(self._began, self._heard.get(name, 0.0))
 
-    def _is_out(self, report: Report) -> bool:
+    def _is_out(self, report: AgentReport) -> bool:
         """May a member that leaves end now? It has nothing left, and all it sent has arrived."""
         return report.name in self._kept.leaving and report.epoch == self._kept.epoch and report.is_idle
 
@@ -104,11 +124,11 @@ class Coordinator(Membership):
 
     # beats
 
-    def beat(self, report: Report) -> Orders:
+    def beat(self, report: AgentReport) -> AgentOrders:
         """An agent tells of itself and hears what is in force."""
         name, known = report.name, self._incarnations.setdefault(report.name, report.incarnation)
         if report.incarnation != known or name not in self.names:
-            return Orders(is_void=True)
+            return AgentOrders(is_void=True)
         self._heard[name] = self._now()
         self._reports[name] = report
         self._watch_clock(report)
@@ -124,7 +144,7 @@ class Coordinator(Membership):
             self._kept.leaving.remove(name)
             self._keep()
         granted, awaited = self._addresses(report)
-        return Orders(
+        return AgentOrders(
             boot=self._boot,
             granted=granted,
             awaited=awaited,
@@ -140,7 +160,7 @@ class Coordinator(Membership):
             settle=self._arrived() or (0, 0) if self._kept.after and self.is_restorable else (0, 0),
         )
 
-    def _watch_clock(self, report: Report) -> None:
+    def _watch_clock(self, report: AgentReport) -> None:
         warning = self._clocks.warning(
             report.name, report.incarnation, report.machine, theirs=report.unix, ours=time.time()
         )
@@ -151,7 +171,7 @@ class Coordinator(Membership):
         warnings, self._warnings = self._warnings, []
         return warnings
 
-    def _addresses(self, report: Report) -> tuple[dict[str, float], dict[str, bool]]:
+    def _addresses(self, report: AgentReport) -> tuple[dict[str, float], dict[str, bool]]:
         """Whose turn it is at which address."""
         turns, name, now = self._turns, report.name, self._now()
         if name not in self._told_holds and (report.boot == self._boot or name in self._begun_here):
@@ -165,7 +185,7 @@ class Coordinator(Membership):
         granted = {address: held for address in report.wants if (held := turns.ask(name, address, now))}
         return granted, turns.awaited(name, now)
 
-    def _cap(self, report: Report) -> int | None:
+    def _cap(self, report: AgentReport) -> int | None:
         if self._allowance is None:
             return None
         return self._allowance.beat(
@@ -185,7 +205,9 @@ class Coordinator(Membership):
             self.stopping = "pages"
         elif s.bytes is not None and sum(report.stats.bytes for report in reports) >= s.bytes:
             self.stopping = "bytes"
-        elif (time_s := limits_of(s, None, self._seconds_before).time_s) is not None and self.seconds() >= time_s:
+        elif (
+            time_s := effective_limits(s, None, self._seconds_before).time_s
+        ) is not None and self.seconds() >= time_s:
             self.stopping = "time"
 
     def _widen(self, hrefs: Iterable[str]) -> None:
@@ -211,9 +233,9 @@ class Coordinator(Membership):
 
     def stats(self) -> CrawlStats:
         """The whole crawl, as far as it was told."""
-        return joined([report.stats for report in self._reports.values()], seconds=self.seconds())
+        return sum_of_shards([report.stats for report in self._reports.values()], seconds=self.seconds())
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[AgentReport]:
         return [self._reports[name] for name in self.names if name in self._reports]
 
     @property

@@ -1,31 +1,106 @@
-"""The exchange of one shard with the others: URLs go out after each commit, and come in with one, answered after it.
+"""The URL exchange of one shard: rows go out after each commit, and come in with one, acknowledged after it.
 
-A message at a time to each receiver. Whoever cannot be reached, or does not take them, gets the same again later.
+`UrlInbox` takes every row once and in order, and remembers how far each sender has come in the same commit as its URLs
+(rows: `in:` sender). `UrlExchange` sends one message at a time to each receiver; a receiver that cannot be reached, or
+does not take it, gets the same message again later.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from lycosa.cluster.arrivals import Arrivals
-from lycosa.cluster.messages import START, Message, Reply, Word
-from lycosa.cluster.outbox import Outbox
-from lycosa.cluster.packing import Parcel
+from lycosa.cluster.messages import (
+    START_POSITION,
+    ExchangeItem,
+    Message,
+    Position,
+    Reply,
+    ReplyCode,
+    pack_position,
+    unpack_items,
+    unpack_position,
+)
+from lycosa.cluster.outbox import UrlOutbox
 from lycosa.errors import ClusterError
-from lycosa.store import Batch
+from lycosa.records import Family
+from lycosa.store import Batch, State
 
-AGAIN_S = 0.5  # after a call that failed
-COMMITS_S = 5.0  # a commit takes less, and a call more
-
-Tell = Callable[[str, Message], Awaitable[Reply]]
-Receive = Callable[[Sequence[Parcel]], bool]
+_PREFIX, _END = b"in:", b"in;"
 
 
-class Exchange:
+class UrlInbox:
+    """How far every sender has come. `is_restorable`: covered is what `cover` says, and no longer every commit."""
+
+    def __init__(self, state: State, *, is_restorable: bool = False) -> None:
+        self._is_restorable = is_restorable
+        rows = state.walk(Family.META, _PREFIX, _END)
+        self._taken = {key[len(_PREFIX) :].decode(): unpack_position(row) for key, row in rows}
+        self._writing: dict[str, Position] = {}
+        self._committed = dict(self._taken)
+        self._covered: dict[str, Position] = {} if is_restorable else dict(self._taken)
+        self.rows_taken = 0
+
+    def __repr__(self) -> str:
+        return f"<Arrivals from {len(self._taken)} rows={self.rows_taken}>"
+
+    def open(self, message: Message) -> list[ExchangeItem] | None:
+        """What is in those rows of a message that were not taken before; None if rows are missing in between."""
+        taken = self._taken.get(message.sender, START_POSITION)
+        if message.after > taken:
+            return None
+        parcels: list[ExchangeItem] = []
+        for position, row in message.rows:
+            if position > taken:
+                parcels += unpack_items(row)
+        return parcels
+
+    def note(self, message: Message) -> None:
+        """The URLs of a message are in the open batch."""
+        if message.rows:
+            last = message.rows[-1][0]
+            if last > self._taken.get(message.sender, START_POSITION):
+                self._taken[message.sender] = last
+                self._writing[message.sender] = last
+                self.rows_taken += 1
+
+    def write(self, batch: Batch) -> None:
+        for sender, position in self._writing.items():
+            batch.put(Family.META, _PREFIX + sender.encode(), pack_position(position))
+
+    def committed(self) -> None:
+        self._committed |= self._writing
+        self._writing = {}
+        if not self._is_restorable:
+            self._covered = self._committed
+
+    def wait_for_copies(self) -> None:
+        """From now on covered is what `cover` says, and no longer every commit."""
+        self._is_restorable, self._covered = True, {}
+
+    def positions(self) -> dict[str, Position]:
+        """How far every sender's rows are on disk: what a checkpoint of now covers."""
+        return dict(self._committed)
+
+    def cover(self, positions: Mapping[str, Position]) -> None:
+        """A checkpoint with these positions is where it would be restored from."""
+        self._covered = dict(positions)
+
+    def reply(self, sender: str, word: ReplyCode) -> Reply:
+        return Reply(word, self._committed.get(sender, START_POSITION), self._covered.get(sender, START_POSITION))
+
+
+RETRY_S = 0.5  # after a call that failed
+COMMIT_TIMEOUT_S = 5.0  # a commit takes less, and a call more
+
+SendMessage = Callable[[str, Message], Awaitable[Reply]]
+AdmitItems = Callable[[Sequence[ExchangeItem]], bool]
+
+
+class UrlExchange:
     """What leaves and what comes in, of one start of a shard; `tell` hands a message over."""
 
-    def __init__(self, outbox: Outbox, arrivals: Arrivals, tell: Tell) -> None:
+    def __init__(self, outbox: UrlOutbox, arrivals: UrlInbox, tell: SendMessage) -> None:
         self.outbox, self.arrivals, self._tell_other = outbox, arrivals, tell
         self.received = 0
         self.is_parting = False  # this shard has left: copies of the others must have what it sent
@@ -74,27 +149,27 @@ class Exchange:
     async def next_commit(self) -> None:
         await asyncio.shield(self._commit)
 
-    async def take(self, message: Message, epoch: int, receive: Receive) -> Reply:
+    async def take(self, message: Message, epoch: int, receive: AdmitItems) -> Reply:
         """URLs from another shard, given to `receive`; answered when they are on disk."""
         if message.epoch != epoch:
-            return self.arrivals.reply(message.sender, Word.EPOCH)
+            return self.arrivals.reply(message.sender, ReplyCode.EPOCH)
         parcels = self.arrivals.open(message)
         if parcels is None:
-            return self.arrivals.reply(message.sender, Word.GAP)
+            return self.arrivals.reply(message.sender, ReplyCode.GAP)
         if not receive(parcels):
-            return self.arrivals.reply(message.sender, Word.BUSY)
+            return self.arrivals.reply(message.sender, ReplyCode.BUSY)
         self.arrivals.note(message)
         self.received += len(message.rows)
         try:
-            await asyncio.wait_for(self.next_commit(), COMMITS_S)
+            await asyncio.wait_for(self.next_commit(), COMMIT_TIMEOUT_S)
         except TimeoutError:
-            return self.arrivals.reply(message.sender, Word.BUSY)
-        reply = self.arrivals.reply(message.sender, Word.TAKEN)
+            return self.arrivals.reply(message.sender, ReplyCode.BUSY)
+        reply = self.arrivals.reply(message.sender, ReplyCode.TAKEN)
         if message.is_parting and reply.covered < reply.committed:
             self.want_copy()
         return reply
 
-    def take_back(self, receive: Receive) -> None:
+    def take_back(self, receive: AdmitItems) -> None:
         """What was kept for others and is this shard's own by now."""
         own = self.outbox.take_back()
         if own:
@@ -114,7 +189,7 @@ class Exchange:
         try:
             with contextlib.suppress(ClusterError):
                 self.outbox.answered(receiver, message, await self._tell_other(receiver, message))
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)
         finally:
             del self._telling[receiver]
 
@@ -125,16 +200,16 @@ class Exchange:
                 try:
                     reply = await self._tell_other(receiver, message)
                 except ClusterError:
-                    await asyncio.sleep(AGAIN_S)
+                    await asyncio.sleep(RETRY_S)
                     return
                 self.outbox.answered(receiver, message, reply)
-                if reply.word not in (Word.TAKEN, Word.GAP):
-                    await asyncio.sleep(AGAIN_S)
+                if reply.word not in (ReplyCode.TAKEN, ReplyCode.GAP):
+                    await asyncio.sleep(RETRY_S)
                     return
         finally:
             del self._telling[receiver]
 
 
-def busy() -> Reply:
+def busy_reply() -> Reply:
     """What a shard says that is not open, or whose hosts are moving."""
-    return Reply(Word.BUSY, START, START)
+    return Reply(ReplyCode.BUSY, START_POSITION, START_POSITION)

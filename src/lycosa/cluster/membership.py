@@ -1,27 +1,90 @@
-"""The members of a collection's crawl and what they own, now and once a move is over; kept in a file (`cluster.kept`).
+"""Membership: the members of a collection's crawl, what they own, and what they will own after a rebalancing.
 
-A change of members, or of what is known of addresses, makes a table to come. While there is one nothing else changes;
-`put_in_force` makes it the table that counts. Knows nothing of who is alive: that is the coordinator's.
+A change of members, or of known addresses, makes a table to come. While there is one nothing else changes;
+`put_in_force` makes it the table that counts. `ClusterState` is what survives the coordinator: one small file in the
+folder of the collection, replaced as a whole. Who is alive is the coordinator's business, not this module's.
 """
 
+import os
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
-from lycosa.cluster.assignment import BY_BUCKETS, Scheme, Table, table
-from lycosa.cluster.kept import load, save
-from lycosa.cluster.letters import LETTERS, WITHOUT_DIGITS
-from lycosa.cluster.members import Member
-from lycosa.cluster.places import Places, ranges_of
-from lycosa.cluster.sightings import Learned, placed
-from lycosa.errors import ClusterError, SettingsError
-from lycosa.settings import CrawlSettings
-from lycosa.settings.values import read_letter
+from lycosa.cluster.assignment import (
+    BUCKET_SCHEMES,
+    LETTER_VALUES,
+    LETTER_VALUES_WITHOUT_DIGITS,
+    AssignmentTable,
+    Member,
+    Scheme,
+    build_table,
+)
+from lycosa.cluster.locality import LearnedAddresses, PlaceRanges, bucket_places, place_ranges
+from lycosa.errors import ClusterError, SettingsError, StoreError
+from lycosa.settings import CrawlSettings, read_letter
+from lycosa.store import SHARDED, SHARDS, shard_paths
 
-NOWHERE: Mapping[str, str] = {}
+STATE_FILE = SHARDED
+
+
+class ClusterState(msgspec.Struct):
+    """What survives the coordinator. `number` is the last given to a member, `incarnation` the last of a start."""
+
+    epoch: int = 0
+    number: int = 0
+    incarnation: int = 0
+    scheme: Scheme = Scheme.RENDEZVOUS
+    threads: int = 1  # shards of a machine, for the scheme two-level
+    letters: dict[str, int] = {}  # for the scheme letter-sum; none: it was begun when digits had no value
+    members: list[Member] = []
+    after: list[Member] = []  # the members once a move is over; empty: nothing moves
+    leaving: list[str] = []  # have handed over what they had, and may still have URLs to send
+    widened: list[str] = []
+    ranges: dict[str, str] = {}  # of addresses, and their places
+    homes: dict[int, str] = {}  # buckets and the address that decides, for assignments that go by it
+    homes_new: dict[int, str] = {}  # those that count once a move is over
+    identity: str = ""  # by which a central store knows its collection
+    stores: list[str] = []  # URLs of the central stores that were its own
+    moved: dict[str, int] = {}  # how often a shard has moved to another machine
+
+
+def load_cluster_state(folder: Path) -> ClusterState:
+    """What an earlier coordinator kept, or nothing yet."""
+    try:
+        return msgspec.json.decode((folder / STATE_FILE).read_bytes(), type=ClusterState)
+    except FileNotFoundError:
+        return ClusterState()
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreError(f"{folder / STATE_FILE} cannot be read: {error}") from error
+
+
+def missing_shards(folder: Path) -> list[str]:
+    """Says in a sentence each which shards should be here and are not, where others are: their folders were lost."""
+    kept = load_cluster_state(folder)
+    here = {path.name for path in shard_paths(folder)}
+    gone = [member.name for member in kept.members if not member.address and member.name not in here]
+    what = ": its last copy in the store is taken instead" if kept.stores else ", and with it all that it held"
+    return [f"the folder of shard {name} is missing ({folder / SHARDS / name}){what}" for name in gone if here]
+
+
+def save_cluster_state(folder: Path, kept: ClusterState) -> None:
+    """Replaces the file as a whole; it is on the disk when this returns, since no incarnation may be given twice."""
+    new = folder / f"{STATE_FILE}.new"
+    try:
+        with new.open("wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(kept)))
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(folder / STATE_FILE)
+    except OSError as error:
+        raise StoreError(f"{folder / STATE_FILE} cannot be written: {error.strerror}") from error
+
+
+NO_PLACES: Mapping[str, str] = {}
 
 
 class Membership:
@@ -29,10 +92,10 @@ class Membership:
 
     def __init__(self, folder: Path, settings: CrawlSettings, now: Callable[[], float]) -> None:
         self.folder, self.settings, self._now = folder, settings, now
-        self._kept = load(folder)
-        self._table: Table | None = None
-        self._next: Table | None = None
-        self._ranges, self._learned = Places(self._kept.ranges), Learned()
+        self._kept = load_cluster_state(folder)
+        self._table: AssignmentTable | None = None
+        self._next: AssignmentTable | None = None
+        self._ranges, self._learned = PlaceRanges(self._kept.ranges), LearnedAddresses()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.folder} epoch={self._kept.epoch} members={len(self._kept.members)}>"
@@ -78,13 +141,13 @@ class Membership:
     # tables
 
     @property
-    def table(self) -> Table:
+    def table(self) -> AssignmentTable:
         if self._table is None or self._table.epoch != self._kept.epoch:
             self._table = self._drawn(self._kept.epoch, self._kept.members, self._kept.homes)
         return self._table
 
     @property
-    def moving(self) -> Table | None:
+    def moving(self) -> AssignmentTable | None:
         """The table that will be in force once every bucket that moves has arrived."""
         if not self._kept.after:
             return None
@@ -93,10 +156,12 @@ class Membership:
             self._next = self._drawn(self._kept.epoch + 1, self._kept.after, homes)
         return self._next
 
-    def _drawn(self, epoch: int, members: list[Member], homes: dict[int, str]) -> Table:
-        places = placed(homes, self._ranges)
-        kept, letters = self._kept, self._kept.letters or WITHOUT_DIGITS
-        return table(epoch, members, kept.scheme, threads=kept.threads, letters=letters, places=places, homes=homes)
+    def _drawn(self, epoch: int, members: list[Member], homes: dict[int, str]) -> AssignmentTable:
+        places = bucket_places(homes, self._ranges)
+        kept, letters = self._kept, self._kept.letters or LETTER_VALUES_WITHOUT_DIGITS
+        return build_table(
+            epoch, members, kept.scheme, threads=kept.threads, letters=letters, places=places, homes=homes
+        )
 
     def put_in_force(self) -> None:
         """Everything has arrived: the new table counts. Who is not in it is on its way out."""
@@ -129,7 +194,7 @@ class Membership:
         addresses: Iterable[str],
         *,
         scheme: Scheme = Scheme.RENDEZVOUS,
-        places: Mapping[str, str] = NOWHERE,
+        places: Mapping[str, str] = NO_PLACES,
     ) -> None:
         """Makes the first members of a collection that has none, one at each address; empty: wherever there is room."""
         for number, address in enumerate(addresses):
@@ -138,15 +203,15 @@ class Membership:
         machines = {member.address for member in self._kept.members}
         self._kept.threads = len(self._kept.members) // len(machines)
         self._kept.scheme, self._kept.epoch = scheme, self._kept.epoch + 1
-        self._kept.letters = letters_of(self.settings) if scheme is Scheme.LETTER_SUM else {}
-        self._kept.ranges = ranges_of(self.settings)
-        self._ranges = Places(self._kept.ranges)
+        self._kept.letters = letter_values(self.settings) if scheme is Scheme.LETTER_SUM else {}
+        self._kept.ranges = place_ranges(self.settings)
+        self._ranges = PlaceRanges(self._kept.ranges)
         self._keep()
 
     def _member(self, name: str, address: str, places: Mapping[str, str]) -> Member:
         return Member(name, self._kept.number, place=places.get(address, ""), address=address)
 
-    def join(self, addresses: Iterable[str], places: Mapping[str, str] = NOWHERE) -> list[str]:
+    def join(self, addresses: Iterable[str], places: Mapping[str, str] = NO_PLACES) -> list[str]:
         """New members, one at each address, with its place; returns their names. Only their share moves."""
         self._require_calm()
         new = []
@@ -157,7 +222,7 @@ class Membership:
         self._keep()
         return [member.name for member in new]
 
-    def resize(self, count: int, machines: Sequence[str] = (), places: Mapping[str, str] = NOWHERE) -> None:
+    def resize(self, count: int, machines: Sequence[str] = (), places: Mapping[str, str] = NO_PLACES) -> None:
         """As many members as wanted, once what is moving has arrived: new ones join, or the youngest leave."""
         members = self._kept.after or self._kept.members
         if len(members) == count:
@@ -183,9 +248,9 @@ class Membership:
         """Who owns what was settled when the collection was begun."""
         if settings.assignment != self._kept.scheme:
             raise SettingsError(f"{self.folder} was begun with --assignment {self._kept.scheme}: go on with it")
-        if ranges_of(settings) != self._kept.ranges:
+        if place_ranges(settings) != self._kept.ranges:
             raise SettingsError(f"{self.folder} was begun with other places: go on without --places")
-        if (settings.letters or self._kept.letters) and letters_of(settings) != self._kept.letters:
+        if (settings.letters or self._kept.letters) and letter_values(settings) != self._kept.letters:
             raise SettingsError(f"{self.folder} was begun with other letters: go on with the same setting")
 
     def leave(self, names: Collection[str]) -> None:
@@ -207,13 +272,13 @@ class Membership:
     def _require_calm(self) -> None:
         if not self.is_calm:
             raise ClusterError("hosts are moving already: try again when they have arrived")
-        if self._kept.scheme not in BY_BUCKETS:
+        if self._kept.scheme not in BUCKET_SCHEMES:
             raise SettingsError(f"{self._kept.scheme} moves nearly every host when members change: use rendezvous")
 
     def _keep(self) -> None:
-        save(self.folder, self._kept)
+        save_cluster_state(self.folder, self._kept)
 
 
-def letters_of(settings: CrawlSettings) -> dict[str, int]:
+def letter_values(settings: CrawlSettings) -> dict[str, int]:
     """The values of characters that a crawl's settings ask for."""
-    return {**LETTERS, **dict(read_letter(text) for text in settings.letters)}
+    return {**LETTER_VALUES, **dict(read_letter(text) for text in settings.letters)}

@@ -9,23 +9,32 @@ Filled by the frontier through `send`, emptied by `covered`. Rows: `out:` receiv
 from collections import deque
 from collections.abc import Sequence
 
-from lycosa.cluster.assignment import Table
-from lycosa.cluster.messages import START, Message, Position, Reply, Word, pack_position, unpack_position
-from lycosa.cluster.packing import Parcel, pack, unpack
-from lycosa.engine.copies import Claim
-from lycosa.frontier.crossing import Crossing
-from lycosa.frontier.recent import Recent
+from lycosa.cluster.assignment import AssignmentTable
+from lycosa.cluster.messages import (
+    START_POSITION,
+    ExchangeItem,
+    Message,
+    Position,
+    Reply,
+    ReplyCode,
+    pack_items,
+    pack_position,
+    unpack_items,
+    unpack_position,
+)
+from lycosa.crawl.copies import CopyClaim
+from lycosa.frontier import ForwardedUrl, RecentUrls
 from lycosa.records import Family
 from lycosa.store import Batch, State
-from lycosa.web.url import split
+from lycosa.web import split_url
 
 ROW_URLS = 1_000  # in one row
 MESSAGE_ROWS, MESSAGE_BYTES = 64, 256 << 10  # in one message: it is taken in one go, between two pages
-RECENT_URLS = 100_000  # sent a moment ago, in each of two generations: about 30 MB
+RECENTLY_SENT_URLS = 100_000  # sent a moment ago, in each of two generations: about 30 MB
 _PREFIX, _END = b"out:", b"out;"
 
 
-class _Lane:
+class _ReceiverQueue:
     """The rows for one receiver. `rows` are kept, in order; the first `sent` of them are committed there."""
 
     __slots__ = ("floor", "rows", "sent")
@@ -33,20 +42,20 @@ class _Lane:
     def __init__(self) -> None:
         self.rows: deque[Position] = deque()
         self.sent = 0
-        self.floor = START  # rows up to here were kept and are covered
+        self.floor = START_POSITION  # rows up to here were kept and are covered
 
 
-class Outbox:
+class UrlOutbox:
     """The outbox of the shard `me`. `table` says who owns what; `incarnation` is this start's."""
 
-    def __init__(self, state: State, me: str, incarnation: int, table: Table) -> None:
+    def __init__(self, state: State, me: str, incarnation: int, table: AssignmentTable) -> None:
         self._state, self.me, self._incarnation, self.table = state, me, incarnation, table
         self._number = 0
-        self._lanes: dict[str, _Lane] = {}
-        self._gathered: list[Parcel] = []
+        self._lanes: dict[str, _ReceiverQueue] = {}
+        self._gathered: list[ExchangeItem] = []
         self._writing: list[tuple[str, Position]] = []
         self._gone: list[bytes] = []  # keys to be deleted with the next commit
-        self._recent = Recent(RECENT_URLS)
+        self._recent = RecentUrls(RECENTLY_SENT_URLS)
         self.urls_sent = self.bytes_sent = self.messages_sent = 0
         for key, _ in state.walk(Family.META, _PREFIX, _END):
             receiver, _, position = key[len(_PREFIX) :].partition(b"\0")
@@ -72,13 +81,13 @@ class Outbox:
     def owns(self, host: str) -> bool:
         return self.table.owner(host) == self.me
 
-    def _owner(self, parcel: Parcel) -> str:
+    def _owner(self, parcel: ExchangeItem) -> str:
         """A question about a document goes to the document's owner, all else to that of the page."""
-        if isinstance(parcel, Claim) and not parcel.original:
+        if isinstance(parcel, CopyClaim) and not parcel.original:
             return self.table.owner_of_document(parcel.digest)
-        return self.table.owner(split(parcel.href).host)
+        return self.table.owner(split_url(parcel.href).host)
 
-    def send(self, crossings: Sequence[Crossing]) -> list[Crossing]:
+    def send(self, crossings: Sequence[ForwardedUrl]) -> list[ForwardedUrl]:
         """Takes URLs of others; returns those that were not sent a moment ago. What brings credit is always sent."""
         is_new = self._recent.is_new
         fresh = [one for one in crossings if (not one.is_vouch and is_new(one.href)) or one.credit]
@@ -86,7 +95,7 @@ class Outbox:
         self.urls_sent += len(fresh)
         return [one for one in fresh if not one.is_vouch]
 
-    def send_claims(self, claims: Sequence[Claim]) -> None:
+    def send_claims(self, claims: Sequence[CopyClaim]) -> None:
         """Takes claims of documents that others own, and answers to theirs."""
         self._gathered += claims
 
@@ -96,7 +105,7 @@ class Outbox:
         for key in gone:
             batch.delete(Family.META, key)
         gathered, self._gathered = self._gathered, []
-        by_owner: dict[str, list[Parcel]] = {}
+        by_owner: dict[str, list[ExchangeItem]] = {}
         for parcel in gathered:
             by_owner.setdefault(self._owner(parcel), []).append(parcel)
         self._gathered += by_owner.pop(self.me, [])  # until they are taken back
@@ -104,7 +113,7 @@ class Outbox:
             for start in range(0, len(parcels), ROW_URLS):
                 self._number += 1
                 position = self._incarnation, self._number
-                batch.put(Family.META, _key(receiver, position), pack(parcels[start : start + ROW_URLS]))
+                batch.put(Family.META, _key(receiver, position), pack_items(parcels[start : start + ROW_URLS]))
                 self._writing.append((receiver, position))
 
     def committed(self) -> None:
@@ -113,10 +122,10 @@ class Outbox:
             self._lane(receiver).rows.append(position)
         self._writing = []
 
-    def _lane(self, receiver: str) -> _Lane:
+    def _lane(self, receiver: str) -> _ReceiverQueue:
         lane = self._lanes.get(receiver)
         if lane is None:
-            lane = self._lanes[receiver] = _Lane()
+            lane = self._lanes[receiver] = _ReceiverQueue()
         return lane
 
     # sending
@@ -153,15 +162,15 @@ class Outbox:
     def answered(self, receiver: str, message: Message, reply: Reply) -> None:
         """The receiver has said how far it has come; it may be less than before, if it was restored from a copy."""
         lane = self._lane(receiver)
-        if reply.word is Word.TAKEN:
+        if reply.word is ReplyCode.TAKEN:
             self.messages_sent += 1
             self.bytes_sent += sum(len(row) for _, row in message.rows)
-        if reply.word in (Word.TAKEN, Word.GAP):
+        if reply.word in (ReplyCode.TAKEN, ReplyCode.GAP):
             lane.sent = sum(position <= reply.committed for position in lane.rows)
             if (
                 reply.committed < lane.floor
             ):  # it lost what it had told was safe: all that is left is sent, from here on
-                lane.floor = START
+                lane.floor = START_POSITION
         while lane.rows and lane.rows[0] <= reply.covered:
             lane.floor = lane.rows.popleft()
             self._gone.append(_key(receiver, lane.floor))
@@ -174,17 +183,17 @@ class Outbox:
 
     # tables
 
-    def route(self, table: Table) -> None:
+    def route(self, table: AssignmentTable) -> None:
         """There is a new table: what is kept for members that are gone goes elsewhere."""
         self.table = table
         names = {member.name for member in table.members} - {self.me}
         for receiver in [name for name in self._lanes if name not in names]:
             lane = self._lanes.pop(receiver)
             for row in self._rows(receiver, list(lane.rows)):
-                self._gathered += unpack(row) if row else []
+                self._gathered += unpack_items(row) if row else []
             self._gone += [_key(receiver, position) for position in lane.rows]
 
-    def take_back(self) -> list[Parcel]:
+    def take_back(self) -> list[ExchangeItem]:
         """What has gathered and belongs to this shard itself, by the table of now."""
         own = [one for one in self._gathered if self._owner(one) == self.me]
         self._gathered = [one for one in self._gathered if self._owner(one) != self.me]

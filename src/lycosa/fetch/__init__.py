@@ -1,1 +1,49 @@
 """Getting bytes: one request to one checked address, with hard limits on time and size."""
+
+from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
+from lycosa.fetch.decode import decode_body
+from lycosa.fetch.downloader import (
+    Accepts,
+    Done,
+    Downloader,
+    DownloaderStats,
+    SchemeDownloader,
+    TransferLimits,
+    Watchable,
+    refused_response,
+)
+from lycosa.fetch.headers import media_type, parse_fields, request_fields, user_agent
+from lycosa.fetch.retry import (
+    AT_ONCE,
+    RETRY_SHARE,
+    RetryRule,
+    describe_next_try,
+    parse_retry_after,
+    retry_rule,
+    retry_wait,
+)
+
+__all__ = [
+    "AT_ONCE",
+    "RETRY_SHARE",
+    "Accepts",
+    "CurlDownloader",
+    "Done",
+    "Downloader",
+    "DownloaderStats",
+    "RetryRule",
+    "SchemeDownloader",
+    "TransferLimits",
+    "Watchable",
+    "decode_body",
+    "describe_next_try",
+    "media_type",
+    "parse_fields",
+    "parse_retry_after",
+    "raise_descriptor_limit",
+    "refused_response",
+    "request_fields",
+    "retry_rule",
+    "retry_wait",
+    "user_agent",
+]

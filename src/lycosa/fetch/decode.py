@@ -29,7 +29,7 @@ MAX_MEMBERS = 10_000
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
-class Decoded(msgspec.Struct, frozen=True):
+class DecodedBody(msgspec.Struct, frozen=True):
     """A body with its content coding undone.
 
     `is_cut`: the cap was reached. `is_damaged`: the data ended early or was wrong; `body` is what could be read, or the
@@ -42,17 +42,17 @@ class Decoded(msgspec.Struct, frozen=True):
     unknown: str = ""
 
 
-def decode(body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> Decoded:
+def decode_body(body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> DecodedBody:
     """Undo the codings a Content-Encoding field names, the last one first."""
     codings = [name for name in (part.strip().lower() for part in content_encoding.split(",")) if name]
     codings = [name for name in codings if name != "identity"]
     if len(codings) > MAX_CODINGS:
-        return Decoded(body[:cap_bytes], is_cut=len(body) > cap_bytes, unknown=content_encoding[:100])
+        return DecodedBody(body[:cap_bytes], is_cut=len(body) > cap_bytes, unknown=content_encoding[:100])
     is_damaged = False
     for name in reversed(codings):
         layer = _LAYERS.get(name)
         if layer is None:
-            return Decoded(body[:cap_bytes], len(body) > cap_bytes, is_damaged, unknown=name)
+            return DecodedBody(body[:cap_bytes], len(body) > cap_bytes, is_damaged, unknown=name)
         if not body:
             break
         decoded, is_layer_damaged = layer(body, cap_bytes + 1)
@@ -60,7 +60,7 @@ def decode(body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_CAP_B
         if is_layer_damaged and not decoded:
             break
         body = decoded
-    return Decoded(body[:cap_bytes], len(body) > cap_bytes, is_damaged)
+    return DecodedBody(body[:cap_bytes], len(body) > cap_bytes, is_damaged)
 
 
 def _gunzip(data: bytes, limit: int) -> tuple[bytes, bool]:

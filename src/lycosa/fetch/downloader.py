@@ -19,7 +19,7 @@ Watcher = Callable[[Request, Response], None]
 Accepts = Callable[[int, dict[str, str]], bool]
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one transfer, and all of them together, may take.
 
     Four clocks, since none alone is a limit: until connected, from there to the first byte, between any two bytes, and
@@ -71,7 +71,7 @@ class Watchable(Protocol):
         those with news since, never after their `done`. What it is shown is the beginning of what `done` will be."""
 
 
-class ByScheme:
+class SchemeDownloader:
     """A downloader made of others, each for the schemes it was named for. One may serve several."""
 
     def __init__(self, downloaders: Mapping[str, Downloader]) -> None:
@@ -86,7 +86,9 @@ class ByScheme:
         if downloader is not None:
             downloader.start(request, done)
             return
-        asyncio.get_running_loop().call_soon(done, refused(request, Failure.PROTOCOL, "no downloader for this scheme"))
+        asyncio.get_running_loop().call_soon(
+            done, refused_response(request, Failure.PROTOCOL, "no downloader for this scheme")
+        )
 
     def watch(self, watcher: Watcher) -> None:
         for downloader in self._each:
@@ -114,7 +116,7 @@ class ByScheme:
         return DownloaderStats(*(sum(getattr(stats, field) for stats in each) for field in fields))
 
 
-def refused(request: Request, failure: Failure, detail: str) -> Response:
+def refused_response(request: Request, failure: Failure, detail: str) -> Response:
     """The response to a request that was never sent."""
     now_s = monotonic()
     return Response(request.url, started_s=now_s, ended_s=now_s, failure=failure, detail=detail)

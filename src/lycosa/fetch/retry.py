@@ -22,7 +22,7 @@ JITTER_SHARE = 0.1
 UNCOUNTED = 1_000_000_000
 
 
-class Rule(msgspec.Struct, frozen=True):
+class RetryRule(msgspec.Struct, frozen=True):
     """One line of the table. `tries` counts all requests, the first one too; 1 means final at once.
 
     `host_after`: the whole host waits, not only this URL, when so many different URLs in a row have failed; 0: it never
@@ -41,23 +41,23 @@ AT_ONCE, DIFFERENT_URLS = 1, 3
 # Of a host's time, retries get at most this share while it has other URLs: those go first.
 RETRY_SHARE = 0.02
 
-FINAL = Rule(0.0, 1.0, 1)
-FINAL_FOR_HOST = Rule(0.0, 1.0, 1, AT_ONCE, gives_up_on_host=True)
+FINAL = RetryRule(0.0, 1.0, 1)
+FINAL_FOR_HOST = RetryRule(0.0, 1.0, 1, AT_ONCE, gives_up_on_host=True)
 
-BY_FAILURE: dict[Failure, Rule] = {
+BY_FAILURE: dict[Failure, RetryRule] = {
     Failure.NO_SUCH_HOST: FINAL_FOR_HOST,
     Failure.ADDRESS_REFUSED: FINAL_FOR_HOST,
-    Failure.DNS: Rule(10.0, 3.0, 3, AT_ONCE, gives_up_on_host=True),
-    Failure.CONNECT: Rule(5.0, 4.0, 3, AT_ONCE, gives_up_on_host=True),
-    Failure.CONNECT_TIMEOUT: Rule(10.0, 3.0, 3, AT_ONCE, gives_up_on_host=True),
-    Failure.TLS: Rule(30.0, 1.0, 2, AT_ONCE, gives_up_on_host=True),
-    Failure.FIRST_BYTE_TIMEOUT: Rule(10.0, 3.0, 3, DIFFERENT_URLS),
-    Failure.IDLE_TIMEOUT: Rule(10.0, 3.0, 2, DIFFERENT_URLS),
-    Failure.TOTAL_TIMEOUT: Rule(30.0, 2.0, 2, DIFFERENT_URLS),
-    Failure.RESET: Rule(5.0, 4.0, 3, DIFFERENT_URLS),
-    Failure.PROTOCOL: Rule(5.0, 1.0, 2, DIFFERENT_URLS),
+    Failure.DNS: RetryRule(10.0, 3.0, 3, AT_ONCE, gives_up_on_host=True),
+    Failure.CONNECT: RetryRule(5.0, 4.0, 3, AT_ONCE, gives_up_on_host=True),
+    Failure.CONNECT_TIMEOUT: RetryRule(10.0, 3.0, 3, AT_ONCE, gives_up_on_host=True),
+    Failure.TLS: RetryRule(30.0, 1.0, 2, AT_ONCE, gives_up_on_host=True),
+    Failure.FIRST_BYTE_TIMEOUT: RetryRule(10.0, 3.0, 3, DIFFERENT_URLS),
+    Failure.IDLE_TIMEOUT: RetryRule(10.0, 3.0, 2, DIFFERENT_URLS),
+    Failure.TOTAL_TIMEOUT: RetryRule(30.0, 2.0, 2, DIFFERENT_URLS),
+    Failure.RESET: RetryRule(5.0, 4.0, 3, DIFFERENT_URLS),
+    Failure.PROTOCOL: RetryRule(5.0, 1.0, 2, DIFFERENT_URLS),
     Failure.HEADERS_TOO_LARGE: FINAL,
-    Failure.CANCELLED: Rule(0.0, 1.0, UNCOUNTED),
+    Failure.CANCELLED: RetryRule(0.0, 1.0, UNCOUNTED),
 }
 
 # While nobody at all has answered, a host that cannot be spoken to is most likely a slip of the user, who is waiting:
@@ -73,10 +73,10 @@ BY_FAILURE_AT_FIRST = BY_FAILURE | {
 }
 
 # "Slow down" and "not now": the host is left alone for longer and longer.
-OVERLOADED = Rule(30.0, 2.0, 6, AT_ONCE)
-SERVER_ERROR = Rule(10.0, 3.0, 3)
+OVERLOADED = RetryRule(30.0, 2.0, 6, AT_ONCE)
+SERVER_ERROR = RetryRule(10.0, 3.0, 3)
 
-BY_STATUS: dict[int, Rule] = {
+BY_STATUS: dict[int, RetryRule] = {
     408: SERVER_ERROR,
     425: SERVER_ERROR,
     429: OVERLOADED,
@@ -87,7 +87,7 @@ BY_STATUS: dict[int, Rule] = {
 }
 
 
-def rule_for(failure: Failure | None, status: int, *, is_first: bool = False) -> Rule | None:
+def retry_rule(failure: Failure | None, status: int, *, is_first: bool = False) -> RetryRule | None:
     """The line of the table for an outcome; None when it was no failure (2xx and 3xx).
 
     `is_first`: nobody has answered yet.
@@ -99,15 +99,15 @@ def rule_for(failure: Failure | None, status: int, *, is_first: bool = False) ->
     return BY_STATUS.get(status, SERVER_ERROR if status >= 500 else FINAL)
 
 
-def next_try(tried: int, failed: str) -> str:
+def describe_next_try(tried: int, failed: str) -> str:
     """Which try is the next of a URL, and the name of what failed, in words: `try 2 of 3 after reset`."""
-    rule = rule_for(None, int(failed)) if failed.isdigit() else rule_for(Failure(failed), 0)
+    rule = retry_rule(None, int(failed)) if failed.isdigit() else retry_rule(Failure(failed), 0)
     is_counted = rule is not None and 0 < tried < rule.tries  # or the host failed, or it is tried for ever (--wait)
     which = f"try {tried + 1} of {rule.tries}" if rule and is_counted else "another try"
     return f"{which} after {failed.replace('-', ' ')}"
 
 
-def wait_after(rule: Rule, tried: int, *, random: float, retry_after_s: float | None = None) -> float | None:
+def retry_wait(rule: RetryRule, tried: int, *, random: float, retry_after_s: float | None = None) -> float | None:
     """How long to wait after the `tried`-th request that ended so; None when there is no other try.
 
     `random` is from [0, 1). A Retry-After counts for 429 and 503 and lengthens the wait, it never shortens it.

@@ -2,23 +2,124 @@
 
 A handle is used for one request after the other; it is set up once and only told what differs (a reset and a full set
 of options cost 5 to 10 µs more a request). Its callbacks run inside libcurl: they never raise, and stop a transfer by
-their return value, with the reason noted first. Called by `fetch.curl`.
+their return value, with the reason noted first.
+`FlowControl` bounds the body bytes of all transfers together, and the bandwidth; transfers beyond it pause. Invariants:
+bytes in flight stay below the cap as long as no transfer has a larger limit than the usual one; there is no standstill,
+because a few transfers, the first to need it, are favoured and may always go on to their own limit; held transfers go
+on in the order they were held, one piece each, so bandwidth is shared evenly. Called by `fetch.curl`.
 """
 
 import re
 import sys
+from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from time import monotonic
+from typing import Protocol
 
 import msgspec
 import pycurl
 
-from lycosa.fetch.downloader import Accepts, Done, Limits
-from lycosa.fetch.flow import Flow
+from lycosa.fetch.downloader import Accepts, Done, TransferLimits
 from lycosa.fetch.headers import curl_lines, parse_fields, parse_status
-from lycosa.mapping.guard import packed_address
+from lycosa.mapping import parse_ip_address
 from lycosa.records import Failure, Request, Response, Truncation
+
+# Transfers that may go on while all others wait for memory. More than one, so that a slow server among them does not
+# hold up the rest; their limits are kept free below the cap.
+FAVOURED = 4
+# Unused bandwidth is saved up for this long: a burst after a pause stays small.
+BURST_S = 0.2
+
+
+class Holdable(Protocol):
+    """A transfer that can be held. `go_on` may ask `admit` again, and be held again."""
+
+    is_paused: bool
+
+    def go_on(self) -> None: ...
+
+
+class FlowControl:
+    """See the module. `plan_turn` asks for a call of `turn` soon, from outside libcurl."""
+
+    def __init__(
+        self,
+        *,
+        in_flight_bytes: int,
+        body_bytes: int,
+        bandwidth_bytes_s: float | None,
+        now_s: float,
+        plan_turn: Callable[[], None],
+    ) -> None:
+        self._plan_turn = plan_turn
+        self._full_bytes = max(in_flight_bytes - FAVOURED * body_bytes, in_flight_bytes // 2)
+        self._rate_bytes_s = bandwidth_bytes_s
+        self._credit_bytes = bandwidth_bytes_s * BURST_S if bandwidth_bytes_s else 0.0
+        self._credited_s = now_s
+        self._held: deque[Holdable] = deque()
+        self._held_favoured: deque[Holdable] = deque()  # for bandwidth only; memory is theirs
+        self._favoured: set[Holdable] = set()
+        self._next: Holdable | None = None
+        self.in_flight_bytes = 0
+
+    @property
+    def held(self) -> int:
+        return len(self._held) + len(self._held_favoured)
+
+    def admit(self, transfer: Holdable, size_bytes: int) -> bool:
+        """Whether a piece may come in now. If not, the transfer is held and will be told to go on."""
+        if self._rate_bytes_s is not None and transfer is not self._next:
+            return self._hold(transfer)  # every piece waits for its turn
+        self._next = None
+        if self.in_flight_bytes + size_bytes > self._full_bytes and transfer not in self._favoured:
+            if len(self._favoured) >= FAVOURED:
+                return self._hold(transfer)
+            self._favoured.add(transfer)
+        if self._rate_bytes_s is not None:
+            self._credit_bytes -= size_bytes
+        self.in_flight_bytes += size_bytes
+        return True
+
+    def leave(self, transfer: Holdable, size_bytes: int) -> None:
+        """A transfer has ended; what it held is free."""
+        self.in_flight_bytes -= size_bytes
+        if transfer.is_paused:
+            self._queue_of(transfer).remove(transfer)
+            transfer.is_paused = False
+        self._favoured.discard(transfer)
+
+    def turn(self, now_s: float) -> None:
+        """Time has passed or room was made: let held transfers go on, each at most once, while there is room."""
+        if self._rate_bytes_s is not None:
+            earned = (now_s - self._credited_s) * self._rate_bytes_s
+            self._credit_bytes = min(self._credit_bytes + earned, self._rate_bytes_s * BURST_S)
+            self._credited_s = now_s
+        for queue in (self._held_favoured, self._held):
+            for _ in range(len(queue)):
+                if not queue or not self._has_room(is_favoured=queue is self._held_favoured):
+                    break
+                transfer = queue.popleft()
+                transfer.is_paused = False
+                self._next = transfer  # for one piece; for the next one it waits behind the others
+                transfer.go_on()
+        self._next = None
+
+    def _has_room(self, *, is_favoured: bool) -> bool:
+        if self._rate_bytes_s is not None and self._credit_bytes <= 0:
+            return False
+        return is_favoured or len(self._favoured) < FAVOURED or self.in_flight_bytes < self._full_bytes
+
+    def _hold(self, transfer: Holdable) -> bool:
+        transfer.is_paused = True
+        self._queue_of(transfer).append(transfer)
+        if self._credit_bytes > 0:
+            self._plan_turn()
+        return False
+
+    def _queue_of(self, transfer: Holdable) -> deque[Holdable]:
+        return self._held_favoured if transfer in self._favoured else self._held
+
 
 # A watcher is shown a response when so much has come, then each time it has grown by half: all looks together read
 # three times what has come. Beyond the last a document is waited for.
@@ -59,11 +160,11 @@ class Phase(Enum):
     ANSWERING = "answering"
 
 
-class Shared(msgspec.Struct, frozen=True):
+class TransferContext(msgspec.Struct, frozen=True):
     """What all transfers of one downloader have in common."""
 
-    limits: Limits
-    flow: Flow
+    limits: TransferLimits
+    flow: FlowControl
     accepts: Accepts | None
     options: tuple[tuple[int, object], ...]
     is_proxied: bool
@@ -79,7 +180,7 @@ class Shared(msgspec.Struct, frozen=True):
 class Transfer:
     """See the module. Between `begin` and `response` it belongs to one request."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: TransferContext) -> None:
         self.curl = pycurl.Curl()
         self._shared = shared
         self._flow = shared.flow
@@ -163,7 +264,7 @@ class Transfer:
         self._phase = Phase.SENT
         self._heard_s = monotonic()
         expected = self.request.address
-        if peer != expected and not self._shared.is_proxied and packed_address(peer) != packed_address(expected):
+        if peer != expected and not self._shared.is_proxied and parse_ip_address(peer) != parse_ip_address(expected):
             self._cause = Failure.ADDRESS_REFUSED
             self._detail = f"connected to {peer}, not to {expected}"
             return int(pycurl.PREREQFUNC_ABORT)
@@ -312,7 +413,7 @@ class Transfer:
 
 def pin_of(address: str, port: int) -> str:
     """What libcurl is told to connect to, whatever host and port it reads in the URL. Raises ValueError."""
-    packed = packed_address(address)
+    packed = parse_ip_address(address)
     if packed is None or not 0 < port < 65_536:
         raise ValueError(f"{address!r} port {port} is no address to connect to")
     return f"::{address}:{port}" if len(packed) == 4 else f"::[{address}]:{port}"

@@ -1,41 +1,309 @@
-"""The frontier: takes URLs in once, says which one goes next, and keeps every host's pace.
+"""The frontier decides which URL is fetched next, keeps every known URL once, and keeps politeness.
 
-States of a URL: queued (a row in `queue`), leased (in memory; the row stays), done, failed or dropped (a row in `url`
-with the reason). Only `finish`, `retry` and a drop take a URL out of its queue, in the same batch as its outcome.
-Filled by `admit` (the engine, with a page's links), emptied by `next` (the engine, when a transfer is free).
-Memory: hosts with work and the fronts of their queues, all together at most `FRONTS_URLS` entries.
-Time is an argument: `now` is monotonic, `now_unix` the wall clock.
+A URL is queued, leased, and then finished, retried or dropped. Every change of a URL is one write to the open batch and
+one to the host's windows, so that memory, disk and counts agree. A leased URL keeps its queue row until the commit of
+its outcome, so a crash loses nothing. The frontier takes `now`, never reads a clock, and does no I/O of its own: it
+reads through `Rows` and writes into the batch. Memory: the hosts with work and the fronts of their queues.
 """
 
+import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from itertools import repeat
+from itertools import count, repeat
 
 import msgspec
 
-from lycosa.frontier.crossing import Elsewhere, keep_own, vouch_own
-from lycosa.frontier.hosts import LAST_OFFER, Host, Place, RobotsJob
-from lycosa.frontier.lease import FrontierStats, Lease, Pace
-from lycosa.frontier.ledger import FRONT_MOST, Ledger
-from lycosa.frontier.policies import BREADTH
-from lycosa.frontier.policy import HeadReader, Policy
-from lycosa.frontier.politeness import MARGIN_S, Groups, Share
+from lycosa.frontier.host_cache import HostCache, ProcessStart
+from lycosa.frontier.hosts import DUE_COUNTER_BITS, LAST_OFFER, NEVER, Host, HostPlace, RobotsJob
+from lycosa.frontier.lease import (
+    FrontierStats,
+    Lease,
+    Politeness,
+    UrlForwarder,
+    Watcher,
+    forward_evidence,
+    forward_foreign,
+)
+from lycosa.frontier.policy import HeadReader, Policy, Ranking
+from lycosa.frontier.politeness import MARGIN_S, HostGroups, Share
 from lycosa.frontier.queues import Queues
+from lycosa.frontier.rankings import BREADTH
 from lycosa.frontier.rows import (
+    DUE_LANE,
     KEY_END,
-    Entry,
-    Kind,
+    RETRY_LANE,
     Origin,
+    QueueEntry,
+    QueuePosition,
     Reason,
+    RequestKind,
     Rows,
     UrlRow,
     UrlState,
+    Writes,
+    lane_start,
 )
-from lycosa.frontier.shelf import Shelf, Start
-from lycosa.frontier.timed import NEVER
-from lycosa.frontier.turns import Turns
+from lycosa.frontier.scheduler import HostScheduler
 from lycosa.records import Family, Mapped, Response
-from lycosa.web.robots import Robots
-from lycosa.web.url import BUCKET_BYTES, Url, url_key
+from lycosa.web import BUCKET_BYTES, Robots, Url, url_key
+
+FRONTS_URLS = 100_000  # entries in all fronts together
+FRONT_MOST, FRONT_LEAST = 512, 4  # entries in one front
+
+
+class Ledger:
+    """See the module. `batch` is the open one; the engine sets it after every commit."""
+
+    def __init__(self, rows: Rows, shelf: HostCache, policy: Policy, *, room: int = FRONT_MOST) -> None:
+        self._rows, self.shelf, self.policy, self._most_room = rows, shelf, policy, policy.walk.leaves or room
+        self._link_counter = policy.link_counter
+        self.batch: Writes | None = None
+        self._pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
+        # Not from 0: a process after this one, with a clock that went back, must not write over what still waits.
+        self._due_counter = count(random.getrandbits(DUE_COUNTER_BITS))
+        self.watchers: list[Watcher] = []
+        self.known = self.queued = self.revisiting = 0
+        self.failed: Counter[str] = Counter()  # URLs of hosts given up, by the host's reason
+        self.dropped: Counter[str] = Counter()
+
+    # queued
+
+    def _enqueue(
+        self,
+        host: Host,
+        key: bytes,
+        path: str,
+        credit: float,
+        *,
+        kind: RequestKind,
+        depth: int,
+        hops: int = 0,
+        origin: Origin = Origin.LINK,
+        links: int | None = None,
+    ) -> None:
+        """Puts a URL into the band where it belongs. `links`: how many are on its page, where that is known."""
+        ranking = self.policy.ranking
+        band = self._band(ranking, credit, host, links) if ranking else 1
+        walk = self.policy.walk
+        order = walk.order(path) if walk.by_path else host.next_sequence()
+        entry = QueueEntry(lane_start(host.key, band) + order, path, kind, depth, 0, hops, origin)
+        standing = QueuePosition(band, order, credit, links if self._link_counter else None) if ranking else None
+        if host.row.entered is None or depth < host.row.entered:
+            host.row.entered = depth
+        self._put_url(key, UrlRow(UrlState.QUEUED, depth, Reason.NONE, origin, standing))
+        self._put(Family.QUEUE, entry.key, entry.pack())
+        host.add(entry, room=self._room())
+        self.shelf.touch(host)
+        if host.row.gave_up:
+            self.failed[host.row.gave_up] += 1
+        else:
+            self.queued += 1
+        for watcher in self.watchers:
+            watcher.queued(host, entry)
+
+    def _band(self, ranking: Ranking, credit: float, host: Host, links: int | None) -> int:
+        """Where a URL belongs."""
+        if links is None or self._link_counter is None:
+            return ranking.band(credit, host.row)
+        return self._link_counter.band_with(links, credit, host.row)
+
+    def credit(self, href: str) -> float:
+        """What spoke for a URL that is queued, where the policy ranks."""
+        [row] = self.rows_of([url_key(href)])
+        return row.standing.credit if row and row.standing else 0.0
+
+    def rows_of(self, keys: list[bytes]) -> list[UrlRow | None]:
+        """What is known of URLs at this moment, committed or not."""
+        found = zip(keys, self._rows.get_many(Family.URL, keys), strict=True)
+        return [self._pending.get(key) or (UrlRow.unpack(packed) if packed else None) for key, packed in found]
+
+    def _move(self, host: Host, old: QueuePosition, band: int, credit: float, links: int | None) -> QueuePosition:
+        """Where a queued URL stands now; one that is under way keeps its place."""
+        queue_key = lane_start(host.key, old.band) + old.order
+        if band == old.band or queue_key in host.leased or queue_key in host.out:
+            is_same = credit == old.credit and links == old.links
+            return old if is_same else QueuePosition(old.band, old.order, credit, links)
+        entry = host.pending.get(queue_key) or self._entry_at(queue_key)
+        if entry is None:  # it waits for its time
+            return old
+        host.remove(queue_key, old.band)
+        self._delete(Family.QUEUE, queue_key)
+        new_key = lane_start(host.key, band) + old.order
+        self._put(Family.QUEUE, new_key, row := entry.pack())
+        host.add(QueueEntry.unpack(new_key, row), room=self._room())
+        self.shelf.touch(host)
+        return QueuePosition(band, old.order, credit, links)
+
+    def _entry_at(self, queue_key: bytes) -> QueueEntry | None:
+        row = self._rows.get(Family.QUEUE, queue_key)
+        return QueueEntry.unpack(queue_key, row) if row else None
+
+    def _revive(self, host: Host) -> None:
+        row = host.row
+        self.queued += row.queued - row.revisits
+        self.revisiting += row.revisits
+        self.failed[row.gave_up] -= row.queued - row.revisits
+        row.gave_up, row.tries, row.robots_tries, row.wait_until = "", 0, 0, 0.0
+        self.shelf.touch(host)
+
+    def _room(self) -> int:
+        return min(self._most_room, max(FRONT_LEAST, FRONTS_URLS // max(1, len(self.shelf))))
+
+    # settled
+
+    def finish(self, lease: Lease, state: UrlState, reason: Reason = Reason.NONE) -> None:
+        """The URL of the lease is settled for good."""
+        if lease.entry is not None:
+            self._close(lease.host, lease.entry, state, reason)
+
+    def _close(self, host: Host, entry: QueueEntry, state: UrlState, reason: Reason) -> None:
+        self._take_out(host, entry)
+        row = UrlRow(state, entry.depth, reason, entry.origin)
+        self._put_url(host.key + KEY_END + entry.path.encode(), row)
+        host.row.queued -= 1
+        if entry.kind is RequestKind.REVISIT:
+            host.row.revisits -= 1
+            self.revisiting -= not host.row.gave_up
+        elif host.row.gave_up:  # counted as failed when the host was given up
+            self.failed[host.row.gave_up] -= 1
+        else:
+            self.queued -= 1
+        if state is UrlState.DROPPED:
+            self.dropped[reason] += 1
+            for watcher in self.watchers:
+                watcher.dropped(host, entry, reason)
+        self.shelf.touch(host)
+
+    def retry(self, lease: Lease, *, due_unix: float, due: float, failed: str = "", counts: bool = True) -> None:
+        """The URL of the lease is asked for again when it is due. If it `failed`, the others of its host go first."""
+        host, entry = lease.host, lease.entry
+        if entry is None:
+            return
+        tries = min(entry.tries + counts, 255)
+        self._put_off(host, entry, due_unix=due_unix, due=due, tries=tries, failed=failed)
+
+    def _put_off(
+        self,
+        host: Host,
+        entry: QueueEntry,
+        *,
+        due_unix: float,
+        due: float,
+        tries: int,
+        late: bool = False,
+        failed: str = "",
+    ) -> None:
+        """Moves an entry that is in no window to the due lane, or to that of retries."""
+        lane = host.retries if failed else host.due
+        key = lane.key(due_unix, next(self._due_counter))
+        later = msgspec.structs.replace(entry, key=key, tries=tries, is_late=late, failed=failed)
+        self._take_out(host, entry)
+        self._put(Family.QUEUE, key, later.pack())
+        host.pending[key] = later
+        host.row.waits += not failed
+        host.row.retries += bool(failed)
+        host.row.late += late
+        lane.add(later, due)
+        self.shelf.touch(host)
+
+    def _take_out(self, host: Host, entry: QueueEntry) -> None:
+        """An entry that is in no window leaves its lane."""
+        self._delete(Family.QUEUE, entry.key)
+        host.leased.discard(entry.key)
+        host.pending.pop(entry.key, None)
+        host.out.add(entry.key)
+        if entry.lane == DUE_LANE:
+            host.row.waits -= 1
+            host.row.late -= entry.is_late
+        elif entry.lane == RETRY_LANE:
+            host.row.retries -= 1
+
+    def put_back(self, lease: Lease) -> None:
+        """The request was cancelled: the URL is still queued, and goes first."""
+        lease.host.awaits_robots = False
+        if lease.entry is not None:
+            self._give_back(lease.host, lease.entry)
+
+    def goes_next(self, lease: Lease, links: int | None = None) -> None:
+        """Something else was asked for in place of the URL of the lease: it stays leased, the next of its host; unless
+        its page has so few `links`, by its table, that it belongs into a worse band."""
+        if lease.host.row.gave_up:
+            self.leave(lease)
+        elif lease.entry is not None and not self._sinks(lease, lease.entry, links):
+            lease.host.first.append(lease.entry)
+
+    def _sinks(self, lease: Lease, entry: QueueEntry, links: int | None) -> bool:
+        counter = self._link_counter
+        if links is None or counter is None or entry.lane >= DUE_LANE or entry.origin is Origin.WISH:
+            return False
+        credit = self.credit(lease.url)
+        is_worse = counter.band_with(links, credit, lease.host.row) > entry.lane
+        if is_worse:
+            self.rejudge(lease, credit, links)
+        return is_worse
+
+    def leave(self, lease: Lease) -> None:
+        """The host of the lease is given up, or was a moment ago: the URL stays in its queue, on disk."""
+        if lease.entry is None:
+            return
+        self._give_back(lease.host, lease.entry)
+        if lease.host.row.gave_up:
+            self._forget_queue(lease.host)
+
+    def _give_back(self, host: Host, entry: QueueEntry) -> None:
+        host.leased.discard(entry.key)
+        if entry.lane >= DUE_LANE:
+            (host.due if entry.lane == DUE_LANE else host.retries).ready.insert(0, entry)
+        else:
+            host.window(entry.lane).give_back(entry)
+            host.available += 1
+
+    def _forget_queue(self, host: Host) -> None:
+        """What is queued is read anew from disk if the host is wanted again."""
+        for window in host.windows.values():
+            window.forget()
+        host.leased.difference_update([entry.key for entry in host.first])
+        host.first.clear()
+        host.due.forget(host.row.waits)
+        host.retries.forget(host.row.retries)
+
+    def rejudge(self, lease: Lease, credit: float, links: int | None = None) -> None:
+        """The head of the page was read, or its table: the URL is queued again where it belongs now."""
+        host, entry, ranking = lease.host, lease.entry, self.policy.ranking
+        assert entry is not None
+        assert ranking is not None
+        band = self._band(ranking, credit, host, links)
+        order = entry.order if entry.lane < DUE_LANE else host.next_sequence()
+        again = msgspec.structs.replace(entry, key=lane_start(host.key, band) + order, has_head=True)
+        self._take_out(host, entry)
+        host.row.queued -= 1
+        self._put(Family.QUEUE, again.key, again.pack())
+        host.add(again, room=self._room())
+        row = UrlRow(
+            UrlState.QUEUED, entry.depth, origin=entry.origin, standing=QueuePosition(band, order, credit, links)
+        )
+        self._put_url(host.key + KEY_END + entry.path.encode(), row)
+        self.shelf.touch(host)
+
+    # written
+
+    def write_hosts(self) -> None:
+        """Puts the rows of all hosts that changed into the batch; the engine calls it before a commit."""
+        assert self.batch is not None
+        self.shelf.write(self.batch)
+
+    def _put_url(self, key: bytes, row: UrlRow) -> None:
+        self._pending[key] = row
+        self._put(Family.URL, key, row.pack())
+
+    def _put(self, family: Family, key: bytes, value: bytes) -> None:
+        assert self.batch is not None
+        self.batch.put(family, key, value)
+
+    def _delete(self, family: Family, key: bytes) -> None:
+        assert self.batch is not None
+        self.batch.delete(family, key)
+
 
 REVIEWS_A_COMMIT = 100  # hosts put last that are looked at again
 DROPS_A_CALL = 500  # URLs that `next` may drop or put off before the loop gets a turn; fewer where rules are many
@@ -48,21 +316,23 @@ class Frontier(Ledger):
     def __init__(
         self,
         rows: Rows,
-        pace: Pace,
-        start: Start,
+        pace: Politeness,
+        start: ProcessStart,
         *,
         locate: Callable[[Host], Mapped | None],
         policy: Policy = BREADTH,
         room: int = FRONT_MOST,
-        elsewhere: Elsewhere | None = None,
+        elsewhere: UrlForwarder | None = None,
     ) -> None:
         restarted_at = start.now if start.is_restart else None
-        self.turns = Turns(step_hosts=policy.walk.steps, slack=policy.slack, restarted_at=restarted_at)
-        shelf = Shelf(rows, self.turns, start, delay_s=pace.delay_s, per_host=pace.per_host, swings=policy.walk.swings)
+        self.turns = HostScheduler(step_hosts=policy.walk.steps, slack=policy.slack, restarted_at=restarted_at)
+        shelf = HostCache(
+            rows, self.turns, start, delay_s=pace.delay_s, per_host=pace.per_host, swings=policy.walk.swings
+        )
         super().__init__(rows, shelf, policy, room=room)
         self.pace, self._locate, self._elsewhere = pace, locate, elsewhere
         self._queues = Queues(rows, policy)
-        self._groups, self._head_reader = Groups(pace.groups), policy.head_reader
+        self._groups, self._head_reader = HostGroups(pace.groups), policy.head_reader
         self._drops_left = DROPS_A_CALL
         self._put_last: dict[bytes, Host] = {}  # hosts that let others go first, those reviewed lately last
 
@@ -71,14 +341,16 @@ class Frontier(Ledger):
 
     def stats(self) -> FrontierStats:
         places = self.turns.places
-        active = sum(places[place] for place in Place if place not in (Place.IDLE, Place.PARKED, Place.WAITING))
+        active = sum(
+            places[place] for place in HostPlace if place not in (HostPlace.IDLE, HostPlace.PARKED, HostPlace.WAITING)
+        )
         return FrontierStats(
             self.known,
             self.queued,
             self.shelf.count,
             active,
-            places[Place.WAITING],
-            places[Place.PARKED],
+            places[HostPlace.WAITING],
+            places[HostPlace.PARKED],
             self.revisiting,
         )
 
@@ -89,7 +361,7 @@ class Frontier(Ledger):
         urls: Iterable[Url],
         *,
         depth: int,
-        kind: Kind = Kind.PAGE,
+        kind: RequestKind = RequestKind.PAGE,
         hops: int = 0,
         now: float,
         origin: Origin = Origin.LINK,
@@ -103,7 +375,7 @@ class Frontier(Ledger):
         """
         sent: list[Url] = []
         if self._elsewhere is not None:
-            urls, credits, sent = keep_own(
+            urls, credits, sent = forward_foreign(
                 self._elsewhere, urls, credits, depth=depth, kind=kind, hops=hops, origin=origin, source=source
             )
         pending, is_wish = self._pending, origin is Origin.WISH
@@ -143,9 +415,9 @@ class Frontier(Ledger):
     def _changed(self, host: Host, now: float) -> None:
         """A host has more to give than before: it may go on, or go before others."""
         if (
-            host.place is Place.IDLE
-            or (host.place in (Place.WAITING, Place.PARKED) and host.waits_for_due)
-            or (host.place in (Place.WAITING, Place.READY) and self._offer(host, now) != host.offered)
+            host.place is HostPlace.IDLE
+            or (host.place in (HostPlace.WAITING, HostPlace.PARKED) and host.waits_for_due)
+            or (host.place in (HostPlace.WAITING, HostPlace.READY) and self._offer(host, now) != host.offered)
         ):
             self._settle(host, now)
 
@@ -154,7 +426,7 @@ class Frontier(Ledger):
         href: str,
         depth: int,
         *,
-        kind: Kind,
+        kind: RequestKind,
         now: float,
         pages: int = 0,
         failed: int = 0,
@@ -176,7 +448,7 @@ class Frontier(Ledger):
         if host.row.gave_up:
             self._revive(host)
         key = host.due.key(now_unix, next(self._due_counter))
-        entry = Entry(key, _path(href), Kind.REVISIT, depth, origin=origin)
+        entry = QueueEntry(key, _path(href), RequestKind.REVISIT, depth, origin=origin)
         self._put(Family.QUEUE, key, entry.pack())
         host.pending[key] = entry
         host.row.queued += 1
@@ -197,7 +469,7 @@ class Frontier(Ledger):
         if ranking is None or not evidence:
             return
         if self._elsewhere is not None:
-            evidence = vouch_own(self._elsewhere, evidence)
+            evidence = forward_evidence(self._elsewhere, evidence)
         keys = [url_key(href) for href in evidence]
         touched: dict[bytes, Host] = {}
         for key, more, packed in zip(keys, evidence.values(), self._rows.get_many(Family.URL, keys), strict=True):
@@ -257,7 +529,7 @@ class Frontier(Ledger):
             self.turns.gave(host)
             if lease.entry is not None:
                 host.leased.add(lease.entry.key)
-            host.awaits_robots |= lease.kind is Kind.ROBOTS and lease.job is None
+            host.awaits_robots |= lease.kind is RequestKind.ROBOTS and lease.job is None
         self._settle(host, now)
         return lease
 
@@ -275,7 +547,7 @@ class Frontier(Ledger):
         """What a host is asked for next: robots.txt for another host, its own, or the next entry that is allowed."""
         if host.jobs:
             job = host.jobs.popleft()
-            return _lease_of(host, Kind.ROBOTS, _path(job.url), mapped, shares, job=job)
+            return _lease_of(host, RequestKind.ROBOTS, _path(job.url), mapped, shares, job=job)
         if host.awaits_robots or not (host.has_work or host.waits_until <= now) or self._is_filling(host):
             return None
         if self._puts_last(host) and not host.is_put_last:
@@ -284,12 +556,14 @@ class Frontier(Ledger):
             return None
         rules = host.row.robots
         if self.pace.robots and (rules is None or host.row.robots_until < now_unix):
-            return _lease_of(host, Kind.ROBOTS, "/robots.txt", mapped, shares)
+            return _lease_of(host, RequestKind.ROBOTS, "/robots.txt", mapped, shares)
         while self._drops_left > 0 and (entry := self._queues.next_entry(host, now, now_unix, room=self._room())):
             self._drops_left -= 1 if rules is None else rules.effort
             if self.pace.robots and rules is not None and not rules.allows(entry.path):
                 self._close(host, entry, UrlState.DROPPED, Reason.ROBOTS)
-            elif entry.kind is Kind.REVISIT or entry.key in host.leased:  # it was given out before: it was judged then
+            elif (
+                entry.kind is RequestKind.REVISIT or entry.key in host.leased
+            ):  # it was given out before: it was judged then
                 return _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry)
             elif self._is_full(host):
                 self._close(host, entry, UrlState.DROPPED, Reason.PAGES_PER_HOST)
@@ -304,7 +578,7 @@ class Frontier(Ledger):
                 return lease if self._head_reader is None else self._with_a_look(self._head_reader, lease, entry)
         return None
 
-    def beside(self, lease: Lease, kind: Kind, url: str, now: float) -> Lease | None:
+    def beside(self, lease: Lease, kind: RequestKind, url: str, now: float) -> Lease | None:
         """Another request to the host of a lease, if robots.txt allows it and slots for it are free now."""
         host = lease.host
         if host.slots.next_at() > now or not self.turns.is_free(lease.shares, now) or not self._allows(host, url):
@@ -317,7 +591,7 @@ class Frontier(Ledger):
         self._settle(host, now)
         return Lease(host, kind, url, lease.address, shares=lease.shares)
 
-    def instead(self, lease: Lease, kind: Kind, url: str) -> Lease | None:
+    def instead(self, lease: Lease, kind: RequestKind, url: str) -> Lease | None:
         """Another request in the slots of a lease, if robots.txt allows it; the lease itself then `goes_next`."""
         return (
             Lease(lease.host, kind, url, lease.address, shares=lease.shares) if self._allows(lease.host, url) else None
@@ -327,9 +601,9 @@ class Frontier(Ledger):
         rules = host.row.robots
         return not self.pace.robots or (rules is not None and rules.allows(_path(url)))
 
-    def _with_a_look(self, reader: HeadReader, lease: Lease, entry: Entry) -> Lease:
+    def _with_a_look(self, reader: HeadReader, lease: Lease, entry: QueueEntry) -> Lease:
         """The same lease, or one for the head of the page, if it pays to read that first."""
-        if entry.has_head or entry.tries or entry.kind is not Kind.PAGE or entry.origin is Origin.WISH:
+        if entry.has_head or entry.tries or entry.kind is not RequestKind.PAGE or entry.origin is Origin.WISH:
             return lease
         host = lease.host
         if not reader.may_want_head(entry.lane, host.row, host.delay_s):
@@ -338,7 +612,7 @@ class Frontier(Ledger):
         is_head = reader.wants_head(credit, host.row, host.delay_s)
         return msgspec.structs.replace(lease, is_head=is_head, credit=credit)
 
-    def _judge(self, host: Host, entry: Entry, now_unix: float) -> Reason | float | None:
+    def _judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
         for watcher in self.watchers:
             verdict = watcher.judge(host, entry, now_unix)
             if verdict is not None:
@@ -355,7 +629,7 @@ class Frontier(Ledger):
         most = self.pace.pages_per_host
         return most is not None and host.row.pages >= most
 
-    def _is_too_deep(self, host: Host, entry: Entry) -> bool:
+    def _is_too_deep(self, host: Host, entry: QueueEntry) -> bool:
         """Are there too many links between where the host was entered and this URL?"""
         most = self.pace.host_depth
         return most is not None and entry.depth - (host.row.entered or 0) > most
@@ -371,23 +645,23 @@ class Frontier(Ledger):
         host.offer = self._offer(host, now)
         host.waits_for_due = not host.has_work
         if host.awaits_robots and not host.jobs:
-            turns.move(host, Place.ROBOTS)
+            turns.move(host, HostPlace.ROBOTS)
             return
         if at == NEVER or (self._is_filling(host) and not host.jobs):
-            turns.move(host, Place.BUSY)
+            turns.move(host, HostPlace.BUSY)
             return
         is_wanted = not host.row.gave_up and (host.has_work or host.row.waits or host.row.retries)
         if not is_wanted and not host.jobs:
-            turns.move(host, Place.IDLE)
+            turns.move(host, HostPlace.IDLE)
             return
         if not host.has_work:
             at = max(at, host.waits_until)
         if at == NEVER:  # nothing left, or what waits for its time is under way
-            turns.move(host, Place.IDLE)
+            turns.move(host, HostPlace.IDLE)
         elif at <= now:
             turns.ready(host)
         else:
-            turns.wait(host, at, Place.PARKED if host.row.wait_reason else Place.WAITING)
+            turns.wait(host, at, HostPlace.PARKED if host.row.wait_reason else HostPlace.WAITING)
 
     def _offer(self, host: Host, now: float) -> int:
         """What a host has to give, seen from outside; 0 is the best."""
@@ -420,7 +694,7 @@ class Frontier(Ledger):
         """The whole host waits, for something that happened elsewhere."""
         self._hold(host, now, wait_s=wait_s, reason=reason, now_unix=now_unix)
         self.shelf.touch(host)
-        if host.place in (Place.READY, Place.WAITING, Place.IDLE):
+        if host.place in (HostPlace.READY, HostPlace.WAITING, HostPlace.IDLE):
             self._settle(host, now)
 
     def _hold(self, host: Host, now: float, *, wait_s: float, reason: str, now_unix: float) -> None:
@@ -435,7 +709,7 @@ class Frontier(Ledger):
         """A host's robots.txt has to be fetched from `url`, on whatever host that is. `answer`: for another shard."""
         other = self._host(url_key(url.href), now)
         other.jobs.append(RobotsJob(url.href, host_key, hops, answer))
-        if other.place in (Place.IDLE, Place.WAITING, Place.PARKED, Place.ROBOTS):
+        if other.place in (HostPlace.IDLE, HostPlace.WAITING, HostPlace.PARKED, HostPlace.ROBOTS):
             self._settle(other, now)
 
     def set_robots(self, host: Host, robots: Robots, *, until_unix: float, now: float) -> None:
@@ -454,7 +728,7 @@ class Frontier(Ledger):
     def _robots_answered(self, host: Host, now: float) -> None:
         host.awaits_robots = False
         self.shelf.touch(host)
-        if host.place is Place.ROBOTS:
+        if host.place is HostPlace.ROBOTS:
             self._settle(host, now)
 
     def give_up(self, host: Host, reason: str, now: float) -> None:
@@ -501,18 +775,18 @@ class Frontier(Ledger):
             self._put_last[host_key] = host
             return
         host.is_put_last = False
-        if host.place in (Place.READY, Place.WAITING):
+        if host.place in (HostPlace.READY, HostPlace.WAITING):
             self._settle(host, now)
 
 
 def _lease_of(
     host: Host,
-    kind: Kind,
+    kind: RequestKind,
     path: str,
     mapped: Mapped,
     shares: tuple[Share, ...],
     *,
-    entry: Entry | None = None,
+    entry: QueueEntry | None = None,
     job: RobotsJob | None = None,
 ) -> Lease:
     return Lease(host, kind, host.origin + path, mapped.address, entry, job, mapped.failure, mapped.detail, shares)

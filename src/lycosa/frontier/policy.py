@@ -18,7 +18,7 @@ from lycosa.frontier.rows import DUE_LANE, HostRow
 _Page = TypeVar("_Page")
 
 
-class Source:
+class LinkSource:
     """What a ranking hears of a fetched page. `credit` is what spoke for it when it was asked for; as a function it is
     looked up by those who ask, since it is a read of the state."""
 
@@ -56,7 +56,7 @@ class Ranking(Protocol):
     sees_all: bool
     reads_words: bool
 
-    def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+    def fetched(self, source: LinkSource, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
         """A page was fetched: what it says in favour of each URL that it links to."""
         ...
 

@@ -13,8 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
-from lycosa.web.domain import CACHED_HOSTS, domain_of
-from lycosa.web.wildcard import matches, pieces_of
+from lycosa.web import CACHED_HOSTS, domain_of, matches_pattern, pattern_pieces
 
 MARGIN_S, MARGIN_SHARE = 0.01, 0.1  # longer than a process waits for its turn, but at most this share of the delay
 
@@ -32,7 +31,7 @@ class Share(msgspec.Struct, frozen=True):
     delay_s: float = 0.0
 
 
-class Group(msgspec.Struct, frozen=True):
+class HostGroup(msgspec.Struct, frozen=True):
     """Hosts whose names match `pattern` share slots; the pattern `domain` makes a group of every registrable domain."""
 
     pattern: str
@@ -40,10 +39,10 @@ class Group(msgspec.Struct, frozen=True):
     delay_s: float = 0.0
 
 
-class Groups:
+class HostGroups:
     """Which group a host belongs to: the first whose pattern it matches."""
 
-    def __init__(self, groups: tuple[Group, ...]) -> None:
+    def __init__(self, groups: tuple[HostGroup, ...]) -> None:
         self._groups = groups
         self.of = lru_cache(CACHED_HOSTS)(self._of)
 
@@ -51,7 +50,7 @@ class Groups:
         for group in self._groups:
             if group.pattern == "domain":
                 return Share(f"domain {domain_of(host)}", group.limit, group.delay_s)
-            if matches(pieces_of(group.pattern), host, to_end=True):
+            if matches_pattern(pattern_pieces(group.pattern), host, to_end=True):
                 return Share(f"group {group.pattern}", group.limit, group.delay_s)
         return None
 

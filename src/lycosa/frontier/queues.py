@@ -6,11 +6,9 @@ settled. A seek starts at the window's edge, never at the lane's start, where th
 
 from operator import itemgetter
 
-from lycosa.frontier.hosts import Host
+from lycosa.frontier.hosts import NEVER, Host, LaneWindow, TimedLane, due_of
 from lycosa.frontier.policy import Policy
-from lycosa.frontier.rows import Entry, Rows
-from lycosa.frontier.timed import NEVER, TimedLane, due_of
-from lycosa.frontier.window import Window
+from lycosa.frontier.rows import QueueEntry, Rows
 from lycosa.records import Family
 
 DUE_READ = 64  # entries that wait for a time, read at once
@@ -23,7 +21,7 @@ class Queues:
     def __init__(self, rows: Rows, policy: Policy) -> None:
         self._rows, self._policy = rows, policy
 
-    def next_entry(self, host: Host, now: float, now_unix: float, *, room: int) -> Entry | None:
+    def next_entry(self, host: Host, now: float, now_unix: float, *, room: int) -> QueueEntry | None:
         """The next entry of a host: one whose time has come, or the first of the band whose turn it is. One that failed
         goes when there is nothing else, or when the others have had their time."""
         if host.first:
@@ -49,7 +47,7 @@ class Queues:
         host.available -= entry is not None
         return entry
 
-    def _fill(self, host: Host, window: Window, room: int) -> None:
+    def _fill(self, host: Host, window: LaneWindow, room: int) -> None:
         """Reads on in the way that the window moves; one that swings turns round at the lane's ends."""
         if not window.swings:
             self._read(host, window, room)
@@ -65,7 +63,7 @@ class Queues:
                     return
             window.forwards = not window.forwards
 
-    def _read(self, host: Host, window: Window, room: int) -> None:
+    def _read(self, host: Host, window: LaneWindow, room: int) -> None:
         if window.forwards:
             rows = self._rows.scan(Family.QUEUE, window.hi, window.end, limit=room)
             upto = rows[-1][0] + b"\0" if len(rows) == room else window.end
@@ -74,7 +72,7 @@ class Queues:
             rows = self._rows.scan_back(Family.QUEUE, window.start, window.lo, limit=room)
             upto = rows[-1][0] if len(rows) == room else window.start
             lo, hi = upto, window.lo
-        found = {key: Entry.unpack(key, row) for key, row in rows if key not in host.out}
+        found = {key: QueueEntry.unpack(key, row) for key, row in rows if key not in host.out}
         found |= {key: entry for key, entry in host.pending.items() if lo <= key < hi}
         window.extend((entry for key, entry in found.items() if key not in host.leased), upto, room)
 
@@ -96,11 +94,11 @@ class Queues:
             has_more = host.row.waits if lane is host.due else host.row.retries
             lane.at = now + LOOK_AGAIN_S if has_more > 0 else NEVER
 
-    def _waiting(self, host: Host, lane: TimedLane) -> list[tuple[bytes, Entry]]:
+    def _waiting(self, host: Host, lane: TimedLane) -> list[tuple[bytes, QueueEntry]]:
         """The next entries of a lane, those among them that are not committed yet."""
         loaded, end = lane.loaded, lane.end
         rows = self._rows.scan(Family.QUEUE, loaded, end, limit=DUE_READ)
-        found = {key: Entry.unpack(key, row) for key, row in rows if key not in host.out}
+        found = {key: QueueEntry.unpack(key, row) for key, row in rows if key not in host.out}
         upto = rows[-1][0] if len(rows) == DUE_READ else end
         found |= {key: entry for key, entry in host.pending.items() if loaded <= key <= upto and key < end}
         return sorted(((key, entry) for key, entry in found.items() if key not in host.leased), key=itemgetter(0))

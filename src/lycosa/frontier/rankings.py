@@ -1,12 +1,12 @@
-"""The built-in rankings: `pvalue` (Y3, Y4), `rank` (importance while crawling), `topic` (Y2) and `internal-first` (M2).
+"""The built-in rankings (`pvalue`, `rank`, `topic`, `internal-first`), the built-in walks, and the policies by name.
 
-Each sorts a host's URLs into bands by what speaks for them: the number of links to a URL, the importance that flowed to
-it, or the relevance that its links promise. The arithmetic of the last two is in `frontier.importance` and
-`web.relevance`; here it is put into the form that the frontier asks for.
+A ranking sorts the URLs of a host into bands by the evidence for each: the number of links to it, the importance that
+flowed to it, or the relevance that its links promise. A policy's name is a walk (`breadth`, `top-window`, `leaf-
+window`), a ranking, or RANKING+WALK, as in `pvalue+leaf-window`. The contract is in `frontier.policy`.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, takewhile
 from operator import add
 from typing import TypeVar
@@ -15,10 +15,9 @@ import msgspec
 
 from lycosa.frontier import importance
 from lycosa.frontier.importance import Importance
-from lycosa.frontier.policy import Source
+from lycosa.frontier.policy import LinkSource, Policy, Ranking, Walk
 from lycosa.frontier.rows import HostRow
-from lycosa.web import relevance
-from lycosa.web.relevance import Topic
+from lycosa.web import Topic, relevance
 
 TYPICAL_LINKS = 20.0  # on a page of a host of which nothing is known yet
 SAMPLE = 999  # pvalues that the cuts between the lists are taken from
@@ -66,7 +65,7 @@ class PValue:
     def __repr__(self) -> str:
         return f"<PValue age={self._age:.2f} cuts={self._cuts}>"
 
-    def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+    def fetched(self, source: LinkSource, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
         return [1.0] * len(urls)
 
     def band(self, credit: float, host: HostRow) -> int:
@@ -117,7 +116,7 @@ class Rank:
     def __repr__(self) -> str:
         return f"<Rank {self._importance!r}>"
 
-    def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+    def fetched(self, source: LinkSource, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
         cash = source.credit or (importance.SEED_CASH if source.depth == 0 else 0.0)
         self._importance.spread(cash, urls)
         given = self._importance.take()
@@ -153,7 +152,7 @@ class InternalFirst:
     def __repr__(self) -> str:
         return "<InternalFirst>"
 
-    def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+    def fetched(self, source: LinkSource, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
         host = source.url.split("/", 3)[2]
         own = f"http://{host}/", f"https://{host}/"
         return [1.0 if url.startswith(own) else -1.0 for url in urls]
@@ -188,7 +187,7 @@ class Relevance:
     def __repr__(self) -> str:
         return f"<Relevance {self._topic!r}>"
 
-    def fetched(self, source: Source, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+    def fetched(self, source: LinkSource, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
         if not urls and not self._topic.wants():
             return ()
         predicted = (source.credit or None) if self._topic.wants_prediction() else None
@@ -224,3 +223,28 @@ class Relevance:
 def _head_pays(expected: float, host: HostRow, delay_s: float) -> bool:
     page_bytes = host.bytes / host.requests if host.requests >= PAGES_ENOUGH else None
     return relevance.head_pays(expected, page_bytes=page_bytes, request_bytes=REQUEST_BYTES + LINE_BYTES_S * delay_s)
+
+
+STEP_HOSTS = 1_000  # hosts in the window of one step, unless it is set
+
+PLAIN = Walk("")
+WALKS: Mapping[str, Walk] = {
+    walk.name: walk
+    for walk in (
+        Walk("breadth"),
+        Walk("top-window", by_path=True, steps=STEP_HOSTS),
+        Walk("leaf-window", by_path=True, swings=True, steps=STEP_HOSTS),
+    )
+}
+BREADTH = Policy(None, WALKS["breadth"])
+RANKINGS: Mapping[str, Callable[[], Ranking]] = {"pvalue": PValue, "rank": Rank, "internal-first": InternalFirst}
+
+
+def policy_of(name: str, rankings: Mapping[str, Callable[[], Ranking]] = RANKINGS) -> Policy:
+    """The policy of this name; KeyError names the part that is not known."""
+    first, _, second = name.partition("+")
+    if first in WALKS:
+        if second:
+            raise KeyError(second)
+        return Policy(None, WALKS[first])
+    return Policy(rankings[first](), WALKS[second] if second else PLAIN)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 GENERATION = 50_000  # URLs; both together are about 15 MB
 
 
-class Recent:
+class RecentUrls:
     """Which URLs were seen lately."""
 
     def __init__(self, generation: int = GENERATION) -> None:

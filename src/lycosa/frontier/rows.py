@@ -17,8 +17,7 @@ from typing import Protocol
 import msgspec
 
 from lycosa.records import Family
-from lycosa.web.robots import Robots
-from lycosa.web.url import BUCKET_BYTES
+from lycosa.web import BUCKET_BYTES, Robots
 
 KEY_END = b"\0"
 
@@ -75,7 +74,7 @@ class Reason(StrEnum):
 _REASONS = list(Reason)
 
 
-class Kind(IntEnum):
+class RequestKind(IntEnum):
     """What a queued URL is asked for. Values are stored: never renumber."""
 
     PAGE = 0
@@ -108,7 +107,7 @@ DUE_LANE = 0x80
 RETRY_LANE = 0x81
 
 
-class Standing(msgspec.Struct, frozen=True):
+class QueuePosition(msgspec.Struct, frozen=True):
     """Where a queued URL stands: its band, its order there, what the policy has gathered in its favour, and the number
     of links on its page where that is known."""
 
@@ -118,12 +117,12 @@ class Standing(msgspec.Struct, frozen=True):
     links: int | None = None
 
     def pack(self) -> bytes:
-        start = _STANDING.pack(self.band | (self.links is not None) << 7, self.credit)
+        start = _POSITION.pack(self.band | (self.links is not None) << 7, self.credit)
         return start + (b"" if self.links is None else min(self.links, 65_535).to_bytes(2)) + self.order
 
     @classmethod
-    def unpack(cls, row: bytes) -> "Standing":
-        (band, credit), rest, links = _STANDING.unpack_from(row), row[_STANDING.size :], None
+    def unpack(cls, row: bytes) -> "QueuePosition":
+        (band, credit), rest, links = _POSITION.unpack_from(row), row[_POSITION.size :], None
         if band & 128:
             band, links, rest = band & 127, int.from_bytes(rest[:2]), rest[2:]
         return cls(band, rest, credit, links)
@@ -136,7 +135,7 @@ class UrlRow(msgspec.Struct, frozen=True):
     depth: int = 0
     reason: Reason = Reason.NONE
     origin: Origin = Origin.LINK
-    standing: Standing | None = None
+    standing: QueuePosition | None = None
 
     def pack(self) -> bytes:
         depth, standing = self.depth, self.standing
@@ -150,7 +149,7 @@ class UrlRow(msgspec.Struct, frozen=True):
         depth, rest = row[2], row[3:]
         if depth == 255:
             depth, rest = int.from_bytes(row[3:5]), row[5:]
-        standing = Standing.unpack(rest) if rest else None
+        standing = QueuePosition.unpack(rest) if rest else None
         return cls(UrlState(row[0] & 15), depth, _REASONS[row[1]], Origin(row[0] >> 4), standing)
 
 
@@ -159,19 +158,19 @@ def state_of(row: bytes) -> int:
     return row[0] & 15
 
 
-_STANDING = struct.Struct(">Bd")
+_POSITION = struct.Struct(">Bd")
 _ENTRY = struct.Struct(">BHBB")
 _HAS_FAILED = 0x80  # beside the hops: the name of what failed and a NUL stand before the path
 
 
-class Entry(msgspec.Struct, frozen=True):
+class QueueEntry(msgspec.Struct, frozen=True):
     """A queued URL as its host's queue has it. `has_head`: the head of the page was read, to judge it by. `is_late`: it
     is in the due lane for the sake of its host's other URLs, and may come before its time if there are none. `failed`:
     what went wrong the last time, of one that is tried again."""
 
     key: bytes
     path: str
-    kind: Kind = Kind.PAGE
+    kind: RequestKind = RequestKind.PAGE
     depth: int = 0
     tries: int = 0
     hops: int = 0
@@ -190,13 +189,13 @@ class Entry(msgspec.Struct, frozen=True):
         return row if self.order == path else row + path
 
     @classmethod
-    def unpack(cls, key: bytes, row: bytes) -> "Entry":
+    def unpack(cls, key: bytes, row: bytes) -> "QueueEntry":
         flags, depth, tries, hops = _ENTRY.unpack_from(row)
         path, failed = row[_ENTRY.size :] or order_of(key), b""
         if hops & _HAS_FAILED:
             hops ^= _HAS_FAILED
             failed, _, path = path.partition(KEY_END)
-        kind, origin = Kind(flags & 7), Origin(flags >> 4 & 7)
+        kind, origin = RequestKind(flags & 7), Origin(flags >> 4 & 7)
         is_late = bool(flags & 128)
         return cls(key, path.decode(), kind, depth, tries, hops, origin, bool(flags & 8), is_late, failed.decode())
 

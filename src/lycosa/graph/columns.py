@@ -2,22 +2,116 @@
 
 A link is a pair (target, source) with a sign: plus where a page points there, minus where it no longer does. The signs
 of a pair alternate, so the number of pages that point to a URL is the sum of its signs, whatever the number of segments
-they are spread over. Newer news of a pair replaces older: a pair keeps its first sign if that is minus, and its last if
-that is plus. Pure arrays; made by `from_pages` and `join`, written and read by `segment`.
+they are spread over. A newer change of a pair replaces an older one: a pair keeps its first sign if that is minus, and
+its last if that is plus. Anchor texts are interned: each distinct text is kept once and found by its number, the most
+frequent one first. Pure arrays; made by `from_pages` and `join_columns`, written and read by `segment`.
 """
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import xxhash
+import zstandard
 from numpy.typing import NDArray
 
-from lycosa.graph import texts
-from lycosa.graph.texts import Texts
-from lycosa.graph.varint import I64, U64
+from lycosa.graph.packing import I64, U8, U64, decode_varints, encode_varints
+
+BLOCK_TEXTS = 512
+_LEVEL = 3
+_text_hash = xxhash.xxh3_64_intdigest
+
+
+class LinkTexts(NamedTuple):
+    """Distinct texts in UTF-8, one behind the other; `ids` are their hashes, `sizes` their lengths in bytes."""
+
+    ids: U64
+    sizes: I64
+    data: U8
+
+    def take(self, places: I64) -> "LinkTexts":
+        """The texts at `places`, in that order."""
+        starts = np.cumsum(self.sizes) - self.sizes
+        sizes = self.sizes[places]
+        ends = np.cumsum(sizes)
+        total = int(ends[-1]) if len(ends) else 0
+        at = np.arange(total, dtype=np.int64) + np.repeat(starts[places] - (ends - sizes), sizes)
+        return LinkTexts(self.ids[places], sizes, self.data[at])
+
+
+def text_ids(texts: Sequence[str]) -> tuple[U64, list[bytes]]:
+    """The hash of each text, and its bytes."""
+    try:
+        encoded = list(map(str.encode, texts))
+    except UnicodeEncodeError:  # half a character, from an analyser of someone's own
+        encoded = [text.encode("utf-8", "replace") for text in texts]
+    return np.fromiter(map(_text_hash, encoded), dtype=np.uint64, count=len(encoded)), encoded
+
+
+def intern_texts(texts: Sequence[str]) -> tuple[LinkTexts, I64]:
+    """A table of the distinct texts, and the number of each."""
+    ids, encoded = text_ids(texts)
+    distinct, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    chosen = [encoded[place] for place in first.tolist()]
+    sizes = np.fromiter(map(len, chosen), dtype=np.int64, count=len(chosen))
+    return LinkTexts(distinct, sizes, np.frombuffer(b"".join(chosen), dtype=np.uint8)), inverse.astype(np.int64)
+
+
+def join_texts(tables: Sequence[LinkTexts]) -> tuple[LinkTexts, list[I64]]:
+    """One table of all texts, and for each of the old tables the new numbers of its texts."""
+    ids = np.concatenate([table.ids for table in tables])
+    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    whole = LinkTexts(
+        ids, np.concatenate([table.sizes for table in tables]), np.concatenate([table.data for table in tables])
+    )
+    ends = np.cumsum([len(table.ids) for table in tables])
+    return whole.take(first.astype(np.int64)), np.split(inverse.astype(np.int64), ends[:-1])
+
+
+def most_used_first(table: LinkTexts, used: I64) -> tuple[LinkTexts, I64]:
+    """The table in the order of use, without what nobody uses, and the new numbers of `used`."""
+    counts = np.bincount(used, minlength=len(table.ids))
+    order = np.argsort(-counts, kind="stable")[: int(np.count_nonzero(counts))]
+    number = np.zeros(len(counts), dtype=np.int64)
+    number[order] = np.arange(len(order))
+    return table.take(order), number[used]
+
+
+def pack_texts(table: LinkTexts) -> dict[str, U8 | U64]:
+    """The sections of a segment that hold the table."""
+    compressor = zstandard.ZstdCompressor(level=_LEVEL)
+    ends = np.cumsum(table.sizes)
+    edges = [0, *ends[BLOCK_TEXTS - 1 :: BLOCK_TEXTS].tolist()]
+    if len(ends) % BLOCK_TEXTS:
+        edges.append(int(ends[-1]))
+    data = table.data.tobytes()
+    blocks = [compressor.compress(data[a:b]) for a, b in pairwise(edges)]
+    places = np.cumsum([0, *map(len, blocks)]).astype(np.uint64)
+    return {
+        "text_sizes": encode_varints(table.sizes)[0],
+        "text_blocks": places,
+        "text_data": np.frombuffer(b"".join(blocks), dtype=np.uint8),
+    }
+
+
+def unpack_texts(sizes: U8, blocks: U64, data: U8) -> LinkTexts:
+    """The whole table again."""
+    decompressor = zstandard.ZstdDecompressor()
+    parts = [decompressor.decompress(data[a:b].tobytes()) for a, b in pairwise(blocks.tolist())]
+    raw, lengths = b"".join(parts), decode_varints(sizes).astype(np.int64)
+    edges = [0, *np.cumsum(lengths).tolist()]
+    ids = np.fromiter((_text_hash(raw[a:b]) for a, b in pairwise(edges)), dtype=np.uint64, count=len(lengths))
+    return LinkTexts(ids, lengths, np.frombuffer(raw, dtype=np.uint8))
+
+
+def read_text_block(block: int, sizes: I64, blocks: U64, data: U8) -> list[str]:
+    """The texts of one block."""
+    raw = zstandard.ZstdDecompressor().decompress(data[int(blocks[block]) : int(blocks[block + 1])].tobytes())
+    edges = [0, *np.cumsum(sizes[block * BLOCK_TEXTS : (block + 1) * BLOCK_TEXTS]).tolist()]
+    return [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(edges)]
+
 
 KIND_BITS = 3  # kinds are 1 to 8
 URL_ID_BITS = 42  # of ten million URLs some twenty share their number with another
@@ -35,7 +129,7 @@ def url_ids(urls: Sequence[str]) -> U64:
     return hashes >> np.uint64(_SPARE_BITS)
 
 
-class PageLinks(msgspec.Struct, frozen=True):
+class LinkChanges(msgspec.Struct, frozen=True):
     """What changed in the links of one page: URLs it points to now, with kinds and anchors, and URLs it no longer does.
 
     Where a URL stands twice in `urls` its last words count; one in `lost` too has new words. `is_gone`: the page itself
@@ -51,7 +145,7 @@ class PageLinks(msgspec.Struct, frozen=True):
     is_gone: bool = False
 
 
-class Columns(NamedTuple):
+class LinkColumns(NamedTuple):
     """`sources` are sorted, `present` says of each whether it is still a page.
 
     `targets` are sorted; the links of target i are `sizes[i]` in number and lie one target behind the other in `places`
@@ -65,14 +159,14 @@ class Columns(NamedTuple):
     places: I64
     minus: NDArray[np.bool_]
     codes: I64
-    texts: Texts
+    texts: LinkTexts
 
     @property
     def links(self) -> int:
         return len(self.places)
 
 
-def from_pages(pages: Sequence[PageLinks]) -> Columns:
+def from_pages(pages: Sequence[LinkChanges]) -> LinkColumns:
     """The columns of pages in the order in which they were committed."""
     lengths = np.array([(len(page.lost), len(page.urls)) for page in pages], dtype=np.int64).reshape(-1)
     urls = list(chain.from_iterable(chain(page.lost, page.urls) for page in pages))
@@ -81,22 +175,22 @@ def from_pages(pages: Sequence[PageLinks]) -> Columns:
     own = url_ids([page.url for page in pages])
     files = np.array([page.file_num for page in pages], dtype=np.uint64)
     present = np.array([not page.is_gone for page in pages], dtype=bool)
-    table, numbers = texts.intern(words)
-    rows = _Rows(
+    table, numbers = intern_texts(words)
+    rows = _LinkRows(
         target=url_ids(urls),
         source=np.repeat(np.repeat(files, 2), lengths),
         minus=np.repeat(np.tile(np.array([True, False]), len(pages)), lengths),
         code=(numbers << KIND_BITS) | (np.frombuffer(kinds, dtype=np.uint8).astype(np.int64) - 1),
     )
     is_other = rows.target != np.repeat(np.repeat(own, 2), lengths)  # a page that points to itself says nothing
-    rows = _Rows(*(column[is_other] for column in rows))
+    rows = _LinkRows(*(column[is_other] for column in rows))
     return _arrange(rows, files, present, table)
 
 
-def join(parts: Sequence[Columns], *, is_whole: bool) -> Columns:
+def join_columns(parts: Sequence[LinkColumns], *, is_whole: bool) -> LinkColumns:
     """One for many, oldest first. `is_whole`: nothing older exists, so what is gone need not be told any more."""
-    table, numbers = texts.join([part.texts for part in parts])
-    rows = _Rows(
+    table, numbers = join_texts([part.texts for part in parts])
+    rows = _LinkRows(
         target=np.concatenate([np.repeat(part.targets, part.sizes) for part in parts]),
         source=np.concatenate([part.sources[part.places] for part in parts]),
         minus=np.concatenate([part.minus for part in parts]),
@@ -108,7 +202,7 @@ def join(parts: Sequence[Columns], *, is_whole: bool) -> Columns:
     return _without_gone(joined) if is_whole else joined
 
 
-class _Rows(NamedTuple):
+class _LinkRows(NamedTuple):
     target: U64
     source: U64
     minus: NDArray[np.bool_]
@@ -122,22 +216,22 @@ def _recoded(codes: I64, numbers: I64) -> I64:
     return recoded
 
 
-def _arrange(rows: _Rows, files: U64, present: NDArray[np.bool_], table: Texts) -> Columns:
+def _arrange(rows: _LinkRows, files: U64, present: NDArray[np.bool_], table: LinkTexts) -> LinkColumns:
     """Sorted by target and source, newer news of a pair over older."""
     sources, last = _last_of_each(files)
     targets, target_place = np.unique(rows.target, return_inverse=True)
     pair = target_place.astype(np.int64) * max(1, len(sources)) + np.searchsorted(sources, rows.source)
     order = np.argsort(pair, kind="stable")
     pair, minus = pair[order], rows.minus[order]
-    order = order[kept := _settled(pair, minus)]
+    order = order[kept := _effective(pair, minus)]
     pair, minus = pair[kept], minus[kept]
     target_of, places = np.divmod(pair, max(1, len(sources)))
     sizes = np.bincount(target_of, minlength=len(targets)).astype(np.int64)
     code = rows.code[order]
-    table, number = texts.most_used_first(table, code >> KIND_BITS) if len(code) else (table.take(_NONE), _NONE)
+    table, number = most_used_first(table, code >> KIND_BITS) if len(code) else (table.take(_NONE), _NONE)
     code = (number << KIND_BITS) | (code & ((1 << KIND_BITS) - 1))
     is_used = sizes > 0
-    return Columns(sources, present[last], targets[is_used], sizes[is_used], places, minus, code, table)
+    return LinkColumns(sources, present[last], targets[is_used], sizes[is_used], places, minus, code, table)
 
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -151,7 +245,7 @@ def _last_of_each(files: U64) -> tuple[U64, I64]:
     return ordered[is_last], order[is_last]
 
 
-def _settled(pair: I64, minus: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _effective(pair: I64, minus: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which rows still say something: the first of a pair if it is minus, the last if it is plus."""
     if not len(pair):
         return np.empty(0, dtype=bool)
@@ -162,7 +256,7 @@ def _settled(pair: I64, minus: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return (is_first & minus) | (is_last & ~minus)
 
 
-def _without_gone(columns: Columns) -> Columns:
+def _without_gone(columns: LinkColumns) -> LinkColumns:
     """Without pages that are no more and links that were taken back: there is nothing older for them to change."""
     stays, plus = columns.present, ~columns.minus
     place = np.cumsum(stays) - 1

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lycosa.records import Family
-from lycosa.store import Batch, State
-from lycosa.store.joined import JoinedState
+from lycosa.store import Batch, JoinedState, State
 
-FOLDER = "feed"
+FEED_FOLDER = "feed"
 COUNTER_BITS = 48
 MOST_BEHIND = 1_000_000  # entries: a consumer that is further behind is not waited for, and has to read the state
 FILE_NUM_BYTES = SEQUENCE_BYTES = 8
@@ -30,7 +29,7 @@ _NEXT_KEY = b"feed"
 _COUNTER_KEY = b"file:"
 
 
-class What(IntEnum):
+class FeedEvent(IntEnum):
     """What became of a page. Values are stored: never renumber."""
 
     NEW = 1
@@ -38,11 +37,11 @@ class What(IntEnum):
     REMOVED = 3
 
 
-class News(NamedTuple):
+class FeedEntry(NamedTuple):
     """One entry of the feed; `before` is the page's link row as it was, empty for a new page or one without links."""
 
     sequence: int
-    what: What
+    what: FeedEvent
     file_num: int
     before: bytes
 
@@ -51,7 +50,7 @@ class Feed:
     """The writing side: numbers pages and tells of them, in the open batch."""
 
     def __init__(self, state: State, collection: Path) -> None:
-        self._state, self._folder = state, collection / FOLDER
+        self._state, self._folder = state, collection / FEED_FOLDER
         packed = state.get(Family.META, _NEXT_KEY)
         self.next = int.from_bytes(packed) if packed else 1
         self._cut = 0  # entries before it are deleted
@@ -83,7 +82,7 @@ class Feed:
         batch.put(Family.FILE, file_num.to_bytes(FILE_NUM_BYTES), key)
         return file_num
 
-    def tell(self, batch: Batch, what: What, file_num: int, before: bytes = b"") -> int:
+    def tell(self, batch: Batch, what: FeedEvent, file_num: int, before: bytes = b"") -> int:
         """One entry; returns its sequence."""
         sequence = self.next
         self.next += 1
@@ -107,17 +106,17 @@ class Feed:
             self._cut = covered + 1
 
 
-def news_after(state: State, sequence: int) -> Iterator[News]:
+def entries_after(state: State, sequence: int) -> Iterator[FeedEntry]:
     """The entries after a sequence, oldest first."""
     for key, row in state.walk(Family.FEED, (sequence + 1).to_bytes(SEQUENCE_BYTES)):
         file_num = int.from_bytes(row[1 : 1 + FILE_NUM_BYTES])
-        yield News(int.from_bytes(key), What(row[0]), file_num, row[1 + FILE_NUM_BYTES :])
+        yield FeedEntry(int.from_bytes(key), FeedEvent(row[0]), file_num, row[1 + FILE_NUM_BYTES :])
 
 
-def last_told(state: State) -> int:
+def last_sequence(state: State) -> int:
     """The sequence of the newest entry there ever was; of several shards the sum, which grows when one of them does."""
     if isinstance(state, JoinedState):
-        return sum(map(last_told, state.states))
+        return sum(map(last_sequence, state.states))
     packed = state.get(Family.META, _NEXT_KEY)
     return int.from_bytes(packed) - 1 if packed else 0
 
@@ -141,9 +140,9 @@ def consumers(folder: Path) -> dict[str, int]:
     return found
 
 
-def cover(collection: Path, name: str, sequence: int) -> None:
+def mark_covered(collection: Path, name: str, sequence: int) -> None:
     """Consumer `name` has covered the feed up to `sequence`: what is before may be forgotten."""
-    folder = collection / FOLDER
+    folder = collection / FEED_FOLDER
     folder.mkdir(exist_ok=True)
     hidden = folder / f".{name}.{os.getpid()}"
     hidden.write_text(f"{sequence}\n")

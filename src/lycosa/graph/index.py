@@ -20,12 +20,12 @@ import msgspec
 import numpy as np
 
 from lycosa.errors import StoreError
-from lycosa.graph.columns import Columns, PageLinks, from_pages, url_id, url_ids
-from lycosa.graph.segment import SUFFIX, Inlink, Segment, write
-from lycosa.graph.varint import I64, U64
-from lycosa.store.failures import failure
+from lycosa.graph.columns import LinkChanges, LinkColumns, from_pages, url_id, url_ids
+from lycosa.graph.packing import I64, U64
+from lycosa.graph.segment import SUFFIX, Inlink, Segment, write_segment
+from lycosa.store import storage_error
 
-FOLDER = "graph"
+LINK_INDEX_FOLDER = "graph"
 LIST = "links.json"
 JOINED_AT_ONCE = 8  # neighbours of like size: each link is then joined about log8(segments) times
 SMALL_LINKS = 100_000  # all segments up to this size are alike
@@ -34,7 +34,7 @@ _READ_TRIES = 20  # a reader that finds a segment gone reads the list again
 Changed = Callable[[U64, I64], None]
 
 
-class Listed(msgspec.Struct, frozen=True):
+class SegmentList(msgspec.Struct, frozen=True):
     """The list of segments."""
 
     covered: int = 0
@@ -44,21 +44,21 @@ class Listed(msgspec.Struct, frozen=True):
 class LinkIndex:
     """The index as it was when opened. `tail` are changes that no segment has yet."""
 
-    def __init__(self, path: Path, listed: Listed, segments: Sequence[Segment]) -> None:
+    def __init__(self, path: Path, listed: SegmentList, segments: Sequence[Segment]) -> None:
         self.path, self.covered = path, listed.covered
         self.segments = list(segments)
 
     @classmethod
     def open(cls, collection: Path) -> "LinkIndex":
         """The newest list whose segments are all there; an index that is not there is empty."""
-        path = collection / FOLDER
+        path = collection / LINK_INDEX_FOLDER
         for tried in range(_READ_TRIES):
             listed = read_list(path)
             try:
                 return cls(path, listed, [Segment.open(path / name) for name in listed.names])
             except FileNotFoundError as error:  # joined with others just now
                 if tried == _READ_TRIES - 1 or listed == read_list(path):
-                    raise failure(error, path=path, doing="reading the link index") from error
+                    raise storage_error(error, path=path, doing="reading the link index") from error
         raise AssertionError
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class LinkIndex:
     def links(self) -> int:
         return sum(segment.links for segment in self.segments)
 
-    def lay_over(self, pages: Sequence[PageLinks]) -> None:
+    def lay_over(self, pages: Sequence[LinkChanges]) -> None:
         """Pages that were committed after what is covered, for this reader only."""
         if pages:
             self.segments.append(Segment.of(from_pages(pages)))
@@ -99,7 +99,7 @@ class LinkIndex:
 class LinkWriter(LinkIndex):
     """The one that takes pages in. `on_change` hears of every `add` which counts it moved, and by how much."""
 
-    def __init__(self, path: Path, listed: Listed, segments: Sequence[Segment]) -> None:
+    def __init__(self, path: Path, listed: SegmentList, segments: Sequence[Segment]) -> None:
         super().__init__(path, listed, segments)
         self.on_change: Changed | None = None
         self._merge: _Merge | None = None
@@ -107,13 +107,13 @@ class LinkWriter(LinkIndex):
 
     @classmethod
     def open(cls, collection: Path) -> "LinkWriter":
-        path = collection / FOLDER
+        path = collection / LINK_INDEX_FOLDER
         try:
             path.mkdir(exist_ok=True)
             try:
                 opened = super().open(collection)
             except StoreError:  # after a power loss: it is empty, and so behind the feed
-                opened = cls(path, Listed(), [])
+                opened = cls(path, SegmentList(), [])
             named = {segment.name for segment in opened.segments}
             for file in path.iterdir():
                 if (file.suffix == SUFFIX or file.name.startswith(".")) and file.name not in named:
@@ -123,20 +123,20 @@ class LinkWriter(LinkIndex):
         assert isinstance(opened, LinkWriter)
         return opened
 
-    def add(self, pages: Sequence[PageLinks], covered: int) -> None:
+    def add(self, pages: Sequence[LinkChanges], covered: int) -> None:
         """Takes in what the feed tells up to commit `covered`; raises StoreError with nothing changed."""
         self.add_all([pages], covered)
 
-    def add_all(self, slices: Iterable[Sequence[PageLinks]], covered: int) -> None:
+    def add_all(self, slices: Iterable[Sequence[LinkChanges]], covered: int) -> None:
         """As `add`, for more pages than one segment should hold: all of them or none."""
         added: list[Segment] = []
-        changes: list[Columns] = []
+        changes: list[LinkColumns] = []
         for pages in slices:
             if not pages:
                 continue
             columns = from_pages(pages)
             name = secrets.token_hex(8) + SUFFIX
-            write(self.path / name, columns)
+            write_segment(self.path / name, columns)
             added.append(Segment.open(self.path / name))
             if self.on_change is not None and columns.links:
                 changes.append(columns)
@@ -154,7 +154,7 @@ class LinkWriter(LinkIndex):
             (self.path / segment.name).unlink(missing_ok=True)
 
     def _install(self, segments: list[Segment], covered: int) -> None:
-        write_list(self.path, Listed(covered, tuple(segment.name for segment in segments)))
+        write_list(self.path, SegmentList(covered, tuple(segment.name for segment in segments)))
         self.segments, self.covered = segments, covered
 
     # joining
@@ -229,11 +229,11 @@ def _level(links: int) -> int:
     return level
 
 
-def read_list(path: Path) -> Listed:
+def read_list(path: Path) -> SegmentList:
     try:
-        return msgspec.json.decode((path / LIST).read_bytes(), type=Listed)
+        return msgspec.json.decode((path / LIST).read_bytes(), type=SegmentList)
     except FileNotFoundError:
-        return Listed()
+        return SegmentList()
     except msgspec.DecodeError as error:
         raise StoreError(f"{path / LIST} is damaged: the next crawl into the collection makes it anew") from error
     except OSError as error:
@@ -242,16 +242,16 @@ def read_list(path: Path) -> Listed:
 
 def not_usable(error: OSError, path: Path, *, doing: str) -> StoreError:
     """Why the folder of the index, or a file in it, cannot be used, in one sentence."""
-    folder = path if path.name == FOLDER else path.parent
+    folder = path if path.name == LINK_INDEX_FOLDER else path.parent
     if folder.is_file():
         return StoreError(f"{folder} is a file, where the folder of the link index would be: move it away")
-    return failure(error, path=path, doing=doing)
+    return storage_error(error, path=path, doing=doing)
 
 
-def write_list(path: Path, listed: Listed) -> None:
+def write_list(path: Path, listed: SegmentList) -> None:
     hidden = path / f".{LIST}.new"
     try:
         hidden.write_bytes(msgspec.json.encode(listed))
         hidden.replace(path / LIST)
     except OSError as error:
-        raise failure(error, path=path, doing="writing the link index") from error
+        raise storage_error(error, path=path, doing="writing the link index") from error

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lycosa.graph.columns import join
-from lycosa.graph.segment import Segment, write
+from lycosa.graph.columns import join_columns
+from lycosa.graph.segment import Segment, write_segment
 
 
 def merge(out: Path, parts: Sequence[Path], *, is_whole: bool) -> None:
     """One segment for many, oldest first. `is_whole`: there are no older ones."""
-    write(out, join([Segment.open(part).columns() for part in parts], is_whole=is_whole))
+    write_segment(out, join_columns([Segment.open(part).columns() for part in parts], is_whole=is_whole))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""The ranks of a collection: worked out from the link index, kept in `graph/ranks`, asked for by URL.
+"""PageRank of pages and harmonic centrality of hosts, and the file that keeps the ranks of a collection.
 
-    magic · number of pages · FileNums, sorted · ranks · URL ids (8 bytes each)
+    graph/ranks    magic · number of pages · FileNums, sorted · ranks · URL ids (8 bytes each)
 
-Nodes are the pages of the index. A redirect is none: a link to it is a link to the page where it leads in the end.
-Links to what was never fetched do not count. Whoever works the ranks out begins from the last ones, which are near
-where little has changed. The file is replaced at once; any process may write it, beside a running crawl too.
+PageRank: a page gives its rank to the pages it points to in equal parts, a page without links to all; damping 0.85,
+until a step moves less than 1e-8 in all. Harmonic centrality of a host: the sum of 1/distance over all hosts from which
+links lead to it. Nodes are the pages of the index. A redirect is none: a link to it is a link to the page where it
+leads in the end. Links to what was never fetched do not count. A computation begins from the last ranks, which are near
+where little has changed. The file is replaced at once; any process may write it, also beside a running crawl.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +18,120 @@ from numpy.typing import NDArray
 
 from lycosa.errors import StoreError
 from lycosa.graph.columns import url_ids
-from lycosa.graph.index import FOLDER, LinkIndex, not_usable
-from lycosa.graph.rank import F64, Graph, pagerank
+from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, not_usable
+from lycosa.graph.packing import I64, U64
 from lycosa.graph.segment import Segment
-from lycosa.graph.varint import I64, U64
+
+F64 = NDArray[np.float64]
+I32 = NDArray[np.int32]
+
+DAMPING = 0.85
+TOLERANCE = 1e-8  # L1 of a step: the ranks are then within 6e-8 of their limit, all together
+STEPS_MOST = 1_000
+CHUNK_LINKS = 1 << 18  # gathered at a time: fits the processor's cache
+HOSTS_EXACT = 16_384  # among more, the distances from so many of them stand for all
+_LANES = 64  # hosts whose distances are found together, one bit each
+
+
+class LinkGraph(NamedTuple):
+    """Links by target: those of target i come from `sources[starts[i]:starts[i + 1]]`."""
+
+    starts: I64
+    sources: I32
+
+    @property
+    def size(self) -> int:
+        return len(self.starts) - 1
+
+    @classmethod
+    def of(cls, sources: NDArray[np.integer], targets: NDArray[np.integer], size: int) -> "LinkGraph":
+        pairs = targets.astype(np.int64) * size + sources
+        return cls.of_pairs(pairs, size)
+
+    @classmethod
+    def of_pairs(cls, pairs: I64, size: int) -> "LinkGraph":
+        """From links written as target × size + source; `pairs` is sorted in place."""
+        pairs.sort()
+        keep = np.ones(len(pairs), dtype=bool)
+        np.not_equal(pairs[1:], pairs[:-1], out=keep[1:])
+        targets = np.empty(len(pairs), dtype=np.int32)
+        sources = np.empty(len(pairs), dtype=np.int32)
+        for at in range(0, len(pairs), CHUNK_LINKS):
+            chunk = slice(at, at + CHUNK_LINKS)
+            targets[chunk], sources[chunk] = np.divmod(pairs[chunk], max(1, size))
+        keep &= targets != sources
+        if not keep.all():
+            targets, sources = targets[keep], sources[keep]
+        starts = np.zeros(size + 1, dtype=np.int64)
+        np.cumsum(np.bincount(targets, minlength=size), out=starts[1:])
+        return cls(starts, sources)
+
+
+def pagerank(graph: LinkGraph, start: F64 | None = None, *, tolerance: float = TOLERANCE) -> tuple[F64, int]:
+    """The rank of each page, all together 1, and the steps it took. `start` is a vector to begin from."""
+    size = graph.size
+    if not size:
+        return np.empty(0), 0
+    degrees = np.bincount(graph.sources, minlength=size)
+    dangling = degrees == 0
+    share = DAMPING / np.maximum(degrees, 1)
+    rank = np.full(size, 1.0 / size) if start is None else start / start.sum()
+    steps = 0
+    moved = np.inf
+    while moved >= tolerance and steps < STEPS_MOST:
+        base = (1.0 - DAMPING + DAMPING * rank[dangling].sum()) / size
+        new = _gathered(graph, rank * share)
+        new += base
+        moved = np.abs(new - rank).sum()
+        rank = new
+        steps += 1
+    return rank / rank.sum(), steps
+
+
+def _gathered(graph: LinkGraph, gives: F64) -> F64:
+    """What each page gets: a running sum over the links, chunk by chunk, read off where targets end."""
+    total = np.zeros(graph.size)
+    starts, sources = graph.starts, graph.sources
+    first = 0
+    while first < graph.size:
+        last = int(np.searchsorted(starts, starts[first] + CHUNK_LINKS, side="right")) - 1
+        last = min(max(last, first + 1), graph.size)
+        begin, end = int(starts[first]), int(starts[last])
+        if end > begin:
+            edges = starts[first:last] - begin
+            filled = np.flatnonzero(starts[first + 1 : last + 1] > starts[first:last])
+            total[first + filled] = np.add.reduceat(gives[sources[begin:end]], edges[filled])
+        first = last
+    return total
+
+
+def harmonic(graph: LinkGraph, *, seed: int = 1) -> F64:
+    """The harmonic centrality of each host; with more than `HOSTS_EXACT` of them estimated from a random sample."""
+    size = graph.size
+    origins = np.arange(size)
+    if size > HOSTS_EXACT:
+        origins = np.random.default_rng(seed).choice(size, HOSTS_EXACT, replace=False)
+    total = np.zeros(size)
+    filled = np.flatnonzero(np.diff(graph.starts))
+    edges = graph.starts[:-1][filled]
+    for at in range(0, len(origins), _LANES):
+        _spread(graph, origins[at : at + _LANES], filled, edges, total)
+    return total * (size / max(1, len(origins)))
+
+
+def _spread(graph: LinkGraph, origins: I64, filled: I64, edges: I64, total: F64) -> None:
+    """Adds 1/distance from each origin to each host it reaches: all origins at once, one bit each."""
+    reached = np.zeros(graph.size, dtype=np.uint64)
+    reached[origins] = np.uint64(1) << np.arange(len(origins), dtype=np.uint64)
+    front, distance = reached.copy(), 0
+    while len(filled) and front.any():
+        distance += 1
+        arriving = np.zeros_like(reached)
+        arriving[filled] = np.bitwise_or.reduceat(front[graph.sources], edges)
+        front = arriving & ~reached
+        reached |= front
+        total += np.bitwise_count(front) / distance
+
 
 FILE = "ranks"
 _FORMAT = b"lycosa ranks "
@@ -46,12 +158,12 @@ class Ranks(NamedTuple):
         ]
 
 
-class Web(NamedTuple):
+class PageGraph(NamedTuple):
     """The pages of an index as a graph: page i has FileNum `file_nums[i]` and URL id `ids[i]`."""
 
     file_nums: U64
     ids: U64
-    graph: Graph
+    graph: LinkGraph
 
 
 def pages_of(index: LinkIndex) -> U64:
@@ -65,7 +177,7 @@ def pages_of(index: LinkIndex) -> U64:
     return pages
 
 
-def web_of(index: LinkIndex, ids_of: Callable[[U64], U64], redirects: U64) -> Web:
+def page_graph(index: LinkIndex, ids_of: Callable[[U64], U64], redirects: U64) -> PageGraph:
     """The graph of a whole index; `ids_of` gives the URL ids of FileNums, `redirects` are those of redirects."""
     file_nums = pages_of(index)
     ids = ids_of(file_nums)
@@ -84,7 +196,7 @@ def web_of(index: LinkIndex, ids_of: Callable[[U64], U64], redirects: U64) -> We
     is_page = ~np.isin(file_nums, redirects)
     if not is_page.all():
         whole, file_nums, ids = _led_on(whole, is_page), file_nums[is_page], ids[is_page]
-    return Web(file_nums, ids, Graph.of_pairs(whole, len(file_nums)))
+    return PageGraph(file_nums, ids, LinkGraph.of_pairs(whole, len(file_nums)))
 
 
 def _led_on(pairs: I64, is_page: NDArray[np.bool_]) -> I64:
@@ -132,7 +244,7 @@ def _without(pairs: I64, taken: I64) -> I64:
     return values[counts > 0]
 
 
-def work_out(web: Web, last: Ranks | None) -> tuple[Ranks, int]:
+def compute_ranks(web: PageGraph, last: Ranks | None) -> tuple[Ranks, int]:
     """The ranks, beginning from the last ones where there are some, and the steps it took."""
     start = None
     if last is not None and len(web.file_nums):
@@ -143,8 +255,8 @@ def work_out(web: Web, last: Ranks | None) -> tuple[Ranks, int]:
     return Ranks(web.file_nums, web.ids, ranks), steps
 
 
-def save(collection: Path, ranks: Ranks) -> None:
-    path = collection / FOLDER / FILE
+def save_ranks(collection: Path, ranks: Ranks) -> None:
+    path = collection / LINK_INDEX_FOLDER / FILE
     hidden = path.with_name(f".{FILE}.new")
     try:
         path.parent.mkdir(exist_ok=True)
@@ -157,9 +269,9 @@ def save(collection: Path, ranks: Ranks) -> None:
         raise not_usable(error, path, doing="writing the ranks") from error
 
 
-def load(collection: Path) -> Ranks | None:
+def load_ranks(collection: Path) -> Ranks | None:
     """The ranks as they were worked out last; None if they never were."""
-    path = collection / FOLDER / FILE
+    path = collection / LINK_INDEX_FOLDER / FILE
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -180,7 +292,7 @@ class RankTable:
     """The ranks as they were when opened, read through a memory map; empty if they never were worked out."""
 
     def __init__(self, collection: Path) -> None:
-        path, head = collection / FOLDER / FILE, len(MAGIC) + 8
+        path, head = collection / LINK_INDEX_FOLDER / FILE, len(MAGIC) + 8
         self._file_nums, self._ranks = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.float64)
         try:
             size = path.stat().st_size

@@ -1,4 +1,6 @@
-"""A segment: the links of some thousand pages or of a million, as one file that never changes.
+"""The sections of a segment's file: arrays one behind the other, found by a table, read through a memory map.
+
+A segment: the links of some thousand pages or of a million, as one file that never changes.
 
     head       magic, length of the table, table: section → (type, bytes)
     counts     number of links, of targets, of sources; lower bits of a target
@@ -28,13 +30,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lycosa.errors import StoreError
-from lycosa.graph import bits, frames, texts
-from lycosa.graph.bits import Sorted
-from lycosa.graph.columns import KIND_BITS, Columns
-from lycosa.graph.frames import Frames
-from lycosa.graph.sections import ALIGN, FORMAT, MAGIC, mapped, unfolded
-from lycosa.graph.varint import I64, U64, decode, deltas
-from lycosa.store.failures import failure
+from lycosa.graph import columns as texts
+from lycosa.graph import packing as bits
+from lycosa.graph import packing as frames
+from lycosa.graph.columns import KIND_BITS, LinkColumns
+from lycosa.graph.packing import I64, U64, Frames, SortedNumbers, decode_varints, deltas
+from lycosa.store import storage_error
+
+FORMAT = b"lycosa links "
+MAGIC = FORMAT + b"2\n\0"
+ALIGN = 8
+
+
+def mapped(data: mmap.mmap) -> dict[str, NDArray[Any]]:
+    """The sections of an open file."""
+    at = len(MAGIC)
+    size = int.from_bytes(data[at : at + 8], "little")
+    table: dict[str, tuple[str, int]] = msgspec.msgpack.decode(data[at + 8 : at + 8 + size])
+    at += 8 + size
+    sections = {}
+    for name, (kind, size_bytes) in table.items():
+        at += -at % ALIGN
+        dtype = np.dtype(kind)
+        sections[name] = np.frombuffer(data, dtype=dtype, count=size_bytes // dtype.itemsize, offset=at)
+        at += size_bytes
+    return sections
+
+
+def unfolded(steps: I64, sizes: I64) -> I64:
+    """From differences that begin anew with every target to the numbers themselves."""
+    sums = np.cumsum(steps)
+    starts = np.cumsum(sizes) - sizes
+    before = np.append(0, sums)[starts]
+    return sums - np.repeat(before, sizes)  # type: ignore[no-any-return]
+
 
 GROUP = 4_096  # targets
 SUFFIX = ".links"
@@ -51,7 +80,7 @@ class Inlink(NamedTuple):
     is_minus: bool
 
 
-def write(path: Path, columns: Columns) -> None:
+def write_segment(path: Path, columns: LinkColumns) -> None:
     """Writes a segment so that it is there whole or not at all, unless the power fails: then the index is made anew."""
     hidden = path.with_name(f".{path.name}.new")
     sections = _sections(columns)
@@ -65,10 +94,10 @@ def write(path: Path, columns: Columns) -> None:
                 file.write(section.tobytes())
         hidden.replace(path)
     except OSError as error:
-        raise failure(error, path=path, doing="writing the link index") from error
+        raise storage_error(error, path=path, doing="writing the link index") from error
 
 
-def _sections(columns: Columns) -> dict[str, NDArray[Any]]:
+def _sections(columns: LinkColumns) -> dict[str, NDArray[Any]]:
     sizes, places = columns.sizes, columns.places
     ends = np.cumsum(sizes)
     first = ends - sizes
@@ -77,26 +106,26 @@ def _sections(columns: Columns) -> dict[str, NDArray[Any]]:
     targets = np.append(np.arange(GROUP, len(sizes), GROUP), [len(sizes)] if len(sizes) else []).astype(np.int64)
     groups = ends[targets - 1]  # where the links of each group end
     ids = bits.pack_sorted(columns.targets)
-    size_frames = frames.pack(sizes - 1, targets)
-    link_frames = frames.pack(deltas(places)[is_further] - 1, groups - targets)
-    code_frames = frames.pack(columns.codes, groups)
+    size_frames = frames.pack_frames(sizes - 1, targets)
+    link_frames = frames.pack_frames(deltas(places)[is_further] - 1, groups - targets)
+    code_frames = frames.pack_frames(columns.codes, groups)
     counts = [columns.links, len(sizes), len(columns.sources), ids.width]
     return {
         "counts": np.array(counts, dtype=np.uint64),
-        "sources": frames.pack(deltas(columns.sources), np.array([len(columns.sources)])).data,
+        "sources": frames.pack_frames(deltas(columns.sources), np.array([len(columns.sources)])).data,
         "gone": np.flatnonzero(~columns.present).astype(np.uint32),
         "lower": ids.lower,
         "upper": ids.upper,
         "sizes": size_frames.data,
         "size_ends": size_frames.ends,
         "starts": np.append(0, groups[:-1]).astype(np.uint64) if len(groups) else np.empty(0, dtype=np.uint64),
-        "firsts": bits.pack(places[first].astype(np.uint64), _width(len(columns.sources))),
+        "firsts": bits.pack_bits(places[first].astype(np.uint64), _width(len(columns.sources))),
         "links": link_frames.data,
         "link_ends": link_frames.ends,
         "minus": np.flatnonzero(columns.minus).astype(np.uint32),
         "codes": code_frames.data,
         "code_ends": code_frames.ends,
-        **texts.pack(columns.texts),
+        **texts.pack_texts(columns.texts),
     }
 
 
@@ -113,7 +142,7 @@ class Segment:
         self._sections = sections
         self._minus: NDArray[np.uint32] = sections["minus"]
         self.links, self._targets, self._sources, width = (int(count) for count in sections["counts"])
-        self._ids = Sorted(width, sections["lower"], sections["upper"])
+        self._ids = SortedNumbers(width, sections["lower"], sections["upper"])
 
     @classmethod
     def open(cls, path: Path) -> "Segment":
@@ -135,7 +164,7 @@ class Segment:
         raise StoreError(f"{path} is damaged: the link index is to be built anew")
 
     @classmethod
-    def of(cls, columns: Columns) -> "Segment":
+    def of(cls, columns: LinkColumns) -> "Segment":
         """A segment in memory, of what is not in a file yet."""
         return cls("", _sections(columns), 0)
 
@@ -150,7 +179,7 @@ class Segment:
     @cached_property
     def sources(self) -> U64:
         data = self._sections["sources"]
-        return np.cumsum(frames.unpack(Frames(data, np.array([len(data)], dtype=np.uint64))), dtype=np.uint64)
+        return np.cumsum(frames.unpack_frames(Frames(data, np.array([len(data)], dtype=np.uint64))), dtype=np.uint64)
 
     @property
     def targets(self) -> U64:
@@ -169,10 +198,10 @@ class Segment:
 
     def _sizes(self, groups: Sequence[int] | None = None) -> I64:
         """The links of each target of some groups, or of all."""
-        return frames.unpack(self._frames("sizes", "size_ends"), groups).astype(np.int64) + 1
+        return frames.unpack_frames(self._frames("sizes", "size_ends"), groups).astype(np.int64) + 1
 
     def _codes(self, groups: Sequence[int] | None = None) -> I64:
-        return frames.unpack(self._frames("codes", "code_ends"), groups).astype(np.int64)
+        return frames.unpack_frames(self._frames("codes", "code_ends"), groups).astype(np.int64)
 
     def _places(self, sizes: I64, groups: Sequence[int] | None = None) -> I64:
         """The places of the sources of each link of some groups, or of all; `sizes` are those of their targets."""
@@ -184,8 +213,8 @@ class Segment:
         steps = np.empty(int(sizes.sum()), dtype=np.int64)
         is_first = np.zeros(len(steps), dtype=bool)
         is_first[first] = True
-        steps[~is_first] = frames.unpack(self._frames("links", "link_ends"), groups).astype(np.int64) + 1
-        steps[first] = bits.unpack(self._sections["firsts"], _width(self._sources), targets).astype(np.int64)
+        steps[~is_first] = frames.unpack_frames(self._frames("links", "link_ends"), groups).astype(np.int64) + 1
+        steps[first] = bits.unpack_bits(self._sections["firsts"], _width(self._sources), targets).astype(np.int64)
         return unfolded(steps, sizes)
 
     def _in_group(self, group: int) -> I64:
@@ -207,7 +236,7 @@ class Segment:
 
     def counts(self, ids: U64) -> I64:
         """For each URL id the pages that point to it, as far as this segment knows; may be negative."""
-        at, is_known = bits.find(self._ids, ids)
+        at, is_known = bits.find_sorted(self._ids, ids)
         counts = np.zeros(len(ids), dtype=np.int64)
         if is_known.any():
             _, first, sizes = self._ranges(at[is_known])
@@ -229,7 +258,7 @@ class Segment:
 
     def links_to(self, ids: U64) -> tuple[I64, U64, NDArray[np.bool_], I64]:
         """The links to some URL ids in columns: place among `ids`, source, whether it came or went, code."""
-        at, is_known = bits.find(self._ids, ids)
+        at, is_known = bits.find_sorted(self._ids, ids)
         asked = np.flatnonzero(is_known)
         groups, first, sizes = self._ranges(at[asked])
         ends = np.cumsum(sizes)
@@ -259,11 +288,13 @@ class Segment:
 
     @cached_property
     def _text_sizes(self) -> I64:
-        return decode(self._sections["text_sizes"]).astype(np.int64)
+        return decode_varints(self._sections["text_sizes"]).astype(np.int64)
 
     def text_block(self, block: int) -> list[str]:
         """The texts of one block, in the order of their numbers."""
-        return texts.read_block(block, self._text_sizes, self._sections["text_blocks"], self._sections["text_data"])
+        return texts.read_text_block(
+            block, self._text_sizes, self._sections["text_blocks"], self._sections["text_data"]
+        )
 
     def pairs(self) -> tuple[I64, I64, NDArray[np.bool_]]:
         """Every link as (place among targets, place among sources, is taken back)."""
@@ -272,12 +303,12 @@ class Segment:
         minus[self._minus] = True
         return np.repeat(np.arange(len(sizes)), sizes), self._places(sizes), minus
 
-    def columns(self) -> Columns:
+    def columns(self) -> LinkColumns:
         """All of it, to be joined with others."""
         sections = self._sections
         _, places, minus = self.pairs()
-        table = texts.unpack(sections["text_sizes"], sections["text_blocks"], sections["text_data"])
-        return Columns(self.sources, self.present, self.targets, self._sizes(), places, minus, self._codes(), table)
+        table = texts.unpack_texts(sections["text_sizes"], sections["text_blocks"], sections["text_data"])
+        return LinkColumns(self.sources, self.present, self.targets, self._sizes(), places, minus, self._codes(), table)
 
 
 _NONE = np.empty(0, dtype=np.int64)

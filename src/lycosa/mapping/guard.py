@@ -129,7 +129,7 @@ class AddressGuard:
 
         A name is ignored: what it resolves to is not what the user typed.
         """
-        if is_literal(host):
+        if is_literal_host(host):
             self._typed.add((_bare(host), port))
 
     def is_typed(self, host: str, port: int) -> bool:
@@ -149,7 +149,7 @@ class AddressGuard:
         return None
 
     def _judge(self, address: str) -> str | None:
-        packed = packed_address(address)
+        packed = parse_ip_address(address)
         if packed is None:
             return "not an address"
         number = int.from_bytes(packed, "big")
@@ -167,7 +167,7 @@ class AddressGuard:
         return None if reason is None or _inside(number, self._allow6) else reason
 
 
-def packed_address(text: str) -> bytes | None:
+def parse_ip_address(text: str) -> bytes | None:
     """The 4 or 16 bytes of a plain address; None for names, odd IPv4 spellings and addresses with a zone."""
     try:
         return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
@@ -175,7 +175,7 @@ def packed_address(text: str) -> bytes | None:
         return None
 
 
-def is_literal(host: str) -> bool:
+def is_literal_host(host: str) -> bool:
     """Whether a URL's host needs no resolver: an address (IPv6 in brackets or not) or `localhost`."""
     return literal_address(host) is not None
 
@@ -186,7 +186,7 @@ def literal_address(host: str) -> str | None:
     `localhost` and names below it are loopback by definition (RFC 6761) and must never reach a name server.
     """
     bare = _bare(host)
-    packed = packed_address(bare)
+    packed = parse_ip_address(bare)
     if packed is not None:
         return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
     name = bare.rstrip(".")

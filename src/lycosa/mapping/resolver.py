@@ -13,7 +13,7 @@ import pycares
 from pycares import errno
 
 from lycosa.errors import SettingsError
-from lycosa.mapping.guard import packed_address
+from lycosa.mapping.guard import parse_ip_address
 from lycosa.records import Failure, Resolved
 
 # Asked of each server in turn; c-ares doubles it at each further try.
@@ -196,7 +196,7 @@ def parse_server(text: str) -> str:
         port = (rest.removeprefix(":") or "53") if closing else ""
     elif text.count(":") == 1:
         host, _, port = text.partition(":")
-    packed = packed_address(host)
+    packed = parse_ip_address(host)
     if packed is None or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
         raise SettingsError(f"dns server {text!r}: give an address and a port, like 127.0.0.1:53 or [::1]:53")
     return f"{host}:{port}" if len(packed) == 4 else f"[{host}]:{port}"

@@ -1,22 +1,72 @@
-"""From a query's tree to tantivy's queries, one for pages and one for what others call them.
+"""Compiles a query's tree to tantivy's queries, one for pages and one for anchor texts, with the weights of fields.
 
-A word is sought in every field, and in every language of the index: it is tokenised as pages of that language were. The
-score of a page is the sum over words and fields of BM25 times the field's weight. Pure but for the look at the index's
-languages.
+A word is sought in every field, and in every language of the index: it is tokenised as pages of that language were.
+
+    score     text × anchors × rank
+    text      the sum over the query's words of BM25 × weight, in title, headings, text and URL
+    anchors   (1 + BM25 of the words in the links to the page) ^ weight; 1 where links do not have all of them
+    rank      (1 + PageRank × pages) ^ weight; 1 where ranks were never computed
+
+A weight of 0 takes a part out. `Weights.read("title=2,rank=0")` changes some of them. Pure but for the look at the
+index's languages.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
 from tantivy import FieldType, Occur, Query
 
-from lycosa.search.document import url_words
-from lycosa.search.index import Reader
+from lycosa.errors import SettingsError
+from lycosa.search.documents import WITH_POSITIONS, analyser, schema, url_words
+from lycosa.search.index import IndexReader
 from lycosa.search.language import LANGUAGES, OTHER, UNSPACED, spaced
-from lycosa.search.query import All, Any, Filter, Node, Not, Term
-from lycosa.search.schema import WITH_POSITIONS, analyser, schema
-from lycosa.search.weights import Weights
-from lycosa.web.url import parse as parse_url
+from lycosa.search.query import AllOf, AnyOf, Excluded, Filter, QueryNode, Term
+from lycosa.web import parse_url as parse_url
+
+LEAST_TEXT = 0.01  # a page that has none of the words, and is called so by others
+Floats = NDArray[np.float64]
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """The weights in force; chosen by `make bench NAME=search`."""
+
+    title: float = 3.0
+    headings: float = 1.0
+    text: float = 1.0
+    url: float = 1.0
+    anchors: float = 0.3
+    rank: float = 0.1
+
+    @classmethod
+    def read(cls, text: str) -> "Weights":
+        """From `title=2,rank=0`; SettingsError if that cannot be."""
+        changed: dict[str, float] = {}
+        for pair in filter(None, (part.strip() for part in text.split(","))):
+            name, _, value = pair.partition("=")
+            try:
+                number = float(value)
+            except ValueError:
+                number = math.nan
+            if name.strip() not in cls.__struct_fields__ or not 0 <= number <= 100:
+                allowed = ", ".join(cls.__struct_fields__)
+                raise SettingsError(f"weights are NAME=NUMBER from 0 to 100, not {pair[:40]!r}; names are {allowed}")
+            changed[name.strip()] = number
+        return msgspec.structs.replace(cls(), **changed)
+
+
+BM25_ALONE = Weights(title=1.0, headings=0.0, text=1.0, url=0.0, anchors=0.0, rank=0.0)
+
+
+def factors(text: Floats, anchors: Floats, mean_ranks: Floats, weights: Weights) -> tuple[Floats, Floats, Floats]:
+    """The three factors; `mean_ranks` are PageRanks in units of the mean, below 0 where they are not known."""
+    called = (1.0 + np.maximum(anchors, 0.0)) ** weights.anchors
+    ranked = (1.0 + np.maximum(mean_ranks, 0.0)) ** weights.rank
+    return np.maximum(text, LEAST_TEXT), called, ranked
+
 
 _ENOUGH = 0.6  # of the words, where no page has all of them
 _FIELD = {"title": "title", "heading": "heads", "text": "text", "url": "url", "anchor": "calls"}
@@ -26,25 +76,25 @@ _ALONE = f"[{UNSPACED}]"
 class Compiler:
     """For one index as it is open."""
 
-    def __init__(self, reader: Reader, weights: Weights, wanted: Sequence[str] = ()) -> None:
+    def __init__(self, reader: IndexReader, weights: Weights, wanted: Sequence[str] = ()) -> None:
         self._reader = reader
         self._weights = weights
         present = [language for language in LANGUAGES if reader.count("lang", f"tokens:{language}")]
         self._languages = [language for language in present if not wanted or language in (*wanted, OTHER)] or present
 
-    def pages(self, node: Node) -> Query | None:
+    def pages(self, node: QueryNode) -> Query | None:
         """What the pages themselves must say; None where nothing can be found."""
         return self._said().compile(node)
 
-    def names(self, node: Node) -> Query | None:
+    def names(self, node: QueryNode) -> Query | None:
         """What others must call them, with the help of the title, which does not count here."""
         return _Target(self._reader, self._languages, {"calls": 1.0, "given": 0.0}, "name").compile(node)
 
-    def most_words(self, node: All) -> Query | None:
+    def most_words(self, node: AllOf) -> Query | None:
         """As `pages`, but most of the words are enough."""
         return self._said().loosely(node)
 
-    def these(self, node: All, numbers: Sequence[int]) -> Query:
+    def these(self, node: AllOf, numbers: Sequence[int]) -> Query:
         """For pages by number: do filters and exclusions let them through, and what do their own words count."""
         return self._said().chosen(node, Query.term_set_query(schema(), "page", list(numbers)))
 
@@ -57,14 +107,14 @@ class Compiler:
 class _Target:
     """One kind of document and its fields with their weights."""
 
-    def __init__(self, reader: Reader, languages: Sequence[str], fields: dict[str, float], kind: str) -> None:
+    def __init__(self, reader: IndexReader, languages: Sequence[str], fields: dict[str, float], kind: str) -> None:
         self._reader, self._languages, self._fields, self._kind = reader, languages, fields, kind
 
-    def compile(self, node: Node) -> Query | None:
+    def compile(self, node: QueryNode) -> Query | None:
         query = self._any_node(node)
         return None if query is None else self._of_kind(node, query)
 
-    def loosely(self, node: All) -> Query | None:
+    def loosely(self, node: AllOf) -> Query | None:
         """Filters and exclusions as they are, of the words most."""
         words, rules = self._words_and_rules(node)
         if not words:
@@ -73,26 +123,26 @@ class _Target:
         most = Query.boolean_query([(Occur.Should, word) for word in words], minimum_number_should_match=least)
         return Query.boolean_query([(Occur.Must, most), *rules])
 
-    def chosen(self, node: All, choice: Query) -> Query:
+    def chosen(self, node: AllOf, choice: Query) -> Query:
         """Of the chosen ones those that filters and exclusions let through, with the score of their words."""
         words, rules = self._words_and_rules(node)
         clauses = [(Occur.Must, Query.const_score_query(choice, 0.0)), *rules]
         return Query.boolean_query([*clauses, *((Occur.Should, word) for word in words)])
 
-    def _words_and_rules(self, node: All) -> tuple[list[Query], list[tuple[Occur, Query]]]:
+    def _words_and_rules(self, node: AllOf) -> tuple[list[Query], list[tuple[Occur, Query]]]:
         words: list[Query] = []
         rules: list[tuple[Occur, Query]] = []
         for part in node.parts:
             query = self._rule(part)
             if query is None:
                 continue
-            if isinstance(part, Filter | Not):
+            if isinstance(part, Filter | Excluded):
                 rules.append((self._occur(part), query))
             else:
                 words.append(query)
         return words, rules
 
-    def _of_kind(self, node: Node, query: Query) -> Query:
+    def _of_kind(self, node: QueryNode, query: Query) -> Query:
         """Filters alone, and exclusions, fit other kinds of documents too."""
         if _has_words(node):
             return query
@@ -100,21 +150,21 @@ class _Target:
         return Query.boolean_query([(Occur.Must, exists), (Occur.Must, query)])
 
     @staticmethod
-    def _occur(part: Node) -> Occur:
-        return Occur.MustNot if isinstance(part, Not) else Occur.Must
+    def _occur(part: QueryNode) -> Occur:
+        return Occur.MustNot if isinstance(part, Excluded) else Occur.Must
 
-    def _rule(self, part: Node) -> Query | None:
-        return self._any_node(part.part if isinstance(part, Not) else part)
+    def _rule(self, part: QueryNode) -> Query | None:
+        return self._any_node(part.part if isinstance(part, Excluded) else part)
 
-    def _any_node(self, node: Node) -> Query | None:
+    def _any_node(self, node: QueryNode) -> Query | None:
         if isinstance(node, Term):
             return self._term(node)
         if isinstance(node, Filter):
             return _filter(node)
-        if isinstance(node, Any):
+        if isinstance(node, AnyOf):
             found = [query for part in node.parts if (query := self._any_node(part)) is not None]
             return _should(found)
-        if isinstance(node, Not):
+        if isinstance(node, Excluded):
             part = self._any_node(node.part)
             everything = Query.const_score_query(Query.exists_query(self._kind), 0.0)
             return (
@@ -122,13 +172,13 @@ class _Target:
             )
         return self._all(node)
 
-    def _all(self, node: All) -> Query | None:
+    def _all(self, node: AllOf) -> Query | None:
         clauses: list[tuple[Occur, Query]] = []
         for part in node.parts:
             query = self._rule(part)
             if query is not None:
                 clauses.append((self._occur(part), query))
-            elif not isinstance(part, Not) and not (isinstance(part, Term) and not tokens(part.text, OTHER)):
+            elif not isinstance(part, Excluded) and not (isinstance(part, Term) and not tokens(part.text, OTHER)):
                 return None  # what can stand nowhere; punctuation alone is not asked for
         if clauses and all(occur == Occur.MustNot for occur, _ in clauses):
             clauses.append((Occur.Must, Query.const_score_query(Query.exists_query(self._kind), 0.0)))
@@ -212,10 +262,10 @@ def _filter(node: Filter) -> Query:
     return Query.const_score_query(query, 0.0)
 
 
-def _has_words(node: Node) -> bool:
+def _has_words(node: QueryNode) -> bool:
     """Does every match of it have a word that only this kind of document holds?"""
     if isinstance(node, Term):
         return True
-    if isinstance(node, All):
+    if isinstance(node, AllOf):
         return any(_has_words(part) for part in node.parts)
-    return isinstance(node, Any) and all(_has_words(part) for part in node.parts)
+    return isinstance(node, AnyOf) and all(_has_words(part) for part in node.parts)

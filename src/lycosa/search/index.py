@@ -23,9 +23,8 @@ import tantivy
 from tantivy import DocAddress, Query
 
 from lycosa.errors import StoreError
-from lycosa.search.document import mark_document
-from lycosa.search.schema import VERSION, register, schema
-from lycosa.store.failures import failure
+from lycosa.search.documents import VERSION, mark_document, register, schema
+from lycosa.store import storage_error
 
 FOLDER = "index"
 HEAP_BYTES = 64_000_000  # of documents that wait for a segment, in each thread
@@ -66,14 +65,14 @@ def reported(path: Path, *, opening: bool = False) -> Iterator[None]:
         if "No space left" in said or "os error 28" in said:
             raise StoreError(f"no space left on the disk of {path}") from error
         if "Permission denied" in said or "Read-only file system" in said:
-            raise failure(RuntimeError(said), path=path, doing="using the search index") from error
+            raise storage_error(RuntimeError(said), path=path, doing="using the search index") from error
         raise damaged(path, opening=opening) from error
 
 
 def _not_usable(path: Path, error: OSError) -> StoreError:
     if path.is_file():
         return StoreError(f"{path} is a file, where the folder of the search index would be: move it away")
-    return failure(error, path=path, doing="using the search index")
+    return storage_error(error, path=path, doing="using the search index")
 
 
 def damaged(path: Path, *, opening: bool = False) -> DamagedIndex:
@@ -117,7 +116,7 @@ def _readable(folder: Path) -> Iterator[Path]:
         yield Path(linked)
 
 
-class Reader:
+class IndexReader:
     """The index as it was when opened, or last refreshed."""
 
     def __init__(self, path: Path, folder: Path, index: tantivy.Index) -> None:
@@ -125,7 +124,7 @@ class Reader:
         self.refresh()
 
     @classmethod
-    def open(cls, collection: Path, of: str = FOLDER) -> "Reader":
+    def open(cls, collection: Path, of: str = FOLDER) -> "IndexReader":
         path, folder = collection / of, current(collection, of)
         with reported(path, opening=True), _readable(folder) as opened:
             index = tantivy.Index.open(str(opened))
@@ -207,7 +206,7 @@ class Reader:
         return {row[0]: row[1] for row in self.rows(key, values, field)}
 
 
-class Writer:
+class IndexWriter:
     """The one that writes. `anew` begins an empty index, which counts from its first commit on."""
 
     def __init__(self, collection: Path, *, anew: bool = False, of: str = FOLDER) -> None:
@@ -275,9 +274,9 @@ class Writer:
             if self.is_new and is_whole:
                 self._install()
 
-    def reader(self) -> Reader:
+    def reader(self) -> IndexReader:
         """What is committed, for the one who writes."""
-        return Reader(self.path, self.folder, self._index)
+        return IndexReader(self.path, self.folder, self._index)
 
     def _install(self) -> None:
         hidden = self.path / f".{_CURRENT}.new"
@@ -301,7 +300,7 @@ class IndexInUse(StoreError):
     """Another process writes the index."""
 
 
-def is_written(collection: Path) -> bool:
+def is_index_written(collection: Path) -> bool:
     """Does a process write the index now?"""
     try:
         lock = os.open(collection / FOLDER / _LOCK, os.O_RDONLY | os.O_CLOEXEC)

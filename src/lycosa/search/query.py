@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from lycosa.errors import SettingsError
-from lycosa.search.document import SITE_FOLDERS
-from lycosa.web.date import epoch_of
+from lycosa.search.documents import SITE_FOLDERS
+from lycosa.web import parse_date
 
 MOST_WORDS = 100
 MOST_CHARS = 10_000
@@ -53,22 +53,22 @@ class Filter(NamedTuple):
     value: str | float
 
 
-class All(NamedTuple):
-    parts: "tuple[Node, ...]"
+class AllOf(NamedTuple):
+    parts: "tuple[QueryNode, ...]"
 
 
-class Any(NamedTuple):
-    parts: "tuple[Node, ...]"
+class AnyOf(NamedTuple):
+    parts: "tuple[QueryNode, ...]"
 
 
-class Not(NamedTuple):
-    part: "Node"
+class Excluded(NamedTuple):
+    part: "QueryNode"
 
 
-Node = Term | Filter | All | Any | Not
+QueryNode = Term | Filter | AllOf | AnyOf | Excluded
 
 
-def parse(text: str) -> All:
+def parse_query(text: str) -> AllOf:
     """The tree of a query."""
     text = text.encode("utf-8", "replace").decode()  # half a character, from a terminal in another encoding
     if not text.strip():
@@ -79,7 +79,7 @@ def parse(text: str) -> All:
     if len(text) > MOST_CHARS:
         raise QueryError(f"the query has {len(text):,} characters, {MOST_CHARS:,} is the most")
     if url := pasted_url(text):
-        return All((Term(url),))
+        return AllOf((Term(url),))
     found = _Parser(text.translate(_QUOTES)).whole()
     if not positive(found):
         raise QueryError("the query only says what not to look for: add a word, or site:, lang: or filetype:")
@@ -93,18 +93,18 @@ def pasted_url(text: str) -> str:
     return text if _PASTED.fullmatch(text) or _PASTED_BARE.fullmatch(text) else ""
 
 
-def positive(node: Node) -> bool:
+def positive(node: QueryNode) -> bool:
     """Does a part of the query say what to look for?"""
-    if isinstance(node, All | Any):
+    if isinstance(node, AllOf | AnyOf):
         return any(positive(part) for part in node.parts)
-    return not isinstance(node, Not)
+    return not isinstance(node, Excluded)
 
 
-def terms(node: Node) -> list[Term]:
+def terms(node: QueryNode) -> list[Term]:
     """The words that are looked for, those that are excluded left out."""
     if isinstance(node, Term):
         return [node]
-    if isinstance(node, All | Any):
+    if isinstance(node, AllOf | AnyOf):
         return [term for part in node.parts for term in terms(part)]
     return []
 
@@ -115,14 +115,14 @@ class _Parser:
         self._at = 0
         self._depth = self._signs = 0
 
-    def whole(self) -> All:
+    def whole(self) -> AllOf:
         node = self._either()
         if self._peek("close"):
             raise QueryError("a bracket ) is closed that was not opened: put it in quotes to look for it")
-        parts = node.parts if isinstance(node, All) else (node,) if node is not None else ()
+        parts = node.parts if isinstance(node, AllOf) else (node,) if node is not None else ()
         if not parts:
             raise QueryError("the query has no words: say what to look for")
-        return All(parts)
+        return AllOf(parts)
 
     def _match(self) -> re.Match[str] | None:
         return _TOKEN.match(self._text, self._at)
@@ -140,7 +140,7 @@ class _Parser:
         found = self._match()
         return found is not None and found["word"] in words
 
-    def _either(self) -> Node | None:
+    def _either(self) -> QueryNode | None:
         sides = [self._all()]
         while self._is_word("OR", "|"):
             self._take()
@@ -148,10 +148,10 @@ class _Parser:
         kept = [side for side in sides if side is not None]
         if len(kept) < 2:
             return kept[0] if kept else None
-        return Any(tuple(kept))
+        return AnyOf(tuple(kept))
 
-    def _all(self) -> Node | None:
-        parts: list[Node] = []
+    def _all(self) -> QueryNode | None:
+        parts: list[QueryNode] = []
         while (found := self._match()) is not None and found.lastgroup != "close" and not self._is_word("OR", "|"):
             if self._is_word("AND", "&"):
                 self._take()
@@ -161,9 +161,9 @@ class _Parser:
                 parts.append(part)
         if not parts:
             return None
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+        return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
-    def _part(self) -> Node | None:
+    def _part(self) -> QueryNode | None:
         if self._is_word("NOT"):
             self._take()
             return self._signed("-")
@@ -179,7 +179,7 @@ class _Parser:
             return self._signed(word[0])
         return self._primary("")
 
-    def _signed(self, sign: str) -> Node | None:
+    def _signed(self, sign: str) -> QueryNode | None:
         """What follows a sign, which may be another one, or nothing."""
         if self._match() is None or self._peek("close"):
             return None
@@ -188,9 +188,9 @@ class _Parser:
             raise QueryError(f"the query has - + NOT before each other more than {MOST_DEPTH} times: write it flatter")
         part = self._part()
         self._signs -= 1
-        return Not(part) if part is not None and sign == "-" else part
+        return Excluded(part) if part is not None and sign == "-" else part
 
-    def _primary(self, field: str) -> Node | None:
+    def _primary(self, field: str) -> QueryNode | None:
         found = self._match()
         assert found is not None
         if found.lastgroup == "open":
@@ -204,7 +204,7 @@ class _Parser:
         self._at = found.end()
         return Term(word, field)
 
-    def _group(self, field: str) -> Node | None:
+    def _group(self, field: str) -> QueryNode | None:
         self._take()
         self._depth += 1
         if self._depth > MOST_DEPTH:
@@ -216,7 +216,7 @@ class _Parser:
         self._depth -= 1
         return within(node, field) if field and node is not None else node
 
-    def _quoted(self, field: str) -> Node | None:
+    def _quoted(self, field: str) -> QueryNode | None:
         self._take()
         end = self._text.find('"', self._at)
         if end < 0:
@@ -227,7 +227,7 @@ class _Parser:
         text, self._at = self._text[self._at : end], end + 1
         return Term(text, field, is_phrase=True) if text.strip() else None
 
-    def _named(self, name: str, at: int) -> Node | None:
+    def _named(self, name: str, at: int) -> QueryNode | None:
         field = name.lower()
         if field not in FIELDS and field not in FILTERS:
             near = difflib.get_close_matches(field, [*FIELDS, *FILTERS], 1)
@@ -275,15 +275,15 @@ _EXAMPLES = {
 }
 
 
-def within(node: Node, field: str) -> Node:
+def within(node: QueryNode, field: str) -> QueryNode:
     """The same, with all words that have no field in this one."""
     if isinstance(node, Term):
         return node if node.field else node._replace(field=field)
-    if isinstance(node, All):
-        return All(tuple(within(part, field) for part in node.parts))
-    if isinstance(node, Any):
-        return Any(tuple(within(part, field) for part in node.parts))
-    return Not(within(node.part, field)) if isinstance(node, Not) else node
+    if isinstance(node, AllOf):
+        return AllOf(tuple(within(part, field) for part in node.parts))
+    if isinstance(node, AnyOf):
+        return AnyOf(tuple(within(part, field) for part in node.parts))
+    return Excluded(within(node.part, field)) if isinstance(node, Excluded) else node
 
 
 def _filter(kind: str, text: str) -> Filter:
@@ -308,7 +308,7 @@ def _site(text: str) -> str:
 
 
 def _time(kind: str, text: str) -> float:
-    found = epoch_of(text) if re.match(r"\d{4}", text) else None
+    found = parse_date(text) if re.match(r"\d{4}", text) else None
     if found is None:
         raise QueryError(f"{kind}:{_short(text)} is no date: write it as {_EXAMPLES[kind]}")
     return datetime.fromtimestamp(found, UTC).timestamp()

@@ -5,7 +5,20 @@
 """
 
 from lycosa.settings.schema import CrawlSettings
-from lycosa.settings.sources import Source, from_environment, kept_in, merge, read_file
-from lycosa.settings.toml import to_toml
+from lycosa.settings.sources import SettingsSource, from_environment, merge, read_file, settings_of_folder, to_toml
+from lycosa.settings.values import InvalidValue, read_group, read_letter, read_place, seed
 
-__all__ = ["CrawlSettings", "Source", "from_environment", "kept_in", "merge", "read_file", "to_toml"]
+__all__ = [
+    "CrawlSettings",
+    "InvalidValue",
+    "SettingsSource",
+    "from_environment",
+    "merge",
+    "read_file",
+    "read_group",
+    "read_letter",
+    "read_place",
+    "seed",
+    "settings_of_folder",
+    "to_toml",
+]

@@ -29,14 +29,14 @@ def _says(meaning: str) -> Any:
     return Field(description=meaning)
 
 
-class _Group(BaseModel):
+class _SettingsGroup(BaseModel):
     """Settings that belong together; `title` stands above them in a settings file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # only the whole is ever made
     title: ClassVar[str]
 
 
-class Reach(_Group):
+class ReachSettings(_SettingsGroup):
     title: ClassVar[str] = "What belongs to the crawl"
 
     seeds: Annotated[tuple[str, ...], _by(v.each(v.seed)), _says("Where it starts.")] = ()
@@ -74,7 +74,7 @@ class Reach(_Group):
     ] = 2
 
 
-class Ends(_Group):
+class LimitSettings(_SettingsGroup):
     title: ClassVar[str] = "When it ends; all of it counts over the collection, not over one run"
 
     pages: Annotated[int | None, _by(v.or_none(v.whole(1))), _says("Most pages kept.")] = None
@@ -98,7 +98,7 @@ class Ends(_Group):
     fail_on_limit: Annotated[Switch, _says("End with exit code 3 when one of these limits ended it.")] = False
 
 
-class Fresh(_Group):
+class FreshnessSettings(_SettingsGroup):
     title: ClassVar[str] = "How it is kept fresh"
 
     keep_fresh: Annotated[Switch, _says("Never end: look at pages again as they are due.")] = False
@@ -114,7 +114,7 @@ class Fresh(_Group):
     ] = "harmonic"
 
 
-class Manners(_Group):
+class PolitenessSettings(_SettingsGroup):
     title: ClassVar[str] = "How it behaves towards hosts"
 
     delay_s: Annotated[
@@ -140,7 +140,7 @@ class Manners(_Group):
     nofollow: Annotated[Switch, _says("Obey rel=nofollow.")] = True
 
 
-class Network(_Group):
+class NetworkSettings(_SettingsGroup):
     title: ClassVar[str] = "How it connects"
 
     transfers: Annotated[int, _by(v.whole(1, 100_000)), _says("Most requests at a time in all.")] = 500
@@ -176,7 +176,7 @@ class Network(_Group):
     mapping_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Names each takes at a time.")] = 64
 
 
-class Order(_Group):
+class OrderSettings(_SettingsGroup):
     title: ClassVar[str] = "What goes first"
 
     policy: Annotated[
@@ -208,7 +208,7 @@ class Order(_Group):
     ] = "ancestors"
 
 
-class Named(_Group):
+class PartSettings(_SettingsGroup):
     title: ClassVar[str] = "Parts, each the name of an entry point of the group lycosa.parts, or module:attribute"
 
     resolver: Annotated[str, _by(v.text), _says("How names become addresses.")] = "cares"
@@ -222,7 +222,7 @@ class Named(_Group):
     statistics: Annotated[tuple[str, ...], _by(v.each(v.text)), _says("What sees every page.")] = ()
 
 
-class Keeping(_Group):
+class StorageSettings(_SettingsGroup):
     title: ClassVar[str] = "How it keeps what it finds"
 
     durability: Annotated[
@@ -250,7 +250,7 @@ class Keeping(_Group):
     ] = False
 
 
-class Many(_Group):
+class ClusterSettings(_SettingsGroup):
     title: ClassVar[str] = "How many do it"
 
     workers: Annotated[
@@ -298,7 +298,17 @@ class Many(_Group):
     ] = 300.0
 
 
-class CrawlSettings(Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, Named):
+class CrawlSettings(
+    ReachSettings,
+    OrderSettings,
+    LimitSettings,
+    FreshnessSettings,
+    PolitenessSettings,
+    NetworkSettings,
+    StorageSettings,
+    ClusterSettings,
+    PartSettings,
+):
     """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
 
     model_config = ConfigDict(defer_build=False)
@@ -307,7 +317,7 @@ class CrawlSettings(Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, 
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise SettingsError(sentence(error)) from error
+            raise SettingsError(explain(error)) from error
         if self.index and self.archive == "none":
             raise SettingsError("index is on and archive is none, but a search index needs bodies: choose one of them")
 
@@ -322,10 +332,20 @@ class CrawlSettings(Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, 
         return f"{name} (+{self.contact})" if self.contact else name
 
 
-GROUPS: tuple[type[_Group], ...] = (Reach, Order, Ends, Fresh, Manners, Network, Keeping, Many, Named)
+GROUPS: tuple[type[_SettingsGroup], ...] = (
+    ReachSettings,
+    OrderSettings,
+    LimitSettings,
+    FreshnessSettings,
+    PolitenessSettings,
+    NetworkSettings,
+    StorageSettings,
+    ClusterSettings,
+    PartSettings,
+)
 
 
-def sentence(error: ValidationError, spelled: Callable[[str], str] = str) -> str:
+def explain(error: ValidationError, spelled: Callable[[str], str] = str) -> str:
     """The first thing wrong, in words; `spelled` is how the user would recognise a setting."""
     first = error.errors()[0]
     name, value = str(first["loc"][0]), first["input"]
@@ -333,7 +353,7 @@ def sentence(error: ValidationError, spelled: Callable[[str], str] = str) -> str
         near = nearest(name)
         return f"there is no setting {spelled(name)}" + (f"; did you mean {near}?" if near else "")
     unfit = first.get("ctx", {}).get("error")
-    if not isinstance(unfit, v.Unfit):
+    if not isinstance(unfit, v.InvalidValue):
         return f"{spelled(name)} is {_shown(value)}: {first['msg']}"
     if unfit.item is not None:
         return f"{spelled(name)} holds {_shown(unfit.item)}, {unfit.phrase}"

@@ -1,7 +1,8 @@
-"""Where settings come from: TOML files and the environment, and how several sources become one `CrawlSettings`.
+"""Where settings come from and go to: TOML files, the environment, several sources merged into one `CrawlSettings`.
 
-A source keeps how its user spells each setting, so that a message about a value names the option, the variable or
-the file it came from. Later sources win. Called by the command line and by the library's face.
+A source keeps how its user spells each setting, so that a message about a value names the option, the variable or the
+file it came from. Later sources win. Law: what `to_toml` writes, `read_file` and `merge` read back equal. Called by the
+command line and by `lycosa.api`.
 """
 
 import os
@@ -14,7 +15,8 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from lycosa.errors import SettingsError
-from lycosa.settings.schema import CrawlSettings, nearest, sentence
+from lycosa.settings.schema import GROUPS, CrawlSettings, explain, nearest
+from lycosa.settings.values import NONE
 
 PREFIX = "LYCOSA_"
 SETTINGS_FILE = "lycosa.toml"  # in the folder of a collection
@@ -24,14 +26,14 @@ SLIP = 0.8
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 
 
-class Source(NamedTuple):
+class SettingsSource(NamedTuple):
     """Settings from one place, by their names in the schema; `spelled` gives the name the user knows one by."""
 
     values: Mapping[str, object]
     spelled: Callable[[str], str] = str
 
 
-def read_file(path: Path) -> Source:
+def read_file(path: Path) -> SettingsSource:
     """The settings in a TOML file. A relative `ca_file` or `store` is meant from the file's folder."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -43,16 +45,16 @@ def read_file(path: Path) -> Source:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise SettingsError(_broken(path, text, error)) from error
-    return Source(_with_absolute_paths(values, path.parent), lambda name: f"{_plain(name)} in {path}")
+    return SettingsSource(_with_absolute_paths(values, path.parent), lambda name: f"{_plain(name)} in {path}")
 
 
-def kept_in(folder: Path) -> Source | None:
+def settings_of_folder(folder: Path) -> SettingsSource | None:
     """The settings of the collection in a folder; None where there is none yet."""
     file = folder / SETTINGS_FILE
     return read_file(file) if os.path.lexists(file) else None
 
 
-def from_environment(environ: Mapping[str, str]) -> Source:
+def from_environment(environ: Mapping[str, str]) -> SettingsSource:
     """The settings in variables such as LYCOSA_DELAY_S; lists are separated by spaces, empty variables not set."""
     known = {PREFIX + name.upper(): name for name in CrawlSettings.model_fields}
     values = {}
@@ -61,10 +63,10 @@ def from_environment(environ: Mapping[str, str]) -> Source:
             values[known[variable]] = value
         elif variable.startswith(PREFIX) and variable not in known:
             _refuse_slip(variable)
-    return Source(_with_absolute_paths(values, Path.cwd()), lambda name: PREFIX + name.upper())
+    return SettingsSource(_with_absolute_paths(values, Path.cwd()), lambda name: PREFIX + name.upper())
 
 
-def merge(*sources: Source) -> CrawlSettings:
+def merge(*sources: SettingsSource) -> CrawlSettings:
     """Defaults overridden by each source in turn."""
     values: dict[str, object] = {}
     spelled: dict[str, Callable[[str], str]] = {}
@@ -76,7 +78,7 @@ def merge(*sources: Source) -> CrawlSettings:
     except SettingsError as error:
         if not isinstance(error.__cause__, ValidationError):
             raise
-        words = sentence(error.__cause__, lambda name: spelled[name](name))
+        words = explain(error.__cause__, lambda name: spelled[name](name))
         raise SettingsError(words) from error.__cause__
 
 
@@ -105,3 +107,58 @@ def _with_absolute_paths(values: Mapping[str, object], folder: Path) -> Mapping[
 
 def _plain(name: str) -> str:
     return name if name.isidentifier() else repr(name)
+
+
+HEADER = """\
+# The settings of this crawl. The same command again goes on with them; change one here, or for good on the command
+# line. Times are in seconds, or "500ms", "10m", "2h"; sizes in bytes, or "500MB", "2GiB"; "none" is no limit.
+"""
+# From here on digits are set apart by threes.
+LONG_NUMBER = 10_000
+# A setting's meaning stands behind it from this column on, or above it where the line would get too long.
+COMMENT_COLUMN = 36
+LINE_CHARS = 120
+
+
+def to_toml(settings: CrawlSettings) -> str:
+    """All settings in force, commented."""
+    parts = [HEADER]
+    for group in GROUPS:
+        parts.append(f"\n# -- {group.title} --\n")
+        parts += (
+            _toml_line(name, getattr(settings, name), field.description) for name, field in group.model_fields.items()
+        )
+    return "".join(parts)
+
+
+def _toml_line(name: str, value: object, meaning: str | None) -> str:
+    setting = f"{name} = {_toml_value(value)}"
+    line = f"{setting:<{COMMENT_COLUMN}}  # {meaning}"
+    return f"{line}\n" if len(line) <= LINE_CHARS else f"# {meaning}\n{setting}\n"
+
+
+def _toml_value(value: object) -> str:
+    match value:
+        case None:
+            return _toml_text(NONE)
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return f"{value:_}" if value >= LONG_NUMBER else str(value)
+        case float():
+            return repr(value)
+        case tuple():
+            return _toml_list([_toml_text(item) for item in value])
+        case _:
+            return _toml_text(str(value))
+
+
+def _toml_list(items: list[str]) -> str:
+    line = f"[{', '.join(items)}]"
+    return line if len(line) <= LINE_CHARS else "[\n" + "".join(f"    {item},\n" for item in items) + "]"
+
+
+def _toml_text(value: str) -> str:
+    """A basic string. The settings hold printable text only, so nothing but these two needs an escape."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

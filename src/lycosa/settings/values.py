@@ -48,7 +48,7 @@ _PROXY_SCHEMES = ("http:", "https:", "socks4:", "socks4a:", "socks5:", "socks5h:
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
-class Unfit(ValueError):
+class InvalidValue(ValueError):
     """A value that cannot be: `phrase` says what is allowed, `item` which one of a list it is about."""
 
     def __init__(self, phrase: str, item: object = None) -> None:
@@ -65,8 +65,8 @@ def or_none(read: Callable[[object], T]) -> Callable[[object], T | None]:
             return None
         try:
             return read(value)
-        except Unfit as unfit:
-            raise Unfit(f"{unfit.phrase}, or none", unfit.item) from None
+        except InvalidValue as unfit:
+            raise InvalidValue(f"{unfit.phrase}, or none", unfit.item) from None
 
     return read_or_none
 
@@ -78,7 +78,7 @@ def whole(least: int, most: int = MOST) -> Callable[[object], int]:
     def read(value: object) -> int:
         number = _number(value.replace("_", "").replace(",", "") if isinstance(value, str) else value, allowed)
         if number != int(number):
-            raise Unfit(allowed)
+            raise InvalidValue(allowed)
         return int(_within(number, least, most, allowed))
 
     return read
@@ -125,7 +125,7 @@ def flag(value: object) -> bool:
         return value
     if word in _YES or word in _NO:
         return word in _YES
-    raise Unfit("it must be true or false")
+    raise InvalidValue("it must be true or false")
 
 
 def one_of(*words: str) -> Callable[[object], str]:
@@ -134,7 +134,7 @@ def one_of(*words: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         word = value.strip().lower() if isinstance(value, str) else ""
         if word not in words:
-            raise Unfit(f"it must be one of {', '.join(words)}")
+            raise InvalidValue(f"it must be one of {', '.join(words)}")
         return word
 
     return read
@@ -147,13 +147,13 @@ def each(read: Callable[[str], str]) -> Callable[[object], tuple[str, ...]]:
         if isinstance(value, str):
             value = value.split()
         if not isinstance(value, list | tuple):
-            raise Unfit("it must be a list of texts")
+            raise InvalidValue("it must be a list of texts")
         found: dict[str, None] = {}
         for item in value:
             try:
                 found[read(text(item))] = None
-            except Unfit as unfit:
-                raise Unfit(unfit.phrase, item) from None
+            except InvalidValue as unfit:
+                raise InvalidValue(unfit.phrase, item) from None
         return tuple(found)
 
     return read_each
@@ -162,14 +162,14 @@ def each(read: Callable[[str], str]) -> Callable[[object], tuple[str, ...]]:
 def text(value: object) -> str:
     """Text that can be written to a file and read again."""
     if not isinstance(value, str) or not value.isprintable():
-        raise Unfit("it must be text without control characters")
+        raise InvalidValue("it must be text without control characters")
     return value.strip()
 
 
 def pattern(value: str) -> str:
     """A URL pattern with `*`."""
     if not value:
-        raise Unfit("it must be a pattern such as /blog/* or *.pdf")
+        raise InvalidValue("it must be a pattern such as /blog/* or *.pdf")
     return value
 
 
@@ -186,10 +186,10 @@ def read_group(value: str) -> tuple[str, int, float]:
     requests, _, delay = numbers.partition("/")
     try:
         found = name.strip().lower(), whole(1, 10_000)(requests), seconds(0)(delay or 0)
-    except Unfit:
-        raise Unfit(allowed) from None
+    except InvalidValue:
+        raise InvalidValue(allowed) from None
     if not equals or not found[0]:
-        raise Unfit(allowed)
+        raise InvalidValue(allowed)
     return found
 
 
@@ -206,9 +206,9 @@ def read_place(value: str) -> tuple[str, str]:
     try:
         found = str(ip_network(network.strip(), strict=False)), name.strip()
     except ValueError:
-        raise Unfit(allowed) from None
+        raise InvalidValue(allowed) from None
     if not equals or not found[1]:
-        raise Unfit(allowed)
+        raise InvalidValue(allowed)
     return found
 
 
@@ -216,7 +216,7 @@ def analyser(value: str) -> str:
     """A kind of documents, or a media type, and the part that reads them: KIND=NAME."""
     kind, equals, name = value.partition("=")
     if not (equals and kind.strip() and name.strip()):
-        raise Unfit("it must be a kind of documents and a part, such as pdf=my_parts:pdf or text/html=html")
+        raise InvalidValue("it must be a kind of documents and a part, such as pdf=my_parts:pdf or text/html=html")
     return f"{kind.strip().lower()}={name.strip()}"
 
 
@@ -229,7 +229,7 @@ def letter(value: str) -> str:
 def read_letter(value: str) -> tuple[str, int]:
     """Character and value."""
     if not _LETTER.fullmatch(value):
-        raise Unfit("it must be a character of host names and a number, such as -=37")
+        raise InvalidValue("it must be a character of host names and a number, such as -=37")
     return value[0].lower(), int(value[2:])
 
 
@@ -237,7 +237,7 @@ def extension(value: str) -> str:
     """`*.PDF`, `.pdf` and `pdf` are the same."""
     bare = value.lower().removeprefix("*").removeprefix(".")
     if not _EXTENSION.fullmatch(bare):
-        raise Unfit("it must be an extension such as pdf or zip")
+        raise InvalidValue("it must be an extension such as pdf or zip")
     return bare
 
 
@@ -245,17 +245,17 @@ def seed(value: str) -> str:
     """A URL to start from, as the URL standard writes it; without a scheme it is https."""
     allowed = "it must be a URL such as https://example.org/"
     if not value or len(value) > MAX_SEED_BYTES:
-        raise Unfit(allowed)
+        raise InvalidValue(allowed)
     if _OTHER_SCHEME.match(value):
-        raise Unfit(ONLY_HTTP)
+        raise InvalidValue(ONLY_HTTP)
     try:
         url = URL(value if _SCHEME.match(value) else f"https://{value}")
     except ValueError:
-        raise Unfit(allowed) from None
+        raise InvalidValue(allowed) from None
     if url.protocol not in ("http:", "https:"):
-        raise Unfit(ONLY_HTTP)
+        raise InvalidValue(ONLY_HTTP)
     if url.username or url.password:
-        raise Unfit("it must not hold a user name or password, none is ever sent")
+        raise InvalidValue("it must not hold a user name or password, none is ever sent")
     return url.href
 
 
@@ -264,7 +264,7 @@ def network(value: str) -> str:
     try:
         return str(ip_network(value, strict=False))
     except ValueError:
-        raise Unfit(f"it must be a network such as 192.168.0.0/16, or {PRIVATE} for all private ones") from None
+        raise InvalidValue(f"it must be a network such as 192.168.0.0/16, or {PRIVATE} for all private ones") from None
 
 
 def private_networks(value: object) -> tuple[str, ...]:
@@ -289,23 +289,23 @@ def name_server(value: str) -> str:
     try:
         address = ip_address(host)
     except ValueError:
-        raise Unfit(allowed) from None
+        raise InvalidValue(allowed) from None
     if not _PORT.fullmatch(port) or not 0 < int(port) < 65_536 or "%" in host:
-        raise Unfit(allowed)
+        raise InvalidValue(allowed)
     return f"{address}:{int(port)}" if address.version == 4 else f"[{address}]:{int(port)}"
 
 
 def product(value: object) -> str:
     """The product token of a user agent, as RFC 9309 wants it."""
     if not isinstance(value, str) or not _PRODUCT.fullmatch(value):
-        raise Unfit("it must be a name of letters, - and _, at most 64 of them")
+        raise InvalidValue("it must be a name of letters, - and _, at most 64 of them")
     return value
 
 
 def contact(value: object) -> str:
     """A web or e-mail address that fits into a header."""
     if not isinstance(value, str) or not _CONTACT.fullmatch(value):
-        raise Unfit("it must be a URL or an e-mail address such as https://example.org/bot or crawl@example.org")
+        raise InvalidValue("it must be a URL or an e-mail address such as https://example.org/bot or crawl@example.org")
     return value
 
 
@@ -317,9 +317,9 @@ def proxy(value: object) -> str:
     try:
         url = URL(text(value))
     except ValueError:
-        raise Unfit(allowed) from None
+        raise InvalidValue(allowed) from None
     if url.protocol not in _PROXY_SCHEMES or not url.hostname:
-        raise Unfit(allowed)
+        raise InvalidValue(allowed)
     return text(value)
 
 
@@ -328,7 +328,7 @@ def _number(value: object, allowed: str) -> int | float:
     if isinstance(value, str) and _PLAIN.fullmatch(value.strip()):
         value = int(value) if value.strip().isdigit() else float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
-        raise Unfit(allowed)
+        raise InvalidValue(allowed)
     return value
 
 
@@ -338,7 +338,7 @@ def _is_finite(value: int | float) -> bool:
 
 def _within(value: int | float, least: float, most: float, allowed: str) -> int | float:
     if not least <= value <= most:
-        raise Unfit(allowed)
+        raise InvalidValue(allowed)
     return value
 
 

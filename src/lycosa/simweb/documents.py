@@ -1,7 +1,6 @@
-"""Everything on a host that is not a page: sitemaps, feeds, images, and the tables beside documents.
+"""What a host serves beside its pages: robots.txt, sitemaps, pictures and other files.
 
-Pure and made on request, one sitemap file of at most a thousand URLs at a time. Sitemaps name only what is linked as
-well; a third of the hosts lie about lastmod (always now), as the real web does.
+Pure: everything follows from the seed. Called by `simweb.web`; `simweb.truth` reads the same rules.
 """
 
 import hashlib
@@ -13,13 +12,99 @@ from datetime import UTC, datetime
 from email.utils import formatdate
 from functools import lru_cache
 
+import msgspec
 from isal import igzip
 
-from lycosa.simweb.change import UNCHANGED, Changes, State
-from lycosa.simweb.draws import Draws, unit
-from lycosa.simweb.layout import Layout, Place
-from lycosa.simweb.links import Linker
-from lycosa.simweb.page import Pages
+from lycosa.simweb.layout import Layout, PagePlace
+from lycosa.simweb.links import LinkLayout
+from lycosa.simweb.pages import UNCHANGED, PageChanges, Pages, PageState
+from lycosa.simweb.settings import ROBOTS_NUMBER
+from lycosa.simweb.vocabulary import FOLDERS, Draws, unit
+
+CRAWL_DELAY_S = 2.0
+SLOW_ROBOTS_S = 5.0
+ROBOTS_PURPOSE = 30
+RULES_CACHE = 1024  # hosts
+UNWELCOME = "badbot"  # the one agent that every host with rules shuts out
+
+
+class HostRobots(msgspec.Struct, frozen=True):
+    """One host's robots.txt: how it answers, and what it says."""
+
+    status: int = 200
+    slow: bool = False
+    rules: tuple[tuple[bool, str], ...] = ()
+    crawl_delay_s: float = 0.0
+    sitemap: str = ""
+
+    def text(self) -> str:
+        lines = ["# a simulated host", "User-agent: *"]
+        lines += [f"{'Allow' if allow else 'Disallow'}: {pattern}" for allow, pattern in self.rules] or ["Disallow:"]
+        if self.crawl_delay_s:
+            lines.append(f"Crawl-delay: {self.crawl_delay_s:g}")
+        if self.rules:
+            lines += ["", f"User-agent: {UNWELCOME}", "Disallow: /"]
+        if self.sitemap:
+            lines += ["", f"Sitemap: {self.sitemap}"]
+        return "\n".join(lines) + "\n"
+
+    def allows(self, path: str, agent: str = "") -> bool:
+        """May `agent` ask for `path`? The longest pattern that matches decides, Allow on a tie."""
+        if self.status >= 500:
+            return path == "/robots.txt"
+        if path == "/robots.txt":
+            return True
+        if self.rules and UNWELCOME in agent.lower():
+            return False
+        matching = [(len(pattern), allow) for allow, pattern in self.rules if _matcher(pattern).match(path)]
+        return max(matching)[1] if matching else True
+
+
+@lru_cache(4096)
+def _matcher(pattern: str) -> "re.Pattern[str]":
+    end = r"\Z" if pattern.endswith("$") else ""
+    return re.compile(".*".join(map(re.escape, pattern.removesuffix("$").split("*"))) + end, re.DOTALL)
+
+
+class RobotsFiles:
+    """The robots.txt of every host of one web."""
+
+    def __init__(self, layout: Layout, linker: LinkLayout) -> None:
+        self._layout, self._linker = layout, linker
+        self._shares = layout.settings.robots_shares
+        self.of = lru_cache(RULES_CACHE)(self._of)
+
+    def _of(self, host: int) -> HostRobots:
+        has = {name: self._has(host, ROBOTS_NUMBER[name], share) for name, share in self._shares.items()}
+        if has.get("error"):
+            return HostRobots(status=500)
+        sitemap = f"{self._linker.origin(host)}/sitemap.xml" if has.get("sitemap") else ""
+        if has.get("missing"):
+            return HostRobots(status=404)
+        return HostRobots(
+            slow=bool(has.get("slow")),
+            rules=self._rules(host) if has.get("rules") else (),
+            crawl_delay_s=CRAWL_DELAY_S if has.get("delay") else 0.0,
+            sitemap=sitemap,
+        )
+
+    def _has(self, host: int, number: int, share: float) -> bool:
+        return unit(self._layout.draws.mix(host, number, ROBOTS_PURPOSE)) < share
+
+    def _rules(self, host: int) -> tuple[tuple[bool, str], ...]:
+        """Folders that are closed, an article in one of them that is open, and a folder name closed everywhere."""
+        layout = self._layout
+        x = layout.draws.mix(host, 99, ROBOTS_PURPOSE)
+        rules = [(False, "/*.pdf$"), (False, "/search?")]
+        folders = layout.folder_count(host)
+        if folders > 1:
+            closed = layout.folder(host, 1 + x % (folders - 1))
+            rules.append((False, closed.path))
+            if closed.articles:
+                rules.append((True, closed.path + closed.name(1 + (x >> 20) % closed.articles)))
+            rules.append((False, f"/*/{FOLDERS[(x >> 32) % len(FOLDERS)]}/"))
+        return tuple(rules)
+
 
 EPOCH_S = datetime(2026, 1, 1, tzinfo=UTC).timestamp()  # the wall clock of the simulated web at time 0
 OLDEST_DAYS = 1000  # pages were made up to this long before time 0
@@ -40,11 +125,11 @@ def http_date(second: int) -> str:
 class Documents:
     """The documents beside the pages of one web."""
 
-    def __init__(self, draws: Draws, layout: Layout, linker: Linker, pages: Pages, changes: Changes) -> None:
+    def __init__(self, draws: Draws, layout: Layout, linker: LinkLayout, pages: Pages, changes: PageChanges) -> None:
         self._draws, self._layout, self._linker = draws, layout, linker
         self._pages, self._changes = pages, changes
 
-    def state(self, place: Place, time_s: float) -> State:
+    def state(self, place: PagePlace, time_s: float) -> PageState:
         """The page at a time. Front pages never disappear, so that every host has a way in."""
         if time_s <= 0:
             return UNCHANGED
@@ -55,13 +140,13 @@ class Documents:
             can_go=bool(place.folder or place.page),
         )
 
-    def modified_s(self, place: Place, state: State) -> int:
+    def modified_s(self, place: PagePlace, state: PageState) -> int:
         """When the page last changed, as wall-clock seconds."""
         if state.changed_s:
             return int(EPOCH_S + state.changed_s)
         return int(EPOCH_S) - 86_400 * (self._pages.key(place) % OLDEST_DAYS)
 
-    def _served_s(self, place: Place, time_s: float) -> int:
+    def _served_s(self, place: PagePlace, time_s: float) -> int:
         """When the document served at `place` last changed: for a mirror, its source's."""
         source = self._pages.source(place)
         return self.modified_s(source, self.state(source, time_s))
@@ -99,13 +184,13 @@ class Documents:
             f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{"".join(entries)}</urlset>\n'
         ).encode()
 
-    def linked_pages(self, host: int, number: int) -> Iterator[Place]:
+    def linked_pages(self, host: int, number: int) -> Iterator[PagePlace]:
         """The pages in sitemap file `number`: those that somebody links to."""
         first = number * FOLDERS_PER_SITEMAP
         for index in range(first, min(first + FOLDERS_PER_SITEMAP, self._layout.folder_count(host))):
             folder = self._layout.folder(host, index)
             for page in range(1 + folder.articles + folder.series):
-                place = Place(host, index, page)
+                place = PagePlace(host, index, page)
                 if self._layout.is_linked(place):
                     yield place
 
@@ -114,7 +199,7 @@ class Documents:
         folder, origin = self._layout.folder(host, 0), self._linker.origin(host)
         items = []
         for page in range(1, min(folder.articles, FEED_ITEMS) + 1):
-            place = Place(host, 0, page)
+            place = PagePlace(host, 0, page)
             date = http_date(self._served_s(place, time_s))
             link = origin + self._layout.path_of(place)
             title = self._pages.title(place)
@@ -126,7 +211,7 @@ class Documents:
 
     # images
 
-    def image_place(self, host: int, path: str) -> Place | None:
+    def image_place(self, host: int, path: str) -> PagePlace | None:
         """The page that an image path belongs to."""
         head, _, name = path.rpartition("/")
         place = self._layout.locate(host, head + "/")
@@ -135,9 +220,9 @@ class Documents:
             return None
         folder, number = self._layout.folder(host, place.folder), int(image[2])
         is_there = number <= folder.articles + folder.series and image[1] == folder.words[folder.offset]
-        return Place(host, place.folder, number) if is_there else None
+        return PagePlace(host, place.folder, number) if is_there else None
 
-    def image(self, place: Place, state: State) -> bytes:
+    def image(self, place: PagePlace, state: PageState) -> bytes:
         """A real PNG, 64 × 64 in two tones, another one after every change of kind image."""
         bits = self._draws.words(b"image %d %d" % (self._pages.key(place), state.image), IMAGE_SIDE // 8)
         blocks = [struct.pack(">2I", word, word ^ 0xFFFF0000) for word in bits]
@@ -151,13 +236,13 @@ class Documents:
 
     # tables
 
-    def table_place(self, host: int, path: str) -> Place | None:
+    def table_place(self, host: int, path: str) -> PagePlace | None:
         """The page that a `.tol` or `.tvi` path stands beside: same name, other extension, `index` for a folder."""
         stem = path.rpartition(".")[0]
         place = self._layout.locate(host, stem.removesuffix("index")) if stem.endswith("/index") else None
         return place or self._layout.locate(host, stem + ".html")
 
-    def table_of_links(self, place: Place, host: int, state: State, name: str) -> bytes:
+    def table_of_links(self, place: PagePlace, host: int, state: PageState, name: str) -> bytes:
         """The links of the document that `host` serves as `name`, as docs/formats.md has it."""
         own = f"{self._linker.origin(host)}/"
         rows: dict[tuple[str, str], str] = {}
@@ -170,7 +255,7 @@ class Documents:
         head += "# parts: 1\n" if self._pages.has_marked_volatile(place) else ""
         return (head + "".join(f"{row}\n" for row in rows.values())).encode()
 
-    def table_of_volatile(self, place: Place, state: State, name: str) -> bytes | None:
+    def table_of_volatile(self, place: PagePlace, state: PageState, name: str) -> bytes | None:
         """The marked volatile part, as docs/formats.md has it; None where there is none."""
         if not self._pages.has_marked_volatile(place):
             return None

@@ -17,9 +17,8 @@ import msgspec
 import numpy as np
 
 from lycosa.errors import SettingsError
-from lycosa.simweb.draws import Draws, unit
 from lycosa.simweb.settings import SimSettings
-from lycosa.simweb.vocabulary import FOLDERS, TOPIC_COUNT, TOPIC_WORDS, Vocabulary
+from lycosa.simweb.vocabulary import FOLDERS, TOPIC_COUNT, TOPIC_WORDS, Draws, Vocabulary, unit
 
 FOLDER_PAGES = 32
 SECTION_FOLDERS = 8
@@ -44,7 +43,7 @@ _LITERAL = re.compile(r"localhost\.?\Z|\[|[0-9.]+\Z")
 _FOLDER_NUMBER = {name: i for i, name in enumerate(FOLDERS)}
 
 
-class Place(msgspec.Struct, frozen=True):
+class PagePlace(msgspec.Struct, frozen=True):
     """A page by numbers: host, folder of the host, page of the folder."""
 
     host: int
@@ -52,7 +51,7 @@ class Place(msgspec.Struct, frozen=True):
     page: int
 
 
-class Folder:
+class PageFolder:
     """One folder with everything that follows from its number."""
 
     __slots__ = (
@@ -138,8 +137,8 @@ class Layout:
         self.first_topic = _first_topics(self.sizes)
         self.folder = lru_cache(FOLDER_CACHE)(self._folder)
 
-    def _folder(self, host: int, index: int) -> Folder:
-        return Folder(self, host, index)
+    def _folder(self, host: int, index: int) -> PageFolder:
+        return PageFolder(self, host, index)
 
     # hosts
 
@@ -175,7 +174,7 @@ class Layout:
         """The host of a section counted over the whole web."""
         return bisect_right(self.section_start, number) - 1
 
-    def is_linked(self, place: Place) -> bool:
+    def is_linked(self, place: PagePlace) -> bool:
         """Does any page link here? Not to hidden folders, not to most members of a series."""
         folder = self.folder(place.host, place.folder)
         if place.page == 0:
@@ -184,7 +183,7 @@ class Layout:
             return True
         return self.is_linked_member(folder, place.page - folder.articles)
 
-    def is_linked_member(self, folder: Folder, number: int) -> bool:
+    def is_linked_member(self, folder: PageFolder, number: int) -> bool:
         x = self.draws.mix(folder.host, folder.index, SERIES)
         always = 1 + x % folder.series
         return number == always or unit(self.draws.mix(x, number, SERIES)) < LINKED_MEMBERS - 1 / folder.series
@@ -208,11 +207,11 @@ class Layout:
         first = words[(low + self.draws.mix(host, 0, HOST)) % TOPIC_WORDS]
         return f"{first}-{words[high]}" if high else first
 
-    def path_of(self, place: Place) -> str:
+    def path_of(self, place: PagePlace) -> str:
         folder = self.folder(place.host, place.folder)
         return folder.path + folder.name(place.page)
 
-    def locate(self, host: int, path: str) -> Place | None:
+    def locate(self, host: int, path: str) -> PagePlace | None:
         """The page at a path, or None: the inverse of `path_of`."""
         head, _, name = path.rpartition("/")
         segments = head.split("/")[1:]
@@ -222,7 +221,7 @@ class Layout:
         if index is None:
             return None
         page = self.folder(host, index).find(name)
-        return None if page is None else Place(host, index, page)
+        return None if page is None else PagePlace(host, index, page)
 
     def _find_folder(self, host: int, segments: list[str]) -> int | None:
         section = 0

@@ -9,16 +9,8 @@ with 0.6 on its own topic, outwards with preference for hubs.
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from lycosa.simweb.draws import lognormal_table
-from lycosa.simweb.layout import (
-    FOLDER_PAGES,
-    SECTION_BRANCHES,
-    SECTION_FOLDERS,
-    Folder,
-    Layout,
-    Place,
-)
-from lycosa.simweb.vocabulary import TOPIC_COUNT
+from lycosa.simweb.layout import FOLDER_PAGES, SECTION_BRANCHES, SECTION_FOLDERS, Layout, PageFolder, PagePlace
+from lycosa.simweb.vocabulary import TOPIC_COUNT, lognormal_table
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MEDIAN_LINKS = 62
@@ -45,7 +37,7 @@ def link_count(chance: int) -> int:
     return _COUNTS[chance & 1023]
 
 
-class Linker:
+class LinkLayout:
     """Draws the links of pages from the layout. Pure but for bounded caches."""
 
     def __init__(self, layout: Layout) -> None:
@@ -61,18 +53,18 @@ class Linker:
         """Scheme, host and port, without a slash at the end."""
         return f"{self._prefix}{self.layout.host_name(host)}{self._suffix}"
 
-    def links(self, place: Place, count: int, chances: Sequence[int]) -> list[tuple[str, str]]:
+    def links(self, place: PagePlace, count: int, chances: Sequence[int]) -> list[tuple[str, str]]:
         """(href, anchor) of the main part: what must be there, then drawn links up to `count`, three chances each."""
         folder = self.layout.folder(place.host, place.folder)
         base = self.base(place)
         found = list(self._skeleton(folder)) if place.page == 0 else self._neighbours(folder, place.page, base)
         return found + self._drawn(folder, chances, max(4, count - len(found)), base)
 
-    def base(self, place: Place) -> str:
+    def base(self, place: PagePlace) -> str:
         """What stands before a path of the page's own host: nothing, or the origin on pages that are copied."""
         return self.origin(place.host) if is_mirror_source(place) else ""
 
-    def breadcrumbs(self, place: Place) -> list[tuple[str, str]]:
+    def breadcrumbs(self, place: PagePlace) -> list[tuple[str, str]]:
         """Relative links upwards; they lead somewhere from wherever a copy of the page stands."""
         folder = self.layout.folder(place.host, place.folder)
         here = "../" if place.page and folder.name(place.page)[-1] == "/" else "./"
@@ -93,7 +85,7 @@ class Linker:
         found = [("/", "Home"), *((path, path.strip("/").title()) for path in paths)]
         return [*found, *((f"/{name}.html", name.replace("-", " ")) for name in names[: NAVIGATION - len(found)])]
 
-    def _skeleton(self, folder: Folder) -> Iterator[tuple[str, str]]:
+    def _skeleton(self, folder: PageFolder) -> Iterator[tuple[str, str]]:
         """What a folder's index must list so that nothing linked is out of reach."""
         layout, host = self.layout, folder.host
         yield from self._contents(folder)
@@ -109,7 +101,7 @@ class Linker:
                 path = layout.folder(host, section * SECTION_FOLDERS).path
                 yield path, path.strip("/").title()
 
-    def _contents(self, folder: Folder) -> Iterator[tuple[str, str]]:
+    def _contents(self, folder: PageFolder) -> Iterator[tuple[str, str]]:
         for page in range(1, folder.articles + 1):
             name = folder.article(page)
             yield f"{folder.path}{name}.html", name.replace("-", " ")
@@ -117,7 +109,7 @@ class Linker:
             if self.layout.is_linked_member(folder, number):
                 yield folder.path + folder.style.format(number), f"{folder.words[0]} {number}"
 
-    def _neighbours(self, folder: Folder, page: int, base: str) -> list[tuple[str, str]]:
+    def _neighbours(self, folder: PageFolder, page: int, base: str) -> list[tuple[str, str]]:
         """A few articles of the same folder, written as bare file names where that is possible."""
         if not folder.articles:
             return []
@@ -126,7 +118,7 @@ class Linker:
         names = {folder.article((page * 5 + step * 7) % folder.articles + 1): 0 for step in range(NEIGHBOURS)}
         return [(f"{base}{name}.html", name.replace("-", " ")) for name in names]
 
-    def _drawn(self, folder: Folder, chances: Sequence[int], count: int, base: str) -> list[tuple[str, str]]:
+    def _drawn(self, folder: PageFolder, chances: Sequence[int], count: int, base: str) -> list[tuple[str, str]]:
         """The drawn links: three words of chance each. This loop is the dearest part of a page."""
         layout, host, get_folder = self.layout, folder.host, self.layout.folder
         own_section, own_count = folder.index // SECTION_FOLDERS, layout.section_count(host)
@@ -189,6 +181,6 @@ class Linker:
         return host
 
 
-def is_mirror_source(place: Place) -> bool:
+def is_mirror_source(place: PagePlace) -> bool:
     """The first article of a section's first folder may be copied elsewhere, so its links are absolute."""
     return place.page == 1 and place.folder % SECTION_FOLDERS == 0

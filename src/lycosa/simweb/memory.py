@@ -1,24 +1,69 @@
-"""The same web without sockets: a downloader and a resolver for tests that crawl ten thousand pages in seconds.
+"""The simulated web without sockets, as a resolver and a downloader, and the event loop with a virtual clock.
 
-`MemoryWeb.start` and `MemoryWeb.resolve` have the shape of the crawler's downloader and resolver. Answers, HTTP,
-network model and log are the server's; only the wire is missing. Time is the running loop's: virtual under
-`run_virtual`. What goes wrong on a wire comes back as the failure that a careful client would report.
+The loop never waits: when nothing is ready it moves its clock to the next timer, so hours of politeness pass in
+milliseconds and the same seed gives the same crawl. Used by tests and experiments.
 """
 
 import asyncio
-from collections.abc import Callable
+import selectors
+from collections.abc import Callable, Coroutine
+from contextvars import Context
 from email.parser import BytesParser
+from typing import Any, TypeVar, TypeVarTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
 from lycosa.records import Failure, Request, Resolved, Response, Truncation
-from lycosa.simweb.clock import SimClock
-from lycosa.simweb.log import Entry
+from lycosa.simweb.log import LoggedRequest
 from lycosa.simweb.nameserver import NameServer, has_dns_trouble
-from lycosa.simweb.network import Network
-from lycosa.simweb.protocol import Asked, Wire, wire
+from lycosa.simweb.network import Network, SimClock
+from lycosa.simweb.protocol import WireRequest, WireResponse, to_wire
 from lycosa.simweb.web import Answer, SimWeb
+
+T = TypeVar("T")
+Words = TypeVarTuple("Words")
+# asyncio calls a timer up to the clock's resolution (1 ns) before its time. On a clock that moves only when nothing is
+# ready, two callers that each plan again for "a moment later" would then keep each other ready, and time would stop.
+LATER_S = 2e-9
+STUCK_S = 10.0  # real seconds without a timer and without an event: nothing will ever happen
+
+
+class _VirtualSelector(selectors.DefaultSelector):
+    """Looks at real events without waiting, and lets the time jump instead."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        events: list[tuple[selectors.SelectorKey, int]] = super().select(0 if timeout is not None else STUCK_S)
+        if timeout is None and not events:
+            raise RuntimeError("the virtual clock stands still: tasks wait for something that has no timer")
+        if not events and timeout:
+            self.now += timeout
+        return events
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An asyncio loop on virtual time, starting at 0."""
+
+    def __init__(self) -> None:
+        self._virtual = _VirtualSelector()
+        super().__init__(self._virtual)
+
+    def time(self) -> float:
+        return self._virtual.now
+
+    def call_at(
+        self, when: float, callback: Callable[[*Words], object], *args: *Words, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return super().call_at(when + LATER_S, callback, *args, context=context)
+
+
+def run_virtual(main: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run` on virtual time."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main)
+
 
 FAILED_LOOKUP_S = 5.0
 # Whoever watches bodies arrive looks so often, at bodies that have grown by half since.
@@ -26,7 +71,7 @@ LOOK_EVERY_S, LOOK_LEAST_BYTES, LOOK_GROWTH = 0.1, 2 * 1024, 1.5
 WARM_HOSTS = 1024  # hosts to which a connection is held open, as a client with a bounded pool would
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of the client that the in-memory web stands in for."""
 
     first_byte_s: float = 30.0
@@ -34,10 +79,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: int = 10_000_000
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_CLIENT_LIMITS = ClientLimits()
 
 
-class _Transfer(msgspec.Struct, frozen=True):
+class _MemoryTransfer(msgspec.Struct, frozen=True):
     """A request under way and what will come of it."""
 
     timer: asyncio.TimerHandle
@@ -51,15 +96,15 @@ class MemoryWeb:
     """The simulated web as a downloader and a resolver. `entries` is the log, for the audit."""
 
     def __init__(
-        self, web: SimWeb, *, limits: Limits = DEFAULT_LIMITS, gzip: bool = False, time_scale: float = 0.0
+        self, web: SimWeb, *, limits: ClientLimits = DEFAULT_CLIENT_LIMITS, gzip: bool = False, time_scale: float = 0.0
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self.web, self.limits, self._gzip = web, limits, gzip
         self.clock = SimClock(self._loop.time, scale=time_scale)
         self.network = Network(web.settings, web.draws)
-        self.entries: list[Entry] = []
+        self.entries: list[LoggedRequest] = []
         self._names = NameServer(web, self.clock)
-        self._open: dict[int, _Transfer] = {}
+        self._open: dict[int, _MemoryTransfer] = {}
         self._count = 0
         self._watcher: Callable[[Request, Response], None] | None = None
         self._warm: dict[tuple[str, str], None] = {}
@@ -98,14 +143,14 @@ class MemoryWeb:
             if host is None
             else self.web.answer(host, target, self.clock.time_s(), self.clock.elapsed_s())
         )
-        message = wire(answer, _asked(request), time_s=self.clock.time_s(), gzip=self._gzip)
+        message = to_wire(answer, _asked(request), time_s=self.clock.time_s(), gzip=self._gzip)
         response = self._timed(self._response(request, message), host or 0, answer.delay_s)
         self._count += 1
         timer = self._loop.call_at(response.ended_s, self._finish, self._count)
         if self._watcher is not None and response.failure is None:
             self._plan_look(self._count, response.first_byte_s, 0)
         wait = float(dict(answer.headers).get("Retry-After", 0))
-        self._open[self._count] = _Transfer(timer, done, request, response, wait)
+        self._open[self._count] = _MemoryTransfer(timer, done, request, response, wait)
 
     def _timed(self, response: Response, host: int, delay_s: float) -> Response:
         """The response with its times, and as a failure where the client's limits were passed."""
@@ -162,13 +207,13 @@ class MemoryWeb:
         self._log(transfer, transfer.response)
         transfer.done(transfer.response)
 
-    def _log(self, transfer: _Transfer, response: Response) -> None:
+    def _log(self, transfer: _MemoryTransfer, response: Response) -> None:
         request = transfer.request
         parts = urlsplit(request.url)
         headers = {name.lower(): value for name, value in request.headers}
         host = self.web.layout.host_number(parts.hostname or "")
         self.entries.append(
-            Entry(
+            LoggedRequest(
                 start=transfer.response.started_s,
                 end=self._loop.time(),
                 host=self.web.layout.host_name(host) if host is not None else parts.hostname or "",
@@ -182,7 +227,7 @@ class MemoryWeb:
             )
         )
 
-    def _response(self, request: Request, message: Wire) -> Response:
+    def _response(self, request: Request, message: WireResponse) -> Response:
         """The outcome, with trouble on the wire told as a client would tell it."""
         half, cap = len(message.body) // 2, self.limits.body_bytes
         failure: Failure | None = None
@@ -232,9 +277,9 @@ class MemoryWeb:
         self.cancel_all()
 
 
-def _asked(request: Request) -> Asked:
+def _asked(request: Request) -> WireRequest:
     headers = {name.lower(): value for name, value in request.headers}
-    return Asked(
+    return WireRequest(
         method=request.method,
         accept_encoding=headers.get("accept-encoding", ""),
         if_none_match=headers.get("if-none-match", ""),

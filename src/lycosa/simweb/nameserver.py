@@ -15,12 +15,12 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 
-from lycosa.simweb.clock import SimClock
-from lycosa.simweb.draws import unit
+from lycosa.simweb.network import SimClock
 from lycosa.simweb.settings import DNS_NUMBER
+from lycosa.simweb.vocabulary import unit
 from lycosa.simweb.web import SimWeb
 
-SLOW_S = 1.0
+SLOW_LOOKUP_S = 1.0
 DNS_PURPOSE = 80
 ZONE = "sim."
 NEGATIVE_TTL_S = 30
@@ -47,7 +47,7 @@ class NameServer(asyncio.DatagramProtocol):
             return
         reply = self._reply(query, host).to_wire()
         if host is not None and self._has(host, "slow"):
-            asyncio.get_running_loop().call_later(SLOW_S, self._send, reply, peer)
+            asyncio.get_running_loop().call_later(SLOW_LOOKUP_S, self._send, reply, peer)
         else:
             self._send(reply, peer)
 

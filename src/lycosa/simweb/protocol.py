@@ -1,10 +1,16 @@
-"""HTTP around an answer: conditions, ranges, coding, HEAD; from request facts to the bytes of a response.
+"""HTTP around an answer: status line, headers, ranges, compression, and the ways a server misbehaves.
 
-Pure. Used alike by the server and by the in-memory web, so that both speak the same HTTP.
+`to_wire` is pure and is used by the server and by the in-memory web, so that both send the same bytes. `misbehave`
+plays trouble on an open connection; it ends when the client goes away or at a limit, so no trouble outlives its test.
 """
 
+import asyncio
+import contextlib
 import re
+import socket
+import struct
 from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 from isal import igzip
@@ -33,7 +39,7 @@ REASONS = {
 }
 
 
-class Asked(msgspec.Struct, frozen=True):
+class WireRequest(msgspec.Struct, frozen=True):
     """What a request says beside its target; header values as text, empty where missing."""
 
     method: str = "GET"
@@ -43,7 +49,7 @@ class Asked(msgspec.Struct, frozen=True):
     range: str = ""
 
 
-class Wire(msgspec.Struct, frozen=True):
+class WireResponse(msgspec.Struct, frozen=True):
     """A response as bytes; `tail` follows the body and is shared by many. `trouble` is what to do instead."""
 
     status: int
@@ -57,7 +63,7 @@ class Wire(msgspec.Struct, frozen=True):
         return len(self.head) + len(self.body) + len(self.tail)
 
 
-def wire(answer: Answer, asked: Asked, *, time_s: float, gzip: bool, keep_alive: bool = True) -> Wire:
+def to_wire(answer: Answer, asked: WireRequest, *, time_s: float, gzip: bool, keep_alive: bool = True) -> WireResponse:
     """The response to `asked`, conditions and coding applied."""
     status, body, headers = answer.status, answer.body, list(answer.headers)
     is_spoiled = bool(answer.trouble)
@@ -83,8 +89,8 @@ def wire(answer: Answer, asked: Asked, *, time_s: float, gzip: bool, keep_alive:
     head.append("\r\n" if keep_alive else "Connection: close\r\n\r\n")
     block = "".join(head).encode("latin-1")
     if asked.method == "HEAD":
-        return Wire(status, block, b"", trouble="" if answer.trouble in BODY_TROUBLE else answer.trouble)
-    return Wire(status, block, body, answer.tail, answer.trouble)
+        return WireResponse(status, block, b"", trouble="" if answer.trouble in BODY_TROUBLE else answer.trouble)
+    return WireResponse(status, block, body, answer.tail, answer.trouble)
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
@@ -99,7 +105,7 @@ def _is_text(content_type: str) -> bool:
     return content_type.startswith("text/") or "xml" in content_type
 
 
-def _is_unchanged(answer: Answer, asked: Asked) -> bool:
+def _is_unchanged(answer: Answer, asked: WireRequest) -> bool:
     """An entity tag decides alone when it is given; else the date does."""
     if asked.if_none_match and answer.etag:
         return asked.if_none_match.strip() == "*" or answer.etag in asked.if_none_match
@@ -122,3 +128,81 @@ def _ranged(body: bytes, asked: str) -> tuple[int, bytes, list[tuple[str, str]]]
     if start > end:
         return 416, b"", [("Content-Range", f"bytes */{len(body)}")]
     return 206, body[start : end + 1], [("Content-Range", f"bytes {start}-{end}/{len(body)}")]
+
+
+if TYPE_CHECKING:
+    from lycosa.simweb.server import ServerConnection
+
+LONGEST_S = 600.0
+ENDLESS_BYTES = 1 << 30
+CHUNK = b"10000\r\n" + b"<p>without end</p>".ljust(0x10000) + b"\r\n"
+FLOOD = b"".join(b"X-Flood-%d: %s\r\n" % (i, b"x" * 200) for i in range(64))
+
+WIRE_TROUBLE = frozenset({"hang", "drip", "reset", "truncated", "wrong-length", "endless", "header-flood"})
+
+
+async def misbehave(connection: "ServerConnection", message: "WireResponse") -> None:
+    """Plays the message's trouble to its end, LONGEST_S at most."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LONGEST_S):
+            await _SCRIPTS[message.trouble](connection, message)
+
+
+async def _hang(connection: "ServerConnection", message: "WireResponse") -> None:
+    connection.set_status(0)
+    await asyncio.sleep(LONGEST_S)
+
+
+async def _drip(connection: "ServerConnection", message: "WireResponse") -> None:
+    connection.write(message.head)
+    for i in range(len(message.body)):
+        await asyncio.sleep(1)
+        connection.write(message.body[i : i + 1])
+
+
+async def _truncated(connection: "ServerConnection", message: "WireResponse") -> None:
+    connection.write(message.head + message.body[: len(message.body) // 2])
+    await connection.drained()
+
+
+async def _reset(connection: "ServerConnection", message: "WireResponse") -> None:
+    await _truncated(connection, message)
+    await asyncio.sleep(0.02)  # lets the client read what came before the reset
+    sock = connection.transport.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close now means RST
+    connection.transport.abort()
+
+
+async def _wrong_length(connection: "ServerConnection", message: "WireResponse") -> None:
+    connection.write(message.head + message.body)
+    await connection.drained()
+
+
+async def _endless(connection: "ServerConnection", message: "WireResponse") -> None:
+    head = b"".join(
+        line for line in message.head.splitlines(keepends=True) if not line.lower().startswith(b"content-length")
+    )
+    connection.write(head[:-2] + b"Transfer-Encoding: chunked\r\n\r\n")
+    for _ in range(ENDLESS_BYTES // len(CHUNK)):
+        connection.write(CHUNK)
+        await connection.drained()
+        await asyncio.sleep(0.001)  # other clients come first
+
+
+async def _header_flood(connection: "ServerConnection", message: "WireResponse") -> None:
+    connection.write(message.head[:-2])
+    for _ in range(ENDLESS_BYTES // len(FLOOD)):
+        connection.write(FLOOD)
+        await connection.drained()
+        await asyncio.sleep(0.001)
+
+
+_SCRIPTS = {
+    "hang": _hang,
+    "drip": _drip,
+    "reset": _reset,
+    "truncated": _truncated,
+    "wrong-length": _wrong_length,
+    "endless": _endless,
+    "header-flood": _header_flood,
+}

@@ -1,8 +1,7 @@
-"""The simulated web over sockets: HTTP/1.1 on every loopback address.
+"""The HTTP server of the simulated web, its control endpoint, and bringing all of it up and down together.
 
-One process, one event loop, one `Connection` per client. The plain path is synchronous: parse, answer, write, log when
-the bytes have left. Waiting (round trips, bandwidth), long bodies and wire trouble run as a task of the connection,
-which ends with it. Requests of one connection are answered one after the other; all are logged, answered or not.
+One connection answers its pipelined requests in order; every request is logged. Ports are taken before anything
+else is built, so that a taken port costs nothing. `GET /.simweb/time` and `/.simweb/stats` are not part of the web.
 """
 
 import asyncio
@@ -10,22 +9,68 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import parse_qs, urlsplit
 
 import httptools
 import msgspec
 
 from lycosa.errors import StoreError
-from lycosa.simweb.certificates import Certificates
-from lycosa.simweb.clock import SimClock
-from lycosa.simweb.control import CONTROL_PREFIX, Control
-from lycosa.simweb.log import Entry, RequestLog
-from lycosa.simweb.network import Network
-from lycosa.simweb.protocol import Asked, Wire, wire
-from lycosa.simweb.sockets import BACKLOG, is_loopback
-from lycosa.simweb.tls_stream import TlsStream
-from lycosa.simweb.trouble import WIRE_TROUBLE, misbehave
+from lycosa.simweb.log import LoggedRequest, RequestLog
+from lycosa.simweb.nameserver import NameServer
+from lycosa.simweb.network import (
+    BACKLOG,
+    LATEST_S,
+    Certificates,
+    Network,
+    SimClock,
+    TlsStream,
+    is_loopback,
+    tcp_listener,
+    udp_socket,
+)
+from lycosa.simweb.protocol import WIRE_TROUBLE, WireRequest, WireResponse, misbehave, to_wire
+from lycosa.simweb.settings import SimSettings
 from lycosa.simweb.web import Answer, SimWeb
+
+CONTROL_PREFIX = "/.simweb/"
+
+
+class HasStats(Protocol):
+    def stats(self) -> dict[str, float]: ...
+
+
+class Control:
+    """Answers the control requests of one server."""
+
+    def __init__(self, clock: SimClock, server: HasStats) -> None:
+        self._clock, self._server = clock, server
+
+    def answer(self, method: str, target: str) -> Answer:
+        parts = urlsplit(target)
+        if parts.path == "/.simweb/stats" and method == "GET":
+            return _json(self._server.stats())
+        if parts.path != "/.simweb/time" or method not in ("GET", "POST"):
+            return _json(
+                {"error": "GET /.simweb/time, POST /.simweb/time?set=SECONDS&scale=FACTOR, GET /.simweb/stats"}, 404
+            )
+        if method == "POST":
+            try:
+                values = {name: float(value[-1]) for name, value in parse_qs(parts.query).items()}
+            except ValueError:
+                return _json({"error": "set and scale are numbers"}, 400)
+            if not values or values.keys() - {"set", "scale"} or not all(0 <= v <= LATEST_S for v in values.values()):
+                return _json({"error": f"set=SECONDS and scale=FACTOR, each between 0 and {LATEST_S:.0f}"}, 400)
+            self._clock.set(time_s=values.get("set"), scale=values.get("scale"))
+        return _json({"time_s": self._clock.time_s(), "scale": self._clock.scale})
+
+
+def _json(value: object, status: int = 200) -> Answer:
+    return Answer(status, msgspec.json.encode(value) + b"\n", "application/json")
+
 
 MOST_WAITING = 64  # pipelined requests a connection; more and it is closed
 PIECE_BYTES = 1 << 18  # a longer body is sent in pieces, so that it needs no copy and other clients have their turn
@@ -35,7 +80,7 @@ NOT_ALLOWED = Answer(405, b"GET and HEAD only.\n", "text/plain", headers=(("Allo
 BAD_REQUEST = Answer(400, b"Not HTTP.\n", "text/plain")
 
 
-class Job(msgspec.Struct):
+class PendingResponse(msgspec.Struct):
     """One request of a connection, from its first byte to its log line."""
 
     start: float
@@ -43,12 +88,12 @@ class Job(msgspec.Struct):
     host_name: str
     target: str
     agent: str
-    asked: Asked
+    asked: WireRequest
     keep_alive: bool
     is_http: bool = True
 
 
-class Server:
+class WebServer:
     """The simulated web on a listening socket. `on_failure` is called when the log cannot be written any more."""
 
     def __init__(
@@ -65,7 +110,7 @@ class Server:
         self._on_failure = on_failure or (lambda: None)
         self.network = Network(web.settings, web.draws)
         self.control = Control(clock, self)
-        self.connections: set[Connection] = set()
+        self.connections: set[ServerConnection] = set()
         self._server: asyncio.Server | None = None
         self._flusher: asyncio.TimerHandle | None = None
 
@@ -74,7 +119,7 @@ class Server:
 
     async def start(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self, loop), sock=listener, backlog=BACKLOG)
+        self._server = await loop.create_server(lambda: ServerConnection(self, loop), sock=listener, backlog=BACKLOG)
         self._flush()
 
     def _flush(self) -> None:
@@ -95,7 +140,7 @@ class Server:
             connection.abort()
         self.log.close()
 
-    def answer(self, job: Job) -> tuple[Answer, int]:
+    def answer(self, job: PendingResponse) -> tuple[Answer, int]:
         """The answer to a request, and the number of the host that gives it."""
         if not job.is_http:
             return BAD_REQUEST, 0
@@ -117,14 +162,14 @@ def _without_port(host_name: str) -> str:
     return name if colon and port.isdigit() else host_name
 
 
-class Connection(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """One client. Invariant: at most one job is being answered; the others wait in order."""
 
-    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, server: WebServer, loop: asyncio.AbstractEventLoop) -> None:
         self._server, self._loop = server, loop
         self._parser = httptools.HttpRequestParser(self)
-        self._waiting: deque[Job] = deque()
-        self._job: Job | None = None
+        self._waiting: deque[PendingResponse] = deque()
+        self._job: PendingResponse | None = None
         self._status, self._sent = 0, 0
         self._retry_after_s = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -214,7 +259,7 @@ class Connection(asyncio.Protocol):
             target = (url.path or b"/").decode("latin-1") + (f"?{url.query.decode('latin-1')}" if url.query else "")
             host_name = url.host.decode("latin-1")
         method = self._parser.get_method().decode("latin-1")
-        asked = Asked(
+        asked = WireRequest(
             method=method,
             accept_encoding=h.get(b"accept-encoding", b"").decode("latin-1"),
             if_none_match=h.get(b"if-none-match", b"").decode("latin-1"),
@@ -222,7 +267,7 @@ class Connection(asyncio.Protocol):
             range=h.get(b"range", b"").decode("latin-1"),
         )
         self._waiting.append(
-            Job(
+            PendingResponse(
                 start=self._began,
                 method=method,
                 host_name=host_name.lower(),
@@ -250,7 +295,7 @@ class Connection(asyncio.Protocol):
             answer, host = self._server.answer(job)
         if answer.status in (429, 503):
             self._retry_after_s = float(dict(answer.headers)["Retry-After"])
-        message = wire(
+        message = to_wire(
             answer, job.asked, time_s=self._server.clock.time_s(), gzip=self._server.gzip, keep_alive=job.keep_alive
         )
         is_short = message.size_bytes <= PIECE_BYTES and not answer.delay_s and message.trouble not in WIRE_TROUBLE
@@ -260,7 +305,7 @@ class Connection(asyncio.Protocol):
         else:
             self._task = self._loop.create_task(self._slowly(message, host, answer.delay_s))
 
-    async def _slowly(self, message: Wire, host: int, delay_s: float) -> None:
+    async def _slowly(self, message: WireResponse, host: int, delay_s: float) -> None:
         """Waits as the line to the host does, then sends, or misbehaves."""
         trips = 2 if self._is_new else 1  # the first request on a connection pays for the handshake as well
         self._is_new = False
@@ -276,7 +321,7 @@ class Connection(asyncio.Protocol):
         if self._job is not None and not self.transport.is_closing():
             self._finish()
 
-    async def _stream(self, message: Wire, host: int) -> None:
+    async def _stream(self, message: WireResponse, host: int) -> None:
         """Sends piece by piece, each when the line to the host has room for it and the client has the last one."""
         network = self._server.network
         size = min(PIECE_BYTES, network.piece_bytes(host))
@@ -337,7 +382,7 @@ class Connection(asyncio.Protocol):
         if job is None or job.target.startswith(CONTROL_PREFIX):
             return
         self._server.log.add(
-            Entry(
+            LoggedRequest(
                 start=job.start,
                 end=self._left,
                 host=self._server.canonical_name(job.host_name),
@@ -356,16 +401,69 @@ class Connection(asyncio.Protocol):
         """Answers 400 after the requests before it, and listens no more."""
         self._is_deaf = True
         self._waiting.append(
-            Job(
+            PendingResponse(
                 start=self._began,
                 method="",
                 host_name=self._headers.get(b"host", b"").decode("latin-1").lower(),
                 target=self._target.decode("latin-1"),
                 agent=self._headers.get(b"user-agent", b"").decode("latin-1"),
-                asked=Asked(),
+                asked=WireRequest(),
                 keep_alive=False,
                 is_http=False,
             )
         )
         if self._job is None:
             self._next()
+
+
+class RunningWeb(msgspec.Struct, frozen=True):
+    """A simulated web that is up: where it listens, and the parts that can be asked."""
+
+    web: SimWeb
+    clock: SimClock
+    server: WebServer
+    port: int
+    dns_port: int
+
+    @property
+    def front_page(self) -> str:
+        return f"{self.web.settings.scheme}://127.0.0.1:{self.port}/"
+
+
+@asynccontextmanager
+async def serve_web(
+    settings: SimSettings,
+    *,
+    dns_port: int = 0,
+    log: Path | None = None,
+    time_scale: float = 0.0,
+    gzip: bool = True,
+    ca_file: Path | None = None,
+    on_failure: Callable[[], None] | None = None,
+) -> AsyncIterator[RunningWeb]:
+    """A simulated web for as long as the block runs. Port 0 takes a free one.
+
+    With `ca_file` it speaks TLS and writes its authority there. When the log fails, `on_failure` is called and the
+    block's end raises the error.
+    """
+    loop = asyncio.get_running_loop()
+    with ExitStack() as taken:
+        listener = taken.enter_context(tcp_listener(settings.port))
+        names = taken.enter_context(udp_socket(dns_port))
+        settings = msgspec.structs.replace(settings, port=listener.getsockname()[1])
+        web, clock = SimWeb(settings), SimClock(loop.time, scale=time_scale)
+        web.prepare()
+        certificates = Certificates() if ca_file else None
+        request_log = RequestLog(log, settings)
+        taken.callback(request_log.close)
+        if certificates and ca_file:
+            certificates.write(ca_file)
+        taken.pop_all()
+    server = WebServer(web, clock, request_log, gzip=gzip, certificates=certificates, on_failure=on_failure)
+    transport, _ = await loop.create_datagram_endpoint(lambda: NameServer(web, clock), sock=names)
+    try:
+        await server.start(listener)
+        yield RunningWeb(web, clock, server, settings.port, names.getsockname()[1])
+    finally:
+        transport.close()
+        await server.close()

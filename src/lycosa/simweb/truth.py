@@ -1,29 +1,28 @@
-"""What a perfect crawler would find: the pages reachable from given seeds, under the rules it was given.
+"""What a perfect crawler would find: the pages that links and sitemaps reach from the seeds, within scope and limits.
 
-Walks the layout's own link lists, not the HTML, and matches robots rules with a matcher of its own, so that a crawler
-that reaches exactly this set has parsed, joined, filtered and obeyed correctly. Traps are not part of the truth, and on
-hosts that put session ids into links each page is in it once, without one.
+Pure, and independent of the product's code: it walks the layout, it does not crawl. `summarise` shows single pages.
+Read by tests, experiments and `lycosa simweb --truth`.
 """
 
 import heapq
+import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from lycosa.errors import SettingsError
-from lycosa.simweb.clock import check_time
 from lycosa.simweb.documents import FOLDERS_PER_SITEMAP
-from lycosa.simweb.layout import Place
+from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.nameserver import has_dns_trouble
-from lycosa.simweb.traps import without_session
-from lycosa.simweb.web import SimWeb
+from lycosa.simweb.network import check_time
+from lycosa.simweb.web import SimWeb, without_session
 
 SCOPES = ("host", "domain", "prefix", "any")
 MINING = ("off", "ancestors", "all")
 HARMLESS = ("", "wrong-charset", "huge", "deep")  # trouble behind which the page's links are still whole
 
 
-class CrawlLimits(msgspec.Struct, frozen=True, kw_only=True):
+class TruthLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a crawler asks for at all; the defaults are Lycosa's.
 
     Segments are those of the path; a run of them may follow upon itself `max_segment_repeats` times. Depth counts links
@@ -47,7 +46,7 @@ class CrawlLimits(msgspec.Struct, frozen=True, kw_only=True):
         return len(url) <= self.max_url_bytes and count <= self.max_path_segments and not is_repeated
 
 
-DEFAULT_LIMITS = CrawlLimits()
+DEFAULT_TRUTH_LIMITS = TruthLimits()
 
 
 class Truth(msgspec.Struct, frozen=True):
@@ -66,7 +65,7 @@ def truth(
     robots: bool = True,
     sitemaps: bool = True,
     mine: str = "off",
-    limits: CrawlLimits = DEFAULT_LIMITS,
+    limits: TruthLimits = DEFAULT_TRUTH_LIMITS,
     time_s: float = 0.0,
 ) -> Truth:
     """Everything reachable from `seeds` at simulated time `time_s`."""
@@ -84,7 +83,7 @@ class _Walk:
     """A walk over (host, path), the fewest links from a seed first."""
 
     def __init__(
-        self, web: SimWeb, *, scope: str, robots: bool, sitemaps: bool, mine: str, limits: CrawlLimits, time_s: float
+        self, web: SimWeb, *, scope: str, robots: bool, sitemaps: bool, mine: str, limits: TruthLimits, time_s: float
     ) -> None:
         self.web, self.scope, self.robots, self.sitemaps = web, scope, robots, sitemaps
         self.mine, self.limits, self.time_s = mine, limits, time_s
@@ -134,7 +133,7 @@ class _Walk:
             return any(host == h and path.startswith(folder) for h, folder in folders)
         return any(host == h for h, _ in self._seeds)  # every simulated host is a domain of its own
 
-    def _sitemap_pages(self, host: int) -> Iterator[Place]:
+    def _sitemap_pages(self, host: int) -> Iterator[PagePlace]:
         if self.web.robots.of(host).sitemap:
             for number in range(-(-self.web.layout.folder_count(host) // FOLDERS_PER_SITEMAP)):
                 yield from self.web.documents.linked_pages(host, number)
@@ -174,7 +173,7 @@ class _Walk:
             href, folder = href[3:], folder[:-1].rpartition("/")[0] + "/"
         return host, folder + href.removeprefix("./")
 
-    def _mined(self, place: Place, path: str) -> Iterator[str]:
+    def _mined(self, place: PagePlace, path: str) -> Iterator[str]:
         if self.mine == "off":
             return
         folder = path.rstrip("/").rpartition("/")[0]
@@ -186,3 +185,45 @@ class _Walk:
         if self.mine == "all" and place.page > here.articles:
             for page in range(here.articles + 1, here.articles + here.series + 1):
                 yield here.path + here.name(page)
+
+
+_TITLE = re.compile(rb"<title>(.*?)</title>")
+_HREF = re.compile(rb'<a href="([^"]*)"')
+LINKS_SHOWN = 4
+
+
+class WebSummary(msgspec.Struct, frozen=True):
+    """What a page answers, shortened."""
+
+    url: str
+    status: int
+    content_type: str
+    body: bytes
+
+    def __str__(self) -> str:
+        title = _TITLE.search(self.body)
+        links = [href.decode() for href in _HREF.findall(self.body)]
+        lines = [f"{self.status} {self.url}", f"    {self.content_type}, {len(self.body):,} bytes"]
+        if title:
+            lines.append(f"    {title[1].decode()}")
+        if links:
+            lines.append(f"    {len(links)} links: {'  '.join(links[-LINKS_SHOWN:])}  …")
+        return "\n".join(lines)
+
+
+def summarise(web: SimWeb, url: str) -> WebSummary:
+    """What the web answers for a URL at time 0."""
+    answer = web.answer(*web.address_of(url))
+    return WebSummary(url, answer.status, answer.content_type, answer.body)
+
+
+def example_pages(web: SimWeb) -> list[str]:
+    """A front page, an article, a member of a series and a robots.txt, where they exist."""
+    urls = [f"{web.linker.origin(0)}/", f"{web.linker.origin(0)}/robots.txt"]
+    for host in range(min(3, web.settings.hosts)):
+        folder = web.layout.folder(host, 0)
+        if folder.articles:
+            urls.append(web.url(PagePlace(host, 0, 1)))
+        if folder.series:
+            urls.append(web.url(PagePlace(host, 0, folder.articles + 1)))
+    return urls

@@ -1,16 +1,74 @@
-"""Words and sentences: a Zipf vocabulary in sixteen topics, the same words for every seed.
+"""Chance and words: every draw of the simulated web comes from its seed, and so does all its text.
 
-General words are English function words followed by made-up ones; each topic has a few real key words and made-up
-ones of its own. Made-up words have a fixed length a class (four letters general, six by topic), so that no two are
-equal and a word tells its topic: `places` maps a topic word back to (topic, index).
-Passages of two sentences are drawn once a seed into a pool that pages pick from; the pool is what bounds memory.
+Pure. `mix` turns two numbers and a purpose into 64 evenly spread bits; the vocabulary is made once for each seed.
+Used by every other module of the room.
 """
 
+import hashlib
+import math
+import struct
 from functools import cache, lru_cache
+from statistics import NormalDist
 
 import numpy as np
 
-from lycosa.simweb.draws import Draws
+MASK = 0xFFFFFFFFFFFFFFFF
+
+
+def mix(a: int, b: int, salt: int) -> int:
+    """64 bits out of three integers: two multiply-xorshift rounds, as in SplitMix64."""
+    x = (a * 0x9E3779B97F4A7C15 + b * 0xBF58476D1CE4E5B9 + salt * 0xD6E8FEB86659FD93) & MASK
+    x = ((x ^ (x >> 31)) * 0x94D049BB133111EB) & MASK
+    x = ((x ^ (x >> 29)) * 0xBF58476D1CE4E5B9) & MASK
+    return x ^ (x >> 32)
+
+
+def unit(x: int) -> float:
+    """64 bits as a number in [0, 1)."""
+    return (x >> 11) / 9007199254740992.0
+
+
+class Draws:
+    """The draws of one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._base = hashlib.shake_128(b"lycosa simweb %d\0" % seed)
+        self.salt = int.from_bytes(self._base.digest(8), "little")
+
+    def mix(self, a: int, b: int, purpose: int) -> int:
+        return mix(a, b, self.salt ^ purpose)
+
+    def text_hash(self, text: str, purpose: int) -> int:
+        h = self._base.copy()
+        h.update(b"%d\0%s" % (purpose, text.encode("utf-8", "surrogateescape")))
+        return int.from_bytes(h.digest(8), "little")
+
+    def words(self, key: bytes, count: int) -> tuple[int, ...]:
+        """`count` independent 32-bit words for `key`."""
+        h = self._base.copy()
+        h.update(key)
+        return struct.unpack(f"<{count}I", h.digest(4 * count))
+
+
+def lognormal_table(median: float, sigma: float, steps: int = 1024) -> list[float]:
+    """A log-normal distribution as `steps` equally likely values: one draw is one look-up."""
+    normal = NormalDist()
+    return [median * math.exp(sigma * normal.inv_cdf((i + 0.5) / steps)) for i in range(steps)]
+
+
+def poisson_table(mean: float, steps: int = 1024) -> list[int]:
+    """A Poisson distribution as `steps` equally likely counts."""
+    table: list[int] = []
+    count, term = 0, math.exp(-mean)
+    total = term
+    for i in range(steps):
+        while (i + 0.5) / steps > total and count < 64:
+            count += 1
+            term *= mean / count
+            total += term
+        table.append(count)
+    return table
+
 
 TOPICS: tuple[tuple[str, ...], ...] = (
     ("energy", "solar", "turbine", "battery", "storage", "voltage", "photovoltaic", "grid"),

@@ -1,11 +1,11 @@
-"""The simulated web itself: what any host answers for any path at any time.
+"""The simulated web itself: what each URL answers at a time, traps and trouble included.
 
-`SimWeb.answer` is pure in (settings, host, target, simulated time, and for hosts that are busy now and then the real
-time since the start): the same bytes in any process and any order. The server and the in-memory web both put this one
-answer on their wire; what only a wire can do wrong (hang, drip, reset …) travels with the answer as its `trouble`.
+Pure: `SimWeb.answer(host, target, time)` is a function of the settings. HTTP around it is `simweb.protocol`;
+it is served by `simweb.server`, or without sockets by `simweb.memory`.
 """
 
 import math
+import re
 import zlib
 from functools import cached_property
 from urllib.parse import urlsplit
@@ -13,16 +13,89 @@ from urllib.parse import urlsplit
 import msgspec
 
 from lycosa.errors import SettingsError
-from lycosa.simweb.change import Changes, State
-from lycosa.simweb.documents import EPOCH_S, Documents, http_date
-from lycosa.simweb.draws import Draws, unit
-from lycosa.simweb.layout import Layout, Place
-from lycosa.simweb.links import DEFAULT_PORTS, Linker, is_mirror_source
-from lycosa.simweb.page import Pages
-from lycosa.simweb.robots import SLOW_S, Robots
-from lycosa.simweb.settings import DOCUMENT_TROUBLE, SimSettings
-from lycosa.simweb.traps import Traps, without_session
-from lycosa.simweb.vocabulary import Vocabulary
+from lycosa.simweb.documents import EPOCH_S, SLOW_ROBOTS_S, Documents, RobotsFiles, http_date
+from lycosa.simweb.layout import Layout, PagePlace
+from lycosa.simweb.links import DEFAULT_PORTS, LinkLayout, is_mirror_source
+from lycosa.simweb.pages import PageChanges, Pages, PageState
+from lycosa.simweb.settings import DOCUMENT_TROUBLE, TROUBLE_NUMBER, SimSettings
+from lycosa.simweb.vocabulary import Draws, Vocabulary, unit
+
+HOST_TROUBLE_PURPOSE, SESSION_PURPOSE, SOFT_PURPOSE = 50, 51, 52
+_CALENDAR = re.compile(r"/calendar/([0-9]{4})/([0-9]{2})/(?:([0-9]{2})/)?\Z")
+_LOOP = re.compile(r"/loop/(?:[ab]/)*\Z")
+_SESSION = re.compile(r"(?:\?|&)sid=[0-9a-f]{16}\Z")
+_OWN_HREF = re.compile(rb'href="((?!https?:|#)[^"]*)"')
+_MONTHS_BY_NUMBER = 12
+
+
+class Traps:
+    """The traps of one web: which hosts have which, and what is in them."""
+
+    def __init__(self, settings: SimSettings, draws: Draws) -> None:
+        self._settings, self._draws = settings, draws
+
+    def host_has(self, host: int, name: str) -> bool:
+        """Has this host the trouble `name`?"""
+        share = self._settings.trouble_share(name)
+        return share > 0 and unit(self._draws.mix(host, TROUBLE_NUMBER[name], HOST_TROUBLE_PURPOSE)) < share
+
+    def footer(self, host: int, path: str) -> str:
+        """Links that an honest page of this host carries into its traps."""
+        links = []
+        if self.host_has(host, "calendar"):
+            links.append('<a href="/calendar/2026/01/">Calendar</a>')
+        if self.host_has(host, "path-loop"):
+            links.append('<a href="/loop/">Related</a>')
+        if self.host_has(host, "soft-404"):
+            links.append(f'<a href="{self._missing(host, path)}">More</a>')
+        return " ".join(links)
+
+    def page(self, host: int, path: str) -> bytes | None:
+        """The trap page at a path, if this host has a trap there."""
+        calendar = _CALENDAR.match(path)
+        if calendar and self.host_has(host, "calendar"):
+            return _calendar_page(int(calendar[1]), int(calendar[2]), calendar[3])
+        if _LOOP.match(path) and self.host_has(host, "path-loop"):
+            return _html("Related", '<p>See <a href="a/">one</a> or <a href="b/">the other</a>.</p>')
+        return None
+
+    def soft_404(self, host: int, path: str) -> bytes | None:
+        """A friendly page for anything that does not exist."""
+        if not self.host_has(host, "soft-404"):
+            return None
+        return _html("Sorry", f'<p>We looked everywhere. Try <a href="{self._missing(host, path)}">this</a>.</p>')
+
+    def add_sessions(self, host: int, target: str, page: bytes) -> bytes:
+        """Give every own link of the page a session id that follows from the id the page was asked with."""
+        if not self.host_has(host, "session-ids"):
+            return page
+        sid = b"%016x" % self._draws.text_hash(f"{host}{target}", SESSION_PURPOSE)
+        return _OWN_HREF.sub(rb'href="\1?sid=' + sid + b'"', page)
+
+    def _missing(self, host: int, path: str) -> str:
+        return f"/lost/{self._draws.text_hash(f'{host}{path}', SOFT_PURPOSE):x}.html"
+
+
+def without_session(target: str) -> str:
+    """The target without its session id."""
+    return _SESSION.sub("", target)
+
+
+def _calendar_page(year: int, month: int, day: str | None) -> bytes:
+    months = year * _MONTHS_BY_NUMBER + month - 1
+    later, earlier = divmod(months + 1, _MONTHS_BY_NUMBER), divmod(max(0, months - 1), _MONTHS_BY_NUMBER)
+    links = [f'<a href="/calendar/{y:04d}/{m + 1:02d}/">{y}-{m + 1:02d}</a>' for y, m in (earlier, later) if y < 10_000]
+    if day is None:
+        links += [f'<a href="{number:02d}/">{number}</a>' for number in range(1, 29)]
+    return _html(f"Events {year}-{month:02d}", f"<p>Nothing on this day.</p><p>{' '.join(links)}</p>")
+
+
+def _html(title: str, body: str) -> bytes:
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>\n'
+        f"<body><h1>{title}</h1>{body}</body></html>\n"
+    ).encode()
+
 
 # Trouble that puts links into honest pages.
 LINK_TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
@@ -60,10 +133,10 @@ class SimWeb:
         self.draws = Draws(settings.seed)
         self.vocabulary = Vocabulary.of(settings.seed)
         self.layout = Layout(settings, self.draws, self.vocabulary)
-        self.linker = Linker(self.layout)
+        self.linker = LinkLayout(self.layout)
         self.pages = Pages(settings, self.draws, self.vocabulary, self.layout, self.linker)
-        self.changes = Changes(self.draws)
-        self.robots = Robots(self.layout, self.linker)
+        self.changes = PageChanges(self.draws)
+        self.robots = RobotsFiles(self.layout, self.linker)
         self.documents = Documents(self.draws, self.layout, self.linker, self.pages, self.changes)
         self.traps = Traps(settings, self.draws)
         self._troubles = [(name, settings.trouble[name]) for name in DOCUMENT_TROUBLE if settings.trouble_share(name)]
@@ -73,7 +146,7 @@ class SimWeb:
         s = self.settings
         return f"<SimWeb seed={s.seed} hosts={s.hosts} pages={s.pages} addresses={s.address_count}>"
 
-    def url(self, place: Place) -> str:
+    def url(self, place: PagePlace) -> str:
         return self.linker.origin(place.host) + self.layout.path_of(place)
 
     def address_of(self, url: str) -> tuple[int, str]:
@@ -90,7 +163,7 @@ class SimWeb:
             raise SettingsError(f"{url!r} is not a page of this web: its URLs begin with {self.linker.origin(host)}/")
         return host, (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
-    def state(self, place: Place, time_s: float) -> State:
+    def state(self, place: PagePlace, time_s: float) -> PageState:
         return self.documents.state(place, time_s)
 
     def answer(self, host: int, target: str, time_s: float = 0.0, elapsed_s: float = 0.0) -> Answer:
@@ -115,7 +188,7 @@ class SimWeb:
 
     # pages
 
-    def _page(self, place: Place, path: str, asked: str, time_s: float) -> Answer:
+    def _page(self, place: PagePlace, path: str, asked: str, time_s: float) -> Answer:
         state = self.state(place, time_s)
         if state.gone:
             return self.not_there(place)
@@ -137,17 +210,17 @@ class SimWeb:
         answer = Answer(200, body, etag=etag, modified_s=modified_s, headers=told, trouble=trouble)
         return self._spoiled(answer) if trouble else answer
 
-    def _table_links(self, place: Place) -> tuple[tuple[str, str], ...]:
+    def _table_links(self, place: PagePlace) -> tuple[tuple[str, str], ...]:
         name = self.layout.path_of(place).rpartition("/")[2]
         table = f"{name.removesuffix('.html')}.tol" if name else "index.tol"
         return (("Link", f'<{table}>; rel="table-of-links"'),)
 
-    def not_there(self, place: Place) -> Answer:
+    def not_there(self, place: PagePlace) -> Answer:
         """The answer for a page that is gone: 410 on one host in four, else 404."""
         is_explicit = self.draws.mix(place.host, 0, GONE_PURPOSE) % 4 == 0
         return Answer(410, b"<!DOCTYPE html><title>Gone</title>\n") if is_explicit else NOT_FOUND
 
-    def _validators(self, place: Place, source: Place, state: State) -> tuple[str, int]:
+    def _validators(self, place: PagePlace, source: PagePlace, state: PageState) -> tuple[str, int]:
         has_etag, has_modified = self._validator_kinds(place.host)
         tag = f'"{self.pages.key(source):x}-{state.text:x}-{state.structure:x}-{state.volatile:x}"'
         return tag if has_etag else "", self.documents.modified_s(source, state) if has_modified else 0
@@ -205,7 +278,7 @@ class SimWeb:
 
     def _robots(self, host: int) -> Answer:
         robots = self.robots.of(host)
-        delay_s = SLOW_S if robots.slow else 0.0
+        delay_s = SLOW_ROBOTS_S if robots.slow else 0.0
         if robots.status != 200:
             return Answer(robots.status, NOT_FOUND.body, delay_s=delay_s)
         return Answer(200, robots.text().encode(), "text/plain; charset=utf-8", delay_s=delay_s)

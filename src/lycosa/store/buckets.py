@@ -18,10 +18,10 @@ CLAIMED = b"claimed:"  # longer than a fingerprint, with which the other keys of
 NAMED = (*((Family.META, name) for name in (b"mind:", b"plain:", b"copy:", b"file:")), (Family.DOC, CLAIMED))
 ARRIVING = b"arriving:"  # host rows that are not raised yet
 
-Row = tuple[str, bytes, bytes]  # family, key, value
+BucketRow = tuple[str, bytes, bytes]  # family, key, value
 
 
-def end_of(bucket: bytes) -> bytes:
+def bucket_end(bucket: bytes) -> bytes:
     """Behind all keys that begin with the bucket: what follows it is a name or a small number."""
     number = int.from_bytes(bucket) + 1
     return number.to_bytes(BUCKET_BYTES) if number < 1 << 8 * BUCKET_BYTES else bucket + b"\xff"
@@ -32,20 +32,20 @@ def document_bucket(digest: bytes) -> bytes:
     return digest[:1] + b"\0"
 
 
-def buckets_of(state: State) -> list[bytes]:
+def host_buckets(state: State) -> list[bytes]:
     """The buckets in which the state has hosts."""
     return _buckets(state, Family.HOST)
 
 
-def buckets_of_documents(state: State) -> list[bytes]:
+def document_buckets(state: State) -> list[bytes]:
     """The buckets in which the state knows who was first to have a document."""
     return _buckets(state, Family.DOC, CLAIMED)
 
 
 def buckets_with_rows(state: State) -> list[bytes]:
     """The buckets of which the state knows anything: hosts of its own, hosts that arrive, or URLs."""
-    coming = {key[:BUCKET_BYTES] for key, _ in arriving(state)}
-    return sorted({*buckets_of(state), *buckets_of_documents(state), *_buckets(state, Family.URL), *coming})
+    coming = {key[:BUCKET_BYTES] for key, _ in arriving_hosts(state)}
+    return sorted({*host_buckets(state), *document_buckets(state), *_buckets(state, Family.URL), *coming})
 
 
 def _buckets(state: State, family: Family, name: bytes = b"") -> list[bytes]:
@@ -57,52 +57,54 @@ def _buckets(state: State, family: Family, name: bytes = b"") -> list[bytes]:
         if not key.startswith(name):
             break
         found.append(key[len(name) :][:BUCKET_BYTES])
-        start = end_of(found[-1])
+        start = bucket_end(found[-1])
         if len(start) > BUCKET_BYTES:
             break
     return found
 
 
-def rows_of(state: State, bucket: bytes) -> Iterator[Row]:
+def bucket_rows(state: State, bucket: bytes) -> Iterator[BucketRow]:
     """Everything of a bucket but its hosts."""
     for family in BY_BUCKET:
-        for key, value in state.walk(family, bucket, end_of(bucket)):
+        for key, value in state.walk(family, bucket, bucket_end(bucket)):
             yield family.value, key, value
     for family, name in NAMED:
-        for key, value in state.walk(family, name + bucket, name + end_of(bucket)):
+        for key, value in state.walk(family, name + bucket, name + bucket_end(bucket)):
             yield family.value, key, value
 
 
-def hosts_of(state: State, bucket: bytes) -> list[tuple[bytes, bytes]]:
-    return list(state.walk(Family.HOST, bucket, end_of(bucket)))
+def bucket_hosts(state: State, bucket: bytes) -> list[tuple[bytes, bytes]]:
+    return list(state.walk(Family.HOST, bucket, bucket_end(bucket)))
 
 
-def drop(batch: Batch, bucket: bytes) -> None:
+def delete_bucket(batch: Batch, bucket: bytes) -> None:
     """Everything of a bucket goes."""
     for family in (*BY_BUCKET, Family.HOST):
-        batch.delete_range(family, bucket, end_of(bucket))
+        batch.delete_range(family, bucket, bucket_end(bucket))
     for family, name in NAMED:
-        batch.delete_range(family, name + bucket, name + end_of(bucket))
+        batch.delete_range(family, name + bucket, name + bucket_end(bucket))
 
 
-def put_down(batch: Batch, cleared: Iterable[bytes], rows: Iterable[Row], hosts: Iterable[tuple[bytes, bytes]]) -> None:
+def write_arriving(
+    batch: Batch, cleared: Iterable[bytes], rows: Iterable[BucketRow], hosts: Iterable[tuple[bytes, bytes]]
+) -> None:
     """Writes what arrives; `cleared` are buckets that begin here, of which an earlier try may have left something."""
     for bucket in cleared:
-        drop(batch, bucket)
-        batch.delete_range(Family.META, ARRIVING + bucket, ARRIVING + end_of(bucket))
+        delete_bucket(batch, bucket)
+        batch.delete_range(Family.META, ARRIVING + bucket, ARRIVING + bucket_end(bucket))
     for family, key, value in rows:
         batch.put(Family(family), key, value)
     for key, value in hosts:
         batch.put(Family.META, ARRIVING + key, value)
 
 
-def arriving(state: State) -> list[tuple[bytes, bytes]]:
+def arriving_hosts(state: State) -> list[tuple[bytes, bytes]]:
     """The host rows that have arrived and are not raised."""
     rows = state.walk(Family.META, ARRIVING, ARRIVING[:-1] + b";")
     return [(key[len(ARRIVING) :], value) for key, value in rows]
 
 
-def raise_hosts(batch: Batch, hosts: Collection[tuple[bytes, bytes]]) -> None:
+def activate_arrived_hosts(batch: Batch, hosts: Collection[tuple[bytes, bytes]]) -> None:
     """From now on they are hosts of this shard."""
     for key, value in hosts:
         batch.put(Family.HOST, key, value)

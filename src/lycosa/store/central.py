@@ -17,10 +17,10 @@ import msgspec
 import xxhash
 
 from lycosa.errors import MissingExtra, SettingsError, StoreError
-from lycosa.store.failures import failure
+from lycosa.store.failures import storage_error
 
 CHUNK_BYTES = 4 << 20
-NEW = ".new-"  # in the name of what is not whole yet
+PARTIAL = ".new-"  # in the name of what is not whole yet
 _MARKER = "lycosa.store"
 FORMAT = 1
 
@@ -55,7 +55,7 @@ class CentralStore(Protocol):
         ...
 
 
-def open_store(where: str) -> CentralStore:
+def open_central_store(where: str) -> CentralStore:
     """The store at a folder or a URL."""
     if "://" not in where:
         return FolderStore(Path(where))
@@ -66,14 +66,14 @@ def open_store(where: str) -> CentralStore:
     return UrlStore(where)
 
 
-def require_shareable(where: str) -> None:
+def require_shareable_store(where: str) -> None:
     """Can several processes see what is there? And is all installed that it takes?"""
     if "memory://" in where:
         raise SettingsError(f"{where} is in the memory of one process: choose a store that all processes see")
-    open_store(where)
+    open_central_store(where)
 
 
-def claim(store: CentralStore, identity: str, scratch: Path) -> None:
+def claim_store(store: CentralStore, identity: str, scratch: Path) -> None:
     """Makes the store that of the collection `identity`; refuses one that belongs to another."""
     size = store.size(_MARKER)
     if size is None:
@@ -91,22 +91,22 @@ def claim(store: CentralStore, identity: str, scratch: Path) -> None:
         raise SettingsError(f"{store.url} is the store of another collection: choose another place for --store")
 
 
-def is_claimed(store: CentralStore) -> bool:
+def is_claimed_store(store: CentralStore) -> bool:
     """Is this a store that a collection has made its own?"""
     return store.size(_MARKER) is not None
 
 
-def require_there(store: CentralStore) -> None:
+def require_store(store: CentralStore) -> None:
     """A folder that is not mounted looks like an empty one, and takes what is put there."""
-    if not is_claimed(store):
+    if not is_claimed_store(store):
         raise StoreError(f"the store {store.url} is away: there is nothing of it at its place")
 
 
-def put_checked(store: CentralStore, name: str, file: Path) -> str:
+def put_verified(store: CentralStore, name: str, file: Path) -> str:
     """Brings a file to the store and reads it back; returns its digest, or raises if what is there is not the file."""
-    wanted = digest_of_file(file)
+    wanted = file_digest(file)
     store.put(name, file)
-    if digest_of(store, name) != wanted:
+    if object_digest(store, name) != wanted:
         store.delete(name)
         raise StoreError(f"what {store.url} holds as {name} is not what was put there")
     return wanted
@@ -117,14 +117,14 @@ def put_bytes(store: CentralStore, name: str, data: bytes, scratch: Path) -> Non
     file = scratch / f"{uuid.uuid4().hex}.put"
     try:
         file.write_bytes(data)
-        put_checked(store, name, file)
+        put_verified(store, name, file)
     except OSError as error:
-        raise failure(error, path=file, doing="writing to the store") from error
+        raise storage_error(error, path=file, doing="writing to the store") from error
     finally:
         file.unlink(missing_ok=True)
 
 
-def chunks(store: CentralStore, name: str) -> Iterator[bytes]:
+def read_chunks(store: CentralStore, name: str) -> Iterator[bytes]:
     """All of an object, piece by piece."""
     size = store.size(name)
     if size is None:
@@ -133,15 +133,15 @@ def chunks(store: CentralStore, name: str) -> Iterator[bytes]:
         yield store.read(name, at, min(CHUNK_BYTES, size - at))
 
 
-def digest_of(store: CentralStore, name: str) -> str:
+def object_digest(store: CentralStore, name: str) -> str:
     """The digest of an object as it is there."""
     digest = xxhash.xxh3_128()
-    for chunk in chunks(store, name):
+    for chunk in read_chunks(store, name):
         digest.update(chunk)
     return digest.hexdigest()
 
 
-def digest_of_file(file: Path) -> str:
+def file_digest(file: Path) -> str:
     digest = xxhash.xxh3_128()
     with file.open("rb") as opened:
         while chunk := opened.read(CHUNK_BYTES):
@@ -161,7 +161,7 @@ class FolderStore:
 
     def put(self, name: str, file: Path) -> None:
         target = self._path / name
-        new = target.with_name(f"{target.name}{NEW}{uuid.uuid4().hex}")
+        new = target.with_name(f"{target.name}{PARTIAL}{uuid.uuid4().hex}")
         with self._reported(f"writing {name} to the store"):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -193,7 +193,7 @@ class FolderStore:
 
     def names(self, folder: str) -> list[str]:
         with self._reported("reading the store"):
-            return sorted(name for name in self._entries(folder) if NEW not in name)
+            return sorted(name for name in self._entries(folder) if PARTIAL not in name)
 
     def _entries(self, folder: str) -> list[str]:
         try:
@@ -208,7 +208,7 @@ class FolderStore:
     def sweep(self, folder: str, names: Container[str]) -> None:
         with self._reported("tidying the store"):
             for name in self._entries(folder):
-                if NEW in name and name.partition(NEW)[0] in names:
+                if PARTIAL in name and name.partition(PARTIAL)[0] in names:
                     (self._path / folder / name).unlink(missing_ok=True)
 
     @contextlib.contextmanager
@@ -216,4 +216,4 @@ class FolderStore:
         try:
             yield
         except OSError as error:
-            raise failure(error, path=self._path, doing=doing) from error
+            raise storage_error(error, path=self._path, doing=doing) from error

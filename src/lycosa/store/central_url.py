@@ -1,6 +1,6 @@
 """A central store at a URL, by fsspec: object stores, sftp, hdfs, whatever has an adapter installed.
 
-Import it only through `store.central.open_store`: fsspec is an extra.
+Import it only through `store.central.open_central_store`: fsspec is an extra.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from typing import Any
 import fsspec
 
 from lycosa.errors import MissingExtra, SettingsError, StoreError
-from lycosa.store.central import NEW
+from lycosa.store.central import PARTIAL
 
 # Here a put is seen when it is over, and a rename would be a copy.
 _PUTS_WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "r2", "oci"})
@@ -43,7 +43,7 @@ class UrlStore:
                 self._files.put_file(str(file), target)
                 return
             self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
-            new = f"{target}{NEW}{uuid.uuid4().hex}"
+            new = f"{target}{PARTIAL}{uuid.uuid4().hex}"
             self._files.put_file(str(file), new)
             self._files.mv(new, target)
 
@@ -60,7 +60,7 @@ class UrlStore:
             return data
 
     def names(self, folder: str) -> list[str]:
-        return sorted(name for name in self._entries(folder) if NEW not in name)
+        return sorted(name for name in self._entries(folder) if PARTIAL not in name)
 
     def _entries(self, folder: str) -> list[str]:
         with self._reported("looking around"):
@@ -76,7 +76,7 @@ class UrlStore:
 
     def sweep(self, folder: str, names: Container[str]) -> None:
         for name in self._entries(folder):
-            if NEW in name and name.partition(NEW)[0] in names:
+            if PARTIAL in name and name.partition(PARTIAL)[0] in names:
                 self.delete(f"{folder}/{name}")
 
     def _at(self, name: str) -> str:

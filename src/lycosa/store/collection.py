@@ -10,6 +10,9 @@
 Guarantee: `commit` appends nothing itself but names in the state only WARC bytes that were handed to the disk before,
 so after a crash the archive holds at least what the state speaks of, and opening cuts what it does not speak of.
 Opened by the engine for writing and by every command that only looks, beside it, for reading.
+
+
+A collection whose state came from a copy: its archive files are all in a central store, and none is here.
 """
 
 import contextlib
@@ -22,13 +25,24 @@ from pathlib import Path
 
 from lycosa.errors import SettingsError, StoreError
 from lycosa.records import Family
-from lycosa.store.failures import failure
+from lycosa.store.central import CentralStore
+from lycosa.store.failures import storage_error
 from lycosa.store.joined import JoinedState, is_sharded, shard_paths
-from lycosa.store.place import Place
-from lycosa.store.released import Stored, let_go, record_at, records_in, stored
+from lycosa.store.released import (
+    STORE_WARC_FOLDER,
+    ReleasedFile,
+    open_packed,
+    packed_name,
+    read_record_at,
+    records_in,
+    release_warc,
+    released_files,
+    released_row,
+    remember_store,
+)
 from lycosa.store.state import Batch, State
-from lycosa.store.warc_file import DEFAULT_FILE_BYTES, Recovery, WarcWriter
-from lycosa.store.warc_parse import WarcRecord
+from lycosa.store.warc_file import DEFAULT_FILE_BYTES, WarcRecovery, WarcWriter, warc_number
+from lycosa.store.warc_read import WarcLocation, WarcRecord
 
 # Raised when an older Lycosa could no longer read what this one writes.
 FORMAT = 2
@@ -45,11 +59,11 @@ _WARC_KEY = b"warc:"  # + file number (4 bytes) -> committed length (8 bytes)
 _WARC_KEYS_END = b"warc;"
 
 
-class Collection:
+class CollectionStore:
     """An open collection. Made by `create` or `open`; close it, or use it as a context manager."""
 
     def __init__(
-        self, path: Path, *, state: State, warc: WarcWriter | None, recovery: Recovery, lock: int | None
+        self, path: Path, *, state: State, warc: WarcWriter | None, recovery: WarcRecovery, lock: int | None
     ) -> None:
         self.path = path
         self.state = state
@@ -66,7 +80,7 @@ class Collection:
         warc_info: Mapping[str, str] | None = None,
         warc_bytes: int = DEFAULT_FILE_BYTES,
         warc_first: int = 0,
-    ) -> "Collection":
+    ) -> "CollectionStore":
         """Make a collection at `path`, or finish one whose making was interrupted, or open the one that is there."""
         if is_collection(path):
             return cls.open(path, warc_info=warc_info, warc_bytes=warc_bytes, warc_first=warc_first)
@@ -91,7 +105,7 @@ class Collection:
         warc_info: Mapping[str, str] | None = None,
         warc_bytes: int = DEFAULT_FILE_BYTES,
         warc_first: int = 0,
-    ) -> "Collection":
+    ) -> "CollectionStore":
         """Open the collection at `path`; with `read_only` beside whoever writes it, as it is now, and all its shards as
         one if it has several. The archive's files are numbered from `warc_first` on."""
         if read_only and is_sharded(path):
@@ -103,7 +117,7 @@ class Collection:
             return cls._open_locked(path, lock, warc_info or {}, warc_bytes, warc_first)
         state = State.open_reader(path / _STATE)
         _require_same_format(path, state)
-        return cls(path, state=state, warc=None, recovery=Recovery(), lock=None)
+        return cls(path, state=state, warc=None, recovery=WarcRecovery(), lock=None)
 
     @classmethod
     def _open_locked(
@@ -114,7 +128,7 @@ class Collection:
         warc_bytes: int,
         warc_first: int,
         state: State | None = None,
-    ) -> "Collection":
+    ) -> "CollectionStore":
         """`state` comes open from the making of a collection: to open it a second time takes 50 ms."""
         with contextlib.ExitStack() as undo:
             undo.callback(os.close, lock)
@@ -125,7 +139,7 @@ class Collection:
                 state = undo.enter_context(State.open(path / _STATE, may_make=False))
             _require_same_format(path, state)
             warc = WarcWriter(path / _WARC, info=warc_info, max_bytes=warc_bytes, first_number=warc_first)
-            recovery = warc.recover(committed_lengths(state), stored(state))
+            recovery = warc.recover(committed_lengths(state), released_files(state))
             undo.pop_all()
         return cls(path, state=state, warc=warc, recovery=recovery, lock=lock)
 
@@ -172,21 +186,21 @@ class Collection:
         """Where archive files are, those of all shards."""
         return [self.warc_folder]
 
-    def record(self, place: Place) -> WarcRecord:
+    def record(self, place: WarcLocation) -> WarcRecord:
         """The archived record at `place`, here or in the central store."""
-        return record_at(self.warc_folders, place)
+        return read_record_at(self.warc_folders, place)
 
     def records(self) -> Iterator[tuple[int, WarcRecord]]:
         """(file number, record) of the whole archive, here and in the central store."""
-        return records_in(self.warc_folder, stored(self.state))
+        return records_in(self.warc_folder, released_files(self.state))
 
     def finished(self) -> dict[int, int]:
         """The archive files that are complete and here, by number, with their lengths."""
         return {number: length for number, length in committed_lengths(self.state).items() if number < self.warc.number}
 
-    def release(self, number: int, what: Stored) -> None:
+    def release(self, number: int, what: ReleasedFile) -> None:
         """A central store holds the file of this number, as `what` says: it goes from here."""
-        let_go(self.state, self.warc_folder, number, what, length_key(number))
+        release_warc(self.state, self.warc_folder, number, what, length_key(number))
 
     def settle(self, batch: Batch) -> None:
         """Add to `batch` that the losses in `recovery` are dealt with: the one that requeues the last lost page."""
@@ -201,7 +215,7 @@ class Collection:
             os.close(self._lock)
             self._lock = None
 
-    def __enter__(self) -> "Collection":
+    def __enter__(self) -> "CollectionStore":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -211,12 +225,12 @@ class Collection:
         return f"Collection({str(self.path)!r}, {'reader' if self.state.is_reader else 'writer'})"
 
 
-class JoinedCollection(Collection):
+class JoinedCollection(CollectionStore):
     """The shards of a crawl, read as one collection."""
 
-    def __init__(self, path: Path, shards: Sequence[Collection]) -> None:
+    def __init__(self, path: Path, shards: Sequence[CollectionStore]) -> None:
         states = [shard.state for shard in shards]
-        super().__init__(path, state=JoinedState(path, states), warc=None, recovery=Recovery(), lock=None)
+        super().__init__(path, state=JoinedState(path, states), warc=None, recovery=WarcRecovery(), lock=None)
         self.shards = list(shards)
 
     @property
@@ -232,13 +246,13 @@ class JoinedCollection(Collection):
         return (found for shard in self.shards for found in shard.records())
 
 
-def open_shards(path: Path) -> list[Collection]:
+def open_shards(path: Path) -> list[CollectionStore]:
     """All shards of the collection at `path`, for reading."""
     folders = shard_paths(path)
     if not folders:
         raise SettingsError(f"{path} has no shards yet: its crawl has not begun")
     with contextlib.ExitStack() as undo:
-        shards = [undo.enter_context(Collection.open(folder, read_only=True)) for folder in folders]
+        shards = [undo.enter_context(CollectionStore.open(folder, read_only=True)) for folder in folders]
         undo.pop_all()
     return shards
 
@@ -335,7 +349,7 @@ def _require_format(path: Path, found: str) -> None:
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Holds the writer's lock of a collection while something beside the state is put right; SettingsError if somebody
     else has it."""
     with _reported(path, "opening the collection"):
@@ -400,4 +414,32 @@ def _reported(path: Path, doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise failure(error, path=path, doing=doing) from error
+        raise storage_error(error, path=path, doing=doing) from error
+
+
+def adopt_collection(folder: Path, store: CentralStore, *, numbers: range) -> None:
+    """Makes a collection of a folder that has nothing but a state. The store must have every archive file that the
+    state names. Of `numbers`, all that the store has are taken: the archive goes on behind them, also where the state
+    does not know them."""
+    there = {warc_number(name) for name in store.names(STORE_WARC_FOLDER)}
+    with State.open(folder / "state", may_make=False) as state:
+        named, batch = committed_lengths(state), Batch()
+        for number in sorted((named.keys() | there.intersection(numbers)) - released_files(state).keys()):
+            what = _held(store, number)
+            if number in named and (what is None or what.gzip_bytes < named[number]):
+                raise StoreError(f"{store.url} does not have all of archive file {number}, which the state names")
+            if what is not None:
+                batch.put(Family.META, *released_row(number, what))
+                batch.delete(Family.META, length_key(number))
+        state.write(batch, sync=True)
+    (folder / "warc").mkdir()
+    remember_store(folder / "warc", store.url)
+    mark_whole(folder)
+
+
+def _held(store: CentralStore, number: int) -> ReleasedFile | None:
+    packed = open_packed(store, packed_name(number))
+    if packed is None:
+        return None
+    index = packed.index
+    return ReleasedFile(store.size(packed_name(number)) or 0, index.gzip_bytes, index.digest, index.left)

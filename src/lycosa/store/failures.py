@@ -29,7 +29,7 @@ _ROCKSDB_WORDS = {
 }
 
 
-def failure(error: Exception, *, path: Path, doing: str) -> StoreError:
+def storage_error(error: Exception, *, path: Path, doing: str) -> StoreError:
     """The one sentence for `error`, met while `doing` something ("writing the state") to `path`."""
     return StoreError(f"{doing} failed: {_reason(error, path)}")
 

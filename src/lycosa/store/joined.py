@@ -13,7 +13,7 @@ from lycosa.records import Family
 from lycosa.store.state import State
 
 SHARDED, SHARDS = "cluster.json", "shards"
-COPIES = "copies"  # of shards that are on other machines
+COPIES_FOLDER = "copies"  # of shards that are on other machines
 
 
 def is_sharded(path: Path) -> bool:
@@ -24,7 +24,7 @@ def is_sharded(path: Path) -> bool:
         return False
 
 
-def sharded_above(path: Path) -> Path | None:
+def sharded_parent(path: Path) -> Path | None:
     """The collection of which this folder is a shard; None if it is none."""
     shards = path.absolute().parent
     if shards.name != SHARDS or not is_sharded(shards.parent):
@@ -35,7 +35,7 @@ def sharded_above(path: Path) -> Path | None:
 def shard_paths(path: Path) -> list[Path]:
     """The folders of the shards that are here, and of copies of others."""
     found: dict[str, Path] = {}
-    for where in (path / COPIES, path / SHARDS):
+    for where in (path / COPIES_FOLDER, path / SHARDS):
         for folder in where.iterdir() if where.is_dir() else ():
             if folder.name[0] != "." and (folder / "lycosa.format").is_file():
                 found[folder.name] = folder

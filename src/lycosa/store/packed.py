@@ -23,13 +23,11 @@ import xxhash
 import zstandard
 
 from lycosa.errors import StoreError
-from lycosa.store.central import digest_of_file
-from lycosa.store.failures import failure
-from lycosa.store.place import Place
-from lycosa.store.warc_file import number_of
-from lycosa.store.warc_parse import WarcRecord
-from lycosa.store.warc_read import members, record_of, unpacked_at
-from lycosa.store.warc_record import packed_again, revisit_of
+from lycosa.store.central import file_digest
+from lycosa.store.failures import storage_error
+from lycosa.store.warc_file import warc_number
+from lycosa.store.warc_read import WarcLocation, WarcRecord, members, record_of, unpacked_at
+from lycosa.store.warc_record import recompress_record, revisit_of_record
 
 SUFFIX = ".warc.zst"
 BLOCK_BYTES = 1 << 20  # before packing, at most, unless one record is longer: what has to be unpacked to read one
@@ -78,7 +76,7 @@ class Capture(NamedTuple):
 
     number: int
     url: str
-    place: Place
+    place: WarcLocation
     is_revisit: bool
 
 
@@ -112,7 +110,7 @@ class _Survey:
                 self._groups.append(self._groups[-1] if request and request == last else number)
                 last = request
                 if kind in _ANSWERS and (url := _URL.search(record, 0, _HEAD_BYTES)):
-                    place = Place(number_of(source.name), at, len(member))
+                    place = WarcLocation(warc_number(source.name), at, len(member))
                     captures.append(Capture(number, url[1].decode(), place, kind == b"revisit"))
                 if len(captures) >= _CHOSEN_AT_ONCE:
                     self._choose(choose, captures)
@@ -161,7 +159,7 @@ def _write(survey: _Survey, order: Sequence[int], copies: Mapping[int, str], tar
     offsets = list(itertools.accumulate(lengths, initial=0))
     read = unpacked_at(survey.source, ((offsets[number], lengths[number]) for number in order))
     pairs = zip(order, read, strict=True)
-    contents = (revisit_of(content, copies[n]) if n in copies else content for n, content in pairs)
+    contents = (revisit_of_record(content, copies[n]) if n in copies else content for n, content in pairs)
     blocks: list[int] = []
     counts: list[int] = []
     sizes: list[int] = []
@@ -188,7 +186,7 @@ def _write(survey: _Survey, order: Sequence[int], copies: Mapping[int, str], tar
             )
             out.write(_ending(index))
     except OSError as error:
-        raise failure(error, path=target, doing="packing the archive") from error
+        raise storage_error(error, path=target, doing="packing the archive") from error
     return index
 
 
@@ -257,7 +255,7 @@ class PackedWarc:
     def __len__(self) -> int:
         return len(self._lengths)
 
-    def record(self, place: Place) -> WarcRecord:
+    def record(self, place: WarcLocation) -> WarcRecord:
         """The record at `place` of the file that this one was made from."""
         at = self._at(place)
         if at is None:
@@ -268,12 +266,12 @@ class PackedWarc:
         start = int(self._sizes[self._first[block] : at].sum())
         return self._record(at, self._block(block)[start : start + int(self._sizes[at])])
 
-    def has(self, place: Place) -> bool:
+    def has(self, place: WarcLocation) -> bool:
         """Is the record at `place` among those that are packed here?"""
         at = self._at(place)
         return at is not None and at >= 0
 
-    def _at(self, place: Place) -> int | None:
+    def _at(self, place: WarcLocation) -> int | None:
         """Where a record is among those that are packed; -1: it was left out, None: there is none at `place`."""
         number = int(np.searchsorted(self._offsets, place.offset))
         if number >= len(self) or (self._offsets[number], self._lengths[number]) != (place.offset, place.length):
@@ -341,7 +339,7 @@ class PackedWarc:
         """(offset, length, bytes now) of every gzip member of the file that this one was made from, host by host."""
         for at, content in enumerate(self.contents()):
             number = int(self._order[at])
-            yield int(self._offsets[number]), int(self._lengths[number]), packed_again(content)
+            yield int(self._offsets[number]), int(self._lengths[number]), recompress_record(content)
 
 
 def unpack(packed: PackedWarc, target: Path) -> bool:
@@ -355,9 +353,9 @@ def unpack(packed: PackedWarc, target: Path) -> bool:
                 out.truncate()
                 for _, _, member in packed.members():
                     out.write(member)
-        return is_same and digest_of_file(target) == packed.index.gzip_digest
+        return is_same and file_digest(target) == packed.index.gzip_digest
     except OSError as error:
-        raise failure(error, path=target, doing="unpacking the archive") from error
+        raise storage_error(error, path=target, doing="unpacking the archive") from error
 
 
 def _put(out: BinaryIO, offset: int, length: int, member: bytes) -> bool:

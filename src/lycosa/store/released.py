@@ -1,10 +1,11 @@
 """Archive files that a central store holds and the folder of a collection no longer: which ones, and how they are read.
 
-The folder `warc/` has a small file with the URLs of its stores, the latest first, so that whoever has a place can read
-its record, here or there. That a file is released is a row of the state, `stored:` and its number, in place of the one
-that told its length; it is written when the store's copy has been read back, and only then the file goes. A file that
-is there all the same, since the process died in between, goes at the next start. What was left out of the store is
-packed in the same way, in a file beside.
+The folder `warc/` has a small file with the URLs of its stores, the latest first, so that whoever has a location can
+read its record, here or there. That a file is released is a row of the state, `stored:` and its number, in place of the
+one that told its length; it is written when the store's copy has been read back, and only then the file goes. A file
+that is there all the same, since the process died in between, goes at the next start. What was left out of the store is
+packed in the same way, in a file beside. `adopt_collection` makes a collection of a state alone, whose archive files
+are all in a central store.
 """
 
 import contextlib
@@ -19,23 +20,21 @@ import msgspec
 
 from lycosa.errors import StoreError
 from lycosa.records import Family
-from lycosa.store.central import CentralStore, is_claimed, open_store
-from lycosa.store.failures import failure
+from lycosa.store.central import CentralStore, is_claimed_store, open_central_store
+from lycosa.store.failures import storage_error
 from lycosa.store.packed import SUFFIX, Choose, PackedWarc, pack
-from lycosa.store.place import Place
 from lycosa.store.state import Batch, State
-from lycosa.store.warc_file import number_of, sync_folder, warc_path
-from lycosa.store.warc_parse import WarcRecord
-from lycosa.store.warc_read import WarcReader, read_record
+from lycosa.store.warc_file import sync_folder, warc_number, warc_path
+from lycosa.store.warc_read import WarcLocation, WarcReader, WarcRecord, read_record
 
-FOLDER = "warc"  # of the store
+STORE_WARC_FOLDER = "warc"  # of the store
 _STORES = "central-store"
 _KEY, _KEYS_END = b"stored:", b"stored;"
 _FOLDERS_TOLD = 3
 _OPEN_FILES = 8  # packed files whose indexes are kept in memory
 
 
-class Stored(msgspec.Struct, frozen=True):
+class ReleasedFile(msgspec.Struct, frozen=True):
     """What a store holds of an archive file: bytes there, bytes before, and the digest of its records. `left`: pages
     and bytes of bodies that were left out, by reason."""
 
@@ -45,7 +44,7 @@ class Stored(msgspec.Struct, frozen=True):
     left: dict[str, tuple[int, int]] = {}
 
 
-class ArchiveAway(StoreError):
+class ArchiveUnavailable(StoreError):
     """A file of the archive is missing, or its store cannot be reached: nothing is known of its records now. A record
     that is damaged, in a file that is there, is another matter."""
 
@@ -53,20 +52,20 @@ class ArchiveAway(StoreError):
 # what the state knows
 
 
-def stored(state: State) -> dict[int, Stored]:
+def released_files(state: State) -> dict[int, ReleasedFile]:
     """The files that were released, by number."""
     rows = state.walk(Family.META, _KEY, _KEYS_END)
-    return {number_in(key): msgspec.msgpack.decode(row, type=Stored) for key, row in rows}
+    return {number_in(key): msgspec.msgpack.decode(row, type=ReleasedFile) for key, row in rows}
 
 
-def stored_row(number: int, what: Stored) -> tuple[bytes, bytes]:
+def released_row(number: int, what: ReleasedFile) -> tuple[bytes, bytes]:
     return _KEY + struct.pack(">I", number), msgspec.msgpack.encode(what)
 
 
-def left_out(state: State) -> tuple[Counter[str], Counter[str]]:
+def left_out_counts(state: State) -> tuple[Counter[str], Counter[str]]:
     """Pages, and bytes of their bodies, that were left out of the store, by reason."""
     pages, size = Counter[str](), Counter[str]()
-    for what in stored(state).values():
+    for what in released_files(state).values():
         pages.update({reason: count for reason, (count, _) in what.left.items()})
         size.update({reason: count for reason, (_, count) in what.left.items()})
     return pages, size
@@ -91,7 +90,7 @@ def remember_store(folder: Path, url: str) -> None:
         new.write_text("".join(f"{one}\n" for one in dict.fromkeys([url, *known])))
         new.replace(folder / _STORES)
     except OSError as error:
-        raise failure(error, path=new, doing="writing down the store") from error
+        raise storage_error(error, path=new, doing="writing down the store") from error
 
 
 def store_urls(folder: Path) -> list[str]:
@@ -101,18 +100,18 @@ def store_urls(folder: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise failure(error, path=folder, doing="reading the archive") from error
+        raise storage_error(error, path=folder, doing="reading the archive") from error
 
 
 def packed_name(number: int) -> str:
     """The name of a file in a store."""
-    return f"{FOLDER}/{warc_path(Path(), number).name.removesuffix('.warc.gz')}{SUFFIX}"
+    return f"{STORE_WARC_FOLDER}/{warc_path(Path(), number).name.removesuffix('.warc.gz')}{SUFFIX}"
 
 
 # reading
 
 
-def record_at(folders: Sequence[Path], place: Place) -> WarcRecord:
+def read_record_at(folders: Sequence[Path], place: WarcLocation) -> WarcRecord:
     """The record at `place`, in the one of these archive folders that has its file, or in their stores. Raises
     `ArchiveAway` where there is no such file, and another `StoreError` where the record is not whole."""
     for folder in folders:
@@ -123,7 +122,7 @@ def record_at(folders: Sequence[Path], place: Place) -> WarcRecord:
             except StoreError as error:
                 if path.exists():  # else it was released just now
                     if isinstance(error.__cause__, OSError):
-                        raise ArchiveAway(str(error)) from error
+                        raise ArchiveUnavailable(str(error)) from error
                     raise
         if (rest := _rest(folder, place.file_number)) is not None and rest.has(place):
             return rest.record(place)
@@ -132,12 +131,12 @@ def record_at(folders: Sequence[Path], place: Place) -> WarcRecord:
         found = _packed(url, place.file_number)
         if found is not None:
             return found.record(place)
-    raise ArchiveAway(_missing(folders, stores, place.file_number))
+    raise ArchiveUnavailable(_missing(folders, stores, place.file_number))
 
 
 def _missing(folders: Sequence[Path], stores: Sequence[str], number: int) -> str:
     """Says where an archive file should be."""
-    away = [url for url in stores if not is_claimed(_store(url))]
+    away = [url for url in stores if not is_claimed_store(_store(url))]
     if away:
         return f"the store {away[0]} cannot be reached: there is nothing of it at its place"
     path = warc_path(folders[0], number)
@@ -147,7 +146,7 @@ def _missing(folders: Sequence[Path], stores: Sequence[str], number: int) -> str
 
 def records_in(folder: Path, numbers: Iterable[int]) -> Iterator[tuple[int, WarcRecord]]:
     """(file number, record) of all files of the archive in a folder; `numbers` are those that were released."""
-    here = {number_of(path.name): path for path in folder.glob("*.warc.gz")}
+    here = {warc_number(path.name): path for path in folder.glob("*.warc.gz")}
     for number in sorted({*here, *numbers}):
         if number in here:
             with WarcReader(here[number]) as reader:
@@ -156,11 +155,11 @@ def records_in(folder: Path, numbers: Iterable[int]) -> Iterator[tuple[int, Warc
         stores = store_urls(folder)
         found = next((found for url in stores if (found := _packed(url, number)) is not None), None)
         if found is None:
-            raise ArchiveAway(_missing([folder], stores, number))
+            raise ArchiveUnavailable(_missing([folder], stores, number))
         rest = _rest(folder, number)
         yield from ((number, record) for record in (rest.records() if rest else ()))
         for record in found.records():
-            if rest is None or not rest.has(Place(number, record.offset, record.length)):
+            if rest is None or not rest.has(WarcLocation(number, record.offset, record.length)):
                 yield number, record
 
 
@@ -200,7 +199,7 @@ def _open_rest(path: Path, size: int, _: int) -> PackedWarc:
                 file.seek(offset)
                 return file.read(length)
         except OSError as error:
-            raise failure(error, path=path, doing="reading the archive") from error
+            raise storage_error(error, path=path, doing="reading the archive") from error
 
     return PackedWarc(read, size, name=str(path))
 
@@ -210,10 +209,10 @@ def _reached(store: CentralStore) -> Iterator[None]:
     try:
         yield
     except StoreError as error:
-        raise ArchiveAway(f"the store {store.url} cannot be reached: {error}") from error
+        raise ArchiveUnavailable(f"the store {store.url} cannot be reached: {error}") from error
 
 
-_store = lru_cache(4)(open_store)
+_store = lru_cache(4)(open_central_store)
 
 
 @lru_cache(_OPEN_FILES)
@@ -235,21 +234,21 @@ def _packed(url: str, number: int) -> PackedWarc | None:
 # releasing
 
 
-def bring(
+def upload_warc(
     source: Path,
     length: int,
     store: CentralStore,
     scratch: Path,
     may_go_on: Callable[[], bool] = lambda: True,
     choose: Choose | None = None,
-) -> Stored:
+) -> ReleasedFile:
     """Brings a finished archive file of so many bytes to the store, reads it back, and says what is there. What
     `choose` leaves out is kept beside the file.
 
     Once more after a kill is harmless: what is whole in the store already is only read back. `may_go_on` is asked right
     before anything is seen in the store: whoever may have been replaced must not.
     """
-    number = number_of(source.name)
+    number = warc_number(source.name)
     name = packed_name(number)
     packed, rest = scratch / Path(name).name, scratch / _rest_name(number)
     try:
@@ -267,10 +266,10 @@ def bring(
             if not _is_there(store, name, size, index.digest):
                 raise StoreError(f"what {store.url} holds as {name} is not what was put there")
     except OSError as error:
-        raise failure(error, path=packed, doing="packing the archive") from error
+        raise storage_error(error, path=packed, doing="packing the archive") from error
     finally:
         packed.unlink(missing_ok=True)
-    return Stored(size, index.gzip_bytes, index.digest, index.left)
+    return ReleasedFile(size, index.gzip_bytes, index.digest, index.left)
 
 
 def _keep_rest(rest: Path, kept: Path) -> None:
@@ -298,13 +297,13 @@ def _is_there(store: CentralStore, name: str, size: int, digest: str) -> bool:
         return False
 
 
-def let_go(state: State, folder: Path, number: int, what: Stored, length_key: bytes) -> None:
+def release_warc(state: State, folder: Path, number: int, what: ReleasedFile, length_key: bytes) -> None:
     """The store holds the file: the state says so from now on, and the file goes."""
     batch = Batch()
-    batch.put(Family.META, *stored_row(number, what))
+    batch.put(Family.META, *released_row(number, what))
     batch.delete(Family.META, length_key)
     state.write(batch, sync=True)
     try:
         warc_path(folder, number).unlink(missing_ok=True)
     except OSError as error:
-        raise failure(error, path=folder, doing="releasing an archive file") from error
+        raise storage_error(error, path=folder, doing="releasing an archive file") from error

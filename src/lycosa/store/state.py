@@ -39,8 +39,8 @@ from rocksdict import (
 
 from lycosa.errors import StoreError
 from lycosa.records import Family
-from lycosa.store.failures import failure, is_damage, lacks_family
-from lycosa.store.families import CACHE_LEAST_BYTES, cache_bytes, database_options, family_options
+from lycosa.store.failures import is_damage, lacks_family, storage_error
+from lycosa.store.options import CACHE_LEAST_BYTES, cache_bytes, database_options, family_options
 
 # Keys a `walk` reads at a time: enough to make the seek cheap, little enough to hold.
 _WALK_KEYS = 2000
@@ -160,7 +160,7 @@ class State:
             self.close()
             if isinstance(error, StoreError):
                 raise
-            raise failure(error, path=self.path, doing="opening the state") from error
+            raise storage_error(error, path=self.path, doing="opening the state") from error
 
     def _open_writer(self) -> Rdict:
         try:
@@ -359,7 +359,7 @@ class State:
         try:
             Checkpoint(self._opened()).create_checkpoint(str(path))
         except Exception as error:
-            raise failure(error, path=path, doing="copying the state") from error
+            raise storage_error(error, path=path, doing="copying the state") from error
 
     def compact(self) -> None:
         """Write every family anew without what was deleted or replaced; takes seconds per million keys."""
@@ -411,7 +411,7 @@ class State:
             return StoreError(f"the state {self.path} is closed")
         if type(error) is not Exception and not isinstance(error, OSError):
             raise error  # a mistake of the caller, such as a key that is not bytes
-        return failure(error, path=self.path, doing=doing)
+        return storage_error(error, path=self.path, doing=doing)
 
     def __enter__(self) -> "State":
         return self

@@ -17,9 +17,8 @@ from pathlib import Path
 import msgspec
 
 from lycosa.errors import StoreError
-from lycosa.store.failures import failure
-from lycosa.store.place import MAX_FILE_BYTES, Place
-from lycosa.store.warc_read import whole_length
+from lycosa.store.failures import storage_error
+from lycosa.store.warc_read import MAX_FILE_BYTES, WarcLocation, whole_length
 from lycosa.store.warc_record import warcinfo
 
 # The size archives rotate at: large enough to be few, small enough to copy.
@@ -29,13 +28,13 @@ _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _GZIP_TRAILER_BYTES = 8
 
 
-class Recovery(msgspec.Struct, frozen=True):
+class WarcRecovery(msgspec.Struct, frozen=True):
     """What a start found: bytes cut behind the committed length, and files that hold less than was committed."""
 
     cut_bytes: dict[int, int] = {}
     short: dict[int, int] = {}
 
-    def is_lost(self, place: Place) -> bool:
+    def is_lost(self, place: WarcLocation) -> bool:
         """True when the record at `place` is not whole: its page has to be fetched again."""
         kept = self.short.get(place.file_number)
         return kept is not None and place.offset + place.length > kept
@@ -73,18 +72,18 @@ class WarcWriter:
     def path(self, number: int) -> Path:
         return warc_path(self.folder, number, prefix=self.prefix)
 
-    def recover(self, committed: Mapping[int, int], released: Collection[int] = ()) -> Recovery:
+    def recover(self, committed: Mapping[int, int], released: Collection[int] = ()) -> WarcRecovery:
         """Make the files agree with the committed lengths, and go on behind the last of them; files that were
         released are elsewhere, and their numbers are taken."""
         self.close()
-        recovery = Recovery()
+        recovery = WarcRecovery()
         try:
             for number in self._numbers() & set(released):
                 self.path(number).unlink(missing_ok=True)
             for number in sorted(self._numbers() | committed.keys()):
                 self._recover_file(number, committed.get(number, 0), recovery)
         except OSError as error:
-            raise failure(error, path=self.folder, doing="recovering the archive") from error
+            raise storage_error(error, path=self.folder, doing="recovering the archive") from error
         self._number = max([*committed, *released], default=self._first_number)
         if self._number in recovery.short or self._number in released:
             # Places in the lost part, or in what is elsewhere, must never come to point into new records.
@@ -98,7 +97,7 @@ class WarcWriter:
         found = (name.fullmatch(entry.name) for entry in self.folder.iterdir())
         return {int(match[1]) for match in found if match}
 
-    def _recover_file(self, number: int, committed_bytes: int, recovery: Recovery) -> None:
+    def _recover_file(self, number: int, committed_bytes: int, recovery: WarcRecovery) -> None:
         path = self.path(number)
         size = path.stat().st_size if path.exists() else 0
         if size < committed_bytes or not _has_written_end(path, committed_bytes):
@@ -110,16 +109,18 @@ class WarcWriter:
         if not committed_bytes:
             path.unlink(missing_ok=True)
 
-    def append(self, members: Sequence[bytes]) -> list[Place]:
+    def append(self, members: Sequence[bytes]) -> list[WarcLocation]:
         """Write all members behind each other into one file; returns where each one is."""
         try:
             self._ready()
             start = self._length
             self._write(b"".join(members))
         except OSError as error:
-            raise failure(error, path=self.path(self._number), doing="writing the archive") from error
+            raise storage_error(error, path=self.path(self._number), doing="writing the archive") from error
         offsets = accumulate((len(member) for member in members), initial=start)
-        return [Place(self._number, offset, len(member)) for offset, member in zip(offsets, members, strict=False)]
+        return [
+            WarcLocation(self._number, offset, len(member)) for offset, member in zip(offsets, members, strict=False)
+        ]
 
     def _ready(self) -> None:
         """A file to write to, whole to its end and not yet full."""
@@ -191,7 +192,7 @@ class WarcWriter:
                 sync_folder(self.folder)
                 self._is_new_name = False
         except OSError as error:
-            raise failure(error, path=self.path(self._number), doing="writing the archive") from error
+            raise storage_error(error, path=self.path(self._number), doing="writing the archive") from error
 
     def close(self) -> None:
         if self._file >= 0:
@@ -207,7 +208,7 @@ def warc_path(folder: Path, number: int, *, prefix: str = DEFAULT_PREFIX) -> Pat
     return folder / f"{prefix}-{number:06d}.warc.gz"
 
 
-def number_of(name: str) -> int:
+def warc_number(name: str) -> int:
     """The number of the file that has this name, here or in a store."""
     return int(name.partition(".")[0].rpartition("-")[2])
 

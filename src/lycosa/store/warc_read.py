@@ -1,23 +1,144 @@
-"""Reads WARC files, ours and others', in sequence or one record by its place.
+"""Reads WARC files, ours and others', in sequence or one record by its location.
 
-A damaged end is no error: what is whole before it is read, and the damage is told in `problems`. A file that is not a
-WARC, or that is compressed as a whole, is refused with `StoreError`. Reading beside the writer is safe: a record
+A `WarcLocation` is file number, offset and length, twelve bytes in the state; a `WarcRecord` is what the bytes there
+say. A damaged end is no error: what is whole before it is read, and the damage is told in `problems`. A file that is
+not a WARC, or that is compressed as a whole, is refused with `StoreError`. Reading beside the writer is safe: a record
 that is still being written looks like a damaged end. Called by exports and the index, and by recovery.
 """
 
+import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+import struct
+from base64 import b32encode, b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import cast
 
+import msgspec
 from isal import isal_zlib
 
 from lycosa.errors import StoreError
-from lycosa.store.failures import failure
-from lycosa.store.place import Place
-from lycosa.store.warc_parse import WarcRecord, parse_head
+from lycosa.store.failures import storage_error
+
+_LOCATION = struct.Struct(">III")
+
+# Offsets are packed in 32 bits; a file may grow past the size it is rotated at by one append.
+MAX_FILE_BYTES = 2 << 30
+
+
+class WarcLocation(msgspec.Struct, frozen=True, order=True):
+    file_number: int
+    offset: int
+    length: int
+
+    def pack(self) -> bytes:
+        return _LOCATION.pack(self.file_number, self.offset, self.length)
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "WarcLocation":
+        return cls(*_LOCATION.unpack(packed))
+
+
+Headers = tuple[tuple[str, str], ...]
+
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_FOLD = re.compile(r"\r?\n[ \t]+")
+_CHUNKED = re.compile(rb"^transfer-encoding[ \t]*:[^\r\n]*chunked", re.I | re.M)
+_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[^\r\n]*\r?\n")
+_DIGESTS: dict[str, Callable[..., "hashlib._Hash"]] = {
+    "sha1": hashlib.sha1,
+    "sha256": hashlib.sha256,
+    "md5": hashlib.md5,
+}
+
+
+class WarcRecord(msgspec.Struct, frozen=True):
+    """One record; `offset` and `length` say where it lies in its file."""
+
+    type: str
+    headers: Headers
+    block: bytes
+    offset: int
+    length: int
+
+    def header(self, name: str) -> str | None:
+        """The first field of this name, in any case of letters."""
+        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+    @property
+    def url(self) -> str | None:
+        """The target, without the angle brackets and with the spaces encoded that some tools write."""
+        target = self.header("WARC-Target-URI")
+        return None if target is None else target.removeprefix("<").removesuffix(">").replace(" ", "%20")
+
+    def http(self) -> tuple[bytes, bytes]:
+        """Header block and body of the HTTP message, a chunked body put together; content coding is kept."""
+        head, body = self._http_as_stored()
+        return head, unchunk(body) if _CHUNKED.search(head) else body
+
+    def _http_as_stored(self) -> tuple[bytes, bytes]:
+        found = _HEAD_END.search(self.block)
+        end = found.end() if found else len(self.block)
+        return self.block[:end], self.block[end:]
+
+    def block_digest_agrees(self) -> bool | None:
+        """None when the record names no digest, or one of a kind unknown here."""
+        return _agrees(self.header("WARC-Block-Digest"), self.block)
+
+    def payload_digest_agrees(self) -> bool | None:
+        """As above. A revisit names the digest of a body that is elsewhere: None."""
+        named = self.header("WARC-Payload-Digest")
+        if self.type == "revisit":
+            return None
+        if not (self.header("Content-Type") or "").startswith("application/http"):
+            return _agrees(named, self.block)
+        # Writers differ on whether a chunked body is digested with its chunk sizes.
+        return _agrees(named, self.http()[1]) or _agrees(named, self._http_as_stored()[1])
+
+
+def parse_head(data: bytes) -> tuple[str, Headers, int, int] | None:
+    """(type, fields, bytes of the header, bytes of the block), or None when no record begins here."""
+    end = _HEAD_END.search(data)
+    if not data.startswith(b"WARC/") or end is None:
+        return None
+    text = _FOLD.sub(" ", data[: end.start()].decode("utf-8", "replace"))
+    fields = (line.partition(":") for line in text.split("\n")[1:])
+    headers = tuple((name.strip(), value.strip()) for name, colon, value in fields if colon)
+    named = {name.lower(): value for name, value in reversed(headers)}
+    length = named.get("content-length", "")
+    if not (length.isascii() and length.isdigit()):
+        return None
+    return named.get("warc-type", ""), headers, end.end(), int(length)
+
+
+def unchunk(body: bytes) -> bytes:
+    """The body without its chunk sizes; from where it is not chunked it is taken as it is."""
+    parts: list[bytes] = []
+    at = 0
+    while found := _CHUNK_SIZE.match(body, at):
+        size = int(found[1], 16)
+        if not size:
+            return b"".join(parts)
+        parts.append(body[found.end() : found.end() + size])
+        at = found.end() + size
+        at += 2 if body[at : at + 2] == b"\r\n" else 0
+    return b"".join([*parts, body[at:]])
+
+
+def _agrees(named: str | None, data: bytes) -> bool | None:
+    algorithm, _, value = (named or "").partition(":")
+    digest = _DIGESTS.get(algorithm.strip().lower().replace("-", ""))
+    if digest is None:
+        return None
+    found = digest(data, usedforsecurity=False).digest()
+    # The standard names no encoding; letters of hex and base32 come in both cases.
+    spellings = (found.hex().upper(), b32encode(found).decode())
+    exact = (b64encode(found).decode(), urlsafe_b64encode(found).decode())
+    value = value.strip()
+    return value.upper() in spellings or value in exact
+
 
 # Read at a time: some records of ours, and few enough bytes that none expands to more than 70 MB at once.
 _WINDOW_BYTES = 64 << 10
@@ -79,7 +200,7 @@ class WarcReader:
         self._source.close()
 
 
-def read_record(path: Path, place: Place) -> WarcRecord:
+def read_record(path: Path, place: WarcLocation) -> WarcRecord:
     """The record at `place` of the file at `path`; `StoreError` when it is not whole."""
     source = _Source(path, place.length)
     try:
@@ -93,7 +214,7 @@ def read_record(path: Path, place: Place) -> WarcRecord:
         source.close()
 
 
-def read_message(path: Path, place: Place) -> tuple[bytes, bytes] | None:
+def read_message(path: Path, place: WarcLocation) -> tuple[bytes, bytes] | None:
     """Header block and body, as `WarcRecord.http` gives them, of a response of ours, and nothing else looked at: for
     whoever reads all of them. None where there is no such record, or it takes a closer look."""
     try:
@@ -178,7 +299,7 @@ class _Source:
         try:
             self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise failure(error, path=path, doing="reading the archive") from error
+            raise storage_error(error, path=path, doing="reading the archive") from error
         self.size = os.fstat(self._file).st_size
         self._window, self._window_at = b"", 0
 
@@ -188,7 +309,7 @@ class _Source:
             try:
                 self._window = os.pread(self._file, max(size, self._least_bytes), at)
             except OSError as error:
-                raise failure(error, path=self._path, doing="reading the archive") from error
+                raise storage_error(error, path=self._path, doing="reading the archive") from error
             self._window_at = at
         start = at - self._window_at
         return self._window[start : start + size]

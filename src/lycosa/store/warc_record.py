@@ -2,9 +2,11 @@
 
 Invariants: nothing from outside can add a line to a record's header; a response or revisit names the digest of its
 payload, which is the body with its transfer coding undone and its content coding kept. The rest of a record (some
-lines, in a request all of it) is covered by gzip's checksum alone: a digest of each would be work for every page. Pure
-but for random ids.
-Called by whoever commits pages; the members go to `WarcWriter.append` in the order given.
+lines, in a request all of it) is covered by gzip's checksum alone: a digest of each would be work for every page.
+A body is stored with its transfer coding undone, and sometimes cut short. A header that still says otherwise would
+make readers decode twice or wait for bytes that never come, so it is renamed, not dropped: what the server said
+stays readable. Everything else is kept byte for byte.
+Pure but for random ids. Called by whoever commits pages; the members go to `WarcWriter.append` in the order given.
 """
 
 import os
@@ -23,9 +25,61 @@ import msgspec
 from isal import isal_zlib
 
 from lycosa.records import Request, Response
-from lycosa.store.place import Place
-from lycosa.store.warc_http import agreeing, well_formed
-from lycosa.store.warc_parse import WarcRecord, parse_head
+from lycosa.store.warc_read import WarcLocation, WarcRecord, parse_head
+
+# The prefix archives use for headers they had to put aside.
+ASIDE = b"X-Archive-Orig-"
+
+_HTTP_1 = re.compile(rb"HTTP/1\.[01] ")
+_HTTP_VERSION = re.compile(rb"HTTP/(?!1\.[01] )[0-9.]+ +")
+# Also where a line begins with a space: some readers take it for a header all the same.
+_FRAMING = re.compile(rb"^([ \t]*)((transfer-encoding|content-length)[ \t]*:([^\r\n]*))", re.I | re.M)
+_LINE_ENDS = re.compile(rb"[\r\n]+")
+
+
+def well_formed_header_block(block: bytes, *, status: int) -> bytes:
+    """The block as readers need it to find the body: HTTP/1 status line, CRLF line ends, one empty line at its end."""
+    if _is_well_formed(block):
+        return block
+    lines = [line for line in _LINE_ENDS.split(block) if line.strip()]
+    first = lines[0] if lines else b""
+    if version := _HTTP_VERSION.match(first):
+        # Binary versions have no status line of their own; readers know the two textual ones.
+        lines[0] = b"HTTP/1.1 " + first[version.end() :]
+    elif not _HTTP_1.match(first):
+        lines[:1] = [b"HTTP/1.1 %d " % status, *([ASIDE + b"Status: " + first] if first else [])]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def _is_well_formed(block: bytes) -> bool:
+    """A status line and headers, no empty line inside, and one at the end: what nearly every server sends."""
+    lines = block.count(b"\r\n")
+    return (
+        block.startswith((b"HTTP/1.1 ", b"HTTP/1.0 "))
+        and block[9:10] != b"\r"
+        and block.find(b"\r\n\r\n") == len(block) - 4
+        and block.count(b"\r") == lines == block.count(b"\n")
+    )
+
+
+def header_block_for_body(block: bytes, *, status: int, body_bytes: int) -> bytes:
+    """The well-formed block as it has to read in front of `body_bytes` bytes of body without transfer coding."""
+    block = well_formed_header_block(block, status=status)
+    length = b"%d" % body_bytes
+    lower = block.lower()
+    is_said = b"\r\ncontent-length: %b\r\n" % length in lower and lower.count(b"content-length") == 1
+    if is_said and b"transfer-encoding" not in lower:
+        return block  # as nearly every server has it
+    framing = _FRAMING.findall(block)
+    is_wrong = [name.lower() == b"transfer-encoding" or value.strip() != length for _, _, name, value in framing]
+    if not any(is_wrong):
+        return block
+    verdicts = iter(is_wrong)
+    block = _FRAMING.sub(lambda found: found[1] + (ASIDE if next(verdicts) else b"") + found[2], block)
+    if all(is_wrong):
+        block = block[:-2] + b"Content-Length: " + length + b"\r\n\r\n"
+    return block
+
 
 # Measured on a 26 KB page: level 1 takes 35 µs (ratio 3.44), 2 38 µs (3.47), 3 72 µs (3.53), zlib 6 244 µs (3.76).
 _GZIP_LEVEL = 2
@@ -66,7 +120,7 @@ class RevisitProfile(StrEnum):
     PATCHED = "urn:lycosa:revisit:patched-by-table"
 
 
-class Original(msgspec.Struct, frozen=True):
+class OriginalRecord(msgspec.Struct, frozen=True):
     """The record a revisit points to: its URL, its `fetched_s`, and its payload digest."""
 
     url: str
@@ -74,15 +128,15 @@ class Original(msgspec.Struct, frozen=True):
     payload_sha1: bytes
 
 
-class Whole(msgspec.Struct, frozen=True):
+class PatchBase(msgspec.Struct, frozen=True):
     """The record of a document that a table can be patched into: where it lies, its URL, and its date as written."""
 
-    place: Place
+    place: WarcLocation
     url: str
     date: str
 
 
-class Exchange(msgspec.Struct, frozen=True):
+class HttpExchange(msgspec.Struct, frozen=True):
     """The records of one fetch, ready to append: request, then response or revisit, then metadata if there is any."""
 
     members: list[bytes]
@@ -93,54 +147,54 @@ class Exchange(msgspec.Struct, frozen=True):
     RESPONSE: ClassVar[int] = 1
 
 
-def exchange(
+def response_exchange(
     request: Request,
     response: Response,
     *,
     fetched_s: float,
     metadata: Mapping[str, str] | None = None,
     payload_sha1: bytes | None = None,
-) -> Exchange:
+) -> HttpExchange:
     """Request, response and metadata records of one fetch; `fetched_s` is Unix time.
 
     `payload_sha1` is that of the response's body, from whoever has it already.
     """
     digest = payload_sha1 or sha1(response.body, usedforsecurity=False).digest()
-    head = agreeing(response.header_block, status=response.status, body_bytes=len(response.body))
+    head = header_block_for_body(response.header_block, status=response.status, body_bytes=len(response.body))
     extra = b"WARC-Payload-Digest: sha1:" + b32encode(digest) + b"\r\n"
     if response.truncated is not None:
         extra += b"WARC-Truncated: " + response.truncated.encode() + b"\r\n"
     block = (head, response.body)
     members = _linked(request, response, b"response", block, extra, fetched_s=fetched_s, metadata=metadata or {})
-    return Exchange(members, digest, fetched_s)
+    return HttpExchange(members, digest, fetched_s)
 
 
-def revisit(
+def revisit_exchange(
     request: Request,
     response: Response,
     *,
     fetched_s: float,
-    original: Original,
+    original: OriginalRecord,
     profile: RevisitProfile,
     metadata: Mapping[str, str] | None = None,
-) -> Exchange:
+) -> HttpExchange:
     """The same for a body that is already stored: the revisit keeps the headers and points to the original."""
     if profile is not RevisitProfile.NOT_MODIFIED:
-        block = agreeing(response.header_block, status=response.status, body_bytes=len(response.body))
+        block = header_block_for_body(response.header_block, status=response.status, body_bytes=len(response.body))
     else:
-        block = well_formed(response.header_block, status=response.status)
+        block = well_formed_header_block(response.header_block, status=response.status)
     extra = (
         b"WARC-Profile: %b\r\nWARC-Refers-To-Target-URI: %b\r\nWARC-Refers-To-Date: %b\r\n"
         b"WARC-Payload-Digest: sha1:%b\r\n"
     ) % (profile.encode(), _uri(original.url), _date(original.fetched_s), b32encode(original.payload_sha1))
     members = _linked(request, response, b"revisit", (block,), extra, fetched_s=fetched_s, metadata=metadata or {})
-    return Exchange(members, original.payload_sha1, fetched_s)
+    return HttpExchange(members, original.payload_sha1, fetched_s)
 
 
-def patched(response: Response, *, fetched_s: float, metadata: Mapping[str, str]) -> Exchange:
+def patched_exchange(response: Response, *, fetched_s: float, metadata: Mapping[str, str]) -> HttpExchange:
     """A response that was put together here; in the place of a request is a record that tells how."""
     digest = sha1(response.body, usedforsecurity=False).digest()
-    head = agreeing(response.header_block, status=response.status, body_bytes=len(response.body))
+    head = header_block_for_body(response.header_block, status=response.status, body_bytes=len(response.body))
     date, (metadata_id, response_id, _) = _date(fetched_s), _record_ids()
     about = b"WARC-Target-URI: " + _uri(response.url) + b"\r\n"
     fellow = about + b"WARC-Concurrent-To: <urn:uuid:" + response_id + b">\r\n"
@@ -149,23 +203,23 @@ def patched(response: Response, *, fetched_s: float, metadata: Mapping[str, str]
         _member(b"metadata", metadata_id, date, fellow, _FIELDS, (_fields(metadata),)),
         _member(b"response", response_id, date, extra, _HTTP_RESPONSE, (head, response.body)),
     ]
-    return Exchange(members, digest, fetched_s)
+    return HttpExchange(members, digest, fetched_s)
 
 
-def patch_on_read(
+def patch_on_read_exchange(
     request: Request,
     answer: Response,
     document: Response,
     *,
-    whole: Whole,
+    whole: PatchBase,
     fetched_s: float,
     metadata: Mapping[str, str],
-) -> Exchange:
+) -> HttpExchange:
     """A document that is put together whenever it is read: the answer that is its table, and behind it a revisit that
     names the record it is patched into. The revisit's head is the document's, its digest that of the whole made so."""
-    asked = exchange(request, answer, fetched_s=fetched_s)
+    asked = response_exchange(request, answer, fetched_s=fetched_s)
     digest = sha1(document.body, usedforsecurity=False).digest()
-    head = agreeing(document.header_block, status=document.status, body_bytes=len(document.body))
+    head = header_block_for_body(document.header_block, status=document.status, body_bytes=len(document.body))
     date, (revisit_id, metadata_id, _) = _date(fetched_s), _record_ids()
     about = b"WARC-Target-URI: " + _uri(document.url) + b"\r\n"
     request_member, table_member = asked.members
@@ -191,16 +245,16 @@ def patch_on_read(
         request_member,
         _member(b"metadata", metadata_id, date, fellow, _FIELDS, (_fields(metadata),)),
     ]
-    return Exchange(members, digest, fetched_s)
+    return HttpExchange(members, digest, fetched_s)
 
 
-def patch_places(record: WarcRecord, place: Place) -> tuple[Place, Place] | None:
+def patch_locations(record: WarcRecord, place: WarcLocation) -> tuple[WarcLocation, WarcLocation] | None:
     """Of a revisit made by `patch_on_read` that stands at `place`: where the whole document is, and where its table."""
     whole, table = record.header(WHOLE_FIELD) or "", record.header(TABLE_FIELD) or ""
     numbers = [int(word) for word in (*whole.split(), table) if word.isascii() and word.isdecimal()]
     if record.header("WARC-Profile") != RevisitProfile.PATCHED or len(numbers) != 4 or numbers[3] > place.offset:
         return None
-    return Place(*numbers[:3]), Place(place.file_number, place.offset - numbers[3], numbers[3])
+    return WarcLocation(*numbers[:3]), WarcLocation(place.file_number, place.offset - numbers[3], numbers[3])
 
 
 def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> bytes:
@@ -252,13 +306,13 @@ def _gzipped(record: bytes, block_bytes: int) -> bytes:
     return member
 
 
-def packed_again(record: bytes) -> bytes:
+def recompress_record(record: bytes) -> bytes:
     """The member that a record of ours came from: the same bytes again, by the same version of isal."""
     found = parse_head(record)
     return _gzipped(record, found[3] if found else len(record))
 
 
-def revisit_of(record: bytes, original: str) -> bytes:
+def revisit_of_record(record: bytes, original: str) -> bytes:
     """The revisit that stands for a response of ours whose payload is stored under the URL `original`."""
     found = parse_head(record)
     assert found is not None

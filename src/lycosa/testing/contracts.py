@@ -8,16 +8,22 @@ import asyncio
 import math
 from typing import Any
 
-from lycosa.fetch.downloader import Downloader
-from lycosa.frontier.policy import Ranking, Source
-from lycosa.frontier.rows import MOST_BANDS, HostRow
-from lycosa.mapping.resolver import Resolver
+from lycosa.fetch import Downloader
+from lycosa.frontier import MOST_BANDS, HostRow, LinkSource, Ranking
+from lycosa.mapping import Resolver
 from lycosa.records import Failure, Request, Response
-from lycosa.web.digests import document_digest, document_fingerprint
-from lycosa.web.document import Analyser, Document, Page
-from lycosa.web.media import Kind, Media
-from lycosa.web.scope import UrlFilter
-from lycosa.web.url import Url, parse
+from lycosa.web import (
+    Analyser,
+    Document,
+    Media,
+    MediaKind,
+    Page,
+    Url,
+    UrlFilter,
+    document_digest,
+    document_fingerprint,
+    parse_url,
+)
 
 ODD_BODIES = (b"", b"\0" * 100, b"<" * 1000, b"\xff\xfe\xfd", "ü<p>é".encode("latin-1"), b"<a href='x'>" * 500)
 ODD_URLS = ("http://a/", "https://example.org:8443/a/b?c=d%20e", "http://[::1]/", "http://xn--bcher-kva.example/ä")
@@ -72,7 +78,7 @@ class DownloaderContract:
 
     def request(self, url: str) -> Request:
         """How a URL is asked for."""
-        parsed = parse(url)
+        parsed = parse_url(url)
         assert parsed is not None
         return Request(url, parsed.host, parsed.port, "127.1.0.1", (("User-Agent", "lycosa-contract"),))
 
@@ -149,13 +155,13 @@ class UrlFilterContract:
             assert reason is None or (isinstance(reason, str) and reason.strip())
 
     def _urls(self) -> list[Url]:
-        return [url for text in ODD_URLS if (url := parse(text))]
+        return [url for text in ODD_URLS if (url := parse_url(text))]
 
 
 class AnalyserContract:
     """An analyser gives a page for any bytes, the same for the same, and never raises."""
 
-    kind = Kind.HTML
+    kind = MediaKind.HTML
 
     def make(self) -> Analyser:
         raise AssertionError("say how the analyser is made")
@@ -182,7 +188,7 @@ class StatisticsContract:
 
     def test_pages_of_all_kinds_are_taken(self) -> None:
         part = self.make()
-        for kind in Kind:
+        for kind in MediaKind:
             page = Page(url="http://a.example/", media=Media(kind, "x/y"), charset=None, fingerprint=0, digest=b"")
             assert part.page(page, Response("http://a.example/", 200)) is None
 
@@ -193,11 +199,11 @@ class RankingContract:
     def make(self) -> Ranking:
         raise AssertionError("say how the ranking is made")
 
-    def _sources(self) -> list[Source]:
+    def _sources(self) -> list[LinkSource]:
         return [
-            Source("http://a.example/", 0),
-            Source("http://a.example/b?c", 7, 1e9, "A title", "Some text. " * 200),
-            Source("http://ä.example/", 65_535, -1.0, "\0", "\ud83d\ude00" * 50),
+            LinkSource("http://a.example/", 0),
+            LinkSource("http://a.example/b?c", 7, 1e9, "A title", "Some text. " * 200),
+            LinkSource("http://ä.example/", 65_535, -1.0, "\0", "\ud83d\ude00" * 50),
         ]
 
     def test_every_link_gets_a_finite_credit(self) -> None:

@@ -1,1 +1,128 @@
 """What a site says: its addresses, its rules, its pages. Pure: no I/O and no clock; `now` is an argument."""
+
+from lycosa.web.charset import to_utf8
+from lycosa.web.date import format_date, format_timestamp, parse_date
+from lycosa.web.document import (
+    DIGEST_BYTES,
+    Analyser,
+    Document,
+    Page,
+    TextCodes,
+    document_digest,
+    document_fingerprint,
+    payload_sha1,
+)
+from lycosa.web.html import tag_numbers, tag_table
+from lycosa.web.links import LinkKind, Links, parse_link_header
+from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
+from lycosa.web.named_parts import UnknownPart, analysers_of, named_analysers, named_part, reads_links_as_usual
+from lycosa.web.page import Analysers, analyse_page, extract_links, is_built_in
+from lycosa.web.readable import Readable, extract_readable, extract_text
+from lycosa.web.relevance import HEAD_BYTES, Topic
+from lycosa.web.robots import Robots, RobotsDirectives, Steps, robots_directives, run_steps
+from lycosa.web.scope import (
+    DropReason,
+    Scope,
+    ScopeKind,
+    ShapeFilter,
+    UrlFilter,
+    UrlLimits,
+    filter_urls,
+    matches_pattern,
+    pattern_pieces,
+)
+from lycosa.web.sitemap import SitemapEntry
+from lycosa.web.text import codes_of
+from lycosa.web.url import (
+    BUCKET_BYTES,
+    CACHED_HOSTS,
+    MAX_URL_BYTES,
+    STRIPPED,
+    Joiner,
+    Url,
+    bucket_of,
+    domain_of,
+    href_stem,
+    is_ip_host,
+    join_map,
+    key_prefix_end,
+    parse_url,
+    registrable_domain,
+    split_url,
+    url_from_key,
+    url_key,
+)
+from lycosa.web.words import split_words
+
+__all__ = [
+    "BUCKET_BYTES",
+    "CACHED_HOSTS",
+    "DIGEST_BYTES",
+    "HEAD_BYTES",
+    "MAX_URL_BYTES",
+    "SNIFF_BYTES",
+    "STRIPPED",
+    "Analyser",
+    "Analysers",
+    "Document",
+    "DropReason",
+    "Joiner",
+    "LinkKind",
+    "Links",
+    "Media",
+    "MediaKind",
+    "Page",
+    "Readable",
+    "Robots",
+    "RobotsDirectives",
+    "Scope",
+    "ScopeKind",
+    "ShapeFilter",
+    "SitemapEntry",
+    "Steps",
+    "TextCodes",
+    "Topic",
+    "UnknownPart",
+    "Url",
+    "UrlFilter",
+    "UrlLimits",
+    "analyse_page",
+    "analysers_of",
+    "bucket_of",
+    "codes_of",
+    "document_digest",
+    "document_fingerprint",
+    "domain_of",
+    "extract_links",
+    "extract_readable",
+    "extract_text",
+    "filter_urls",
+    "format_date",
+    "format_timestamp",
+    "href_stem",
+    "identify_media",
+    "is_built_in",
+    "is_ip_host",
+    "join_map",
+    "key_prefix_end",
+    "matches_pattern",
+    "media_kind",
+    "named_analysers",
+    "named_part",
+    "parse_date",
+    "parse_link_header",
+    "parse_url",
+    "pattern_pieces",
+    "payload_sha1",
+    "reads_links_as_usual",
+    "registrable_domain",
+    "robots_directives",
+    "run_steps",
+    "split_url",
+    "split_words",
+    "tag_numbers",
+    "tag_table",
+    "to_utf8",
+    "url_from_key",
+    "url_key",
+]

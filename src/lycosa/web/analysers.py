@@ -3,20 +3,21 @@
 Imported when the first document comes: the libraries behind it need not be there before the first request is out.
 """
 
-from lycosa.web import digests, text
+from lycosa.web import document as digests
+from lycosa.web import text
 from lycosa.web.document import Analysers, Document, Page
-from lycosa.web.encodings import decode
+from lycosa.web.encodings import decode_text
 from lycosa.web.feed import analyse_xml
 from lycosa.web.html import analyse_html
 from lycosa.web.links import Links
-from lycosa.web.media import Kind
+from lycosa.web.media import MediaKind
 
 NO_LINKS = Links()
 
 
 def analyse_text(document: Document) -> Page:
     """The page of plain text. It has no links: an address in prose is a mention, often cut or with a comma after."""
-    return page_of_text(document, decode(document.body, document.charset).lstrip("\ufeff"))
+    return page_of_text(document, decode_text(document.body, document.charset).lstrip("\ufeff"))
 
 
 def page_of_text(document: Document, content: str, *, title: str | None = None, links: Links = NO_LINKS) -> Page:
@@ -38,9 +39,9 @@ def page_of_text(document: Document, content: str, *, title: str | None = None, 
 
 
 ANALYSERS: Analysers = {
-    Kind.HTML: analyse_html,
-    Kind.XHTML: analyse_html,
-    Kind.XML: analyse_xml,
-    Kind.FEED: analyse_xml,
-    Kind.TEXT: analyse_text,
+    MediaKind.HTML: analyse_html,
+    MediaKind.XHTML: analyse_html,
+    MediaKind.XML: analyse_xml,
+    MediaKind.FEED: analyse_xml,
+    MediaKind.TEXT: analyse_text,
 }

@@ -12,12 +12,12 @@ import codecs
 import re
 from typing import Literal
 
-from lycosa.web.encodings import decode, encoding_of
+from lycosa.web.encodings import decode_text, encoding_of
 
 # How a document may declare its encoding: in a `<meta>`, in an XML declaration, or not at all.
 Form = Literal["html", "xml", "text"]
 
-DEFAULT = "windows-1252"
+DEFAULT_CHARSET = "windows-1252"
 # The HTML standard stops looking for a declaration here.
 PRESCAN_BYTES = 1024
 # How far a late declaration is looked for: a head longer than this is rare, and each byte here costs Python time.
@@ -44,7 +44,7 @@ _PLAIN_META = re.compile(
 _XML_DECLARATION = re.compile(rb"<\?xml[^>]*?encoding[\t\n\r ]*=[\t\n\r ]*(?:\"([^\">]*)\"|'([^'>]*)')")
 
 
-def detect(body: bytes, *, http_charset: str | None = None, form: Form = "html") -> str:
+def detect_charset(body: bytes, *, http_charset: str | None = None, form: Form = "html") -> str:
     """The encoding of `body`. `http_charset` is Content-Type's parameter as sent; an unknown one counts for nothing."""
     for mark, encoding in _BOMS:
         if body.startswith(mark):
@@ -62,11 +62,11 @@ def to_utf8(body: bytes, encoding: str) -> bytes:
     """`body` as UTF-8 without a byte order mark. Bytes that are UTF-8 already are handed on unread and unchecked."""
     if encoding == "UTF-8":
         return body[3:] if body.startswith(b"\xef\xbb\xbf") else body
-    if encoding == DEFAULT and body.isascii():
+    if encoding == DEFAULT_CHARSET and body.isascii():
         return body
     if encoding in ("UTF-16LE", "UTF-16BE") and body[:2] in (b"\xff\xfe", b"\xfe\xff"):
         body = body[2:]
-    return decode(body, encoding).encode("utf-8", "replace")
+    return decode_text(body, encoding).encode("utf-8", "replace")
 
 
 def prescan(body: bytes, *, within: int = PRESCAN_BYTES) -> str | None:
@@ -140,7 +140,7 @@ def _as_declared(encoding: str | None) -> str | None:
     """What can be read as ASCII is not in UTF-16, whatever it says; and x-user-defined means the default."""
     if encoding in ("UTF-16LE", "UTF-16BE"):
         return "UTF-8"
-    return DEFAULT if encoding == "x-user-defined" else encoding
+    return DEFAULT_CHARSET if encoding == "x-user-defined" else encoding
 
 
 def _content_charset(content: bytes) -> str | None:
@@ -166,11 +166,11 @@ def _attributes(head: bytes, at: int) -> tuple[dict[bytes, bytes], int]:
 
 def _by_validity(body: bytes) -> str:
     if body.isascii():
-        return DEFAULT
+        return DEFAULT_CHARSET
     try:
         codecs.utf_8_decode(body, "strict", False)  # a last character cut off by a size limit is no objection
     except UnicodeDecodeError:
-        return DEFAULT
+        return DEFAULT_CHARSET
     return "UTF-8"
 
 

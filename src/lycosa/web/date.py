@@ -15,7 +15,7 @@ MAX_DATE_CHARS = 64
 _YEAR_AND_MONTH = re.compile(r"(\d{4})(?:-(\d\d?))?", re.ASCII)
 
 
-def epoch_of(text: str) -> float | None:
+def parse_date(text: str) -> float | None:
     """Seconds since 1970, or None if `text` is not a date."""
     if not text or len(text) > MAX_DATE_CHARS:
         return None
@@ -26,12 +26,12 @@ def epoch_of(text: str) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def timestamp(unix_s: float) -> str:
+def format_timestamp(unix_s: float) -> str:
     """A time for programs: `2026-01-31T12:00:00Z`."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix_s))
 
 
-def shown(unix_s: float) -> str:
+def format_date(unix_s: float) -> str:
     """A date and time of day in UTC, as it can be written wherever Lycosa reads one."""
     return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(unix_s))
 

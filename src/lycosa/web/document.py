@@ -1,17 +1,43 @@
-"""What goes into an analyser and what comes out: `Document` and `Page`, and the port between them.
+"""The records of a document's analysis: `Document` goes into an analyser, `Page` comes out; and the digests of both.
 
-All are frozen and survive pickling. A `Page` says what a document says of itself, nothing resolved: references are as
-written, and it is `web.url` that joins them with `base_href` and the page's address.
+All records are frozen and survive pickling. A `Page` holds what a document says of itself, nothing resolved: references
+are as written, and `web.url` joins them with `base_href` and the page's address. No heavy library is imported here,
+since the crawl loop looks a document up by its digests before it is analysed.
 """
 
+import hashlib
 from collections.abc import Mapping
 from math import sqrt
 from typing import Protocol
 
 import msgspec
+import xxhash
 
 from lycosa.web.links import Links
 from lycosa.web.media import Media
+
+DIGEST_BYTES = 16
+
+
+def document_fingerprint(body: bytes) -> int:
+    """P6: the 64-bit number by which an equal document is looked up (XXH3; anybody can make two bodies collide)."""
+    return int(xxhash.xxh3_64_intdigest(body))
+
+
+def payload_sha1(body: bytes) -> bytes:
+    """The digest that archives name a body by."""
+    return hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def document_digest(body: bytes) -> bytes:
+    """P6: the 128 bits that confirm it: the archive's SHA-1, cut. Nobody can make another document pass for a stored
+    one of somebody else; whoever makes two that collide, in this and in the fingerprint, has one of his own kept."""
+    return payload_sha1(body)[:DIGEST_BYTES]
+
+
+def text_digest(main_text: bytes) -> bytes:
+    """128 bits of the main text, to compare a page with its own past: speed counts, forgery gains nothing (XXH3)."""
+    return bytes(xxhash.xxh3_128_digest(main_text))
 
 
 class TextCodes(msgspec.Struct, frozen=True):

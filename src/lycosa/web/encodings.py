@@ -162,7 +162,7 @@ def encoding_of(label: str) -> str | None:
     return _ENCODING_OF.get(label.strip(_WHITESPACE).lower())
 
 
-def decode(body: bytes, encoding: str) -> str:
+def decode_text(body: bytes, encoding: str) -> str:
     """The text of `body` in `encoding` (a name from `encoding_of`). What cannot be read becomes U+FFFD."""
     match encoding:
         case "UTF-8":
@@ -187,7 +187,7 @@ def decode(body: bytes, encoding: str) -> str:
             return codecs.charmap_decode(body, "replace", _table_of(encoding))[0]
 
 
-def encode(text: str, encoding: str) -> bytes:
+def encode_text(text: str, encoding: str) -> bytes:
     """`text` in `encoding`, as the query of a URL has it: what the encoding lacks is `&#N;`, escaped."""
     match encoding:
         case "UTF-8" | "UTF-16LE" | "UTF-16BE" | "replacement":
@@ -219,7 +219,7 @@ def _codes(encoding: str) -> dict[str, bytes]:
     written = [] if encoding == "gb18030" else [bytes((byte,)) for byte in range(0x80, 0x100)]
     written += [bytes((lead, trail)) for lead in leads for trail in range(0x40, 0xFF)]
     codes: dict[str, bytes] = {}
-    for character, code in zip(decode(b"\n".join(written), encoding).split("\n"), written, strict=True):
+    for character, code in zip(decode_text(b"\n".join(written), encoding).split("\n"), written, strict=True):
         is_written = character not in codes or (encoding == "Big5" and character in _BIG5_LAST)
         if is_written and len(character) == 1 and character != REPLACEMENT:
             codes[character] = code

@@ -9,11 +9,13 @@ import re
 from contextlib import suppress
 from xml.parsers import expat
 
-from lycosa.web import digests, links, structure, text
+from lycosa.web import document as digests
+from lycosa.web import html as structure
+from lycosa.web import links, text
 from lycosa.web.document import Document, Page
-from lycosa.web.encodings import decode
-from lycosa.web.links import WHITESPACE, Collector, LinkKind
-from lycosa.web.media import Kind
+from lycosa.web.encodings import decode_text
+from lycosa.web.links import WHITESPACE, LinkCollector, LinkKind
+from lycosa.web.media import MediaKind
 
 _ENTRIES = frozenset(("item", "entry"))
 # Elements whose text makes a feed's record or an entry's, under no prefix or a usual one: `media:title` is none.
@@ -29,11 +31,11 @@ class _Refused(Exception):
 
 def analyse_xml(document: Document) -> Page:
     """The page of an XML document or feed."""
-    reader = _FeedReader() if document.media.kind is Kind.FEED else _Reader()
-    reader.read(decode(document.body, document.charset).lstrip("\ufeff"))
-    first, last = structure.of_names(reader.names)
+    reader = _FeedReader() if document.media.kind is MediaKind.FEED else _XmlReader()
+    reader.read(decode_text(document.body, document.charset).lstrip("\ufeff"))
+    first, last = structure.structure_of_names(reader.names)
     content = text.BETWEEN.join(reader.pieces)
-    if document.media.kind is Kind.FEED and "<" in content:
+    if document.media.kind is MediaKind.FEED and "<" in content:
         content = _TAG.sub(text.BETWEEN, content)
     visible, main = text.collapse(content.replace(text.MAIN_START, " ").replace(text.MAIN_END, " "))
     return Page(
@@ -55,13 +57,13 @@ def analyse_xml(document: Document) -> Page:
     )
 
 
-class _Reader:
+class _XmlReader:
     """Tag names, text and the links any XML may have: XLink, and the anchors of embedded XHTML."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.pieces: list[str] = []
-        self.links = Collector()
+        self.links = LinkCollector()
         self.title: str | None = None
         self.description: str | None = None
         self.language: str | None = None
@@ -93,7 +95,7 @@ class _Reader:
         self.pieces.append(data)
 
 
-class _FeedReader(_Reader):
+class _FeedReader(_XmlReader):
     """Also the feed's title, description and language, and each entry's links under its title."""
 
     def __init__(self) -> None:
@@ -142,7 +144,7 @@ class _FeedReader(_Reader):
         elif self._in_entry:
             self._hrefs.append(attributes["href"])
         else:
-            self.links.add(attributes["href"], LinkKind.A, anchor=links.short(self.title or ""))
+            self.links.add(attributes["href"], LinkKind.A, anchor=links.shorten_anchor(self.title or ""))
 
     def _close_field(self, field: str, value: str) -> None:
         self._field = None
@@ -151,7 +153,7 @@ class _FeedReader(_Reader):
         if self._in_entry:
             self._entry.setdefault(field, value)
         elif field == "link":
-            self.links.add(value, LinkKind.A, anchor=links.short(self.title or ""))
+            self.links.add(value, LinkKind.A, anchor=links.shorten_anchor(self.title or ""))
         elif field == "title":
             self.title = self.title or value
         elif field in ("description", "subtitle"):
@@ -166,7 +168,7 @@ class _FeedReader(_Reader):
         if not hrefs and self._guid_is_link and entry.get("guid", "").lower().startswith(("http://", "https://")):
             hrefs.append(entry["guid"])
         for href in hrefs:
-            self.links.add(href, LinkKind.A, anchor=links.short(entry.get("title", "")))
+            self.links.add(href, LinkKind.A, anchor=links.shorten_anchor(entry.get("title", "")))
         self._in_entry, self._entry, self._hrefs = False, {}, []
 
 

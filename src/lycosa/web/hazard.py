@@ -19,7 +19,7 @@ import numpy as np
 SMALL_TAGS = 1_500
 SMALL_BYTES = 64 * 1024
 # Of a document that is not tame, this much is parsed: at worst some 0.3 s and 130 MB, nearly always 1 ms.
-CUT_BYTES = 8 * 1024
+UNSAFE_PARSED_BYTES = 8 * 1024
 
 # Elements open at once. Real pages stay below 100; browsers cut at 512. 5,000 cost the parser 30 ms.
 _MAX_OPEN = 5_000
@@ -29,7 +29,7 @@ _MAX_SAME = 3
 # Elements that might be opened again, in all: these cost the parser half a second and 200 MB.
 _MAX_REOPENED = 500_000
 # Below this number of unclosed tags of any kind neither can be reached.
-_SURELY_TAME = _MAX_FORMATTING
+_SURELY_SAFE = _MAX_FORMATTING
 _UNKNOWN = 1 << 40
 _LONG_TAG_BYTES = 4 * 1024
 _MAX_ATTRIBUTES = 1_000
@@ -88,7 +88,7 @@ _MAY_END = np.zeros(256, dtype=bool)
 _MAY_END[list(b"\t\n\f\r /")] = True
 
 
-def is_tame(body: bytes) -> bool:
+def is_safe_to_parse(body: bytes) -> bool:
     """Whether the parser's work on `body` (UTF-8) can be expected to be in proportion to its size."""
     codes = np.frombuffer(body, dtype=np.uint8)
     is_open = codes == ord("<")
@@ -98,9 +98,9 @@ def is_tame(body: bytes) -> bool:
     if np.count_nonzero(codes == ord(">")) * 4 < tags:  # tags that never end become attributes of each other
         return False
     most_open = _most_open(codes, is_open)
-    if most_open * tags <= _MAX_REOPENED and most_open <= _SURELY_TAME:
+    if most_open * tags <= _MAX_REOPENED and most_open <= _SURELY_SAFE:
         return True
-    if most_open > _SURELY_TAME and not _is_tame_by_tags(body, codes, is_open):
+    if most_open > _SURELY_SAFE and not _is_safe_by_tags(body, codes, is_open):
         return False
     if _most_formatting(codes, is_open, enough=_MAX_REOPENED // tags) * tags <= _MAX_REOPENED:
         return True
@@ -149,11 +149,11 @@ def _by_blocks(flags: _Flags, blocks: int) -> "np.ndarray[tuple[int], np.dtype[n
     return counts
 
 
-def _is_tame_by_tags(body: bytes, codes: _Octets, is_open: _Flags) -> bool:
+def _is_safe_by_tags(body: bytes, codes: _Octets, is_open: _Flags) -> bool:
     """The same tag by tag."""
     opens = is_open[:-1].nonzero()[0]
     steps = _STEPS[codes[opens + 1], codes[np.minimum(opens + 2, len(codes) - 1)]]
-    if int(steps.cumsum(dtype=np.int32).max(initial=0)) > _SURELY_TAME and not _nests_reasonably(body):
+    if int(steps.cumsum(dtype=np.int32).max(initial=0)) > _SURELY_SAFE and not _nests_reasonably(body):
         return False
     is_long = np.diff(opens, append=len(codes)) > _LONG_TAG_BYTES
     return not any(_is_crowded(body, int(at)) for at in opens[is_long])

@@ -1,26 +1,200 @@
 """The HTML analyser: one parse, one list of elements, everything read from it.
 
-Parsed as a browser without scripting does, so what stands in `<noscript>` is markup and its links count; its text does
-not, nor that of scripts and styles, be it the page's, an anchor's or a heading's. Text is that of the body, a space
-between any two elements (see `text`).
-All elements are fetched by one call and picked by tag number, since each further selector or walk costs a page's worth
-of cache misses. Called by `page` for HTML and XHTML.
+It parses as a browser without scripting does, so the content of `<noscript>` is markup and its links count; its text
+does not, nor that of scripts and styles, be it the page's, an anchor's or a heading's. Text is that of the body, with a
+space between any two elements (see `text`). All elements are fetched by one call and picked by tag number, since each
+further selector or walk costs a page's worth of cache misses. The structure strings are the first and the last letter
+of every element's tag in document order, of the tree a browser sees: `<html>`, `<head>`, `<body>` and `<tbody>` are
+there whether written or implied, and a tag of one letter gives it twice. Anchors, the bulk of a page's links, are read
+in a loop of their own that is written for speed; where they nest by the thousand (`NESTING_WORK`), those that hold
+others have their own words only, so that the work stays linear. Called by `page` for HTML and XHTML.
 """
 
 import re
-from collections.abc import Sequence
-from itertools import compress
+from collections.abc import Callable, Container, Iterable, Sequence
+from itertools import compress, pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from lycosa.web import digests, hazard, links, queries, structure, text
-from lycosa.web.anchors import NESTING_WORK, read_anchors
+from lycosa.web import document as digests
+from lycosa.web import hazard, links, text
+from lycosa.web import links as queries
 from lycosa.web.charset import to_utf8
 from lycosa.web.document import Document, Page
-from lycosa.web.links import WHITESPACE, Collector, LinkKind, Links
-from lycosa.web.media import Kind
-from lycosa.web.structure import TAG_ID
+from lycosa.web.links import WHITESPACE, LinkCollector, LinkKind, Links
+from lycosa.web.media import MediaKind
+
+# The names looked up in a table; any other (custom elements, rare SVG) is asked of its node, one by one.
+_NAMES = (
+    "a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink "
+    "blockquote body br button canvas caption center cite clippath code col colgroup data datalist dd del desc "
+    "details dfn dialog dir div dl dt em embed fieldset figcaption figure font footer form frame frameset h1 "
+    "h2 h3 h4 h5 h6 head header hgroup hr html i iframe image img input ins kbd label legend li lineargradient "
+    "link listing main map mark marquee math menu meta meter mi mn mo mtext nav nobr noembed noframes noscript "
+    "object ol optgroup option output p param path picture plaintext pre progress q rp rt ruby s samp script "
+    "search section select slot small source span strike strong style sub summary sup svg table tbody td "
+    "template textarea tfoot th thead time title tr track tt u ul var video wbr xmp"
+)
+_BYTE = 256
+_tag_id: Callable[[LexborNode], int] = attrgetter("tag_id")
+
+
+def _numbers() -> dict[str, int]:
+    tree = LexborHTMLParser("")
+    return {name: tree.create_node(name).tag_id for name in _NAMES.split()}
+
+
+TAG_ID = {name: number for name, number in _numbers().items() if number < _BYTE}
+
+
+def tag_table(values: dict[str, int]) -> bytes:
+    """A `bytes.translate` table from tag numbers to the given value of their name, 0 for all others."""
+    row = bytearray(_BYTE)
+    for name, value in values.items():
+        row[TAG_ID[name]] = value
+    return bytes(row)
+
+
+_FIRST = tag_table({name: ord(name[0]) for name in TAG_ID})
+_LAST = tag_table({name: ord(name[-1]) for name in TAG_ID})
+
+
+def tag_numbers(nodes: Sequence[LexborNode]) -> bytes:
+    """One byte an element: its tag number, 0 for a tag that lexbor knows no number for."""
+    try:
+        return bytes(map(_tag_id, nodes))
+    except ValueError:  # unknown tags are numbered by their place in memory
+        return bytes([number if number < _BYTE else 0 for number in map(_tag_id, nodes)])
+
+
+def structure_of_tree(nodes: Sequence[LexborNode], numbers: bytes) -> tuple[str, str]:
+    """The structure strings of a document's elements, given with their tag numbers."""
+    first, last = numbers.translate(_FIRST), numbers.translate(_LAST)
+    if b"\0" not in first:
+        return first.decode("ascii"), last.decode("ascii")
+    names = [node.tag or "?" for node, letter in zip(nodes, first, strict=True) if not letter]
+    return _filled(first, [name[0] for name in names]), _filled(last, [name[-1] for name in names])
+
+
+def structure_of_names(names: Iterable[str]) -> tuple[str, str]:
+    """The structure strings of a list of tag names, none of them empty."""
+    names = list(names)
+    return "".join(name[0] for name in names), "".join(name[-1] for name in names)
+
+
+def _filled(letters: bytes, missing: list[str]) -> str:
+    gaps = iter(missing)
+    return "".join(part + next(gaps, "") for part in letters.decode("ascii").split("\0")).lower()
+
+
+# Texts of nested elements are read once a level: above this many (elements to read) × (elements there are) it is looked
+# whether they nest. A flat page of this size takes some 20 ms.
+NESTING_WORK = 20_000_000
+
+_A = TAG_ID["a"]
+_IS_A = bytes(number == _A for number in range(256))
+_IS_IMG = bytes(number == TAG_ID["img"] for number in range(256))
+_LEVELS = 6  # that an image is looked for below its anchor
+
+# An anchor ends the one before it, unless one of these stands between (0: a tag without a number, maybe in a drawing).
+_PARTING_NAMES = ("applet", "object", "marquee", "caption", "td", "th", "svg", "math")
+_PARTING = frozenset((0, *(TAG_ID[name] for name in _PARTING_NAMES)))
+_CANNOT_PART = bytes(number for number in range(256) if number not in _PARTING)
+_NONE: frozenset[int] = frozenset()
+
+
+def read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: LinkCollector) -> None:
+    """Add every `<a href>` among the elements, which come with their tag numbers (`structure.tag_numbers`)."""
+    anchors = list(compress(nodes, numbers.translate(_IS_A)))
+    holders = _holders(nodes, numbers) if len(anchors) * len(nodes) > NESTING_WORK else _NONE
+    places: dict[str, int] = {}
+    texts: list[str] = []
+    rels: dict[int, str] = {}
+    wordless: dict[int, int] = {}  # anchors without a text of their own, and their places
+    for node in anchors:
+        attributes = node.attributes
+        href = attributes.get("href")
+        if href is None:
+            href = _unusual_href(attributes)
+            if href is None:
+                continue
+        place = places.get(href)
+        if place is None:
+            place = places[href] = len(texts)
+            child = node.first_child  # nearly always a text and the only one, which is read in half the time
+            words = child.text_content if child is not None and child.next is None else None
+            texts.append(_words(node, holders) if words is None else words)
+            if not texts[place]:
+                wordless[node.mem_id] = place
+            if rel := attributes.get("rel"):
+                rels[place] = rel
+            continue
+        if not texts[place] or texts[place].isspace():
+            texts[place] = _words(node, holders)
+            if not texts[place]:
+                wordless[node.mem_id] = place
+        if place in rels:
+            rels[place] = links.common_rel(rels[place], attributes.get("rel") or "")
+    alternatives = _alternatives(nodes, numbers, wordless) if wordless else {}
+    for anchor, words in alternatives.items():
+        texts[wordless[anchor]] = texts[wordless[anchor]] or words
+    hrefs = list(places)
+    if not links.are_padded(hrefs):
+        collector.extend(hrefs, LinkKind.A, anchors=texts, rels=rels)
+        return
+    for node in anchors:
+        attributes = node.attributes
+        href = attributes["href"] if attributes.get("href") is not None else _unusual_href(attributes)
+        if href is not None:
+            words = _words(node, holders) or alternatives.get(node.mem_id, "")
+            collector.add(href, LinkKind.A, anchor=links.shorten_anchor(words), rel=attributes.get("rel") or "")
+
+
+def _words(node: LexborNode, holders: frozenset[int]) -> str:
+    """An anchor's text, without that of elements in it if among those is another anchor."""
+    return " ".join(node.text(node.mem_id not in holders, " ").split())
+
+
+def _alternatives(nodes: Sequence[LexborNode], numbers: bytes, anchors: Container[int]) -> dict[int, str]:
+    """The alternative texts of images in these anchors: of each anchor the first."""
+    found: dict[int, str] = {}
+    for image in compress(nodes, numbers.translate(_IS_IMG)):
+        words, above = (image.attributes.get("alt") or "").strip(), image.parent
+        for _ in range(_LEVELS if words else 0):
+            if above is None:
+                break
+            if above.mem_id in anchors:
+                found.setdefault(above.mem_id, words)
+                break
+            above = above.parent
+    return found
+
+
+def _unusual_href(attributes: dict[str, str | None]) -> str | None:
+    """`<a href>` without a value leads to the page itself; in SVG the attribute has a prefix."""
+    return "" if "href" in attributes else attributes.get("xlink:href")
+
+
+def _holders(nodes: Sequence[LexborNode], numbers: bytes) -> frozenset[int]:
+    """The anchors that hold another one. All steps from one up to the other lie between them: linear in all."""
+    if not numbers.translate(None, _CANNOT_PART):
+        return _NONE
+    places = [place for place, number in enumerate(numbers) if number == _A]
+    found = set()
+    for outer, inner in pairwise(places):
+        sought = nodes[outer].mem_id
+        above = nodes[inner].parent
+        for _ in range(inner - outer):
+            if above is None:
+                break
+            if above.mem_id == sought:
+                found.add(sought)
+                break
+            above = above.parent
+    return frozenset(found)
+
 
 _IMG, _LINK, _META = TAG_ID["img"], TAG_ID["link"], TAG_ID["meta"]
 _HTML, _TITLE, _BASE, _MAIN = TAG_ID["html"], TAG_ID["title"], TAG_ID["base"], TAG_ID["main"]
@@ -58,11 +232,11 @@ def analyse_html(document: Document) -> Page:
     """The page of an HTML or XHTML document."""
     tree, is_cut = _parsed(document)
     nodes = _elements(tree)
-    numbers = structure.tag_numbers(nodes)
+    numbers = tag_numbers(nodes)
     _hide(nodes, numbers)
-    reading = _read(nodes, numbers)
-    first, last = structure.of_tree(nodes, numbers)
-    visible, main = _text(tree, reading)
+    reading = _read_elements(nodes, numbers)
+    first, last = structure_of_tree(nodes, numbers)
+    visible, main = _visible_text(tree, reading)
     return Page(
         url=document.url,
         media=document.media,
@@ -71,11 +245,11 @@ def analyse_html(document: Document) -> Page:
         digest=document.digest,
         title=reading.title,
         description=reading.description,
-        canonical=reading.canonical and queries.escaped(reading.canonical, document.charset),
+        canonical=reading.canonical and queries.escape_query(reading.canonical, document.charset),
         language=reading.language or reading.meta_language or document.content_language,
         base_href=reading.base_href,
         robots=tuple(reading.robots),
-        links=queries.in_encoding(reading.links.links(), document.charset),
+        links=queries.escape_queries(reading.links.links(), document.charset),
         text_utf8=visible,
         headings=tuple(reading.headings),
         structure_first=first,
@@ -87,7 +261,7 @@ def analyse_html(document: Document) -> Page:
     )
 
 
-class Heading(NamedTuple):
+class PageLinks(NamedTuple):
     """What a document says before its text: where its links lead, and what it tells robots."""
 
     links: Links
@@ -95,31 +269,31 @@ class Heading(NamedTuple):
     robots: tuple[str, ...]
 
 
-def read_links(document: Document) -> Heading:
+def read_links(document: Document) -> PageLinks:
     """The links that `analyse_html` finds in the same document, and nothing that takes longer."""
     tree, _ = _parsed(document)
     nodes = _elements(tree, _LINKING)
     if len(nodes) * document.body.count(b"<") > NESTING_WORK:  # whether they nest, only all elements can tell
         nodes = _elements(tree)
-    numbers = structure.tag_numbers(nodes)
+    numbers = tag_numbers(nodes)
     _hide(nodes, numbers)
-    reading = _read(nodes, numbers)
-    found = queries.in_encoding(reading.links.links(), document.charset)
-    return Heading(found, reading.base_href, tuple(reading.robots))
+    reading = _read_elements(nodes, numbers)
+    found = queries.escape_queries(reading.links.links(), document.charset)
+    return PageLinks(found, reading.base_href, tuple(reading.robots))
 
 
 def _parsed(document: Document) -> tuple[LexborHTMLParser, bool]:
     """The tree, and whether it is only that of the beginning."""
     body = to_utf8(document.body, document.charset)
-    if document.media.kind is Kind.XHTML:
-        body = opened(body)
-    is_cut = not hazard.is_tame(body)
+    if document.media.kind is MediaKind.XHTML:
+        body = close_empty_elements(body)
+    is_cut = not hazard.is_safe_to_parse(body)
     if is_cut:
-        body = body[: hazard.CUT_BYTES]
+        body = body[: hazard.UNSAFE_PARSED_BYTES]
     return LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS), is_cut
 
 
-def opened(body: bytes) -> bytes:
+def close_empty_elements(body: bytes) -> bytes:
     """XHTML as an HTML parser reads it: elements that close themselves there get an end."""
     return _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
 
@@ -138,7 +312,7 @@ def _hide(nodes: Sequence[LexborNode], numbers: bytes) -> None:
         place = is_hidden.find(1, place + 1)
 
 
-def _read(nodes: Sequence[LexborNode], numbers: bytes) -> "_Reading":
+def _read_elements(nodes: Sequence[LexborNode], numbers: bytes) -> "_Reading":
     reading = _Reading()
     read_anchors(nodes, numbers, reading.links)
     reading.read(nodes, numbers)
@@ -151,7 +325,7 @@ def _only_text(node: LexborNode) -> str | None:
     return child.text_content if child is not None and child.next is None else None
 
 
-def _text(tree: LexborHTMLParser, reading: "_Reading") -> tuple[bytes, bytes]:
+def _visible_text(tree: LexborHTMLParser, reading: "_Reading") -> tuple[bytes, bytes]:
     """The visible text and the main element's part of it. Marks that part in the tree: so last of all."""
     if tree.body is None:
         return b"", b""
@@ -165,7 +339,7 @@ class _Reading:
     """What is gathered from the elements other than anchors, in one loop over the few that matter."""
 
     def __init__(self) -> None:
-        self.links = Collector()
+        self.links = LinkCollector()
         self.title: str | None = None
         self.description: str | None = None
         self.canonical: str | None = None
@@ -188,7 +362,7 @@ class _Reading:
             elif number in _HEADINGS:
                 words = _only_text(node)
                 words = node.text(is_flat, " ") if words is None else words
-                self.headings.append((_HEADINGS[number], links.short(words)))
+                self.headings.append((_HEADINGS[number], links.shorten_anchor(words)))
             elif number == _LINK:
                 self._link(node.attributes)
             elif number == _TITLE:
@@ -205,14 +379,14 @@ class _Reading:
     def _source(self, attributes: dict[str, str | None], attribute: str, kind: LinkKind) -> None:
         href = attributes.get(attribute)
         if href is not None:
-            anchor = links.short(attributes.get("alt") or "")
+            anchor = links.shorten_anchor(attributes.get("alt") or "")
             self.links.add(href, kind, anchor=anchor, rel=attributes.get("rel") or "")
 
     def _link(self, attributes: dict[str, str | None]) -> None:
         href, rel = attributes.get("href"), attributes.get("rel") or ""
         if href is None:
             return
-        self.links.add(href, LinkKind.LINK, anchor=links.short(attributes.get("title") or ""), rel=rel)
+        self.links.add(href, LinkKind.LINK, anchor=links.shorten_anchor(attributes.get("title") or ""), rel=rel)
         if self.canonical is None and "canonical" in rel.lower().split():
             self.canonical = href.strip(WHITESPACE) or None
 

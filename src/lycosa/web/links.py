@@ -1,17 +1,22 @@
-"""The links of a page: what is written, where, with which words — not yet what it points to.
+"""The links of a page: what is written, where, with which words; not yet what it points to.
 
 Columns rather than records: a page has around a hundred links, and four tuples cost a tenth of a hundred objects to
-make, keep and send. Joining a reference with the page's base is `web.url`'s work; each distinct one is here once.
-Called by the analysers; read by the engine, the graph and the frontier.
+make, keep and send. Joining a reference with the page's base is the work of `web.url`; each distinct one is here once.
+The queries of links on pages that are not in UTF-8 are escaped in the page's encoding, as browsers do, because only
+here the encoding is known. `parse_link_header` reads the `Link` header (RFC 8288) of a response.
+Pure, linear, never raises. Called by the analysers; read by the crawl, the graph and the frontier.
 """
 
 import re
+import string
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from itertools import compress
 from typing import NamedTuple
 
 import msgspec
+
+from lycosa.web.encodings import encode_text
 
 WHITESPACE = "\t\n\f\r "
 # Longer anchors are text, not names; the link index keeps what distinguishes.
@@ -57,7 +62,7 @@ class Links(msgspec.Struct, frozen=True):
     """Links in columns, in document order within a kind, each pair of `href` and kind once.
 
     `hrefs` are as written, without the white space around them; but queries beyond ASCII are escaped where the page is
-    not in UTF-8 (`web.queries`). `anchors` has the first non-empty text. `rels` has the
+    not in UTF-8 (`web.links`). `anchors` has the first non-empty text. `rels` has the
     words all occurrences agree on, so that a link is nofollow only if it is so everywhere on the page.
     """
 
@@ -74,7 +79,7 @@ class Links(msgspec.Struct, frozen=True):
             yield Link(href, LinkKind(kind), anchor, rel)
 
 
-class Collector:
+class LinkCollector:
     """Gathers links into columns; the analysers' only way to make `Links`."""
 
     __slots__ = ("_anchors", "_hrefs", "_kinds", "_places", "_rels")
@@ -92,8 +97,8 @@ class Collector:
         place = self._places.get((href, kind))
         if place is not None:
             self._anchors[place] = self._anchors[place] or anchor
-            self._rels[place] = agreed(self._rels[place], rel)
-        elif is_address(href):
+            self._rels[place] = common_rel(self._rels[place], rel)
+        elif can_be_address(href):
             self._places[href, kind] = len(self._hrefs)
             self._hrefs.append(href)
             self._kinds.append(kind)
@@ -108,13 +113,13 @@ class Collector:
         if _are_loose(anchors):
             anchors = [" ".join(anchor.split()) for anchor in anchors]
         if max(map(len, anchors), default=0) > ANCHOR_LENGTH:
-            anchors = [anchor if len(anchor) <= ANCHOR_LENGTH else short(anchor) for anchor in anchors]
+            anchors = [anchor if len(anchor) <= ANCHOR_LENGTH else shorten_anchor(anchor) for anchor in anchors]
         column = [""] * len(hrefs)
         for place, rel in rels.items():
             column[place] = rel
         together = "\0".join(hrefs).lower()
         if any(word in together for word in _NO_ADDRESS):
-            good = list(map(is_address, hrefs))
+            good = list(map(can_be_address, hrefs))
             hrefs, anchors, column = (list(compress(each, good)) for each in (hrefs, anchors, column))
         self._hrefs += hrefs
         self._kinds += bytes((kind,)) * len(hrefs)
@@ -125,7 +130,7 @@ class Collector:
         return Links(tuple(self._hrefs), bytes(self._kinds), tuple(self._anchors), tuple(self._rels))
 
 
-def is_address(href: str) -> bool:
+def can_be_address(href: str) -> bool:
     """False for what stands in an address's place and is content: `data:` (often long) and `javascript:`."""
     return not href[:11].lower().startswith(_NO_ADDRESS)
 
@@ -143,7 +148,7 @@ def _are_loose(texts: list[str]) -> bool:
     return together != " ".join(together.split()) or "\0 " in together or " \0" in together
 
 
-def agreed(rel: str, other: str) -> str:
+def common_rel(rel: str, other: str) -> str:
     """The words two `rel` values share, in the first one's order."""
     if rel == other or not rel:
         return rel
@@ -151,7 +156,7 @@ def agreed(rel: str, other: str) -> str:
     return " ".join(word for word in rel.split() if word.lower() in others)
 
 
-def short(text: str) -> str:
+def shorten_anchor(text: str) -> str:
     """An anchor: white space collapsed, cut to `ANCHOR_LENGTH`."""
     words = text.split()
     if len(words) == 1:
@@ -165,3 +170,75 @@ def refresh_target(content: str) -> str | None:
     if found is None:
         return None
     return (found[1] or found[2] or found[3] or "").strip(WHITESPACE) or None
+
+
+# Pages in these send their queries in UTF-8, as the parser of URLs does by itself.
+_AS_UTF8 = frozenset(("UTF-8", "UTF-16LE", "UTF-16BE", "replacement"))
+_BEYOND_ASCII = re.compile(r"[^\0-\x7f]+")
+# Of other schemes the query is UTF-8, too.
+_SCHEMES = frozenset(("http", "https", "ftp", "file"))
+_IN_SCHEMES = frozenset(string.ascii_letters + string.digits + "+-.")
+# What encodings of many bytes have below 0x80 and a query escapes.
+_ESCAPED = frozenset((*range(0x21), *b"\"#'<>", *range(0x7F, 0x100)))
+_WRITTEN = [f"%{byte:02X}" if byte in _ESCAPED else chr(byte) for byte in range(256)]
+
+
+def escape_queries(links: Links, encoding: str) -> Links:
+    """The links of a page in `encoding`, their queries escaped."""
+    if encoding in _AS_UTF8 or "".join(links.hrefs).isascii():
+        return links
+    collector = LinkCollector()  # two that were written differently may now be the same
+    for link in links:
+        collector.add(escape_query(link.href, encoding), link.kind, anchor=link.anchor, rel=link.rel)
+    return collector.links()
+
+
+def escape_query(href: str, encoding: str) -> str:
+    """A href with its query in `encoding`, in ASCII."""
+    stem, mark, fragment = href.partition("#")
+    path, question, query = stem.partition("?")
+    if query.isascii() or encoding in _AS_UTF8 or _has_other_scheme(path):
+        return href
+    query = _BEYOND_ASCII.sub(lambda run: "".join([_WRITTEN[byte] for byte in encode_text(run[0], encoding)]), query)
+    return path + question + query + mark + fragment
+
+
+def _has_other_scheme(path: str) -> bool:
+    scheme, colon, _ = path.partition(":")
+    is_scheme = colon and scheme[:1].isalpha() and _IN_SCHEMES.issuperset(scheme)
+    return bool(is_scheme) and scheme.lower() not in _SCHEMES
+
+
+MAX_CHARACTERS = 32 * 1024
+MAX_LINKS = 200
+
+_SPACE = r"[ \t]*+"
+_LINK = re.compile(
+    rf"<([^<>]*+)>((?:{_SPACE};{_SPACE}[^\s;,=\"<>]*+(?:{_SPACE}={_SPACE}(?:\"(?:[^\"\\]|\\.)*+\"|[^\s;,\"]*+))?)*+)",
+    re.DOTALL,
+)
+_PARAMETER = re.compile(
+    rf";{_SPACE}([^\s;,=\"<>]++){_SPACE}={_SPACE}(?:\"((?:[^\"\\]|\\.)*+)\"|([^\s;,\"]*+))", re.DOTALL
+)
+
+
+class HeaderLink(NamedTuple):
+    """One link: its address as written, and its relations in lower case."""
+
+    href: str
+    rels: frozenset[str]
+
+
+def parse_link_header(value: str) -> list[HeaderLink]:
+    """The links of a header's value, or of several joined by commas; those about another context are left out."""
+    found: list[HeaderLink] = []
+    for link in _LINK.finditer(value[:MAX_CHARACTERS]):
+        parameters: dict[str, str] = {}
+        for parameter in _PARAMETER.finditer(link[2]):
+            text = parameter[2] if parameter[2] is not None else parameter[3]
+            parameters.setdefault(parameter[1].lower(), text)
+        if "anchor" not in parameters:
+            found.append(HeaderLink(link[1].strip(), frozenset(parameters.get("rel", "").lower().split())))
+        if len(found) >= MAX_LINKS:
+            break
+    return found

@@ -12,11 +12,11 @@ import msgspec
 from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from lycosa.web import charset, hazard
-from lycosa.web.media import SNIFF_BYTES, Kind, identify
-from lycosa.web.page import Analysers, analyse, is_usual
+from lycosa.web.media import SNIFF_BYTES, MediaKind, identify_media
+from lycosa.web.page import Analysers, analyse_page, is_built_in
 
 # The kinds that are read here, and where they declare their encoding.
-FORMS: dict[Kind, charset.Form] = {Kind.HTML: "html", Kind.XHTML: "xml"}
+FORMS: dict[MediaKind, charset.Form] = {MediaKind.HTML: "html", MediaKind.XHTML: "xml"}
 UNSHOWN = "data-nosnippet"
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _HIDDEN = frozenset(("script", "style", "noscript", "template", "iframe"))
@@ -42,7 +42,7 @@ class Readable(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-def readable(
+def extract_readable(
     body: bytes,
     *,
     url: str,
@@ -53,26 +53,26 @@ def readable(
     """What is for reading in `body` (content coding undone); empty for what has no text here, such as images. Where
     `analysers` say it is another than the usual one who reads HTML, it is what that one finds. `for_snippets` leaves
     out what asks not to be shown in results (`data-nosnippet`)."""
-    media = identify(content_type, body[:SNIFF_BYTES])
-    if media.kind not in FORMS or not is_usual(analysers, media):
-        page = analyse(body, url=url, content_type=content_type, analysers=analysers)
+    media = identify_media(content_type, body[:SNIFF_BYTES])
+    if media.kind not in FORMS or not is_built_in(analysers, media):
+        page = analyse_page(body, url=url, content_type=content_type, analysers=analysers)
         return Readable(page.title or "", tuple(text for _, text in page.headings), page.text)
-    body = charset.to_utf8(body, charset.detect(body, http_charset=media.charset, form=FORMS[media.kind]))
-    if media.kind is Kind.XHTML:
-        from lycosa.web.html import opened  # with it comes the whole analyser, which few documents need here
+    body = charset.to_utf8(body, charset.detect_charset(body, http_charset=media.charset, form=FORMS[media.kind]))
+    if media.kind is MediaKind.XHTML:
+        from lycosa.web.html import close_empty_elements
 
-        body = opened(body)
-    if not hazard.is_tame(body):
-        body = body[: hazard.CUT_BYTES]
+        body = close_empty_elements(body)
+    if not hazard.is_safe_to_parse(body):
+        body = body[: hazard.UNSAFE_PARSED_BYTES]
     unshown = UNSHOWN if for_snippets and UNSHOWN.encode() in body.lower() else ""
     found, has_main = _read(body, unshown, is_whole=False)
     is_enough = bool(found.text) if has_main else len(found.text) > _LITTLE_CHARS
     return found if is_enough else _read(body, unshown, is_whole=True)[0]
 
 
-def text_of(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> str:
+def extract_text(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> str:
     """The text alone, each run of white space as one space."""
-    return " ".join(readable(body, url=url, content_type=content_type, analysers=analysers).text.split())
+    return " ".join(extract_readable(body, url=url, content_type=content_type, analysers=analysers).text.split())
 
 
 def _read(body: bytes, unshown: str, *, is_whole: bool) -> tuple[Readable, bool]:

@@ -1,4 +1,4 @@
-"""Relevance to a topic (Y2): of a page when it is there, of a link before the page is fetched.
+"""Relevance to a topic: of a page when it is there, of a link before the page is fetched.
 
     topic = Topic.of_words("solar power storage")       or Topic.of_pages([text, …])
     relevance = topic.read(url, title=…, text=…, predicted=…)      every fetched page: judged, and learned from
@@ -6,23 +6,123 @@
     actual = topic.expected(prediction)                             what pages so predicted turned out to be
 
 A page is judged by the topic's own words only, plus at most `BORROWED` by words that came to stand beside them: what is
-learned moves the order of the queue, and cannot drag the topic elsewhere. A link is judged by log-odds: the standing of
-its folder, host, parent and siblings, plus the evidence of the words in its anchor and URL. All numbers are in 0..1.
+learned moves the order of the queue, and cannot drag the topic elsewhere. A link is judged by log-odds: the mean
+relevance of its folder, host, parent and siblings (`TrackRecord`), plus the evidence of the words in its anchor and URL
+(`words.Lexicon`). `Calibration` turns a raw prediction into what pages so predicted turned out to be: twenty steps of
+log-odds, each a running mean, smoothed so that a higher prediction never means less. All numbers are in 0..1.
 
-Pure: no I/O, no clock. Memory is bounded by the constants here and in `lexicon`. Called by the topic policy.
+Pure: no I/O, no clock. Memory is bounded by the constants here and in `words`. Called by the topic policy.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import exp, log
 from urllib.parse import unquote
 
 import msgspec
 
-from lycosa.web.lexicon import ENOUGH_PAGES, THEN_EVERY, Lexicon
-from lycosa.web.track_record import LEAST, MOST, Calibration, Ledger
-from lycosa.web.words import fold, forms, words
+from lycosa.web.words import ENOUGH_PAGES, THEN_EVERY, Lexicon, fold_text, split_words, word_forms
+
+STEPS, STEP = 20, 0.5  # of log-odds, from -5 to 5
+BELIEF = 8.0  # outcomes: what a step is taken to have seen, as predicted, before it has seen anything
+FADE_AT = 4_000  # outcomes of a step; then its past counts half, so that late ones still matter
+NEWS = 32  # the means are worked out anew when so small a part of all outcomes has come since
+LEAST, MOST = 0.002, 0.998  # no prediction is a certainty, or nothing could move it
+
+
+class TrackRecord:
+    """Sum and number of outcomes by name, in two generations of `size` names."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._young: dict[str, tuple[float, int]] = {}
+        self._old: dict[str, tuple[float, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def get(self, name: str) -> tuple[float, int] | None:
+        """(sum, number) of a name, or None."""
+        return self._young.get(name) or self._old.get(name)
+
+    def add(self, name: str, value: float) -> None:
+        total, count = self.get(name) or (0.0, 0)
+        self._young[name] = (total + value, count + 1)
+        if len(self._young) >= self._size:
+            self._young, self._old = {}, self._young
+
+    def latest(self, most: int) -> dict[str, tuple[float, int]]:
+        """The names with outcomes last, at most so many."""
+        names = [*self._old, *self._young][-most:]
+        return {name: found for name in names if (found := self.get(name))}
+
+    def restore(self, records: Mapping[str, tuple[float, int]]) -> None:
+        self._young.update(records)
+
+
+class Calibration:
+    """Predicted → actual."""
+
+    def __init__(self) -> None:
+        self._expected = [1 / (1 + exp((STEPS / 2 - step - 0.5) * STEP)) for step in range(STEPS)]
+        self._sums = [BELIEF * share for share in self._expected]
+        self._counts = [BELIEF] * STEPS
+        self._means = list(self._expected)
+        self._news_left = 0.0  # outcomes that may come before the means are worked out anew
+        self.edition = 0  # goes up whenever they were
+
+    def add(self, predicted: float, actual: float) -> None:
+        step = _step(predicted)
+        self._sums[step] += actual
+        self._counts[step] += 1
+        if self._counts[step] > FADE_AT:
+            self._sums[step], self._counts[step] = self._sums[step] / 2, self._counts[step] / 2
+        self._news_left -= 1
+        if self._news_left < 0:
+            self._renew()
+
+    def sums(self) -> list[tuple[float, float]]:
+        """Sum and number of outcomes of each step."""
+        return list(zip(self._sums, self._counts, strict=True))
+
+    def restore(self, sums: Sequence[tuple[float, float]]) -> None:
+        self._sums, self._counts = [total for total, _ in sums], [count for _, count in sums]
+        self._renew()
+
+    def _renew(self) -> None:
+        self._means = _rising(self._sums, self._counts)
+        self._news_left = (sum(self._counts) - BELIEF * STEPS) / NEWS
+        self.edition += 1
+
+    def actual(self, predicted: float) -> float:
+        """What pages with this prediction turned out to be, on the mean; between steps along a line."""
+        place = _place(predicted) - 0.5
+        low = max(0, min(STEPS - 2, int(place)))
+        part = max(0.0, min(1.0, place - low))
+        return self._means[low] * (1 - part) + self._means[low + 1] * part
+
+
+def _place(share: float) -> float:
+    share = max(LEAST, min(MOST, share))
+    return log(share / (1 - share)) / STEP + STEPS / 2
+
+
+def _step(share: float) -> int:
+    return max(0, min(STEPS - 1, int(_place(share))))
+
+
+def _rising(sums: list[float], counts: list[float]) -> list[float]:
+    """The means, neighbours that fall pooled into one: the nearest sequence that never falls."""
+    pools: list[tuple[float, float, int]] = []
+    for total, count in zip(sums, counts, strict=True):
+        pool = (total, count, 1)
+        while pools and pools[-1][0] * pool[1] > pool[0] * pools[-1][1]:
+            before = pools.pop()
+            pool = (before[0] + pool[0], before[1] + pool[1], before[2] + pool[2])
+        pools.append(pool)
+    return [total / count for total, count, width in pools for _ in range(width)]
+
 
 HEAD_CHARS, BODY_CHARS = 300, 400  # of a page's text: its beginning, and from a third on, past the navigation
 URL_CHARS = 256  # of a URL, an anchor or a folder; traps make them long
@@ -63,14 +163,14 @@ class Topic:
     """One topic and all that was learned of it."""
 
     def __init__(self, wished: Iterable[str]) -> None:
-        self._roots = {form: word for word in wished for form in forms(word)}
+        self._roots = {form: word for word in wished for form in word_forms(word)}
         self._forms: dict[str, list[str]] = {}
         for form, root in self._roots.items():
             self._forms.setdefault(root, []).append(form)
         shortest = [form for form in self._roots if not any(other in form and other != form for other in self._roots)]
         self._marks = shortest if len(shortest) <= FEW_MARKS else []  # each form has one of them in it
         self.lexicon = Lexicon(self._roots)
-        self._folders, self._hosts = Ledger(FOLDERS), Ledger(HOSTS)
+        self._folders, self._hosts = TrackRecord(FOLDERS), TrackRecord(HOSTS)
         self._calibration = Calibration()
         self._ranges, self._ranges_edition = list[tuple[float, float]](), -1
         self._read, self._asked, self._relevance_sum = 0, 0, 0.0
@@ -80,7 +180,7 @@ class Topic:
     @classmethod
     def of_words(cls, text: str) -> "Topic":
         """The topic of a few words; ValueError if there is none among them."""
-        wished = dict.fromkeys(words(text))
+        wished = dict.fromkeys(split_words(text))
         if not wished:
             raise ValueError(f"a topic needs at least one word, {text!r} has none")
         return cls(wished)
@@ -90,11 +190,13 @@ class Topic:
         """The topic of example pages: their most frequent words, long ones first; stop words show while crawling."""
         found = Counter[str]()
         for text in texts:
-            found.update({word: min(count, 20) for word, count in Counter(words(text)).items() if not word.isdigit()})
+            found.update(
+                {word: min(count, 20) for word, count in Counter(split_words(text)).items() if not word.isdigit()}
+            )
         ranked = sorted(found, key=lambda word: (-found[word] * min(len(word), 8), word))
         topic = cls.of_words(" ".join(ranked[:EXAMPLE_WORDS]))
         for text in texts:
-            topic.lexicon.count(set(words(text)), is_relevant=True)
+            topic.lexicon.count(set(split_words(text)), is_relevant=True)
         return topic
 
     def __repr__(self) -> str:
@@ -104,7 +206,7 @@ class Topic:
 
     def page(self, *, title: str = "", headings: str = "", text: str = "") -> float:
         """The relevance of a page. Nothing is learned."""
-        return self._judge(words(f"{title} {headings}"), _sample(text))
+        return self._judge(split_words(f"{title} {headings}"), _sample(text))
 
     def wants(self) -> bool:
         """Is a page worth reading for what can be learned of it alone? All are at first, later one in `THEN_EVERY`."""
@@ -122,7 +224,7 @@ class Topic:
 
         `predicted` is what `links` said of it, if anybody remembers.
         """
-        names, body = words(f"{title} {headings}"), _sample(text)
+        names, body = split_words(f"{title} {headings}"), _sample(text)
         relevance = self._judge(names, body)
         self._relevance_sum += relevance
         self._read += 1
@@ -261,7 +363,7 @@ class Topic:
 
     def refine(self, predicted: float, *, title: str = "", text: str = "") -> float:
         """The prediction after a look at a page's head: its title and the text that came with it."""
-        names, body = words(title), fold(text)
+        names, body = split_words(title), fold_text(text)
         judged = self._judge(names, body)
         read = TITLE_WORTH * len(names) + len(body.split())
         return predicted + read / (read + HEAD_DOUBT) * (judged - predicted)
@@ -293,7 +395,7 @@ def _sample(text: str) -> str:
     if len(text) > HEAD_CHARS + BODY_CHARS:
         start = max(HEAD_CHARS, len(text) // 3)
         text = f"{text[:HEAD_CHARS]} {text[start : start + BODY_CHARS]}"
-    return fold(text)
+    return fold_text(text)
 
 
 def _folder(url: str) -> str:
@@ -315,9 +417,9 @@ def _expected(parent: float, usual: float, siblings: list[tuple[float, int]]) ->
 
 
 def _url_words(url: str) -> list[str]:
-    return words(unquote(url[:URL_CHARS]) if "%" in url else url[:URL_CHARS])
+    return split_words(unquote(url[:URL_CHARS]) if "%" in url else url[:URL_CHARS])
 
 
 def _link_words(anchor: str, url: str) -> set[str]:
     text = f"{anchor}\n{url}"[-2 * URL_CHARS :]
-    return set(words(unquote(text) if "%" in text else text))
+    return set(split_words(unquote(text) if "%" in text else text))

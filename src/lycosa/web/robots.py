@@ -1,21 +1,37 @@
 """What a site allows a robot: robots.txt by RFC 9309, and the directives in headers and meta tags.
 
 `Robots` is the record a host keeps: the rules of the one group that concerns us, with crawl delay and sitemaps. It is
-plain data (msgspec, pickle); what makes matching fast is built from it on first use. The fetch room makes it from a
-response with `from_response` and asks `allows` before every request. Any bytes give a record; nothing here raises.
+plain data (msgspec, pickle); what makes matching fast is built from it on first use. The crawl makes it from a
+response with `robots_from_response_steps` and asks `allows` before every request. Any bytes give a record; nothing here
+raises. Long work is a generator of `Steps`: it yields every few milliseconds and returns its result, so that whoever
+must not be held up runs it a step at a time.
 """
 
 import codecs
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from functools import cached_property
 from math import isfinite
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from lycosa.web.date import epoch_of
-from lycosa.web.steps import Steps, finish
-from lycosa.web.wildcard import matches, pieces_of
+from lycosa.web.date import parse_date
+from lycosa.web.scope import matches_pattern, pattern_pieces
+
+StepResult = TypeVar("StepResult")
+Steps: TypeAlias = Generator[None, None, StepResult]
+
+
+def run_steps(steps: Steps[StepResult]) -> StepResult:
+    """Runs all steps; returns what they give."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: StepResult = end.value
+            return result
+
 
 # RFC 9309 §2.5: at least this much of a robots.txt is read. More is cut at a line's end.
 MAX_ROBOTS_BYTES = 500 * 1024
@@ -73,39 +89,39 @@ class Robots(msgspec.Struct, frozen=True, dict=True):
         return 1 + sum("*" in rule for rule in (*self.allow, *self.disallow)) // PATTERNS_AN_EFFORT
 
     @cached_property
-    def _matcher(self) -> "_Matcher":
-        return _Matcher(self.allow, self.disallow)
+    def _matcher(self) -> "_RobotsMatcher":
+        return _RobotsMatcher(self.allow, self.disallow)
 
 
-def from_response(status: int, body: bytes, *, agent: str) -> Robots:
+def robots_from_response(status: int, body: bytes, *, agent: str) -> Robots:
     """As `response_steps`, in one go."""
-    return finish(response_steps(status, body, agent=agent))
+    return run_steps(robots_from_response_steps(status, body, agent=agent))
 
 
-def response_steps(status: int, body: bytes, *, agent: str) -> Steps[Robots]:
+def robots_from_response_steps(status: int, body: bytes, *, agent: str) -> Steps[Robots]:
     """What the answer to a request for robots.txt means; `status` 0 stands for no whole answer.
 
     2xx is parsed. Any 4xx, and a redirect that led nowhere, means there are no rules. Everything else means the rules
     are there and cannot be read: nothing is allowed and `is_unreachable` asks the caller to try again.
     """
     if 200 <= status < 300:
-        return (yield from parse_steps(body, agent=agent))
+        return (yield from parse_robots_steps(body, agent=agent))
     if 300 <= status < 500:
         return Robots(product_token(agent))
     return Robots(product_token(agent), disallow=("/",), is_unreachable=True)
 
 
-def parse(body: bytes, *, agent: str) -> Robots:
+def parse_robots(body: bytes, *, agent: str) -> Robots:
     """The rules in a robots.txt for `agent`: those of every group that names its product token, or else those of
     every group for `*`."""
-    return finish(parse_steps(body, agent=agent))
+    return run_steps(parse_robots_steps(body, agent=agent))
 
 
-def parse_steps(body: bytes, *, agent: str) -> Steps[Robots]:
+def parse_robots_steps(body: bytes, *, agent: str) -> Steps[Robots]:
     """As `parse`, in steps of a few milliseconds."""
     token = product_token(agent)
-    ours, others, sitemaps = _Group(), _Group(), list[str]()
-    current: set[_Group] = set()  # whom the rules that follow are for
+    ours, others, sitemaps = _RobotsGroup(), _RobotsGroup(), list[str]()
+    current: set[_RobotsGroup] = set()  # whom the rules that follow are for
     in_rules = False
     for number, (key, value) in enumerate(_lines(body), 1):
         if number % LINES_A_STEP == 0:
@@ -157,7 +173,7 @@ class RobotsDirectives(msgspec.Struct, frozen=True):
         )
 
 
-def directives(values: Iterable[str], agent: str) -> RobotsDirectives:
+def robots_directives(values: Iterable[str], agent: str) -> RobotsDirectives:
     """The directives for `agent` in the values of X-Robots-Tag headers, or in the contents of meta tags named
     `robots` or after the agent. All that concern us add up; `name:` before a directive aims it and those after it at
     that robot alone."""
@@ -173,8 +189,8 @@ def directives(values: Iterable[str], agent: str) -> RobotsDirectives:
                 name, colon, rest = rest.partition(":")
             name = name.strip().lower()
             if name == "unavailable_after":
-                at_s = epoch_of(rest.strip())
-                if at_s is None and parts and (at_s := epoch_of(f"{rest},{parts[-1]}".strip())) is not None:
+                at_s = parse_date(rest.strip())
+                if at_s is None and parts and (at_s := parse_date(f"{rest},{parts[-1]}".strip())) is not None:
                     parts.pop()  # a date with the day of the week before it
                 ends += [at_s] if concerns_us and at_s is not None else []
             elif concerns_us:
@@ -193,7 +209,7 @@ def directives(values: Iterable[str], agent: str) -> RobotsDirectives:
 _DIRECTIVES_WITH_VALUE = frozenset(("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"))
 
 
-class _Group:
+class _RobotsGroup:
     """The rules gathered for one kind of robot, from all groups that name it."""
 
     def __init__(self) -> None:
@@ -209,7 +225,7 @@ class _Group:
             (self.allow if key == b"allow" else self.disallow)[_comparable(value)] = None
 
 
-class _Matcher:
+class _RobotsMatcher:
     """Finds the longest matching rule: plain prefixes by look-up, patterns one after the other, longest first.
 
     A rule's weight is twice its length, plus one if it allows: the heaviest match decides, and the last bit says what.
@@ -233,7 +249,7 @@ class _Matcher:
             self._prefixes[rule] = max(weight, self._prefixes.get(rule, 0))
             return
         to_end = rule.endswith("$")
-        pieces = pieces_of(rule.removesuffix("$").replace("$", "%24"))
+        pieces = pattern_pieces(rule.removesuffix("$").replace("$", "%24"))
         if to_end or pieces[1:] not in ((), ("",)):
             self._patterns.append((weight, pieces, to_end))
         else:  # one star at the end changes a rule's length, not what it matches
@@ -250,7 +266,7 @@ class _Matcher:
         for weight, pieces, to_end in self._patterns:
             if weight <= found:
                 break
-            if matches(pieces, path, to_end=to_end):
+            if matches_pattern(pieces, path, to_end=to_end):
                 found = weight
         return found < 0 or found % 2 == 1
 

@@ -16,10 +16,9 @@ from xml.parsers import expat
 
 import msgspec
 
-from lycosa.web.date import epoch_of
-from lycosa.web.domain import domain_of
-from lycosa.web.steps import Steps, finish
-from lycosa.web.url import join_map, split
+from lycosa.web.date import parse_date
+from lycosa.web.robots import Steps, run_steps
+from lycosa.web.url import domain_of, join_map, split_url
 
 # The protocol's own bounds for one file, the first one after decompression.
 MAX_SITEMAP_BYTES = 50 * 1024 * 1024
@@ -93,25 +92,25 @@ class Sitemap(msgspec.Struct, frozen=True):
         return self.kind is SitemapKind.INDEX
 
 
-def read(body: bytes, base: str, *, skip_dtd: bool = False) -> Sitemap:
+def read_sitemap(body: bytes, base: str, *, skip_dtd: bool = False) -> Sitemap:
     """The sitemap in `body`, which came from `base` (a normalised URL).
 
     Its content decides what it is, not its name or media type. `skip_dtd` reads on past a document type definition
     instead of refusing the file; what it declares stays unknown all the same.
     """
-    return finish(read_steps(body, base, skip_dtd=skip_dtd))
+    return run_steps(read_sitemap_steps(body, base, skip_dtd=skip_dtd))
 
 
-def read_steps(body: bytes, base: str, *, skip_dtd: bool = False) -> Steps[Sitemap]:
+def read_sitemap_steps(body: bytes, base: str, *, skip_dtd: bool = False) -> Steps[Sitemap]:
     """As `read`, in steps of a few milliseconds."""
     body, problem = yield from _unpacked(body)
     start = _blank_end(body)
     if not body.startswith((b"<", *_UTF16_MARKS), start):
         return (yield from _finished(SitemapKind.TEXT, _text_lines(body), base, problem))
-    reader = _Reader(skip_dtd=skip_dtd)
+    reader = _SitemapReader(skip_dtd=skip_dtd)
     yield from reader.feed(body, _chunks(body, start), start=start)
     if reader.problem and not reader.is_final and len(body) <= MAX_REPAIR_BYTES:
-        repaired = _Reader(skip_dtd=skip_dtd)
+        repaired = _SitemapReader(skip_dtd=skip_dtd)
         yield from repaired.feed(body, _repaired(body[start:]), encoding="utf-8")
         if len(repaired.found) > len(reader.found):
             reader = repaired
@@ -122,7 +121,7 @@ class _Stop(Exception):
     """The way out of expat's callbacks: a bound was reached, or something is there that is not read on principle."""
 
 
-class _Reader:
+class _SitemapReader:
     """Gathers (url text, date text) from the elements of one file.
 
     An entry is open from a `url`, `sitemap`, `item` or `entry` to its end. A second `loc` in it begins another one, as
@@ -262,7 +261,7 @@ def _ignore(data: str) -> None:
 
 def _finished(kind: SitemapKind, found: list[tuple[str, str]], base: str, problem: str) -> Steps[Sitemap]:
     """The record: texts made URLs, each URL once, dates made numbers."""
-    site = split(base)
+    site = split_url(base)
     domain = domain_of(site.host)
     entries: dict[str, SitemapEntry] = {}
     for start in range(0, len(found), ENTRIES_A_STEP):
@@ -272,7 +271,7 @@ def _finished(kind: SitemapKind, found: list[tuple[str, str]], base: str, proble
         for text, date in some:
             url = urls.get(meant[text])
             if url and url not in entries:
-                entries[url] = SitemapEntry(url, epoch_of(date))
+                entries[url] = SitemapEntry(url, parse_date(date))
         yield
     if kind is SitemapKind.TEXT and not entries:
         kind, problem = SitemapKind.UNKNOWN, problem or "not a sitemap: no line is a URL"

@@ -1,23 +1,52 @@
-"""URLs by the WHATWG standard: parse, join and normalise them, and the keys they are stored under.
+"""URLs by the WHATWG standard: parsed, joined, normalised; their registrable domains; the keys they are stored under.
 
 A *normalised* URL is http or https, as the standard serialises it (dot segments and default port gone, host in lower
 case and punycode, everything outside ASCII escaped), without fragment and credentials, escapes in upper case. It asks
 the server for the same thing as the URL it was made from: www, slashes and queries stay. Normalising twice changes
 nothing. Parsing and joining raise on no string; what takes a normalised URL or a key takes nothing else.
 
-Links go through `join_all`, `join_map` and `web.joining`, which call ada's C functions directly (a third less time a
-link than its Python classes); text that a person or a header gave goes through `parse`.
+Links go through `join_map` and `Joiner`, which call ada's C functions directly (a third less time a link than its
+Python classes); text that a person or a header gave goes through `parse_url`. `Joiner` remembers what it joined a
+moment ago, since what most hrefs lead to depends on the folder of their base only: the pages of a folder share the
+work. Registrable domains follow the public suffix list as browsers use it, its private section too, so that a.github.io
+and b.github.io are two domains.
 """
 
 import re
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Collection, Iterable
+from functools import cache, lru_cache
 from hashlib import blake2b
+from typing import cast
 
 import msgspec
 from ada_url._ada_wrapper import ffi, lib
+from publicsuffixlist import PublicSuffixList
 
-from lycosa.web.domain import CACHED_HOSTS, domain_of, is_address
+# Hosts remembered with their domain: a few MB, and far more hosts than one shard works on at a time.
+CACHED_HOSTS = 16_384
+
+
+def registrable_domain(host: str) -> str | None:
+    """The part of `host` that someone registered; None where there is none: an address, a public suffix, one label."""
+    return None if is_ip_host(host) else _suffix_list().privatesuffix(host)
+
+
+@lru_cache(CACHED_HOSTS)
+def domain_of(host: str) -> str:
+    """The registrable domain, or the host itself where it has none. A final dot belongs to neither."""
+    return registrable_domain(host) or host.removesuffix(".")
+
+
+def is_ip_host(host: str) -> bool:
+    """Whether `host` is an IP literal. The URL standard reads every name whose last label is a number as IPv4."""
+    return host.startswith("[") or host[host.rfind(".") + 1 :].isdecimal()
+
+
+@cache
+def _suffix_list() -> PublicSuffixList:
+    """Read on first use: it takes some 40 ms, which a command that asks for no domain need not wait for."""
+    return PublicSuffixList()
+
 
 # Longest URL kept, in bytes. Servers commonly refuse more than 8 KB, and what is longer than 2 KB is mostly a trap.
 MAX_URL_BYTES = 2_048
@@ -48,21 +77,21 @@ class Url(msgspec.Struct, frozen=True, gc=False):
     path: str
 
 
-def parse(text: str, base: str | None = None) -> Url | None:
+def parse_url(text: str, base: str | None = None) -> Url | None:
     """The URL that `text` means, seen from `base`; None if that is nothing one can fetch over http or https."""
-    href = None if len(text) > MAX_INPUT_BYTES else serialise(text, base)
-    href = href and normalise(href)
-    return split(href) if href else None
+    href = None if len(text) > MAX_INPUT_BYTES else serialise_url(text, base)
+    href = href and normalise_url(href)
+    return split_url(href) if href else None
 
 
-def split(href: str) -> Url:
+def split_url(href: str) -> Url:
     """The parts of a URL that is normalised already."""
     path_start = href.index("/", _HOST_END)
     scheme, host, port = _authority(href[:path_start])
     return Url(href, scheme, host, port, href[path_start:])
 
 
-def serialise(text: str, base: str | None = None) -> str | None:
+def serialise_url(text: str, base: str | None = None) -> str | None:
     """The href the WHATWG URL standard gives, of any scheme, or None where it says failure."""
     raw = _utf8(text)
     if base is None:
@@ -77,7 +106,7 @@ def serialise(text: str, base: str | None = None) -> str | None:
         lib.ada_free(found)
 
 
-def normalise(href: str) -> str | None:
+def normalise_url(href: str) -> str | None:
     """What `serialise` gave in the form that is stored and fetched; None if the scheme is not http or https."""
     if not href.startswith(FETCHABLE):
         return None
@@ -96,18 +125,18 @@ def join_all(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES)
     What is not http(s), does not parse or is longer than `max_bytes` is left out. `base` is the page's URL or its
     `<base>`, already absolute.
     """
-    stems = dict.fromkeys(map(stem_of, hrefs))
+    stems = dict.fromkeys(map(href_stem, hrefs))
     return list(dict.fromkeys(join_stems(base, stems, max_bytes).values()))
 
 
 def join_map(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES) -> dict[str, str]:
     """As `join_all`, but says which href led where: href → URL; hrefs that lead nowhere are absent."""
-    stems = {href: stem_of(href) for href in hrefs}
+    stems = {href: href_stem(href) for href in hrefs}
     urls = join_stems(base, dict.fromkeys(stems.values()), max_bytes)
     return {href: urls[stem] for href, stem in stems.items() if stem in urls}
 
 
-def stem_of(href: str) -> str:
+def href_stem(href: str) -> str:
     """A href without its fragment; with it where what is left would end differently once the parser strips it."""
     stem = href.partition("#")[0]
     return href if stem[-1:] in STRIPPED else stem
@@ -132,7 +161,7 @@ def join_stems(base: str, stems: Iterable[str], max_bytes: int) -> dict[str, str
         finally:
             free(found)
         if "%" in url or "@" in url or "#" in url or not url.startswith(FETCHABLE):
-            url = normalise(url) or ""
+            url = normalise_url(url) or ""
         if url and len(url) <= max_bytes:
             urls[stem] = url
     return urls
@@ -158,7 +187,7 @@ def url_key(href: str) -> bytes:
     return _key_start(href[:path_start]) + _KEY_END + href[path_start:].encode()
 
 
-def from_key(key: bytes) -> str:
+def url_from_key(key: bytes) -> str:
     """The URL that `url_key` made this key of."""
     site, _, path = str(key[BUCKET_BYTES:], "ascii").partition("\0")
     name, port, scheme = site.rsplit(":", 2)
@@ -166,7 +195,7 @@ def from_key(key: bytes) -> str:
     return f"{scheme}://{_host_of_key(name)}{port}{path}"
 
 
-def prefix_end(prefix: bytes) -> bytes | None:
+def key_prefix_end(prefix: bytes) -> bytes | None:
     """The least key above every key that starts with `prefix`; None where there is none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes((stem[-1] + 1,)) if stem else None
@@ -211,7 +240,7 @@ def _bucket_bytes(host: str) -> bytes:
 
 
 def _host_in_key(host: str) -> str:
-    if is_address(host):
+    if is_ip_host(host):
         return host
     labels = host.removesuffix(".").split(".")
     return ".".join(reversed(labels)) + ("./" if host.endswith(".") else ".")
@@ -222,3 +251,94 @@ def _host_of_key(name: str) -> str:
         return name
     labels = name.removesuffix("/").removesuffix(".").split(".")
     return ".".join(reversed(labels)) + ("." if name.endswith("/") else "")
+
+
+JOINER_GENERATION = 25_000  # hrefs; both together are about 10 MB
+LONGEST_REMEMBERED_HREF = 256  # characters of a href that is remembered
+
+# A href that begins so may mean the page itself: controls and spaces are stripped, a query replaces the page's.
+_ABOUT_THE_PAGE = frozenset(map(chr, range(0x21))) | {"?"}
+# A path of plain names, from the base's folder, one above it or the root: nothing that a parser would change.
+_PLAIN_PATH = re.compile(r"(/|(?:\.\./)*+)((?:[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+/?+)++)")
+
+
+class Joiner:
+    """See the module."""
+
+    def __init__(self, *, max_bytes: int = MAX_URL_BYTES, generation: int = JOINER_GENERATION) -> None:
+        self._max_bytes, self._generation = max_bytes, generation
+        self._young: dict[str, dict[str, str]] = {}  # folder → stem → URL, empty where the stem leads nowhere
+        self._old: dict[str, dict[str, str]] = {}
+        self._count = 0
+
+    def __repr__(self) -> str:
+        return f"<Joiner folders={len(self._young)}+{len(self._old)} young={self._count}>"
+
+    def join_map(self, base: str, hrefs: Iterable[str]) -> dict[str, str]:
+        """href → URL; hrefs that lead nowhere are absent."""
+        stems = {href: href_stem(href) for href in hrefs}
+        urls = self.join_stems(base, dict.fromkeys(stems.values()))
+        return {href: urls[stem] for href, stem in stems.items() if stem in urls}
+
+    def join_stems(self, base: str, stems: Collection[str]) -> dict[str, str]:
+        """The same for distinct hrefs that have no fragments any more (`web.url.href_stem`)."""
+        known = self._folder(base)
+        urls = dict(zip(stems, map(known.get, stems), strict=True))  # None where nothing is remembered
+        if new := [stem for stem, url in urls.items() if url is None]:
+            urls.update(self._join(base, new, known))
+        return cast("dict[str, str]", urls) if all(urls.values()) else {stem: url for stem, url in urls.items() if url}
+
+    def _join(self, base: str, new: list[str], known: dict[str, str]) -> dict[str, str]:
+        """Joins and remembers."""
+        urls = _join_plain(base, new, self._max_bytes)
+        if len(urls) < len(new):
+            urls.update(join_stems(base, [stem for stem in new if stem not in urls], self._max_bytes))
+        before = len(known)
+        for stem in new:
+            if (
+                0 < len(stem) <= LONGEST_REMEMBERED_HREF
+                and stem[0] not in _ABOUT_THE_PAGE
+                and stem[-1] not in STRIPPED
+                and (":" not in stem or stem.startswith(FETCHABLE))
+            ):
+                known[stem] = urls.get(stem, "")
+        self._count += len(known) - before
+        return urls
+
+    def _folder(self, base: str) -> dict[str, str]:
+        """What is remembered of a base's folder; when enough is, what was not asked for lately is forgotten."""
+        folder = _folder_of_base(base)
+        known = self._young.get(folder)
+        if known is None:
+            if self._count >= self._generation:
+                self._young, self._old, self._count = {}, self._young, 0
+            known = self._young[folder] = self._old.pop(folder, {})
+            self._count += len(known)
+        if len(known) >= self._generation:  # of one vast folder no more is remembered than of all others
+            self._count -= len(known)
+            known.clear()
+        return known
+
+
+def _folder_of_base(base: str) -> str:
+    query = base.find("?")
+    return base[: base.rindex("/", 0, query if query >= 0 else len(base)) + 1]
+
+
+def _join_plain(base: str, stems: Iterable[str], max_bytes: int) -> dict[str, str]:
+    """Those of the stems that are empty or plain paths, joined by hand: half the time that the parser takes."""
+    end = len(_folder_of_base(base))
+    ends = [end]  # of the folder and those above it, the root last
+    while (end := base.rfind("/", 0, end - 1) + 1) > len("https://"):
+        ends.append(end)
+    root = len(ends) - 1
+    urls: dict[str, str] = {}
+    for stem in stems:
+        if not stem and len(base) <= max_bytes:
+            urls[stem] = base  # a fragment of the page
+        elif found := _PLAIN_PATH.fullmatch(stem):
+            way, path = found.groups()
+            url = base[: ends[root if way == "/" else min(len(way) // len("../"), root)]] + path
+            if len(url) <= max_bytes:
+                urls[stem] = url
+    return urls

@@ -37,7 +37,7 @@ _RAW = frozenset(b"script style textarea title xmp iframe noembed noframes".spli
 _VOID = frozenset(b"area base br col embed hr img input link meta param source track wbr".split())
 
 
-class Part(NamedTuple):
+class VolatilePart(NamedTuple):
     """The content of one volatile element, without its tags."""
 
     id: str
@@ -53,25 +53,25 @@ class _Tag(NamedTuple):
     attributes: bytes
 
 
-def is_id(text: str) -> bool:
+def is_part_id(text: str) -> bool:
     """Whether `text` can name a part."""
     return _ID.match(text) is not None or _NUMBERED.match(text) is not None
 
 
-def marked(body: bytes, *, is_xml: bool) -> list[Part]:
+def marked_parts(body: bytes, *, is_xml: bool) -> list[VolatilePart]:
     """The marked parts, outermost ones, the first of each id, in the document's order."""
     if (b"<Vol" if is_xml else _MARK) not in (body if is_xml else body.lower()):
         return []
     return _outermost(_parts(body, None, is_xml=is_xml))
 
 
-def named(body: bytes, ids: Collection[str], *, is_xml: bool) -> list[Part] | None:
+def parts_by_id(body: bytes, ids: Collection[str], *, is_xml: bool) -> list[VolatilePart] | None:
     """The parts of these ids in the document's order; None if one of them is missing, or is inside another."""
     found = _outermost(_parts(body, frozenset(ids), is_xml=is_xml))
     return found if len(found) == len(ids) else None
 
 
-def selected(body: bytes, selector: str) -> list[Part] | None:
+def selected_parts(body: bytes, selector: str) -> list[VolatilePart] | None:
     """The outermost elements that a CSS selector finds; None if one of them cannot be told in the source.
 
     Raises ValueError for what is no selector.
@@ -95,18 +95,18 @@ def selected(body: bytes, selector: str) -> list[Part] | None:
     return _outermost(found)
 
 
-def united(body: bytes, chosen: list[Part]) -> list[Part]:
+def selected_and_marked_parts(body: bytes, chosen: list[VolatilePart]) -> list[VolatilePart]:
     """The selected and the marked parts of HTML, outermost ones; what is both has the id of its mark."""
-    by_start = {part.start: part for part in [*chosen, *marked(body, is_xml=False)]}
+    by_start = {part.start: part for part in [*chosen, *marked_parts(body, is_xml=False)]}
     return _outermost([by_start[start] for start in sorted(by_start)])[:MAX_PARTS]
 
 
-def cut(body: bytes, parts: Iterable[Part]) -> bytes:
+def cut_parts(body: bytes, parts: Iterable[VolatilePart]) -> bytes:
     """The frame: the document without the content of its volatile parts."""
-    return fill(body, [(part, b"") for part in parts])
+    return fill_parts(body, [(part, b"") for part in parts])
 
 
-def fill(body: bytes, contents: Iterable[tuple[Part, bytes]]) -> bytes:
+def fill_parts(body: bytes, contents: Iterable[tuple[VolatilePart, bytes]]) -> bytes:
     """The document with other content in its parts, which come in order and do not overlap."""
     pieces, at = [], 0
     for part, content in contents:
@@ -143,16 +143,16 @@ def _counts(body: bytes) -> dict[bytes, int]:
     return counts
 
 
-def _parts(body: bytes, ids: frozenset[str] | None, *, is_xml: bool) -> list[Part]:
+def _parts(body: bytes, ids: frozenset[str] | None, *, is_xml: bool) -> list[VolatilePart]:
     """The parts of these ids, or all marked ones (None), each id once; a part that never ends is none."""
-    parts: list[Part] = []
+    parts: list[VolatilePart] = []
     taken: set[str] = set()
     open_by_name: dict[bytes, list[tuple[str, int]]] = {}  # for names with a part open: its nested elements, too
     for tag in _tags(body, is_xml=is_xml):
         stack = open_by_name.get(tag.name)
         if not tag.number:
             if stack and (opened := stack.pop())[0]:
-                parts.append(Part(opened[0], opened[1], tag.start))
+                parts.append(VolatilePart(opened[0], opened[1], tag.start))
             continue
         name = _id_of(tag, is_xml=is_xml, ids=ids)
         is_new = bool(name) and name not in taken and len(taken) < MAX_PARTS
@@ -177,8 +177,8 @@ def _id_of(tag: _Tag, *, is_xml: bool, ids: frozenset[str] | None) -> str:
     return mark if mark and _ID.match(mark) and (ids is None or mark in ids) else ""
 
 
-def _outermost(parts: list[Part]) -> list[Part]:
-    kept: list[Part] = []
+def _outermost(parts: list[VolatilePart]) -> list[VolatilePart]:
+    kept: list[VolatilePart] = []
     for part in parts:
         if not kept or part.start >= kept[-1].end:
             kept.append(part)

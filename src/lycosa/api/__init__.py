@@ -1,0 +1,1 @@
+"""What a Python program imports: `Crawl` and `Collection`, and how the parts of a crawl are put together."""

@@ -1,0 +1,117 @@
+"""A collection for programs that read it: what it holds, asked in Python.
+
+    with lycosa.Collection("my-crawl") as collection:
+        for page in collection:
+            print(page.url, page.title, page.text)
+        for found in collection.search('solar "heat pump"').results:
+            print(found.score, found.url, found.title)
+
+Works beside a running crawl, on a folder that may only be read, and with or without `with`: it is opened when it is
+first asked, stays open, and sees what came meanwhile.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lycosa.crawl.stats import CrawlStats
+from lycosa.graph import LinkIndex, UrlLinks, current_link_index, links_of
+from lycosa.inspect.pages import StoredPage, StoredPages
+from lycosa.inspect.status import open_to_read, stats_of
+from lycosa.inspect.tree import KnownUrls, known_urls
+from lycosa.search.compile import Weights
+from lycosa.search.past import past_time
+from lycosa.search.view import SearchResults, SearchView, update_index
+from lycosa.store import CollectionStore as Store
+from lycosa.store import JoinedCollection as JoinedStore
+from lycosa.store import shard_paths
+
+
+class Collection:
+    """The collection at `path`. Nothing is open until it is asked; close it, or use it as a context manager."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._view: SearchView | None = None
+        self._store: Store | None = None
+        self._pages: StoredPages | None = None
+        self._index: LinkIndex | None = None
+
+    def __repr__(self) -> str:
+        return f"<Collection {self.path}>"
+
+    def __enter__(self) -> "Collection":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes what is open; whoever asks again opens it again."""
+        for opened in (self._view, self._store):
+            if opened is not None:
+                opened.close()
+        self._view = self._store = self._pages = self._index = None
+
+    def _opened(self) -> Store:
+        """The collection as it is now."""
+        if isinstance(self._store, JoinedStore) and self._store.paths != shard_paths(self.path):  # it has grown
+            self.close()
+        if self._store is None:
+            self._store = open_to_read(self.path)
+        elif self._store.state.refresh():
+            self._index = None
+        return self._store
+
+    def _stored(self) -> StoredPages:
+        store = self._opened()
+        if self._pages is None:
+            self._pages = StoredPages(store)
+        return self._pages
+
+    def __iter__(self) -> Iterator[StoredPage]:
+        """Every page that is stored, in the order of hosts and paths. A page's content is read when it is asked for."""
+        return self._stored().all()
+
+    def search(
+        self,
+        query: str,
+        *,
+        most: int = 10,
+        offset: int = 0,
+        weights: Weights | None = None,
+        update: bool = True,
+        as_of: str = "",
+    ) -> SearchResults:
+        """The pages that a query finds, the best first, from `offset` on. With `update` the index is first brought up
+        to date, unless a crawl keeps it so; else it is asked as it was when this collection was first searched. `as_of`
+        is a date: the pages as they were then."""
+        if past_time(as_of) is not None:
+            with SearchView(self.path, as_of=as_of) as view:
+                return view.search(query, most=most, offset=offset, weights=weights)
+        if update:
+            update_index(self.path)
+        if self._view is None:
+            self._view = SearchView(self.path)
+        elif update:
+            self._view.refresh()
+        return self._view.search(query, most=most, offset=offset, weights=weights)
+
+    def get(self, url: str, *, as_of: str = "") -> StoredPage:
+        """A page as the archive holds it, or as it was at a date; raises `NoPage`, a LookupError, if it has none."""
+        return self._stored().get(url, as_of=as_of)
+
+    def links(self, url: str, *, most: int | None = None) -> UrlLinks:
+        """Who points to a URL, with what words, and where it points."""
+        store = self._opened()
+        self._index = self._index or current_link_index(store)
+        return links_of(store, url, most=most, index=self._index)
+
+    def known(self, below: str = "", *, state: str = "") -> KnownUrls:
+        """The URLs known now, as a sorted set: below the beginning of a URL, of a host or a domain, or all; with
+        `state` only those that are `queued`, `done`, `failed` or `dropped`. They are read from the state, for as long
+        as this collection is open; a new call sees what a crawl has found meanwhile."""
+        return known_urls(self._opened().state, below, in_state=state)
+
+    def stats(self) -> CrawlStats:
+        """The counts of the collection, as far as they are committed."""
+        return stats_of(self._opened())

@@ -1,0 +1,62 @@
+"""Where hosts live, for the frontier: what the mapper knows, what a host's row remembers, and whom to look up.
+
+An answer is at hand or comes later: the frontier then puts the host aside and hears of it by `on_news`.
+"""
+
+from collections.abc import Callable
+
+from lycosa.crawl.parts import (Parts)
+from lycosa.frontier import (Host)
+from lycosa.mapping import (KnownHost, Mapper)
+from lycosa.records import (Mapped)
+from lycosa.settings import (CrawlSettings)
+
+
+class HostAddresses:
+    """Asks the mapper for the frontier; an address is written into the host's row, so that a restart knows it."""
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        parts: Parts,
+        *,
+        now: Callable[[], float],
+        now_unix: Callable[[], float],
+        on_news: Callable[[list[str]], None],
+    ) -> None:
+        self._now, self._now_unix, self._on_news, self._outside = now, now_unix, on_news, parts.outside
+        self._put_off: list[str] = []  # names that found the mapping queue full
+        for typed in settings.typed_hosts:
+            host, _, port = typed.rpartition(":")
+            parts.guard.allow_literal(host, int(port))
+        self.mapper = Mapper(
+            parts.resolver,
+            parts.guard,
+            self._on_mapped,
+            now=now,
+            workers=settings.mapping_workers,
+            batch=settings.mapping_batch,
+        )
+
+    def locate(self, host: Host) -> Mapped | None:
+        """Where a host lives, or why it cannot be asked; None: it is being looked up."""
+        mapped = self.mapper.lookup(host.host, host.port)
+        row, now_unix = host.row, self._now_unix()
+        if mapped is None and row.address and row.address_until > now_unix:
+            self.mapper.restore([KnownHost(host.host, (row.address,), row.address_until)], now_unix_s=now_unix)
+            mapped = self.mapper.lookup(host.host, host.port)
+        if mapped is None:
+            if not self.mapper.want(host.host):
+                self._put_off.append(host.host)
+        elif mapped.failure is None:
+            if row.address != mapped.address:
+                row.address = mapped.address
+                row.address_until = min(mapped.expires_s - self._now() + now_unix, 1e12)
+            if self._outside is not None and not self._outside.may_visit(mapped.address, host.host):
+                return None
+        return mapped
+
+    def _on_mapped(self, mapped: list[Mapped]) -> None:
+        self._on_news([each.host for each in mapped])
+        waiting, self._put_off = self._put_off, []
+        self._put_off = [name for name in waiting if not self.mapper.want(name)]

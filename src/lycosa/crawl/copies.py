@@ -1,0 +1,143 @@
+"""Equal documents on different shards (P6): every document has an owner, a shard that its digest chooses.
+
+A shard that stores a document tells its owner, in the commit of the page. The owner keeps the first page that it was
+told of and answers all others with it; whoever owns the page of the answer notes it there as the original. Both ways
+lead through the exchange, so nothing is lost with a shard and what is told twice changes nothing. All of it is done
+once a commit, for all documents together; no request waits for it, and every body is stored before its owner hears of
+it. Rows: family `doc`, `claimed:` bucket · digest → payload digest · url key of the first page.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from lycosa.store import (PageRow, pack, unpack_page)
+from lycosa.store import (StoreSelection)
+from lycosa.crawl.shard import (Shard)
+from lycosa.crawl.stats import (count_document)
+from lycosa.frontier import (UrlState)
+from lycosa.records import (Family)
+from lycosa.store import (CLAIMED, document_bucket)
+from lycosa.web import (split_url, url_from_key, url_key)
+
+_SHA1_BYTES = 20
+_STAYS = bytes(_SHA1_BYTES)
+
+
+class CopyClaim(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A page `href` has the document `digest`, stored as the payload `payload_sha1`; `is_gone`: it has it no more.
+    The answer names the `original`, the first page with this document, and that page's payload."""
+
+    href: str
+    digest: bytes
+    payload_sha1: bytes = b""
+    original: str = ""
+    is_gone: bool = False
+
+
+class DocumentOwners(Protocol):
+    """The rest of the crawl, as far as documents are concerned."""
+
+    def owns(self, host: str) -> bool:
+        """Does the host belong to this shard?"""
+        ...
+
+    def owns_document(self, digest: bytes) -> bool:
+        """Does the document belong to this shard?"""
+        ...
+
+    def send_claims(self, claims: Sequence[CopyClaim]) -> None:
+        """Takes what others have to know, to leave with the next commit."""
+        ...
+
+
+class Copies:
+    """The claims of one shard: its own, those of documents that it owns, and answers for its pages."""
+
+    def __init__(self, shard: Shard, owners: DocumentOwners) -> None:
+        self._shard, self._owners, self._selection = shard, owners, StoreSelection(shard.settings)
+        self._claims: list[CopyClaim] = []
+
+    def __repr__(self) -> str:
+        return f"<Copies waiting={len(self._claims)}>"
+
+    def stored(self, url: str, row: PageRow) -> None:
+        """A page was stored, and no page of this shard is known to have the same document. One that does not travel to
+        the central store claims no payload: a copy of it has to travel itself."""
+        self._claims.append(CopyClaim(url, row.digest, _STAYS if self._selection.reason(row) else row.payload_sha1))
+
+    def gone(self, url: str, row: PageRow) -> None:
+        """A page no longer has the document of its row."""
+        self._claims.append(CopyClaim(url, row.digest, is_gone=True))
+
+    def take(self, claims: Sequence[CopyClaim]) -> None:
+        """Claims and answers of other shards."""
+        self._claims += claims
+
+    def prepare(self) -> None:
+        """Settles everything that came since the last commit, in the one that is made now."""
+        if not self._claims:
+            return
+        claims = list(self._claims)
+        answers = [claim for claim in claims if claim.original]
+        asked, leaving = _parted([claim for claim in claims if not claim.original], self._owns_document)
+        answers, away = _parted(answers + self._answers(asked), self._owns_page)
+        self._note(answers)
+        if leaving or away:
+            self._owners.send_claims(leaving + away)
+        del self._claims[: len(claims)]  # only now: if a row cannot be read, the next commit tries all of it again
+
+    def _owns_document(self, claim: CopyClaim) -> bool:
+        return self._owners.owns_document(claim.digest)
+
+    def _owns_page(self, claim: CopyClaim) -> bool:
+        return self._owners.owns(split_url(claim.href).host)
+
+    def _answers(self, claims: Sequence[CopyClaim]) -> list[CopyClaim]:
+        """Keeps first claims, in their order; returns answers to the others."""
+        keys = [CLAIMED + document_bucket(claim.digest) + claim.digest for claim in claims]
+        distinct = list(dict.fromkeys(keys))
+        rows = dict(zip(distinct, self._shard.collection.state.get_many(Family.DOC, distinct), strict=True))
+        batch, answers = self._shard.committer.batch, list[CopyClaim]()
+        for key, claim in zip(keys, claims, strict=True):
+            page, row = url_key(claim.href), rows[key]
+            if row is None:
+                if not claim.is_gone:
+                    rows[key] = claim.payload_sha1 + page
+                    batch.put(Family.DOC, key, claim.payload_sha1 + page)
+            elif claim.is_gone:
+                if row[_SHA1_BYTES:] == page:
+                    rows[key] = None
+                    batch.delete(Family.DOC, key)
+            elif row[_SHA1_BYTES:] != page:
+                answers.append(CopyClaim(claim.href, claim.digest, row[:_SHA1_BYTES], url_from_key(row[_SHA1_BYTES:])))
+        return answers
+
+    def _note(self, answers: Sequence[CopyClaim]) -> None:
+        """Notes originals with the pages that are copies of them, unless those have another document by now."""
+        if not answers:
+            return
+        committer, keys = self._shard.committer, [url_key(answer.href) for answer in answers]
+        pending = committer.pending(set(keys))
+        stored = self._shard.collection.state.get_many(Family.PAGE, keys)
+        urls = self._shard.frontier.rows_of(keys)
+        for key, packed, answer, url in zip(keys, stored, answers, urls, strict=True):
+            row = pending.get(key) or (unpack_page(packed) if packed else None)
+            if row is None or row.digest != answer.digest or row.original:
+                continue
+            if url is not None and url.state is UrlState.QUEUED:  # its record is lost: it is counted when it is back
+                continue
+            count_document(self._shard.counters.totals, row, -1)  # a copy is counted with its original
+            row.original = answer.original
+            row.is_elsewhere = row.payload_sha1 == answer.payload_sha1
+            if key not in pending:
+                committer.batch.put(Family.PAGE, key, pack(row))
+                pending[key] = row
+            self._shard.counters.totals.duplicates += 1
+
+
+def _parted(claims: Sequence[CopyClaim], is_own: Callable[[CopyClaim], bool]) -> tuple[list[CopyClaim], list[CopyClaim]]:
+    """Those that are this shard's, and the others."""
+    own = [claim for claim in claims if is_own(claim)]
+    return own, [claim for claim in claims if not is_own(claim)] if len(own) < len(claims) else []

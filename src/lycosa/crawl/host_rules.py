@@ -1,0 +1,176 @@
+"""What a host says before its pages: robots.txt (P3) and the sitemaps that it names.
+
+Nothing of a host is asked for before its robots.txt is known. Where it cannot be had, the host's address is forgotten
+and it is tried again as the retry table says; then the host is given up.
+"""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha1
+
+from lycosa.crawl.archive import (Archive)
+from lycosa.crawl.failures import (PATIENT_WAIT_S)
+from lycosa.crawl.other_shards import (OtherShards)
+from lycosa.store import (PageRow, REDIRECTS, SITEMAP)
+from lycosa.crawl.reading import (decoded_body, redirect_location)
+from lycosa.crawl.shard import (Shard)
+from lycosa.crawl.progress import (ROBOTS)
+from lycosa.fetch import (retry_rule, retry_wait)
+from lycosa.frontier import (Host)
+from lycosa.frontier import (Lease)
+from lycosa.frontier import (Origin, Reason, RequestKind, UrlState)
+from lycosa.records import (Request, Response)
+from lycosa.web import (robots, sitemap)
+from lycosa.web import (document_digest)
+from lycosa.web import (Steps)
+from lycosa.web import (Url, parse_url)
+
+MOST_ROBOTS_HOPS = 5
+ROBOTS_FOR_S = 24 * 3600.0
+ROBOTS_BYTES = 512 * 1024  # the standard asks for 500 KiB at least
+SITEMAP_BYTES = 50 * 1024 * 1024
+URLS_A_STEP = 250  # of a sitemap
+SITEMAP_DEPTH = 3  # an index of indexes of sitemaps
+
+
+class HostRules:
+    """Settles answers to robots.txt and to sitemaps."""
+
+    def __init__(self, shard: Shard, archive: Archive, outside: OtherShards | None = None) -> None:
+        self._shard, self._archive, self._outside = shard, archive, outside
+        self.on_dates: Callable[[Host, Sequence[sitemap.SitemapEntry]], Steps[int]] | None = None
+
+    def robots(self, lease: Lease, request: Request | None, response: Response) -> None:
+        shard = self._shard
+        self._archive.keep_answer(lease, request, response)
+        if lease.job is not None and lease.job.answer is not None:  # another shard wanted it
+            shard.release(lease, response)
+            lease.job.answer(response)
+            return
+        wanted_by, hops = (lease.job.wanted_by, lease.job.hops) if lease.job else (lease.host.key, 0)
+        host = shard.frontier.shelf.hosts.get(wanted_by)
+        if host is None:  # nobody waits for it any more
+            shard.release(lease, response)
+            return
+        self._answered(host, lease, response, hops)
+
+    def _answered(self, host: Host, lease: Lease | None, response: Response, hops: int) -> None:
+        """What a host's robots.txt gave; without a lease another shard has asked for it."""
+        shard = self._shard
+        if response.status in REDIRECTS and response.failure is None and hops < MOST_ROBOTS_HOPS:
+            written = redirect_location(response)
+            target = parse_url(written, response.url) if written else None
+            if target is not None:
+                self._release(lease, response)
+                self._follow(host, target, hops + 1)
+                return
+        shard.background.start(self._learn(host, lease, response), host.host)
+
+    def _learn(self, host: Host, lease: Lease | None, response: Response) -> Steps[None]:
+        shard = self._shard
+        status = 0 if response.failure is not None else response.status
+        rules = yield from robots.robots_from_response_steps(status, decoded_body(response, ROBOTS_BYTES), agent=shard.settings.agent)
+        if rules.is_unreachable:
+            self._unreachable(host, lease, response)
+            return
+        host.row.tries = 0
+        shard.frontier.set_robots(host, rules, until_unix=shard.now_unix() + ROBOTS_FOR_S, now=shard.now())
+        if shard.settings.sitemaps:
+            self._admit_sitemaps(rules.sitemaps, host.host, depth=0)
+        self._release(lease, response)
+
+    def _release(self, lease: Lease | None, response: Response) -> None:
+        if lease is not None:
+            self._shard.release(lease, response)
+
+    def _follow(self, host: Host, target: Url, hops: int) -> None:
+        """Who may ask there does: this shard, or the one whose host it is."""
+        shard, key = self._shard, host.key
+
+        def then(response: Response) -> None:
+            waiting = shard.frontier.shelf.hosts.get(key)
+            if waiting is not None and waiting.awaits_robots:
+                self._answered(waiting, None, response, hops)
+
+        if self._outside is None or shard.frontier.owns(target.host):
+            shard.frontier.want_robots(key, target, hops, shard.now())
+        else:
+            self._outside.ask_robots(target, then)
+
+    def _unreachable(self, host: Host, lease: Lease | None, response: Response) -> None:
+        shard = self._shard
+        if lease is not None:
+            shard.mapper.forget(lease.host.host)
+            lease.host.row.address_until = 0.0
+        shard.frontier.robots_failed(host, shard.now())
+        name = str(response.failure or response.status)
+        rule = retry_rule(response.failure, response.status, is_first=not shard.counters.has_answer)
+        wait_s = retry_wait(rule, host.row.robots_tries, random=shard.roll()) if rule else None
+        if wait_s is None and not shard.settings.wait:
+            reason = name if response.failure else Reason.ROBOTS_UNREACHABLE
+            shard.events.write("host-given-up", host=host.origin, reason=reason, detail=response.detail)
+            shard.frontier.give_up(host, reason, shard.now())
+            self._release(lease, response)
+            return
+        wait_s, why = PATIENT_WAIT_S if wait_s is None else wait_s, ROBOTS + name
+        if lease is not None and lease.host is host:
+            shard.release(lease, response, wait_s=wait_s, reason=why)
+        else:
+            self._release(lease, response)
+            shard.frontier.park(host, shard.now(), wait_s=wait_s, reason=why, now_unix=shard.now_unix())
+
+    def _admit_sitemaps(self, urls: Sequence[str], host: str, *, depth: int) -> None:
+        """A host's own sitemaps are read even where the scope is a folder of it; others must be in scope."""
+        shard = self._shard
+        found = [url for text in urls if (url := parse_url(text))]
+        kept = [url for url in found if url.host == host]
+        kept += shard.sifter.sift([url.href for url in found if url.host != host])
+        shard.frontier.admit(kept, depth=depth, kind=RequestKind.SITEMAP, now=shard.now(), origin=Origin.SITEMAP)
+
+    def sitemap(
+        self, lease: Lease, request: Request | None, response: Response, then: Callable[[], None] | None = None
+    ) -> None:
+        """Takes in what a sitemap lists; the pages count as one link away from a seed. `then` is called when all of it
+        is in, before the commit with the last of it."""
+        self._shard.background.start(self._take_in(lease, request, response, then), lease.host.host)
+
+    def _take_in(
+        self, lease: Lease, request: Request | None, response: Response, then: Callable[[], None] | None
+    ) -> Steps[None]:
+        """What it lists may take several commits. It is done with the last: until then it is still queued, and after a
+        crash it is fetched again."""
+        shard, depth, body = self._shard, lease.depth, decoded_body(response, SITEMAP_BYTES)
+        found = yield from sitemap.read_sitemap_steps(body, lease.url)
+        if self.on_dates is not None:
+            yield from self.on_dates(lease.host, found.entries)
+        urls = [entry.url for entry in found.entries]
+        most = shard.settings.depth
+        for start in range(0, len(urls), URLS_A_STEP):
+            some = urls[start : start + URLS_A_STEP]
+            if not found.is_index and (most is None or most >= 1):
+                parsed = [url.href for text in some if (url := parse_url(text))]
+                shard.frontier.admit(shard.sifter.sift(parsed), depth=1, now=shard.now(), origin=Origin.SITEMAP)
+            elif found.is_index and depth < SITEMAP_DEPTH:
+                self._admit_sitemaps(some, lease.host.host, depth=depth + 1)
+            shard.committer.waiting += len(some)
+            yield
+        if then is not None:
+            then()
+        self._keep(lease, request, response, body)
+
+    def _keep(self, lease: Lease, request: Request | None, response: Response, body: bytes) -> None:
+        shard = self._shard
+        now = shard.now_unix()
+        row = PageRow(
+            response.status,
+            now,
+            lease.depth,
+            essence=SITEMAP,
+            size_bytes=len(response.body),
+            payload_sha1=sha1(response.body, usedforsecurity=False).digest(),
+            digest=document_digest(body),
+            etag=response.headers.get("etag", ""),
+            last_modified=response.headers.get("last-modified", ""),
+        )
+        self._archive.put(lease, row, self._archive.keep_answer(lease, request, response, now))
+        shard.counters.totals.sitemaps += 1
+        shard.frontier.finish(lease, UrlState.DONE)

@@ -1,0 +1,98 @@
+"""The limits that the user set on a crawl as a whole: pages, bytes, time, and visits of a recrawl.
+
+Limits count over the collection, not the run; the time of `--keep-fresh` and of a recrawl is that of the run. Pure but
+for the clock it is given. The loop asks before every request and a few times a second.
+"""
+
+from collections.abc import Callable
+from lycosa.crawl.other_shards import (OtherShards)
+from lycosa.crawl.stats import (Counters)
+from lycosa.frontier import (Ledger)
+from lycosa.settings import (CrawlSettings)
+import msgspec
+
+
+class Recrawl(msgspec.Struct, frozen=True, kw_only=True):
+    """Look at pages again. `budget` is in visits a day, `most` ends it after so many visits, `time_s` after so long;
+    `everything`: whether it is due or not."""
+
+    budget: float | None = None
+    most: int | None = None
+    everything: bool = False
+    time_s: float | None = None
+
+
+class LimitChecker:
+    """What may still be done. `run_s` is the time of this run so far, `visits` are the most that it makes."""
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        counters: Counters,
+        run_s: Callable[[], float],
+        frontier: Ledger,
+        *,
+        visits: int | None = None,
+        outside: OtherShards | None = None,
+    ) -> None:
+        self._settings, self._counters, self._run_s, self._outside = settings, counters, run_s, outside
+        self._frontier = frontier
+        self._last_visit = None if visits is None else counters.totals.visits + visits
+        self._seconds_before = counters.totals.seconds
+
+    def seconds(self) -> float:
+        """Seconds that this collection has been crawled for, this run included."""
+        return self._seconds_before + self._run_s()
+
+    def heard(self, seconds: float) -> None:
+        """The crawl of which this is a shard has gone on for so long, from before this shard was started."""
+        self._seconds_before = max(self._seconds_before, seconds - self._run_s())
+
+    def reached(self) -> str:
+        """The name of the limit that is reached, or nothing."""
+        s, t = self._settings, self._counters.totals
+        if s.pages is not None and t.pages >= s.pages:
+            return "pages"
+        if s.bytes is not None and t.bytes >= s.bytes:
+            return "bytes"
+        if s.time_s is not None and self.seconds() >= s.time_s:
+            return "time"
+        return "visits" if self._visits_left() == 0 else ""
+
+    def _visits_left(self) -> int | None:
+        """The visits that may still be made; None where as many may be made as are queued."""
+        left = None if self._last_visit is None else max(0, self._last_visit - self._counters.totals.visits)
+        return left if left is not None and self._frontier.revisiting > left else None
+
+    def has_room(self, in_flight: int) -> bool:
+        """May one more be asked for beside those in flight?"""
+        s = self._settings
+        if in_flight >= s.transfers:
+            return False
+        if self._outside is not None and not self._outside.may_ask(self._counters.totals.pages + in_flight):
+            return False
+        visits_left = self._visits_left()
+        if visits_left is not None and in_flight >= visits_left:
+            return False
+        return s.pages is None or self._counters.totals.pages + in_flight < s.pages
+
+    def left_s(self) -> float | None:
+        """The seconds until a limit ends the crawl, at the pace so far; None without a limit or a pace."""
+        s, run_pages = self._settings, self._counters.run_pages
+        guesses = []
+        if s.time_s is not None:
+            guesses.append(s.time_s - self.seconds())
+        if s.pages is not None and run_pages:
+            guesses.append((s.pages - self._counters.totals.pages) * self._run_s() / run_pages)
+        return max(0.0, min(guesses)) if guesses else None
+
+
+def effective_limits(settings: CrawlSettings, recrawl: Recrawl | None, seconds_before: float) -> CrawlSettings:
+    """The settings whose limits count: a recrawl has its own, by which alone it is bounded. What keeps fresh goes on
+    for ever, so its time is that of this run: an earlier one has used none of it."""
+    if recrawl is None:
+        if not settings.keep_fresh or settings.time_s is None:
+            return settings
+        return settings.model_copy(update={"time_s": seconds_before + settings.time_s})
+    time_s = None if recrawl.time_s is None else seconds_before + recrawl.time_s
+    return settings.model_copy(update={"pages": None, "bytes": None, "time_s": time_s})

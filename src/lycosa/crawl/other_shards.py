@@ -1,0 +1,130 @@
+"""One shard among others: the port to the rest of the crawl, and how what comes from there is taken in.
+
+The loop asks `OtherShards` whether it may go on, tells it of commits and lets it write into them; who owns what, how
+URLs travel and who is alive is decided behind it. A crawl of one process has none. `move_hosts` takes hosts out of a
+shard and into it between two commits, with nothing in flight at the hosts that leave; each known URL stays counted once
+over all shards, and a host that came waits one full delay.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Sequence
+from lycosa.crawl.copies import (CopyClaim)
+from lycosa.crawl.copies import (DocumentOwners)
+from lycosa.crawl.shard import (Shard)
+from lycosa.frontier import (ProcessStart)
+from lycosa.frontier import (ForwardedUrl)
+from lycosa.frontier import (UrlForwarder)
+from lycosa.frontier import (Origin)
+from lycosa.frontier import (RequestKind)
+from lycosa.frontier import (unpack_host)
+from lycosa.records import (Response)
+from lycosa.store import (Batch)
+from lycosa.store import (activate_arrived_hosts)
+from lycosa.store import (bucket_hosts)
+from lycosa.store import (delete_bucket)
+from lycosa.web import (Url)
+from lycosa.web import (split_url)
+from typing import Protocol
+from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from lycosa.crawl.responses import (ResponseHandler)
+
+
+class OtherShards(UrlForwarder, DocumentOwners, Protocol):
+    """The rest of the crawl, as an engine sees it."""
+
+    def may_ask(self, pages: int) -> bool:
+        """May one more request be started, `pages` being fetched or under way already?"""
+        ...
+
+    def may_visit(self, address: str, host: str) -> bool:
+        """May this address be asked now? If not, the engine hears of the host by `Engine.located`, later."""
+        ...
+
+    def may_end(self) -> bool:
+        """Is the crawl over where nothing is queued here?"""
+        ...
+
+    def ask_robots(self, url: Url, then: Callable[[Response], None]) -> None:
+        """Has a robots.txt fetched by the shard that owns its host; `then` hears what came back."""
+        ...
+
+    def write(self, batch: Batch) -> None:
+        """Puts what has to last into a commit."""
+        ...
+
+    def committed(self) -> None:
+        """That commit is on disk."""
+        ...
+
+
+def accept_parcels(shard: Shard, outcomes: "ResponseHandler", parcels: Sequence[ForwardedUrl | CopyClaim], *, now: float) -> None:
+    """Takes in what other shards found, as if it had been found here."""
+    crossings = [one for one in parcels if isinstance(one, ForwardedUrl)]
+    if len(crossings) < len(parcels) and outcomes.copies is not None:
+        outcomes.copies.take([one for one in parcels if isinstance(one, CopyClaim)])
+    frontier = shard.frontier
+    is_ranked = frontier.policy.ranking is not None
+    groups: dict[tuple[int, int, int, int, str], list[ForwardedUrl]] = defaultdict(list)
+    for one in crossings:
+        if not one.is_vouch:
+            groups[one.depth, one.kind, one.hops, one.origin, one.source].append(one)
+    for (depth, kind, hops, origin, source), some in groups.items():
+        urls = [split_url(one.href) for one in some]
+        if depth == 0 and kind == RequestKind.PAGE and origin in (Origin.WISH, Origin.REDIRECT):
+            outcomes.widen(urls)  # asked for by the user, or where that leads
+            if origin == Origin.WISH:
+                outcomes.ask_again(urls)
+        new = frontier.admit(
+            urls,
+            depth=depth,
+            kind=RequestKind(kind),
+            hops=hops,
+            now=now,
+            origin=Origin(origin),
+            credits=[one.credit for one in some] if is_ranked else None,
+            source=source,
+        )
+        if source and new:
+            outcomes.budgets.linked(source, new)
+    vouches = {one.href: one.credit for one in crossings if one.is_vouch}
+    frontier.vouch(vouches, now)
+
+
+def move_hosts(
+    shard: Shard,
+    forget: Callable[[], None],
+    *,
+    lost: Collection[bytes],
+    came: Sequence[tuple[bytes, bytes]],
+    now: float,
+    now_unix: float,
+) -> Batch:
+    """Takes buckets out and hosts in, in memory; returns the batch that does it on disk. `forget`: what is remembered
+    of rows may be wrong."""
+    frontier, batch = shard.frontier, Batch()
+    for bucket in lost:
+        for key, packed in bucket_hosts(shard.collection.state, bucket):
+            _count_moved(shard, packed, -1)
+            frontier.shelf.remove(key)
+        delete_bucket(batch, bucket)
+    for _, packed in came:
+        _count_moved(shard, packed, 1)
+    activate_arrived_hosts(batch, came)
+    forget()
+    frontier.shelf.begin_anew(ProcessStart(now, now_unix, is_restart=True))
+    frontier.turns.begin_anew(now)
+    return batch
+
+
+def _count_moved(shard: Shard, packed: bytes, sign: int) -> None:
+    row, frontier = unpack_host(packed), shard.frontier
+    frontier.shelf.count += sign
+    frontier.known += sign * row.queued
+    if row.gave_up:
+        frontier.failed[row.gave_up] += sign * row.queued
+    else:
+        frontier.queued += sign * row.queued

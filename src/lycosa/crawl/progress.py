@@ -1,0 +1,208 @@
+"""What a running crawl tells: counts and pace, the slowest hosts, retries, and why it stands still.
+
+Reads what the other parts hold and changes nothing. Asked by the progress view four times a second and by every commit.
+`waits_long` decides when a crawl ends because all that is queued has to wait for long.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from heapq import nlargest
+from heapq import nsmallest
+from itertools import islice
+from lycosa.crawl.limits import (LimitChecker)
+from lycosa.crawl.shard import (Shard)
+from lycosa.crawl.stats import (CrawlStats)
+from lycosa.crawl.stats import (MOMENT)
+from lycosa.crawl.stats import (RETRIES_SHOWN)
+from lycosa.crawl.stats import (Retry)
+from lycosa.crawl.stats import (SLOWEST_SHOWN)
+from lycosa.crawl.stats import (SlowHost)
+from lycosa.fetch import (describe_next_try)
+from lycosa.frontier import (Frontier)
+from lycosa.frontier import (Host)
+from lycosa.frontier import (HostPlace)
+from lycosa.records import (Failure)
+from lycosa.records import (Family)
+from lycosa.store import (Batch)
+from operator import itemgetter
+import msgspec
+import time
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `42 s`, `3m 12s`, `2h 05m`, `3d 04h`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, s = divmod(round(seconds), 60)
+    hours, m = divmod(minutes, 60)
+    days, h = divmod(hours, 24)
+    if days:
+        return f"{days:,}d {h:02}h"
+    if hours:
+        return f"{hours}h {m:02}m"
+    return f"{minutes}m {s:02}s" if minutes else f"{s} s"
+
+
+def clock(unix_s: float, *, now_unix: float) -> str:
+    """The time of day where the user is, `14:05:00`; on another day than today with its date."""
+    then, today = time.localtime(unix_s), time.localtime(now_unix)
+    return time.strftime("%H:%M:%S" if then[:3] == today[:3] else "%Y-%m-%d %H:%M:%S", then)
+
+
+HOSTS_CONSIDERED = 10_000
+WAITING = "waiting"  # what ends a crawl when all that is queued has to wait for long
+LONG_WAIT_S = 900.0  # the table's own waits are shorter: only a host that asks for it waits for longer
+ROBOTS = "robots.txt: "  # before the reason, where a host waits for its rules
+_SAID = {
+    Failure.DNS: "cannot be looked up",
+    Failure.CONNECT: "takes no connections",
+    Failure.CONNECT_TIMEOUT: "takes no connections",
+    Failure.TLS: "has no certificate that can be trusted",
+    Failure.RESET: "breaks off",
+    Failure.PROTOCOL: "does not speak HTTP",
+    Failure.FIRST_BYTE_TIMEOUT: "does not answer",
+    "429": "asks for patience",
+    "503": "asks for patience",
+}
+
+
+def standstill_reason(frontier: Frontier, now: float, now_unix: float, *, in_flight: int, is_over: bool = False) -> str:
+    """Empty while requests are under way or nothing is left to wait for. `is_over`: nobody waits any more; the hosts
+    are named that the next run will leave alone at first."""
+    if in_flight or frontier.queued <= 0:
+        return ""
+    at = frontier.turns.next_wake() or now
+    hosts = list(frontier.shelf.hosts.values())[:HOSTS_CONSIDERED]
+    after = [host for host in hosts if host.place is HostPlace.PARKED]
+    if is_over:
+        return _left_alone([host for host in after if host.row.wait_until > now_unix], now_unix)
+    waiting = sum(host.place is HostPlace.WAITING and not _waits_for_retry(host) for host in hosts)
+    again = [host for host in hosts if host.place is HostPlace.WAITING and _waits_for_retry(host)]
+    names = sum(host.place is HostPlace.NAME for host in hosts)
+    wait_s = max(1, round(at - now))
+    soon = f"in {wait_s} s" if wait_s < 60 else f"in {duration(wait_s)}"
+    if len(after) == 1 and not waiting and not names and not again:
+        return f"{_alone(after[0])}; trying again {soon} (Ctrl-C to stop)"
+    if len(again) == 1 and not waiting and not names and not after and (entry := again[0].retries.next):
+        others = f", and {again[0].row.retries - 1:,} more after it" if again[0].row.retries > 1 else ""
+        return f"{again[0].origin}{entry.path}: {describe_next_try(entry.tries, entry.failed)} {soon}{others} (Ctrl-C to stop)"
+    parts = []
+    if waiting:
+        parts.append(f"{waiting} {_hosts(waiting)} between two requests")
+    if names:
+        parts.append(f"{names} {_hosts(names)} being looked up")
+    if again:
+        urls = sum(host.row.retries for host in again)
+        parts.append(f"{urls:,} {'URL that is' if urls == 1 else 'URLs that are'} to be tried again")
+    parts += _reasons(after)
+    if not parts:
+        return ""
+    until = f" until {clock(now_unix + at - now, now_unix=now_unix)}" if at > now else ""
+    return f"waiting{until}: {', '.join(parts)}"
+
+
+def _waits_for_retry(host: Host) -> bool:
+    """Does a host have nothing but URLs that have failed and wait for another try?"""
+    return host.waits_for_due and host.row.retries > 0
+
+
+def waits_long(frontier: Frontier, now: float, now_unix: float) -> bool:
+    """Is something queued, and is all of it at hosts that are left alone for longer than `LONG_WAIT_S`?"""
+    turns, at_least = frontier.turns, now_unix + LONG_WAIT_S
+    at = turns.next_wake()
+    if frontier.queued <= 0 or at is None or at - now <= LONG_WAIT_S:
+        return False
+    if any(turns.places[place] for place in HostPlace if place not in (HostPlace.IDLE, HostPlace.PARKED)):
+        return False
+    parked = [host.row for host in frontier.shelf.hosts.values() if host.place is HostPlace.PARKED]
+    if any(row.wait_until <= at_least for row in parked):  # a Crawl-delay, which would be as long in the next run
+        return False
+    return sum(row.queued - row.revisits for row in parked) >= frontier.queued  # nobody else is on disk
+
+
+def _left_alone(hosts: Sequence[Host], now_unix: float) -> str:
+    if not hosts:
+        return ""
+    first = min(hosts, key=lambda host: host.row.wait_until)
+    until = f"until {clock(first.row.wait_until, now_unix=now_unix)}"
+    if len(hosts) == 1:
+        return f"{_alone(first)}; it is left alone {until}"
+    return f"{len(hosts):,} hosts are left alone, {first.origin} {until}: {', '.join(_reasons(hosts))}"
+
+
+def _reasons(hosts: Sequence[Host]) -> list[str]:
+    reasons = Counter(host.row.wait_reason for host in hosts)
+    return [f"{count} {_hosts(count)} after {reason}" for reason, count in reasons.most_common(3)]
+
+
+def _alone(host: Host) -> str:
+    reason = host.row.wait_reason.removeprefix(ROBOTS)
+    return f"{host.origin} {_SAID.get(reason, f'cannot be asked ({reason})')}"
+
+
+def _hosts(count: int) -> str:
+    return "host" if count == 1 else "hosts"
+
+
+MOMENT_EVERY_S = 1.0
+HOSTS_SAMPLED = 5_000  # for the slowest ones and for retries, four times a second
+
+
+class ProgressReporter:
+    """Speaks for one shard; `began` is when this run did."""
+
+    def __init__(self, shard: Shard, limits: LimitChecker, *, began: float) -> None:
+        self._shard, self._limits, self._began = shard, limits, began
+        self._next_moment = began
+
+    def stats(self, *, in_flight: int, is_over: bool = False) -> CrawlStats:
+        """The crawl at this moment, or at its end."""
+        shard, now = self._shard, self._shard.now()
+        hosts = list(islice(shard.frontier.shelf.hosts.values(), HOSTS_SAMPLED))
+        retrying, retries = retries_of(hosts, now)
+        return shard.counters.stats(
+            shard.frontier.stats(),
+            seconds=self._limits.seconds(),
+            run_s=max(now - self._began, 1e-9),
+            is_running=not is_over,
+            in_flight=in_flight,
+            slowest=slowest(hosts),
+            retrying=retrying,
+            retries=retries,
+            left_s=self._limits.left_s(),
+            standing=standstill_reason(shard.frontier, now, shard.now_unix(), in_flight=in_flight, is_over=is_over),
+        )
+
+    def write_moment(self, batch: Batch, *, in_flight: int, is_over: bool) -> None:
+        """Once a second a commit keeps the whole of it, for whoever asks from outside; the last one takes it away."""
+        now = self._shard.now()
+        if is_over:
+            batch.delete(Family.META, MOMENT)
+        elif now >= self._next_moment:
+            self._next_moment = now + MOMENT_EVERY_S
+            batch.put(Family.META, MOMENT, msgspec.json.encode(self.stats(in_flight=in_flight)))
+
+    def row(self) -> tuple[Family, bytes, bytes]:
+        """The counts as a commit keeps them."""
+        return self._shard.counters.row(self._shard.frontier.stats(), seconds=self._limits.seconds())
+
+
+def retries_of(hosts: Sequence[Host], now: float) -> tuple[int, tuple[Retry, ...]]:
+    """How many URLs wait for another try, and the next of them; of very many hosts, the first ones stand for all."""
+    failed = [host for host in hosts if host.row.retries and not host.row.gave_up]
+    due = [
+        (max(lane.at - now, 0.0), host.origin, entry)
+        for host in failed
+        if (entry := next(iter((lane := host.retries).ready), lane.next)) is not None
+    ]
+    first = nsmallest(RETRIES_SHOWN, due, key=itemgetter(0))
+    return sum(host.retries_left for host in failed), tuple(
+        Retry(origin + entry.path, entry.tries, entry.failed, in_s) for in_s, origin, entry in first
+    )
+
+
+def slowest(hosts: Sequence[Host]) -> tuple[SlowHost, ...]:
+    """The slowest of the hosts that still have work; of very many, the first ones stand for all."""
+    busy = (h for h in hosts if h.row.requests and h.row.queued and not h.row.gave_up)
+    asked = [(h.row.seconds / h.row.requests, h.host, h.row.queued) for h in busy]
+    return tuple(SlowHost(name, mean_s, queued) for mean_s, name, queued in nlargest(SLOWEST_SHOWN, asked))

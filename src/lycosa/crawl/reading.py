@@ -1,0 +1,209 @@
+"""From a response to what it says: content decoded, document known or new, page analysed, links joined and sifted.
+
+No I/O of its own: the state is read through the engine. One call a page; the dearest part of the crawl.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from lycosa.store import (LinkRow)
+from lycosa.frontier import (RecentUrls)
+from lycosa.records import (Response)
+from lycosa.web import (Joiner)
+from lycosa.web import (parse_link_header)
+from lycosa.web import (LinkKind, Links)
+from lycosa.web import (Page)
+from lycosa.web import (Analysers, analyse_page)
+from lycosa.web import (RobotsDirectives, robots_directives)
+from lycosa.web import (Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, filter_urls)
+from lycosa.web import (MAX_URL_BYTES, STRIPPED, Url, href_stem, parse_url)
+
+if TYPE_CHECKING:
+    from lycosa.settings import (CrawlSettings)  # the search index reads pages without settings
+
+FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
+FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
+
+
+def _by_kind(followed: Collection[LinkKind]) -> bytes:
+    return bytes(kind in followed for kind in range(256))
+
+
+_WITHOUT_IMAGES, _WITH_IMAGES = _by_kind(FOLLOWED), _by_kind(FOLLOWED | {LinkKind.IMG})
+
+
+def filters_of(s: "CrawlSettings", seeds: Sequence[Url]) -> list[UrlFilter]:
+    """The filters that the settings ask for: scope first, then shape."""
+    limits = UrlLimits(
+        include=tuple(s.include),
+        exclude=tuple(s.exclude),
+        skip_extensions=frozenset(s.skip_extensions),
+        max_url_bytes=s.max_url_bytes,
+        max_path_segments=s.max_path_segments,
+        max_segment_repeats=s.max_segment_repeats,
+    )
+    return [Scope(ScopeKind(s.scope), seeds), ShapeFilter(limits)]
+
+
+class LinkRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Which links are followed."""
+
+    agent: str
+    images: bool = False
+    obeys_nofollow: bool = True
+    max_url_bytes: int = 2048
+
+
+def redirect_location(response: Response) -> str:
+    """Where a redirect leads, as written: header bytes are UTF-8 if they can be, Latin-1 else."""
+    text = response.headers.get("location", "")
+    try:
+        return text.encode("latin-1").decode()
+    except UnicodeError:
+        return text
+
+
+def decoded_body(response: Response, cap_bytes: int) -> bytes:
+    """The body with its content coding undone."""
+    coding = response.headers.get("content-encoding", "")
+    if not coding:
+        return response.body
+    from lycosa.fetch import (decode_body)  # its libraries need not be there before the first request is out
+
+    return decode_body(response.body, coding, cap_bytes=cap_bytes).body
+
+
+def read_page(
+    response: Response,
+    body: bytes,
+    analysers: Analysers | None = None,
+    *,
+    fingerprint: int | None = None,
+    digest: bytes | None = None,
+) -> Page:
+    """The analysed page; `fingerprint` and `digest` are of the body, where they are known."""
+    headers = response.headers
+    return analyse_page(
+        body,
+        url=response.url,
+        content_type=headers.get("content-type"),
+        content_language=headers.get("content-language"),
+        analysers=analysers,
+        fingerprint=fingerprint,
+        digest=digest,
+    )
+
+
+def page_directives(robots: tuple[str, ...], response: Response, agent: str) -> RobotsDirectives:
+    """What a page (the contents of its `<meta name=robots>`) and its headers say to robots."""
+    tag = response.headers.get("x-robots-tag")
+    values = (*robots, tag) if tag else robots
+    return robots_directives(values, agent) if values else RobotsDirectives()
+
+
+class HasLinks(Protocol):
+    """A page, or as much of one as its links."""
+
+    @property
+    def links(self) -> Links: ...
+
+    @property
+    def base_href(self) -> str | None: ...
+
+
+def header_hrefs(response: Response) -> list[str]:
+    """The URLs that the headers of a response, or the hints before it, link to with a relation that is followed."""
+    values = [value for value in (response.headers.get("link"), response.hints) if value]
+    links = [link for value in values for link in parse_link_header(value) if not FOLLOWED_RELS.isdisjoint(link.rels)]
+    return list(dict.fromkeys(url.href for link in links if (url := parse_url(link.href, response.url))))
+
+
+def with_headers(row: LinkRow, response: Response) -> LinkRow:
+    """The links of a document and of its headers."""
+    known = set(row.hrefs)
+    hrefs = [href for href in header_hrefs(response) if href not in known]
+    if not hrefs:
+        return row
+    kinds = row.kinds + bytes((LinkKind.LINK,)) * len(hrefs)
+    return LinkRow((*row.hrefs, *hrefs), row.base_href, kinds, (*row.anchors, *([""] * len(hrefs))))
+
+
+def followed(page: HasLinks, following: LinkRules) -> LinkRow:
+    """The links of a page that are followed, as written but without fragments, each href once with its first words."""
+    links = page.links
+    if not links.hrefs:
+        return LinkRow(())
+    wanted = bytearray(links.kinds.translate(_WITH_IMAGES if following.images else _WITHOUT_IMAGES))
+    for place in compress(range(len(wanted)), links.rels):
+        if links.kinds[place] != LinkKind.IMG:
+            wanted[place] = _is_followed(links.kinds[place], links.rels[place].lower().split(), following)
+    first, cut = _first_places(links.hrefs, wanted), None
+    if not STRIPPED.isdisjoint([stem[-1:] for stem in first]):  # a space before a fragment
+        first, cut = _first_places(links.hrefs, wanted, cut=href_stem), href_stem
+    kinds = bytes([links.kinds[place] for place in first.values()])
+    anchors = [links.anchors[place] for place in first.values()]
+    if len(first) < len(wanted) - wanted.count(0) and "" in anchors:
+        worded = bytes([is_wanted and text != "" for is_wanted, text in zip(wanted, links.anchors, strict=True)])
+        places = _first_places(links.hrefs, worded, cut)
+        anchors = [links.anchors[places[stem]] if stem in places else "" for stem in first]
+    return LinkRow(tuple(first), page.base_href or "", kinds, tuple(anchors))
+
+
+def _first_places(
+    hrefs: Sequence[str], wanted: Sequence[int], cut: Callable[[str], str] | None = None
+) -> dict[str, int]:
+    """The wanted hrefs without their fragments, each once, in their order, with the place where it stands first."""
+    first: dict[str, int] = {}
+    note = first.setdefault
+    for href, place in zip(compress(hrefs, wanted), compress(range(len(hrefs)), wanted), strict=True):
+        note(cut(href) if cut else href.partition("#")[0], place)
+    return first
+
+
+def _is_followed(kind: int, rels: list[str], following: LinkRules) -> bool:
+    if kind == LinkKind.LINK:
+        return not FOLLOWED_RELS.isdisjoint(rels)
+    return kind in FOLLOWED and not (following.obeys_nofollow and "nofollow" in rels)
+
+
+def base_of(url: str, base_href: str | None) -> str:
+    """What the page's hrefs are joined with."""
+    if not base_href:
+        return url
+    base = parse_url(base_href, url)
+    return base.href if base else url
+
+
+class LinkFilter:
+    """Joins hrefs and keeps the URLs that are wanted and were not seen a moment ago; counts what it drops by reason."""
+
+    def __init__(self, filters: Sequence[UrlFilter], max_url_bytes: int, dropped: "Counter[str]") -> None:
+        self.filters = list(filters)
+        self._max_url_bytes = max_url_bytes
+        self._joiner = Joiner(max_bytes=max(max_url_bytes, MAX_URL_BYTES))  # the link index takes longer ones, too
+        self._recent = RecentUrls()
+        self.dropped = dropped
+
+    def joined(self, links: LinkRow, url: str) -> dict[str, str]:
+        """Where a document's hrefs lead: href → URL."""
+        return self._joiner.join_stems(base_of(url, links.base_href), links.hrefs)
+
+    def unseen(self, urls: Iterable[str]) -> list[str]:
+        """Those that were not seen a moment ago and are not too long; they are noted."""
+        most = self._max_url_bytes
+        return [url for url in self._recent.unseen(dict.fromkeys(urls)) if len(url) <= most]
+
+    def wanted(self, urls: Iterable[str]) -> list[Url]:
+        """Those of a document's URLs that may be new."""
+        fresh = self.unseen(urls)
+        return self.sift(fresh) if fresh else []
+
+    def sift(self, hrefs: Sequence[str]) -> list[Url]:
+        kept, dropped = filter_urls(hrefs, self.filters)
+        for _, reason in dropped:
+            self.dropped[reason] += 1
+        return kept

@@ -1,0 +1,252 @@
+"""The counts of a crawl: over the collection, over this run, and joined over many shards.
+
+`Totals` is what a collection keeps, `CrawlStats` what a crawl tells at one moment, `Counters` the open counts of a
+running shard. Counts are written in the same commit as what they count. Media types, languages, sizes and link counts
+are counted from a page's row, so that what is counted when a page is stored is taken back when another version takes
+its place; a copy is counted with its original.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from heapq import nlargest
+from heapq import nsmallest
+from lycosa.fetch import (describe_next_try)
+from lycosa.frontier import (FrontierStats)
+from lycosa.records import (Family)
+from lycosa.store import (State)
+from lycosa.store import (PageRow)
+from typing import Any
+from typing import TypeVar
+import msgspec
+
+
+SLOWEST_SHOWN = RETRIES_SHOWN = 3  # of all hosts
+
+
+class SlowHost(msgspec.Struct, frozen=True):
+    """A host that takes its time: its mean response time and how much is still queued there."""
+
+    host: str
+    mean_s: float
+    queued: int
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """A URL that has failed and waits for another try: what is known of it, and in how many seconds it is due."""
+
+    url: str
+    tries: int
+    failed: str
+    in_s: float
+
+    @property
+    def next_try(self) -> str:
+        return describe_next_try(self.tries, self.failed)
+
+
+def _tally() -> "Counter[str]":
+    return msgspec.field(default_factory=Counter)
+
+
+class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """Counts over the whole collection.
+
+    `pages` are documents stored, `duplicates` those among them that were known under another URL. `failed` are URLs
+    given up, `dropped` known URLs that are not asked for or not kept, `ignored` links that were never taken in, each
+    by reason; a link that stands on many pages may be ignored more than once. `tables` are requests for tables of
+    links: those that were read, and the others by what came instead. `visits` are looks at pages that were there
+    before, `not_modified` those answered by 304, `revisiting` the pages that wait to be looked at again.
+    """
+
+    pages: int = 0
+    bytes: int = 0
+    requests: int = 0
+    known: int = 0
+    queued: int = 0
+    hosts: int = 0
+    duplicates: int = 0
+    redirects: int = 0
+    sitemaps: int = 0
+    not_modified: int = 0
+    visits: int = 0
+    visits_changed: int = 0
+    visits_saved_bytes: int = 0
+    revisiting: int = 0
+    seconds: float = 0.0
+    failed: Counter[str] = _tally()
+    dropped: Counter[str] = _tally()
+    ignored: Counter[str] = _tally()
+    types: Counter[str] = _tally()
+    languages: Counter[str] = _tally()
+    statuses: Counter[str] = _tally()
+    sizes: Counter[str] = _tally()
+    links: Counter[str] = _tally()
+    tables: Counter[str] = _tally()
+
+
+class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # type: ignore[misc]
+    """A crawl at one moment. `retrying` counts the URLs that wait for another try, `retries` are the next of them.
+    `standing` says in a sentence why nothing is moving, empty while something is;
+    `run_statuses` are the answers of this run, by status or failure; `run_lost` are the URLs whose records were not in
+    the archive any more when it began, so that they are asked for again."""
+
+    is_running: bool = False
+    in_flight: int = 0
+    hosts_active: int = 0
+    hosts_waiting: int = 0
+    hosts_parked: int = 0
+    run_seconds: float = 0.0
+    run_pages: int = 0
+    run_requests: int = 0
+    run_bytes: int = 0
+    run_visits: int = 0
+    run_changed: int = 0
+    run_not_modified: int = 0
+    run_saved_bytes: int = 0
+    run_lost: int = 0
+    run_statuses: Counter[str] = _tally()
+    pages_per_s: float = 0.0
+    bytes_per_s: float = 0.0
+    slowest: tuple[SlowHost, ...] = ()
+    retrying: int = 0
+    retries: tuple[Retry, ...] = ()
+    left_s: float | None = None
+    standing: str = ""
+    left_out: Counter[str] = _tally()
+    left_out_bytes: Counter[str] = _tally()
+
+    @property
+    def has_only_silence(self) -> bool:
+        """Was somebody asked in this run, and nobody answered?"""
+        return bool(self.run_statuses) and not any(status.isdigit() for status in self.run_statuses)
+
+
+# Counted by every shard from its own start, so that the longest stands for all.
+_TAKEN_AS_MAXIMUM = frozenset({"seconds", "run_seconds"})
+
+
+def sum_of_shards(parts: Sequence[CrawlStats], *, seconds: float | None = None) -> CrawlStats:
+    """The crawl as a whole. It stands still only if every shard with something queued does."""
+    whole: dict[str, Any] = {}
+    for name in CrawlStats.__struct_fields__:
+        values = [getattr(part, name) for part in parts]
+        if not values or name in ("slowest", "retries", "left_s", "standing"):
+            continue
+        if name == "is_running":
+            whole[name] = any(values)
+        elif isinstance(values[0], Counter):
+            whole[name] = Counter[str]()
+            for value in values:
+                whole[name].update(value)  # `+` would leave out what is below zero in one of them
+            whole[name] = +whole[name]
+        else:
+            whole[name] = max(values) if name in _TAKEN_AS_MAXIMUM else sum(values)
+    if seconds is not None:
+        whole["seconds"] = seconds
+    slow = nlargest(SLOWEST_SHOWN, (host for part in parts for host in part.slowest), key=lambda host: host.mean_s)
+    retries = nsmallest(RETRIES_SHOWN, (one for part in parts for one in part.retries), key=lambda one: one.in_s)
+    queued = [part for part in parts if part.queued or part.in_flight]
+    standing = queued[0].standing if queued and all(part.standing for part in queued) else ""
+    return CrawlStats(**whole, slowest=tuple(slow), retries=tuple(retries), standing=standing)
+
+
+def count_document(totals: Totals, row: PageRow, sign: int = 1) -> None:
+    """Counts a document, or with -1 takes it back; what is no document, or a copy, counts nothing."""
+    if not row.is_page or row.original:
+        return
+    totals.types[row.essence or "unknown"] += sign
+    if row.language:
+        totals.languages[row.language.partition("-")[0].lower()] += sign
+    _count_power_of_two(totals.sizes, row.size_bytes, sign)
+    _count_power_of_two(totals.links, row.links, sign)
+
+
+def _count_power_of_two(histogram: "Counter[str]", value: int, sign: int) -> None:
+    histogram[str(1 << (value - 1).bit_length() if value > 0 else 0)] += sign
+
+
+KEY, MOMENT = b"counters", b"moment"
+
+T = TypeVar("T", bound=Totals)
+
+
+def load_counts(state: State, kind: type[T]) -> T:
+    """The counts that a collection keeps, as totals or as what a crawl tells."""
+    packed = state.get(Family.META, KEY)
+    return msgspec.json.decode(packed, type=kind, dec_hook=_to_counter) if packed else kind()
+
+
+def load_live_stats(state: State) -> CrawlStats | None:
+    """What a crawl said of itself a moment ago; None when the last one came to its end. One that was killed did not."""
+    packed = state.get(Family.META, MOMENT)
+    return msgspec.json.decode(packed, type=CrawlStats, dec_hook=_to_counter) if packed else None
+
+
+def _without_zeros(counts: "Counter[str]") -> "Counter[str]":
+    return Counter({name: number for name, number in counts.items() if number})
+
+
+def _to_counter(_: type, counts: Any) -> "Counter[str]":
+    return Counter(counts)
+
+
+class Counters:
+    """Totals of the collection, and what this run added. `totals` is open: whoever settles a URL counts it there."""
+
+    def __init__(self, totals: Totals) -> None:
+        self.totals = totals
+        self.run_pages = self.run_requests = self.run_bytes = self.run_lost = 0
+        self._statuses_before = totals.statuses.copy()
+        self._before = (totals.visits, totals.visits_changed, totals.not_modified, totals.visits_saved_bytes)
+
+    def request(self, size_bytes: int) -> None:
+        self.totals.requests += 1
+        self.totals.bytes += size_bytes
+        self.run_requests += 1
+        self.run_bytes += size_bytes
+
+    def page(self) -> None:
+        self.totals.pages += 1
+        self.run_pages += 1
+
+    @property
+    def has_answer(self) -> bool:
+        """Has any host ever answered, in this run or before?"""
+        return any(status.isdigit() for status in self.totals.statuses)
+
+    def now(self, frontier: FrontierStats, *, seconds: float) -> dict[str, Any]:
+        """The counts of this moment by name; a copy. What another shard had counted before a host came here may be
+        below zero once it is taken back here: the sum over the shards is right."""
+        t = self.totals
+        t.known, t.queued, t.hosts, t.seconds = frontier.known, frontier.queued, frontier.hosts, seconds
+        t.revisiting = frontier.revisiting
+        counts = msgspec.structs.asdict(t)
+        return {name: _without_zeros(value) if isinstance(value, Counter) else value for name, value in counts.items()}
+
+    def row(self, frontier: FrontierStats, *, seconds: float) -> tuple[Family, bytes, bytes]:
+        """What a commit writes."""
+        return Family.META, KEY, msgspec.json.encode(Totals(**self.now(frontier, seconds=seconds)))
+
+    def stats(self, frontier: FrontierStats, *, seconds: float, run_s: float, **moment: Any) -> CrawlStats:
+        """What a crawl tells of itself; `moment` holds what is not counted."""
+        visits, changed, not_modified, saved = self._before
+        t = self.totals
+        return CrawlStats(
+            **self.now(frontier, seconds=seconds),
+            run_visits=t.visits - visits,
+            run_changed=t.visits_changed - changed,
+            run_not_modified=t.not_modified - not_modified,
+            run_saved_bytes=t.visits_saved_bytes - saved,
+            run_statuses=t.statuses - self._statuses_before,
+            hosts_active=frontier.active,
+            hosts_waiting=frontier.waiting,
+            hosts_parked=frontier.parked,
+            run_seconds=run_s,
+            run_pages=self.run_pages,
+            run_requests=self.run_requests,
+            run_bytes=self.run_bytes,
+            run_lost=self.run_lost,
+            pages_per_s=self.run_pages / run_s,
+            bytes_per_s=self.run_bytes / run_s,
+            **moment,
+        )

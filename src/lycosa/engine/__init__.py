@@ -1,1 +1,0 @@
-"""One shard's crawl: the loop that joins frontier, mapping, fetch, web and store."""

@@ -1,0 +1,290 @@
+"""Opens the link index of a collection and answers from it: links, anchor texts, ranks of pages and hosts.
+
+    stored_link_index     the segments; where they are gone, damaged, of another version, or end before the feed begins,
+                          the index is rebuilt from the state: in its folder if no crawl holds the collection, else in
+                          memory
+    current_link_index    the same with the pages that the feed has beyond it
+
+Reads the committed state and the index beside a running crawl. The segments of several shards stand side by side:
+signed pairs of all shards add up as those of one do. `note` is called with one sentence that says what had to be done.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
+import numpy as np
+
+from lycosa.errors import LycosaError, StoreError
+from lycosa.graph import columns as texts
+from lycosa.graph.columns import KIND_BITS, from_pages, url_id, url_ids
+from lycosa.graph.feed import FEED_FOLDER as FEED
+from lycosa.graph.feed import consumers, entries_after, key_of, last_sequence, mark_covered
+from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, LinkWriter, SegmentList
+from lycosa.graph.indexer import CONSUMER, all_pages, linked, replay, slices
+from lycosa.graph.packing import I64, U64
+from lycosa.graph.ranks import LinkGraph, PageGraph, Ranks, compute_ranks, harmonic, load_ranks, page_graph, save_ranks
+from lycosa.graph.segment import Segment
+from lycosa.records import Family
+from lycosa.store import CollectionStore, JoinedCollection, State, hold_lock, unpack_links, unpack_page
+from lycosa.web import BUCKET_BYTES, LinkKind, url_from_key, url_key
+
+MOST_TEXTS = 24  # of one page, the most used first
+FEW = 4  # pages that point somewhere: with more, a text that only one of them uses says little
+_BLOCKS_KEPT = 256
+# A text in one number: 32 bits within its segment, 12 for the segment; before it 19 bits for the page.
+_SEGMENT_SHIFT, _PAGE_SHIFT = 32, 44
+_NUMBER_MASK, _TEXT_MASK = (1 << _SEGMENT_SHIFT) - 1, (1 << _PAGE_SHIFT) - 1
+
+Anchors = list[tuple[str, int]]
+
+
+class AnchorTexts:
+    """The anchor texts of an index as it was when opened."""
+
+    def __init__(self, index: LinkIndex) -> None:
+        self._segments = [_SegmentTexts(segment) for segment in index.segments]
+
+    def __repr__(self) -> str:
+        return f"<AnchorTexts segments={len(self._segments)}>"
+
+    def of(self, urls: Sequence[str]) -> list[Anchors]:
+        """For each URL the texts of the links to it with the number of pages that use each, the most used first."""
+        ids = url_ids(urls)
+        rows = [segment.rows(ids, place) for place, segment in enumerate(self._segments)]
+        if not rows or not len(urls):
+            return [[] for _ in urls]
+        page, source, is_plus, text = (np.concatenate(column) for column in zip(*rows, strict=True))
+        order = np.lexsort((source, page))  # stable: of one pair the newest news stand last
+        page, source, is_plus, text = page[order], source[order], is_plus[order], text[order]
+        differs = (page[1:] != page[:-1]) | (source[1:] != source[:-1])
+        kept = np.append(differs, True) & is_plus if len(page) else is_plus
+        return self._counted(len(urls), page[kept], text[kept])
+
+    def _counted(self, size: int, page: I64, text: I64) -> list[Anchors]:
+        found: list[dict[str, int]] = [{} for _ in range(size)]
+        totals = np.bincount(page, minlength=size)
+        pairs, counts = np.unique((page << _PAGE_SHIFT) | text, return_counts=True)
+        order = np.lexsort((-counts, pairs >> _PAGE_SHIFT))
+        for pair, count in zip(pairs[order].tolist(), counts[order].tolist(), strict=True):
+            at, number = pair >> _PAGE_SHIFT, pair & _TEXT_MASK
+            said = found[at]
+            if len(said) >= MOST_TEXTS or (count == 1 and totals[at] > FEW and said):
+                continue
+            if words := " ".join(self._text(number).split()):
+                said[words] = said.get(words, 0) + count
+        return [sorted(said.items(), key=lambda item: (-item[1], item[0])) for said in found]
+
+    def _text(self, number: int) -> str:
+        return self._segments[number >> _SEGMENT_SHIFT].text(number & _NUMBER_MASK)
+
+
+class _SegmentTexts:
+    """One segment, with what was decoded of it."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+        self._blocks: dict[int, list[str]] = {}
+
+    def rows(self, ids: U64, place: int) -> tuple[I64, U64, "np.ndarray[tuple[int], np.dtype[np.bool_]]", I64]:
+        """The links to these URLs: place among `ids`, source, whether it came or went, number of the text."""
+        pages, sources, is_plus, codes = self._segment.links_to(ids)
+        return pages, sources, is_plus, (codes >> KIND_BITS) | (place << _SEGMENT_SHIFT)
+
+    def text(self, number: int) -> str:
+        block, place = divmod(number, texts.BLOCK_TEXTS)
+        if block not in self._blocks:
+            if len(self._blocks) >= _BLOCKS_KEPT:
+                self._blocks.clear()
+            self._blocks[block] = self._segment.text_block(block)
+        return self._blocks[block][place]
+
+
+Note = Callable[[str], None]
+
+
+def current_link_index(collection: CollectionStore, note: Note | None = None) -> LinkIndex:
+    """The index with what the feed tells beyond it. The state was opened first, so nothing is missing between."""
+    if isinstance(collection, JoinedCollection):
+        return _side_by_side([current_link_index(shard, note) for shard in collection.shards])
+    index = stored_link_index(collection, note)
+    index.lay_over(list(replay(collection.state, index.covered)))
+    return index
+
+
+def stored_link_index(collection: CollectionStore, note: Note | None = None) -> LinkIndex:
+    """The index as far as it has come, with no pages missing before that."""
+    if isinstance(collection, JoinedCollection):
+        return _side_by_side([stored_link_index(shard, note) for shard in collection.shards])
+    told = consumers(collection.path / FEED).get(CONSUMER, 0)  # first: a crawl covers after it has written
+    try:
+        index = LinkIndex.open(collection.path)
+        if is_sound(collection, index.covered, told):
+            return index
+        why = "is not there" if not index.segments else "is behind what it once was"
+    except StoreError as error:
+        why = f"cannot be used ({error})"
+    return _rebuilt(collection, why, note or (lambda text: None))
+
+
+def is_sound(collection: CollectionStore, covered: int, told: int) -> bool:
+    """Does the feed tell all that came after `covered`, of which the index once said `told`?"""
+    if covered < told:
+        return False
+    if covered > last_sequence(collection.state):
+        collection.state.refresh()  # a crawl has written meanwhile
+        if covered > last_sequence(collection.state):
+            return False
+    following = next(entries_after(collection.state, covered), None)
+    return covered >= last_sequence(collection.state) if following is None else following.sequence == covered + 1
+
+
+def _rebuilt(collection: CollectionStore, why: str, note: Note) -> LinkIndex:
+    try:
+        with hold_lock(collection.path):
+            collection.state.refresh()
+            last = last_sequence(collection.state)
+            writer = LinkWriter.open(collection.path)
+            writer.clear()
+            writer.add_all(slices(all_pages(collection.state)), last)
+            mark_covered(collection.path, CONSUMER, last)
+            writer.close()
+        index = LinkIndex.open(collection.path)
+        note(f"the link index {collection.path / LINK_INDEX_FOLDER} {why}: it was built anew from the state")
+    except (LycosaError, OSError):  # a crawl holds the collection, or nothing may be written there
+        last = last_sequence(collection.state)
+        parts = [Segment.of(from_pages(some)) for some in slices(all_pages(collection.state))]
+        index = LinkIndex(collection.path / LINK_INDEX_FOLDER, SegmentList(last), parts)
+        mends = "" if (collection.path / LINK_INDEX_FOLDER).is_file() else "; the next crawl mends it"
+        note(f"the link index {collection.path / LINK_INDEX_FOLDER} {why}: links are read from the state{mends}")
+    return index
+
+
+def _side_by_side(indexes: list[LinkIndex]) -> LinkIndex:
+    first, *others = indexes
+    first.segments += [segment for other in others for segment in other.segments]
+    return first
+
+
+KINDS = {kind.value: kind.name.lower() for kind in LinkKind}
+
+
+class LinkView(msgspec.Struct, frozen=True):
+    """One link for the eye: the page at its other end, the element it is written in, its words."""
+
+    url: str
+    kind: str
+    anchor: str
+
+
+class UrlLinks(msgspec.Struct, frozen=True):
+    """The links around a URL; `pages_in` and `pages_out` count all, the lists may be shorter."""
+
+    url: str
+    pages_in: int
+    pages_out: int
+    links_in: tuple[LinkView, ...]
+    links_out: tuple[LinkView, ...]
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """A page or a host with its place and rank."""
+
+    place: int
+    url: str
+    rank: float
+
+
+def links_of(
+    collection: CollectionStore,
+    text: str,
+    *,
+    most: int | None = None,
+    note: Note | None = None,
+    index: LinkIndex | None = None,
+) -> UrlLinks:
+    """Who points to a URL, with what words, and where it points; at most `most` of each. `index` is the whole one, by
+    whoever has it open."""
+    from lycosa.inspect.status import asked_url
+
+    url = asked_url(collection, text)
+    state = collection.state
+    incoming = (index or current_link_index(collection, note)).inlinks(url.href)
+    shown_in = tuple(
+        LinkView(_url_of(state, link.source), KINDS[link.kind], link.anchor) for link in islice(incoming, most)
+    )
+    row = state.get(Family.LINK, url_key(url.href))
+    outgoing = linked(unpack_links(row), url.href) if row else {}
+    outgoing.pop(url.href, None)
+    views = (LinkView(target, KINDS[kind], anchor) for target, (kind, anchor) in outgoing.items())
+    return UrlLinks(url.href, len(incoming), len(outgoing), shown_in, tuple(islice(views, most)))
+
+
+def _url_of(state: State, file_num: int) -> str:
+    key = key_of(state, file_num)
+    return url_from_key(key) if key else f"page {file_num}"
+
+
+# ranks
+
+
+def rank_pages(collection: CollectionStore, note: Note | None = None) -> tuple[Ranks, int]:
+    """Works the ranks of all pages out, from the last ones on, and keeps them; says how many steps it took. Where
+    they cannot be kept `note` is told, or without one it raises StoreError."""
+    web = _web(collection, note)
+    ranks, steps = compute_ranks(web, load_ranks(collection.path))
+    try:
+        save_ranks(collection.path, ranks)
+    except StoreError as error:
+        if note is None:
+            raise
+        note(f"the ranks are not kept: {error}")
+    return ranks, steps
+
+
+def _web(collection: CollectionStore, note: Note | None) -> PageGraph:
+    """The graph of all pages."""
+    state = collection.state
+    rows = (unpack_page(packed) for _, packed in state.walk(Family.PAGE))
+    redirects = np.fromiter((row.file_num for row in rows if 300 <= row.status < 400), dtype=np.uint64)
+    return page_graph(current_link_index(collection, note), lambda file_nums: _ids_of(state, file_nums), redirects)
+
+
+def _ids_of(state: State, file_nums: U64) -> U64:
+    """The URL ids of pages: one walk over all numbers, which come in the same order."""
+    numbers, ids = bytearray(), array("Q")
+    for number, key in state.walk(Family.FILE):
+        numbers += number
+        ids.append(url_id(url_from_key(key)))
+    places = np.searchsorted(np.frombuffer(numbers, dtype=">u8").astype(np.uint64), file_nums)
+    return np.frombuffer(ids, dtype=np.uint64)[places]
+
+
+def ranked_pages(collection: CollectionStore, ranks: Ranks, *, most: int | None = None) -> Iterator[Ranked]:
+    """Pages, the highest rank first; equal ones in the order of their numbers."""
+    order = np.argsort(-ranks.ranks, kind="stable")[:most]
+    for place, at in enumerate(order.tolist(), 1):
+        yield Ranked(place, _url_of(collection.state, int(ranks.file_nums[at])), float(ranks.ranks[at]))
+
+
+def rank_hosts(collection: CollectionStore, note: Note | None = None) -> list[Ranked]:
+    """Every host that has pages, by harmonic centrality over the links between hosts, the highest first."""
+    web = _web(collection, note)
+    names, host_of = _hosts(collection.state, web)
+    targets = np.repeat(np.arange(web.graph.size), np.diff(web.graph.starts))
+    graph = LinkGraph.of(host_of[web.graph.sources], host_of[targets], len(names))
+    scores = harmonic(graph)
+    order = np.argsort(-scores, kind="stable").tolist()
+    return [Ranked(place, names[at], float(scores[at])) for place, at in enumerate(order, 1)]
+
+
+def _hosts(state: State, web: PageGraph) -> tuple[list[str], "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
+    """The names of the hosts, and for each page the place of its host among them."""
+    places: dict[bytes, int] = {}
+    host_of_number = {
+        int.from_bytes(number): places.setdefault(key[: key.index(b"\0", BUCKET_BYTES)], len(places))
+        for number, key in state.walk(Family.FILE)
+    }
+    hosts = np.fromiter((host_of_number[number] for number in web.file_nums.tolist()), dtype=np.int64)
+    return [url_from_key(key + b"\0") for key in places], hosts

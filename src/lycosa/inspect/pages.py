@@ -1,0 +1,121 @@
+"""The pages of a collection with what the archive holds of them, one by URL or all: `lycosa get`, `lycosa.Collection`.
+
+A page's row says most of it; its header fields and its body are read from the archive when they are first asked for.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+from lycosa.crawl.reading import redirect_location
+from lycosa.errors import NoPage, SettingsError, StoreError
+from lycosa.inspect.status import asked_url, open_to_read
+from lycosa.records import Family, Response
+from lycosa.recrawl.contents import Fields, StoredDocuments
+from lycosa.recrawl.versions import no_bodies
+from lycosa.store import REDIRECTS, CollectionStore, PageRow, unpack_page
+from lycosa.web import extract_text, format_timestamp, parse_url, url_from_key, url_key
+
+
+class StoredPage:
+    """A page, or a redirect, as the archive holds it. `fields` are the header fields of its response, `body` what came
+    with them, its content coding undone, `text` what is for reading in it. `sent_bytes` is the size of the body as it
+    was sent; `duplicate_of` is the URL under which the same document was known before. With `noarchive` the page
+    asks not to be offered to others as a copy."""
+
+    def __init__(self, url: str, row: PageRow, contents: StoredDocuments) -> None:
+        self.url, self._row, self._contents = url, row, contents
+        self.status, self.fetched, self.depth = row.status, format_timestamp(row.fetched_s), row.depth
+        self.title, self.language, self.content_type = row.title, row.language, row.essence
+        self.sent_bytes, self.duplicate_of, self.noarchive = row.size_bytes, row.original, row.noarchive
+
+    def __repr__(self) -> str:
+        return f"<StoredPage {self.status} {self.url}>"
+
+    @cached_property
+    def _content(self) -> tuple[Fields, bytes]:
+        if self._row.lacks_body:
+            raise SettingsError(f"there is nothing of {self.url} to show: {no_bodies(self._contents.path)}")
+        found = self._contents.read(self._row)
+        if found is None:
+            when = f"the record of {self.url}, fetched {self.fetched},"
+            if self._contents.is_left_out(self._row):
+                raise StoreError(f"{when} was left out of the central store: it is on the machine of its shard only")
+            raise StoreError(f"{when} in the archive of {self._contents.path} is damaged and cannot be read")
+        return found
+
+    @property
+    def fields(self) -> Fields:
+        return self._content[0]
+
+    @property
+    def body(self) -> bytes:
+        return self._content[1]
+
+    @cached_property
+    def text(self) -> str:
+        said, analysers = self.fields.get("content-type"), self._contents.analysers
+        return extract_text(self.body, url=self.url, content_type=said, analysers=analysers)
+
+    @property
+    def is_redirect(self) -> bool:
+        return self.status in REDIRECTS
+
+    @property
+    def leads_to(self) -> str:
+        """Where a redirect leads; nothing if it does not say, or is none."""
+        if not self.is_redirect or "location" not in self.fields:
+            return ""
+        written = redirect_location(Response(self.url, self.status, headers=self.fields))
+        target = parse_url(written, self.url)
+        return target.href if target else written
+
+
+class StoredPages:
+    """The pages of an open collection."""
+
+    def __init__(self, collection: CollectionStore) -> None:
+        self._collection, self._contents = collection, StoredDocuments(collection)
+
+    def __repr__(self) -> str:
+        return f"<StoredPages of {self._collection.path}>"
+
+    def get(self, text: str, *, as_of: str = "") -> StoredPage:
+        """The page, or redirect, of a URL, read whole, as it is stored or as it was; raises NoPage if there is none."""
+        url = asked_url(self._collection, text)
+        row = self._row(url_key(url.href), as_of)
+        if row is None or not (row.place or row.lacks_body):
+            path, when = self._collection.path, f" as of {as_of}" if as_of else ""
+            raise NoPage(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
+        page = StoredPage(url.href, row, self._contents)
+        assert page.fields is not None  # now: the collection may be closed when it is looked at
+        return page
+
+    def _row(self, key: bytes, as_of: str) -> PageRow | None:
+        if as_of:
+            from lycosa.search.past import past_time, row_as_of  # with it come the libraries of the search index
+
+            if (then := past_time(as_of)) is not None:
+                return row_as_of(self._collection.state, key, then)
+        packed = self._collection.state.get(Family.PAGE, key)
+        return unpack_page(packed) if packed else None
+
+    def all(self, host_key: bytes = b"", *, most: int | None = None) -> Iterator[StoredPage]:
+        """The pages that are there, of one host or of all, in the order of the keys; redirects are none."""
+        rows = self._collection.state.walk(Family.PAGE, host_key, host_key + b"\1" if host_key else None)
+        pages = ((key, unpack_page(packed)) for key, packed in rows)
+        return (
+            StoredPage(url_from_key(key), row, self._contents)
+            for key, row in islice(((key, row) for key, row in pages if _is_there(row)), most)
+        )
+
+
+def _is_there(row: PageRow) -> bool:
+    return row.is_page and 200 <= row.status < 300
+
+
+def page_of(path: Path, url: str, *, as_of: str = "") -> StoredPage:
+    """The page of a URL in the collection at `path`; see `StoredPages.get`."""
+    with open_to_read(path) as collection:
+        return StoredPages(collection).get(url, as_of=as_of)

@@ -1,0 +1,94 @@
+"""A host profile is what the crawl has learned of one host: guesses that pay, families that repeat, idle parameters.
+
+The profiles of the `PROFILES_MOST` hosts that were busy last are in memory. Each is also a row `mind:HOST` in the state
+(the key keeps its old name), written a few at a time, so that a crash costs a host at most some seconds of experience.
+"""
+
+from collections import OrderedDict
+
+import msgspec
+
+from lycosa.frontier import Host
+from lycosa.learning.mining import Miner, MinerRow, MiningLevel
+from lycosa.learning.parameters import ParameterRow, QueryParameters
+from lycosa.learning.traps import BudgetRow, PatternBudgets
+from lycosa.records import Family
+from lycosa.store import Batch, State
+
+PROFILES_MOST = 1_000
+WRITES_A_COMMIT = 10
+
+
+class HostProfileRow(msgspec.Struct, array_like=True):
+    """A mind as it is stored."""
+
+    miner: MinerRow
+    budgets: BudgetRow
+    parameters: ParameterRow
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(HostProfileRow).decode
+
+
+class HostProfile:
+    """All that is learned of one host."""
+
+    __slots__ = ("budgets", "miner", "parameters")
+
+    def __init__(self, level: MiningLevel, row: HostProfileRow | None) -> None:
+        self.miner = Miner.unpack(row.miner, level) if row else Miner(level)
+        self.budgets = PatternBudgets.unpack(row.budgets) if row else PatternBudgets()
+        self.parameters = QueryParameters(row.parameters if row else None)
+
+    def pack(self) -> bytes:
+        return _encode(HostProfileRow(self.miner.pack(), self.budgets.pack(), self.parameters.pack()))
+
+
+class HostProfiles:
+    """The minds of a shard's hosts."""
+
+    def __init__(self, state: State, level: MiningLevel) -> None:
+        self._state, self.level = state, level
+        self._minds: OrderedDict[bytes, HostProfile] = OrderedDict()
+        self._changed: OrderedDict[bytes, None] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<Minds {len(self._minds)}, {len(self._changed)} changed>"
+
+    def of(self, host: Host) -> HostProfile:
+        """The mind of a host, to be read."""
+        mind = self._minds.get(host.key)
+        if mind is None:
+            row = self._state.get(Family.META, _key(host.key))
+            mind = self._minds[host.key] = HostProfile(self.level, _decode(row) if row else None)
+        self._minds.move_to_end(host.key)
+        return mind
+
+    def change(self, host: Host) -> HostProfile:
+        """The mind of a host, to be changed."""
+        self._changed[host.key] = None
+        return self.of(host)
+
+    def forget(self) -> None:
+        """Hosts have come or gone: what is not written is lost, experience of some seconds."""
+        self._minds.clear()
+        self._changed.clear()
+
+    def before_commit(self, batch: Batch) -> None:
+        """Some of the minds that changed are written, those that are forgotten all."""
+        for _ in range(min(WRITES_A_COMMIT, len(self._changed))):
+            self._write(batch, self._changed.popitem(last=False)[0])
+        while len(self._minds) > PROFILES_MOST:
+            key = next(iter(self._minds))
+            if key in self._changed:
+                del self._changed[key]
+                self._write(batch, key)
+            del self._minds[key]
+
+    def _write(self, batch: Batch, key: bytes) -> None:
+        batch.put(Family.META, _key(key), self._minds[key].pack())
+
+
+def _key(host_key: bytes) -> bytes:
+    return b"mind:" + host_key

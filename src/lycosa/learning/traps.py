@@ -1,0 +1,343 @@
+"""Trap detection by path pattern: which families of a host's URLs go on, which are slowed, which are given up.
+
+A pattern is what the paths of one family have in common, with numbers and ids folded:
+
+    /thread/4711?sid=9f3a…  →  /thread/#?sid=*        /loop/a/b/a/b/a/  →  /loop/+/
+
+A number is `#`; a hash, UUID or random-looking id is `*`; from the first folder that comes back in a path on, all
+folders are one `+`, so that a path loop stays one family however deep it gets. Parameters are sorted.
+
+No trap is known by name. A page is *dull* when it says nothing new: its text was on this host before; or its family has
+had a copy of the same document before (the first copy of each counts neither way: a mirror ends, a trap does not); or
+its family gets ever deeper (each page a link further from the start than the last) and its text differs from an earlier
+one in numbers only, or is next to nothing in the same frame. A family has credit: a page with something to say earns
+three, a dull one costs one (two, where nothing was earned and the host repeats itself). Without credit it waits, twice
+as long after every dull page; after `MOST_WAITS` in a row it is dropped. A good page ends that.
+
+Pure: `now` is an argument (wall clock: waits outlive a restart); memory a host is bounded. `ask` comes before a
+request, `note` after it.
+"""
+
+import re
+from collections import Counter, OrderedDict
+from enum import IntEnum, StrEnum
+from functools import lru_cache
+
+import msgspec
+import xxhash
+
+CACHED = 1_024  # a URL is folded when its turn comes, and again when its page is there
+MOST_CHARS = 160  # of a pattern; what is longer ends in a hash of the rest
+ID_LEAST = 8  # shorter words of letters and digits are names with a number in them: `h264`, `s01e02`
+ID_GROUP = 2.6  # letters or digits in a row, on average: below it a word is no human's. `dQw4w9WgXcQ` has 1.3
+NUMBERS_IN_A_ROW = 4  # segments that are nothing but a number; further ones are a loop
+
+# A UUID, an escape, or a word. Fixed lengths and one plain run: linear.
+_UUID = r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])"
+WORD = re.compile(rf"{_UUID}|%[0-9A-Fa-f]{{2}}|[0-9A-Za-z]+")
+_DIGIT = re.compile("[0-9]")
+_DIGITS = re.compile("[0-9]+")
+_GROUP = re.compile("[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_HEX = re.compile("[0-9a-f]+|[0-9A-F]+")
+
+
+@lru_cache(CACHED)
+def fold(path: str) -> str:
+    """The pattern of a path with its query, as `Url.path` has them."""
+    path, mark, query = path.partition("?")
+    pattern = _fold_path(path)
+    if mark:
+        pattern += "?" + "&".join(sorted(map(_fold_parameter, query.split("&"))))
+    if len(pattern) > MOST_CHARS:
+        rest = xxhash.xxh3_64_hexdigest(pattern.encode("utf-8", "surrogatepass"))
+        pattern = f"{pattern[: MOST_CHARS - 17]}~{rest}"
+    return pattern
+
+
+def is_id(word: str) -> bool:
+    """Whether a word of letters and digits was made by a machine: hexadecimal, a UUID, base 36 or base 62."""
+    if len(word) < ID_LEAST or word.isdigit() or not _DIGIT.search(word):
+        return False
+    return bool(_HEX.fullmatch(word)) or "-" in word or len(word) < ID_GROUP * len(_GROUP.findall(word))
+
+
+def _fold_path(path: str) -> str:
+    folder, slash, name = path.rpartition("/")
+    return _fold_folder(folder) + slash + _fold_words(name)
+
+
+@lru_cache(CACHED)
+def _fold_folder(path: str) -> str:
+    """Of most paths this was asked a moment ago."""
+    folders = path.split("/")
+    words = [folder for folder in folders if folder and not folder.isdigit()]
+    again = {word for word, times in Counter(words).items() if times > 1} if len(set(words)) < len(words) else ()
+    numbers, folded = 0, []
+    for folder in folders:
+        if folder in again:
+            folded.append("+")
+            break
+        numbers = numbers + 1 if folder.isdigit() else 0
+        if numbers <= NUMBERS_IN_A_ROW:
+            folded.append(_fold_words(folder))
+    return "/".join(folded)
+
+
+def _fold_words(text: str) -> str:
+    return WORD.sub(_folded, text) if _DIGIT.search(text) else text
+
+
+def _folded(match: re.Match[str]) -> str:
+    word = match[0]
+    if word[0] == "%":
+        return word
+    return "*" if is_id(word) else _DIGITS.sub("#", word)
+
+
+def _fold_parameter(parameter: str) -> str:
+    """A value with a digit in it is a number or an id, whatever it looks like."""
+    name, equals, value = parameter.partition("=")
+    if _DIGIT.search(value):
+        value = "#" if value.isdigit() else "*"
+    return f"{_fold_words(name)}{equals}{value}"
+
+
+FIRST_WAIT_S, MOST_WAITS = 60.0, 4  # 60, 120, 240, 480 seconds, then dropped
+START, MOST_CREDIT = 3, 64
+MOST_FAMILIES, MOST_TEXTS, MOST_REFRAINS = 128, 192, 64
+STORED_FAMILIES, STORED_REFRAINS, STORED_TEXTS = 32, 32, 32  # about 1.4 KB
+TINY_CHARS = 100
+DEEPER_SHARE = 0.25  # links further from the start for every page of the family
+DEEPER_LEAST = 3  # links; a family of a few levels is no chain
+NOTORIOUS = 4  # times that a text was seen; before, it is forgiven for the new URLs beside it
+
+_DIGIT_BYTES = b"0123456789"
+
+
+class Judgement(IntEnum):
+    """What a page adds to its family's credit."""
+
+    GOOD = 3
+    NEUTRAL = 0
+    DULL = -1
+    NOTORIOUS = -2
+
+
+class TrapAction(StrEnum):
+    """What to do with a URL."""
+
+    GO = "go"
+    WAIT = "wait"
+    DROP = "drop"
+
+
+class TrapVerdict(msgspec.Struct, frozen=True):
+    """With `WAIT` the seconds; with `WAIT` and `DROP` the pattern to blame."""
+
+    do: TrapAction
+    wait_s: float = 0.0
+    pattern: str = ""
+
+
+GO = TrapVerdict(TrapAction.GO)
+
+
+class PageSignature(msgspec.Struct, frozen=True):
+    """What a fetched page looks like to a budget: see `sight`. `is_copy`: its document is known under another URL;
+    `is_first_copy`: and its family has had no copy of it before."""
+
+    depth: int
+    text: int
+    bare: int
+    shape: int
+    is_tiny: bool
+    is_copy: bool = False
+    is_first_copy: bool = False
+    fresh: int = 0
+
+
+def sight(
+    *,
+    text: bytes,
+    images: str,
+    structure: str,
+    digest: bytes,
+    depth: int,
+    fresh: int = 0,
+) -> PageSignature:
+    """`text` is the page's in UTF-8, `images` the references of its images in one string: a picture is content too.
+    Where there is neither (a PDF, an archive), the `digest` of the document speaks for it.
+
+    `fresh`: how many URLs became known by this page that are neither of its own pattern nor of one that is slowed
+    (`PatternBudgets.counts`).
+    """
+    frame = images.encode("utf-8", "surrogatepass")
+    is_tiny = 0 < len(text) < 4 * TINY_CHARS and len(text.decode("utf-8", "replace")) < TINY_CHARS and not frame
+    bare = text.translate(None, _DIGIT_BYTES)
+    if not text and not frame:
+        text = bare = digest
+    return PageSignature(
+        depth,
+        _hash(text + frame),
+        _hash(bare + frame),
+        _hash(structure.encode("utf-8", "surrogatepass")),
+        is_tiny,
+        fresh=fresh,
+    )
+
+
+class UrlFamily(msgspec.Struct, array_like=True):
+    """One pattern of a host. `waits` counts the dull pages since the credit ran out."""
+
+    first_depth: int
+    pages: int = 0
+    dull: int = 0
+    credit: int = START
+    waits: int = 0
+    until: float = 0.0
+
+    @property
+    def is_slowed(self) -> bool:
+        return self.credit <= 0
+
+    @property
+    def is_dropped(self) -> bool:
+        return self.waits > MOST_WAITS
+
+    def is_ever_deeper(self, depth: int) -> bool:
+        grown = depth - self.first_depth
+        return grown >= DEEPER_LEAST and grown >= self.pages * DEEPER_SHARE
+
+
+class BudgetRow(msgspec.Struct, array_like=True, omit_defaults=True):
+    """A host's budgets as they are stored."""
+
+    families: list[tuple[int, UrlFamily]] = []
+    refrains: list[tuple[int, int]] = []
+    texts: list[int] = []
+
+
+class PatternBudgets:
+    """The budgets of one host."""
+
+    def __init__(self) -> None:
+        self._families: OrderedDict[int, UrlFamily] = OrderedDict()  # by the hash of the pattern, the latest last
+        self._texts: OrderedDict[int, None] = OrderedDict()  # hashes of texts and frames seen once
+        self._refrains: OrderedDict[int, int] = OrderedDict()  # of those seen again, with how often
+
+    def __repr__(self) -> str:
+        slowed = sum(family.is_slowed for family in self._families.values())
+        return f"<PatternBudgets families={len(self._families)} slowed={slowed}>"
+
+    def ask(self, path: str, now: float) -> TrapVerdict:
+        """May this URL be asked for now? A slowed family gets one request at the end of every wait."""
+        pattern = fold(path)
+        family = self._families.get(family_key(pattern))
+        if family is None or not family.is_slowed:
+            return GO
+        if family.is_dropped:
+            return TrapVerdict(TrapAction.DROP, 0.0, pattern)
+        if now < family.until:
+            return TrapVerdict(TrapAction.WAIT, family.until - now, pattern)
+        family.until = now + FIRST_WAIT_S * 2**family.waits
+        return GO
+
+    def is_dropped(self, path: str) -> bool:
+        """Is this URL's family given up? For URLs about to be queued."""
+        family = self._families.get(family_key(fold(path)))
+        return family is not None and family.is_dropped
+
+    def counts(self, path: str, pattern: str) -> bool:
+        """Does a new URL speak for the page of `pattern` that it was found on? See `Sight.fresh`."""
+        own = fold(path)
+        family = self._families.get(family_key(own))
+        return own != pattern and (family is None or not family.is_slowed)
+
+    def note(self, path: str, page: PageSignature, now: float) -> Judgement:
+        """A page was fetched: what is it worth? A guess has hit only if its page is good."""
+        family = self._family(family_key(fold(path)), page.depth)
+        family.pages += 1
+        judgement = self._judge(family, page)
+        family.credit = max(0, min(MOST_CREDIT, family.credit + judgement))
+        if judgement > 0:
+            family.waits = 0
+        elif judgement < 0:
+            family.dull += 1
+            if family.is_slowed:
+                family.until = now + FIRST_WAIT_S * 2**family.waits
+                family.waits = min(family.waits + 1, MOST_WAITS + 1)  # more are under way than one at times
+        return judgement
+
+    def is_known_text(self, page: PageSignature) -> bool:
+        """Was this text on the host before? Only then does `Sight.fresh` matter."""
+        return page.text in self._texts or page.text in self._refrains
+
+    def _family(self, key: int, depth: int) -> UrlFamily:
+        family = self._families.get(key)
+        if family is not None:
+            self._families.move_to_end(key)
+            return family
+        if len(self._families) >= MOST_FAMILIES:
+            self._forget()
+        family = self._families[key] = UrlFamily(depth)
+        return family
+
+    def _forget(self) -> None:
+        """The oldest family that nothing speaks against; if there is none, the oldest."""
+        harmless = next((key for key, family in self._families.items() if not family.dull), None)
+        self._families.pop(harmless if harmless is not None else next(iter(self._families)))
+
+    def _judge(self, family: UrlFamily, page: PageSignature) -> Judgement:
+        seen = self._count(page.text)
+        if page.is_first_copy:
+            return Judgement.NEUTRAL
+        if seen >= NOTORIOUS:  # a family that has earned something may have its empty pages
+            return Judgement.NOTORIOUS if family.credit <= START else Judgement.DULL
+        if page.is_copy or seen:
+            return Judgement.NEUTRAL if page.fresh else Judgement.DULL
+        has_same_words = bool(self._count(page.bare ^ 1))
+        has_same_frame = page.is_tiny and bool(self._count(page.shape ^ 2))
+        if (has_same_words or has_same_frame) and family.is_ever_deeper(page.depth):
+            return Judgement.DULL
+        return Judgement.NEUTRAL if has_same_words else Judgement.GOOD
+
+    def _count(self, text: int) -> int:
+        """How often it was seen before; the one not seen for longest is forgotten, those seen once sooner."""
+        if text in self._refrains:
+            self._refrains[text] += 1
+            self._refrains.move_to_end(text)
+            return self._refrains[text] - 1
+        if text in self._texts:
+            del self._texts[text]
+            self._refrains[text] = 2
+            if len(self._refrains) > MOST_REFRAINS:
+                self._refrains.popitem(last=False)
+            return 1
+        self._texts[text] = None
+        if len(self._texts) > MOST_TEXTS:
+            self._texts.popitem(last=False)
+        return 0
+
+    # keeping
+
+    def pack(self) -> BudgetRow:
+        """The part worth keeping: the families that something speaks against, the texts seen again, the latest ones."""
+        dull = [item for item in self._families.items() if item[1].dull][-STORED_FAMILIES:]
+        return BudgetRow(dull, list(self._refrains.items())[-STORED_REFRAINS:], list(self._texts)[-STORED_TEXTS:])
+
+    @classmethod
+    def unpack(cls, row: BudgetRow) -> "PatternBudgets":
+        budgets = cls()
+        budgets._families.update(row.families)
+        budgets._refrains.update(row.refrains)
+        budgets._texts.update(dict.fromkeys(row.texts))
+        return budgets
+
+
+def family_key(pattern: str) -> int:
+    """What a family is known by."""
+    return _hash(pattern.encode("utf-8", "surrogatepass"))
+
+
+def _hash(text: bytes) -> int:
+    return xxhash.xxh3_64_intdigest(text)

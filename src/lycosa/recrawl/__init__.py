@@ -1,0 +1,1 @@
+"""Change detection, the plan of visits, revisits, and the versions of a page."""

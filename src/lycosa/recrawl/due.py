@@ -1,0 +1,315 @@
+"""The feeder puts pages whose time has come into the frontier, no faster than the budget allows.
+
+A recrawl takes what was due when it began, at most what the budget allows for the days since the last one, a week at
+most: a clock that jumps ahead by a year makes a week's work, not a stampede. A crawl that keeps itself fresh never
+ends and
+runs at most an hour's budget ahead. What is taken leaves `due` in the commit that queues it. A recrawl of everything
+takes
+the pages first that were not seen for longest, by the hour: `due` is read once for each range of ages.
+
+Change hints are the dates in sitemaps and feeds: a page that is said to have changed is visited sooner, if its host has
+been right before. A new host is trusted with a few pages; one that dates everything today loses that trust. Hints add
+no
+visits to the budget, they only say which come first. Called by the crawl before each commit and by `recrawl.revisits`.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+
+from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.shard import Shard
+from lycosa.frontier import Host, HostRow, Lease, LinkCounter, UrlRow, UrlState, unpack_host
+from lycosa.records import Family
+from lycosa.recrawl.plan import DAY_S, ROWS_A_TURN, VisitPlanner
+from lycosa.recrawl.rows import VisitRow, due_before, due_key, key_of_due, unpack_visit
+from lycosa.store import PageRow, unpack_page
+from lycosa.web import MediaKind, Page, SitemapEntry, Steps, parse_url, run_steps, sitemap, url_from_key, url_key
+
+TRIED_FIRST = 5  # pages of a host that are looked at on trust
+LEAST_TRUE = 0.5  # of what a host said: then it is believed
+HINTS_READ = 500  # rows read at a time
+
+
+class ChangeHints:
+    """The hints of a shard. `is_off` where everything is looked at anyway."""
+
+    def __init__(self, shard: Shard, *, is_off: bool = False) -> None:
+        self._shard, self._state, self.is_off = shard, shard.collection.state, is_off
+
+    def heard(self, host: Host, entries: Sequence[SitemapEntry]) -> Steps[int]:
+        """A sitemap or a feed of `host` was read; returns how many pages are looked at sooner for it."""
+        left = _trust(host.row)
+        if self.is_off or not left:
+            return 0
+        dated: dict[bytes, float] = {}
+        for start in range(0, len(entries), HINTS_READ):
+            for entry in entries[start : start + HINTS_READ]:
+                if entry.lastmod_s is not None and (url := parse_url(entry.url)) and url.host == host.host:
+                    dated[url_key(url.href)] = entry.lastmod_s
+            yield
+        sooner, keys = 0, sorted(dated)
+        for start in range(0, len(keys), HINTS_READ):
+            some = keys[start : start + HINTS_READ]
+            visits = self._state.get_many(Family.VISIT, some)
+            claimed = [
+                (key, visit, dated[key])
+                for key, packed in zip(some, visits, strict=True)
+                if packed and self._is_waiting(visit := unpack_visit(packed)) and dated[key] > visit.hint_s
+            ]
+            sooner += self._pull(claimed, left - sooner)
+            if sooner >= left:
+                break
+            yield
+        self._shard.frontier.shelf.touch(host)
+        return sooner
+
+    def heard_feed(self, lease: Lease, page: Page, body: bytes) -> None:
+        """A page was read; if it is a feed, it says something of others."""
+        if page.media.kind is MediaKind.FEED:
+            run_steps(self.heard(lease.host, sitemap.read_sitemap(body, lease.url).entries))
+
+    def _is_waiting(self, visit: VisitRow) -> bool:
+        """Is the page to be looked at later, and has it no part that changes all the time?"""
+        return visit.due_s > self._shard.now_unix() and not any(part.is_volatile for part in visit.masks.parts)
+
+    def _pull(self, claimed: Iterable[tuple[bytes, VisitRow, float]], most: int) -> int:
+        now, batch, sooner = self._shard.now_unix(), self._shard.committer.batch, 0
+        for key, visit, lastmod_s in claimed:
+            if sooner >= most:
+                break
+            seen_s = visit.checked_s or self._fetched_s(key)
+            if not seen_s < lastmod_s <= now:
+                continue
+            batch.delete(Family.DUE, due_key(key, visit.due_s))
+            visit.hint_s, visit.due_s = lastmod_s, now
+            batch.put(Family.DUE, due_key(key, now), b"")
+            batch.put(Family.VISIT, key, visit.pack())
+            sooner += 1
+        return sooner
+
+    def _fetched_s(self, key: bytes) -> float:
+        packed = self._state.get(Family.PAGE, key)
+        return unpack_page(packed).fetched_s if packed else float("inf")
+
+    @staticmethod
+    def proved(host: Host, before: VisitRow, *, changed: bool) -> None:
+        """A page was looked at: had its host said that it changed?"""
+        if before.hint_s > before.checked_s:
+            host.row.hints += 1
+            host.row.hints_true += changed
+
+
+def _trust(row: HostRow) -> int:
+    """How many pages of a host are looked at sooner because it says so."""
+    if row.hints < TRIED_FIRST:
+        return TRIED_FIRST - row.hints
+    return 1_000_000 if row.hints_true >= LEAST_TRUE * row.hints else 0
+
+
+AHEAD = 1_000  # revisits queued at a time
+DUE_READ = 500  # rows of `due` read at a time
+AGES_READ = 2_000  # the same where only those of some ages are wanted
+AGE_RANGES = 16  # about as many equal parts of a collection, by the age of what is known of its pages
+HOUR_S = 3600.0
+ROWS_READ = 5_000  # rows of pages, of which few have failed
+MOST_DAYS = 7.0  # of budget that one recrawl may make up for
+BURST_S = 3600.0  # of budget that may gather while nothing is due
+PLAN_AGAIN_S = DAY_S
+PLAN_SOON_S, GROWN = 600.0, 1.1  # a collection that grew by so much needs its plan anew sooner
+
+
+class RevisitFeeder:
+    """Feeds the frontier with what is due. `order` is that of a recrawl, None for a crawl that keeps itself fresh."""
+
+    def __init__(self, shard: Shard, plan: VisitPlanner, order: Recrawl | None) -> None:
+        self._shard, self.plan, self._order = shard, plan, order
+        self._state = shard.collection.state
+        self._head, self._taken = b"", set[bytes]()
+        self._began_unix = shard.now_unix()
+        self._failed_head = b""
+        self._ages = deque[range]()  # in hours: those of the pages that are taken now, and afterwards
+        self._allowance = 0.0
+        self._filled_at = self._planned_at = shard.now()
+        self._planning: asyncio.Task[object] | None = None
+        self.is_exhausted = False
+
+    def __repr__(self) -> str:
+        return f"<Due {self.plan!r} allowance={self._allowance:.0f} exhausted={self.is_exhausted}>"
+
+    async def begin(self) -> None:
+        """Makes the plan; afterwards `feed` may be called."""
+        last_s = self.plan.plan.made_s
+        budget = self._order.budget if self._order else None
+        plan = await self.plan.make(budget or self._shard.settings.visits_per_day)
+        if self._order is None:
+            self._allowance = plan.budget * BURST_S / DAY_S + 1
+        elif self._order.most is not None or self._order.everything:
+            most = self._order.most
+            self._allowance = float("inf") if most is None else most - self._shard.frontier.revisiting
+        else:
+            days = (self._began_unix - last_s) / DAY_S if last_s else MOST_DAYS
+            self._allowance = max(1.0, plan.budget * min(max(days, 1.0), MOST_DAYS))
+        if self._order is not None and self._order.everything:
+            await self._range_ages()
+        self._planned_at = self._shard.now()
+
+    async def _range_ages(self) -> None:
+        """Finds out how many pages were last seen how many hours ago, and in which ranges of hours they are taken."""
+        hours = Counter[int]()
+        for number, (_, row, visit) in enumerate(self.plan.pages()):
+            if number % ROWS_A_TURN == 0:
+                await asyncio.sleep(0)
+            hours[self._hours(row, visit or VisitRow())] += 1
+        if self._order is not None and self._order.most is not None:
+            del hours[0]
+        room = min(self._allowance, hours.total() / AGE_RANGES)
+        oldest, many = 0, 0
+        for age in sorted(hours, reverse=True):
+            if many and many + hours[age] > room:
+                self._ages.append(range(age + 1, oldest + 1))
+                many = 0
+            oldest, many = oldest if many else age, many + hours[age]
+        if many:
+            self._ages.append(range(min(hours), oldest + 1))
+
+    def _hours(self, row: PageRow, visit: VisitRow) -> int:
+        """Whole hours since a page was seen, when this run began. To be fetched the first time is not to be looked at
+        again, so that only pages of which a visit is known can be at 0."""
+        hours = int(max(0.0, self._began_unix - (visit.checked_s or row.fetched_s)) / HOUR_S)
+        return hours if visit.checked_s else max(1, hours)
+
+    def feed(self) -> None:
+        """Queues what is due, as far as there is room and budget; called before every commit."""
+        if self._order is None:
+            self._refill()
+        room = AHEAD - self._shard.frontier.revisiting
+        limit = int(min(room, self._allowance, DUE_READ))
+        if limit <= 0 or self.is_exhausted:
+            self.is_exhausted = self.is_exhausted or (self._order is not None and self._allowance < 1)
+            return
+        if self._order is not None and self._order.everything:
+            if self._ages:
+                self._feed_by_age(limit)
+            else:
+                self.is_exhausted = not self._queue_failed(limit)
+            return
+        end = due_before(self._shard.now_unix() if self._order is None else self._began_unix)
+        rows = self._state.scan(Family.DUE, self._head, end, limit=limit)
+        if rows:
+            self._head = rows[-1][0] + b"\0"
+            self._queue([key for key, _ in rows])
+        else:
+            self.is_exhausted = self._order is not None
+
+    def _feed_by_age(self, limit: int) -> None:
+        dues = [key for key, _ in self._state.scan(Family.DUE, self._head, limit=AGES_READ)]
+        if not dues:
+            self._head = b""
+            self._ages.popleft()
+            return
+        keys = [key_of_due(due) for due in dues]
+        pages, visits = self._state.get_many(Family.PAGE, keys), self._state.get_many(Family.VISIT, keys)
+        wanted = [
+            due
+            for due, page, visit in zip(dues, pages, visits, strict=True)
+            if not (page and visit) or self._hours(unpack_page(page), unpack_visit(visit)) in self._ages[0]
+        ][:limit]
+        self._head = (wanted[-1] if len(wanted) == limit else dues[-1]) + b"\0"
+        self._queue(wanted)
+
+    def ask(self, keys: Sequence[bytes]) -> None:
+        """Queues what a page shows, with the page and at the cost of the budget, unless it is queued already."""
+        visits = [unpack_visit(packed) if packed else None for packed in self._state.get_many(Family.VISIT, keys)]
+        dues = [due_key(key, visit.due_s) for key, visit in zip(keys, visits, strict=True) if visit is not None]
+        is_waiting = self._state.has_many(Family.DUE, dues)  # what is queued is not due any more
+        dues = [due for due, waits in zip(dues, is_waiting, strict=True) if waits]
+        if self._order is not None and self._order.most is not None:
+            dues = dues[: max(0, int(self._allowance))]
+        self._queue(dues)
+
+    def _queue(self, dues: Sequence[bytes]) -> None:
+        frontier, batch = self._shard.frontier, self._shard.committer.batch
+        if frontier.policy.link_counter is not None:
+            dues = self._dealt(dues, frontier.policy.link_counter)
+        keys = [key_of_due(due) for due in dues]
+        visits = self._state.get_many(Family.VISIT, keys)
+        urls = self._state.get_many(Family.URL, keys)
+        now, now_unix = self._shard.now(), self._shard.now_unix()
+        for due, key, packed, url in zip(dues, keys, visits, urls, strict=True):
+            if due in self._taken:
+                continue
+            visit = unpack_visit(packed) if packed else None
+            is_current = visit is not None and due_key(key, visit.due_s) == due
+            if is_current and visit is not None and visit.checked_s >= self._began_unix and self._order is not None:
+                continue  # looked at in this very run
+            self._taken.add(due)
+            batch.delete(Family.DUE, due)
+            if is_current and url is not None:
+                row = UrlRow.unpack(url)
+                frontier.revisit(url_from_key(key), row.depth, row.origin, now=now, now_unix=now_unix)
+                self._allowance -= 1
+
+    def _dealt(self, dues: Sequence[bytes], counter: LinkCounter) -> list[bytes]:
+        """What is due in the order of a ranking that knows, from the visit before, how many links are on each page and
+        how many pages point to it; a page that was gone then has none."""
+        keys = [key_of_due(due) for due in dues]
+        pages = [unpack_page(row) if row else None for row in self._state.get_many(Family.PAGE, keys)]
+        links = [0 if page is None or page.failure or page.status >= 400 else page.links for page in pages]
+        back = self._shard.linker.index.counts([url_from_key(key) for key in keys])
+        return counter.deal(dict(zip(dues, zip(links, back, strict=True), strict=True)))
+
+    def _queue_failed(self, limit: int) -> bool:
+        """Queues URLs that have failed and were never pages, after all that is due; False when there are no more."""
+        frontier, now, now_unix = self._shard.frontier, self._shard.now(), self._shard.now_unix()
+        if not self._failed_head and frontier.revisiting:
+            return True  # what an earlier run has queued is settled first: nothing is asked for twice
+        rows = self._state.scan(Family.PAGE, self._failed_head, limit=ROWS_READ)
+        failed = [key for key, packed in rows if self._is_wanted(unpack_page(packed))]
+        urls = self._state.get_many(Family.URL, failed) if failed else []
+        for key, packed in zip(failed, urls, strict=True):
+            row = UrlRow.unpack(packed) if packed else None
+            if row is not None and row.state is UrlState.FAILED and not self._waits_with_host(key):
+                if not limit:
+                    return True
+                frontier.revisit(url_from_key(key), row.depth, row.origin, now=now, now_unix=now_unix)
+                limit, self._allowance = limit - 1, self._allowance - 1
+            self._failed_head = key + b"\0"
+        self._failed_head = rows[-1][0] + b"\0" if rows else self._failed_head
+        return bool(rows)
+
+    def _waits_with_host(self, key: bytes) -> bool:
+        """Is it queued at a host that was given up? Revisits stay in the queue of such a host for the next run."""
+        host_key = key[: key.index(b"\0", 2)]
+        host = self._shard.frontier.shelf.hosts.get(host_key)
+        packed = self._state.get(Family.HOST, host_key) if host is None else None
+        row = host.row if host is not None else unpack_host(packed) if packed else None
+        return row is not None and bool(row.gave_up) and row.revisits > 0
+
+    def _is_wanted(self, row: PageRow) -> bool:
+        """Has it failed, and not in this very run, nor within the hour where visits are counted?"""
+        counts = self._order is not None and self._order.most is not None
+        return row.has_failed and row.fetched_s < self._began_unix - HOUR_S * counts
+
+    def _refill(self) -> None:
+        """A crawl that goes on for ever: its budget comes in drop by drop, and its plan is made anew every day."""
+        now, budget = self._shard.now(), self.plan.plan.budget
+        self._allowance = min(
+            self._allowance + budget * (now - self._filled_at) / DAY_S, max(1.0, budget * BURST_S / DAY_S)
+        )
+        self._filled_at = now
+        has_grown = self._shard.counters.totals.pages > GROWN * self.plan.plan.pages
+        wait_s = PLAN_SOON_S if has_grown else PLAN_AGAIN_S
+        if now - self._planned_at >= wait_s and (self._planning is None or self._planning.done()):
+            self._planned_at = now
+            self._planning = asyncio.get_running_loop().create_task(self.plan.make(self._shard.settings.visits_per_day))
+
+    def committed(self) -> None:
+        """What was taken is no longer in `due`. What came in before the place that was reached is looked for again."""
+        self._taken.clear()
+        if self._order is None:
+            self._head = b""
+
+    def close(self) -> None:
+        if self._planning is not None:
+            self._planning.cancel()

@@ -1,0 +1,180 @@
+"""The recorder writes what a visit leaves behind in the open batch: history, visit row, next time and counts.
+
+Every method writes what one commit holds together; nothing here judges. Bodies that the archive lacks (damaged in the
+middle of a file, or never kept) are asked for without conditions, since a 304 would leave them missing for ever, and
+stored.
+Called by `recrawl.revisits`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from lycosa.crawl.archive import DocumentStore
+from lycosa.crawl.shard import Shard
+from lycosa.crawl.stats import count_document
+from lycosa.frontier import Host, Lease, Reason, UrlState
+from lycosa.records import Family, Request, Response
+from lycosa.recrawl.change.content import Masks
+from lycosa.recrawl.change.schedule import estimate_rate
+from lycosa.recrawl.change.structure import structure_digest
+from lycosa.recrawl.change.verdict import ChangeKind, ChangeVerdict, Presence
+from lycosa.recrawl.due import ChangeHints
+from lycosa.recrawl.plan import DAY_S, VisitPlanner
+from lycosa.recrawl.rows import ChangeRow, VisitRow, change_key, due_key
+from lycosa.store import PageRow
+
+
+class Visit(NamedTuple):
+    """One visit under way: the request, and what is known of the page from before."""
+
+    lease: Lease
+    request: Request
+    response: Response
+    key: bytes
+    row: PageRow
+    before: VisitRow
+
+
+class VisitResult(NamedTuple):
+    """What a visit says of a page. `verdict` None: nothing, the host failed. `row` is the page's new row, if any."""
+
+    verdict: ChangeVerdict | None
+    presence: Presence
+    masks: Masks
+    digest: bytes
+    row: PageRow | None = None
+
+
+class VisitRecorder:
+    """Keeps the books of visits."""
+
+    def __init__(self, shard: Shard, documents: DocumentStore, plan: VisitPlanner) -> None:
+        self._shard, self._documents, self._plan = shard, documents, plan
+        self.on_settled: Callable[[Visit, VisitResult, VisitRow], None] | None = None
+
+    def note(
+        self, visit: Visit, verdict: ChangeVerdict, row: PageRow, ticket: int | None, *, at_s: float | None = None
+    ) -> None:
+        """One line of the history; before the first of them, the version that was there first."""
+        old, now, committer = visit.row, self._shard.now_unix(), self._shard.committer
+        if not (visit.before.changes or visit.before.patches) and old.fetched_s:
+            opened = change_key(visit.key, min(old.fetched_s, now - 0.001))
+            if (
+                self._shard.collection.state.get(Family.CHANGE, opened) is None
+            ):  # of a page that was found new it is there
+                committer.change(opened, opening(old), None)
+        committer.change(change_key(visit.key, at_s or now), _line(verdict, row), ticket)
+
+    def settled(self, visit: Visit, found: VisitResult, state: UrlState | None = UrlState.DONE) -> None:
+        """The visit is over: what it says of the page, and when the next is due. `state` None: settled elsewhere."""
+        before, verdict, shard = visit.before, found.verdict, self._shard
+        now, changed = shard.now_unix(), verdict is not None and verdict.is_change
+        seen = before.seen
+        if verdict is not None:
+            seen = seen.visited((now - (before.checked_s or visit.row.fetched_s)) / DAY_S, changed=changed)
+        after = msgspec.structs.replace(
+            before,
+            checked_s=now,
+            seen=seen,
+            rate=estimate_rate(seen),
+            presence=found.presence,
+            masks=found.masks,
+            digest=found.digest,
+            visits=before.visits + 1,
+            changes=before.changes + changed,
+            fails=before.fails if verdict is None else 0,
+            trouble=before.trouble if verdict is None else "",
+        )
+        self._plan.schedule(shard.committer.batch, visit.key, found.row or visit.row, after, changed=changed)
+        ChangeHints.proved(visit.lease.host, before, changed=changed)
+        shard.counters.totals.visits += 1
+        shard.counters.totals.visits_changed += changed
+        if state is not None:
+            shard.frontier.finish(visit.lease, state, Reason.STATUS if state is UrlState.FAILED else Reason.NONE)
+        if self.on_settled is not None:
+            self.on_settled(visit, found, after)
+
+    def amended(self, visit: Visit, row: VisitRow, at_s: float) -> VisitRow:
+        """A visit that was settled without a change found one after all, at `at_s`; `row` is what it left, what is left
+        now is returned."""
+        before, batch = visit.before, self._shard.committer.batch
+        seen = before.seen.visited((at_s - (before.checked_s or visit.row.fetched_s)) / DAY_S, changed=True)
+        self._shard.counters.totals.visits_changed += row.changes == before.changes
+        batch.delete(Family.DUE, due_key(visit.key, row.due_s))
+        row = msgspec.structs.replace(
+            row, checked_s=at_s, seen=seen, rate=estimate_rate(seen), changes=before.changes + 1
+        )
+        self._plan.schedule(batch, visit.key, visit.row, row, changed=True)
+        return row
+
+    def forget_document(self, visit: Visit) -> None:
+        """The old document is no longer to be had here: others that have it are no copies of this page."""
+        self._documents.gone(self._shard.committer.batch, visit.lease.url, visit.key, visit.row)
+
+    # counts: a URL is a page, a redirect or a failure, and after a visit it may be another one
+
+    def recount(self, visit: Visit, row: PageRow) -> None:
+        self.uncount(visit.lease.host, visit.row)
+        totals, host = self._shard.counters.totals, visit.lease.host
+        if row.status and row.status < 400:
+            totals.pages += 1
+            totals.duplicates += bool(row.original)
+            count_document(totals, row)
+            host.row.pages += 1
+        else:
+            totals.failed[str(row.status or "none")] += 1
+            host.row.failed += 1
+
+    def uncount(self, host: Host, row: PageRow) -> None:
+        totals = self._shard.counters.totals
+        if row.failure:
+            totals.failed[row.failure] -= 1
+            host.row.failed -= 1
+        elif row.location:
+            totals.redirects -= 1
+        elif row.is_sitemap:
+            totals.sitemaps -= 1
+        elif row.status and row.status < 400:
+            totals.pages -= 1
+            totals.duplicates -= bool(row.original)
+            count_document(totals, row, -1)
+            host.row.pages -= 1
+        else:
+            totals.failed[str(row.status or "none")] -= 1
+            host.row.failed -= 1
+
+
+def opening(row: PageRow, *, is_new: bool = False) -> ChangeRow:
+    """The first line of a page's history: `is_new` where a recrawl found the page, so that it counts as a change."""
+    return _line(ChangeVerdict(ChangeKind.NEW, size=int(is_new)), row, row.place)
+
+
+def _line(verdict: ChangeVerdict, row: PageRow, place: bytes = b"") -> ChangeRow:
+    return ChangeRow(
+        verdict.kind,
+        verdict.where,
+        verdict.size,
+        verdict.also,
+        row.status,
+        row.essence,
+        row.size_bytes,
+        place,
+        row.payload_sha1,
+        row.document_bytes,
+        row.codes,
+        structure_digest(row.structure),
+        verdict.pictures,
+    )
+
+
+def presence_of_row(row: PageRow) -> Presence:
+    """What stood at a URL when it was stored; for pages that were never looked at again."""
+    if row.location:
+        return Presence.MOVED
+    if not row.status or row.status >= 400:
+        return Presence.GONE
+    if row.essence.startswith("image/"):
+        return Presence.IMAGE
+    return Presence.PAGE if row.text_digest or row.original else Presence.FILE

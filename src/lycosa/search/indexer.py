@@ -1,0 +1,410 @@
+"""The indexer brings committed pages into the search index: one document for each cluster of equal pages.
+
+    take       what the feed has since the last page that was taken in; a commit every few thousand pages
+    commit     what was taken in and is not committed; `catch_up` is both
+    build      every page of the state, for an index that is not there or that the feed can no longer complete
+    settle     ranks, and the documents of anchor texts that have changed: at the end, or when much is new
+
+Every step can be killed: the index holds the sequence it covers, and pages are taken in by what the state says of them
+now, so that doing it twice is the same as once. Where the archive cannot be read (`ArchiveAway`) the index stays as it
+was committed last, and the same pages are tried again by the next indexer: close this one. Reads the collection only,
+beside a running crawl or without one.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from tantivy import Occur, Query
+
+from lycosa.errors import StoreError
+from lycosa.graph import FEED_FOLDER as FEED_FOLDER
+from lycosa.graph import (
+    Anchors,
+    AnchorTexts,
+    consumers,
+    current_link_index,
+    entries_after,
+    last_sequence,
+    mark_covered,
+    rank_pages,
+    stored_link_index,
+)
+from lycosa.records import Family
+from lycosa.search.anchors import AnchorUpdate, is_anchor_update_due
+from lycosa.search.documents import (
+    IndexMember,
+    copy_document,
+    documents,
+    indexed_page,
+    is_searchable,
+    schema,
+    summarise_anchors,
+)
+from lycosa.search.index import IndexReader, IndexWriter
+from lycosa.search.language import LANGUAGES, SAMPLE_CHARS, HostLanguages
+from lycosa.search.texts import PageTexts
+from lycosa.store import CollectionStore, JoinedCollection, unpack_page
+from lycosa.web import Readable, split_url, url_from_key
+
+
+class UncommittedPages:
+    """Every number that was touched is in it; it is a page, a copy, or gone."""
+
+    def __init__(self) -> None:
+        self.pages: dict[int, int] = {}
+        self.copies: dict[int, int] = {}
+        self._touched: set[int] = set()
+        self._clusters: dict[int, set[int]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Uncommitted pages={len(self.pages)} copies={len(self.copies)} touched={len(self._touched)}>"
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._touched
+
+    def __len__(self) -> int:
+        return len(self._touched)
+
+    def page(self, number: int, cluster: int) -> None:
+        self.gone([number])
+        self.pages[number] = cluster
+        self._clusters.setdefault(cluster, set()).add(number)
+
+    def copy(self, number: int, cluster: int) -> None:
+        self.gone([number])
+        self.copies[number] = cluster
+        self._clusters.setdefault(cluster, set()).add(number)
+
+    def gone(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            self._touched.add(number)
+            for held in (self.pages, self.copies):
+                if number in held:
+                    self._clusters[held.pop(number)].discard(number)
+
+    def of(self, cluster: int) -> list[int]:
+        """The pages and copies of a cluster."""
+        return sorted(self._clusters.get(cluster, ()))
+
+    def over(self, committed: Mapping[int, int], numbers: Sequence[int], newer: Mapping[int, int]) -> dict[int, int]:
+        """Number → cluster as it is now: what is committed, unless it was touched, and `newer`."""
+        now = {number: cluster for number, cluster in committed.items() if number not in self._touched}
+        return now | {number: newer[number] for number in numbers if number in newer}
+
+    def clear(self) -> None:
+        """All of it is committed."""
+        self.pages.clear()
+        self.copies.clear()
+        self._touched.clear()
+        self._clusters.clear()
+
+
+CONSUMER = "search"
+BATCH_PAGES = 1_000  # looked up at once
+COMMIT_PAGES = 4_000  # some seconds of work; every commit is one more segment, to be joined with others later
+BUILD_COMMIT_PAGES = 50_000  # the same while an index is made, which answers nobody yet
+TOLD_PAGES = 100  # between two words of progress
+BUILD_PAGES = 2_000  # while an index is made: looked up and read at once
+
+Progress = Callable[[int, int], None]  # pages done, pages in all
+
+
+class Indexer:
+    """The writer of a collection's search index. Close it. `follows`: a crawl is under way and `settle` will come, so
+    what others call a page is not looked up when it is taken in. `skips_missing`: pages whose archive file is missing
+    are taken in all the same, by title and URL."""
+
+    def __init__(
+        self,
+        collection: CollectionStore,
+        *,
+        anew: bool = False,
+        follows: bool = False,
+        skips_missing: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        self._collection, self._state = collection, collection.state
+        self._texts = PageTexts(collection, skips_missing=skips_missing)
+        self._progress = progress or (lambda done, pages: None)
+        self.writer = IndexWriter(collection.path, anew=anew)
+        try:
+            self.reader = self.writer.reader()
+            self.covered = -1 if self.writer.is_new else _usable(collection, self.reader)
+            if self.covered < 0 and not self.writer.is_new:
+                self.writer.close()
+                self.writer = IndexWriter(collection.path, anew=True)
+                self.reader = self.writer.reader()
+        except BaseException:
+            self.writer.close()
+            raise
+        self.is_alone = not follows  # no crawl goes on beside it
+        self._told = self.covered  # the feed is taken in up to here, of which `covered` is committed
+        self._since = UncommittedPages()
+        self._replaced: list[int] = []  # pages that are copies now; taken out once those that wait are added
+        self.links_settled = 0
+        self._follows = follows
+        self._anchors: AnchorTexts | None = None  # as they are while an index is made
+        self.is_built = False  # just now: names and ranks are as new as the pages
+        self._languages = HostLanguages(self._spoken)
+        self._taken = self._expected = 0  # for the progress
+
+    def __repr__(self) -> str:
+        return f"<Indexer {self.writer!r} covered={self.covered}>"
+
+    @property
+    def behind(self) -> int:
+        """Entries of the feed that are not covered, as far as the open state knows."""
+        return last_sequence(self._state) - max(0, self.covered)
+
+    @property
+    def documents(self) -> int:
+        return self.reader.documents
+
+    @property
+    def unread(self) -> int:
+        """Pages that were taken in by title and URL alone, since their records cannot be read."""
+        return self._texts.unread
+
+    def catch_up(self, *, goes_on: Callable[[], bool] = lambda: True) -> int:
+        """Takes in all that the feed tells, or builds, and commits it; returns how many pages."""
+        pages = self.take(goes_on=goes_on)
+        self.commit()
+        return pages
+
+    def take(self, *, goes_on: Callable[[], bool] = lambda: True) -> int:
+        """Takes in what the feed tells, or builds; returns how many pages. `goes_on` is asked between batches."""
+        if self.covered < 0:
+            return self.build()
+        pages, self._expected = 0, last_sequence(self._state) - self._told
+        if not self._expected:
+            return 0
+        news = entries_after(self._state, self._told)
+        with self._texts.expected(self._expected if self.is_alone else 0):
+            while some := list(islice(news, BATCH_PAGES)):
+                self._taken, self.is_built = pages, False
+                self.take_in(list(dict.fromkeys(each.file_num for each in some)))
+                pages += len(some)
+                self._told = some[-1].sequence
+                if len(self._since) >= COMMIT_PAGES:
+                    self.commit()
+                if not goes_on():
+                    break
+        return pages
+
+    @property
+    def uncommitted(self) -> int:
+        """Entries of the feed that were taken in since the last commit."""
+        return max(0, self._told - self.covered)
+
+    def commit(self) -> None:
+        """Makes what was taken in count."""
+        if self.uncommitted:
+            self._commit(self._told)
+
+    def build(self) -> int:
+        """Every page, from the state as it is open; ranks too, while those who read are still starting."""
+        covered, before = last_sequence(self._state), _covered_before(self._collection)
+        mark_covered(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
+        try:
+            with self._texts.expected(covered):
+                rank_pages(self._collection)
+                self._anchors = AnchorTexts(current_link_index(self._collection))
+                pages = self._build(covered)
+        except BaseException:
+            mark_covered(self._collection.path, CONSUMER, before)  # the old index, if there is one, goes on from there
+            raise
+        self._anchors = None
+        self._commit(covered)
+        self.is_built = True
+        return pages
+
+    def _build(self, expected: int) -> int:
+        """What is read for one lot is read while the next is looked up."""
+        numbers = (int.from_bytes(number) for number, _ in self._state.walk(Family.FILE))
+        pages, waiting = 0, None
+        self._expected = expected
+        while some := list(islice(numbers, BUILD_PAGES)):
+            lot = self._prepared(some)
+            if waiting is not None:
+                self._add(*waiting)
+            waiting, self._taken, pages = lot, pages, pages + len(some)
+            if len(self._since) >= BUILD_COMMIT_PAGES:
+                self._add(*waiting)
+                waiting = None
+                self.writer.commit(0, is_whole=False)
+                self._refresh()
+        if waiting is not None:
+            self._add(*waiting)
+        return pages
+
+    def commit_again(self) -> None:
+        """Makes count what was done beside the feed."""
+        self._commit(self.covered)
+
+    def _commit(self, covered: int) -> None:
+        self.writer.commit(covered)
+        self.covered = self._told = covered
+        self._refresh()
+        mark_covered(self._collection.path, CONSUMER, covered)
+
+    def _refresh(self) -> None:
+        self.reader.refresh()
+        self._since.clear()
+
+    def close(self) -> None:
+        self.writer.close()
+
+    # pages
+
+    def take_in(self, numbers: list[int]) -> None:
+        """Brings the index in line with what the state says of these pages now."""
+        self._add(*self._prepared(numbers))
+
+    def _prepared(self, numbers: list[int]) -> tuple[list[IndexMember], Iterator[Readable | None]]:
+        """The same but for pages that have to be added: those, and what is for reading in them."""
+        now, since = self.searchable(numbers), self._since
+        old_pages = since.over(self.reader.column("page", numbers, "cluster"), numbers, since.pages)
+        old_copies = since.over(self.reader.column("copy", numbers, "cluster"), numbers, since.copies)
+        self.writer.delete("page", old_pages)
+        self.writer.delete("name", old_pages)
+        self.writer.delete("copy", old_copies)
+        since.gone(numbers)
+        members: dict[int, list[IndexMember]] = {}
+        for member in now.values():
+            members.setdefault(member.cluster, []).append(member)
+        clusters = {*old_pages.values(), *old_copies.values(), *members}
+        pages, copies = self._others(sorted(clusters))
+        heads: list[IndexMember] = []
+        for cluster in clusters:
+            heads += self._head(cluster, pages.get(cluster), members.get(cluster, []), copies.get(cluster, []))
+        for head in heads:
+            since.page(head.number, head.cluster)
+        return heads, self._texts.of(heads)
+
+    def _head(
+        self, cluster: int, page: int | None, members: list[IndexMember], copies: list[int]
+    ) -> Iterator[IndexMember]:
+        """Says which page stands for a cluster, if it is not the one that does already; the others become copies.
+        `page` and `copies` are in the index, `members` are taken in: a document's first URL before all others."""
+        members = sorted(members, key=lambda member: (bool(member.row.original), member.number))
+        first = members[0] if members else None
+        if page is not None and first is not None and not first.row.original and self._is_later(page):
+            self._replaced.append(page)
+            self._add_copy(page, cluster)
+            page = None
+        if page is None and first is None:
+            first = next((found[number] for number in sorted(copies) if (found := self.searchable([number]))), None)
+            if first is not None:
+                self.writer.delete("copy", [first.number])
+        if page is None and first is not None:
+            yield first
+            members = [member for member in members if member is not first]
+        for member in members:
+            self._add_copy(member.number, cluster)
+
+    def _add_copy(self, number: int, cluster: int) -> None:
+        self.writer.add(copy_document(number, cluster))
+        self._since.copy(number, cluster)
+
+    def _is_later(self, number: int) -> bool:
+        """Was the document of this page known under another URL before?"""
+        member = self.searchable([number]).get(number)
+        return member is not None and bool(member.row.original)
+
+    def searchable(self, numbers: Sequence[int]) -> dict[int, IndexMember]:
+        """Those that are pages now and may be found."""
+        keys = self._state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
+        known = [(number, key) for number, key in zip(numbers, keys, strict=True) if key is not None]
+        rows = self._state.get_many(Family.PAGE, [key for _, key in known]) if known else []
+        found, now = {}, time.time()
+        for (number, key), packed in zip(known, rows, strict=True):
+            row = unpack_page(packed) if packed else None
+            if row is not None and is_searchable(row, now) and row.file_num == number:
+                found[number] = IndexMember(number, url_from_key(key), row)
+        return found
+
+    def _others(self, clusters: Sequence[int]) -> tuple[dict[int, int], dict[int, list[int]]]:
+        """Of each cluster the page, and the copies, that are in the index, committed or not."""
+        pages: dict[int, int] = {}
+        copies: dict[int, list[int]] = {}
+        for cluster, page, copy in self.reader.rows("cluster", clusters, "page", "copy"):
+            if page and page not in self._since:
+                pages[cluster] = page
+            elif copy and copy not in self._since:
+                copies.setdefault(cluster, []).append(copy)
+        for cluster in clusters:
+            for number in self._since.of(cluster):
+                if number in self._since.pages:
+                    pages[cluster] = number
+                else:
+                    copies.setdefault(cluster, []).append(number)
+        return pages, copies
+
+    def _add(self, members: Sequence[IndexMember], reading: Iterator[Readable | None]) -> None:
+        urls = [member.url for member in members]
+        for done, (member, said, read) in enumerate(zip(members, self._said(urls), reading, strict=True)):
+            if done % TOLD_PAGES == 0:
+                self._progress(self._taken + done, self._expected)
+            found = indexed_page(member.number, member.cluster, member.url, member.row, read)
+            sample = f"{found.title} {found.text[:SAMPLE_CHARS]}"
+            language = self._languages.language_of(split_url(member.url).host, found.language, sample)
+            for document in documents(found, language, summarise_anchors(said)):
+                self.writer.add(document)
+        replaced, self._replaced = self._replaced, []
+        self.writer.delete("page", replaced)
+        self.writer.delete("name", replaced)
+
+    def _said(self, urls: Sequence[str]) -> list[Anchors]:
+        """What others call these pages."""
+        if self._anchors is None and (self._follows or not urls):
+            return [[] for _ in urls]
+        return (self._anchors or AnchorTexts(stored_link_index(self._collection))).of(urls)
+
+    def _spoken(self, host: str) -> dict[str, int]:
+        """How many pages of a host are in the index, by language."""
+        site = Query.term_query(schema(), "site", host, "basic")
+        counts = {}
+        for language in LANGUAGES[:-1]:
+            tokens = Query.term_query(schema(), "lang", f"tokens:{language}", "basic")
+            query = Query.boolean_query([(Occur.Must, site), (Occur.Must, tokens)])
+            counts[language] = self.reader.search(query, 1)[1]
+        return {language: count for language, count in counts.items() if count}
+
+    # names and ranks
+
+    def links_have_doubled(self) -> bool:
+        """Since names were settled last."""
+        return stored_link_index(self._collection).links >= 2 * max(1, self.links_settled)
+
+    def are_names_due(self) -> bool:
+        """Has one page in twenty come or changed since?"""
+        return is_anchor_update_due(self.reader)
+
+    def settle(self) -> int:
+        """Ranks, and names of pages that are called otherwise than before; returns how many those are."""
+        self.commit()
+        self.links_settled, renamed = AnchorUpdate(self, self._collection).settle()
+        self.is_built = False
+        return renamed
+
+
+def _covered_before(collection: CollectionStore) -> int:
+    """Up to where the feed was told that it is covered."""
+    return consumers(collection.path / FEED_FOLDER).get(CONSUMER, 0)
+
+
+def _usable(collection: CollectionStore, reader: IndexReader) -> int:
+    """What the index covers; −1 if it has to be built, since the feed no longer tells what came after."""
+    try:
+        covered = reader.covered
+    except StoreError:
+        return -1
+    told, last = _covered_before(collection), last_sequence(collection.state)
+    if covered == last:
+        return covered
+    if isinstance(collection, JoinedCollection):
+        return -1  # every shard has a feed of its own
+    following = next(entries_after(collection.state, covered), None)
+    has_hole = following is None or following.sequence != covered + 1
+    return covered if told <= covered < last and not has_hole else -1

@@ -1,0 +1,360 @@
+"""What the search index of a collection can be asked from outside, and the making of it.
+
+    with SearchView(path) as view:
+        found = view.search('solar "heat pump" site:example.org', most=10)
+
+A view stays open for many questions and sees what came meanwhile after `refresh`. Titles, dates and URLs come from the
+state, snippets from the archive.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from lycosa.errors import StoreError
+from lycosa.graph import RankTable, key_of, last_sequence
+from lycosa.inspect.status import open_to_read
+from lycosa.records import Family
+from lycosa.recrawl.versions import require_bodies
+from lycosa.search.anchors import is_anchor_update_due
+from lycosa.search.compile import Weights
+from lycosa.search.documents import IndexMember, date_of, has_expired
+from lycosa.search.index import DamagedIndex, IndexInUse, IndexReader, NoIndex, is_index_written, size_bytes
+from lycosa.search.indexer import Indexer
+from lycosa.search.language import LANGUAGES
+from lycosa.search.past import agent_of, full_row_as_of, make_reader, past_time, reader_as_of
+from lycosa.search.query import parse_query, pasted_url, terms
+from lycosa.search.retrieval import Hit, retrieve
+from lycosa.search.snippet import Highlighter, Snippet
+from lycosa.search.texts import PageTexts
+from lycosa.store import ArchiveUnavailable, PageRow, unpack_page
+from lycosa.web import Readable, format_timestamp, url_from_key, url_key
+from lycosa.web import parse_url as parse_url
+
+COPIES_SHOWN = 5
+MOST_HOPS = 5  # redirects that lead from a URL to its page
+Progress = Callable[[int, int], None]
+
+
+class MadeIndex(msgspec.Struct, frozen=True):
+    """What an index is after it was made or brought up to date, and what that took. `unread` pages were taken in by
+    title and URL alone, since their records cannot be read."""
+
+    documents: int
+    size_bytes: int
+    pages: int
+    renamed: int
+    seconds: float
+    unread: int = 0
+
+
+class SearchResult(msgspec.Struct, frozen=True):
+    """One page that was found. `text`, `anchors` and `rank` are the factors of its score; `highlights` places in the
+    snippet; `copies` counts other URLs with the same document, of which `copy_urls` are some, and `alike` further
+    pages that were found and have the same main text in other markup, of which `alike_urls` are some. `sent_bytes` is
+    the size of the body as sent, `document_bytes` with its content coding undone, 0 where that is not known. With
+    `noarchive` the page asks not to be offered to others as a copy."""
+
+    url: str
+    title: str
+    score: float
+    snippet: str
+    highlights: tuple[tuple[int, int], ...]
+    date: str
+    fetched: str
+    language: str
+    content_type: str
+    sent_bytes: int
+    document_bytes: int
+    copies: int
+    copy_urls: tuple[str, ...]
+    alike: int
+    alike_urls: tuple[str, ...]
+    text: float
+    anchors: float
+    rank: float
+    noarchive: bool = False
+
+
+class SearchResults(msgspec.Struct, frozen=True):
+    """What a query found. `total` counts all (`is_exact`: it is no estimate); with `is_loose` no page has all of the
+    words; `behind` is the number of changes that the index does not know of yet."""
+
+    query: str
+    total: int
+    seconds: float
+    offset: int
+    results: tuple[SearchResult, ...]
+    is_exact: bool
+    is_loose: bool
+    behind: int
+
+
+def make_index(
+    path: Path, *, anew: bool = False, skips_missing: bool = False, progress: Progress | None = None
+) -> MadeIndex:
+    """Makes the index of the collection at `path`, or brings it up to date. Where an archive file is missing, or its
+    store cannot be reached, it raises `ArchiveAway` and the index stays as it was; with `skips_missing` the pages in
+    it are taken in by title and URL. One that turns out to be damaged is made anew."""
+    try:
+        return _make_index(path, anew=anew, skips_missing=skips_missing, progress=progress)
+    except DamagedIndex:
+        if anew:
+            raise
+        return _make_index(path, anew=True, skips_missing=skips_missing, progress=progress)
+
+
+def _make_index(path: Path, *, anew: bool, skips_missing: bool, progress: Progress | None) -> MadeIndex:
+    began = time.monotonic()
+    with open_to_read(path) as collection:
+        require_bodies(collection)
+        indexer = Indexer(collection, anew=anew, skips_missing=skips_missing, progress=progress)
+        try:
+            pages = indexer.catch_up()
+            renamed = indexer.settle()
+        except ArchiveUnavailable as error:
+            words = "--rebuild --skip-missing" if anew else "--skip-missing"
+            hint = f"lycosa index {path} {words} takes in the pages in it by title and URL"
+            raise ArchiveUnavailable(f"{error}; bring it back and try again, or {hint}") from error
+        finally:
+            indexer.close()
+    documents, seconds = IndexReader.open(path).documents, time.monotonic() - began
+    return MadeIndex(documents, size_bytes(path), pages, renamed, seconds, indexer.unread)
+
+
+def update_index(
+    path: Path, *, progress: Progress | None = None, note: Callable[[str], None] = lambda text: None
+) -> None:
+    """Brings an index up to date before it is asked, unless another process is at it. Where that cannot be written, or
+    the archive cannot be read, an index that is there answers as it is, and where the whole collection may only be read
+    the view makes one of its own; `note` is told of what could not be read."""
+    if is_index_written(path):
+        return
+    with open_to_read(path) as collection:
+        is_there = True
+        try:
+            reader = IndexReader.open(path)
+            if reader.covered == last_sequence(collection.state) and not is_anchor_update_due(reader):
+                return
+        except NoIndex:
+            is_there = False
+            require_bodies(collection)
+        except StoreError:
+            if may_write(path):
+                raise
+            return
+        try:
+            indexer = Indexer(collection, progress=progress)
+        except StoreError as error:
+            if is_there or isinstance(error, IndexInUse) or not may_write(path):
+                return
+            raise
+        try:
+            is_new = indexer.covered < 0
+            indexer.catch_up()
+            if is_new or indexer.are_names_due():
+                indexer.settle()
+            if indexer.unread:
+                note(unread_words(indexer.unread))
+        except StoreError as error:
+            if not is_there or isinstance(error, DamagedIndex):
+                raise
+            note(f"{error}; the index answers as it is")
+        finally:
+            indexer.close()
+
+
+def may_write(path: Path) -> bool:
+    """Whether this user may write into the folder of a collection, and its disk can be written."""
+    return os.access(path, os.W_OK)
+
+
+def is_index_behind(path: Path) -> bool:
+    """Would the next search have anything to do before it answers?"""
+    with open_to_read(path) as collection:
+        try:
+            reader = IndexReader.open(path)
+            return reader.covered != last_sequence(collection.state) or is_anchor_update_due(reader)
+        except StoreError:
+            return True
+
+
+def unread_words(pages: int) -> str:
+    """Says of how many pages the records could not be read."""
+    records = "1 record" if pages == 1 else f"{pages:,} records"
+    return f"{records} cannot be read, found by title and URL only until lycosa index --rebuild can read more"
+
+
+class SearchView:
+    """A collection and its index, open for questions. Close it."""
+
+    def __init__(self, path: Path, *, as_of: str = "", progress: Progress | None = None) -> None:
+        self.path = path
+        self._then = past_time(as_of)
+        self._progress = progress
+        self._passing: TemporaryDirectory[str] | None = None  # holds an index for this view alone
+        self._collection = open_to_read(path)
+        try:
+            self._reader = self._open()
+        except BaseException:
+            self.close()
+            raise
+        self._texts = PageTexts(self._collection, skips_missing=True, for_snippets=True)
+        self._ranks = RankTable(path)
+        self._agent = agent_of(self._collection) if self._then is not None else ""
+
+    def __repr__(self) -> str:
+        return f"<SearchView {self._reader!r}>"
+
+    def __enter__(self) -> "SearchView":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self) -> IndexReader:
+        """The index of now or then. Where there is none and none may be made it is made elsewhere, and goes with this
+        view."""
+        try:
+            if self._then is None:
+                return IndexReader.open(self.path)
+            return reader_as_of(self._collection, self._then, progress=self._progress)
+        except StoreError:
+            if may_write(self.path):
+                raise
+        self._forget_passing()
+        self._passing = TemporaryDirectory(prefix="lycosa-index-")
+        return make_reader(self._collection, self._then or time.time(), self._passing.name, progress=self._progress)
+
+    def _forget_passing(self) -> None:
+        if self._passing is not None:
+            self._passing.cleanup()
+            self._passing = None
+
+    def close(self) -> None:
+        self._collection.close()
+        self._forget_passing()
+
+    def refresh(self) -> None:
+        """Sees what was committed since; the past stays as it is."""
+        if self._then is not None:
+            return
+        if self._collection.state.refresh() or self._passing is None:
+            self._reader = self._open()
+        self._ranks = RankTable(self.path)
+
+    def search(self, query: str, *, most: int = 10, offset: int = 0, weights: Weights | None = None) -> SearchResults:
+        """The pages that a query finds, from `offset` on."""
+        began = time.perf_counter()
+        tree, weights = parse_query(query), weights or Weights()
+        if self._then is not None or self._passing is not None:
+            weights = msgspec.structs.replace(weights, anchors=0.0, rank=0.0)
+        ranks, first = self._ranks.mean_ranks, self._pasted(query)
+        hits = retrieve(self._reader, tree, ranks, weights=weights, most=most, offset=offset, first=first)
+        words = [term.text for term in terms(tree)]
+        results = self._results(hits.hits, words)
+        behind = (
+            0 if self._then or self._passing else max(0, last_sequence(self._collection.state) - self._reader.covered)
+        )
+        seconds = time.perf_counter() - began
+        total = hits.total - (len(hits.hits) - len(results))
+        return SearchResults(query, total, seconds, offset, results, hits.is_exact, hits.is_loose, behind)
+
+    def find(self, query: str, *, most: int = 10, weights: Weights | None = None) -> list[str]:
+        """The URLs alone of what a query finds, without a look into the archive."""
+        ranks = self._ranks.mean_ranks
+        tree, first = parse_query(query), self._pasted(query)
+        hits = retrieve(self._reader, tree, ranks, weights=weights or Weights(), most=most, first=first).hits
+        pages = zip(*self._rows([hit.file_num for hit in hits]), strict=True)
+        return [url_from_key(key) for key, row in pages if key and row and not has_expired(row, time.time())]
+
+    def _pasted(self, query: str) -> int:
+        """The page that stands in the index for the URL that a query is; 0 if it is none, or of no page."""
+        pasted = pasted_url(query)
+        if not pasted or pasted.lower().startswith(("http://", "https://")):
+            return self._page_of(pasted)
+        return self._page_of(f"https://{pasted}") or self._page_of(f"http://{pasted}")
+
+    def _page_of(self, text: str) -> int:
+        url = parse_url(text) if text else None
+        for _ in range(MOST_HOPS):
+            packed = self._collection.state.get(Family.PAGE, url_key(url.href)) if url is not None else None
+            row = unpack_page(packed) if packed else None
+            if row is None or not row.location:
+                break
+            url = parse_url(row.location)
+        if url is None or row is None:
+            return 0
+        clusters = self._reader.column("copy", [row.file_num], "cluster")
+        heads = [page for _, page in self._reader.rows("cluster", list(clusters.values()), "page") if page]
+        return next(iter(heads), row.file_num)
+
+    def _results(self, hits: Sequence[Hit], words: Sequence[str]) -> tuple[SearchResult, ...]:
+        numbers = [hit.file_num for hit in hits]
+        about = {number: rest for number, *rest in self._reader.rows("page", numbers, "cluster", "speaks")}
+        copies: dict[int, list[int]] = {}
+        for cluster, copy in self._reader.rows("cluster", [cluster for cluster, _ in about.values()], "copy"):
+            if copy:
+                copies.setdefault(cluster, []).append(copy)
+        found, now = [], time.time()
+        marking: dict[int, Highlighter] = {}
+        for hit, key, row in zip(hits, *self._rows(numbers), strict=True):
+            if key is None or row is None or has_expired(row, now):
+                continue  # gone since the state was read, or not to be found any more
+            cluster, speaks = about.get(hit.file_num, (0, len(LANGUAGES) - 1))
+            if speaks not in marking:
+                marking[speaks] = Highlighter(words, LANGUAGES[speaks])
+            found.append(self._result(hit, url_from_key(key), row, marking[speaks], copies.get(cluster, [])))
+        return tuple(found)
+
+    def _rows(self, numbers: Sequence[int]) -> tuple[list[bytes | None], list[PageRow | None]]:
+        """The url keys of pages, and their rows, now or then."""
+        if not numbers:
+            return [], []
+        state, then = self._collection.state, self._then
+        keys = state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
+        if then is not None:
+            return keys, [full_row_as_of(self._collection, key, then, self._agent) if key else None for key in keys]
+        packed = state.get_many(Family.PAGE, [key or b"" for key in keys])
+        return keys, [unpack_page(row) if row else None for row in packed]
+
+    def _result(self, hit: Hit, url: str, row: PageRow, marking: Highlighter, copies: list[int]) -> SearchResult:
+        read = self._read(url, row)
+        piece = Snippet("") if row.nosnippet else marking.snippet(read.text)
+        return SearchResult(
+            url,
+            " ".join((row.title or read.title).split()),
+            round(hit.score, 4),
+            piece.text,
+            piece.highlights,
+            _day(date_of(row)),
+            format_timestamp(row.fetched_s),
+            row.language,
+            row.essence,
+            row.size_bytes,
+            row.document_bytes,
+            len(copies),
+            self._urls(sorted(copies)),
+            len(hit.alike),
+            self._urls(hit.alike),
+            round(hit.text, 4),
+            round(hit.anchors, 4),
+            round(hit.rank, 4),
+            row.noarchive,
+        )
+
+    def _urls(self, numbers: Sequence[int]) -> tuple[str, ...]:
+        """The URLs of the first of these pages."""
+        keys = (key_of(self._collection.state, number) for number in numbers[:COPIES_SHOWN])
+        return tuple(url_from_key(key) for key in keys if key is not None)
+
+    def _read(self, url: str, row: PageRow) -> Readable:
+        return next(self._texts.of([IndexMember(row.file_num, url, row)])) or Readable()
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))

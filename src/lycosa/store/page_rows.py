@@ -1,0 +1,120 @@
+"""What a collection keeps of every URL it has fetched: the `page` row, the `doc` row and the `link` row.
+
+    page  url key                       → PageRow
+    doc   fingerprint (8 bytes)         → digest (16 bytes) · url key of the first page with this document
+    doc   claimed: bucket · digest      → the first page of all shards with it (`crawl.copies`)
+    link  url key                       → LinkRow: the links that are followed, as written, with kinds and anchor texts
+
+Written by the engine in the commit that settles the URL, read by it and by the views.
+"""
+
+import msgspec
+
+from lycosa.web import RobotsDirectives
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})  # statuses that lead on
+SITEMAP = "sitemap"  # the essence of what is read as one, whatever its media type
+
+
+class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
+    """One fetched URL. `place` is where its record stands, `original` the URL that had the same document before,
+    `file_num` its number in the collection (0: it was never a page), `volatile` whether it has volatile parts,
+    `failure` the name by which it is counted as failed. `size_bytes` is the body as sent, or the document where a table
+    made it; `document_bytes` is the body with its content coding undone, 0 in rows that do not know it. `is_elsewhere`:
+    another shard has its very payload, under `original`. `content` is the digest of its main content, where no body is
+    kept that it could be made from. `relevance` to the topic is there if the store asks for it. `noindex`, `nosnippet`,
+    `noarchive` and `unavailable_s` are what it said to robots (`web.robots`). `tries` is how many requests were
+    made for a URL that has failed, 0 in rows that do not know it."""
+
+    status: int
+    fetched_s: float
+    depth: int = 0
+    essence: str = ""
+    size_bytes: int = 0
+    place: bytes = b""
+    payload_sha1: bytes = b""
+    fingerprint: int = 0
+    digest: bytes = b""
+    text_digest: bytes = b""
+    etag: str = ""
+    last_modified: str = ""
+    title: str = ""
+    language: str = ""
+    charset: str = ""
+    location: str = ""
+    original: str = ""
+    links: int = 0
+    truncated: str = ""
+    noindex: bool = False
+    structure: tuple[str, str] = ("", "")
+    codes: tuple[int, int, int, int] = (0, 0, 0, 0)
+    file_num: int = 0
+    volatile: bool = False
+    failure: str = ""
+    document_bytes: int = 0
+    is_elsewhere: bool = False
+    content: bytes = b""
+    relevance: float | None = None
+    nosnippet: bool = False
+    noarchive: bool = False
+    unavailable_s: int = 0
+    tries: int = 0
+
+    @property
+    def is_sitemap(self) -> bool:
+        return self.essence == SITEMAP
+
+    @property
+    def is_page(self) -> bool:
+        """Is it a document that counts as one, of those that are done?"""
+        return not (self.location or self.is_sitemap)
+
+    @property
+    def lacks_body(self) -> bool:
+        """Is it a document of which no body was kept (`archive = none`)?"""
+        return bool(self.payload_sha1) and not self.place and self.is_page
+
+    @property
+    def has_failed(self) -> bool:
+        """Was it asked for in vain, and never a page?"""
+        return bool(self.failure or self.status >= 400) and not self.file_num
+
+    @property
+    def said(self) -> RobotsDirectives:
+        """What the page says to robots, but for `nofollow`."""
+        return RobotsDirectives(self.noindex, False, self.noarchive, self.nosnippet, self.unavailable_s)
+
+    def obey(self, said: RobotsDirectives) -> None:
+        """Takes over what a page says to robots."""
+        self.noindex, self.nosnippet, self.noarchive = said.noindex, said.nosnippet, said.noarchive
+        self.unavailable_s = int(said.unavailable_s)
+
+
+class LinkRow(msgspec.Struct, array_like=True, omit_defaults=True):
+    """The links of a document that are followed, in columns, before they are joined."""
+
+    hrefs: tuple[str, ...]
+    base_href: str = ""
+    kinds: bytes = b""
+    anchors: tuple[str, ...] = ()
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_page = msgspec.msgpack.Decoder(PageRow).decode
+_decode_links = msgspec.msgpack.Decoder(LinkRow).decode
+
+
+def pack(row: PageRow | LinkRow) -> bytes:
+    return _encode(row)
+
+
+def unpack_page(row: bytes) -> PageRow:
+    return _decode_page(row)
+
+
+def unpack_links(row: bytes) -> LinkRow:
+    return _decode_links(row)
+
+
+def doc_key(fingerprint: int) -> bytes:
+    return fingerprint.to_bytes(8)

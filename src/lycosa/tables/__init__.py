@@ -1,0 +1,1 @@
+"""Tables of links and of volatile information: their formats, the crawl's side, and the publisher's."""

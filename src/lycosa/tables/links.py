@@ -1,0 +1,273 @@
+"""Tables of links in a crawl (P4): a document's links from the small file beside it, while the document is on its way.
+
+Whether a host has tables is found out once: a `Link` header says so, or the table of one document, whether of links or
+of volatile parts, is tried and the answer remembered for both kinds. Automatic mode asks for a table beside its
+document, through another slot of the host that is free now, when nothing else can be asked for; never on a host with a
+delay, where a table would cost a page, nor with a ranking. `always` asks for the table first, in the turn of its
+document, which has the next turn of the host: with any delay, any number of slots and any policy.
+A table that differs from its document in the end lies: its host's tables are not asked for any more. Links from tables
+pass the filters, robots.txt and the guard as all others do. Memory: documents in flight or with a table in flight.
+"""
+
+from collections.abc import Collection, Iterator
+from enum import IntEnum
+
+from lycosa.crawl.archive import Archive
+from lycosa.crawl.early_links import MISLED_MOST, EarlyClaim, EarlyLinks, TakenEarly, is_nofollow
+from lycosa.crawl.reading import LinkRules, decoded_body, followed, header_hrefs
+from lycosa.crawl.shard import Shard
+from lycosa.fetch import parse_retry_after
+from lycosa.frontier import Host, Lease, RequestKind
+from lycosa.records import Request, Response
+from lycosa.store import LinkRow
+from lycosa.tables import formats as table
+from lycosa.tables import formats as tol
+from lycosa.tables.formats import TableRefusal
+from lycosa.web import parse_link_header
+
+BUSY = frozenset({429, 503})
+BUSY_WAIT_S = 5.0
+# A document this far on its way, by the host's usual time, is nearly as soon there as its table.
+LATE_SHARE = 0.5
+BUSY_MOST = 10_000  # hosts whose first table did not come that are remembered
+NEXT_MOST = 10_000  # documents whose table was read; nearly all have the next turn
+
+
+class TableSupport(IntEnum):
+    """What is known of a host's tables. Values are stored: never renumber."""
+
+    NOTHING = 0
+    HAS = 1
+    HAS_NONE = 2
+    LIES = 3
+    TRYING = 4  # asked once, no answer yet; after a restart it counts as none
+    HAS_ALL = 5  # documents whose name has no ending have them, too
+
+
+_HAS = frozenset({TableSupport.HAS, TableSupport.HAS_ALL})
+_MAY_HAVE = _HAS | {TableSupport.NOTHING}
+IN_VAIN = frozenset({TableSupport.HAS_NONE, TableSupport.LIES, TableSupport.TRYING})
+_ENDINGS = frozenset(("html", "htm", "xhtml", "shtml", "xml", "php", "asp", "aspx", "jsp"))
+
+
+NO_TABLE = EarlyClaim("", None)
+
+
+class LinkTables:
+    """Asks for tables, reads them, and compares them with their documents."""
+
+    def __init__(
+        self, shard: Shard, archive: Archive, early: EarlyLinks, following: LinkRules, *, cap_bytes: int
+    ) -> None:
+        self._shard, self._archive, self._early, self._following = shard, archive, early, following
+        self._mode, self._cap_bytes = shard.settings.tables, cap_bytes
+        self._goes_first = self._mode == "always"
+        # a limit of pages a host counts what is in flight, and a table beside a document would pass for another page
+        self.is_on = self._goes_first or (self._mode == "auto" and shard.settings.pages_per_host is None)
+        self._open: dict[int, float] = {}  # id of a document's lease in flight → when it began
+        self._young: dict[int, Lease] = {}  # those whose table was not asked for
+        self._asked: dict[int, Lease] = {}  # id of a table's lease → the lease of its document
+        self._claims: dict[int, EarlyClaim] = {}
+        self._was_busy: set[bytes] = set()  # hosts whose first table did not come
+        self._next: dict[str, TakenEarly | None] = {}  # documents that are next, and what their tables gave
+
+    def __repr__(self) -> str:
+        return f"<Tables {self._mode} documents={len(self._open)} asked={len(self._asked)}>"
+
+    # asking
+
+    def started(self, document: Lease) -> Lease | None:
+        """A document is about to be asked for; the lease of its table, if that is asked for in its place."""
+        if self._goes_first:
+            return self._first(document)
+        if document.host.slots.limit > 1 and self._may_have(document) and self._early.can_take(document):
+            self._open[id(document)] = self._shard.now()
+            self._young[id(document)] = document
+        return None
+
+    def _first(self, document: Lease) -> Lease | None:
+        if document.url in self._next:
+            self._go_on(document, self._next.pop(document.url))
+            return None
+        is_retry = document.entry is None or document.entry.tries > 0
+        if document.is_head or is_retry or not self._may_have(document) or not self._early.leads_on(document):
+            return None
+        url = table.beside(document.url, tol.TOL)
+        lease = self._shard.frontier.instead(document, RequestKind.TABLE, url) if url else None
+        if lease is not None:
+            self._open[id(document)] = self._shard.now()
+            self._ask(document, lease)
+        return lease
+
+    def _go_on(self, document: Lease, taken: TakenEarly | None) -> None:
+        """The document whose table was read has its turn, with another lease."""
+        if taken is None:
+            return
+        self._open[id(document)] = self._shard.now()
+        if taken.claim is not None:
+            self._claims[id(document)] = taken.claim
+        self._early.taken[id(document)] = taken._replace(claim=None)
+
+    def idle(self) -> Iterator[Lease]:
+        """Nothing else can be asked for now: the tables of documents that were asked for a moment ago, the latest of
+        them first: a table gains the time that its document still takes."""
+        now = self._shard.now()
+        for ticket, document in reversed(list(self._young.items())):
+            host = document.host
+            usual_s = host.row.seconds / max(1, host.row.requests)
+            if now - self._open[ticket] > LATE_SHARE * usual_s or not self._may_have(document):
+                del self._young[ticket]
+            elif not (host.has_work or host.delay_s) and (lease := self._beside(document)) is not None:
+                del self._young[ticket]
+                yield lease
+
+    def _may_have(self, document: Lease) -> bool:
+        row = document.host.row
+        if (
+            row.tables == TableSupport.NOTHING and row.volatile in IN_VAIN
+        ):  # one table was looked for in vain: that is enough
+            return False
+        return row.tables in _MAY_HAVE and _is_likely(document.url, TableSupport(row.tables))
+
+    def _beside(self, document: Lease) -> Lease | None:
+        url = table.beside(document.url, tol.TOL)
+        lease = self._shard.frontier.beside(document, RequestKind.TABLE, url, self._shard.now()) if url else None
+        if lease is not None:
+            self._ask(document, lease)
+        return lease
+
+    def _ask(self, document: Lease, lease: Lease) -> None:
+        self._asked[id(lease)] = document
+        if document.host.row.tables == TableSupport.NOTHING:
+            self._know(document.host, TableSupport.TRYING)
+
+    # hearing
+
+    def hear(self, host: Host, response: Response) -> None:
+        """The headers of a document: do they tell of a table?"""
+        value = response.headers.get("link", "")
+        told = TableSupport.HAS if _is_likely(response.url, TableSupport.NOTHING) else TableSupport.HAS_ALL
+        is_news = (
+            host.row.tables in (TableSupport.NOTHING, TableSupport.HAS)
+            and host.row.tables != told
+            and tol.TOL_REL in value
+        )
+        if is_news and any(tol.TOL_REL in link.rels for link in parse_link_header(value)):
+            self._know(host, told)
+
+    def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
+        """The answer to a table."""
+        document, shard = self._asked.pop(id(lease)), self._shard
+        self._archive.keep_answer(lease, request, response)
+        found = self._read(document, response)
+        shard.counters.totals.tables["read" if isinstance(found, tol.Tol) else found] += 1
+        if isinstance(found, tol.Tol):
+            if lease.host.row.tables not in _HAS:
+                self._know(lease.host, TableSupport.HAS)
+            self._claim(document, found, response)
+        elif found != TableRefusal.OTHER_DOCUMENT and not self._says_nothing(lease.host, response):
+            self._missed(document)
+        wait_s = 0.0
+        if response.failure is None and response.status in BUSY:
+            asked_for = parse_retry_after(response.headers.get("retry-after", ""), now_unix_s=shard.now_unix())
+            wait_s = max(BUSY_WAIT_S, asked_for or 0.0)
+        if self._goes_first:
+            self._next[document.url] = self.ended(document, self._early.ended(document))
+            if len(self._next) > NEXT_MOST:
+                del self._next[next(iter(self._next))]
+            shard.frontier.goes_next(document, len(found.links) if isinstance(found, tol.Tol) else None)
+        shard.release(lease, response, wait_s=wait_s, reason=str(response.status) if wait_s else "")
+
+    def cancelled(self, lease: Lease) -> None:
+        """The request for a table, or for a document, was cancelled."""
+        document = self._asked.pop(id(lease), None)
+        if document is not None and self._goes_first:
+            self.ended(document)
+            self._shard.frontier.put_back(document)
+        self.ended(lease)
+
+    def _read(self, document: Lease, response: Response) -> tol.Tol | str:
+        """The table in an answer, or why there is none."""
+        if response.failure is not None or response.truncated is not None:
+            return str(response.failure or response.truncated)
+        if response.status != 200:
+            return str(response.status)
+        found = tol.parse_tol(decoded_body(response, table.TABLE_MAX_BYTES + 1))
+        if isinstance(found, tol.Tol) and not table.is_table_of(found.of, document.url):
+            return TableRefusal.OTHER_DOCUMENT
+        return found
+
+    def _claim(self, document: Lease, found: tol.Tol, response: Response) -> None:
+        """Takes in what a table says of a document, if that is still on its way."""
+        if id(document) not in self._open or document.host.row.tables == TableSupport.LIES:
+            return
+        said = (found.robots,) if found.robots else ()
+        is_followed = not is_nofollow(said, response, self._following)
+        links = followed(found, self._following) if is_followed else LinkRow(())
+        joined = self._shard.sifter.joined(links, document.url)
+        self._claims[id(document)] = EarlyClaim(found.document, frozenset(joined.values()), found.volatile > 0)
+        self._early.take_table(document, links, joined)
+
+    def _says_nothing(self, host: Host, response: Response) -> bool:
+        """Did no answer come, or only that the host is busy? A host without a table so far is tried twice."""
+        if response.failure is None and response.status not in BUSY:
+            return False
+        if host.row.tables == TableSupport.TRYING:
+            if host.key in self._was_busy:
+                return False
+            if len(self._was_busy) >= BUSY_MOST:
+                self._was_busy.clear()
+            self._was_busy.add(host.key)
+            self._know(host, TableSupport.NOTHING)
+        return True
+
+    def _missed(self, document: Lease) -> None:
+        """There is no table. A host that was tried has none; on one that has some, the document has to be one."""
+        if document.host.row.tables == TableSupport.TRYING:
+            self._know(document.host, TableSupport.HAS_NONE)
+        elif id(document) in self._open:
+            self._claims[id(document)] = NO_TABLE
+
+    # comparing
+
+    def ended(self, document: Lease, taken: TakenEarly | None = None) -> TakenEarly | None:
+        """The request for a document has ended: what was taken for it, with what its table claimed in time."""
+        if self._open.pop(id(document), None) is None:
+            return taken
+        self._young.pop(id(document), None)
+        claim = self._claims.pop(id(document), None)
+        if claim is None:
+            return taken
+        return taken._replace(claim=claim) if taken else TakenEarly(set(), [], claim)
+
+    def compare(self, document: Lease, claim: EarlyClaim, urls: Collection[str], response: Response) -> None:
+        """The document is there: are its links those that its table has?"""
+        host = document.host
+        if claim.urls is None:  # one request in vain is enough; but feeds have none on hosts where pages do
+            if "html" in response.headers.get("content-type", "html"):
+                self._know(host, TableSupport.HAS_NONE)
+            return
+        wrong = claim.urls.symmetric_difference(urls)
+        if not wrong or response.truncated is not None or wrong <= set(header_hrefs(response)):
+            return
+        if claim.document and claim.document != table.table_digest(decoded_body(response, self._cap_bytes)):
+            host.row.misled += 1  # it may have changed since the table was made
+            if host.row.misled < MISLED_MOST:
+                return
+        if host.row.tables != TableSupport.LIES:
+            self._know(host, TableSupport.LIES)
+            self._shard.events.write("tables-not-trusted", host=host.origin, url=document.url, links=len(wrong))
+
+    def _know(self, host: Host, known: TableSupport) -> None:
+        if host.row.tables not in (known, TableSupport.LIES):
+            host.row.tables = known
+            self._shard.frontier.shelf.touch(host)
+
+
+def _is_likely(url: str, known: TableSupport) -> bool:
+    """Is it likely a document with a table? What has no ending is often moved elsewhere, other endings are files."""
+    name = url.partition("?")[0].rpartition("/")[2]
+    _, dot, ending = name.rpartition(".")
+    if not dot:
+        return not name or known == TableSupport.HAS_ALL
+    return ending.lower() in _ENDINGS

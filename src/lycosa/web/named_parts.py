@@ -1,0 +1,123 @@
+"""Parts by name: an entry point of the group `lycosa.parts`, or `module:attribute`; and who reads which documents.
+
+What is named is called with the settings and gives the part. Built-in parts come through the same door. Imports no
+part itself: the search index reads documents without what a crawl needs.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoints, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lycosa.errors import PartError
+from lycosa.web.document import Analyser, Document, Page
+from lycosa.web.media import MediaKind
+from lycosa.web.page import Analysers, built_in_analysers
+
+if TYPE_CHECKING:
+    from lycosa.settings import CrawlSettings
+
+GROUP = "lycosa.parts"
+
+
+class UnknownPart(PartError):
+    """No part has this name."""
+
+
+def named_part(kind: str, name: str, settings: "CrawlSettings") -> Any:
+    """The part that the settings name; raises PartError with what went wrong."""
+    try:
+        return _maker(kind, name)(settings)
+    except PartError:
+        raise
+    except ImportError as error:
+        hint = "install its package, or name its folder in PYTHONPATH"
+        raise PartError(f"the {kind} {name!r} cannot be imported: {error}; {hint}") from error
+    except Exception as error:  # whatever a user's part raises is the part's
+        raise PartError(f"the {kind} {name!r} cannot be made: {error!r}") from error
+
+
+def _maker(kind: str, name: str) -> "Callable[[CrawlSettings], Any]":
+    module, colon, attribute = name.partition(":")
+    if colon:
+        return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
+    known = {entry.name: entry for entry in _entry_points() if entry.name.startswith(f"{kind}.")}
+    if f"{kind}.{name}" not in known:
+        names = ", ".join(sorted(entry.partition(".")[2] for entry in known)) or "none"
+        raise UnknownPart(f"there is no {kind} called {name!r}; there is {names}, or write module:attribute")
+    return known[f"{kind}.{name}"].load()  # type: ignore[no-any-return]
+
+
+@cache
+def _entry_points() -> EntryPoints:
+    """The parts of all installed packages; looked for once, which takes some ten milliseconds."""
+    return entry_points(group=GROUP)
+
+
+# analysers
+
+
+def named_analysers(settings: "CrawlSettings", given: Mapping[str, Analyser] | None = None) -> Analysers | None:
+    """Who reads documents of which kind or media type: the usual analysers, those that the settings name, and those
+    given as objects, the later in place of the earlier. None: only the usual ones, imported with the first document."""
+    named = dict(entry.split("=", 1) for entry in settings.analysers)
+    parts: dict[str, Analyser] = {kind: named_part("analyser", name, settings) for kind, name in named.items()}
+    parts |= given or {}
+    if unknown := [kind for kind in parts if "/" not in kind and kind not in set(MediaKind)]:
+        names = f"there is {', '.join(MediaKind)}, or write TYPE/SUBTYPE"
+        raise PartError(f"there is no kind of document called {unknown[0]!r}; {names}")
+    return {**built_in_analysers(), **{kind: _strict(part, kind) for kind, part in parts.items()}} if parts else None
+
+
+def analysers_of(collection: Path) -> Analysers | None:
+    """The analysers of the collection at a path, as its settings name them; None: the usual ones."""
+    try:
+        with (collection / "lycosa.toml").open("rb") as file:
+            has_some = bool(tomllib.load(file).get("analysers"))
+    except (OSError, ValueError):  # a shard, or settings for the next crawl to complain of
+        return None
+    if not has_some:
+        return None
+    from lycosa.settings import merge, read_file  # most collections name none, and it takes a tenth of a second
+
+    return named_analysers(merge(read_file(collection / "lycosa.toml")))
+
+
+def reads_links_as_usual(analysers: Analysers | None) -> bool:
+    """Are links read by the built-in analysers? Only then may those of a part of a document count early."""
+    return analysers is None or built_in_analysers().items() <= analysers.items()
+
+
+def _strict(part: Analyser, kind: str) -> Analyser:
+    """The analyser, with what it should not do told in a sentence: it ends the crawl, and nothing is lost."""
+
+    def read(document: Document) -> Page:
+        try:
+            page = part(document)
+        except Exception as error:  # whatever a user's part raises is the part's
+            raise PartError(f"the analyser of {kind} failed on {document.url}: {error!r}") from error
+        if not isinstance(page, Page):
+            raise PartError(
+                f"the analyser of {kind} gave {type(page).__name__} for {document.url}, where a Page was due"
+            )
+        return page
+
+    return part if part in built_in_analysers().values() else read
+
+
+def html_analyser(_: "CrawlSettings") -> Analyser:
+    """The analyser `html`."""
+    return built_in_analysers()[MediaKind.HTML]
+
+
+def xml_analyser(_: "CrawlSettings") -> Analyser:
+    """The analyser `xml`, of feeds, too."""
+    return built_in_analysers()[MediaKind.XML]
+
+
+def text_analyser(_: "CrawlSettings") -> Analyser:
+    """The analyser `text`."""
+    return built_in_analysers()[MediaKind.TEXT]
