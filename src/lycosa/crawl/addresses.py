@@ -5,11 +5,11 @@ An answer is at hand or comes later: the frontier then puts the host aside and h
 
 from collections.abc import Callable
 
-from lycosa.crawl.parts import (Parts)
-from lycosa.frontier import (Host)
-from lycosa.mapping import (KnownHost, Mapper)
-from lycosa.records import (Mapped)
-from lycosa.settings import (CrawlSettings)
+from lycosa.crawl.parts import Parts
+from lycosa.frontier import Host
+from lycosa.mapping import KnownHost, Mapper
+from lycosa.records import Mapped
+from lycosa.settings import CrawlSettings
 
 
 class HostAddresses:

@@ -6,40 +6,21 @@ addition a page. When depth, scope or a filter has changed since the run before,
 stored links of all pages, because what was left out is not kept as a URL.
 """
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from lycosa.crawl.reading import (decoded_body)
-from lycosa.crawl.reading import (read_page)
-from lycosa.crawl.shard import (Shard)
-from lycosa.frontier import (Lease)
-from lycosa.frontier import (LinkSource)
-from lycosa.frontier import (Ranking)
-from lycosa.frontier import (Reason)
-from lycosa.frontier import (RequestKind)
-from lycosa.frontier import (UrlRow)
-from lycosa.frontier import (UrlState)
-from lycosa.learning import (TrapGuard)
-from lycosa.records import (Family)
-from lycosa.records import (Response)
-from lycosa.settings import (CrawlSettings)
-from lycosa.store import (Batch)
-from lycosa.store import (LinkRow)
-from lycosa.store import (unpack_links)
-from lycosa.store import (unpack_page)
-from lycosa.web import (Analysers)
-from lycosa.web import (Page)
-from lycosa.web import (HEAD_BYTES)
-from lycosa.web import (filter_urls)
-from lycosa.web import (Url)
-from lycosa.web import (split_url)
-from lycosa.web import (url_from_key)
+
 import msgspec
 import xxhash
 
+from lycosa.crawl.reading import decoded_body, read_page
+from lycosa.crawl.shard import Shard
+from lycosa.frontier import Lease, LinkSource, Ranking, Reason, RequestKind, UrlRow, UrlState
+from lycosa.learning import TrapGuard
+from lycosa.records import Family, Response
+from lycosa.settings import CrawlSettings
+from lycosa.store import Batch, LinkRow, unpack_links, unpack_page
+from lycosa.web import HEAD_BYTES, Analysers, Page, Url, filter_urls, split_url, url_from_key
 
 EVIDENCE_MOST = 4_000  # URLs whose evidence is gathered before it goes to the frontier
 EVIDENCE_EVERY_S = 2.0
@@ -257,7 +238,9 @@ def _requeue_over_limit(shard: Shard, commit: Callable[[], None], reasons: set[R
             row = UrlRow.unpack(packed)
             if row.state is UrlState.DROPPED and row.reason in reasons:
                 shard.frontier.dropped[row.reason] -= 1
-                shard.frontier.requeue(url_from_key(key), row.depth, kind=RequestKind.PAGE, origin=row.origin, now=shard.now())
+                shard.frontier.requeue(
+                    url_from_key(key), row.depth, kind=RequestKind.PAGE, origin=row.origin, now=shard.now()
+                )
                 queued += 1
         commit()
     return queued

@@ -5,37 +5,32 @@ state and remembers what is in the open batch. `Archive` turns a request and its
 Documents of other shards are the business of `crawl.copies`. Called by whoever handles a response.
 """
 
-from lycosa.crawl.shard import (Shard)
-from lycosa.frontier import (Lease)
-from lycosa.records import (Family)
-from lycosa.records import (Request)
-from lycosa.records import (Response)
-from lycosa.store import (Batch)
-from lycosa.store import (HttpExchange)
-from lycosa.store import (OriginalRecord)
-from lycosa.store import (PatchBase)
-from lycosa.store import (RevisitProfile)
-from lycosa.store import (State)
-from lycosa.store import (patch_on_read_exchange)
-from lycosa.store import (patched_exchange)
-from lycosa.store import (response_exchange)
-from lycosa.store import (revisit_exchange)
-from lycosa.store import (LinkRow)
-from lycosa.store import (PageRow)
-from lycosa.store import (doc_key)
-from lycosa.store import (unpack_links)
-from lycosa.store import (unpack_page)
-from lycosa.web import (DIGEST_BYTES)
-from lycosa.web import (document_digest)
-from lycosa.web import (payload_sha1)
-from lycosa.web import (Page)
-from lycosa.web import (url_from_key)
-from lycosa.web import (url_key)
-from typing import NamedTuple
-from typing import TYPE_CHECKING
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from lycosa.crawl.shard import Shard
+from lycosa.frontier import Lease
+from lycosa.records import Family, Request, Response
+from lycosa.store import (
+    Batch,
+    HttpExchange,
+    LinkRow,
+    OriginalRecord,
+    PageRow,
+    PatchBase,
+    RevisitProfile,
+    State,
+    doc_key,
+    patch_on_read_exchange,
+    patched_exchange,
+    response_exchange,
+    revisit_exchange,
+    unpack_links,
+    unpack_page,
+)
+from lycosa.web import DIGEST_BYTES, Page, document_digest, payload_sha1, url_from_key, url_key
+
 if TYPE_CHECKING:
-    from lycosa.crawl.copies import (Copies)
+    from lycosa.crawl.copies import Copies
 
 
 EMPTY_DIGEST = document_digest(b"")  # pages without a body are no copies of each other
@@ -149,7 +144,9 @@ class Archive:
         now, metadata = self._shard.now_unix(), {**_metadata(lease), "patched-by": request.url}
         if found.whole is None:
             return patched_exchange(found.document, fetched_s=now, metadata=metadata)
-        return patch_on_read_exchange(request, found.answer, found.document, whole=found.whole, fetched_s=now, metadata=metadata)
+        return patch_on_read_exchange(
+            request, found.answer, found.document, whole=found.whole, fetched_s=now, metadata=metadata
+        )
 
     def version(
         self, lease: Lease, request: Request, response: Response, page: Page, documents: DocumentStore

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 
-from lycosa.web import (Steps)
+from lycosa.web import Steps
 
 STEPS_A_TURN = 2  # of a few milliseconds each; then the loop gets a turn
 HELD_S = 0.1  # how soon it is tried again while the disk refuses

@@ -8,12 +8,11 @@ Filled by the engine with every settled request, emptied by `commit`.
 from collections.abc import Callable, Container
 from typing import TYPE_CHECKING
 
-from lycosa.store import (PageRow, pack)
-from lycosa.records import (Family)
-from lycosa.store import (Batch, CollectionStore)
+from lycosa.records import Family
+from lycosa.store import Batch, CollectionStore, PageRow, pack
 
 if TYPE_CHECKING:
-    from lycosa.recrawl.rows import (ChangeRow)
+    from lycosa.recrawl.rows import ChangeRow
 
 SYNC_EVERY_S = 1.0
 

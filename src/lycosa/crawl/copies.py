@@ -12,14 +12,12 @@ from typing import Protocol
 
 import msgspec
 
-from lycosa.store import (PageRow, pack, unpack_page)
-from lycosa.store import (StoreSelection)
-from lycosa.crawl.shard import (Shard)
-from lycosa.crawl.stats import (count_document)
-from lycosa.frontier import (UrlState)
-from lycosa.records import (Family)
-from lycosa.store import (CLAIMED, document_bucket)
-from lycosa.web import (split_url, url_from_key, url_key)
+from lycosa.crawl.shard import Shard
+from lycosa.crawl.stats import count_document
+from lycosa.frontier import UrlState
+from lycosa.records import Family
+from lycosa.store import CLAIMED, PageRow, StoreSelection, document_bucket, pack, unpack_page
+from lycosa.web import split_url, url_from_key, url_key
 
 _SHA1_BYTES = 20
 _STAYS = bytes(_SHA1_BYTES)
@@ -137,7 +135,9 @@ class Copies:
             self._shard.counters.totals.duplicates += 1
 
 
-def _parted(claims: Sequence[CopyClaim], is_own: Callable[[CopyClaim], bool]) -> tuple[list[CopyClaim], list[CopyClaim]]:
+def _parted(
+    claims: Sequence[CopyClaim], is_own: Callable[[CopyClaim], bool]
+) -> tuple[list[CopyClaim], list[CopyClaim]]:
     """Those that are this shard's, and the others."""
     own = [claim for claim in claims if is_own(claim)]
     return own, [claim for claim in claims if not is_own(claim)] if len(own) < len(claims) else []

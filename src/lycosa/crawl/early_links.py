@@ -11,15 +11,13 @@ Memory: the links of documents in flight.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from lycosa.crawl.admission import (Admission)
-from lycosa.store import (LinkRow)
-from lycosa.crawl.reading import (LinkRules, decoded_body, followed, header_hrefs, page_directives)
-from lycosa.crawl.shard import (Shard)
-from lycosa.frontier import (Lease)
-from lycosa.records import (Response)
-from lycosa.web import (MediaKind, SNIFF_BYTES, identify_media)
-from lycosa.web import (extract_links)
-from lycosa.web import (Url)
+from lycosa.crawl.admission import Admission
+from lycosa.crawl.reading import LinkRules, decoded_body, followed, header_hrefs, page_directives
+from lycosa.crawl.shard import Shard
+from lycosa.frontier import Lease
+from lycosa.records import Response
+from lycosa.store import LinkRow
+from lycosa.web import SNIFF_BYTES, MediaKind, Url, extract_links, identify_media
 
 # Documents of a host that did not have what was taken early, after which it is not done there any more.
 MISLED_MOST = 3
@@ -104,7 +102,10 @@ class EarlyLinks:
 def links_so_far(response: Response, following: LinkRules) -> LinkRow:
     """The links in what has come of a document, all of which the whole document will have."""
     body, content_type = decoded_body(response, CAP_BYTES), response.headers.get("content-type")
-    if len(body) >= CAP_BYTES or identify_media(content_type, body[:SNIFF_BYTES]).kind not in (MediaKind.HTML, MediaKind.XHTML):
+    if len(body) >= CAP_BYTES or identify_media(content_type, body[:SNIFF_BYTES]).kind not in (
+        MediaKind.HTML,
+        MediaKind.XHTML,
+    ):
         return LinkRow(())
     start = body.lower()
     if not any(end in start for end in _HEAD_ENDS):

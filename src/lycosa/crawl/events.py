@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from lycosa.errors import (StoreError)
+from lycosa.errors import StoreError
 
 
 class EventLog:

@@ -8,16 +8,14 @@ says more of the URL than of the host). `--wait` never gives a host up.
 
 from collections.abc import Callable
 
-from lycosa.crawl.archive import (Archive)
-from lycosa.learning import (UrlMining)
-from lycosa.store import (PageRow, SITEMAP)
-from lycosa.crawl.shard import (Shard)
-from lycosa.fetch import (AT_ONCE, RETRY_SHARE, RetryRule, parse_retry_after, retry_rule, retry_wait)
-from lycosa.frontier import (Host)
-from lycosa.frontier import (Lease)
-from lycosa.frontier import (HostRow, QueueEntry, Reason, RequestKind, UrlState)
-from lycosa.records import (Failure, Request, Response)
-from lycosa.web import (url_key)
+from lycosa.crawl.archive import Archive
+from lycosa.crawl.shard import Shard
+from lycosa.fetch import AT_ONCE, RETRY_SHARE, RetryRule, parse_retry_after, retry_rule, retry_wait
+from lycosa.frontier import Host, HostRow, Lease, QueueEntry, Reason, RequestKind, UrlState
+from lycosa.learning import UrlMining
+from lycosa.records import Failure, Request, Response
+from lycosa.store import SITEMAP, PageRow
+from lycosa.web import url_key
 
 # With --wait a host that the table would give up is asked again after this.
 PATIENT_WAIT_S = 300.0

@@ -7,22 +7,17 @@ and it is tried again as the retry table says; then the host is given up.
 from collections.abc import Callable, Sequence
 from hashlib import sha1
 
-from lycosa.crawl.archive import (Archive)
-from lycosa.crawl.failures import (PATIENT_WAIT_S)
-from lycosa.crawl.other_shards import (OtherShards)
-from lycosa.store import (PageRow, REDIRECTS, SITEMAP)
-from lycosa.crawl.reading import (decoded_body, redirect_location)
-from lycosa.crawl.shard import (Shard)
-from lycosa.crawl.progress import (ROBOTS)
-from lycosa.fetch import (retry_rule, retry_wait)
-from lycosa.frontier import (Host)
-from lycosa.frontier import (Lease)
-from lycosa.frontier import (Origin, Reason, RequestKind, UrlState)
-from lycosa.records import (Request, Response)
-from lycosa.web import (robots, sitemap)
-from lycosa.web import (document_digest)
-from lycosa.web import (Steps)
-from lycosa.web import (Url, parse_url)
+from lycosa.crawl.archive import Archive
+from lycosa.crawl.failures import PATIENT_WAIT_S
+from lycosa.crawl.other_shards import OtherShards
+from lycosa.crawl.progress import ROBOTS
+from lycosa.crawl.reading import decoded_body, redirect_location
+from lycosa.crawl.shard import Shard
+from lycosa.fetch import retry_rule, retry_wait
+from lycosa.frontier import Host, Lease, Origin, Reason, RequestKind, UrlState
+from lycosa.records import Request, Response
+from lycosa.store import REDIRECTS, SITEMAP, PageRow
+from lycosa.web import Steps, Url, document_digest, parse_url, robots, sitemap
 
 MOST_ROBOTS_HOPS = 5
 ROBOTS_FOR_S = 24 * 3600.0
@@ -68,7 +63,9 @@ class HostRules:
     def _learn(self, host: Host, lease: Lease | None, response: Response) -> Steps[None]:
         shard = self._shard
         status = 0 if response.failure is not None else response.status
-        rules = yield from robots.robots_from_response_steps(status, decoded_body(response, ROBOTS_BYTES), agent=shard.settings.agent)
+        rules = yield from robots.robots_from_response_steps(
+            status, decoded_body(response, ROBOTS_BYTES), agent=shard.settings.agent
+        )
         if rules.is_unreachable:
             self._unreachable(host, lease, response)
             return

@@ -12,10 +12,10 @@ from ipaddress import ip_network
 from itertools import islice
 from pathlib import Path
 
-from lycosa.errors import (SettingsError, StoreError)
-from lycosa.mapping import (AddressGuard, is_literal_host, literal_address)
-from lycosa.settings import (CrawlSettings)
-from lycosa.web import (Url, parse_url)
+from lycosa.errors import SettingsError, StoreError
+from lycosa.mapping import AddressGuard, is_literal_host, literal_address
+from lycosa.settings import CrawlSettings
+from lycosa.web import Url, parse_url
 
 FOLDER = "inbox"
 MOST_FILES = 100  # taken at a time

@@ -5,11 +5,13 @@ for the clock it is given. The loop asks before every request and a few times a 
 """
 
 from collections.abc import Callable
-from lycosa.crawl.other_shards import (OtherShards)
-from lycosa.crawl.stats import (Counters)
-from lycosa.frontier import (Ledger)
-from lycosa.settings import (CrawlSettings)
+
 import msgspec
+
+from lycosa.crawl.other_shards import OtherShards
+from lycosa.crawl.stats import Counters
+from lycosa.frontier import Ledger
+from lycosa.settings import CrawlSettings
 
 
 class Recrawl(msgspec.Struct, frozen=True, kw_only=True):

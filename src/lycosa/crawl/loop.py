@@ -11,44 +11,33 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lycosa.crawl.requests import (RequestBuilder)
-from lycosa.crawl.background import (BackgroundWork)
-from lycosa.crawl.committer import (Committer)
-from lycosa.crawl.copies import (CopyClaim)
-from lycosa.crawl.stats import (Counters, load_counts)
-from lycosa.crawl.events import (EventLog)
-from lycosa.crawl.inbox import (Inbox)
-from lycosa.crawl.limits import (LimitChecker, effective_limits)
-from lycosa.graph import (LinkIndexer)
-from lycosa.crawl.other_shards import (move_hosts)
-from lycosa.web import (reads_links_as_usual)
-from lycosa.crawl.limits import (Recrawl)
-from lycosa.crawl.responses import (ResponseHandler)
-from lycosa.crawl.other_shards import (accept_parcels)
-from lycosa.crawl.parts import (Parts)
-from lycosa.crawl.reading import (LinkFilter, filters_of)
-from lycosa.crawl.shard import (Shard)
-from lycosa.crawl.progress import (WAITING, waits_long)
-from lycosa.crawl.stats import (CrawlStats, Totals)
-from lycosa.crawl.progress import (ProgressReporter)
-from lycosa.crawl.addresses import (HostAddresses)
-from lycosa.crawl.admission import (readmit_links)
-from lycosa.errors import (StoreError)
-from lycosa.fetch import (Watchable)
-from lycosa.frontier import (ForwardedUrl)
-from lycosa.frontier import (Frontier)
-from lycosa.frontier import (Lease, Politeness)
-from lycosa.frontier import (HostGroup)
-from lycosa.frontier import (Origin, RequestKind)
-from lycosa.frontier import (ProcessStart)
-from lycosa.records import (Failure, Request, Response)
-from lycosa.settings import (CrawlSettings)
-from lycosa.settings import (read_group)
-from lycosa.store import (Batch, CollectionStore)
-from lycosa.web import (Url, parse_url)
+from lycosa.crawl.addresses import HostAddresses
+from lycosa.crawl.admission import readmit_links
+from lycosa.crawl.background import BackgroundWork
+from lycosa.crawl.committer import Committer
+from lycosa.crawl.copies import CopyClaim
+from lycosa.crawl.events import EventLog
+from lycosa.crawl.inbox import Inbox
+from lycosa.crawl.limits import LimitChecker, Recrawl, effective_limits
+from lycosa.crawl.other_shards import accept_parcels, move_hosts
+from lycosa.crawl.parts import Parts
+from lycosa.crawl.progress import WAITING, ProgressReporter, waits_long
+from lycosa.crawl.reading import LinkFilter, filters_of
+from lycosa.crawl.requests import RequestBuilder
+from lycosa.crawl.responses import ResponseHandler
+from lycosa.crawl.shard import Shard
+from lycosa.crawl.stats import Counters, CrawlStats, Totals, load_counts
+from lycosa.errors import StoreError
+from lycosa.fetch import Watchable
+from lycosa.frontier import ForwardedUrl, Frontier, HostGroup, Lease, Origin, Politeness, ProcessStart, RequestKind
+from lycosa.graph import LinkIndexer
+from lycosa.records import Failure, Request, Response
+from lycosa.settings import CrawlSettings, read_group
+from lycosa.store import Batch, CollectionStore
+from lycosa.web import Url, parse_url, reads_links_as_usual
 
 if TYPE_CHECKING:
-    from lycosa.recrawl.due import (RevisitFeeder)
+    from lycosa.recrawl.due import RevisitFeeder
 
 COMMIT_AGAIN_S = 1.0
 COMMIT_TRIES = 10  # a second apart; then the crawl ends with what is committed
@@ -147,7 +136,9 @@ class Engine:
         self.on_commit: Callable[[], None] | None = None
 
     def _due_of(self, shard: Shard, recrawl: Recrawl | None) -> "RevisitFeeder":
-        from lycosa.recrawl.due import (RevisitFeeder)  # a crawl that looks at nothing again does not wait for its libraries
+        from lycosa.recrawl.due import (
+            RevisitFeeder,  # a crawl that looks at nothing again does not wait for its libraries
+        )
 
         self.outcomes.sees_new = recrawl is not None
         self.outcomes.revisits.hints.is_off = recrawl is not None and recrawl.everything

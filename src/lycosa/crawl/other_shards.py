@@ -7,30 +7,18 @@ over all shards, and a host that came waits one full delay.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Sequence
-from lycosa.crawl.copies import (CopyClaim)
-from lycosa.crawl.copies import (DocumentOwners)
-from lycosa.crawl.shard import (Shard)
-from lycosa.frontier import (ProcessStart)
-from lycosa.frontier import (ForwardedUrl)
-from lycosa.frontier import (UrlForwarder)
-from lycosa.frontier import (Origin)
-from lycosa.frontier import (RequestKind)
-from lycosa.frontier import (unpack_host)
-from lycosa.records import (Response)
-from lycosa.store import (Batch)
-from lycosa.store import (activate_arrived_hosts)
-from lycosa.store import (bucket_hosts)
-from lycosa.store import (delete_bucket)
-from lycosa.web import (Url)
-from lycosa.web import (split_url)
-from typing import Protocol
-from typing import TYPE_CHECKING
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from lycosa.crawl.copies import CopyClaim, DocumentOwners
+from lycosa.crawl.shard import Shard
+from lycosa.frontier import ForwardedUrl, Origin, ProcessStart, RequestKind, UrlForwarder, unpack_host
+from lycosa.records import Response
+from lycosa.store import Batch, activate_arrived_hosts, bucket_hosts, delete_bucket
+from lycosa.web import Url, split_url
+
 if TYPE_CHECKING:
-    from lycosa.crawl.responses import (ResponseHandler)
+    from lycosa.crawl.responses import ResponseHandler
 
 
 class OtherShards(UrlForwarder, DocumentOwners, Protocol):
@@ -61,7 +49,9 @@ class OtherShards(UrlForwarder, DocumentOwners, Protocol):
         ...
 
 
-def accept_parcels(shard: Shard, outcomes: "ResponseHandler", parcels: Sequence[ForwardedUrl | CopyClaim], *, now: float) -> None:
+def accept_parcels(
+    shard: Shard, outcomes: "ResponseHandler", parcels: Sequence[ForwardedUrl | CopyClaim], *, now: float
+) -> None:
     """Takes in what other shards found, as if it had been found here."""
     crossings = [one for one in parcels if isinstance(one, ForwardedUrl)]
     if len(crossings) < len(parcels) and outcomes.copies is not None:

@@ -11,24 +11,34 @@ from typing import Protocol
 
 import msgspec
 
-from lycosa.web import (UnknownPart, named_analysers, named_part)
-from lycosa.crawl.other_shards import (OtherShards)
-from lycosa.errors import (PartError)
-from lycosa.fetch import (CurlDownloader, raise_descriptor_limit)
-from lycosa.fetch import (Accepts, Downloader, SchemeDownloader, TransferLimits)
-from lycosa.fetch import (media_type)
-from lycosa.frontier import (BREADTH, PLAIN, WALKS)
-from lycosa.frontier import (Policy, Ranking, Walk)
-from lycosa.frontier import (InternalFirst, PValue, Rank, Relevance)
-from lycosa.mapping import (AddressGuard)
-from lycosa.mapping import (CaresResolver, Resolver)
-from lycosa.records import (Response)
-from lycosa.settings import (CrawlSettings)
-from lycosa.web import (Analyser, Page)
-from lycosa.web import (Analysers, analyse_page)
-from lycosa.web import (Topic)
-from lycosa.web import (UrlFilter)
-from lycosa.web import (matches_pattern, pattern_pieces)
+from lycosa.crawl.other_shards import OtherShards
+from lycosa.errors import PartError
+from lycosa.fetch import (
+    Accepts,
+    CurlDownloader,
+    Downloader,
+    SchemeDownloader,
+    TransferLimits,
+    media_type,
+    raise_descriptor_limit,
+)
+from lycosa.frontier import BREADTH, PLAIN, WALKS, InternalFirst, Policy, PValue, Rank, Ranking, Relevance, Walk
+from lycosa.mapping import AddressGuard, CaresResolver, Resolver
+from lycosa.records import Response
+from lycosa.settings import CrawlSettings
+from lycosa.web import (
+    Analyser,
+    Analysers,
+    Page,
+    Topic,
+    UnknownPart,
+    UrlFilter,
+    analyse_page,
+    matches_pattern,
+    named_analysers,
+    named_part,
+    pattern_pieces,
+)
 
 
 class Statistics(Protocol):

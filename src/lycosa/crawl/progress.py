@@ -4,29 +4,22 @@ Reads what the other parts hold and changes nothing. Asked by the progress view 
 `waits_long` decides when a crawl ends because all that is queued has to wait for long.
 """
 
+import time
 from collections import Counter
 from collections.abc import Sequence
-from heapq import nlargest
-from heapq import nsmallest
+from heapq import nlargest, nsmallest
 from itertools import islice
-from lycosa.crawl.limits import (LimitChecker)
-from lycosa.crawl.shard import (Shard)
-from lycosa.crawl.stats import (CrawlStats)
-from lycosa.crawl.stats import (MOMENT)
-from lycosa.crawl.stats import (RETRIES_SHOWN)
-from lycosa.crawl.stats import (Retry)
-from lycosa.crawl.stats import (SLOWEST_SHOWN)
-from lycosa.crawl.stats import (SlowHost)
-from lycosa.fetch import (describe_next_try)
-from lycosa.frontier import (Frontier)
-from lycosa.frontier import (Host)
-from lycosa.frontier import (HostPlace)
-from lycosa.records import (Failure)
-from lycosa.records import (Family)
-from lycosa.store import (Batch)
 from operator import itemgetter
+
 import msgspec
-import time
+
+from lycosa.crawl.limits import LimitChecker
+from lycosa.crawl.shard import Shard
+from lycosa.crawl.stats import MOMENT, RETRIES_SHOWN, SLOWEST_SHOWN, CrawlStats, Retry, SlowHost
+from lycosa.fetch import describe_next_try
+from lycosa.frontier import Frontier, Host, HostPlace
+from lycosa.records import Failure, Family
+from lycosa.store import Batch
 
 
 def duration(seconds: float) -> str:
@@ -85,7 +78,8 @@ def standstill_reason(frontier: Frontier, now: float, now_unix: float, *, in_fli
         return f"{_alone(after[0])}; trying again {soon} (Ctrl-C to stop)"
     if len(again) == 1 and not waiting and not names and not after and (entry := again[0].retries.next):
         others = f", and {again[0].row.retries - 1:,} more after it" if again[0].row.retries > 1 else ""
-        return f"{again[0].origin}{entry.path}: {describe_next_try(entry.tries, entry.failed)} {soon}{others} (Ctrl-C to stop)"
+        again_when = f"{describe_next_try(entry.tries, entry.failed)} {soon}{others}"
+        return f"{again[0].origin}{entry.path}: {again_when} (Ctrl-C to stop)"
     parts = []
     if waiting:
         parts.append(f"{waiting} {_hosts(waiting)} between two requests")

@@ -10,20 +10,34 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from lycosa.store import (LinkRow)
-from lycosa.frontier import (RecentUrls)
-from lycosa.records import (Response)
-from lycosa.web import (Joiner)
-from lycosa.web import (parse_link_header)
-from lycosa.web import (LinkKind, Links)
-from lycosa.web import (Page)
-from lycosa.web import (Analysers, analyse_page)
-from lycosa.web import (RobotsDirectives, robots_directives)
-from lycosa.web import (Scope, ScopeKind, ShapeFilter, UrlFilter, UrlLimits, filter_urls)
-from lycosa.web import (MAX_URL_BYTES, STRIPPED, Url, href_stem, parse_url)
+from lycosa.frontier import RecentUrls
+from lycosa.records import Response
+from lycosa.store import LinkRow
+from lycosa.web import (
+    MAX_URL_BYTES,
+    STRIPPED,
+    Analysers,
+    Joiner,
+    LinkKind,
+    Links,
+    Page,
+    RobotsDirectives,
+    Scope,
+    ScopeKind,
+    ShapeFilter,
+    Url,
+    UrlFilter,
+    UrlLimits,
+    analyse_page,
+    filter_urls,
+    href_stem,
+    parse_link_header,
+    parse_url,
+    robots_directives,
+)
 
 if TYPE_CHECKING:
-    from lycosa.settings import (CrawlSettings)  # the search index reads pages without settings
+    from lycosa.settings import CrawlSettings  # the search index reads pages without settings
 
 FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
@@ -72,7 +86,7 @@ def decoded_body(response: Response, cap_bytes: int) -> bytes:
     coding = response.headers.get("content-encoding", "")
     if not coding:
         return response.body
-    from lycosa.fetch import (decode_body)  # its libraries need not be there before the first request is out
+    from lycosa.fetch import decode_body  # its libraries need not be there before the first request is out
 
     return decode_body(response.body, coding, cap_bytes=cap_bytes).body
 

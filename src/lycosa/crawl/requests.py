@@ -3,15 +3,14 @@
 Called by the engine for every lease that it starts; the downloader gets what comes out. No I/O.
 """
 
-from lycosa.crawl.host_rules import (ROBOTS_BYTES, SITEMAP_BYTES)
-from lycosa.crawl.responses import (ResponseHandler)
-from lycosa.fetch import (request_fields, user_agent)
-from lycosa.frontier import (Lease)
-from lycosa.frontier import (RequestKind)
-from lycosa.records import (Request)
-from lycosa.settings import (CrawlSettings)
-from lycosa.web import (HEAD_BYTES)
-from lycosa.tables.formats import (TABLE_MAX_BYTES)
+from lycosa.crawl.host_rules import ROBOTS_BYTES, SITEMAP_BYTES
+from lycosa.crawl.responses import ResponseHandler
+from lycosa.fetch import request_fields, user_agent
+from lycosa.frontier import Lease, RequestKind
+from lycosa.records import Request
+from lycosa.settings import CrawlSettings
+from lycosa.tables.formats import TABLE_MAX_BYTES
+from lycosa.web import HEAD_BYTES
 
 # Of pages as much as the settings allow.
 BODY_LIMITS = {RequestKind.ROBOTS: ROBOTS_BYTES, RequestKind.SITEMAP: SITEMAP_BYTES, RequestKind.TABLE: TABLE_MAX_BYTES}

@@ -8,36 +8,57 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from lycosa.crawl.admission import (Admission)
-from lycosa.crawl.archive import (Archive)
-from lycosa.learning import (TrapGuard)
-from lycosa.crawl.copies import (Copies)
-from lycosa.crawl.archive import (DocumentStore)
-from lycosa.crawl.early_links import (EarlyLinks, TakenEarly)
-from lycosa.crawl.failures import (FailureHandler)
-from lycosa.crawl.host_rules import (HostRules)
-from lycosa.graph import (redirect_row)
-from lycosa.learning import (HostProfiles)
-from lycosa.learning import (UrlMining)
-from lycosa.store import (LinkRow, PageRow, REDIRECTS, unpack_page)
-from lycosa.crawl.parts import (Parts, topic_of)
-from lycosa.crawl.reading import (LinkRules, decoded_body, followed, page_directives, read_page, redirect_location, with_headers)
-from lycosa.crawl.shard import (Shard)
-from lycosa.crawl.stats import (count_document)
-from lycosa.tables.links import (LinkTables)
-from lycosa.frontier import (Lease)
-from lycosa.learning import (MiningLevel)
-from lycosa.frontier import (Origin, Reason, RequestKind, UrlRow, UrlState)
-from lycosa.records import (Family, Request, Response, Truncation)
-from lycosa.store import (Batch, HttpExchange, OriginalRecord, WarcLocation, WarcRecovery)
-from lycosa.web import (DIGEST_BYTES, document_digest, document_fingerprint, payload_sha1)
-from lycosa.web import (Page)
-from lycosa.web import (RobotsDirectives)
-from lycosa.web import (DropReason, Scope)
-from lycosa.web import (Url, parse_url, url_from_key, url_key)
+from lycosa.crawl.admission import Admission
+from lycosa.crawl.archive import Archive, DocumentStore
+from lycosa.crawl.copies import Copies
+from lycosa.crawl.early_links import EarlyLinks, TakenEarly
+from lycosa.crawl.failures import FailureHandler
+from lycosa.crawl.host_rules import HostRules
+from lycosa.crawl.parts import Parts, topic_of
+from lycosa.crawl.reading import (
+    LinkRules,
+    decoded_body,
+    followed,
+    page_directives,
+    read_page,
+    redirect_location,
+    with_headers,
+)
+from lycosa.crawl.shard import Shard
+from lycosa.crawl.stats import count_document
+from lycosa.frontier import Lease, Origin, Reason, RequestKind, UrlRow, UrlState
+from lycosa.graph import redirect_row
+from lycosa.learning import HostProfiles, MiningLevel, TrapGuard, UrlMining
+from lycosa.records import Family, Request, Response, Truncation
+from lycosa.store import (
+    REDIRECTS,
+    Batch,
+    HttpExchange,
+    LinkRow,
+    OriginalRecord,
+    PageRow,
+    WarcLocation,
+    WarcRecovery,
+    unpack_page,
+)
+from lycosa.tables.links import LinkTables
+from lycosa.web import (
+    DIGEST_BYTES,
+    DropReason,
+    Page,
+    RobotsDirectives,
+    Scope,
+    Url,
+    document_digest,
+    document_fingerprint,
+    parse_url,
+    payload_sha1,
+    url_from_key,
+    url_key,
+)
 
 if TYPE_CHECKING:
-    from lycosa.recrawl.revisits import (Revisits)
+    from lycosa.recrawl.revisits import Revisits
 
 Listener = Callable[[str, PageRow, Page, str], None]  # the text beside the page is that which is for reading
 MOST_HOPS = 20
@@ -79,8 +100,8 @@ class ResponseHandler:
     @cached_property
     def revisits(self) -> "Revisits":
         """Made when the first page is looked at again: a first crawl does not wait for its libraries."""
-        from lycosa.recrawl.revisits import (RevisitReader, Revisits)
-        from lycosa.recrawl.plan import (VisitPlanner)
+        from lycosa.recrawl.plan import VisitPlanner
+        from lycosa.recrawl.revisits import RevisitReader, Revisits
 
         reader = RevisitReader(
             read=lambda response, body: read_page(response, body, self._analysers),
@@ -116,7 +137,9 @@ class ResponseHandler:
             return
         taken = self.tables.ended(lease, taken)
         rule = self._failures.rule_of(response)
-        if lease.kind is RequestKind.REVISIT and request is not None and request.url != lease.url:  # a table in its place
+        if (
+            lease.kind is RequestKind.REVISIT and request is not None and request.url != lease.url
+        ):  # a table in its place
             if rule is None or response.status in FINAL:
                 self.revisits.tables.settle(lease, request, response)
                 self._shard.release(lease, response)
@@ -364,7 +387,9 @@ class ResponseHandler:
 
     @staticmethod
     def _content_digest(page: Page, body: bytes) -> bytes:
-        from lycosa.recrawl.change.verdict import (digest_of_content)  # a crawl that keeps bodies does not wait for its libraries
+        from lycosa.recrawl.change.verdict import (
+            digest_of_content,  # a crawl that keeps bodies does not wait for its libraries
+        )
 
         return digest_of_content(page, body)
 
@@ -372,7 +397,7 @@ class ResponseHandler:
         """Tells those who listen of a page that is committed, read anew where it was known under another URL."""
         if not self.listeners:
             return
-        from lycosa.web import (extract_text)  # its libraries need not be there before the first request is out
+        from lycosa.web import extract_text  # its libraries need not be there before the first request is out
 
         body = decoded_body(response, self._decoded_cap)
         page = page or read_page(response, body, self._analysers)
@@ -428,7 +453,9 @@ class ResponseHandler:
             totals.duplicates -= bool(row.original)
             kind = RequestKind.SITEMAP if row.is_sitemap else RequestKind.PAGE
             pages, links = int(row.is_page), row.links if row.is_page else None
-            self._frontier.requeue(url_from_key(key), row.depth, kind=kind, pages=pages, links=links, now=self._shard.now())
+            self._frontier.requeue(
+                url_from_key(key), row.depth, kind=kind, pages=pages, links=links, now=self._shard.now()
+            )
         return lost
 
     def _is_done(self, key: bytes) -> bool:

@@ -7,19 +7,18 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lycosa.crawl.background import (BackgroundWork)
-from lycosa.crawl.committer import (Committer)
-from lycosa.crawl.stats import (Counters)
-from lycosa.crawl.events import (EventLog)
-from lycosa.graph import (LinkIndexer)
-from lycosa.crawl.reading import (LinkFilter)
-from lycosa.frontier import (Frontier)
-from lycosa.frontier import (Lease)
-from lycosa.mapping import (Mapper)
-from lycosa.records import (Response)
-from lycosa.settings import (CrawlSettings)
-from lycosa.store import (CollectionStore)
-from lycosa.web import (Url)
+from lycosa.crawl.background import BackgroundWork
+from lycosa.crawl.committer import Committer
+from lycosa.crawl.events import EventLog
+from lycosa.crawl.reading import LinkFilter
+from lycosa.crawl.stats import Counters
+from lycosa.frontier import Frontier, Lease
+from lycosa.graph import LinkIndexer
+from lycosa.mapping import Mapper
+from lycosa.records import Response
+from lycosa.settings import CrawlSettings
+from lycosa.store import CollectionStore
+from lycosa.web import Url
 
 
 class Shard(NamedTuple):

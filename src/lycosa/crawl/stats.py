@@ -8,17 +8,15 @@ its place; a copy is counted with its original.
 
 from collections import Counter
 from collections.abc import Sequence
-from heapq import nlargest
-from heapq import nsmallest
-from lycosa.fetch import (describe_next_try)
-from lycosa.frontier import (FrontierStats)
-from lycosa.records import (Family)
-from lycosa.store import (State)
-from lycosa.store import (PageRow)
-from typing import Any
-from typing import TypeVar
+from heapq import nlargest, nsmallest
+from typing import Any, TypeVar
+
 import msgspec
 
+from lycosa.fetch import describe_next_try
+from lycosa.frontier import FrontierStats
+from lycosa.records import Family
+from lycosa.store import PageRow, State
 
 SLOWEST_SHOWN = RETRIES_SHOWN = 3  # of all hosts
 

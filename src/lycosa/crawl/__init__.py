@@ -1,0 +1,1 @@
+"""The crawl of one shard: lease, resolve, fetch, read, admit, commit. `loop` shows the life of a URL."""
