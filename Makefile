@@ -21,7 +21,7 @@ lab: $(READY)              ## the experiments of the papers: a list, or with NAM
 	$(BIN)/python -m proof lab $(NAME) $(ARGS)
 
 bench: $(READY)            ## the benchmarks: a list, or with NAME=… one of them; ARGS=--quick for a small run
-	$(if $(NAME),$(BIN)/python -m proof.bench.$(NAME) $(ARGS),ls proof/bench)
+	$(BIN)/python -m proof bench $(NAME) $(ARGS)
 
 # A copied or moved folder needs its own environment: the stamp remembers where it was made.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))

@@ -1,22 +1,22 @@
-"""The lab: experiments that check a paper's claim or a limit of ours, repeatable from one seed.
+"""What shows that Lycosa does what it says: the experiments of the papers (`lab`) and benchmarks (`bench`), one frame.
 
-What an experiment's author needs is here; the command line uses the modules beside it. The way of a run:
-`registry` finds the experiment → `result.perform` runs it → `draw` and `report` write what it found.
+What an author of either needs is here; they stand on the modules of `ground`. The way of a run: `registry` finds the
+experiment → `experiment.perform` runs it and judges its bars → `report` shows it and writes its files.
 An experiment computes and reports; it never draws, writes files, or takes randomness from anything but its seed.
 """
 
-from proof.charts import Axis, Column, Columns, Distribution, Line, Lines, Mark, Sample
+from proof.charts import Axis, Column, ColumnChart, Distribution, Line, LineChart, Mark, Sample
 from proof.experiment import Bar, Experiment, Run
 
 __all__ = [
     "Axis",
     "Bar",
     "Column",
-    "Columns",
+    "ColumnChart",
     "Distribution",
     "Experiment",
     "Line",
-    "Lines",
+    "LineChart",
     "Mark",
     "Run",
     "Sample",

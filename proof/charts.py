@@ -49,7 +49,7 @@ class Line(msgspec.Struct, frozen=True):
         _check_finite(self.label, [*self.x, *self.y, *self.low, *self.high])
 
 
-class Lines(msgspec.Struct, frozen=True):
+class LineChart(msgspec.Struct, frozen=True):
     """Several series over x. Marks stand at a value of y."""
 
     title: str
@@ -82,7 +82,7 @@ class Column(msgspec.Struct, frozen=True):
         _check_finite(self.label, [v for v in (self.value, self.low, self.high) if v is not None])
 
 
-class Columns(msgspec.Struct, frozen=True):
+class ColumnChart(msgspec.Struct, frozen=True):
     """Values side by side from a common zero, each with its spread. Marks stand at a value."""
 
     title: str
@@ -126,7 +126,7 @@ class Distribution(msgspec.Struct, frozen=True):
             raise ValueError(f"chart {self.title!r}: a sample has nothing above zero to show on a log axis")
 
 
-Chart = Lines | Columns | Distribution
+Chart = LineChart | ColumnChart | Distribution
 
 
 def _check_count(title: str, count: int) -> None:

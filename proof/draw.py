@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lycosa.errors import MissingExtra
-from proof import house_style as style
-from proof.charts import Axis, Chart, Columns, Distribution, Lines, Mark
-from proof.wording import quantity
+from proof.charts import Axis, Chart, ColumnChart, Distribution, LineChart, Mark
+from proof.experiment import quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +24,59 @@ if TYPE_CHECKING:
     from matplotlib.text import Annotation
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+# The house style. The palette is Okabe and Ito's without its yellow, which white paper swallows; markers differ, too,
+# so colour never carries the meaning alone.
+INK = "#222222"
+FAINT = "#6b6b6b"
+GRID = "#e4e4e4"
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+COLUMN = "#7fb8d8"  # light enough for a spread to be seen on it
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+PANEL_WIDTH_INCHES = 6.8
+PANEL_HEIGHT_INCHES = 4.2
+COLUMNS_FRAME_INCHES = 1.35  # title and axis of a chart of columns, which grows with their number
+COLUMN_INCHES = 0.42
+PNG_DOTS_PER_INCH = 160
+TITLE_CHARACTERS = 60  # what fits over a panel at the title's size
+LABEL_CHARACTERS = 26  # a longer name beside a panel goes on in a second line
+
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+SETTINGS: dict[str, Any] = {
+    "font.family": "sans-serif",
+    # The first one comes with matplotlib and is the widest: text laid out in it fits in the others, too.
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Helvetica", "Arial", "sans-serif"],
+    "font.size": 9.5,
+    "text.color": INK,
+    "axes.titlesize": 11.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.minor.visible": False,
+    "ytick.minor.visible": False,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5,
+    "legend.frameon": False,
+    "figure.facecolor": "white",
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.w_pad": 0.12,
+    "figure.constrained_layout.h_pad": 0.12,
+    "svg.fonttype": "none",  # text stays text: searchable, and a tenth of the size
+}
 
 PANELS_IN_A_ROW = 2  # what a page's width keeps readable
 MOST_POINTS = 400  # of one curve: more cannot be seen and only make the file large
@@ -43,13 +95,13 @@ def check_can_draw() -> None:
 
 def picture(charts: Sequence[Chart], *, name: str) -> tuple[bytes, bytes]:
     """The charts beside each other as one picture: (SVG, PNG). `name` keeps the ids of two pictures in a page apart."""
-    from matplotlib import style as matplotlib_style
+    from matplotlib import style
     from matplotlib.figure import Figure
 
     across = min(len(charts), PANELS_IN_A_ROW)
     heights = [max(map(_height_inches, charts[i : i + across])) for i in range(0, len(charts), across)]
-    with matplotlib_style.context(["default", {**style.SETTINGS, "svg.hashsalt": name}]):
-        figure = Figure(figsize=(style.PANEL_WIDTH_INCHES * across, sum(heights)))
+    with style.context(["default", {**SETTINGS, "svg.hashsalt": name}]):
+        figure = Figure(figsize=(PANEL_WIDTH_INCHES * across, sum(heights)))
         grid = figure.add_gridspec(len(heights), across, height_ratios=heights)
         panels = [figure.add_subplot(grid[divmod(i, across)]) for i in range(len(charts))]
         labels = [_draw(panel, chart) for panel, chart in zip(panels, charts, strict=True)]
@@ -57,31 +109,31 @@ def picture(charts: Sequence[Chart], *, name: str) -> tuple[bytes, bytes]:
         figure.set_layout_engine("none")
         for panel, chart, names in zip(panels, charts, labels, strict=True):
             _move_apart(panel, names, dpi=figure.dpi)
-            if isinstance(chart, Columns):
+            if isinstance(chart, ColumnChart):
                 _keep_slim(panel, len(chart.columns), dpi=figure.dpi)
         return _saved(figure, "svg", Creator=None, Date=None), _saved(figure, "png", Software=None)
 
 
 def _saved(figure: "Figure", form: str, **metadata: None) -> bytes:
     out = BytesIO()
-    figure.savefig(out, format=form, dpi=style.PNG_DOTS_PER_INCH, metadata=metadata)
+    figure.savefig(out, format=form, dpi=PNG_DOTS_PER_INCH, metadata=metadata)
     return out.getvalue()
 
 
 def _height_inches(chart: Chart) -> float:
-    if isinstance(chart, Columns):
-        return style.COLUMNS_FRAME_INCHES + style.COLUMN_INCHES * len(chart.columns)
-    return style.PANEL_HEIGHT_INCHES
+    if isinstance(chart, ColumnChart):
+        return COLUMNS_FRAME_INCHES + COLUMN_INCHES * len(chart.columns)
+    return PANEL_HEIGHT_INCHES
 
 
 def _draw(panel: "Axes", chart: Chart) -> "list[Annotation]":
     """Draw one chart; gives the labels that stand to its right."""
-    rows_above = 0 if isinstance(chart, Lines) else (len(chart.marks) + 1) // 2
-    title = textwrap.fill(chart.title, style.TITLE_CHARACTERS)
+    rows_above = 0 if isinstance(chart, LineChart) else (len(chart.marks) + 1) // 2
+    title = textwrap.fill(chart.title, TITLE_CHARACTERS)
     panel.set_title(title, pad=9 + LABEL_STEP_POINTS * rows_above)
-    if isinstance(chart, Lines):
+    if isinstance(chart, LineChart):
         return _lines(panel, chart)
-    if isinstance(chart, Columns):
+    if isinstance(chart, ColumnChart):
         _columns(panel, chart)
     else:
         _distribution(panel, chart)
@@ -92,35 +144,35 @@ def _draw(panel: "Axes", chart: Chart) -> "list[Annotation]":
 # Lines over x
 
 
-def _lines(panel: "Axes", chart: Lines) -> "list[Annotation]":
+def _lines(panel: "Axes", chart: LineChart) -> "list[Annotation]":
     _set_axis(panel, "x", chart.x)
     _set_axis(panel, "y", chart.y)
     for i, line in enumerate(chart.lines):
-        marker = style.MARKERS[i] if len(line.x) <= MOST_MARKERS else ""
+        marker = MARKERS[i] if len(line.x) <= MOST_MARKERS else ""
         width = 1.8 if len(line.x) <= MOST_POINTS else 0.9
-        panel.plot(line.x, line.y, color=style.PALETTE[i], marker=marker, linewidth=width, zorder=3)
+        panel.plot(line.x, line.y, color=PALETTE[i], marker=marker, linewidth=width, zorder=3)
         if len(line.low):
-            panel.fill_between(line.x, line.low, line.high, color=style.PALETTE[i], alpha=0.1, linewidth=0)
+            panel.fill_between(line.x, line.low, line.high, color=PALETTE[i], alpha=0.1, linewidth=0)
             for edge in (line.low, line.high):  # where bands overlap, their edges still tell them apart
-                panel.plot(line.x, edge, color=style.PALETTE[i], alpha=0.45, linewidth=0.7)
+                panel.plot(line.x, edge, color=PALETTE[i], alpha=0.45, linewidth=0.7)
     for mark in chart.marks:
-        panel.axhline(mark.value, color=style.INK, linewidth=1, linestyle=(0, (4, 3)), zorder=2)
+        panel.axhline(mark.value, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=2)
     bottom, top = panel.get_ylim()
     if not chart.y.log and 0 < bottom < top / 2:  # near enough to zero to show it
         panel.set_ylim(bottom=0)
     _set_ticks(panel, "x", chart.x, whole=all(_are_whole(np.asarray(line.x, float)) for line in chart.lines))
     _set_ticks(panel, "y", chart.y)
-    labels = [_label(panel, mark.label, (1.0, mark.value), "axes fraction", style.INK) for mark in chart.marks]
+    labels = [_label(panel, mark.label, (1.0, mark.value), "axes fraction", INK) for mark in chart.marks]
     if len(chart.lines) > 1:
         for i, line in enumerate(chart.lines):
-            labels.append(_label(panel, line.label, (line.x[-1], line.y[-1]), "data", style.shade(style.PALETTE[i])))
+            labels.append(_label(panel, line.label, (line.x[-1], line.y[-1]), "data", shade(PALETTE[i])))
     return labels
 
 
 def _label(panel: "Axes", text: str, end: tuple[float, float], across: str, colour: str) -> "Annotation":
     """A name beside the panel, tied to the end of what it names."""
     return panel.annotate(
-        textwrap.fill(text, style.LABEL_CHARACTERS),
+        textwrap.fill(text, LABEL_CHARACTERS),
         xy=end,
         xycoords=(across, "data"),
         xytext=(LABEL_X, 0.5),
@@ -160,15 +212,15 @@ def spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
 # Columns with their spread
 
 
-def _columns(panel: "Axes", chart: Columns) -> None:
+def _columns(panel: "Axes", chart: ColumnChart) -> None:
     """Lying down, so that names of any length can be read."""
     places = range(len(chart.columns))
-    panel.barh(places, [column.value for column in chart.columns], height=0.62, color=style.COLUMN, zorder=2)
+    panel.barh(places, [column.value for column in chart.columns], height=0.62, color=COLUMN, zorder=2)
     for place, column in zip(places, chart.columns, strict=True):
         reach = max(column.value, 0)
         if column.low is not None and column.high is not None:
             ends = [[column.value - column.low], [column.high - column.value]]
-            panel.errorbar(column.value, place, xerr=ends, color=style.INK, linewidth=1.2, capsize=3.5, zorder=3)
+            panel.errorbar(column.value, place, xerr=ends, color=INK, linewidth=1.2, capsize=3.5, zorder=3)
             reach = max(column.high, 0)
         panel.annotate(
             quantity(column.value, chart.value.unit),
@@ -177,18 +229,18 @@ def _columns(panel: "Axes", chart: Columns) -> None:
             textcoords="offset points",
             verticalalignment="center",
         )
-    panel.set_yticks(places, [textwrap.fill(column.label, style.LABEL_CHARACTERS) for column in chart.columns])
+    panel.set_yticks(places, [textwrap.fill(column.label, LABEL_CHARACTERS) for column in chart.columns])
     panel.tick_params(axis="y", length=0)
     panel.invert_yaxis()
     panel.grid(visible=False, axis="y")
-    panel.axvline(0, color=style.FAINT, linewidth=0.8)
+    panel.axvline(0, color=FAINT, linewidth=0.8)
     _set_axis(panel, "x", chart.value)
     _set_ticks(panel, "x", chart.value)
 
 
 def _keep_slim(panel: "Axes", count: int, *, dpi: float) -> None:
     """A few columns in a high panel stand together in its middle."""
-    slots = panel.get_window_extent().height / dpi / (1.5 * style.COLUMN_INCHES)
+    slots = panel.get_window_extent().height / dpi / (1.5 * COLUMN_INCHES)
     air = max(0.0, slots - count) / 2
     panel.set_ylim(count - 0.5 + air, -0.5 - air)
 
@@ -201,7 +253,7 @@ def _marks_above(panel: "Axes", marks: Sequence[Mark]) -> None:
     for i, mark in enumerate(ascending):
         row = min(i, len(ascending) - 1 - i)
         side = "center" if len(ascending) == 1 else "right" if i < len(ascending) / 2 else "left"
-        panel.axvline(mark.value, color=style.INK, linewidth=1, linestyle=(0, (4, 3)), zorder=4)
+        panel.axvline(mark.value, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=4)
         panel.annotate(
             mark.label,
             xy=(mark.value, 1),
@@ -224,15 +276,15 @@ def _distribution(panel: "Axes", chart: Distribution) -> None:
         _set_axis(panel, "y", shares)
         for i, sample in enumerate(chart.samples):
             x, y = ccdf(np.asarray(sample.values, float))
-            panel.plot(x, y, color=style.PALETTE[i], label=sample.label)
+            panel.plot(x, y, color=PALETTE[i], label=sample.label)
     else:
         shares = Axis("share of values")
         _set_axis(panel, "y", shares)
         edges = bin_edges(values, log=chart.x.log)
         for i, sample in enumerate(chart.samples):
             counts = np.histogram(np.asarray(sample.values, float), edges)[0] / len(sample.values)
-            panel.stairs(counts, edges, color=style.PALETTE[i], label=sample.label, linewidth=1.6)
-            panel.stairs(counts, edges, color=style.PALETTE[i], fill=True, alpha=0.18)
+            panel.stairs(counts, edges, color=PALETTE[i], label=sample.label, linewidth=1.6)
+            panel.stairs(counts, edges, color=PALETTE[i], fill=True, alpha=0.18)
         panel.set_ylim(bottom=0)
     _set_ticks(panel, "x", chart.x, whole=_are_whole(values))
     _set_ticks(panel, "y", shares)
@@ -268,7 +320,7 @@ def _are_whole(values: Numbers) -> bool:
 
 
 def _set_axis(panel: "Axes", side: Literal["x", "y"], axis: Axis) -> None:
-    panel.set(**{f"{side}label": style.axis_label(axis), f"{side}scale": "log" if axis.log else "linear"})
+    panel.set(**{f"{side}label": axis_label(axis), f"{side}scale": "log" if axis.log else "linear"})
 
 
 def _set_ticks(panel: "Axes", side: Literal["x", "y"], axis: Axis, *, whole: bool = False) -> None:
@@ -282,5 +334,27 @@ def _set_ticks(panel: "Axes", side: Literal["x", "y"], axis: Axis, *, whole: boo
         ticks.set_minor_locator(NullLocator())
     else:
         ticks.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10], integer=whole))
-    ticks.set_major_formatter(FuncFormatter(style.tick))
+    ticks.set_major_formatter(FuncFormatter(tick))
     ticks.set_minor_formatter(NullFormatter())
+
+
+def axis_label(axis: Axis) -> str:
+    return f"{axis.label} ({axis.unit})" if axis.unit else axis.label
+
+
+def tick(value: float, _position: int | None = None) -> str:
+    """A number at an axis, as short as can be read: 10⁻⁵, 0.01, 250, 1,500, 20 k, 3 M."""
+    for least, unit, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if abs(value) >= least:
+            return f"{value / unit:,g} {letter}"
+    if 0 < abs(value) < 1e-4:
+        factor, exponent = f"{value:.0e}".split("e")
+        power = "10" + str(int(exponent)).translate(SUPERSCRIPT)
+        return power if factor == "1" else f"{factor}·{power}"
+    return f"{round(value, 6):,g}"
+
+
+def shade(colour: str) -> str:
+    """The colour a third darker: bright ones are too pale for text."""
+    channels = (int(colour[i : i + 2], 16) * 2 // 3 for i in (1, 3, 5))
+    return "#" + "".join(f"{channel:02x}" for channel in channels)

@@ -1,26 +1,31 @@
-"""What an experiment is, and what one run of it gathers.
+"""What an experiment is, what one run of it gathers, and what came out: findings, and for each bar whether it held.
 
-An `Experiment` is a record with a function. The function gets a `Run`: it reads the seed and whether to be quick from
-it, shows its progress through it, and reports settings, figures, one table and charts to it. The bars are declared
-beside the function and judged by the frame afterwards, so no run can move its own limits.
-Called by `proof.result.perform`.
+An `Experiment` is a record with a function; a benchmark is one, too. The function gets a `Run`: it reads from it the
+seed, whether to be quick and how often to repeat, shows its progress through it, and reports settings, figures, tables
+and charts to it. The bars are declared beside the function and judged afterwards, so no run can move its own limits.
 """
 
 import math
+import os
+import platform
 import re
+import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, redirect_stdout
 from numbers import Integral
 from typing import Literal
 
 import msgspec
 
+from lycosa import __version__
+from lycosa.errors import SettingsError
 from proof.charts import Chart
-from proof.progress import ProgressView, Step
-from proof.wording import number
+from proof.progress import ProgressSteps, Step
 
 # A name is a file's name and a word on the command line; a dot is kept free for the endings of quick runs' files.
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+DEFAULT_SEED = 1
 
 Cell = str | int | float
 
@@ -56,14 +61,20 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
-    """One question and its answer's limits. `claim_id` names the claim, a paper's (P4) or a promise of our own."""
+    """One question and its answer's limits.
+
+    `claim_id` names the claim that it checks, a paper's (P4) or our own; a benchmark may have none. `runs` is how
+    often it repeats what it measures, `choices` are the parts of it that can be run alone (`--only`).
+    """
 
     name: str
     summary: str
-    claim_id: str
-    claim: str
-    bars: tuple[Bar, ...]
     run: "Callable[[Run], None]"
+    bars: tuple[Bar, ...] = ()
+    claim_id: str = ""
+    claim: str = ""
+    runs: int = 1
+    choices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -75,33 +86,46 @@ class Figure(msgspec.Struct, frozen=True):
     unit: str
 
 
-class Table(msgspec.Struct, frozen=True):
+class ResultTable(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """All that a run reported, whole: at least one figure, a table and at least one chart."""
+    """All that a run reported; at least one figure. `left_out`: figures that were not measured, and why."""
 
     settings: dict[str, Cell]
     figures: dict[str, Figure]
-    table: Table
+    tables: tuple[ResultTable, ...]
     charts: tuple[Chart, ...]
     remarks: tuple[str, ...] = ()
+    left_out: dict[str, str] = {}
 
 
 class Run:
     """What the running experiment is given. ValueError where it reports a thing twice, or a table that is none."""
 
-    def __init__(self, *, seed: int, quick: bool, view: ProgressView) -> None:
+    def __init__(
+        self,
+        *,
+        seed: int,
+        quick: bool,
+        view: ProgressSteps,
+        runs: int = 1,
+        chosen: tuple[str, ...] = (),
+    ) -> None:
         self.seed = seed
         self.quick = quick
+        self.runs = runs
+        self.chosen = chosen
         self._view = view
         self._settings: dict[str, Cell] = {}
         self._figures: dict[str, Figure] = {}
-        self._table: Table | None = None
+        self._tables: list[ResultTable] = []
         self._charts: list[Chart] = []
         self._remarks: list[str] = []
+        self._left_out: dict[str, str] = {}
 
     def __repr__(self) -> str:
         return f"<Run seed={self.seed} quick={self.quick} figures={list(self._figures)}>"
@@ -109,6 +133,10 @@ class Run:
     def progress(self, total: int, label: str) -> AbstractContextManager[Step]:
         """Show `label` going from 0 to `total`: `with run.progress(100, "crawls") as step: … step.advance()`."""
         return self._view.task(total, label)
+
+    def say(self, words: str) -> None:
+        """Show what is being done, where there is nothing to count."""
+        self._view.say(words)
 
     def setting(self, name: str, value: Cell) -> None:
         """A choice the numbers depend on (how many hosts, how long), for the report."""
@@ -121,14 +149,16 @@ class Run:
             raise ValueError(f"figure {name!r} is a number, not {found!r}")
         self._figures[_new(name, self._figures)] = Figure(found, unit)
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-        if self._table is not None:
-            raise ValueError("an experiment has one table")
+    def leave_out(self, figure: str, why: str) -> None:
+        """The figure was not measured, for a reason that is no fault: its bar neither holds nor fails."""
+        self._left_out[figure] = why
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str = "") -> None:
         whole = tuple(tuple(_plain(value) for value in row) for row in rows)
         for row in whole:
             if len(row) != len(columns):
                 raise ValueError(f"the table has {len(columns)} columns and a row of {len(row)}: {row}")
-        self._table = Table(tuple(columns), whole)
+        self._tables.append(ResultTable(tuple(columns), whole, title))
 
     def plot(self, chart: Chart) -> None:
         """Add a chart; several stand beside each other in one picture."""
@@ -139,10 +169,11 @@ class Run:
         self._remarks.append(sentence)
 
     def findings(self) -> Findings:
-        """What was reported, once the experiment has ended; ValueError if a part of it is missing."""
-        if not self._figures or self._table is None or not self._charts:
-            raise ValueError("an experiment reports at least one figure, a table and at least one chart")
-        return Findings(self._settings, self._figures, self._table, tuple(self._charts), tuple(self._remarks))
+        """What was reported, once the experiment has ended; ValueError if there is no figure."""
+        if not self._figures:
+            raise ValueError("an experiment reports at least one figure")
+        tables, charts, remarks = tuple(self._tables), tuple(self._charts), tuple(self._remarks)
+        return Findings(self._settings, self._figures, tables, charts, remarks, self._left_out)
 
 
 def _new(name: str, taken: dict[str, Cell] | dict[str, Figure]) -> str:
@@ -156,3 +187,145 @@ def _plain(value: Cell) -> Cell:
     if isinstance(value, str):
         return value
     return int(value) if isinstance(value, Integral) else float(value)
+
+
+# running one
+
+
+class BarVerdict(msgspec.Struct, frozen=True):
+    """A bar beside what was measured. `value` is None where no such figure was reported; `left_out` says why."""
+
+    bar: Bar
+    value: int | float | None
+    unit: str
+    held: bool
+    left_out: str = ""
+
+    @property
+    def measured(self) -> str:
+        return quantity(self.value, self.unit) if self.value is not None else "not measured"
+
+    @property
+    def wanted(self) -> str:
+        return f"{self.bar.wanted()} {self.unit}".rstrip()
+
+
+class ExperimentResult(msgspec.Struct, frozen=True):
+    """One run and its verdicts. The same seed gives the same findings, measured times and memory aside."""
+
+    kind: str
+    experiment: Experiment
+    seed: int
+    quick: bool
+    seconds: float
+    load: float
+    findings: Findings
+    verdicts: tuple[BarVerdict, ...]
+
+    @property
+    def held(self) -> bool:
+        return all(verdict.held or verdict.left_out for verdict in self.verdicts)
+
+    @property
+    def command(self) -> str:
+        """The command line that gives this result again."""
+        words = [f"--seed {self.seed}"] * (self.seed != DEFAULT_SEED) + ["--quick"] * self.quick
+        return f"make {self.kind} NAME={self.experiment.name}" + (f" ARGS='{' '.join(words)}'" if words else "")
+
+
+def perform(
+    experiment: Experiment,
+    *,
+    view: ProgressSteps,
+    seed: int = DEFAULT_SEED,
+    quick: bool = False,
+    runs: int | None = None,
+    only: Sequence[str] = (),
+    kind: str = "lab",
+) -> ExperimentResult:
+    """Run it. Standard output is the caller's: what the experiment prints goes to standard error."""
+    if unknown := set(only) - set(experiment.choices):
+        known = f"knows {', '.join(experiment.choices)}" if experiment.choices else "is for experiments with choices"
+        raise SettingsError(f"--only {known}, not {', '.join(sorted(unknown))}")
+    chosen = tuple(name for name in experiment.choices if name in only or not only)
+    run = Run(seed=seed, quick=quick, view=view, runs=runs or (1 if quick else experiment.runs), chosen=chosen)
+    started_s, load = time.perf_counter(), os.getloadavg()[0]
+    with redirect_stdout(sys.stderr), view.shown():
+        experiment.run(run)
+    seconds = time.perf_counter() - started_s
+    findings = run.findings()
+    verdicts = tuple(_judge(bar, findings) for bar in experiment.bars)
+    return ExperimentResult(kind, experiment, seed, quick, seconds, load, findings, verdicts)
+
+
+def _judge(bar: Bar, findings: Findings) -> BarVerdict:
+    figure = findings.figures.get(bar.figure)
+    if figure is None:
+        return BarVerdict(bar, None, "", held=False, left_out=findings.left_out.get(bar.figure, ""))
+    return BarVerdict(bar, figure.value, figure.unit, bar.holds(figure.value))
+
+
+def as_json(result: ExperimentResult) -> bytes:
+    """The result as one JSON object on one line; a number that is not finite is null."""
+    experiment, findings = result.experiment, result.findings
+    return msgspec.json.encode(
+        {
+            "name": experiment.name,
+            "summary": experiment.summary,
+            "claim_id": experiment.claim_id,
+            "claim": experiment.claim,
+            "command": result.command,
+            "seed": result.seed,
+            "quick": result.quick,
+            "seconds": round(result.seconds, 3),
+            "settings": findings.settings,
+            "figures": findings.figures,
+            "remarks": findings.remarks,
+            "held": result.held,
+            "bars": [
+                {
+                    **msgspec.structs.asdict(verdict.bar),
+                    "value": verdict.value,
+                    "unit": verdict.unit,
+                    "held": verdict.held,
+                    **({"left_out": verdict.left_out} if verdict.left_out else {}),
+                }
+                for verdict in result.verdicts
+            ],
+            "tables": findings.tables,
+            "environment": {
+                "lycosa": __version__,
+                "python": platform.python_version(),
+                "system": f"{platform.system()} {platform.machine()}",
+                "cores": cores(),
+                "load": round(result.load, 1),
+            },
+        }
+    )
+
+
+def cores() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# How a number is written for people, the same in the terminal, in the report and in the plot: four significant digits,
+# thousands separated. Files for machines get the number itself.
+
+
+def number(value: float | None) -> str:
+    """`1234567` → "1,234,567", `0.123456` → "0.1235"; nothing measured is "–"."""
+    if value is None:
+        return "–"
+    if isinstance(value, int) or (math.isfinite(value) and abs(value) >= 1000):
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A number with its unit, the unit left away where nothing was measured."""
+    return f"{number(value)} {unit}" if unit and value is not None else number(value)
+
+
+def cell(value: Cell) -> str:
+    return value if isinstance(value, str) else number(value)

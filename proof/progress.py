@@ -22,21 +22,23 @@ class Step(Protocol):
     def advance(self, count: int = 1) -> None: ...
 
 
-class ProgressView(Protocol):
+class ProgressSteps(Protocol):
     """`shown` is around a whole run; inside it tasks follow or enclose one another."""
 
     def shown(self) -> AbstractContextManager[None]: ...
 
     def task(self, total: int, label: str) -> AbstractContextManager[Step]: ...
 
+    def say(self, words: str) -> None: ...
 
-def view_on(stream: TextIO) -> ProgressView:
+
+def view_on(stream: TextIO) -> ProgressSteps:
     """The view that suits the stream."""
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
-    return TerminalView(console) if console.is_terminal and not console.is_dumb_terminal else LineView(stream)
+    return TerminalSteps(console) if console.is_terminal and not console.is_dumb_terminal else LineSteps(stream)
 
 
-class LineView:
+class LineSteps:
     """Plain lines, at most one every `LINE_S` over all tasks."""
 
     def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -52,6 +54,10 @@ class LineView:
     def task(self, total: int, label: str) -> Iterator[Step]:
         yield _Counter(lambda done: self._show(done, total, label))
 
+    def say(self, words: str) -> None:
+        self._stream.write(f"· {words}\n")
+        self._stream.flush()
+
     def _show(self, done: int, total: int, label: str) -> None:
         now = self._clock()
         if now >= self._next_s:
@@ -60,7 +66,7 @@ class LineView:
             self._stream.flush()
 
 
-class TerminalView:
+class TerminalSteps:
     """A bar for each task that is under way; gone when the run ends."""
 
     def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -89,6 +95,9 @@ class TerminalView:
             yield _Counter(lambda done: self._show(bar, done))
         finally:
             self._bars.remove_task(bar)
+
+    def say(self, words: str) -> None:
+        self._bars.console.print(f"· {words}")
 
     def _show(self, bar: TaskID, done: int) -> None:
         now = self._clock()

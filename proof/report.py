@@ -1,8 +1,8 @@
-"""Writes a result's files: NAME.md for readers, NAME.json for machines, NAME.svg and NAME.png to look at.
+"""Shows a result on the terminal, and writes its files: NAME.md for readers, NAME.json for machines, plots.
 
 Invariant: under their names stand whole files only. They are made in a hidden folder beside and moved into place when
-all four are there, so an interrupted run leaves what was there before. A quick run's files are called NAME.quick.*:
-they never replace a full run's. Called by the command line.
+all are there, so an interrupted run leaves what was there before. A quick run's files are called NAME.quick.*: they
+never replace a full run's. Called by the command line.
 """
 
 import os
@@ -10,12 +10,56 @@ import tempfile
 from pathlib import Path
 
 import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
 
 from lycosa.errors import SettingsError, StoreError
 from proof import draw
-from proof.experiment import Cell, Table
-from proof.result import Result, as_json
-from proof.wording import cell, number
+from proof.experiment import BarVerdict, Cell, ExperimentResult, ResultTable, as_json, cell, cores, number
+
+PIPE_COLUMNS = 200  # a table in a file or pipe is cut by nobody's window
+
+
+def show(result: ExperimentResult) -> None:
+    """The result for a reader: claim, tables, figures, and each bar with its mark."""
+    plain = Console(highlight=False, markup=False, emoji=False)
+    console = plain if plain.is_terminal else Console(highlight=False, markup=False, emoji=False, width=PIPE_COLUMNS)
+    experiment, findings = result.experiment, result.findings
+    circumstances = [f"seed {result.seed}", f"{result.seconds:.1f} s", f"load {result.load:.1f} on {cores()} cores"]
+    circumstances += ["quick"] * result.quick + [f"{name} {cell(value)}" for name, value in findings.settings.items()]
+    console.print(f"{experiment.name}: {experiment.summary} ({', '.join(circumstances)})")
+    console.print(f"{experiment.claim_id}: {experiment.claim}\n" if experiment.claim else "")
+    for table in (*findings.tables, _figures(result)):
+        _print_table(console, table)
+    for remark in findings.remarks:
+        console.print(remark)
+    for verdict in result.verdicts:
+        _print_verdict(console, verdict)
+
+
+def _print_table(console: Console, table: ResultTable) -> None:
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, title=table.title or None, title_justify="left")
+    for i, column in enumerate(table.columns):
+        is_text = any(isinstance(row[i], str) and row[i] for row in table.rows)
+        grid.add_column(column, justify="left" if is_text else "right")
+    for row in table.rows:
+        grid.add_row(*map(cell, row))
+    console.print(grid)
+
+
+def _print_verdict(console: Console, verdict: BarVerdict) -> None:
+    good, bad, none = ("ok", "FAIL", "--") if console.options.ascii_only else ("✓", "✗", "–")
+    mark, colour = (good, "green") if verdict.held else (none, "yellow") if verdict.left_out else (bad, "red")
+    measured = f"left out ({verdict.left_out})" if verdict.left_out else verdict.measured
+    sentence = f" {verdict.bar.name}: {verdict.bar.figure} {measured}, wanted {verdict.wanted}"
+    console.print(Text.assemble((mark, f"bold {colour}"), sentence))
+
+
+def _figures(result: ExperimentResult) -> ResultTable:
+    figures = result.findings.figures.items()
+    return ResultTable(("figure", "value", "unit"), tuple((name, each.value, each.unit) for name, each in figures))
 
 
 def usual_folder(here: Path) -> Path:
@@ -35,13 +79,14 @@ def check_can_publish(folder: Path) -> None:
         raise SettingsError(f"results cannot go to {folder}: {standing} may not be written to")
 
 
-def publish(result: Result, folder: Path) -> list[Path]:
-    """Write the four files and say which; `StoreError` if the disk refuses."""
+def publish(result: ExperimentResult, folder: Path) -> list[Path]:
+    """Write the files and say which; `StoreError` if the disk refuses."""
     stem = result.experiment.name + (".quick" if result.quick else "")
-    svg, png = draw.picture(result.findings.charts, name=result.experiment.name)
+    pictures: dict[str, bytes] = {}
+    if charts := result.findings.charts:
+        pictures = dict(zip(("svg", "png"), draw.picture(charts, name=result.experiment.name), strict=True))
     files = {
-        f"{stem}.svg": svg,
-        f"{stem}.png": png,
+        **{f"{stem}.{ending}": content for ending, content in pictures.items()},
         f"{stem}.json": msgspec.json.format(as_json(result), indent=2) + b"\n",
         f"{stem}.md": markdown(result, picture=f"{stem}.svg").encode(),
     }
@@ -55,31 +100,30 @@ def publish(result: Result, folder: Path) -> list[Path]:
         raise StoreError(f"results could not be written to {folder}: {error.strerror or error}") from error
 
 
-def markdown(result: Result, *, picture: str) -> str:
+def markdown(result: ExperimentResult, *, picture: str) -> str:
     """The report. It holds nothing that changes when the same numbers are found again: no time, no machine."""
     experiment, findings = result.experiment, result.findings
     settings = {"seed": str(result.seed), **{name: cell(value) for name, value in findings.settings.items()}}
     kind = "A quick run: smaller than the real one, its numbers are rough.\n\n" if result.quick else ""
-    figures = Table(("figure", "value", "unit"), tuple((n, f.value, f.unit) for n, f in findings.figures.items()))
     alt = "; ".join(chart.title for chart in findings.charts)
     return "\n".join(
         [
             f"# {experiment.name}: {experiment.summary}\n",
-            f"Claim {experiment.claim_id}: {experiment.claim}\n",
+            *([f"Claim {experiment.claim_id}: {experiment.claim}\n"] if experiment.claim else []),
             f"{kind}Settings: {', '.join(f'{name} {value}' for name, value in settings.items())}. Again with\n",
             f"```\n{result.command}\n```\n",
-            f"![{_escaped(alt)}]({picture})\n",
-            _table(findings.table),
+            *([f"![{_escaped(alt)}]({picture})\n"] if findings.charts else []),
+            *map(_table, findings.tables),
             *(f"{_escaped(remark)}\n" for remark in findings.remarks),
             "## Figures\n",
-            _table(figures),
+            _table(_figures(result)),
             "## Bars\n",
             _bars(result),
         ]
     )
 
 
-def _bars(result: Result) -> str:
+def _bars(result: ExperimentResult) -> str:
     if not result.verdicts:
         return "None: this experiment only shows.\n"
     rows = tuple(
@@ -88,18 +132,19 @@ def _bars(result: Result) -> str:
             verdict.bar.figure,
             verdict.measured,
             verdict.wanted,
-            "✓ held" if verdict.held else "✗ not held",
+            "✓ held" if verdict.held else f"– {verdict.left_out}" if verdict.left_out else "✗ not held",
         )
         for verdict in result.verdicts
     )
-    return _table(Table(("bar", "figure", "measured", "wanted", "held"), rows))
+    return _table(ResultTable(("bar", "figure", "measured", "wanted", "held"), rows))
 
 
-def _table(table: Table) -> str:
+def _table(table: ResultTable) -> str:
     """A Markdown table; columns of numbers stand to the right."""
-    numeric = [all(not isinstance(row[i], str) for row in table.rows) for i in range(len(table.columns))]
+    numeric = [all(not isinstance(row[i], str) or not row[i] for row in table.rows) for i in range(len(table.columns))]
     rule = ["---:" if is_numeric else "---" for is_numeric in numeric]
-    lines = [_row(table.columns), f"| {' | '.join(rule)} |", *(_row(row) for row in table.rows)]
+    title = [f"{_escaped(table.title)}\n"] if table.title else []
+    lines = [*title, _row(table.columns), f"| {' | '.join(rule)} |", *(_row(row) for row in table.rows)]
     return "\n".join(lines) + "\n"
 
 

@@ -1,25 +1,20 @@
 """`lycosa augment` over Debian's python3.11-doc: documents a second, a second run, and whether every table is right.
 
-    python -m proof.bench.augment
-
 The command runs on a copy of the package's HTML, three times from nothing, then once more; then every table of links is
 read back and compared with what the crawler's own analyser finds in that document: address, element, words and rel.
 """
 
-import argparse
 import json
 import shutil
-import tempfile
 from pathlib import Path
 
 from lycosa.tables import formats as tol
-from lycosa.web.page import analyse_page
-from proof.bench.ground import package, say
-from proof.bench.measure import Ran, Verdict, load, lycosa, run
+from lycosa.web import analyse_page
+from proof import Bar, Experiment, Run
+from proof.ground.commands import lycosa, run_command, scratch
+from proof.ground.peers import package
 
 PACKAGE = "python3.11-doc"
-RUNS = 3
-LEAST_PER_S = 300
 
 
 def lay_out(root: Path) -> list[Path]:
@@ -49,42 +44,43 @@ def wrong_tables(documents: list[Path]) -> int:
     return wrong
 
 
-def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as name:
-        root = Path(name)
+def measure(run: Run) -> None:
+    with scratch() as root:
         documents = lay_out(root)
-        runs: list[Ran] = []
-        for _ in range(RUNS):
+        usages = []
+        for _ in range(run.runs):
             without_tables(root)
-            runs.append(run(lycosa("augment", root, "--json")))
+            usages.append(run_command(lycosa("augment", root, "--json")))
         before = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
-        again = run(lycosa("augment", root, "--json"))
+        again = run_command(lycosa("augment", root, "--json"))
         after = {path: path.stat().st_mtime_ns for path in root.rglob("*") if path.is_file()}
-        say("comparing every table with the analyser")
+        run.say("comparing every table with the analyser")
         wrong = wrong_tables(documents)
-        check = run(lycosa("augment", root, "--check", "--json"))
-    report(documents, runs, again, json.loads(check.out), touched=before != after, wrong=wrong)
+        stale = json.loads(run_command(lycosa("augment", root, "--check", "--json")).out)["stale"]
+    done, count = json.loads(usages[0].out), len(documents)
+    run.setting("documents", count)
+    run.setting("KB a document", round(done["document_bytes"] / count / 1000))
+    run.figure("from nothing", count / min(usage.wall_s for usage in usages), "documents/s")
+    run.figure("CPU a document, start included", min(usage.cpu_s for usage in usages) / count * 1e6, "µs")
+    run.figure("a second run", count / again.wall_s, "documents/s")
+    run.figure("tables beside their documents", 100 * done["table_bytes"] / done["document_bytes"], "%")
+    run.figure("documents without a table", count - done["written"])
+    touched = sum(before[path] != after.get(path) for path in before) + len(after.keys() - before.keys())
+    run.figure("files that a second run touched", touched + json.loads(again.out)["written"])
+    run.figure("tables that differ from the analyser", wrong)
+    run.figure("tables that the check calls stale", len(stale))
 
 
-def report(
-    documents: list[Path], runs: list[Ran], again: Ran, check: dict[str, list[str]], *, touched: bool, wrong: int
-) -> None:
-    done = json.loads(runs[0].out)
-    count, best = len(documents), min(ran.wall_s for ran in runs)
-    cpu_s = min(ran.cpu_s for ran in runs)
-    print(f"{count:,} documents of {done['document_bytes'] / count / 1000:.0f} KB on average; {load()}")
-    print(f"tables of links are {100 * done['table_bytes'] / done['document_bytes']:.0f} % of their documents' size")
-    print(f"from nothing: {count / best:,.0f} documents/s, {cpu_s / count * 1e6:,.0f} µs of CPU each, start included")
-    print(f"again: {count / again.wall_s:,.0f} documents/s, {again.cpu_s / count * 1e6:,.0f} µs of CPU each")
-    verdict = Verdict()
-    verdict.judge(f"{count / best:,.0f} documents/s, at least {LEAST_PER_S}", count / best >= LEAST_PER_S)
-    verdict.judge("every document has a table", done["written"] == count)
-    verdict.judge("a second run touches nothing", not touched and json.loads(again.out)["written"] == 0)
-    verdict.judge(f"tables that differ from the analyser: {wrong}", wrong == 0)
-    verdict.judge("the check finds nothing stale", not check["stale"])
-    verdict.exit()
-
-
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    name="augment",
+    summary="lycosa augment over 530 documents: how fast, and is every table right",
+    run=measure,
+    runs=3,
+    bars=(
+        Bar("fast", "from nothing", ">=", 300),
+        Bar("complete", "documents without a table", "within", (0, 0)),
+        Bar("a second run touches nothing", "files that a second run touched", "<=", 0),
+        Bar("every table is right", "tables that differ from the analyser", "<=", 0),
+        Bar("the check finds nothing stale", "tables that the check calls stale", "<=", 0),
+    ),
+)

@@ -1,35 +1,33 @@
 """Versions of real documents, edited by a script: what the papers' codes see of each edit, and what the digest sees.
 
-    python -m proof.bench.change [DIR] [--documents 300]
-
-DIR holds HTML files; without it Debian's documentation packages are taken. Every document gets every edit that its
-main content has room for. "Code" is the cascade of structure strings and text codes, "digest" that of the normalised
+The documents are those of Debian packages. Every document gets every edit that its main content has room for.
+"Code" is the compare_parameters of structure strings and text codes, "digest" that of the normalised
 main content, which the verdict rests on. Also what image values miss (pixels flipped in icons, line art and logos on
 white), and what it all costs, in microseconds of CPU a page: the change parameters (structure strings, text codes and
 digest) on every page of a first crawl, a verdict only where a page is looked at again and its bytes are others.
 """
 
-import argparse
 import random
 import re
-import time
 from collections import defaultdict
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
 from lycosa.recrawl.change.image import TwoTone, blocks_of, determinant, pixel_digest
 from lycosa.recrawl.change.verdict import ChangeKind, Version, compare, compare_parameters, parameters_of
+from lycosa.web import analyse_page, text
 from lycosa.web import document as digests
 from lycosa.web import html as structure
-from lycosa.web import text
-from lycosa.web.page import analyse_page
-from proof.bench.ground import package, say
+from proof import Experiment, Run
+from proof.ground.commands import best_us
+from proof.ground.peers import package
 
 PACKAGES = ("postgresql-doc-15", "python3.11-doc", "git-doc")
 SEED = 12
+DOCUMENTS, QUICK_DOCUMENTS = 300, 30
+FLIPS, QUICK_FLIPS = 500, 50
 _TEXT = re.compile(r">([^<>]*[A-Za-z]{3,} [^<>]*?[A-Za-z]{3,}[^<>]*)<")
 Edit = Callable[[str, random.Random], str | None]
 
@@ -109,8 +107,8 @@ def halves(html: str) -> tuple[str, str, str]:
     return whole[:start], main, whole[start + len(main) :]
 
 
-def documents(folder: Path | None, count: int) -> list[str]:
-    roots = [folder] if folder else [package(name) / "usr" / "share" for name in PACKAGES]
+def documents(count: int) -> list[str]:
+    roots = [package(name) / "usr" / "share" for name in PACKAGES]
     files = [path for root in roots for path in sorted(root.rglob("*.html")) if path.is_file()]
     chosen = random.Random(SEED).sample(files, min(count, len(files)))
     return [path.read_text("utf-8", "replace") for path in chosen]
@@ -163,16 +161,7 @@ def costs(pages: list[str]) -> dict[str, float]:
         "the change parameters alone": parameters,
         "a verdict on a page whose bytes changed": verdicts,
     }
-    return {name: _microseconds(work, len(pages)) for name, work in works.items()}
-
-
-def _microseconds(work: Callable[[], None], count: int) -> float:
-    best = float("inf")
-    for _ in range(5):
-        started = time.process_time()
-        work()
-        best = min(best, time.process_time() - started)
-    return best / count * 1e6
+    return {name: best_us(work, len(pages)) for name, work in works.items()}
 
 
 def drawings(draw: np.random.Generator) -> dict[str, TwoTone]:
@@ -188,7 +177,7 @@ def drawings(draw: np.random.Generator) -> dict[str, TwoTone]:
     return {"icon": icon, "line art": lines, "logo on white": logo, "noise": draw.random((64, 64)) < 0.5}
 
 
-def image_misses(flips: int = 500) -> dict[str, tuple[int, int]]:
+def image_misses(flips: int) -> dict[str, tuple[int, int]]:
     """kind → (flips of one pixel that the value misses, that the digest misses) of `flips`."""
     draw = np.random.default_rng(SEED)
     missed = {}
@@ -204,30 +193,33 @@ def image_misses(flips: int = 500) -> dict[str, tuple[int, int]]:
     return missed
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--documents", type=int, default=300)
-    options = parser.parse_args()
-    pages = documents(options.folder, options.documents)
-    say(f"{len(pages)} documents")
-    print(f"{'edit':34} {'edits':>6} {'codes see':>10} {'digest sees':>12}")
-    totals = {True: [0, 0, 0], False: [0, 0, 0]}
-    for name, row in judge_edits(pages).items():
-        is_content = EDITS[name][1]
-        totals[is_content] = [a + b for a, b in zip(totals[is_content], row, strict=True)]
-        print(f"{name:34} {row[0]:6} {row[1]:10} {row[2]:12}{'' if is_content else '   (no change of content)'}")
-    edits, codes, digest = totals[True]
-    print(f"\nmissed: codes {edits - codes} of {edits}, digest {edits - digest}")
-    edits, codes, digest = totals[False]
-    print(f"false alarms: codes {codes} of {edits}, digest {digest}")
-    print("\none pixel flipped in 500 images:")
-    for name, (by_value, by_digest) in image_misses().items():
-        print(f"  {name:14} missed by the value {by_value:4}, by the digest {by_digest}")
-    print("\nmicroseconds of CPU a page:")
-    for name, value in costs(pages).items():
-        print(f"  {name:42} {value:8.0f}")
+def measure(run: Run) -> None:
+    count, flips = (QUICK_DOCUMENTS, QUICK_FLIPS) if run.quick else (DOCUMENTS, FLIPS)
+    pages = documents(count)
+    run.setting("documents", len(pages))
+    found = judge_edits(pages)
+    rows = [(name, "yes" if EDITS[name][1] else "no", *row) for name, row in found.items()]
+    run.table(["edit", "of content", "edits", "codes see", "digest sees"], rows)
+    edits, codes, digest = _total(found, is_content=True)
+    run.figure("changes", edits)
+    run.figure("changes that the codes miss", edits - codes)
+    run.figure("changes that the digest misses", edits - digest)
+    edits, codes, digest = _total(found, is_content=False)
+    run.figure("edits that change no content", edits)
+    run.figure("false alarms of the codes", codes)
+    run.figure("false alarms of the digest", digest)
+    missed = [(name, flips, *misses) for name, misses in image_misses(flips).items()]
+    run.table(["picture", "pixels flipped", "the value misses", "the digest misses"], missed)
+    run.table(["CPU a page", "µs"], list(costs(pages).items()))
 
 
-if __name__ == "__main__":
-    main()
+def _total(found: dict[str, list[int]], *, is_content: bool) -> tuple[int, int, int]:
+    rows = [row for name, row in found.items() if EDITS[name][1] is is_content]
+    return sum(row[0] for row in rows), sum(row[1] for row in rows), sum(row[2] for row in rows)
+
+
+EXPERIMENT = Experiment(
+    name="change",
+    summary="real documents edited by a script: what the papers' codes see of each edit, and what the digest sees",
+    run=measure,
+)

@@ -1,7 +1,5 @@
 """Each document once: real files with copies among them, and which of them Lycosa keeps a second time, or wrongly not.
 
-    python -m proof.bench.documents [--copies 2000]
-
 The files are those of Debian documentation packages, of whatever kind; some are there twice by themselves, and copies
 of others are planted under new names. nginx serves them, the crawl gets every URL from a list and follows no links.
 Which files are equal is found by comparing their bytes. A WARC has a `revisit` record for a URL whose document was
@@ -9,11 +7,9 @@ known and a `response` for every other: the revisits must be exactly the copies,
 equal to its own. Empty files have no document and are left out.
 """
 
-import argparse
 import json
 import random
 import shutil
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,9 +17,11 @@ from urllib.parse import quote
 
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
-from proof.bench.ground import package, say
-from proof.bench.measure import Ran, Verdict, load, lycosa, run
-from proof.bench.server import nginx_of
+from proof import Bar, Experiment, Run
+from proof.ground.commands import lycosa, run_command, scratch
+from proof.ground.peers import package
+from proof.ground.servers import nginx_of
+from proof.ground.sites import CONNECTIONS
 
 PACKAGES = (
     "openjdk-17-doc",
@@ -34,14 +32,14 @@ PACKAGES = (
     "git-doc",
     "sqlite3-doc",
 )
-LEAST_FILES = 16_544  # not counting those that are planted
-CONNECTIONS = 32
+COPIES = 2_000  # planted
+QUICK_PACKAGES = ("postgresql-doc-15", "git-doc")
 SEED = 6
 
 
-def lay_out(root: Path, copies: int) -> dict[str, Path]:
+def lay_out(root: Path, packages: tuple[str, ...], copies: int) -> dict[str, Path]:
     """The files under `root` by the path they are served at: those of the packages, and copies with other names."""
-    for name in PACKAGES:
+    for name in packages:
         source = package(name) / "usr" / "share"
         shutil.copytree(source, root / name, copy_function=_link, ignore=_ignore_links)
     files = [path for path in sorted(root.rglob("*")) if path.is_file() and path.stat().st_size]
@@ -87,47 +85,43 @@ def revisits(folder: Path) -> Iterator[tuple[str, str]]:
                     yield headers["WARC-Target-URI"], headers["WARC-Refers-To-Target-URI"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--copies", type=int, default=2_000, help="planted")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="lycosa-bench-", dir=package(PACKAGES[0]).parent) as name:
-        folder = Path(name)
+def measure(run: Run) -> None:
+    packages, copies = (QUICK_PACKAGES, COPIES // 10) if run.quick else (PACKAGES, COPIES)
+    with scratch(beside=package(packages[0]).parent) as folder:
         (folder / "root").mkdir()
-        files = lay_out(folder / "root", options.copies)
-        say(f"comparing {len(files):,} files byte by byte")
+        files = lay_out(folder / "root", packages, copies)
+        run.say(f"comparing {len(files):,} files byte by byte")
         classes = equals(files)
         with nginx_of(folder / "root", folder / "nginx") as server:
             (folder / "urls").write_text("".join(f"{server.origin}{path}\n" for path in files))
-            say("crawling them")
+            run.say("crawling them")
             manners = ["--depth", "0", "--delay", "0", "--per-host", str(CONNECTIONS), "--allow-private"]  # loopback
             lists: list[str | Path] = ["-i", folder / "urls", "--into", folder / "crawl"]
-            ran = run(lycosa("crawl", *lists, *manners, "--json", "--quiet"))
-            done = json.loads(ran.out)
+            usage = run_command(lycosa("crawl", *lists, *manners, "--json", "--quiet"))
         found = [
             (url.removeprefix(server.origin), original.removeprefix(server.origin))
             for url, original in revisits(folder / "crawl" / "warc")
         ]
-    report(classes, found, done, ran, planted=options.copies)
-
-
-def report(
-    classes: dict[str, int], found: list[tuple[str, str]], done: dict[str, int], ran: Ran, *, planted: int
-) -> None:
-    files, distinct = len(classes), len(set(classes.values()))
+    done, count = json.loads(usage.out), len(classes)
+    really = count - len(set(classes.values()))
+    run.figure("files without the planted ones", count - copies)
+    run.figure("files that were not fetched", count - done["pages"])
+    run.figure("copies by comparing bytes", really)
+    run.figure("copies that were missed, or are too many", abs(really - len(found)))
     wrong = sum(classes.get(path) != classes.get(original, -1) for path, original in found)
-    print(f"{files:,} files, {distinct:,} different ones, so {files - distinct:,} copies; {load()}")
-    print(f"Lycosa kept {done['pages']:,} pages, {done['duplicates']:,} of them as copies; failed {done['failed']:,}")
-    print(f"a file took {ran.wall_s / files * 1e6:,.0f} µs, {ran.cpu_s / files * 1e6:,.0f} µs of CPU, start included")
-    verdict = Verdict()
-    verdict.judge(
-        f"{files - planted:,} files without the planted, at least {LEAST_FILES:,}", files - planted >= LEAST_FILES
-    )
-    verdict.judge("every file fetched", done["pages"] == files)
-    verdict.judge(f"copies found: {len(found):,} of {files - distinct:,}", len(found) == files - distinct)
-    verdict.judge(f"copies that are none: {wrong}", wrong == 0)
-    verdict.exit()
+    run.figure("copies that are none", wrong)
+    run.figure("time for a file, start included", usage.wall_s / count * 1e6, "µs")
+    run.figure("CPU for a file, start included", usage.cpu_s / count * 1e6, "µs")
 
 
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    name="documents",
+    summary="real files with copies among them: is each document kept once, and no other",
+    run=measure,
+    bars=(
+        Bar("files enough", "files without the planted ones", ">=", 16_544),
+        Bar("every file fetched", "files that were not fetched", "within", (0, 0)),
+        Bar("every copy found", "copies that were missed, or are too many", "<=", 0),
+        Bar("nothing else", "copies that are none", "<=", 0),
+    ),
+)

@@ -1,8 +1,6 @@
 """What a cluster survives, each fault several times in the middle of a crawl: killed, frozen, cut off, out of disk.
 
-    python -m proof.bench.faults [--fault agent] [--times 3] [--pages 3000] [--freeze 60]
-
-Two Ray nodes on this machine, one shard each, in a folder that both see (`fault_ground`). After a quarter of
+Two Ray nodes on this machine, one shard each, in a folder that both see (`ground/ray_nodes.py`). After a quarter of
 the crawl the fault happens:
 
     none          nothing
@@ -24,7 +22,6 @@ Afterwards the server's log is held against the truth and the rules of politenes
 the fault in which no host of the shard that was hit was asked.
 """
 
-import argparse
 import contextlib
 import os
 import shutil
@@ -40,14 +37,16 @@ from typing import NamedTuple
 from lycosa.cluster.checkpoints import latest_checkpoint
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.settings import CrawlSettings
-from lycosa.simweb.log import AuditRules, audit
-from lycosa.store.central import open_central_store
-from proof.bench.fault_ground import LINE, NOT_PAGES, Ground, ground, kill_family
-from proof.bench.ground import say
-from proof.bench.measure import Verdict, load
-from proof.bench.workers import family
+from lycosa.simweb import AuditRules
+from lycosa.simweb.log import audit
+from lycosa.store import open_central_store
+from proof import Bar, Experiment, Run
+from proof.ground.commands import descendants
+from proof.ground.ray_nodes import LINE, NOT_PAGES, RayNodes, kill_descendants, two_nodes
 
 HOSTS, DELAY_S = 40, 0.05
+PAGES, QUICK_PAGES = 3_000, 600
+FREEZE_S, QUICK_FREEZE_S = 60.0, 20.0
 FAULTS = ("none", "agent", "coordinator", "frozen", "node", "cut", "gone", "cut_store", "head", "disk", "version")
 ROOT_ONLY = ("cut", "cut_store", "disk")
 SAYS_WHY = ("disk", "version")
@@ -60,7 +59,7 @@ LONGEST_S = 900.0
 SMALL_DISK, LARGE_DISK = "4m", "400m"
 
 
-class Ran(NamedTuple):
+class FaultedCrawl(NamedTuple):
     """One crawl with a fault: how it ended, what is wrong with it, pages fetched again and how many may be."""
 
     code: int
@@ -78,14 +77,14 @@ class Ran(NamedTuple):
         return is_whole and self.again <= self.again_most and (self.takeover_s or 0.0) <= TAKEOVER_BAR_S
 
 
-class Misplaced(Exception):
+class ShardMisplaced(Exception):
     """Ray put no shard on the second node: there is nothing to be tried."""
 
 
-class Crawling:
+class FaultTrial:
     """The crawl of one trial; a fault may have to begin it again."""
 
-    def __init__(self, on: Ground, fault: str, freeze_s: float) -> None:
+    def __init__(self, on: RayNodes, fault: str, freeze_s: float) -> None:
         self.on, self.fault, self.freeze_s = on, fault, freeze_s
         self.shard, self.words = "", ""
         self.safe_since: float | None = None  # when what the shard that was hit goes on from was written
@@ -113,7 +112,7 @@ class Crawling:
     def _shard_of_joined(self) -> str:
         found = self.on.shards_of_joined()
         if not found:
-            raise Misplaced
+            raise ShardMisplaced
         return found[0]
 
     # the faults
@@ -127,7 +126,7 @@ class Crawling:
         self.at = time.monotonic()
 
     def coordinator(self) -> None:
-        (pid,) = [p for p in family(self.on.head.pid) if "CoordinatorProcess" in _title(p)]
+        (pid,) = [p for p in descendants(self.on.head.pid) if "CoordinatorProcess" in _title(p)]
         os.kill(pid, signal.SIGKILL)
         self.at = time.monotonic()
 
@@ -141,7 +140,7 @@ class Crawling:
 
     def node(self) -> None:
         self.shard = self._shard_of_joined()
-        kill_family(self.on.joined.pid)
+        kill_descendants(self.on.joined.pid)
         self.at = time.monotonic()
 
     def gone(self) -> None:
@@ -167,7 +166,7 @@ class Crawling:
         subprocess.run(["ip", "link", "set", LINE, "up"], check=True)
 
     def head(self) -> None:
-        kill_family(self.on.head.pid)
+        kill_descendants(self.on.head.pid)
         self.at = time.monotonic()
         self.command.kill()
         self.command.wait()
@@ -197,7 +196,7 @@ def _title(pid: int) -> str:
 
 
 @contextlib.contextmanager
-def _small_disk(on: Ground):  # type: ignore[no-untyped-def]
+def _small_disk(on: RayNodes):  # type: ignore[no-untyped-def]
     folder = on.into / "shards" / "s1"
     folder.mkdir(parents=True)
     (on.into / "cluster.json").write_text("{}")  # else the folder is not taken for a collection
@@ -208,7 +207,7 @@ def _small_disk(on: Ground):  # type: ignore[no-untyped-def]
         subprocess.run(["umount", "-l", str(folder)], check=False)
 
 
-def _other_version(on: Ground) -> None:
+def _other_version(on: RayNodes) -> None:
     """The second node again, with a Lycosa that thinks that it is another one."""
     on.joined.terminate()
     on.joined.wait()
@@ -217,14 +216,14 @@ def _other_version(on: Ground) -> None:
     on.start_joined({"PYTHONPATH": paths})
 
 
-def trial(fault: str, pages: int, freeze_s: float) -> Ran:
+def trial(fault: str, pages: int, freeze_s: float) -> FaultedCrawl:
     with contextlib.ExitStack() as stack:
-        on = stack.enter_context(ground(HOSTS, pages, is_apart=fault.startswith("cut")))
+        on = stack.enter_context(two_nodes(HOSTS, pages, is_apart=fault.startswith("cut")))
         if fault == "disk":
             stack.enter_context(_small_disk(on))
         if fault == "version":
             _other_version(on)
-        crawling = Crawling(on, fault, freeze_s)
+        crawling = FaultTrial(on, fault, freeze_s)
         try:
             while on.logged() < pages / 4 and crawling.command.poll() is None and fault not in SAYS_WHY:
                 time.sleep(0.05)
@@ -236,7 +235,7 @@ def trial(fault: str, pages: int, freeze_s: float) -> Ran:
         return judged(fault, on, crawling, code)
 
 
-def judged(fault: str, on: Ground, crawling: Crawling, code: int) -> Ran:
+def judged(fault: str, on: RayNodes, crawling: FaultTrial, code: int) -> FaultedCrawl:
     entries, wanted, at = on.entries(), on.truth(), crawling.at
     fetched = Counter(e.host + e.path for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES))
     findings = audit(on.web().settings, entries, AuditRules(delay_s=DELAY_S))
@@ -254,7 +253,7 @@ def judged(fault: str, on: Ground, crawling: Crawling, code: int) -> Ran:
         takeover_s = max((after - before for before, after in pairwise(asked)), default=float("inf"))
     if fault in SAYS_WHY and not crawling.words:
         code = code or -1  # nobody said what the matter was
-    return Ran(
+    return FaultedCrawl(
         code=code,
         missing=len(wanted - fetched.keys()),
         strange=len(fetched.keys() - wanted),
@@ -266,39 +265,40 @@ def judged(fault: str, on: Ground, crawling: Crawling, code: int) -> Ran:
     )
 
 
-def report(fault: str, runs: list[Ran], verdict: Verdict) -> None:
-    takeovers = [ran.takeover_s for ran in runs if ran.takeover_s is not None]
-    agains = [ran.again for ran in runs]
-    words = f"{fault}: {sum(ran.is_fine for ran in runs)} of {len(runs)} complete and clean"
-    words += f", {min(agains)} to {max(agains)} pages fetched again"
-    if takeovers:
-        words += f", taken over after {min(takeovers):.1f} to {max(takeovers):.1f} s (≤ {TAKEOVER_BAR_S:g})"
-    verdict.judge(words, all(ran.is_fine for ran in runs))
-    if runs[0].words:
-        print(f"      it said: {runs[0].words}")
+def measure(run: Run) -> None:
+    pages, freeze_s = (QUICK_PAGES, QUICK_FREEZE_S) if run.quick else (PAGES, FREEZE_S)
+    run.setting("pages", pages)
+    run.setting("times", run.runs)
+    rows: list[tuple[str | int | float, ...]] = []
+    with run.progress(len(run.chosen) * run.runs, "crawls") as step:
+        for fault in FAULTS:
+            if fault not in run.chosen or (fault in ROOT_ONLY and os.geteuid()):
+                run.leave_out(_wrong(fault), "needs root" if fault in run.chosen else "--only")
+                continue
+            crawls: list[FaultedCrawl] = []
+            while len(crawls) < run.runs:
+                with contextlib.suppress(ShardMisplaced):
+                    crawls.append(trial(fault, pages, freeze_s))
+                    run.say(f"{fault} {len(crawls)}: {crawls[-1]}")
+                    step.advance()
+            run.figure(_wrong(fault), sum(not each.is_fine for each in crawls))
+            takeovers = [each.takeover_s for each in crawls if each.takeover_s is not None]
+            taken_over = round(max(takeovers), 1) if takeovers else ""
+            rows.append((fault, len(crawls), max(each.again for each in crawls), taken_over))
+            if crawls[0].words:
+                run.remark(f"{fault}: it said: {crawls[0].words}")
+    run.table(["fault", "crawls", "pages fetched again, at most", "taken over after s, at most"], rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fault", choices=FAULTS, action="append")
-    parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--pages", type=int, default=3000)
-    parser.add_argument("--freeze", type=float, default=60.0)
-    options = parser.parse_args()
-    say(load())
-    verdict = Verdict()
-    for fault in options.fault or FAULTS:
-        if fault in ROOT_ONLY and os.geteuid():
-            print(f"--  {fault}: needs root")
-            continue
-        runs: list[Ran] = []
-        while len(runs) < options.times:
-            with contextlib.suppress(Misplaced):
-                runs.append(trial(fault, options.pages, options.freeze))
-                say(f"{fault} {len(runs)}: {runs[-1]}")
-        report(fault, runs, verdict)
-    verdict.exit()
+def _wrong(fault: str) -> str:
+    return f"{fault}: crawls that were not complete and clean"
 
 
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    name="faults",
+    summary="two Ray nodes on this machine: what is killed, frozen or cut off, and what becomes of the crawl",
+    run=measure,
+    runs=3,
+    choices=FAULTS,
+    bars=tuple(Bar(fault, _wrong(fault), "<=", 0) for fault in FAULTS),
+)

@@ -1,33 +1,24 @@
-"""The frontier alone, on disk, without a network: `python -m proof.bench.frontier [--urls 10000000]`.
+"""The frontier alone, on disk, without a network: ten million known URLs, half of them queued.
 
 Feeds URLs of many hosts through `Frontier.admit`, gives half of them out and takes them back as done, commits every few
-thousand. Prints rates, memory above start, seen tests a second (half of them known, drawn evenly), bytes a URL on disk
-over all families after compaction, and how long opening and loading the collection takes. Memory is the most that the
-process ever held; seen tests count by the clock, with their CPU time beside it for a machine that is shared.
+thousand. Measured are rates, memory above start, seen tests a second (half of them known, drawn evenly), bytes a URL
+on disk over all families after compaction, and how long opening and loading the collection takes. Memory is the most
+that the process ever held; seen tests count by the clock, with their CPU time beside it for a machine that is shared.
 """
 
-import argparse
 import random
-import re
-import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from lycosa.frontier.frontier import Frontier
-from lycosa.frontier.host_cache import ProcessStart
-from lycosa.frontier.hosts import Host
-from lycosa.frontier.lease import Lease, Politeness
-from lycosa.frontier.policy import Policy
-from lycosa.frontier.rankings import BREADTH
-from lycosa.frontier.rows import UrlState
+from lycosa.frontier import BREADTH, Frontier, Host, Lease, Policy, Politeness, ProcessStart, UrlState
 from lycosa.records import Family, Mapped
 from lycosa.store import Batch, CollectionStore
-from lycosa.web.url import Url, split_url, url_key
-from proof.bench.ground import say
-from proof.bench.measure import Verdict, load
+from lycosa.web import Url, split_url, url_key
+from proof import Bar, Experiment, Run
+from proof.ground.commands import memory_mb, scratch
 
-RSS_BAR_MB, SEEN_BAR, BYTES_BAR, OPEN_BAR_S = 400, 100_000, 80, 3.0
+URLS, QUICK_URLS = 10_000_000, 200_000
 A_COMMIT = 5_000
 HOSTS = 10_000
 WORDS = ("docs", "blog", "article", "news", "about", "products", "item", "user", "archive", "topic", "guide", "page")
@@ -40,18 +31,11 @@ def url_of(number: int) -> Url:
     return split_url(f"https://www.site{host}.example/{first}/{second}/{number // 7:x}/entry-{number}.html")
 
 
-def held_mb(what: str) -> float:
-    """Memory of this process: now (`VmRSS`) or at most (`VmHWM`)."""
-    found = re.search(rf"{what}:\s+(\d+)", Path("/proc/self/status").read_text())
-    assert found
-    return int(found[1]) / 1024
-
-
 def locate(host: Host) -> Mapped:
     return Mapped(host.host, host.host, float("inf"))
 
 
-class Feed:
+class FrontierFeed:
     """A frontier on a collection, with its commits."""
 
     def __init__(self, collection: CollectionStore, policy: Policy = BREADTH) -> None:
@@ -98,7 +82,7 @@ class Feed:
         return done
 
 
-class Seen(NamedTuple):
+class SeenTests(NamedTuple):
     """Tests a second, by the clock and by this thread's CPU time."""
 
     by_clock: float
@@ -111,7 +95,7 @@ def asked_keys(urls: int, count: int = 400_000) -> list[bytes]:
     return [url_key(url_of(chance.randrange(2 * urls)).href) for _ in range(count)]
 
 
-def seen_tests(collection: CollectionStore, keys: list[bytes]) -> Seen:
+def seen_tests(collection: CollectionStore, keys: list[bytes]) -> SeenTests:
     """The best of three rounds, in sets of fifty."""
     rounds = []
     for _ in range(3):
@@ -119,63 +103,64 @@ def seen_tests(collection: CollectionStore, keys: list[bytes]) -> Seen:
         for start in range(0, len(keys), 50):
             collection.state.get_many(Family.URL, keys[start : start + 50])
         took_s, busy_s = time.perf_counter() - began_s, time.thread_time() - began_busy_s
-        rounds.append(Seen(len(keys) / took_s, len(keys) / busy_s))
+        rounds.append(SeenTests(len(keys) / took_s, len(keys) / busy_s))
     return max(rounds)
 
 
-def feed_all(collection: CollectionStore, urls: int, start_mb: float) -> None:
+def feed_all(run: Run, collection: CollectionStore, urls: int) -> None:
     """All URLs in, half of them out."""
-    feed = Feed(collection)
-    began_s, began_busy_s = time.perf_counter(), time.process_time()
-    for step in range(10):
-        feed.admit(urls * step // 10, urls * (step + 1) // 10)
-        say(f"{urls * (step + 1) // 10:,} known, {held_mb('VmRSS') - start_mb:.0f} MB above start")
-    _rate("admitted", urls, time.perf_counter() - began_s, time.process_time() - began_busy_s)
-    began_s, began_busy_s = time.perf_counter(), time.process_time()
-    taken = 0
-    for _ in range(10):
-        taken += feed.take(urls // 20)
-        say(f"{taken:,} given out, {held_mb('VmRSS') - start_mb:.0f} MB above start")
-    _rate("given out and taken back", taken, time.perf_counter() - began_s, time.process_time() - began_busy_s)
-
-
-def _rate(what: str, urls: int, wall_s: float, cpu_s: float) -> None:
-    print(f"{what}: {urls:,} URLs, {urls / wall_s:,.0f}/s, {cpu_s / urls * 1e6:.0f} µs of CPU each")
+    feed = FrontierFeed(collection)
+    with run.progress(urls + urls // 2, "URLs") as step:
+        for what, goal in (("admitted", urls), ("given out and taken back", urls // 2)):
+            began_s, began_busy_s, done = time.perf_counter(), time.process_time(), 0
+            for part in range(10):
+                first, last = goal * part // 10, goal * (part + 1) // 10
+                if what == "admitted":
+                    feed.admit(first, last)
+                    done += last - first
+                else:
+                    done += feed.take(last - first)
+                step.advance(last - first)
+            run.figure(what, done / (time.perf_counter() - began_s), "URLs/s")
+            run.figure(f"{what}, CPU a URL", (time.process_time() - began_busy_s) / done * 1e6, "µs")
 
 
 def open_and_load_s(path: Path) -> float:
     began = time.perf_counter()
     with CollectionStore.open(path) as collection:
-        Feed(collection).frontier.load(0.0)
+        FrontierFeed(collection).frontier.load(0.0)
         return time.perf_counter() - began
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--urls", type=int, default=10_000_000)
-    urls = parser.parse_args().urls
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "collection"
-        start_mb = held_mb("VmRSS")
+def measure(run: Run) -> None:
+    urls = QUICK_URLS if run.quick else URLS
+    run.setting("URLs", urls)
+    with scratch() as folder:
+        path, start_mb = folder / "collection", memory_mb()
         with CollectionStore.create(path) as collection:
-            feed_all(collection, urls, start_mb)
-            peak_mb = held_mb("VmHWM") - start_mb
+            feed_all(run, collection, urls)
+            run.figure("memory above start at most", memory_mb(peak=True) - start_mb, "MB")
             keys = asked_keys(urls)
-            as_written = seen_tests(collection, keys)
-            collection.state.compact()
-            compacted = seen_tests(collection, keys)
+            for when in ("as written", "compacted"):
+                if when == "compacted":
+                    collection.state.compact()
+                seen = seen_tests(collection, keys)
+                run.figure(f"seen tests {when}", seen.by_clock, "/s")
+                run.figure(f"seen tests {when}, a second of CPU", seen.by_cpu, "/s")
             size = sum(file.stat().st_size for file in (path / "state").iterdir())
-        open_s = min(open_and_load_s(path) for _ in range(3))
-    print(load())
-    verdict = Verdict()
-    verdict.judge(f"{peak_mb:.0f} MB above start at most, ≤ {RSS_BAR_MB}", peak_mb <= RSS_BAR_MB)
-    for when, seen in (("as written", as_written), ("compacted", compacted)):
-        words = f"{seen.by_clock:,.0f} seen tests/s {when} ({seen.by_cpu:,.0f} a second of CPU), ≥ {SEEN_BAR:,}"
-        verdict.judge(words, seen.by_clock >= SEEN_BAR)
-    verdict.judge(f"{size / urls:.1f} bytes a URL on disk, ≤ {BYTES_BAR}", size / urls <= BYTES_BAR)
-    verdict.judge(f"{open_s:.2f} s to open and load, ≤ {OPEN_BAR_S}", open_s <= OPEN_BAR_S)
-    verdict.exit()
+        run.figure("disk", size / urls, "B/URL")
+        run.figure("open and load", min(open_and_load_s(path) for _ in range(3)), "s")
 
 
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    name="frontier",
+    summary="ten million known URLs: memory, seen tests a second, bytes a URL, opening",
+    run=measure,
+    bars=(
+        Bar("little memory", "memory above start at most", "<=", 400),
+        Bar("quick as written", "seen tests as written", ">=", 100_000),
+        Bar("quick when compacted", "seen tests compacted", ">=", 100_000),
+        Bar("small on disk", "disk", "<=", 80),
+        Bar("opens at once", "open and load", "<=", 3.0),
+    ),
+)

@@ -1,4 +1,4 @@
-"""In which order to crawl: policies on the simulated web's link graph, no network: `python -m proof.bench.orders rank`.
+"""In which order to crawl: policies on the simulated web's link graph, without a network.
 
 The graph is walked from the same seeds in several ways. `breadth` takes pages as they were found. The others take the
 best: (a) exactly, (b) by eight bands, first in first out within a band, (c) the same with hosts in turn, a host giving
@@ -6,7 +6,6 @@ only while its best band is the best of all, or at most `slack` below, (d) with 
 A round is the time in which every host may be asked once: pages a round say how many hosts a policy keeps at work.
 """
 
-import argparse
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,18 +18,18 @@ from lycosa.frontier.importance import BANDS, SEED_CASH, Importance
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.vocabulary import TOPICS
-from lycosa.web.page import analyse_page
-from lycosa.web.relevance import Topic
+from lycosa.web import Topic, analyse_page
+from proof import Experiment, Run
 
+HOSTS, PAGES, QUICK_PAGES = 50, 20_000, 2_000
 SHARE = 0.2  # of the pages: where the orders are compared
-TOPIC_BAR, RANK_BAR = 2.5, 0.85
 DAMPING, ITERATIONS = 0.85, 60
 COMMIT_PAGES = 20  # pages between two writings of deltas
 
 Ranks = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
-class Graph:
+class WebGraph:
     """All pages reachable from the front pages of the first hosts, numbered as breadth-first finds them."""
 
     def __init__(self, web: SimWeb, *, seed_hosts: int = 1) -> None:
@@ -101,7 +100,7 @@ def _joined(origin: str, base: str, href: str) -> str:
 class RankScores:
     """Cash by page, as the state would hold it; deltas are written every few pages."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: WebGraph) -> None:
         self._graph, self._cash = graph, dict.fromkeys(graph.seeds, SEED_CASH)
         self._done: set[int] = set()
         self.flow = Importance[int]()
@@ -132,7 +131,7 @@ class RankScores:
 class TopicScores:
     """Predictions by page: the best that any link gave it."""
 
-    def __init__(self, graph: Graph, topic: Topic) -> None:
+    def __init__(self, graph: WebGraph, topic: Topic) -> None:
         self._graph, self.topic = graph, topic
         self._predicted: dict[int, float] = {}
         self._done: set[int] = set()
@@ -167,7 +166,7 @@ Scores = RankScores | TopicScores
 # orders: which page goes next
 
 
-def exactly(graph: Graph, scores: Scores) -> Iterator[int]:
+def exactly(graph: WebGraph, scores: Scores) -> Iterator[int]:
     """(a) The page with the highest score, of all."""
     best = {page: scores.start(page) for page in graph.seeds}
     heap = [(-score, page) for page, score in best.items()]
@@ -183,7 +182,7 @@ def exactly(graph: Graph, scores: Scores) -> Iterator[int]:
             heapq.heappush(heap, (-value, link))
 
 
-class Bands:
+class BandQueues:
     """Queues by band, one set for all hosts or one a host. A page moves up, never down."""
 
     def __init__(self) -> None:
@@ -221,10 +220,10 @@ class Bands:
 class InTurn:
     """(b), (c), (d): by bands, with hosts in turn. `slack` None: no host is held back."""
 
-    def __init__(self, graph: Graph, scores: Scores, *, slack: int | None = 0, one_host: bool = False) -> None:
+    def __init__(self, graph: WebGraph, scores: Scores, *, slack: int | None = 0, one_host: bool = False) -> None:
         self._scores, self._slack = scores, slack
         self._group = [0] * len(graph) if one_host else graph.hosts
-        self.bands = Bands()
+        self.bands = BandQueues()
         self.rounds = 0
         for page in graph.seeds:
             self.bands.put(self._group[page], page, BANDS - 1)
@@ -241,7 +240,7 @@ class InTurn:
                         self.bands.put(self._group[link], link, self._scores.band(score))
 
 
-def breadth_in_turn(graph: Graph) -> Iterator[int]:
+def breadth_in_turn(graph: WebGraph) -> Iterator[int]:
     """Breadth-first by host, hosts in turn: what a polite crawler without a policy does."""
     queues: dict[int, deque[int]] = {}
     known = set(graph.seeds)
@@ -261,7 +260,7 @@ def first(order: Iterable[int], count: int) -> list[int]:
     return [page for page, _ in zip(order, range(count), strict=False)]
 
 
-def compare(graph: Graph, make: Callable[[], Scores], value: Callable[[list[int]], float]) -> dict[str, str | float]:
+def compare(graph: WebGraph, make: Callable[[], Scores], value: Callable[[list[int]], float]) -> dict[str, str | float]:
     """The value of the first pages of every order, and what the orders by band cost."""
     count = int(len(graph) * SHARE)
     found: dict[str, str | float] = {
@@ -286,13 +285,13 @@ def compare(graph: Graph, make: Callable[[], Scores], value: Callable[[list[int]
     return found
 
 
-def rank_figures(graph: Graph) -> dict[str, str | float]:
+def rank_figures(graph: WebGraph) -> dict[str, str | float]:
     ranks = graph.ranks()
     best = float(np.sort(ranks)[::-1][: int(len(graph) * SHARE)].sum())
     return compare(graph, lambda: RankScores(graph), lambda pages: float(ranks[pages].sum()) / best)
 
 
-def topic_figures(graph: Graph, topic: int) -> dict[str, str | float]:
+def topic_figures(graph: WebGraph, topic: int) -> dict[str, str | float]:
     """In on-topic pages for each that breadth-first has."""
     is_on = [graph.topic(page) == topic for page in range(len(graph))]
     count = int(len(graph) * SHARE)
@@ -305,25 +304,33 @@ def topic_figures(graph: Graph, topic: int) -> dict[str, str | float]:
     return found | {"most there can be": min(count, sum(is_on)) / base}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("rank", "topic"))
-    parser.add_argument("--webs", type=int, default=5, help="webs, with seeds 1, 2, …")
-    parser.add_argument("--hosts", type=int, default=50)
-    parser.add_argument("--pages", type=int, default=20_000)
-    parser.add_argument("--seed-hosts", type=int, default=1)
-    chosen = parser.parse_args()
-    rows = []
-    for seed in range(1, chosen.webs + 1):
-        web = SimWeb(SimSettings(seed=seed, hosts=chosen.hosts, pages=chosen.pages))
-        graph = Graph(web, seed_hosts=chosen.seed_hosts)
-        rows.append(rank_figures(graph) if chosen.what == "rank" else topic_figures(graph, seed * 3 % len(TOPICS)))
-    for name in rows[0]:
-        cells = [row[name] for row in rows]
-        numbers = [cell for cell in cells if isinstance(cell, float)]
-        shown = "  ".join(cell if isinstance(cell, str) else f"{cell:6.3f}" for cell in cells)
-        print(f"{name:44} {mean(numbers) if numbers else float('nan'):6.3f}   {shown}")
+def measure(run: Run) -> None:
+    pages = QUICK_PAGES if run.quick else PAGES
+    run.setting("webs", run.runs)
+    run.setting("pages", pages)
+    found: dict[str, list[dict[str, str | float]]] = {what: [] for what in run.chosen}
+    with run.progress(run.runs, "webs") as step:
+        for seed in range(run.seed, run.seed + run.runs):
+            graph = WebGraph(SimWeb(SimSettings(seed=seed, hosts=HOSTS, pages=pages)))
+            for what in run.chosen:
+                topic = seed * 3 % len(TOPICS)
+                found[what].append(rank_figures(graph) if what == "rank" else topic_figures(graph, topic))
+            step.advance()
+    for what, webs in found.items():
+        rows = []
+        for name in webs[0]:
+            cells = [web[name] for web in webs]
+            numbers = [cell for cell in cells if isinstance(cell, float)]
+            rows.append((name, round(mean(numbers), 3) if numbers else "", *cells))
+            if numbers and ":" not in name:
+                run.figure(f"{what}, {name}", mean(numbers))
+        run.table(["order", "mean", *(f"web {n}" for n in range(1, len(webs) + 1))], rows, title=what)
 
 
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    name="orders",
+    summary="in which order to crawl: policies on the simulated web's link graph, with and without holding hosts back",
+    run=measure,
+    runs=5,
+    choices=("rank", "topic"),
+)

@@ -1,7 +1,5 @@
 """PageRank of a large collection: 1,000,000 pages with 20,000,000 links, as `lycosa rank` works it out.
 
-    python -m proof.bench.rank [--pages 1000000] [--links 20000000]
-
 The collection is made first, without a crawl: numbers and URLs of the pages in the state, and their links in segments
 of the index, most of them to pages nearby and to a few that everyone points to. Then a process of its own opens it,
 works the ranks out from scratch, and again from the last ones; its CPU time, which on an idle machine is the clock's,
@@ -9,10 +7,8 @@ and its largest resident set count. Beside it real documentation is crawled, and
 networkx finds in the links of the state. Told of both: what a link takes in the index, anchors apart.
 """
 
-import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,22 +17,22 @@ import numpy as np
 
 from lycosa.crawl.reading import base_of
 from lycosa.graph import columns as texts
+from lycosa.graph import rank_pages, ranked_pages, stored_link_index
 from lycosa.graph.columns import LinkColumns, intern_texts, url_ids
 from lycosa.graph.index import LINK_INDEX_FOLDER, SegmentList, write_list
-from lycosa.graph.links import rank_pages, ranked_pages, stored_link_index
 from lycosa.graph.ranks import DAMPING
 from lycosa.graph.segment import Segment, write_segment
 from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
-from lycosa.store import Batch, CollectionStore
-from lycosa.store.page_rows import unpack_links
-from lycosa.web.url import join_all, url_from_key, url_key
-from proof.bench.ground import say
-from proof.bench.measure import Verdict, load, run
-from proof.bench.server import nginx_of
-from proof.bench.site import QUICK, crawl_command
+from lycosa.store import Batch, CollectionStore, unpack_links
+from lycosa.web import url_from_key, url_key
+from lycosa.web.url import join_all
+from proof import Bar, Experiment, Run
+from proof.ground.commands import run_command, scratch
+from proof.ground.servers import nginx_of
+from proof.ground.sites import POSTGRESQL, crawl_command
 
-SECONDS_BAR, MB_BAR, DIFFERENCE_BAR, BYTES_BAR = 60.0, 1_500.0, 1e-6, 2.0
+PAGES, QUICK_PAGES, LINKS_A_PAGE = 1_000_000, 20_000, 20
 SEGMENT_LINKS = 4_000_000
 HOSTS = 2_000
 NEAR = 3_000  # how far most links lead, in pages
@@ -113,10 +109,10 @@ def measured(segments: Sequence[Segment]) -> tuple[int, float]:
 def beside_networkx() -> tuple[float, int, float]:
     """Crawls real documentation; how far its ranks are from those of networkx, added up, the number of pages, and the
     bytes of a link."""
-    with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as name:
-        into = Path(name) / "crawl"
-        with nginx_of(QUICK.folder(), Path(name)) as server:
-            run(crawl_command(server, QUICK, into))
+    with scratch() as folder:
+        into = folder / "crawl"
+        with nginx_of(POSTGRESQL.folder(), folder) as server:
+            run_command(crawl_command(server, POSTGRESQL, into))
         with open_to_read(into) as collection:
             found, _ = rank_pages(collection)
             _, link_bytes = measured(stored_link_index(collection).segments)
@@ -131,37 +127,44 @@ def beside_networkx() -> tuple[float, int, float]:
     return sum(abs(ranks[url] - expected[url]) for url in ranks), len(ranks), link_bytes
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pages", type=int, default=1_000_000)
-    parser.add_argument("--links", type=int, default=20_000_000)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as name:
-        path = Path(name) / "collection"
-        say(f"making a collection of {options.pages:,} pages")
+def measure(run: Run) -> None:
+    pages = QUICK_PAGES if run.quick else PAGES
+    with scratch() as folder:
+        path = folder / "collection"
+        run.say(f"making a collection of {pages:,} pages")
         with CollectionStore.create(path) as collection:
             (path / LINK_INDEX_FOLDER).mkdir()
-            urls, numbers = number_pages(collection, options.pages)
-        links, link_bytes = link_pages(path / LINK_INDEX_FOLDER, urls, numbers, options.links)
+            urls, numbers = number_pages(collection, pages)
+        links, link_bytes = link_pages(path / LINK_INDEX_FOLDER, urls, numbers, pages * LINKS_A_PAGE)
         del urls, numbers
-        say("working the ranks out")
-        ran = run([sys.executable, "-c", _RANK, path])
+        run.say("working the ranks out")
+        usage = run_command([sys.executable, "-c", _RANK, path])
+    run.say(f"crawling {POSTGRESQL.package}, for networkx")
     difference, site_pages, site_bytes = beside_networkx()
-    told = json.loads(ran.out)
-    (cold_s, cold_cpu_s, cold_steps), (warm_s, warm_cpu_s, warm_steps) = told["took"]
-    print(f"{told['pages']:,} pages, {links:,} links; {load()}")
-    print(f"from scratch {cold_cpu_s:.1f} s of CPU, {cold_s:.1f} s by the clock, {cold_steps} steps")
-    print(f"from the last ranks {warm_cpu_s:.1f} s of CPU, {warm_s:.1f} s by the clock, {warm_steps} steps")
-    verdict = Verdict()
-    verdict.judge(f"{cold_cpu_s:.1f} s of CPU, at most {SECONDS_BAR:g}", cold_cpu_s <= SECONDS_BAR)
-    verdict.judge(f"{ran.peak_mb:,.0f} MB, at most {MB_BAR:,.0f}", ran.peak_mb <= MB_BAR)
-    verdict.judge(f"ranks add up to 1 within {abs(told['sum'] - 1):.1e}", abs(told["sum"] - 1) < 1e-9)
-    words = f"{site_pages:,} pages of {QUICK.package}: ranks differ from networkx's by {difference:.1e} in all"
-    verdict.judge(f"{words}, at most {DIFFERENCE_BAR:g}", difference <= DIFFERENCE_BAR)
-    words = f"{QUICK.package}: {site_bytes:.2f} bytes a link, anchors apart ({link_bytes:.2f} of those made up)"
-    verdict.judge(f"{words}, at most {BYTES_BAR:g}", site_bytes <= BYTES_BAR)
-    verdict.exit()
+    told = json.loads(usage.out)
+    run.setting("pages", told["pages"])
+    run.setting("links", links)
+    run.setting(f"pages of {POSTGRESQL.package}", site_pages)
+    for name, (wall_s, cpu_s, steps) in zip(("from scratch", "from the last ranks"), told["took"], strict=True):
+        run.figure(f"CPU {name}", cpu_s, "s")
+        run.figure(f"time {name}", wall_s, "s")
+        run.figure(f"steps {name}", steps)
+    run.figure("memory", usage.peak_mb, "MB")
+    run.figure("ranks add up to 1 but for", abs(told["sum"] - 1))
+    run.figure("difference from networkx, added up", difference)
+    run.figure("a link of the real site, anchors apart", site_bytes, "B")
+    run.figure("a made-up link, anchors apart", link_bytes, "B")
 
 
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    name="rank",
+    summary="PageRank of 1,000,000 pages with 20,000,000 links, from a collection on disk",
+    run=measure,
+    bars=(
+        Bar("quick", "CPU from scratch", "<=", 60.0),
+        Bar("little memory", "memory", "<=", 1_500.0),
+        Bar("a distribution", "ranks add up to 1 but for", "<=", 1e-9),
+        Bar("as networkx", "difference from networkx, added up", "<=", 1e-6),
+        Bar("small links", "a link of the real site, anchors apart", "<=", 2.0),
+    ),
+)

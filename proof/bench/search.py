@@ -1,20 +1,15 @@
 """Known-item search on three real documentation sets: the title of a page as the query must find that page.
 
-    python -m proof.bench.search [--set NAME] [--titles 1000] [--weights title=3,rank=0.1]
-
 Each set is crawled from nginx and indexed by the command line. Of the titles that only one page has, a sample is asked
 in plain words, in lower case. Beside Lycosa's own weights stand BM25 over title and text alone, without field weights,
-and the same as Lycosa without anchors and without ranks, so that each shows what it adds. Also told: size of the index
-as a share of the text it is of, and documents a second when it is made anew (`--rebuild`).
+and the same as Lycosa without anchors and without ranks, so that each shows what it adds. Measured, too: size of
+the index as a share of the text it is of, and documents a second when it is made anew (`--rebuild`).
 """
 
-import argparse
 import contextlib
 import json
 import random
 import shutil
-import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -28,26 +23,34 @@ from lycosa.recrawl.contents import StoredDocuments
 from lycosa.search.compile import BM25_ALONE, Weights
 from lycosa.search.documents import is_searchable
 from lycosa.search.view import SearchView
-from lycosa.store.page_rows import unpack_page
-from lycosa.web.readable import extract_readable
-from lycosa.web.url import url_from_key
+from lycosa.store import unpack_page
+from lycosa.web import extract_readable, url_from_key
 from lycosa.web.words import split_words
-from proof.bench.ground import CACHE, say
-from proof.bench.measure import Ran, Verdict, load, lycosa, run, table
-from proof.bench.server import nginx_of
-from proof.bench.site import QUICK, WHOLE, Site, crawl_command
+from proof import Bar, Experiment, Run
+from proof.ground.commands import lycosa, run_command, scratch
+from proof.ground.peers import CACHE
+from proof.ground.servers import nginx_of
+from proof.ground.sites import OPENJDK, POSTGRESQL, RealSite, crawl_command
 
 SETS = {
-    "postgresql": QUICK,
-    "python": Site("python3.11-doc", "usr/share/doc/python3.11/html", "/index.html"),
-    "openjdk": WHOLE,
+    "postgresql": POSTGRESQL,
+    "python": RealSite("python3.11-doc", "usr/share/doc/python3.11/html", "/index.html"),
+    "openjdk": OPENJDK,
 }
-FIRST_BAR, TEN_BAR = 0.80, 0.95
-SIZE_BAR = 0.55
-RATE_BAR, RATE_SET = 1_500.0, "openjdk"  # the others are over before all cores have begun
+QUICK_SET = "postgresql"
+TITLES, QUICK_TITLES = 1_000, 100
+RATE_SET = "openjdk"  # the others are over before all cores have begun
+OWN = Weights()
+WAYS = {
+    "Lycosa": OWN,
+    "without anchors": msgspec.structs.replace(OWN, anchors=0.0),
+    "without ranks": msgspec.structs.replace(OWN, rank=0.0),
+    "without both": msgspec.structs.replace(OWN, anchors=0.0, rank=0.0),
+    "BM25 alone": BM25_ALONE,
+}
 
 
-class Asked(NamedTuple):
+class KnownItems(NamedTuple):
     """How often the page that was meant stood first, and among the first ten; and the mean of 1 / place."""
 
     first: float
@@ -62,18 +65,12 @@ def collection_of(name: str) -> Path:
         with contextlib.suppress(LycosaError), open_to_read(into):  # else it is of another version
             return into
     shutil.rmtree(into, ignore_errors=True)
-    say(f"crawling {SETS[name].package}")
     into.parent.mkdir(parents=True, exist_ok=True)
     site = SETS[name]
-    with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as folder, nginx_of(site.folder(), Path(folder)) as server:
-        run(crawl_command(server, site, into))
+    with scratch() as folder, nginx_of(site.folder(), folder) as server:
+        run_command(crawl_command(server, site, into))
     (into / "done").touch()
     return into
-
-
-def index(into: Path) -> tuple[Ran, dict[str, float]]:
-    ran = run(lycosa("index", into, "--rebuild", "--json"))
-    return ran, json.loads(ran.out)
 
 
 def titles_of(into: Path) -> tuple[dict[str, str], int]:
@@ -96,65 +93,57 @@ def titles_of(into: Path) -> tuple[dict[str, str], int]:
     return {title: url for title, url in urls.items() if found[title] == 1}, text_bytes
 
 
-def ask(view: SearchView, titles: dict[str, str], weights: Weights) -> tuple[Asked, list[str]]:
+def ask(view: SearchView, titles: dict[str, str], weights: Weights) -> KnownItems:
     first = ten = 0
-    reciprocal, missed = 0.0, []
+    reciprocal = 0.0
     for title, url in titles.items():
         hits = view.find(title, most=10, weights=weights)
         place = hits.index(url) + 1 if url in hits else 0
         first += place == 1
         ten += place > 0
         reciprocal += 1 / place if place else 0.0
-        if place != 1:
-            missed.append(f"{title} → {url} ({place or 'not'}; {hits[0] if hits else 'nothing'})")
     count = max(1, len(titles))
-    return Asked(first / count, ten / count, reciprocal / count), missed
+    return KnownItems(100 * first / count, 100 * ten / count, reciprocal / count)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", choices=list(SETS), action="append", help="one of them; repeatable")
-    parser.add_argument("--titles", type=int, default=1_000, help="asked of each set, at most")
-    parser.add_argument("--weights", default="", help="others than Lycosa's own")
-    parser.add_argument("--missed", action="store_true", help="show what did not come first")
-    options = parser.parse_args()
-    own = Weights.read(options.weights)
-    ways = {
-        "Lycosa": own,
-        "without anchors": msgspec.structs.replace(own, anchors=0.0),
-        "without ranks": msgspec.structs.replace(own, rank=0.0),
-        "without both": msgspec.structs.replace(own, anchors=0.0, rank=0.0),
-        "BM25 alone": BM25_ALONE,
-    }
-    verdict, rows = Verdict(), []
-    for name in options.set or SETS:
-        into = collection_of(name)
-        ran, made = index(into)
-        titles, text_bytes = titles_of(into)
-        chosen = dict(random.Random(1).sample(sorted(titles.items()), min(options.titles, len(titles))))
-        rate, share = made["documents"] / made["seconds"], made["size_bytes"] / text_bytes
-        say(
-            f"{name}: {made['documents']:,.0f} documents in {made['seconds']:.1f} s, {ran.cpu_s:.1f} s of CPU; {load()}"
-        )
-        with SearchView(into) as view:
-            for way, weights in ways.items():
-                asked, missed = ask(view, chosen, weights)
-                rows.append([f"{name}, {way}", f"{len(chosen):,}", *(f"{value:.1%}" for value in asked)])
-                if weights is own:
-                    verdict.judge(
-                        f"{name}: first {asked.first:.1%}, at least {FIRST_BAR:.0%}", asked.first >= FIRST_BAR
-                    )
-                    verdict.judge(f"{name}: in ten {asked.ten:.1%}, at least {TEN_BAR:.0%}", asked.ten >= TEN_BAR)
-                    print("\n".join(missed[:60]) if options.missed else "", file=sys.stderr)
-        verdict.judge(f"{name}: index {share:.1%} of its text, at most {SIZE_BAR:.0%}", share <= SIZE_BAR)
-        told = f"{name}: {rate:,.0f} documents/s made anew, {text_bytes / made['documents']:,.0f} bytes of text each"
-        if name == RATE_SET:
-            verdict.judge(f"{told}, at least {RATE_BAR:,.0f}", rate >= RATE_BAR)
-        else:
-            print(f"    {told}")
-    print(table(["", "titles", "first", "in ten", "mean 1/place"], rows))
-    verdict.exit()
+def measure(run: Run) -> None:
+    sets = [QUICK_SET] if run.quick else run.chosen
+    rows: list[tuple[str | int | float, ...]] = []
+    with run.progress(len(sets), "sets") as step:
+        for name in sets:
+            into = collection_of(name)
+            usage = run_command(lycosa("index", into, "--rebuild", "--json"))
+            made = json.loads(usage.out)
+            titles, text_bytes = titles_of(into)
+            count = min(QUICK_TITLES if run.quick else TITLES, len(titles))
+            chosen = dict(random.Random(1).sample(sorted(titles.items()), count))
+            with SearchView(into) as view:
+                for way, weights in WAYS.items():
+                    found = ask(view, chosen, weights)
+                    rows.append((name, way, len(chosen), *(round(value, 3) for value in found)))
+                    if weights is OWN:
+                        run.figure(f"{name}: found first", found.first, "%")
+                        run.figure(f"{name}: found among ten", found.ten, "%")
+            run.figure(f"{name}: index beside its text", 100 * made["size_bytes"] / text_bytes, "%")
+            run.figure(f"{name}: made anew", made["documents"] / made["seconds"], "documents/s")
+            run.figure(f"{name}: made anew, CPU", usage.cpu_s, "s")
+            step.advance()
+    for bar in BARS:
+        if bar.figure.partition(":")[0] not in sets:
+            run.leave_out(bar.figure, "not in this run")
+    run.table(["set", "way", "titles", "first %", "in ten %", "mean 1/place"], rows)
 
 
-if __name__ == "__main__":
-    main()
+BARS = (
+    *(Bar("the page that was meant", f"{name}: found first", ">=", 80.0) for name in SETS),
+    *(Bar("and if not first, near", f"{name}: found among ten", ">=", 95.0) for name in SETS),
+    *(Bar("a small index", f"{name}: index beside its text", "<=", 55.0) for name in SETS),
+    Bar("quickly made", f"{RATE_SET}: made anew", ">=", 1_500.0),
+)
+EXPERIMENT = Experiment(
+    name="search",
+    summary="known-item search on three sets of documentation, size of the index and how fast it is made",
+    run=measure,
+    choices=tuple(SETS),
+    bars=BARS,
+)

@@ -1,36 +1,30 @@
 """How quickly a large index answers: 100,000 documents, a thousand queries of many kinds, one after the other.
 
-    python -m proof.bench.search_speed [--documents 100000] [--queries 1000]
-
 The documents are windows of about 3 KB cut at random out of real documentation, each under a title of words from its
 text, with ten links to others under their titles; so words are as frequent as they are in the real texts. Queries are
 of one to four words as they come in the texts, frequent ones among them, and phrases, exclusions, sites and dates. A
 query's time is that of the whole call: ten results with titles, dates and snippets read from the archive.
 """
 
-import argparse
 import contextlib
 import random
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lycosa.graph.indexer import LinkIndexer
+from lycosa.graph import LinkIndexer
 from lycosa.records import Family, Request, Response
 from lycosa.search.query import QueryError
 from lycosa.search.view import SearchView, make_index
-from lycosa.store import Batch, CollectionStore, HttpExchange, response_exchange
-from lycosa.store.page_rows import LinkRow, PageRow, pack
-from lycosa.web.document import document_digest, document_fingerprint
-from lycosa.web.readable import extract_readable
-from lycosa.web.url import url_key
-from proof.bench.ground import say
-from proof.bench.measure import Verdict, load, table
-from proof.bench.site import QUICK, WHOLE
+from lycosa.store import Batch, CollectionStore, HttpExchange, LinkRow, PageRow, pack, response_exchange
+from lycosa.web import document_digest, document_fingerprint, extract_readable, url_key
+from proof import Bar, Experiment, Run
+from proof.ground.commands import scratch
+from proof.ground.sites import OPENJDK, POSTGRESQL
 
-P50_BAR_MS, P99_BAR_MS = 10.0, 50.0
+DOCUMENTS, QUICK_DOCUMENTS = 100_000, 3_000
+QUERIES, QUICK_QUERIES, WARMING = 1_000, 200, 40
 WINDOW_CHARS = 3_000
 LINKS = 10
 COMMIT = 1_000
@@ -39,7 +33,7 @@ _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
 
 def texts(most: int = 2_000) -> list[str]:
     """Real texts, one a page."""
-    files = [file for site in (QUICK, WHOLE) for file in sorted(site.folder().rglob("*.html")) if file.is_file()]
+    files = [file for site in (POSTGRESQL, OPENJDK) for file in sorted(site.folder().rglob("*.html")) if file.is_file()]
     chosen = random.Random(1).sample(files, min(most, len(files)))
     read = (extract_readable(file.read_bytes(), url="http://x/", content_type="text/html").text for file in chosen)
     return [text for text in (" ".join(each.split()) for each in read) if len(text) > WINDOW_CHARS]
@@ -127,57 +121,45 @@ def queries(source: list[str], count: int) -> Iterator[tuple[str, str]]:
         yield kind, kinds[kind]()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--documents", type=int, default=100_000)
-    parser.add_argument("--queries", type=int, default=1_000)
-    parser.add_argument("--tries", type=int, default=1, help="of each query the best counts, where others are busy too")
-    parser.add_argument("--keep", type=Path, help="make the collection here, or use the one that is there")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as folder:
-        path = options.keep or Path(folder) / "collection"
-        if not path.is_dir():
-            say(f"making {options.documents:,} documents")
-            fill(path, options.documents)
-        say("indexing")
+def measure(run: Run) -> None:
+    documents, count = (QUICK_DOCUMENTS, QUICK_QUERIES) if run.quick else (DOCUMENTS, QUERIES)
+    times: dict[str, list[tuple[float, float]]] = {}  # kind → milliseconds by the clock, and of CPU
+    with scratch() as folder:
+        path = folder / "collection"
+        run.say(f"making {documents:,} documents")
+        fill(path, documents)
+        run.say("indexing")
         made = make_index(path)
         source = [text for _, _, text, _ in pages(2_000)]
-        times: dict[str, list[float]] = {}
-        own: dict[str, list[float]] = {}
-        with SearchView(path) as view:
-            for kind, query in list(queries(source, 40)) + list(queries(source, options.queries)):
-                walls, cpus = [], []
-                for _ in range(options.tries):
-                    began, cpu = time.perf_counter(), time.process_time()
-                    with contextlib.suppress(QueryError):
-                        view.search(query)
-                    walls.append(1000 * (time.perf_counter() - began))
-                    cpus.append(1000 * (time.process_time() - cpu))
-                times.setdefault(kind, []).append(min(walls))
-                own.setdefault(kind, []).append(min(cpus))
-    everything = sorted(value for each in times.values() for value in each)
-    spent = sorted(value for each in own.values() for value in each)
-    print(f"{made.documents:,} documents, index {made.size_bytes / 1e6:,.0f} MB; {len(everything):,} queries; {load()}")
-    rows = [
-        [
-            kind,
-            str(len(each)),
-            *(f"{quantile(sorted(values), q):.1f}" for values in (each, own[kind]) for q in (50, 99)),
-        ]
+        with SearchView(path) as view, run.progress(WARMING + count, "queries") as step:
+            for kind, query in [*queries(source, WARMING), *queries(source, count)]:
+                began, cpu = time.perf_counter(), time.process_time()
+                with contextlib.suppress(QueryError):
+                    view.search(query)
+                took = 1000 * (time.perf_counter() - began), 1000 * (time.process_time() - cpu)
+                times.setdefault(kind, []).append(took)
+                step.advance()
+    run.setting("documents", made.documents)
+    run.setting("queries", count)
+    rows: list[tuple[str | int | float, ...]] = [
+        (kind, len(each), *(round(quantile([t[by] for t in each], q), 1) for by in (0, 1) for q in (50, 99)))
         for kind, each in times.items()
     ]
-    print(table(["", "queries", "p50 ms", "p99 ms", "CPU p50", "CPU p99"], rows))
-    p50, p99 = quantile(everything, 50), quantile(everything, 99)
-    print(f"CPU p50 {quantile(spent, 50):.1f} ms, p99 {quantile(spent, 99):.1f} ms")
-    verdict = Verdict()
-    verdict.judge(f"p50 {p50:.1f} ms, at most {P50_BAR_MS:g}", p50 <= P50_BAR_MS)
-    verdict.judge(f"p99 {p99:.1f} ms, at most {P99_BAR_MS:g}", p99 <= P99_BAR_MS)
-    verdict.exit()
+    run.table(["kind", "queries", "p50 ms", "p99 ms", "CPU p50", "CPU p99"], rows)
+    everything = [took for each in times.values() for took in each]
+    for percent in (50, 99):
+        run.figure(f"p{percent}", quantile([wall for wall, _ in everything], percent), "ms")
+        run.figure(f"p{percent} of CPU", quantile([cpu for _, cpu in everything], percent), "ms")
+    run.figure("index", made.size_bytes / 1e6, "MB")
 
 
-def quantile(ordered: list[float], percent: int) -> float:
-    return statistics.quantiles(ordered, n=100, method="inclusive")[percent - 1] if len(ordered) > 1 else ordered[0]
+def quantile(values: list[float], percent: int) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1] if len(values) > 1 else values[0]
 
 
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    name="search-speed",
+    summary="how quickly an index of 100,000 documents answers queries of many kinds",
+    run=measure,
+    bars=(Bar("quick", "p50", "<=", 10.0), Bar("hardly ever slow", "p99", "<=", 50.0)),
+)

@@ -1,42 +1,28 @@
 """What tables of links are worth on real documentation, in the setting of `make lab NAME=tol` but for the pages.
 
-    python -m proof.bench.tables
-
-The real engine on virtual time crawls all HTML of Debian packages through the simulated web's transport: round trip
+The real crawler on virtual time crawls all HTML of Debian packages through the simulated web's transport: round trip
 50 ms, 30 KB/s a transfer, 8 transfers, delay 0. Beside the time stands the share of it in which transfers stood idle
 with neither tables nor early links: that is all that links can save, however early they come. No bar: the figures say
 which real sites are narrow enough for tables to help.
 """
 
-import argparse
-import tempfile
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
-from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.log import AuditRules
-from lycosa.simweb.web import NOT_FOUND, Answer
+from lycosa.simweb import Answer, SimSettings, SimWeb
+from lycosa.simweb.web import NOT_FOUND
 from lycosa.tables.publisher import AugmentOptions, tables_of
-from proof.bench.ground import package, say
-from proof.lab.tol import MODES, RTT_MS, TRANSFER_BYTES_S, TRANSFERS
-from proof.sim_crawl import crawl
+from proof import Experiment, Run
+from proof.ground.sites import POSTGRESQL, RealSite
+from proof.lab.tol import MODES, RTT_MS, TRANSFER_BYTES_S, TimedCrawl, timed_crawl
 
 KEPT_PAGES = 2_000  # in memory
 
 
-class Place(NamedTuple):
-    """Where a package has its HTML, and where a reader begins."""
-
-    package: str
-    root: str
-    front: str
-
-
-PLACES = (
-    Place("python3.11-doc", "usr/share/doc/python3.11/html", "index.html"),
-    Place("postgresql-doc-15", "usr/share/doc/postgresql-doc-15/html", "index.html"),
-    Place("git-doc", "usr/share/doc/git-doc", "index.html"),
+SITES = (
+    RealSite("git-doc", "usr/share/doc/git-doc", "/index.html"),
+    POSTGRESQL,
+    RealSite("python3.11-doc", "usr/share/doc/python3.11/html", "/index.html"),
 )
 
 
@@ -71,39 +57,32 @@ class FolderSite(SimWeb):
         return made or b""
 
 
-class Took(NamedTuple):
-    seconds: float
-    idle_percent: float
-    pages: int
-    tables: int
+def crawl(site: RealSite, mode: str) -> TimedCrawl:
+    web = FolderSite(site.folder())
+    return timed_crawl(web, web.linker.origin(0) + site.start, MODES[mode])
 
 
-def run(place: Place, mode: str) -> Took:
-    site = FolderSite(package(place.package) / place.root)
-    manners = {"delay_s": 0.0, "per_host": TRANSFERS, "per_ip": TRANSFERS, "transfers": TRANSFERS}
-    rules = AuditRules(delay_s=0.0, per_host=TRANSFERS, per_ip=TRANSFERS)
-    seed = f"{site.linker.origin(0)}/{place.front}"
-    with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as folder:
-        options = {"scope": "host", "mine": "off", **manners, **MODES[mode]}
-        done = crawl(site, Path(folder) / "crawl", seed, rules=rules, **options)
-    seconds = max(entry.end for entry in done.entries)
-    busy = sum(entry.end - entry.start for entry in done.entries)
-    tables = sum(entry.path.endswith(".tol") for entry in done.entries)
-    return Took(seconds, 100 * (1 - busy / (TRANSFERS * seconds)), len(done.urls), tables)
+def measure(run: Run) -> None:
+    sites = SITES[:1] if run.quick else SITES
+    rows: list[tuple[str | int | float, ...]] = []
+    with run.progress(len(sites) * len(MODES), "crawls") as step:
+        for site in sites:
+            took = {}
+            for mode in MODES:
+                took[mode] = crawl(site, mode)
+                step.advance()
+            neither = took["neither"]
+            for mode, each in took.items():
+                saved = 100 * (1 - each.seconds / neither.seconds)
+                numbers = each.pages, round(each.seconds, 1), round(saved, 1), round(100 * each.idle, 1), each.tables
+                rows.append((site.package, mode, *numbers))
+            run.figure(f"{site.package}: idle with neither", 100 * neither.idle, "%")
+            run.figure(f"{site.package}: saved with tables", 100 * (1 - took["tables"].seconds / neither.seconds), "%")
+    run.table(["site", "mode", "pages", "seconds", "saved %", "idle %", "tables"], rows)
 
 
-def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    print(f"{'site':<20}{'mode':<14}{'pages':>7}{'seconds':>10}{'saved %':>9}{'idle %':>8}{'tables':>8}")
-    for place in PLACES:
-        neither = run(place, "neither")
-        for mode in MODES:
-            say(f"{place.package}, {mode}")
-            took = neither if mode == "neither" else run(place, mode)
-            saved = 100 * (1 - took.seconds / neither.seconds)
-            numbers = f"{took.pages:>7,}{took.seconds:>10.1f}{saved:>9.1f}{took.idle_percent:>8.1f}{took.tables:>8,}"
-            print(f"{place.package:<20}{mode:<14}{numbers}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    name="tables",
+    summary="tables of links on real documentation, by virtual time: what is there to save",
+    run=measure,
+)

@@ -5,20 +5,19 @@ what is read from the web's logs (`lab.assigned_crawl`). Counted: how evenly the
 over 2 to 64 crawlers, and what moves when one joins. Neither is timed: the same seed gives the same numbers.
 """
 
-import tempfile
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lycosa.cluster.assignment import HostArray, Integers, Member, build_table, letter_sum
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.web.url import bucket_of, domain_of
-from proof import Axis, Bar, Column, Columns, Experiment, Line, Lines, Run
-from proof.assigned_crawl import OURS, Key, Outcome, Way, crawl_by
-from proof.host_names import Hosts, make_hosts
+from lycosa.web import bucket_of, domain_of
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Run
+from proof.ground.assigned_crawl import OURS, AssignedCrawl, AssignmentWay, Key, crawl_by
+from proof.ground.commands import scratch
+from proof.ground.host_names import Hosts, make_hosts
 
 CRAWLERS = 5  # the paper's
 COUNTED = (2, CRAWLERS, 8, 16, 32, 64)
@@ -58,7 +57,7 @@ def measure(run: Run) -> None:
             for joins in (False, True):
                 crawled[way.name, joins] = _crawl(way, web, run.seed, joins=joins)
                 step.advance()
-        relayed = _crawl(Way(OURS), web, run.seed, joins=False, exchange="coordinator")
+        relayed = _crawl(AssignmentWay(OURS), web, run.seed, joins=False, exchange="coordinator")
         step.advance()
         counted = {}
         for name, of in owners.items():
@@ -68,7 +67,7 @@ def measure(run: Run) -> None:
     _report(run, crawled, relayed, counted)
 
 
-def _ways(web: SimWeb) -> list[Way]:
+def _ways(web: SimWeb) -> list[AssignmentWay]:
     """The three systems. Nutch hashes the host, its domain or its address as Java does."""
     layout = web.layout
 
@@ -81,13 +80,13 @@ def _ways(web: SimWeb) -> list[Way]:
         return layout.address_of(layout.host_number(host) or 0)
 
     keys: tuple[Key, ...] = (java, lambda host: java(domain_of(host)), lambda host: java(address(host)))
-    nutch = [Way(name, key, ROUNDS) for name, key in zip(NUTCH, keys, strict=True)]
-    return [Way(PAPER, letter_sum), *nutch, Way(OURS)]
+    nutch = [AssignmentWay(name, key, ROUNDS) for name, key in zip(NUTCH, keys, strict=True)]
+    return [AssignmentWay(PAPER, letter_sum), *nutch, AssignmentWay(OURS)]
 
 
-def _crawl(way: Way, web: SimWeb, seed: int, *, joins: bool, **options: Any) -> Outcome:
-    with tempfile.TemporaryDirectory(prefix="lycosa-lab-") as folder:
-        return crawl_by(way, web, Path(folder), crawlers=CRAWLERS, joins=joins, seed=seed, **options)
+def _crawl(way: AssignmentWay, web: SimWeb, seed: int, *, joins: bool, **options: Any) -> AssignedCrawl:
+    with scratch() as folder:
+        return crawl_by(way, web, folder, crawlers=CRAWLERS, joins=joins, seed=seed, **options)
 
 
 def _owners(hosts: Hosts) -> dict[str, Owners]:
@@ -115,7 +114,10 @@ def _spread(owners: Integers, after: Integers, crawlers: int) -> Spread:
 
 
 def _report(
-    run: Run, crawled: dict[tuple[str, bool], Outcome], relayed: Outcome, counted: dict[tuple[str, int], Spread]
+    run: Run,
+    crawled: dict[tuple[str, bool], AssignedCrawl],
+    relayed: AssignedCrawl,
+    counted: dict[tuple[str, int], Spread],
 ) -> None:
     run.table(
         [
@@ -150,17 +152,17 @@ def _report(
     run.remark(_verdict(crawled))
     for joins, words in ((False, "Five crawlers"), (True, "Five crawlers, and one that joins")):
         columns = tuple(Column(name, crawled[name, joins].pages_of_shared_hosts) for name in WAYS)
-        run.plot(Columns(f"{words}: pages of hosts that several fetched from", Axis("pages", "%"), columns))
+        run.plot(ColumnChart(f"{words}: pages of hosts that several fetched from", Axis("pages", "%"), columns))
     columns = tuple(Column(name, crawled[name, True].pages_twice) for name in WAYS)
-    run.plot(Columns("A crawler joins: pages fetched by several", Axis("pages", "%"), columns))
+    run.plot(ColumnChart("A crawler joins: pages fetched by several", Axis("pages", "%"), columns))
     axis = Axis("crawlers", log=True)
     spread = tuple(Line(name, COUNTED, [counted[name, n].variation for n in COUNTED]) for name in WAYS)
-    run.plot(Lines("Balance: variation over crawlers, by hosts", axis, Axis("coefficient of variation"), spread))
+    run.plot(LineChart("Balance: variation over crawlers, by hosts", axis, Axis("coefficient of variation"), spread))
     moved = tuple(Line(name, COUNTED, [counted[name, n].moved for n in COUNTED]) for name in WAYS)
-    run.plot(Lines("Hosts that move when a crawler joins", axis, Axis("hosts", "%"), moved))
+    run.plot(LineChart("Hosts that move when a crawler joins", axis, Axis("hosts", "%"), moved))
 
 
-def _verdict(crawled: dict[tuple[str, bool], Outcome]) -> str:
+def _verdict(crawled: dict[tuple[str, bool], AssignedCrawl]) -> str:
     """What the crawls say of the paper's claim."""
     words = []
     for joins, when in ((False, "Without a join"), (True, "With a join")):

@@ -7,10 +7,8 @@ looked at where structure and text have not changed, so one that changed togethe
 later. The papers' codes judge the same pairs beside it. Half of the volatile parts have no mark that gives them away.
 """
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 from lycosa.crawl.limits import Recrawl
 from lycosa.errors import SettingsError
@@ -18,16 +16,15 @@ from lycosa.records import Family
 from lycosa.recrawl.change.image import can_decode, image_value
 from lycosa.recrawl.change.verdict import UNCHANGED, ChangeKind, PageParameters, compare_parameters, parameters_of
 from lycosa.recrawl.rows import ChangeRow, history
+from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.pages import DAY_S, PageState
-from lycosa.simweb.settings import SimSettings
 from lycosa.simweb.vocabulary import mix, unit
-from lycosa.simweb.web import SimWeb
 from lycosa.store import CollectionStore
-from lycosa.web.page import analyse_page
-from lycosa.web.url import url_key
-from proof import Axis, Bar, Column, Columns, Experiment, Run
-from proof.looking import look, wall_s
+from lycosa.web import analyse_page, url_key
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Run
+from proof.ground.commands import scratch
+from proof.ground.memory_crawl import look, wall_s
 
 VISITS = 8
 CHANGE_DAYS = 30.0  # between two events of a page's own process
@@ -84,8 +81,8 @@ def measure(run: Run) -> None:
     tally, days = Tally(), _days(run.seed)
     for name, value in (("visits a page", VISITS), ("hosts", hosts), ("pages", pages)):
         run.setting(name, value)
-    with tempfile.TemporaryDirectory() as folder, run.progress(VISITS, "visits") as step:
-        into = Path(folder) / "crawl"
+    with scratch() as folder, run.progress(VISITS, "visits") as step:
+        into = folder / "crawl"
         for number, day in enumerate(days):
             order = Recrawl(everything=True) if number else None
             look(web, into, days=day, recrawl=order, moves=False, images=True, delay_s=0.05)
@@ -206,12 +203,12 @@ def _report(run: Run, tally: Tally) -> None:
         for total in (sum(n for (truth, _), n in judged.items() if truth is kind),)
         for seen in (sum(n for (truth, said), n in judged.items() if truth is kind and said not in UNCHANGED),)
     ]
-    run.plot(Columns("Changes that are seen", Axis("seen", "%"), tuple(columns)))
+    run.plot(ColumnChart("Changes that are seen", Axis("seen", "%"), tuple(columns)))
     alarm_columns = (
         Column("verdict", 100 * tally.false_alarms() / quiet),
         Column("codes", 100 * alarms / quiet),
     )
-    run.plot(Columns("False alarms", Axis("of the pairs without a change", "%"), alarm_columns))
+    run.plot(ColumnChart("False alarms", Axis("of the pairs without a change", "%"), alarm_columns))
 
 
 EXPERIMENT = Experiment(

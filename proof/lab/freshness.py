@@ -24,7 +24,7 @@ from lycosa.recrawl.change.schedule import (
     proportional,
     spread,
 )
-from proof import Axis, Bar, Column, Columns, Experiment, Line, Lines, Run
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Run
 
 DAYS = 365.0
 STEP_DAYS = 0.25
@@ -153,10 +153,10 @@ def _report(run: Run, found: dict[tuple[str, str], tuple[NDArray[np.float64], fl
     )
     for who in ("Zipf(0.8)", "equal"):
         columns = tuple(Column(name, cost[who, name]) for name in PLANS)
-        run.plot(Columns(f"Importance {who}", Axis("harmonic cost"), columns))
+        run.plot(ColumnChart(f"Importance {who}", Axis("harmonic cost"), columns))
     months = [(bin_ + 0.5) * DAYS / BINS for bin_ in range(BINS)]
     lines = tuple(Line(name, months, list(found[zipf, name][0])) for name in PLANS)
-    run.plot(Lines("Rates are learned within weeks", Axis("time", "days"), Axis("harmonic cost"), lines))
+    run.plot(LineChart("Rates are learned within weeks", Axis("time", "days"), Axis("harmonic cost"), lines))
 
 
 def _million(seed: int) -> float:

@@ -8,25 +8,20 @@ archives, requests and headers included; of the crawls without a store, what the
 frontiers are told of a topic, that of one of the sites, and leave out of the transport what is not relevant to it.
 """
 
-import contextlib
-import json
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 from lycosa.cluster.assignment import Member, build_table
 from lycosa.errors import LycosaError
-from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb import SimSettings, SimWeb, truth
 from lycosa.simweb.log import LoggedRequest, read_log
-from lycosa.simweb.truth import truth
-from lycosa.store import State
-from lycosa.store.central import open_central_store
-from lycosa.store.released import STORE_WARC_FOLDER, left_out_counts, open_packed, released_files
-from proof import Axis, Bar, Column, Columns, Experiment, Mark, Run
+from lycosa.store import STORE_WARC_FOLDER, State, left_out_counts, open_central_store, open_packed, released_files
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Mark, Run
+from proof.ground.commands import lycosa, run_command, scratch
+from proof.ground.servers import ServedWeb, simulated_web
 
 SITES, PAGES_A_SITE = 3, 150
 PAGES_SERVED = 190  # a site: some of them nobody links to
@@ -34,13 +29,12 @@ HOSTS = 24  # to choose three from that belong to three frontiers
 LINE_BYTES_S, QUICK_LINE_BYTES_S = 64_000, 400_000
 PAPER_SPEED_UP, PAPER_SMALLER = 2.79, 3.86
 TOPIC_WORDS, LEAST_RELEVANCE = 8, 0.3
-ENDING_S = 20.0
 STORE, STATE = "store", "state"
 UNACCOUNTED = "pages neither in the store nor counted as left out"
 _OK = b"HTTP/1.1 200"
 
 
-class Site(NamedTuple):
+class FrontierSite(NamedTuple):
     """One site as it was crawled: by whom, in which time, how many bytes."""
 
     host: str
@@ -50,15 +44,9 @@ class Site(NamedTuple):
     bytes: int
 
 
-class Ground(NamedTuple):
-    port: int
-    dns_port: int
-    log: Path
-
-
-class Crawled(NamedTuple):
+class FrontierCrawl(NamedTuple):
     seconds: float
-    sites: list[Site]
+    sites: list[FrontierSite]
     archive_bytes: dict[str, int]  # of every frontier as it travelled, or of "central" as it lies on the disk
     here_bytes: int  # of the archives before they travelled
     left_pages: int = 0  # that did not travel
@@ -133,64 +121,36 @@ def _crawl(
     *,
     workers: int,
     more: Sequence[str] = (),
-) -> Crawled:
+) -> FrontierCrawl:
     """Crawls each part of the sites with a command of its own, one after the other, and adds their times."""
-    with tempfile.TemporaryDirectory(prefix="lycosa-lab-") as name:
-        folder = Path(name)
-        with _web(folder, seed, line) as ground:
+    with scratch() as folder:
+        with _web(folder, seed, line) as web:
             for number, part in enumerate(parts):
-                _run(ground, part, folder / f"crawl{number}", workers, more)
-        entries = list(read_log(ground.log)[1])
+                _run(web, part, folder / f"crawl{number}", workers, more)
+        entries = list(read_log(web.log)[1])
         archives, here = _archives(folder, list(hosts))
         left = _left(folder)
     windows = [_window([e for e in entries if e.host in part]) for part in parts]
     owner = {host: frontier for frontier, host in hosts.items()}
     sites = [_site(host, owner[host], [e for e in entries if e.host == host]) for host in hosts.values()]
-    return Crawled(sum(windows), sites, archives, here, *left)
+    return FrontierCrawl(sum(windows), sites, archives, here, *left)
 
 
-def _run(ground: Ground, sites: Sequence[str], into: Path, workers: int, more: Sequence[str]) -> None:
-    seeds = [f"http://{host}:{ground.port}/" for host in sites]
-    words = ["crawl", *seeds, "--into", str(into), "--delay", "0", "--dns", f"127.0.0.1:{ground.dns_port}"]
-    words += ["--allow-private", "127.0.0.0/8", "--quiet", "--mine", "off", "--pages-per-host", str(PAGES_A_SITE)]
+def _run(web: ServedWeb, sites: Sequence[str], into: Path, workers: int, more: Sequence[str]) -> None:
+    seeds = [f"http://{host}:{web.port}/" for host in sites]
+    words = [*seeds, "--into", str(into), "--delay", "0", "--quiet", "--mine", "off", *web.options(), *more]
+    words += ["--pages-per-host", str(PAGES_A_SITE)]
     words += ["--no-sitemaps"]  # they name pages that no link leads to, and the sites are chosen by their links
-    words += more
     if workers:
         words += ["--workers", str(workers), "--store", str(into.with_name(STORE)), "--checkpoint", "none"]
-    ended = subprocess.run([sys.executable, "-m", "lycosa", *words], stdout=subprocess.DEVNULL, check=False)
-    if ended.returncode:
-        raise LycosaError(f"a crawler ended with code {ended.returncode}: see its words above")
+    run_command(lycosa("crawl", *words))
 
 
-@contextlib.contextmanager
-def _web(folder: Path, seed: int, line: int) -> Iterator[Ground]:
-    log = folder / "requests.jsonl"
-    shape = ["--seed", str(seed), "--hosts", str(HOSTS), "--pages", str(HOSTS * PAGES_SERVED), "--sizes", "uniform"]
-    shape += [
-        "--bandwidth",
-        str(line),
-        "--no-gzip",
-        "--robots",
-        "rules=0",
-        "--mirrors",
-        "0",
-        "--port",
-        "0",
-        "--addresses",
-        str(HOSTS),
-    ]
-    words = ["simweb", *shape, "--dns-port", "0", "--log", str(log), "--json"]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "lycosa", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert server.stdout is not None
-    try:
-        ready = json.loads(server.stdout.readline())
-        yield Ground(ready["port"], ready["dns_port"], log)
-    finally:
-        server.terminate()
-        server.wait(timeout=ENDING_S)
-        server.stdout.close()
+def _web(folder: Path, seed: int, line: int) -> AbstractContextManager[ServedWeb]:
+    shape = {"seed": seed, "hosts": HOSTS, "pages": HOSTS * PAGES_SERVED, "addresses": HOSTS, "bandwidth": line}
+    words = [word for name, value in shape.items() for word in (f"--{name}", str(value))]
+    words += ["--sizes", "uniform", "--no-gzip", "--robots", "rules=0", "--mirrors", "0"]
+    return simulated_web(folder / "requests.jsonl", *words)
 
 
 def _archives(folder: Path, frontiers: Sequence[str]) -> tuple[dict[str, int], int]:
@@ -228,12 +188,14 @@ def _window(entries: Sequence[LoggedRequest]) -> float:
     return max(entry.end for entry in entries) - min(entry.start for entry in entries)
 
 
-def _site(host: str, frontier: str, entries: Sequence[LoggedRequest]) -> Site:
+def _site(host: str, frontier: str, entries: Sequence[LoggedRequest]) -> FrontierSite:
     pages = [entry for entry in entries if entry.status == 200 and entry.path != "/robots.txt"]
-    return Site(host, frontier, _window(entries), len(pages), sum(entry.bytes for entry in entries))
+    return FrontierSite(host, frontier, _window(entries), len(pages), sum(entry.bytes for entry in entries))
 
 
-def _report(run: Run, central: Crawled, frontiers: Crawled, alone: Crawled, filtering: Crawled) -> None:
+def _report(
+    run: Run, central: FrontierCrawl, frontiers: FrontierCrawl, alone: FrontierCrawl, filtering: FrontierCrawl
+) -> None:
     size = sum(site.bytes for site in frontiers.sites)
     packed = sum(frontiers.archive_bytes.values())
     run.figure("central crawler", central.seconds, "s")
@@ -264,7 +226,7 @@ def _report(run: Run, central: Crawled, frontiers: Crawled, alone: Crawled, filt
         rows.append((name, "all", pages, f"{crawled.seconds:.1f}", f"{megabytes:.2f}", f"{kb:.0f}"))
     run.table(["crawler", "site", "pages", "seconds", "MB", "compressed KB"], rows)
     run.plot(
-        Columns(
+        ColumnChart(
             "Three sites of 150 pages, a line each",
             Axis("time", "s"),
             (
@@ -281,7 +243,7 @@ def _report(run: Run, central: Crawled, frontiers: Crawled, alone: Crawled, filt
         Column("filtered and compressed", chosen / 1e6),
     )
     marks = (Mark(size / 1e6 / PAPER_SMALLER, f"the paper's {PAPER_SMALLER} ×"),)
-    run.plot(Columns("Documents, and what travelled to the central store", Axis("size", "MB"), sizes, marks))
+    run.plot(ColumnChart("Documents, and what travelled to the central store", Axis("size", "MB"), sizes, marks))
 
 
 EXPERIMENT = Experiment(

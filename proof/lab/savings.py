@@ -1,4 +1,4 @@
-"""What a month of keeping fresh costs: the real engine on the simulated web in virtual time, beside downloading all.
+"""What a month of keeping fresh costs: the real crawler on the simulated web in virtual time, beside downloading all.
 
 After a crawl `recrawl` runs once a day for thirty simulated days, first with the budget that it has by default. Every
 request is in the web's log, so for every page and moment it is known when it was seen last, and the web says whether it
@@ -7,10 +7,8 @@ pages equally often and unconditionally; how often is worked out on the same web
 Bytes are those on the wire, header blocks included.
 """
 
-import tempfile
 from bisect import bisect_right
 from collections import defaultdict
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -21,10 +19,10 @@ from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.log import LoggedRequest
 from lycosa.simweb.pages import DAY_S
 from lycosa.simweb.vocabulary import mix, unit
-from lycosa.tables import formats as table
-from lycosa.tables import formats as tvi
-from proof import Axis, Bar, Column, Columns, Experiment, Run
-from proof.looking import look
+from lycosa.tables.formats import TVI, beside
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Run
+from proof.ground.commands import scratch
+from proof.ground.memory_crawl import look
 
 DAYS, QUICK_DAYS = 30, 6
 BUDGETS = (None, 0.5, 1.0)  # visits a page and day; None: as `recrawl` has it, which is what the bars are about
@@ -102,8 +100,8 @@ def weighed(web: SimWeb, entries: list[LoggedRequest], days: int, budget: float 
 
 def kept_fresh(web: SimWeb, days: int, budget: float | None) -> list[LoggedRequest]:
     """The log of a crawl and of a recrawl a day."""
-    with tempfile.TemporaryDirectory() as folder:
-        into = Path(folder) / "crawl"
+    with scratch() as folder:
+        into = folder / "crawl"
         first = look(web, into, days=0)
         entries, visits = first.entries, None if budget is None else int(budget * first.stats.pages)
         for day in range(1, days):
@@ -141,7 +139,7 @@ def _report(run: Run, found: list[Kept], days: int) -> None:
             f"where it takes {kept.share:.0f} %: so few visits go to pages that do change. A quarter is {where}."
         )
     columns = tuple(Column(str(row[0]), float(row[2])) for row in rows)
-    run.plot(Columns("Bytes for the same freshness", Axis("received", "MB"), columns))
+    run.plot(ColumnChart("Bytes for the same freshness", Axis("received", "MB"), columns))
 
 
 def pages_of(web: SimWeb, entries: list[LoggedRequest]) -> list[Seen]:
@@ -161,7 +159,7 @@ def pages_of(web: SimWeb, entries: list[LoggedRequest]) -> list[Seen]:
     for (host, path), size in sizes.items():
         place = web.layout.locate(host, path)
         if place is not None:
-            by_table = looks.get((host, table.beside(path, tvi.TVI) or ""), [])
+            by_table = looks.get((host, beside(path, TVI) or ""), [])
             times, sent = zip(*sorted([*looks[host, path], *by_table]), strict=True)
             found.append(Seen(place, size, list(times), list(sent)))
     return found

@@ -5,10 +5,9 @@ from collections import Counter
 from statistics import mean, median
 from urllib.parse import urljoin, urlsplit
 
+from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
-from lycosa.simweb.settings import SimSettings
 from lycosa.simweb.vocabulary import mix
-from lycosa.simweb.web import SimWeb
 from proof import Axis, Bar, Distribution, Experiment, Mark, Run, Sample
 
 _LINK = re.compile(rb'<a href="([^"]*)"')

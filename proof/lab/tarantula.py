@@ -1,17 +1,29 @@
 """Ten transfers over a narrow line, on a web too large to exhaust: Lycosa's walks, and mining, beside other crawlers.
 
-Real processes over real sockets, for so long each, so the numbers differ a little from run to run. The line is the
-simulated web's and the same for all; see `lab.line_race` for how it is judged. All keep one request a host and a second
-between two of them, and obey robots.txt. A crawler that cannot be had is left out, and the settings say why.
+Real processes over real sockets, for so long each, one after the other, so the numbers differ a little from run to run.
+The line is the simulated web's: all answers of all hosts together get so many bytes a second, so it is the same limit
+for whoever asks. What a crawler fetched, found and used is worked out from the log alone, in the same way for all. All
+keep one request a host and a second between two of them, and obey robots.txt. A crawler that cannot be had is left out,
+and the settings say why.
 """
 
+import contextlib
+import json
+import re
+import subprocess
+import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urljoin
 
 from lycosa.errors import LycosaError
-from lycosa.simweb import SimSettings
-from proof import Axis, Bar, Column, Columns, Experiment, Line, Lines, Mark, Run
-from proof.line_race import BINS, Arguments, Race, Ran, heritrix_command, lycosa_command, scrapy_command
-from proof.line_race import run as race_of
+from lycosa.simweb import AuditRules, SimSettings, SimWeb
+from lycosa.simweb.log import LoggedRequest, audit, read_log
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Mark, Run
+from proof.ground import peers
+from proof.ground.commands import lycosa, scratch
+from proof.ground.servers import ServedWeb, simulated_web
 
 TRANSFERS = 10
 LINE_BYTES_S = 250_000  # 2 Mbit/s
@@ -27,8 +39,183 @@ OURS = {
     "Lycosa, leaf-window": ('policy = "leaf-window"', 'mine = "off"'),
     MINED: ('policy = "breadth"', 'mine = "all"'),
 }
-PEERS: dict[str, Callable[[Race], Arguments]] = {SCRAPY: scrapy_command, HERITRIX: heritrix_command}
 POINTS = 100  # of one curve
+SPARE_S = 60.0  # for a process to begin before its time and to end by itself after it, on a busy machine
+BINS = 15  # of line use
+_LOC = re.compile(rb"<loc>([^<]*)</loc>")
+
+Arguments = Callable[["RaceGround"], list[str | Path]]
+
+
+class RaceGround(NamedTuple):
+    """What a crawler's command may depend on."""
+
+    web: ServedWeb
+    folder: Path
+    names: Path
+
+
+class Race(NamedTuple):
+    """The course: a web, the width of the line, and the crawler's limits."""
+
+    web: SimSettings
+    seconds: int
+    transfers: int
+    delay_s: float = 1.0
+
+    def options(self) -> list[str]:
+        """The web's settings for the command that serves it; those that no race turns are left out."""
+        s = self.web
+        counts = {"seed": s.seed, "hosts": s.hosts, "pages": s.pages, "addresses": s.addresses}
+        line = {"rtt": s.rtt_ms, "rtt-spread": s.rtt_spread, "line": s.line_bytes_s}
+        words = [word for name, value in (counts | line).items() for word in (f"--{name}", str(value))]
+        return [*words, "--no-gzip"]
+
+
+class RaceResult(NamedTuple):
+    """One crawler's run: its documents and discoveries over time, and what it took of the line."""
+
+    document_ends: list[float]
+    found: list[int]  # URLs known after each document
+    line_use: list[float]  # share of the line in each of `BINS`
+    requests: int
+    broken: int  # rules of politeness
+
+    @property
+    def documents(self) -> int:
+        return len(self.document_ends)
+
+
+def lycosa_command(race: Race, *settings: str) -> Arguments:
+    """`lycosa crawl` with the race's limits and more settings, as in lycosa.toml."""
+
+    def command(ground: RaceGround) -> list[str | Path]:
+        config = ground.folder / "race.toml"
+        manners = [f"transfers = {race.transfers}", f"delay_s = {race.delay_s}", f"time_s = {race.seconds}"]
+        config.write_text("\n".join([*manners, *settings]) + "\n")
+        words: list[str | Path] = [
+            "--into",
+            ground.folder / "crawl",
+            "--config",
+            config,
+            "--scope",
+            "any",
+            *ground.web.options(),
+        ]
+        return lycosa("crawl", ground.web.front_page(), *words, "--quiet")
+
+    return command
+
+
+def scrapy_command(race: Race) -> Arguments:
+    """Scrapy's spider with the race's limits; `LycosaError` where Scrapy cannot be had."""
+    peers.scrapy()
+    settings = {
+        "CONCURRENT_REQUESTS": race.transfers,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+        "DOWNLOAD_DELAY": race.delay_s,
+        "RANDOMIZE_DOWNLOAD_DELAY": False,
+        "CLOSESPIDER_TIMEOUT": race.seconds,
+        # breadth first, as its manual advises for broad crawls
+        "DEPTH_PRIORITY": 1,
+        "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleFifoDiskQueue",
+        "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
+    }
+    return lambda ground: [*peers.scrapy_command(ground.web.front_page(), settings, ground.names)]
+
+
+def heritrix_command(race: Race) -> Arguments:
+    """Heritrix with the race's limits; `LycosaError` where it cannot be had."""
+    peers.heritrix()
+    limits: Any = {"delay_s": race.delay_s, "seconds": race.seconds + 5, "any_host": True}
+
+    def command(ground: RaceGround) -> list[str | Path]:
+        job = peers.HeritrixJob(ground.web.front_page(), race.transfers, **limits)
+        return [*peers.heritrix_command(job, ground.folder, json.loads(ground.names.read_text()))]
+
+    return command
+
+
+def race_of(race: Race, crawler: Arguments, advance: Callable[[], None]) -> RaceResult:
+    """One crawler on a web of its own; `advance` is called every second."""
+    with scratch() as folder:
+        names, layout = folder / "names.json", SimWeb(race.web).layout
+        hosts = range(race.web.hosts)
+        names.write_text(json.dumps({layout.host_name(host): layout.address_of(host) for host in hosts}))
+        with simulated_web(folder / "requests.jsonl", *race.options()) as web:
+            command = crawler(RaceGround(web, folder, names))
+            _wait(subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL), race.seconds, advance)
+        settings, entries = read_log(web.log)
+        return judged(race, settings, list(entries))
+
+
+def _wait(crawler: "subprocess.Popen[bytes]", seconds: int, advance: Callable[[], None]) -> None:
+    """Until the crawler ends by itself; one that does not is ended. `advance` is called `seconds` times at most."""
+    deadline, left = time.monotonic() + seconds + SPARE_S, seconds
+    try:
+        while crawler.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                crawler.wait(timeout=1.0)
+            if left > 0:
+                advance()
+            left -= 1
+    finally:
+        if crawler.poll() is None:
+            crawler.kill()
+            crawler.wait(timeout=SPARE_S)
+    if crawler.returncode:
+        raise LycosaError(f"a crawler ended with code {crawler.returncode}: see its words above")
+
+
+# what the log says
+
+
+def judged(race: Race, settings: SimSettings, entries: list[LoggedRequest]) -> RaceResult:
+    """What a log says of the crawler that ran in it."""
+    if not entries:
+        raise LycosaError("a crawler asked for nothing: see its words above")
+    began = min(entry.start for entry in entries)
+    in_time = sorted((e for e in entries if e.end <= began + race.seconds), key=lambda entry: entry.end)
+    web = SimWeb(settings)
+    ends: list[float] = []
+    counts: list[int] = []
+    known: set[str] = set()
+    for entry in in_time:
+        urls, is_document = _read(web, entry)
+        known |= urls
+        if is_document:
+            ends.append(entry.end - began)
+            counts.append(len(known))
+    rules = AuditRules(delay_s=race.delay_s)
+    use = _line_use(entries, began, race)
+    return RaceResult(ends, counts, use, len(in_time), len(audit(settings, entries, rules).broken()))
+
+
+def _read(web: SimWeb, entry: LoggedRequest) -> tuple[set[str], bool]:
+    """The URLs that an answer makes known, its own among them, and whether it is a page."""
+    host = web.layout.host_number(entry.host)
+    if host is None or entry.status != 200:
+        return set(), False
+    url = web.linker.origin(host) + entry.path
+    place = web.layout.locate(host, entry.path)
+    if place is None:
+        return {loc.decode() for loc in _LOC.findall(web.answer(host, entry.path).body)}, False
+    links = web.pages.all_links(web.pages.source(place))
+    return {url, *(urljoin(url, href) for href, _ in links)}, True
+
+
+def _line_use(entries: list[LoggedRequest], began: float, race: Race) -> list[float]:
+    """The share of the line in use in each bin; the bytes of an answer come evenly over its time."""
+    bins, bin_s = [0.0] * BINS, race.seconds / BINS
+    for entry in entries:
+        start, end = entry.start - began, max(entry.end - began, entry.start - began + 1e-6)
+        for i in range(int(start / bin_s), min(BINS, int(end / bin_s) + 1)):
+            inside = min(end, (i + 1) * bin_s) - max(start, i * bin_s)
+            bins[i] += entry.bytes * max(0.0, inside) / (end - start)
+    return [size / (race.web.line_bytes_s * bin_s) for size in bins]
+
+
+PEERS: dict[str, Callable[[Race], Arguments]] = {SCRAPY: scrapy_command, HERITRIX: heritrix_command}
 
 
 def measure(run: Run) -> None:
@@ -60,7 +247,7 @@ def measure(run: Run) -> None:
     _report(run, race, ran)
 
 
-def _report(run: Run, race: Race, ran: dict[str, Ran]) -> None:
+def _report(run: Run, race: Race, ran: dict[str, RaceResult]) -> None:
     plain, ours = ran[PLAIN], [ran[name] for name in OURS]
     run.figure("documents", plain.documents / race.seconds, "/s")
     run.figure("line use once under way", 100 * _steady(plain), "%")
@@ -80,17 +267,17 @@ def _report(run: Run, race: Race, ran: dict[str, Ran]) -> None:
     time = Axis("time", "s")
     rates = {name: [n / end for n, end in enumerate(one.document_ends, 1)] for name, one in ran.items()}
     lines = tuple(_over_time(name, one.document_ends, rates[name]) for name, one in ran.items())
-    run.plot(Lines("Average download rate", time, Axis("documents", "/s"), lines))
+    run.plot(LineChart("Average download rate", time, Axis("documents", "/s"), lines))
     lines = tuple(_over_time(name, one.document_ends, one.found) for name, one in ran.items())
-    run.plot(Lines("URLs discovered", time, Axis("URLs"), lines))
+    run.plot(LineChart("URLs discovered", time, Axis("URLs"), lines))
     middles = [(i + 0.5) * race.seconds / BINS for i in range(BINS)]
     lines = tuple(Line(name, middles, [100 * use for use in one.line_use]) for name, one in ran.items())
-    run.plot(Lines("Bandwidth in use", time, Axis("line in use", "%"), lines, (Mark(100, "2 Mbit/s"),)))
+    run.plot(LineChart("Bandwidth in use", time, Axis("line in use", "%"), lines, (Mark(100, "2 Mbit/s"),)))
     columns = tuple(Column(name, one.documents / race.seconds) for name, one in ran.items())
-    run.plot(Columns("Documents a second", Axis("documents", "/s"), columns))
+    run.plot(ColumnChart("Documents a second", Axis("documents", "/s"), columns))
 
 
-def _verdict(race: Race, plain: Ran, mined: Ran, heritrix: Ran) -> str:
+def _verdict(race: Race, plain: RaceResult, mined: RaceResult, heritrix: RaceResult) -> str:
     """Whether the paper's claim holds here, with the figures it is about."""
     times = _times(plain.documents, heritrix.documents)
     paper = f"The paper's {PAPER_TIMES} × Heritrix's documents {_holds(times >= PAPER_TIMES)} here"
@@ -112,13 +299,13 @@ def _times(ours: int, theirs: int) -> float:
     return ours / max(1, theirs)
 
 
-def _steady(ran: Ran) -> float:
+def _steady(ran: RaceResult) -> float:
     """The share of the line in use once under way."""
     bins = ran.line_use[round(STEADY * BINS) :]
     return sum(bins) / len(bins)
 
 
-def _row(name: str, ran: Ran, race: Race) -> tuple[str | int | float, ...]:
+def _row(name: str, ran: RaceResult, race: Race) -> tuple[str | int | float, ...]:
     use = 100 * sum(ran.line_use) / len(ran.line_use)
     rate = round(ran.documents / race.seconds, 2)
     return name, ran.documents, rate, ran.found[-1], ran.requests, round(use, 1), ran.broken

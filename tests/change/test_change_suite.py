@@ -4,9 +4,9 @@ import io
 
 import pytest
 
+from proof.experiment import perform
 from proof.lab.change import EXPERIMENT
 from proof.progress import view_on
-from proof.result import perform
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.memory import MemoryWeb, run_virtual
 from lycosa.simweb.truth import truth
-from proof.memory_cluster import MemoryCluster, crawl
+from proof.ground.memory_cluster import MemoryCluster, crawl
 
 WEB = SimWeb(SimSettings(hosts=8, pages=80, addresses=3, seed=5))
 SEED = f"{WEB.linker.origin(0)}/"

@@ -19,7 +19,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth
 from lycosa.store import CollectionStore
-from proof.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
+from proof.ground.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
 from tests.engine.consistency import problems
 from tests.long import long
 

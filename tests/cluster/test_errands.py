@@ -8,7 +8,7 @@ from lycosa.records import Request, Response
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.memory import MemoryWeb
-from proof.memory_cluster import MemoryCluster, crawl
+from proof.ground.memory_cluster import MemoryCluster, crawl
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5))
 SEED = f"{WEB.linker.origin(0)}/"

@@ -14,7 +14,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth
 from lycosa.web.url import bucket_of
-from proof.memory_cluster import MemoryCluster, crawl
+from proof.ground.memory_cluster import MemoryCluster, crawl
 
 WEB = SimWeb(SimSettings(hosts=12, pages=300, addresses=4, seed=5))
 SEED = f"{WEB.linker.origin(0)}/"

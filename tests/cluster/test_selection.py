@@ -20,7 +20,7 @@ from lycosa.store.packed import PackedWarc
 from lycosa.store.page_rows import PageRow, unpack_page
 from lycosa.store.released import open_packed
 from lycosa.web.url import url_from_key
-from proof.memory_cluster import MemoryCluster, crawl
+from proof.ground.memory_cluster import MemoryCluster, crawl
 from tests.cli.command import lycosa
 from tests.engine.consistency import problems
 

@@ -27,7 +27,7 @@ from lycosa.store import WarcLocation
 from lycosa.store.central import open_central_store
 from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_from_key, url_key
-from proof.memory_cluster import MemoryCluster, crawl
+from proof.ground.memory_cluster import MemoryCluster, crawl
 from tests.cli.command import lycosa
 from tests.engine.consistency import problems
 from tests.long import long

@@ -13,7 +13,7 @@ from lycosa.crawl.progress import clock
 from lycosa.inspect.status import hosts, open_to_read, why
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
-from proof.memory_cluster import crawl
+from proof.ground.memory_cluster import crawl
 from tests.engine.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run, wall_clock
 

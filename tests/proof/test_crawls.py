@@ -8,13 +8,12 @@ import pytest
 
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import LoggedRequest
-from proof.assigned_crawl import Outcome, crawl_by
-from proof.known import KnownWeb
+from proof.experiment import perform
+from proof.ground.assigned_crawl import AssignedCrawl, crawl_by
 from proof.lab import assignment, policies
-from proof.line_race import Race, judged, lycosa_command, run
-from proof.measured_crawl import Ground
+from proof.lab.policies import KnownGround, KnownWeb
+from proof.lab.tarantula import Race, judged, lycosa_command, race_of
 from proof.progress import view_on
-from proof.result import perform
 
 
 def test_known_web_ranks_all_reachable_pages_and_knows_their_topics() -> None:
@@ -29,7 +28,7 @@ def test_known_web_ranks_all_reachable_pages_and_knows_their_topics() -> None:
 
 
 def test_crawl_of_a_known_web_to_its_end_has_all_its_rank() -> None:
-    ground = Ground(1, hosts=4, pages=200)
+    ground = KnownGround(1, hosts=4, pages=200)
     done = ground.crawl("breadth", mine="off")
     assert done.mass[-1] == pytest.approx(1)
     assert done.on_topic[-1] == ground.on_topic_pages()
@@ -41,16 +40,16 @@ def test_crawl_of_a_known_web_to_its_end_has_all_its_rank() -> None:
 @pytest.mark.slow
 def test_topic_pages_that_a_sitemap_named_first_are_still_found_early() -> None:
     """All pages on the topic are on one host, and the first that names them says nothing of what they are about."""
-    ground = Ground(1, hosts=20, pages=2_500)
+    ground = KnownGround(1, hosts=20, pages=2_500)
     found = {policy: ground.crawl(policy, pages=ground.fifth).on_topic[-1] for policy in ("topic", "breadth")}
     assert found["topic"] >= 4 * found["breadth"]
 
 
 @pytest.mark.slow
 def test_policies_on_a_small_web_reports_every_policy_and_way_of_mining(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "QUICK", policies.Size(hosts=4, pages=250, webs=1))
+    monkeypatch.setattr(policies, "QUICK", policies.WebSize(hosts=4, pages=250, webs=1))
     result = perform(policies.EXPERIMENT, seed=1, quick=True, view=view_on(io.StringIO()))
-    rows = {(row[0], row[1]): row for row in result.findings.table.rows}
+    rows = {(row[0], row[1]): row for row in result.findings.tables[0].rows}
     assert set(rows) == {(policy, "ancestors") for policy in policies.POLICIES} | {
         ("breadth", "off"),
         ("breadth", "all"),
@@ -97,7 +96,7 @@ def test_race_is_judged_by_what_came_in_its_time() -> None:
 @pytest.mark.slow
 def test_race_of_a_real_crawl_keeps_to_the_line_and_to_the_rules() -> None:
     race = Race(SimSettings(seed=1, hosts=10, pages=400, line_bytes_s=50_000), seconds=5, transfers=4)
-    ran = run(race, lycosa_command(race, 'mine = "off"'), lambda: None)
+    ran = race_of(race, lycosa_command(race, 'mine = "off"'), lambda: None)
     assert ran.documents > 2
     assert ran.broken == 0
     assert 0.2 < sum(ran.line_use) / len(ran.line_use) < 1.1
@@ -118,8 +117,8 @@ def test_crawlers_that_forget_at_a_join_what_others_know_fetch_it_again_and_ours
 
 
 def test_assignment_says_where_the_claim_of_the_paper_does_not_hold() -> None:
-    def outcome(twice: float, shared: float) -> Outcome:
-        return Outcome(twice, shared, 0, 0, 0, 0, 0, is_polite=True)
+    def outcome(twice: float, shared: float) -> AssignedCrawl:
+        return AssignedCrawl(twice, shared, 0, 0, 0, 0, 0, is_polite=True)
 
     found = {(name, joins): outcome(0, 60) for name in assignment.NUTCH for joins in (False, True)}
     found |= {("letter-sum", False): outcome(0, 0), ("letter-sum", True): outcome(40, 80)}

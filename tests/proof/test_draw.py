@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.errors import MissingExtra
-from proof import Axis, Column, Columns, Distribution, Line, Lines, Mark, Sample, draw
+from proof import Axis, Column, ColumnChart, Distribution, Line, LineChart, Mark, Sample, draw
 from proof.charts import Chart
-from proof.house_style import MARKERS, PALETTE, shade, tick
+from proof.draw import MARKERS, PALETTE, shade, tick
 
 X, Y, LOG = Axis("hosts"), Axis("speed", "pages/s"), Axis("size", "bytes", log=True)
 CHARTS: dict[str, Chart] = {
-    "lines": Lines(
+    "lines": LineChart(
         "L", X, Y, (Line("up", [1, 2], [3, 4], [2, 3], [4, 5]), Line("down", [1, 2], [4, 3])), (Mark(2, "m"),)
     ),
-    "log lines": Lines("G", LOG, LOG, (Line("alone", [1, 1e4], [1, 1e-6]),)),
-    "columns": Columns(
+    "log lines": LineChart("G", LOG, LOG, (Line("alone", [1, 1e4], [1, 1e-6]),)),
+    "columns": ColumnChart(
         "C", Y, (Column("with", 5, 4, 7), Column("under", -1)), (Mark(3, "a"), Mark(4, "b"), Mark(5, "c"))
     ),
     "ccdf": Distribution("D", LOG, (Sample("s", [0, 1, 2, 50]), Sample("t", [7]))),
@@ -30,7 +30,7 @@ CHARTS: dict[str, Chart] = {
 
 DRAW_ALL = """
 import sys
-from test_lab_draw import CHARTS, draw
+from tests.proof.test_draw import CHARTS, draw
 sys.stdout.buffer.write(b"".join(draw.picture([*CHARTS.values()], name="n")))
 """
 
@@ -106,13 +106,13 @@ def test_bin_edges_any_values_hold_every_value_in_rising_bins(values: list[float
         lambda: Line("l", [], []),
         lambda: Line("l", [1, 2], [1, 2], low=[1, 2]),
         lambda: Line("l", [1], [float("nan")]),
-        lambda: Lines("t", X, Y, ()),
-        lambda: Lines("t", X, Y, tuple(Line(str(i), [1], [1]) for i in range(8))),
-        lambda: Lines("t", X, LOG, (Line("l", [1], [0]),)),
+        lambda: LineChart("t", X, Y, ()),
+        lambda: LineChart("t", X, Y, tuple(Line(str(i), [1], [1]) for i in range(8))),
+        lambda: LineChart("t", X, LOG, (Line("l", [1], [0]),)),
         lambda: Column("c", 1, low=0),
         lambda: Column("c", 9, low=0, high=1),
-        lambda: Columns("t", LOG, (Column("c", 1),)),
-        lambda: Columns("t", X, ()),
+        lambda: ColumnChart("t", LOG, (Column("c", 1),)),
+        lambda: ColumnChart("t", X, ()),
         lambda: Sample("s", []),
         lambda: Distribution("t", LOG, (Sample("s", [-1, 0]),)),
         lambda: Mark(float("inf"), "m"),

@@ -4,19 +4,21 @@ import io
 import json
 import math
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proof import Axis, Bar, Column, Columns, Experiment, Run
+from lycosa.errors import SettingsError
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Run
+from proof.experiment import as_json, perform
 from proof.progress import view_on
-from proof.result import as_json, perform
 from tests.proof.samples.too_slow import EXPERIMENT as TOO_SLOW
 from tests.proof.samples.too_slow import SILENT
 
-CHART = Columns("t", Axis("a"), (Column("c", 1),))
+CHART = ColumnChart("t", Axis("a"), (Column("c", 1),))
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -67,17 +69,39 @@ def test_run_row_of_another_length_is_refused() -> None:
         new_run().table(["a", "b"], [(1, 2), (1,)])
 
 
-@pytest.mark.parametrize("missing", ["figure", "table", "chart"])
-def test_run_with_a_part_missing_has_no_findings(missing: str) -> None:
+def test_run_without_a_figure_has_no_findings() -> None:
     run = new_run()
-    if missing != "figure":
-        run.figure("f", 1)
-    if missing != "table":
-        run.table(["a"], [(1,)])
-    if missing != "chart":
-        run.plot(CHART)
-    with pytest.raises(ValueError, match="at least one figure, a table and at least one chart"):
+    run.table(["a"], [(1,)])
+    with pytest.raises(ValueError, match="at least one figure"):
         run.findings()
+
+
+def test_perform_a_figure_that_was_left_out_neither_holds_nor_fails() -> None:
+    def measure(run: Run) -> None:
+        run.figure("ours", 2.0)
+        run.leave_out("theirs", "it cannot be had")
+
+    bars = (Bar("ours", "ours", ">=", 1), Bar("theirs", "theirs", ">=", 1))
+    result = perform(Experiment(name="beside", summary="s", run=measure, bars=bars), view=view_on(io.StringIO()))
+    assert result.held
+    assert [verdict.left_out for verdict in result.verdicts] == ["", "it cannot be had"]
+
+
+def test_perform_runs_what_was_chosen_so_often_as_told() -> None:
+    def measure(run: Run) -> None:
+        run.figure(" ".join(run.chosen), run.runs)
+
+    experiment = Experiment(name="some", summary="s", run=measure, runs=5, choices=("a", "b", "c"))
+
+    def figures(**options: Any) -> dict[str, float]:
+        found = perform(experiment, view=view_on(io.StringIO()), **options).findings.figures
+        return {name: figure.value for name, figure in found.items()}
+
+    assert figures() == {"a b c": 5}
+    assert figures(quick=True) == {"a b c": 1}
+    assert figures(only=["c", "a"], runs=2) == {"a c": 2}
+    with pytest.raises(SettingsError, match="--only knows a, b, c, not d"):
+        figures(only=["d"])
 
 
 def test_run_with_numbers_of_numpy_gives_plain_ones() -> None:
@@ -88,7 +112,7 @@ def test_run_with_numbers_of_numpy_gives_plain_ones() -> None:
     run.plot(CHART)
     found = run.findings()
     assert [type(figure.value) for figure in found.figures.values()] == [int, float]
-    assert type(found.table.rows[0][0]) is int
+    assert type(found.tables[0].rows[0][0]) is int
 
 
 def test_perform_judges_each_bar_and_a_missing_figure_does_not_hold(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,23 +10,23 @@ import pytest
 from lycosa.errors import LycosaError
 from lycosa.simweb import SimWeb
 from lycosa.simweb.log import LoggedRequest
-from proof import heritrix, peers
+from proof.experiment import perform
+from proof.ground import peers
 from proof.lab import tarantula
-from proof.line_race import Arguments, Race, Ran, judged
+from proof.lab.tarantula import Arguments, Race, RaceResult, judged
 from proof.progress import view_on
-from proof.result import perform
 
 SPRING = "{http://www.springframework.org/schema/beans}"
 
 
-def properties(job: heritrix.Job, bean: str) -> dict[str, str | None]:
+def properties(job: peers.HeritrixJob, bean: str) -> dict[str, str | None]:
     root = ET.fromstring(job.beans())
     (found,) = [each for each in root.iter(f"{SPRING}bean") if each.get("id") == bean]
     return {str(each.get("name")): each.get("value") for each in found.iter(f"{SPRING}property")}
 
 
 def test_heritrix_job_keeps_the_manners_it_is_given() -> None:
-    job = heritrix.Job('http://h0.sim/?a=1&b="2"', 10, per_host=4, delay_s=1.5, seconds=75)
+    job = peers.HeritrixJob('http://h0.sim/?a=1&b="2"', 10, per_host=4, delay_s=1.5, seconds=75)
     assert properties(job, "seeds")["value"] == 'http://h0.sim/?a=1&b="2"'
     assert properties(job, "metadata")["robotsPolicyName"] == "obey"
     assert properties(job, "crawlController")["maxToeThreads"] == "10"
@@ -37,14 +37,17 @@ def test_heritrix_job_keeps_the_manners_it_is_given() -> None:
 
 
 def test_heritrix_job_stays_on_the_host_of_its_start_unless_told() -> None:
-    here, anywhere = (heritrix.Job("http://h0.sim/", 1, any_host=any_host).beans() for any_host in (False, True))
+    here, anywhere = (peers.HeritrixJob("http://h0.sim/", 1, any_host=any_host).beans() for any_host in (False, True))
     assert "SurtPrefixedDecideRule" in here and "AcceptDecideRule" not in here.replace("PrerequisiteAccept", "")
     assert "SurtPrefixedDecideRule" not in anywhere
 
 
-def test_heritrix_command_has_its_job_names_and_a_password_nobody_else_reads(tmp_path: Path) -> None:
-    job = heritrix.Job("http://h0.sim/", 10)
-    command = heritrix.command(Path("/jars"), job, tmp_path, {"h0.sim": "127.1.0.1"})
+def test_heritrix_command_has_its_job_names_and_a_password_nobody_else_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "heritrix", lambda: Path("/jars"))
+    job = peers.HeritrixJob("http://h0.sim/", 10)
+    command = peers.heritrix_command(job, tmp_path, {"h0.sim": "127.1.0.1"})
     assert (tmp_path / "jobs" / "race" / "crawler-beans.cxml").read_text() == job.beans()
     assert "127.1.0.1 h0.sim\n" in (tmp_path / "hosts").read_text()
     assert stat.S_IMODE((tmp_path / "login").stat().st_mode) == 0o600
@@ -57,7 +60,7 @@ def test_heritrix_without_java_says_what_is_missing(monkeypatch: pytest.MonkeyPa
         peers.heritrix()
 
 
-def made_up(race: Race, documents: int) -> Ran:
+def made_up(race: Race, documents: int) -> RaceResult:
     """A crawler that got the front pages of so many hosts, one after the other."""
     layout, each_s = SimWeb(race.web).layout, race.seconds / documents
     entries = [
@@ -79,7 +82,7 @@ def test_tarantula_in_short_reports_everything_and_names_who_is_left_out(monkeyp
     result = perform(tarantula.EXPERIMENT, seed=1, quick=True, view=view_on(io.StringIO()))
     findings = result.findings
     assert findings.settings["Scrapy"] == "left out: nobody sells it"
-    assert [row[0] for row in findings.table.rows] == [*tarantula.OURS, tarantula.HERITRIX]
+    assert [row[0] for row in findings.tables[0].rows] == [*tarantula.OURS, tarantula.HERITRIX]
     assert findings.figures["documents beside Heritrix"].value == pytest.approx(9 / 8)
     assert "1.33 × Heritrix's documents does not hold here: 1.12 ×" in findings.remarks[0]
     assert [chart.title for chart in findings.charts[:3]] == [

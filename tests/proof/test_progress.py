@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from proof.progress import LINE_S, LineView, TerminalView, view_on
+from proof.progress import LINE_S, LineSteps, TerminalSteps, view_on
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Clock:
 
 def test_line_view_start_says_what_is_to_come_at_once() -> None:
     out = io.StringIO()
-    with LineView(out, clock=Clock()).task(1000, "crawls"):
+    with LineSteps(out, clock=Clock()).task(1000, "crawls"):
         assert out.getvalue() == "crawls: 0 of 1,000\n"
 
 
@@ -35,7 +35,7 @@ def test_line_view_any_pace_writes_at_most_one_line_in_its_interval(waits: list[
             written_at.append(clock.now_s)
             return super().write(text)
 
-    view = LineView(Out(), clock=clock)
+    view = LineSteps(Out(), clock=clock)
     for _ in range(2):
         with view.task(len(waits), "crawls") as step:
             for wait in waits:
@@ -46,7 +46,7 @@ def test_line_view_any_pace_writes_at_most_one_line_in_its_interval(waits: list[
 
 def test_line_view_after_a_long_step_says_how_far() -> None:
     out, clock = io.StringIO(), Clock()
-    with LineView(out, clock=clock).task(10, "crawls") as step:
+    with LineSteps(out, clock=clock).task(10, "crawls") as step:
         clock.now_s = LINE_S
         step.advance(7)
     assert out.getvalue().splitlines()[-1] == "crawls: 7 of 10"
@@ -54,7 +54,7 @@ def test_line_view_after_a_long_step_says_how_far() -> None:
 
 def test_terminal_view_run_draws_bars_without_a_thread_and_gives_the_cursor_back() -> None:
     out, clock = io.StringIO(), Clock()
-    view = TerminalView(Console(file=out, force_terminal=True, width=80), clock=clock)
+    view = TerminalSteps(Console(file=out, force_terminal=True, width=80), clock=clock)
     threads = threading.active_count()
     with view.shown(), view.task(10, "[crawls]") as step:
         clock.now_s = 1
@@ -66,4 +66,4 @@ def test_terminal_view_run_draws_bars_without_a_thread_and_gives_the_cursor_back
 
 
 def test_view_on_a_stream_that_is_no_terminal_writes_lines() -> None:
-    assert isinstance(view_on(io.StringIO()), LineView)
+    assert isinstance(view_on(io.StringIO()), LineSteps)

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from proof import Experiment
+from proof.experiment import perform
 from proof.progress import view_on
-from proof.result import perform
 
 PAGE = Path(__file__).parents[2] / "docs" / "proof.md"
 

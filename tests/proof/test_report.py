@@ -1,4 +1,4 @@
-"""Result files: whole or not there, and quick numbers never in the place of real ones."""
+"""ExperimentResult files: whole or not there, and quick numbers never in the place of real ones."""
 
 import io
 import json
@@ -8,8 +8,8 @@ import pytest
 
 from lycosa.errors import SettingsError, StoreError
 from proof import draw, report
+from proof.experiment import ExperimentResult, perform
 from proof.progress import view_on
-from proof.result import Result, perform
 from tests.proof.samples.too_slow import EXPERIMENT as TOO_SLOW
 
 
@@ -19,7 +19,7 @@ def no_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draw, "picture", lambda charts, *, name: (b"<svg/>", b"png"))
 
 
-def result_of(*, quick: bool = False) -> Result:
+def result_of(*, quick: bool = False) -> ExperimentResult:
     return perform(TOO_SLOW, seed=7, quick=quick, view=view_on(io.StringIO()))
 
 

@@ -9,13 +9,13 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.pages import DAY_S
 from lycosa.tables import formats as tol
-from lycosa.web.page import analyse_page
+from lycosa.web import analyse_page
+from proof.experiment import ExperimentResult, perform
 from proof.lab import tol as tol_experiment
 from proof.lab import tvi as tvi_experiment
-from proof.local_site import LINKS, LocalSite
+from proof.lab.tol import LINKS, LocalSite
+from proof.lab.tvi import CountedLine, StoredPage, by_table, conditional
 from proof.progress import view_on
-from proof.result import Result, perform
-from proof.table_visits import Line, Stored, by_table, conditional
 
 
 def links_of(site: LocalSite, path: str) -> set[str]:
@@ -51,11 +51,11 @@ def test_visits_by_table_leave_the_truth_and_take_less() -> None:
     places = [PagePlace(0, folder, page) for folder in range(3) for page in range(1, 9)]
     marked = [place for place in places if web.pages.has_marked_volatile(place)]
     assert marked
-    lines = {visit: Line(web.answer) for visit in (conditional, by_table)}
+    lines = {visit: CountedLine(web.answer) for visit in (conditional, by_table)}
     for place in marked:
         path = web.layout.path_of(place)
         for visit, line in lines.items():
-            stored = Stored()
+            stored = StoredPage()
             for day in range(12):
                 stored = visit(line, 0, path, day * DAY_S, stored)
                 answer = web.answer(0, path, day * DAY_S)
@@ -63,7 +63,7 @@ def test_visits_by_table_leave_the_truth_and_take_less() -> None:
     assert lines[by_table].bytes < lines[conditional].bytes
 
 
-def small(experiment: Any) -> Result:
+def small(experiment: Any) -> ExperimentResult:
     return perform(experiment, seed=3, quick=True, view=view_on(io.StringIO()))
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import random
 
-from proof import Axis, Bar, Column, Columns, Distribution, Experiment, Line, Lines, Mark, Run, Sample
+from proof import Axis, Bar, Column, ColumnChart, Distribution, Experiment, Line, LineChart, Mark, Run, Sample
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -54,10 +54,12 @@ def run(run: Run) -> None:
         lines.append(Line(name, crawler_counts, [means[name][n] for n in crawler_counts], low, high))
     x, y = Axis("crawlers", log=True), Axis("largest part", "fair parts")
     run.plot(
-        Lines("The largest part grows with the number of crawlers", x, y, tuple(lines), (Mark(1, "perfectly even"),))
+        LineChart(
+            "The largest part grows with the number of crawlers", x, y, tuple(lines), (Mark(1, "perfectly even"),)
+        )
     )
     columns = tuple(Column(n, means[n][32], min(found[n][32]), max(found[n][32])) for n in HASHES)
-    run.plot(Columns("With 32 crawlers the largest part is a quarter too large", y, columns, (Mark(1, "even"),)))
+    run.plot(ColumnChart("With 32 crawlers the largest part is a quarter too large", y, columns, (Mark(1, "even"),)))
     values = [part for parts in found["sum of letters"].values() for part in parts]
     run.plot(Distribution("All tries", y, (Sample("sum of letters", values),), form="histogram"))
 

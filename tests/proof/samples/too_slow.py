@@ -1,12 +1,12 @@
 """An experiment that misses one of its limits, and prints where it should not."""
 
-from proof import Axis, Bar, Column, Columns, Experiment, Run
+from proof import Axis, Bar, Column, ColumnChart, Experiment, Run
 
 
 def report(run: Run, value: float) -> None:
     run.figure("speed", value, "pages/s")
     run.table(["what", "speed"], [("a | b", value)])
-    run.plot(Columns("Speed", Axis("speed", "pages/s"), (Column("one", 1.0),)))
+    run.plot(ColumnChart("Speed", Axis("speed", "pages/s"), (Column("one", 1.0),)))
 
 
 def measure(run: Run) -> None:

@@ -1,6 +1,6 @@
-"""What marisa-trie takes for the keys of `proof.bench.trie`: run there, in an environment that has it.
+"""What marisa-trie takes for the keys of the benchmark `trie`: run there, in an environment that has it.
 
-    python trie_marisa.py HOST-PREFIX-IN-HEX < keys, each behind its length in two bytes
+    python marisa_questions.py HOST-PREFIX-IN-HEX < keys, each behind its length in two bytes
 
 Prints one JSON object. Keys are laid out in label order, so that a walk of a subtree is in their order.
 """

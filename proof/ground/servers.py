@@ -1,4 +1,4 @@
-"""Servers for the scenarios, on loopback, ended with the block that started them: nginx and the simulated web."""
+"""Servers on loopback, ended with the block that started them: nginx and the simulated web."""
 
 import contextlib
 import getpass
@@ -6,13 +6,15 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from proof.bench.ground import nginx
+from lycosa.errors import LycosaError
+from proof.ground.commands import lycosa
+from proof.ground.peers import nginx
 
 START_S = 10.0
 
@@ -42,7 +44,7 @@ http {{
 """
 
 
-class Served(NamedTuple):
+class ServedPage(NamedTuple):
     """A response as nginx logged it. `ended_s` is when its last byte was handed over, Unix time in steps of 1 ms."""
 
     ended_s: float
@@ -58,13 +60,13 @@ class Nginx:
         self.port, self._log, self._read_bytes = port, log, 0
         self.origin = f"http://127.0.0.1:{port}"
 
-    def served(self) -> list[Served]:
+    def served(self) -> list[ServedPage]:
         with self._log.open("rb") as file:
             file.seek(self._read_bytes)
             lines = file.read().splitlines()
             self._read_bytes = file.tell()
         rows = (line.decode().split(" ", 3) for line in lines)
-        return [Served(float(ended), int(status), int(size), path) for ended, status, size, path in rows]
+        return [ServedPage(float(ended), int(status), int(size), path) for ended, status, size, path in rows]
 
 
 @contextlib.contextmanager
@@ -84,7 +86,7 @@ def nginx_of(root: Path, folder: Path) -> Iterator[Nginx]:
         server.wait(timeout=START_S)
 
 
-class Simulated(NamedTuple):
+class ServedWeb(NamedTuple):
     """A running simulated web."""
 
     pid: int
@@ -96,19 +98,27 @@ class Simulated(NamedTuple):
         """What tells a crawl to ask this web's name server, and that its addresses are allowed."""
         return ["--dns", f"127.0.0.1:{self.dns_port}", "--allow-private", "127.0.0.0/8"]
 
+    def front_page(self, host: int = 0) -> str:
+        return f"http://h{host}.sim:{self.port}/"
+
+    def served(self) -> int:
+        """How many requests it has answered."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/.simweb/stats") as answer:
+            return int(json.load(answer)["requests"])
+
 
 @contextlib.contextmanager
-def simulated_web(folder: Path, *options: str) -> Iterator[Simulated]:
-    """`lycosa simweb` with a log in `folder`."""
-    log = folder / "requests.jsonl"
-    command = [sys.executable, "-m", "lycosa", "simweb", *options, "--port", "0", "--dns-port", "0"]
-    server = subprocess.Popen(
-        [*command, "--log", str(log), "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+def simulated_web(
+    log: Path, *options: str, port: int = 0, dns_port: int = 0, inside: Sequence[str] = ()
+) -> Iterator[ServedWeb]:
+    """`lycosa simweb` with its log in a file; `inside` is a command that runs another, as in a network namespace."""
+    ports = ["--port", str(port), "--dns-port", str(dns_port)]
+    command = [*inside, *lycosa("simweb", *options, *ports, "--log", log, "--json")]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert server.stdout is not None
     try:
         ready = json.loads(server.stdout.readline())
-        yield Simulated(server.pid, ready["port"], ready["dns_port"], log)
+        yield ServedWeb(server.pid, ready["port"], ready["dns_port"], log)
     finally:
         server.terminate()
         server.wait(timeout=START_S)
@@ -125,8 +135,8 @@ def _wait_for(port: int, server: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if server.poll() is not None:
-            sys.exit(f"nginx ended with {server.returncode}: see its error log above")
+            raise LycosaError(f"nginx ended with {server.returncode}: see its error log above")
         with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
             return
         time.sleep(0.02)
-    sys.exit("nginx did not start in time")
+    raise LycosaError("nginx did not start in time")

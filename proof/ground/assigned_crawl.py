@@ -24,14 +24,11 @@ from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.delegation import RobotsDelegation
 from lycosa.cluster.transfer import OwnedHosts
 from lycosa.crawl.loop import Engine
-from lycosa.frontier.hosts import Host
-from lycosa.frontier.lease import ForwardedUrl
-from lycosa.frontier.rows import QueueEntry, Reason
-from lycosa.simweb import SimWeb
-from lycosa.simweb.log import AuditRules, audit
-from lycosa.simweb.truth import truth
-from lycosa.web.url import domain_of
-from proof.memory_cluster import MemoryCluster, crawl
+from lycosa.frontier import ForwardedUrl, Host, QueueEntry, Reason
+from lycosa.simweb import AuditRules, SimWeb, truth
+from lycosa.simweb.log import audit
+from lycosa.web import domain_of
+from proof.ground.memory_cluster import MemoryCluster, crawl
 
 OURS = "rendezvous"
 DELAY_S = 0.2
@@ -40,7 +37,7 @@ LOOK_S = 0.25
 Key = Callable[[str], int]  # of a host
 
 
-class Way(NamedTuple):
+class AssignmentWay(NamedTuple):
     """How hosts are assigned; `key` None: by rendezvous. `rounds`: so many numbers are mixed in, one after the other,
     and there is one database for all."""
 
@@ -49,7 +46,7 @@ class Way(NamedTuple):
     rounds: int = 0
 
 
-class Outcome(NamedTuple):
+class AssignedCrawl(NamedTuple):
     """What came of one crawl; shares in percent of the pages, hosts or sites that were fetched, or should have been."""
 
     pages_twice: float  # pages fetched by more than one crawler
@@ -65,7 +62,7 @@ class Outcome(NamedTuple):
 class _Turning:
     """What all crawlers of a crawl share: the number of the round, and the database of Nutch."""
 
-    def __init__(self, way: Way, seed: int) -> None:
+    def __init__(self, way: AssignmentWay, seed: int) -> None:
         self.way, self._seed, self.round = way, seed, 0
         self.fetched: dict[str, str] = {}  # URL → who asked for it first
 
@@ -138,7 +135,7 @@ class _KeyAgent(Agent):
 
 
 class _KeyCluster(MemoryCluster):
-    def __init__(self, *words: Any, way: Way, seed: int, **settings: Any) -> None:
+    def __init__(self, *words: Any, way: AssignmentWay, seed: int, **settings: Any) -> None:
         self.turning = _Turning(way, seed)
         super().__init__(*words, **settings)
 
@@ -163,8 +160,8 @@ class _KeyCluster(MemoryCluster):
 
 
 def crawl_by(
-    way: Way, web: SimWeb, into: Path, *, crawlers: int, joins: bool, seed: int, exchange: str = "direct"
-) -> Outcome:
+    way: AssignmentWay, web: SimWeb, into: Path, *, crawlers: int, joins: bool, seed: int, exchange: str = "direct"
+) -> AssignedCrawl:
     """Crawls all that can be reached; one more crawler joins when half of the pages are there."""
     start = f"{web.linker.origin(0)}/"
     wanted = truth(web, [start], scope="any", mine="ancestors").pages
@@ -188,7 +185,7 @@ def crawl_by(
     return _outcome(cluster, web, wanted)
 
 
-def _outcome(cluster: MemoryCluster, web: SimWeb, wanted: frozenset[str]) -> Outcome:
+def _outcome(cluster: MemoryCluster, web: SimWeb, wanted: frozenset[str]) -> AssignedCrawl:
     by_page: dict[str, set[str]] = defaultdict(set)
     by_host: dict[str, set[str]] = defaultdict(set)
     by_site: dict[str, set[str]] = defaultdict(set)
@@ -203,7 +200,7 @@ def _outcome(cluster: MemoryCluster, web: SimWeb, wanted: frozenset[str]) -> Out
     several = [site for site, count in Counter(map(domain_of, by_host)).items() if count > 1]
     reports = cluster.coordinator.reports()
     sent = sum(report.sent_bytes for report in reports) * cluster.hops
-    return Outcome(
+    return AssignedCrawl(
         pages_twice=_share(len(names) > 1 for names in by_page.values()),
         pages_of_shared_hosts=_share(len(by_host[host]) > 1 for host in hosts.values()),
         shared_sites=_share(len(by_site[site]) > 1 for site in several),

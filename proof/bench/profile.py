@@ -1,6 +1,4 @@
-"""Where the time of the `site` scenario goes: the crawl under py-spy, by part, by function and by line.
-
-    python -m proof.bench.site_profile [--quick] [--runs 3] [--top 15]
+"""Where the time of the benchmark `site` goes: the crawl under py-spy, by part, by function and by line.
 
 Samples of all runs are added up. A sample belongs to the innermost function that is Lycosa's own, so that a C library's
 time is that of the line that calls it; samples without one are the event loop or the start. Shares are turned into
@@ -8,39 +6,31 @@ microseconds a page by the CPU time of crawls without py-spy, whose pauses cost 
 py-spy does not see, take about 1 % and are spread over all parts.
 """
 
-import argparse
 import json
-import tempfile
 from collections import Counter
 from pathlib import Path
 
-from proof.bench.ground import environment, say
-from proof.bench.measure import load, run, table
-from proof.bench.server import nginx_of
-from proof.bench.site import QUICK, WHOLE, crawl_command
+from proof import Experiment, Run
+from proof.ground.commands import run_command, scratch
+from proof.ground.peers import environment
+from proof.ground.sites import crawl_command, served_site
 
 RATE = 400  # samples a second
+TOP = 15  # functions shown
 OWN = "lycosa/"
 
 # The first that fits the innermost own function decides; then the first that fits any function around it.
 INNERMOST = (
     ("libcurl and its callbacks", ("fetch/",)),
-    ("parse and analysis", ("web/html", "web/text", "web/html", "web/charset", "web/hazard", "web/encodings")),
-    ("parse and analysis", ("web/document", "web/analysers", "web/html", "web/links")),
-    (
-        "parse and analysis",
-        ("web/media", "web/media", "web/links", "web/page", "web/document", "web/feed"),
-    ),
-    (
-        "links: join and sift",
-        ("web/url", "web/url", "web/scope", "web/url", "web/scope", "crawl/reading", "frontier/recent"),
-    ),
-    ("WARC records", ("store/warc_record", "store/warc_record")),
-    ("commit", ("store/", "crawl/committer", "store/page_rows", "crawl/stats", "crawl/archive")),
-    ("frontier", ("frontier/", "web/robots")),
+    ("links: join and filter", ("web/url", "web/scope", "crawl/reading", "frontier/recent")),
+    ("robots.txt", ("web/robots",)),
+    ("parse and analysis", ("web/",)),
+    ("WARC records", ("store/warc_record",)),
+    ("commit", ("store/", "crawl/committer", "crawl/stats", "crawl/archive")),
+    ("frontier", ("frontier/", "learning/")),
     ("mapping", ("mapping/",)),
-    ("engine", ("engine/",)),
-    ("progress and start", ("cli/", "settings/", "records", "errors", "__init__", "__main__")),
+    ("crawl loop", ("crawl/", "graph/", "tables/", "recrawl/", "search/", "api/")),
+    ("progress and start", ("cli/", "settings/", "records", "errors", "version", "__init__", "__main__")),
 )
 
 
@@ -83,57 +73,43 @@ class Profile:
 
 
 def _short(frame: str, *, with_line: bool) -> str:
-    """`settle (…/src/lycosa/engine/outcomes.py:60)` → `crawl/responses.py settle`, or with the line."""
+    """`read (…/src/lycosa/crawl/responses.py:60)` → `crawl/responses.py read`, or with the line."""
     name, _, place = frame.rpartition(" (")
     file, _, line = place.rstrip(")").rpartition(":")
     file = file[file.rindex(OWN) + len(OWN) :]
     return f"{file}:{line} {name}" if with_line else f"{file} {name}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="postgresql-doc-15 instead of openjdk-17-doc")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--top", type=int, default=15, help="functions shown")
-    options = parser.parse_args()
-    site = QUICK if options.quick else WHOLE
+def measure(run: Run) -> None:
     spy = environment("py-spy", "py-spy").with_name("py-spy")
+    record: list[str | Path] = [spy, "record", "--threads", "--format", "raw", "--rate", str(RATE), "--output"]
     profile, cpu_s, pages = Profile(), 0.0, 0
-    with tempfile.TemporaryDirectory(prefix="lycosa-bench-") as name, nginx_of(site.folder(), Path(name)) as server:
-        folder = Path(name)
-        for n in range(options.runs):
-            say(f"crawl {n + 1} of {options.runs}, plain and under py-spy")
-            ran = run(crawl_command(server, site, folder / f"plain-{n}"))
-            cpu_s += ran.cpu_s
-            pages += json.loads(ran.out)["pages"]
-            record: list[str | Path] = [
-                spy,
-                "record",
-                "--threads",
-                "--format",
-                "raw",
-                "--rate",
-                str(RATE),
-                "--output",
-                folder / "stacks",
-                "--",
-            ]
-            run([*record, *crawl_command(server, site, folder / f"spied-{n}")])
+    with served_site(run) as (site, server), scratch() as folder, run.progress(run.runs, "crawls") as step:
+        for n in range(run.runs):
+            usage = run_command(crawl_command(server, site, folder / f"plain-{n}"))
+            cpu_s += usage.cpu_s
+            pages += json.loads(usage.out)["pages"]
+            run_command([*record, folder / "stacks", "--", *crawl_command(server, site, folder / f"spied-{n}")])
             for line in (folder / "stacks").read_text().splitlines():
                 stack, _, count = line.rpartition(" ")
                 profile.add(stack, int(count))
+            step.advance()
     us = cpu_s / pages * 1e6
-    print(f"{site.package}: {us:,.0f} µs CPU a page over {options.runs} runs, {profile.samples:,} samples; {load()}")
-    each = us / profile.samples
+    run.figure("CPU a page", us, "µs")
+    run.figure("samples", profile.samples)
     for title, counts in (
         ("part", profile.parts),
         ("function, itself", profile.own),
         ("function, with what it calls", profile.whole),
         ("line", profile.lines),
     ):
-        rows = [[key, f"{n / profile.samples:.1%}", f"{n * each:,.0f}"] for key, n in counts.most_common(options.top)]
-        print("\n" + table([title, "share", "µs/page"], rows))
+        shares = [(key, n / profile.samples) for key, n in counts.most_common(TOP)]
+        run.table([title, "%", "µs/page"], [(key, round(100 * share, 1), round(share * us)) for key, share in shares])
 
 
-if __name__ == "__main__":
-    main()
+EXPERIMENT = Experiment(
+    name="profile",
+    summary="where the time of the benchmark `site` goes, by part, function and line",
+    run=measure,
+    runs=3,
+)

@@ -23,7 +23,7 @@ from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimWeb
 from lycosa.simweb.log import LoggedRequest
 from lycosa.simweb.memory import MemoryWeb, run_virtual
-from lycosa.store.central import claim_store, open_central_store
+from lycosa.store import claim_store, open_central_store
 
 NOT_PAGES = ("robots.txt", ".xml", ".gz", ".tol", ".tvi", ".png")
 LINE_S = 0.002  # a message takes so long

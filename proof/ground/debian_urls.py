@@ -8,13 +8,13 @@ system's root to the package's documents is cut off; nothing else of a path is c
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from lycosa.web.url import parse_url, url_key
-from proof.bench.ground import CACHE, say
+from lycosa.errors import LycosaError
+from lycosa.web import parse_url, url_key
+from proof.ground.peers import CACHE, say
 
 _APT = "/usr/lib/apt/apt-helper"
 _TARGET = "Acquire::IndexTargets::deb::Contents-all"
@@ -73,7 +73,7 @@ def _index() -> Path:
     _run(["apt-get", "update", "-qq", *(word for option in options for word in ("-o", option))])
     found = max(lists.glob("*_Contents-all*"), key=lambda path: path.stat().st_size, default=None)
     if found is None:
-        sys.exit(f"apt fetched no index of files into {lists}: its sources must include Debian's main section")
+        raise LycosaError(f"apt fetched no index of files into {lists}: its sources must include Debian's main section")
     unfinished = file.with_suffix(".new")
     unfinished.write_bytes(_run([_APT, "cat-file", str(found)]))
     unfinished.rename(file)
@@ -83,5 +83,5 @@ def _index() -> Path:
 def _run(command: list[str]) -> bytes:
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{done.stderr.decode(errors='replace')}")
+        raise LycosaError(f"{' '.join(command)} failed:\n{done.stderr.decode(errors='replace')}")
     return done.stdout

@@ -1,4 +1,4 @@
-"""A cluster of two Ray nodes on this machine and a simulated web on loopback, for `proof.bench.faults` and `.elastic`.
+"""A cluster of two Ray nodes on this machine and a simulated web on loopback, for `faults` and `elastic`.
 
 For a line that is cut the second node is in a network namespace (root only), with the same web on its own loopback.
 Nodes and crawls are the project's own commands.
@@ -9,19 +9,16 @@ import os
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb import SimSettings, SimWeb, truth
 from lycosa.simweb.log import LoggedRequest, read_log
-from lycosa.simweb.truth import truth
-from proof.bench.measure import lycosa
-from proof.bench.server import free_port
-from proof.bench.workers import family
+from proof.ground.commands import descendants, lycosa, scratch
+from proof.ground.servers import free_port, simulated_web
 
 HEAD, JOINED = "127.0.0.1", "127.0.0.2"
 NAMESPACE, LINE, HEAD_APART, JOINED_APART = "lycosa-faults", "lycosa0", "10.213.7.1", "10.213.7.2"
@@ -30,7 +27,7 @@ JOINS_S = 60.0
 SIZES = "uniform"  # all hosts have work until the end
 
 
-class Ground:
+class RayNodes:
     """What runs, and where. `hosts` and `pages` are those of the web, each host with an address of its own."""
 
     def __init__(self, folder: Path, hosts: int, pages: int, *, is_apart: bool = False) -> None:
@@ -58,15 +55,11 @@ class Ground:
         self._undo.close()
 
     def _web(self, log: Path, inside: list[str]) -> tuple[int, int]:
-        words = ["simweb", "--hosts", str(self.hosts), "--pages", str(self.pages), "--addresses", str(self.hosts)]
-        words += ["--sizes", SIZES]
-        words += ["--port", str(self.port), "--dns-port", str(self.dns_port), "--log", str(log), "--json"]
-        command = [*inside, *lycosa(*words)]
-        web = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self._undo.callback(_end, web)
-        assert web.stdout is not None
-        ready = msgspec.json.decode(web.stdout.readline())
-        return ready["port"], ready["dns_port"]
+        shape = {"hosts": self.hosts, "pages": self.pages, "addresses": self.hosts, "sizes": SIZES}
+        words = [word for name, value in shape.items() for word in (f"--{name}", str(value))]
+        ports = {"port": self.port, "dns_port": self.dns_port}
+        web = self._undo.enter_context(simulated_web(log, *words, **ports, inside=inside))
+        return web.port, web.dns_port
 
     def _cluster(self, *words: str | Path) -> list[str | Path]:
         return lycosa("cluster", "--token-file", self.folder / "token", *words)
@@ -156,14 +149,14 @@ class Ground:
         return int((self.into / "shards" / shard / "lycosa.lock").read_text())
 
     def shards_of_joined(self) -> list[str]:
-        mine = family(self.joined.pid)
+        mine = descendants(self.joined.pid)
         return [shard for shard in ("s0", "s1") if self.holder(shard) in mine]
 
 
 @contextlib.contextmanager
-def ground(hosts: int, pages: int, *, is_apart: bool = False) -> Iterator[Ground]:
-    with tempfile.TemporaryDirectory(prefix="lycosa-faults-") as name:
-        on = Ground(Path(name), hosts, pages, is_apart=is_apart)
+def two_nodes(hosts: int, pages: int, *, is_apart: bool = False) -> Iterator[RayNodes]:
+    with scratch() as folder:
+        on = RayNodes(folder, hosts, pages, is_apart=is_apart)
         try:
             on.open()
             yield on
@@ -171,9 +164,9 @@ def ground(hosts: int, pages: int, *, is_apart: bool = False) -> Iterator[Ground
             on.close()
 
 
-def kill_family(pid: int) -> None:
+def kill_descendants(pid: int) -> None:
     """A process and all below it, at once."""
-    for each in family(pid):
+    for each in descendants(pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
 
@@ -212,4 +205,4 @@ def _end(process: "subprocess.Popen[bytes] | subprocess.Popen[str]") -> None:
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=20)
         return
-    kill_family(process.pid)
+    kill_descendants(process.pid)

@@ -1,6 +1,6 @@
-"""The floor of the `site` scenario: what fetching, parsing, joining and compressing the same pages takes, nothing else.
+"""The floor of the benchmark `site`: what fetching, parsing, joining and compressing the same pages takes, no more.
 
-python -m proof.bench.site_floor CONNECTIONS [--bare] < URLs: libcurl's multi interface fetches them, lexbor parses,
+python -m proof.ground.site_floor CONNECTIONS [--bare] < URLs: libcurl's multi interface fetches them, lexbor parses,
 `a[href]` is selected, distinct hrefs without their fragments are joined by ada's `join_url`, isal compresses the body.
 `--bare`: joined by the C functions beneath `join_url`, which no documentation names and Lycosa itself calls. Nothing is
 tested, kept, counted or written. Prints one JSON object; CPU seconds are without the start of Python and the imports.
@@ -19,10 +19,9 @@ from ada_url._ada_wrapper import ffi, lib
 from isal import isal_zlib
 from selectolax.lexbor import LexborHTMLParser
 
-from proof.bench.measure import cpu_s
+from proof.ground.commands import own_cpu_s
 
 GZIP_LEVEL, GZIP_MEMBER = 2, 31
-
 
 Join = Callable[[str, Iterable[str]], int]
 
@@ -62,7 +61,7 @@ def work(url: str, body: bytes, join: Join) -> tuple[int, int]:
     return joined, len(press.compress(body)) + len(press.flush())
 
 
-class Fetcher:
+class FloorFetcher:
     """Asks for URLs one after the other over a number of handles, and hands each body to `work`."""
 
     def __init__(self, urls: list[str], connections: int, join: Join) -> None:
@@ -125,10 +124,10 @@ class Fetcher:
 
 def main() -> None:
     urls = sys.stdin.read().split()
-    began_s, began_cpu_s = time.monotonic(), cpu_s()
-    fetcher = Fetcher(urls, int(sys.argv[1]), join_bare if "--bare" in sys.argv else join)
+    began_s, began_cpu_s = time.monotonic(), own_cpu_s()
+    fetcher = FloorFetcher(urls, int(sys.argv[1]), join_bare if "--bare" in sys.argv else join)
     fetcher.run()
-    spent = {"wall_s": time.monotonic() - began_s, "cpu_s": cpu_s() - began_cpu_s}
+    spent = {"wall_s": time.monotonic() - began_s, "cpu_s": own_cpu_s() - began_cpu_s}
     counts = {"pages": fetcher.pages, "links": fetcher.links, "bytes": fetcher.size_bytes}
     print(json.dumps(spent | counts | {"packed": fetcher.packed_bytes}))
 

@@ -1,0 +1,186 @@
+"""What is not ours: other crawlers, how each is started, and documents out of Debian packages.
+
+Everything lies in one folder outside the project, `~/.cache/lycosa-bench` or what LYCOSA_BENCH names, and is fetched
+once. Packages are downloaded and unpacked there, never installed; only nginx comes from the system, and is installed if
+it is missing and the system allows it. `LycosaError` says why something cannot be had.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import venv
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import NamedTuple
+from xml.sax.saxutils import escape
+
+from lycosa.errors import LycosaError
+
+CACHE = Path(os.environ.get("LYCOSA_BENCH") or Path.home() / ".cache" / "lycosa-bench")
+INSTALL_S = 600.0
+SCRAPY = "scrapy==2.*"
+HERITRIX = "3.13.0"
+# Heritrix names a release of Berkeley DB that its maker's own repository has; the general one has this later release.
+_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>lycosa</groupId><artifactId>peers</artifactId><version>1</version>
+  <dependencyManagement><dependencies>
+    <dependency><groupId>com.sleepycat</groupId><artifactId>je</artifactId><version>18.3.12</version></dependency>
+  </dependencies></dependencyManagement>
+  <dependencies>
+    <dependency>
+      <groupId>org.archive.heritrix</groupId><artifactId>heritrix-engine</artifactId><version>{HERITRIX}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+HERITRIX_JOB = Path(__file__).with_name("heritrix_job.xml")
+HEAP = "-Xmx1g"  # four times what Heritrix's own script gives it
+_RULES = "org.archive.modules.deciderules"
+_QUIET = "handlers=java.util.logging.ConsoleHandler\njava.util.logging.ConsoleHandler.level=WARNING\n"
+
+SPIDER = Path(__file__).with_name("scrapy_spider.py")
+
+
+def say(words: str) -> None:
+    """What is being done, on standard error: standard output is for results."""
+    sys.stderr.write(f"· {words}\n")
+    sys.stderr.flush()
+
+
+def package(name: str) -> Path:
+    """The folder into which a Debian package is unpacked; downloads it the first time."""
+    folder = CACHE / "packages" / name
+    if folder.is_dir():
+        return folder
+    downloads = CACHE / "downloads"
+    downloads.mkdir(parents=True, exist_ok=True)
+    say(f"downloading {name} into {downloads}")
+    _run(["apt-get", "download", "-qq", name], cwd=downloads)
+    file = max(downloads.glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
+    unfinished = folder.with_name(f"{name}.new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    _run(["dpkg", "-x", str(file), str(unfinished)])
+    unfinished.rename(folder)
+    return folder
+
+
+def nginx() -> str:
+    """The path of nginx; installs nginx-light if there is none."""
+    for _ in range(2):
+        if found := shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"):
+            return found
+        say("installing nginx-light from the system's packages")
+        _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "nginx-light"])
+    raise LycosaError("nginx was installed but cannot be found")
+
+
+def scrapy() -> Path:
+    """A Python that has Scrapy."""
+    return environment("scrapy", SCRAPY)
+
+
+def heritrix() -> Path:
+    """The folder of Heritrix's jars."""
+    folder = CACHE / f"heritrix-{HERITRIX}"
+    for tool in ("java",) if folder.is_dir() else ("java", "mvn"):
+        if shutil.which(tool) is None:
+            raise LycosaError(f"Heritrix needs java, and mvn to be installed, and there is no {tool} on the path")
+    if folder.is_dir():
+        return folder
+    say(f"installing Heritrix {HERITRIX} into {folder}")
+    unfinished = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    (unfinished / "pom.xml").write_text(_POM)
+    _run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=."], cwd=unfinished)
+    unfinished.rename(folder)
+    return folder
+
+
+def environment(name: str, *requirements: str) -> Path:
+    """The Python of a virtual environment of its own that has `requirements`."""
+    folder = CACHE / name
+    python = folder / "bin" / "python"
+    stamp = folder / "ready"
+    if stamp.is_file() and stamp.read_text() == " ".join(requirements):
+        return python
+    say(f"installing {', '.join(requirements)} into {folder}")
+    venv.create(folder, clear=True, with_pip=True)
+    _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements])
+    stamp.write_text(" ".join(requirements))
+    return python
+
+
+def _run(command: list[str], cwd: Path | None = None) -> None:
+    try:
+        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=INSTALL_S)
+    except subprocess.TimeoutExpired as error:
+        raise LycosaError(f"{' '.join(command)} took more than {INSTALL_S:g} s") from error
+    if done.returncode:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        raise LycosaError(f"{' '.join(command)} failed: {' '.join(last)}")
+
+
+# how they are started
+
+
+class HeritrixJob(NamedTuple):
+    """What Heritrix is to crawl, and the manners it keeps.
+
+    The job is Heritrix's default profile at its fastest: connections kept open, as many threads as transfers are
+    allowed, no delay beyond the one asked for. Robots.txt is obeyed. Heritrix insists on its web interface: it gets a
+    port of the kernel's choice on loopback and a password made for the run.
+    """
+
+    start: str
+    transfers: int
+    per_host: int = 1
+    delay_s: float = 0.0
+    seconds: int = 0  # 0: to the end
+    any_host: bool = False
+
+    def beans(self) -> str:
+        """The job as Heritrix reads it."""
+        values = {
+            "start": self.start,
+            "scope": f"{_RULES}.AcceptDecideRule" if self.any_host else f"{_RULES}.surt.SurtPrefixedDecideRule",
+            "threads": self.transfers,
+            "queues": self.per_host,
+            "delay_ms": round(1000 * self.delay_s),
+            "seconds": self.seconds,
+        }
+        texts = {name: escape(str(value), {'"': "&quot;"}) for name, value in values.items()}
+        return Template(HERITRIX_JOB.read_text()).substitute(texts)
+
+
+def heritrix_command(job: HeritrixJob, folder: Path, names: Mapping[str, str] | None = None) -> list[str]:
+    """Writes the job into `folder`; the command, to be started there, that runs it. `names`: the addresses of hosts."""
+    jobs = folder / "jobs"
+    (jobs / "race").mkdir(parents=True)
+    (jobs / "race" / "crawler-beans.cxml").write_text(job.beans())
+    (folder / "logging.properties").write_text(_QUIET)
+    login = folder / "login"
+    login.touch(mode=0o600)
+    login.write_text(f"race:{secrets.token_urlsafe(24)}\n")
+    java = ["java", HEAP, "-cp", f"{heritrix()}/*", f"-Dheritrix.home={folder}"]
+    if names is not None:
+        known = {"localhost": "127.0.0.1", socket.gethostname(): "127.0.0.1", **names}
+        (folder / "hosts").write_text("".join(f"{address} {name}\n" for name, address in known.items()))
+        java.append(f"-Djdk.net.hosts.file={folder / 'hosts'}")
+    web = ["--web-admin", f"@{login}", "--web-bind-hosts", "127.0.0.1", "--web-port", "0"]
+    quiet = ["--logging-properties", str(folder / "logging.properties")]
+    return [*java, "org.archive.crawler.Heritrix", "--jobs-dir", str(jobs), "--run-job", "race", *web, *quiet]
+
+
+def scrapy_command(start: str, settings: Mapping[str, object], names: Path | None = None) -> list[str]:
+    """Scrapy's spider; without `names`, a JSON file with the addresses of hosts, it stays on the host of `start`."""
+    words = [str(scrapy()), str(SPIDER), start, json.dumps(settings)]
+    return [*words, str(names)] if names else words
