@@ -11,7 +11,7 @@ import typer
 
 from lycosa.cli.options import CrawlCommand, CrawlJob, gather, read_urls, spell_out, with_crawl_options
 from lycosa.errors import SettingsError
-from lycosa.settings import CrawlSettings, to_toml
+from lycosa.settings import SETTINGS, CrawlSettings, to_toml
 from lycosa.settings.values import PRIVATE_NETWORKS
 
 Crawl = Callable[..., CrawlJob]
@@ -20,7 +20,7 @@ Refused = Callable[..., str]
 
 @pytest.fixture(autouse=True)
 def _no_settings_around(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in CrawlSettings.model_fields:
+    for name in SETTINGS:
         monkeypatch.delenv(f"LYCOSA_{name.upper()}", raising=False)
     monkeypatch.chdir(tmp_path)
 

@@ -122,7 +122,7 @@ def test_collection_keeps_its_assignment_and_places(tmp_path: Path) -> None:
     cluster.coordinator.require_same(cluster.settings)
     for update in ({"assignment": "ip"}, {"places": ("192.0.2.0/24=berlin",)}):
         with pytest.raises(SettingsError, match="was begun with"):
-            cluster.coordinator.require_same(cluster.settings.model_copy(update=update))
+            cluster.coordinator.require_same(cluster.settings.replace(**update))
 
 
 def test_bucket_keeps_the_first_address_that_was_told() -> None:

@@ -91,9 +91,8 @@ class Crawl:
             named["analysers"] = names
         kept = settings_of_folder(self.into) if settings is None else None
         base = settings or (merge(kept) if kept else CrawlSettings())
-        wanted = CrawlSettings(**named, seeds=(*base.seeds, *urls))
         opened = tuple(dict.fromkeys((*base.typed_hosts, *literal_hosts(urls))))
-        self.settings = base.model_copy(update={**wanted.model_dump(exclude_unset=True), "typed_hosts": opened})
+        self.settings = base.replace(**named, seeds=(*base.seeds, *urls), typed_hosts=opened)
         self._recrawl = recrawl
         readers = {kind: part for kind, part in parts if not isinstance(part, str)}
         self._given = _GivenParts(resolver, downloader, filters, readers, statistics, now, wall)

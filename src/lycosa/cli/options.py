@@ -300,10 +300,10 @@ def gather(
     `typed` may hold more than settings; `options` says how each is spelled on the command line.
     """
     from lycosa.crawl.inbox import literal_hosts
-    from lycosa.settings import CrawlSettings, SettingsSource, from_environment, merge, read_file, settings_of_folder
+    from lycosa.settings import SETTINGS, SettingsSource, from_environment, merge, read_file, settings_of_folder
 
     spellings = {**(options or {}), "seeds": "the list of URLs"}
-    given = {name: value for name, value in typed.items() if name in CrawlSettings.model_fields}
+    given = {name: value for name, value in typed.items() if name in SETTINGS}
     for name, what in NEVER_EMPTY.items():
         if isinstance(word := given.get(name), str) and not word.strip():
             raise SettingsError(f"{spellings.get(name, name)} is empty: give {what}, or leave the option out")
@@ -338,7 +338,7 @@ def gather(
     ).seeds  # not those of a file or the environment
     opened = (*settings.typed_hosts, *literal_hosts(on_the_line))
     update = {"seeds": tuple(dict.fromkeys(seeds)), "typed_hosts": tuple(dict.fromkeys(opened))}
-    return settings.model_copy(update=update)
+    return settings.replace(**update)
 
 
 def _texts(value: object) -> list[object]:

@@ -100,7 +100,7 @@ async def open_shard(folder: Path, warc_bytes: int, warc_first: int) -> Collecti
 
 def shard_settings(settings: CrawlSettings) -> CrawlSettings:
     """The settings of one shard: limits over the whole are the coordinator's to watch."""
-    return settings.model_copy(update={"pages": None, "bytes": None, "time_s": None})
+    return settings.replace(pages=None, bytes=None, time_s=None)
 
 
 NO_CAP = 1 << 62

@@ -332,7 +332,7 @@ async def crawl_on_cluster(
             machines, places = addresses(), places_of_machines()
             is_elastic = not settings.workers and not is_shared
             count = settings.workers or folder.shards() or len(machines)
-            settings = settings.model_copy(update={"workers": count})
+            settings = settings.replace(workers=count)
             _require_places(settings, places, is_shared=is_shared)
             folder.found(settings, [] if is_shared else machines, places)
             cluster = RunningCrawl(folder, settings, is_detached=True, is_elastic=is_elastic)

@@ -179,9 +179,6 @@ JUDGING_SETTINGS = (
     "exclude",
     "skip_extensions",
     "depth",
-    "max_url_bytes",
-    "max_path_segments",
-    "max_segment_repeats",
     "pages_per_host",
     "host_depth",
 )

@@ -95,6 +95,6 @@ def effective_limits(settings: CrawlSettings, recrawl: Recrawl | None, seconds_b
     if recrawl is None:
         if not settings.keep_fresh or settings.time_s is None:
             return settings
-        return settings.model_copy(update={"time_s": seconds_before + settings.time_s})
+        return settings.replace(time_s=seconds_before + settings.time_s)
     time_s = None if recrawl.time_s is None else seconds_before + recrawl.time_s
-    return settings.model_copy(update={"pages": None, "bytes": None, "time_s": time_s})
+    return settings.replace(pages=None, bytes=None, time_s=time_s)

@@ -98,7 +98,7 @@ class Engine:
             self.committer,
             self._whereabouts.mapper,
             self.events,
-            LinkFilter(filters, settings.max_url_bytes, totals.ignored),
+            LinkFilter(filters, totals.ignored),
             self.linker,
             self._background,
             list(self.seeds),

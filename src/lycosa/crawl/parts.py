@@ -61,7 +61,6 @@ def curl_downloader(settings: CrawlSettings) -> Downloader:
         proxy=settings.proxy,
         verify_tls=settings.verify_tls,
         ca_file=settings.ca_file,
-        use_http2=settings.http2,
     )
     return SchemeDownloader({"http": curl, "https": curl})
 
@@ -196,9 +195,6 @@ def accepts(types: Sequence[str]) -> Accepts | None:
 
 def _limits(s: CrawlSettings) -> TransferLimits:
     return TransferLimits(
-        connect_s=s.connect_s,
-        first_byte_s=s.first_byte_s,
-        idle_s=s.idle_s,
         total_s=s.total_s,
         body_bytes=s.body_bytes,
         bandwidth_bytes_s=s.bandwidth_bytes_s,

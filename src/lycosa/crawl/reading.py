@@ -56,9 +56,6 @@ def filters_of(s: "CrawlSettings", seeds: Sequence[Url]) -> list[UrlFilter]:
         include=tuple(s.include),
         exclude=tuple(s.exclude),
         skip_extensions=frozenset(s.skip_extensions),
-        max_url_bytes=s.max_url_bytes,
-        max_path_segments=s.max_path_segments,
-        max_segment_repeats=s.max_segment_repeats,
     )
     return [Scope(ScopeKind(s.scope), seeds), ShapeFilter(limits)]
 
@@ -69,7 +66,6 @@ class LinkRules(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     images: bool = False
     obeys_nofollow: bool = True
-    max_url_bytes: int = 2048
 
 
 def redirect_location(response: Response) -> str:
@@ -195,10 +191,9 @@ def base_of(url: str, base_href: str | None) -> str:
 class LinkFilter:
     """Joins hrefs and keeps the URLs that are wanted and were not seen a moment ago; counts what it drops by reason."""
 
-    def __init__(self, filters: Sequence[UrlFilter], max_url_bytes: int, dropped: "Counter[str]") -> None:
+    def __init__(self, filters: Sequence[UrlFilter], dropped: "Counter[str]") -> None:
         self.filters = list(filters)
-        self._max_url_bytes = max_url_bytes
-        self._joiner = Joiner(max_bytes=max(max_url_bytes, MAX_URL_BYTES))  # the link index takes longer ones, too
+        self._joiner = Joiner()
         self._recent = RecentUrls()
         self.dropped = dropped
 
@@ -208,8 +203,7 @@ class LinkFilter:
 
     def unseen(self, urls: Iterable[str]) -> list[str]:
         """Those that were not seen a moment ago and are not too long; they are noted."""
-        most = self._max_url_bytes
-        return [url for url in self._recent.unseen(dict.fromkeys(urls)) if len(url) <= most]
+        return [url for url in self._recent.unseen(dict.fromkeys(urls)) if len(url) <= MAX_URL_BYTES]
 
     def wanted(self, urls: Iterable[str]) -> list[Url]:
         """Those of a document's URLs that may be new."""

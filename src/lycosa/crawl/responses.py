@@ -83,9 +83,7 @@ class ResponseHandler:
         )
         self.statistics, self._analysers = list(parts.statistics), parts.analysers
         self._settings = s = shard.settings
-        self._following = LinkRules(
-            agent=s.agent, images=s.images, obeys_nofollow=s.nofollow, max_url_bytes=s.max_url_bytes
-        )
+        self._following = LinkRules(agent=s.agent, images=s.images, obeys_nofollow=s.nofollow)
         self._topic = topic_of(s) if s.store_relevance else None
         self._decoded_cap = s.body_bytes * DECODED_FACTOR
         self.early = EarlyLinks(shard, self.admission, self._following)

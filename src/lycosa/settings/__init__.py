@@ -1,16 +1,28 @@
-"""The settings of a crawl: one schema, merged from defaults, a TOML file, the environment and the command line.
+"""What can be set about a crawl: one schema for options, TOML files, environment variables and docs/settings.md.
 
-`CrawlSettings` is the frozen result that the engine reads; `merge` makes it of several sources, the last one wins;
-`to_toml` writes it as the `lycosa.toml` that a collection keeps. Everything wrong is a `SettingsError` of one sentence.
+`CrawlSettings` is the frozen result that all rooms above read; `SETTINGS` says what is known of each setting; `merge`
+makes a `CrawlSettings` of several sources, of which the last one wins; `to_toml` writes it as the `lycosa.toml` that a
+collection keeps. Whatever is wrong with a value is a `SettingsError` of one sentence.
 """
 
-from lycosa.settings.schema import CrawlSettings
-from lycosa.settings.sources import SettingsSource, from_environment, merge, read_file, settings_of_folder, to_toml
+from lycosa.settings.schema import DEFAULTS, SETTINGS, CrawlSettings, Setting
+from lycosa.settings.sources import (
+    SettingsSource,
+    from_environment,
+    merge,
+    read_file,
+    reference,
+    settings_of_folder,
+    to_toml,
+)
 from lycosa.settings.values import InvalidValue, read_group, read_letter, read_place, seed
 
 __all__ = [
+    "DEFAULTS",
+    "SETTINGS",
     "CrawlSettings",
     "InvalidValue",
+    "Setting",
     "SettingsSource",
     "from_environment",
     "merge",
@@ -18,6 +30,7 @@ __all__ = [
     "read_group",
     "read_letter",
     "read_place",
+    "reference",
     "seed",
     "settings_of_folder",
     "to_toml",

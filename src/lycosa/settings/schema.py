@@ -1,368 +1,420 @@
-"""What can be set about a crawl: names, defaults and bounds, in groups that a reader can take in one by one.
+# ruff: noqa: RUF009  (a setting is a dataclass field with what is known about it)
+"""What can be set about a crawl: one table that options, TOML files, environment variables and docs/settings.md share.
 
-Invariant: a `CrawlSettings` is valid, frozen, and holds only values that `to_toml` can write and read back equal.
-Made by `settings.sources.merge` or directly by a program; read by the engine and the command line.
+A setting is one line of `CrawlSettings`: its type, its default, how it is read, what it means, and how the command line
+spells it. Invariant: a `CrawlSettings` is valid, frozen, and holds only values that `to_toml` writes and that read back
+equal. Made by `settings.sources.merge` or by a program; read by every room above.
 """
 
+import dataclasses
 import difflib
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from lycosa.errors import SettingsError
 from lycosa.settings import values as v
 
+T = TypeVar("T")
+
+_UNIT = re.compile(r"_(?:bytes_)?s$")
 # A value is shown in a message up to here; nobody needs all of a pasted page.
 SHOWN_CHARS = 60
 MB = 1_000_000
 GIB = 2**30
-
-Switch = Annotated[bool, BeforeValidator(v.flag)]
-
-
-def _by(read: Callable[[Any], Any]) -> BeforeValidator:
-    return BeforeValidator(read)
+# Written into lycosa.toml by earlier versions; nobody set them, and they are constants of their rooms now.
+RETIRED = frozenset("max_url_bytes max_path_segments max_segment_repeats connect_s first_byte_s idle_s http2".split())
 
 
-def _says(meaning: str) -> Any:
-    return Field(description=meaning)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What is known of a setting beside its type and default; `option` says how the command line spells it, None if it
+    does not."""
+
+    name: str = ""
+    group: str
+    read: Callable[[Any], Any]
+    help: str
+    option: str | None
+    metavar: str
+    is_common: bool  # stands before the groups in the help of `lycosa crawl`
+    choices: tuple[str, ...] = ()
+
+    @property
+    def meaning(self) -> str:
+        """The help, and the words to choose from."""
+        return f"{self.help} One of {', '.join(self.choices)}." if self.choices else self.help
 
 
-class _SettingsGroup(BaseModel):
-    """Settings that belong together; `title` stands above them in a settings file."""
+class SettingGroup:
+    """A heading under which settings stand in help, TOML and reference; calling it makes a setting of the group.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # only the whole is ever made
-    title: ClassVar[str]
+    The option is spelled as the setting without its unit (`delay_s`: --delay) unless another spelling is given.
+    """
 
+    def __init__(self, title: str) -> None:
+        self.title = title
 
-class ReachSettings(_SettingsGroup):
-    title: ClassVar[str] = "What belongs to the crawl"
-
-    seeds: Annotated[tuple[str, ...], _by(v.each(v.seed)), _says("Where it starts.")] = ()
-    scope: Annotated[
-        Literal["host", "domain", "prefix", "any"],
-        _by(v.one_of("host", "domain", "prefix", "any")),
-        _says("How far from a seed it goes: its host, its domain, its folder (prefix), or any."),
-    ] = "host"
-    include: Annotated[
-        tuple[str, ...],
-        _by(v.each(v.pattern)),
-        _says("If there are any, a URL must match one; * is any run of characters, /… is about the path alone."),
-    ] = ()
-    exclude: Annotated[tuple[str, ...], _by(v.each(v.pattern)), _says("A URL must match none of these.")] = ()
-    skip_extensions: Annotated[
-        tuple[str, ...], _by(v.each(v.extension)), _says("Documents that are not asked for, such as zip.")
-    ] = ()
-    types: Annotated[
-        tuple[str, ...],
-        _by(v.each(v.pattern)),
-        _says("If there are any, bodies of other media types are not read, such as text/* or image/png."),
-    ] = ()
-    images: Annotated[Switch, _says("Ask for the images of pages too.")] = False
-    sitemaps: Annotated[Switch, _says("Read the sitemaps of hosts.")] = True
-    tables: Annotated[
-        Literal["off", "auto", "always"],
-        _by(v.one_of("off", "auto", "always")),
-        _says("Read tables of links: always before documents; auto: beside them where that costs no page."),
-    ] = "auto"
-    eager: Annotated[Switch, _says("Take the links of a slow document while it arrives.")] = True
-    max_url_bytes: Annotated[int, _by(v.whole(16, 16_384)), _says("Longer URLs are dropped.")] = 2_048
-    max_path_segments: Annotated[int, _by(v.whole(1, 16_384)), _says("Deeper paths are dropped.")] = 20
-    max_segment_repeats: Annotated[
-        int, _by(v.whole(1, 16_384)), _says("Paths in which a run of segments follows itself more often are dropped.")
-    ] = 2
+    def __call__(
+        self,
+        default: T,
+        read: Callable[[Any], Any],
+        help: str,
+        *,
+        option: str | None = "",
+        metavar: str = "",
+        common: bool = False,
+    ) -> T:
+        about = Setting(group=self.title, read=read, help=help, option=option, metavar=metavar, is_common=common)
+        made: T = dataclasses.field(default=default, metadata={"setting": about})
+        return made
 
 
-class LimitSettings(_SettingsGroup):
-    title: ClassVar[str] = "When it ends; all of it counts over the collection, not over one run"
+WHERE = SettingGroup("Where to crawl")
+ORDER = SettingGroup("What comes first")
+LIMITS = SettingGroup("Limits, counted over all runs of a collection")
+FRESHNESS = SettingGroup("Keeping pages fresh")
+POLITENESS = SettingGroup("Politeness")
+KEEPING = SettingGroup("What to keep")
+NETWORK = SettingGroup("Network")
+MACHINES = SettingGroup("Many machines")
+PARTS = SettingGroup("Parts of your own: entry points of the group lycosa.parts, or module:attribute")
 
-    pages: Annotated[int | None, _by(v.or_none(v.whole(1))), _says("Most pages kept.")] = None
-    depth: Annotated[
-        int | None, _by(v.or_none(v.whole(0))), _says("Most links followed from a seed; 0 is the seeds alone.")
-    ] = None
-    time_s: Annotated[float | None, _by(v.or_none(v.seconds(0.001))), _says("Longest time.")] = None
-    bytes: Annotated[int | None, _by(v.or_none(v.size(1))), _says("Most bytes received.")] = None
-    pages_per_host: Annotated[int | None, _by(v.or_none(v.whole(1))), _says("Most pages kept of one host.")] = None
-    host_depth: Annotated[
-        int | None,
-        _by(v.or_none(v.whole(0))),
-        _says("Most links followed within one host, from where it was entered; 0 is that page alone."),
-    ] = None
-    wait: Annotated[
-        Switch,
-        _says(
-            "Keep waiting for hosts that do not answer, and for those that ask for more than 15 minutes of patience."
-        ),
-    ] = False
-    fail_on_limit: Annotated[Switch, _says("End with exit code 3 when one of these limits ended it.")] = False
+Scope = Literal["host", "domain", "prefix", "any"]
+TableUse = Literal["off", "auto", "always"]
+Mining = Literal["off", "ancestors", "all"]
+Schedule = Literal["harmonic", "uniform", "proportional", "adaptive"]
+Durability = Literal["process", "power"]
+Archive = Literal["full", "none"]
+PatchTime = Literal["store", "read"]
+Assignment = Literal["rendezvous", "ip", "letter-sum", "two-level"]
+ExchangeRoute = Literal["direct", "coordinator"]
 
 
-class FreshnessSettings(_SettingsGroup):
-    title: ClassVar[str] = "How it is kept fresh"
-
-    keep_fresh: Annotated[Switch, _says("Never end: look at pages again as they are due.")] = False
-    visits_per_day: Annotated[
-        int | None,
-        _by(v.or_none(v.whole(1))),
-        _says("Pages looked at again a day, each once an hour at most; none: a tenth of all."),
-    ] = None
-    schedule: Annotated[
-        Literal["harmonic", "uniform", "proportional", "adaptive"],
-        _by(v.one_of("harmonic", "uniform", "proportional", "adaptive")),
-        _says("How they are spread: by importance and rate of change (harmonic), or as others do it."),
-    ] = "harmonic"
-
-
-class PolitenessSettings(_SettingsGroup):
-    title: ClassVar[str] = "How it behaves towards hosts"
-
-    delay_s: Annotated[
-        float, _by(v.seconds(0)), _says("Least pause between the end of a request and the next to the same host.")
-    ] = 1.0
-    per_host: Annotated[
-        int, _by(v.whole(1, 10_000)), _says("Most requests at a time to one host; above 1 only for hosts of your own.")
-    ] = 1
-    ip_delay_s: Annotated[float, _by(v.seconds(0)), _says("The same pause for an address that hosts share.")] = 0.0
-    per_ip: Annotated[
-        int, _by(v.whole(1, 10_000)), _says("Most requests at a time to one address; at least per_host counts.")
-    ] = 4
-    groups: Annotated[
-        tuple[str, ...],
-        _by(v.each(v.group)),
-        _says("Hosts asked as one, such as *.example.org=2/1s; domain=1/0: all of a registrable domain."),
-    ] = ()
-    agent: Annotated[str, _by(v.product), _says("The name that robots.txt files know it by.")] = "lycosa"
-    contact: Annotated[
-        str | None, _by(v.or_none(v.contact)), _says("Where site owners reach you, shown to every host: URL or e-mail.")
-    ] = None
-    robots: Annotated[Switch, _says("Obey robots.txt; switch it off only for hosts of your own.")] = True
-    nofollow: Annotated[Switch, _says("Obey rel=nofollow.")] = True
-
-
-class NetworkSettings(_SettingsGroup):
-    title: ClassVar[str] = "How it connects"
-
-    transfers: Annotated[int, _by(v.whole(1, 100_000)), _says("Most requests at a time in all.")] = 500
-    bandwidth_bytes_s: Annotated[
-        int | None, _by(v.or_none(v.size(1))), _says("Most bytes a second over all requests.")
-    ] = None
-    connect_s: Annotated[float, _by(v.seconds(0.001)), _says("Longest wait for a connection.")] = 10.0
-    first_byte_s: Annotated[float, _by(v.seconds(0.001)), _says("Longest wait from there to the first byte.")] = 20.0
-    idle_s: Annotated[float, _by(v.seconds(0.001)), _says("Longest pause between two bytes.")] = 20.0
-    total_s: Annotated[float, _by(v.seconds(0.001)), _says("Longest time for one response.")] = 120.0
-    body_bytes: Annotated[int, _by(v.size(1)), _says("Most bytes of one body.")] = 10 * MB
-    http2: Annotated[Switch, _says("Speak HTTP/2 with hosts that do.")] = True
-    proxy: Annotated[str, _by(v.proxy), _says("URL of a proxy; empty: none, whatever the environment says.")] = ""
-    verify_tls: Annotated[Switch, _says("Refuse hosts with a bad certificate.")] = True
-    ca_file: Annotated[str, _by(v.text), _says("Certificates to trust instead of the system's.")] = ""
-    dns: Annotated[
-        tuple[str, ...], _by(v.each(v.name_server)), _says("Name servers, ADDRESS:PORT; none: those of the system.")
-    ] = ()
-    allow_private: Annotated[
-        tuple[str, ...],
-        _by(v.private_networks),
-        _says("Networks with special addresses that may be asked; true or private: all private networks."),
-    ] = ()
-    typed_hosts: Annotated[
-        tuple[str, ...],
-        _by(v.each(v.text)),
-        _says("Addresses that were typed as seeds, HOST:PORT; they may be asked even if they are private."),
-    ] = ()
-    crawl_batch: Annotated[
-        int, _by(v.whole(1, 100_000)), _says("URLs with known addresses that are handed out to be fetched at a time.")
-    ] = 64
-    mapping_workers: Annotated[int, _by(v.whole(1, 1_000)), _says("Tasks that look up addresses.")] = 4
-    mapping_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Names each takes at a time.")] = 64
-
-
-class OrderSettings(_SettingsGroup):
-    title: ClassVar[str] = "What goes first"
-
-    policy: Annotated[
-        str,
-        _by(v.text),
-        _says(
-            "A walk (breadth, top-window, leaf-window), a ranking (internal-first, pvalue, rank, topic), or both: R+W."
-        ),
-    ] = "breadth"
-    topic: Annotated[str, _by(v.text), _says("Words of a topic: pages about it go first.")] = ""
-    topic_pages: Annotated[
-        tuple[str, ...], _by(v.each(v.text)), _says("Files with example pages of the topic, in place of words.")
-    ] = ()
-    window_hosts: Annotated[
-        int, _by(v.whole(1, 1_000_000)), _says("Hosts in the window of top-window and leaf-window: a step.")
-    ] = 1_000
-    window_leaves: Annotated[
-        int, _by(v.whole(1, 100_000)), _says("URLs in the window that leaf-window has over each host.")
-    ] = 512
-    child_order: Annotated[
-        str,
-        _by(v.text),
-        _says("Characters that top-window and leaf-window take first, in this order: 9876543210 is latest first."),
-    ] = ""
-    mine: Annotated[
-        Literal["off", "ancestors", "all"],
-        _by(v.one_of("off", "ancestors", "all")),
-        _says("Guess URLs that nobody links to: the folders above known ones, or numbered series too (all)."),
-    ] = "ancestors"
-
-
-class PartSettings(_SettingsGroup):
-    title: ClassVar[str] = "Parts, each the name of an entry point of the group lycosa.parts, or module:attribute"
-
-    resolver: Annotated[str, _by(v.text), _says("How names become addresses.")] = "cares"
-    downloader: Annotated[str, _by(v.text), _says("How URLs are fetched.")] = "curl"
-    filters: Annotated[tuple[str, ...], _by(v.each(v.text)), _says("Filters for URLs, beside the settings.")] = ()
-    analysers: Annotated[
-        tuple[str, ...],
-        _by(v.each(v.analyser)),
-        _says("What reads documents, KIND=NAME or TYPE/SUBTYPE=NAME, such as pdf=my_parts:pdf, beside the usual ones."),
-    ] = ()
-    statistics: Annotated[tuple[str, ...], _by(v.each(v.text)), _says("What sees every page.")] = ()
-
-
-class StorageSettings(_SettingsGroup):
-    title: ClassVar[str] = "How it keeps what it finds"
-
-    durability: Annotated[
-        Literal["process", "power"],
-        _by(v.one_of("process", "power")),
-        _says("What the collection survives: the end of the process, or a power failure too."),
-    ] = "process"
-    archive: Annotated[
-        Literal["full", "none"],
-        _by(v.one_of("full", "none")),
-        _says("What is archived of pages: all that was sent (full), or nothing (none): they are watched by digest."),
-    ] = "full"
-    patch: Annotated[
-        Literal["store", "read"],
-        _by(v.one_of("store", "read")),
-        _says(
-            "When a table of volatile parts is put into its document: for each version stored, or whenever it is read."
-        ),
-    ] = "store"
-    warc_bytes: Annotated[int, _by(v.size(1)), _says("A new WARC file is begun at this size.")] = GIB
-    store_interval_s: Annotated[float, _by(v.seconds(0, 60)), _says("Longest time between two commits.")] = 0.25
-    store_batch: Annotated[int, _by(v.whole(1, 100_000)), _says("Most results in one commit.")] = 300
-    index: Annotated[
-        Switch, _says("Keep the search index up to date while crawling; without it a search begins by catching up.")
-    ] = False
-
-
-class ClusterSettings(_SettingsGroup):
-    title: ClassVar[str] = "How many do it"
-
-    workers: Annotated[
-        int, _by(v.whole(0, 10_000)), _says("Processes, each with its share of the hosts; 0: this one alone.")
-    ] = 0
-    assignment: Annotated[
-        Literal["rendezvous", "ip", "letter-sum", "two-level"],
-        _by(v.one_of("rendezvous", "ip", "letter-sum", "two-level")),
-        _says("Who gets which host: rendezvous keeps a domain together and moves little."),
-    ] = "rendezvous"
-    letters: Annotated[
-        tuple[str, ...],
-        _by(v.each(v.letter)),
-        _says("Values of characters for letter-sum, such as -=37, beside its own: a=1 … z=26, 0=27 … 9=36."),
-    ] = ()
-    places: Annotated[
-        tuple[str, ...],
-        _by(v.each(v.place)),
-        _says("Where addresses are, such as 192.0.2.0/24=berlin: agents of that place get them."),
-    ] = ()
-    exchange: Annotated[
-        Literal["direct", "coordinator"],
-        _by(v.one_of("direct", "coordinator")),
-        _says("How URLs travel to their owner: straight, or through the coordinator, which reads robots.txt for all."),
-    ] = "direct"
-    store: Annotated[
-        str,
-        _by(v.text),
-        _says("A central store, folder or URL: finished archive files travel there; empty: they stay."),
-    ] = ""
-    store_types: Annotated[
-        tuple[str, ...],
-        _by(v.each(v.pattern)),
-        _says("If there are any, pages of other media types are not brought to the store, such as text/*."),
-    ] = ()
-    store_relevance: Annotated[
-        float,
-        _by(v.share),
-        _says("Pages less relevant to the topic, from 0 to 1, are not brought to the store; 0: all are."),
-    ] = 0.0
-    checkpoint_s: Annotated[
-        float | None,
-        _by(v.or_none(v.seconds(1))),
-        _says("Pause between two copies of every shard to the store, from which it can be restored; none: no copies."),
-    ] = 300.0
-
-
-class CrawlSettings(
-    ReachSettings,
-    OrderSettings,
-    LimitSettings,
-    FreshnessSettings,
-    PolitenessSettings,
-    NetworkSettings,
-    StorageSettings,
-    ClusterSettings,
-    PartSettings,
-):
+@dataclasses.dataclass(frozen=True, init=False)
+class CrawlSettings:
     """The settings of one crawl. A wrong name or value is a `SettingsError`, whoever makes one."""
 
-    model_config = ConfigDict(defer_build=False)
+    seeds: tuple[str, ...] = WHERE(
+        (), v.each(v.seed), "Start at these URLs; a URL without a scheme is https.", option=None
+    )
+    scope: Scope = WHERE(
+        "host",
+        v.one_of(Scope),
+        "Follow links to the seed's host, its domain, its folder (prefix), or anywhere (any).",
+        common=True,
+    )
+    include: tuple[str, ...] = WHERE(
+        (),
+        v.each(v.pattern),
+        "Crawl only URLs that match such a pattern: * is any text, '/blog/*' looks at the path alone.",
+        metavar="PATTERN",
+    )
+    exclude: tuple[str, ...] = WHERE(
+        (), v.each(v.pattern), "Skip URLs that match such a pattern: '*.pdf'.", metavar="PATTERN"
+    )
+    skip_extensions: tuple[str, ...] = WHERE(
+        (), v.each(v.extension), "Skip documents with these extensions: zip.", option=None
+    )
+    types: tuple[str, ...] = WHERE(
+        (),
+        v.each(v.pattern),
+        "Keep only documents of such a media type: 'text/*', image/png.",
+        option="--type",
+        metavar="PATTERN",
+    )
+    images: bool = WHERE(False, v.flag, "Fetch the images of pages, too.")
+    sitemaps: bool = WHERE(True, v.flag, "Read the sitemaps of hosts.")
+    mine: Mining = WHERE(
+        "ancestors",
+        v.one_of(Mining),
+        "Guess URLs that nobody links to: the folders above known URLs, or numbered series as well (all).",
+    )
+    tables: TableUse = WHERE(
+        "auto",
+        v.one_of(TableUse),
+        "Read the tables of links that some sites publish before each document (always), or only where they cost no "
+        "page (auto): not with a delay, a ranking, --pages-per-host or --per-host 1.",
+    )
+    eager: bool = WHERE(True, v.flag, "Follow the links of a slow document while it still arrives.")
+
+    policy: str = ORDER(
+        "breadth",
+        v.text,
+        "Choose a walk (breadth, top-window, leaf-window), a ranking (internal-first, pvalue, rank, topic), or both: "
+        "rank+top-window.",
+        metavar="NAME",
+    )
+    topic: str = ORDER("", v.text, "Fetch pages about these words first: 'solar power storage'.", metavar="WORDS")
+    topic_pages: tuple[str, ...] = ORDER(
+        (), v.each(v.text), "Fetch pages like the one in this file first.", option="--topic-page", metavar="FILE"
+    )
+    window_hosts: int = ORDER(
+        1_000, v.whole(1, 1_000_000), "Let top-window and leaf-window take this many hosts in a step.", metavar="N"
+    )
+    window_leaves: int = ORDER(
+        512, v.whole(1, 100_000), "Let leaf-window look at this many URLs of each host.", metavar="N"
+    )
+    child_order: str = ORDER(
+        "",
+        v.text,
+        "Let top-window and leaf-window take these characters first: 9876543210 takes the latest first.",
+        metavar="CHARS",
+    )
+
+    pages: int | None = LIMITS(None, v.or_none(v.whole(1)), "Stop after this many pages.", metavar="N", common=True)
+    depth: int | None = LIMITS(
+        None,
+        v.or_none(v.whole(0)),
+        "Follow at most this many links in a row from a seed; 0 fetches the seeds alone.",
+        metavar="N",
+        common=True,
+    )
+    time_s: float | None = LIMITS(
+        None,
+        v.or_none(v.seconds(0.001)),
+        "Stop after this time: 90, 10m or 2h; with --keep-fresh each run has that long.",
+        metavar="TIME",
+        common=True,
+    )
+    bytes: int | None = LIMITS(
+        None, v.or_none(v.size(1)), "Stop when this much was received: 500MB or 2GiB.", metavar="SIZE"
+    )
+    pages_per_host: int | None = LIMITS(
+        None, v.or_none(v.whole(1)), "Keep at most this many pages of one host.", metavar="N"
+    )
+    host_depth: int | None = LIMITS(
+        None,
+        v.or_none(v.whole(0)),
+        "Follow at most this many links in a row within a host, from the page where the crawl entered it.",
+        metavar="N",
+    )
+    wait: bool = LIMITS(
+        False,
+        v.flag,
+        "Keep waiting for hosts that are down or ask for a pause of more than 15 minutes; otherwise the crawl ends "
+        "when only such hosts are left.",
+    )
+    fail_on_limit: bool = LIMITS(False, v.flag, "Exit with code 3 if one of these limits ended the crawl.")
+
+    keep_fresh: bool = FRESHNESS(False, v.flag, "Run until Ctrl-C, and revisit pages when they are due.")
+    visits_per_day: int | None = FRESHNESS(
+        None,
+        v.or_none(v.whole(1)),
+        "Revisit this many pages a day, each at most once an hour; without it a tenth of all pages.",
+        option="--budget",
+        metavar="N",
+    )
+    schedule: Schedule = FRESHNESS(
+        "harmonic",
+        v.one_of(Schedule),
+        "Spread the visits by importance and rate of change (harmonic), or as other crawlers do, for comparison.",
+        option=None,
+    )
+
+    delay_s: float = POLITENESS(
+        1.0,
+        v.seconds(0),
+        "Pause this long between two requests to the same host: 1, 500ms.",
+        metavar="TIME",
+        common=True,
+    )
+    per_host: int = POLITENESS(
+        1,
+        v.whole(1, 10_000),
+        "Send a host at most this many requests at a time; more than 1 only to hosts of your own.",
+        metavar="N",
+    )
+    ip_delay_s: float = POLITENESS(
+        0.0,
+        v.seconds(0),
+        "Pause this long between two requests to the same IP address, whatever hosts share it.",
+        metavar="TIME",
+    )
+    per_ip: int = POLITENESS(
+        4,
+        v.whole(1, 10_000),
+        "Send an IP address at most this many requests at a time, but never fewer than --per-host.",
+        metavar="N",
+    )
+    groups: tuple[str, ...] = POLITENESS(
+        (),
+        v.each(v.group),
+        "Treat matching hosts as one host: '*.example.org=2/1s' is 2 requests at a time and a pause of 1 s; "
+        "'domain=1/0' does it for every registrable domain.",
+        option="--group",
+        metavar="PATTERN=N/TIME",
+    )
+    agent: str = POLITENESS("lycosa", v.product, "Use this name in requests and in robots.txt.", metavar="NAME")
+    contact: str | None = POLITENESS(
+        None, v.or_none(v.contact), "Tell every host where its owner can reach you.", metavar="URL|EMAIL", common=True
+    )
+    robots: bool = POLITENESS(True, v.flag, "Obey robots.txt; switch it off only for hosts of your own.")
+    nofollow: bool = POLITENESS(True, v.flag, "Leave links alone that are marked rel=nofollow.", option=None)
+
+    archive: Archive = KEEPING(
+        "full",
+        v.one_of(Archive),
+        "Archive the pages in full, or keep no bodies (none) and only watch pages for changes.",
+    )
+    index: bool = KEEPING(False, v.flag, "Update the search index during the crawl; otherwise the next search does it.")
+    durability: Durability = KEEPING(
+        "process",
+        v.one_of(Durability),
+        "Lose nothing when the process is killed, or when the power fails as well (power), which is slower.",
+    )
+    patch: PatchTime = KEEPING(
+        "store",
+        v.one_of(PatchTime),
+        "Fill the volatile parts that a site publishes apart into a page when it is stored, or when it is read.",
+    )
+    warc_bytes: int = KEEPING(GIB, v.size(1), "Begin a new WARC file at this size.", option=None)
+    store_interval_s: float = KEEPING(0.25, v.seconds(0, 60), "Commit results at least this often.", option=None)
+    store_batch: int = KEEPING(300, v.whole(1, 100_000), "Commit at most this many results at a time.", option=None)
+
+    transfers: int = NETWORK(500, v.whole(1, 100_000), "Run at most this many requests at a time.", option=None)
+    bandwidth_bytes_s: int | None = NETWORK(
+        None, v.or_none(v.size(1)), "Receive at most this much a second over all requests: 2MB.", metavar="SIZE"
+    )
+    total_s: float = NETWORK(120.0, v.seconds(0.001), "Give a response up that takes longer than this.", option=None)
+    body_bytes: int = NETWORK(10 * MB, v.size(1), "Keep at most this much of one body.", option=None)
+    proxy: str = NETWORK(
+        "", v.proxy, "Connect through this proxy; variables such as http_proxy do not count.", option=None
+    )
+    verify_tls: bool = NETWORK(True, v.flag, "Refuse hosts whose certificate is not valid.", option=None)
+    ca_file: str = NETWORK("", v.text, "Trust the certificates in this file instead of the system's.", option=None)
+    dns: tuple[str, ...] = NETWORK(
+        (), v.each(v.name_server), "Ask this name server instead of the system's.", metavar="IP:PORT"
+    )
+    allow_private: tuple[str, ...] = NETWORK(
+        (), v.private_networks, "Allow requests to all private networks, or to this one.", metavar="[CIDR]"
+    )
+    typed_hosts: tuple[str, ...] = NETWORK(
+        (),
+        v.each(v.text),
+        "Hosts that were typed as addresses, HOST:PORT; they are allowed even if they are private.",
+        option=None,
+    )
+    crawl_batch: int = NETWORK(64, v.whole(1, 100_000), "Hand out this many URLs at a time to be fetched.", option=None)
+    mapping_workers: int = NETWORK(4, v.whole(1, 1_000), "Run this many tasks that look up addresses.", option=None)
+    mapping_batch: int = NETWORK(
+        64, v.whole(1, 100_000), "Let each of them take this many names at a time.", option=None
+    )
+
+    workers: int = MACHINES(
+        0,
+        v.whole(0, 10_000),
+        "Crawl with this many processes, each with its share of the hosts; 0 crawls in one process.",
+        metavar="N",
+    )
+    assignment: Assignment = MACHINES(
+        "rendezvous",
+        v.one_of(Assignment),
+        "Choose how hosts are shared out; rendezvous keeps a domain together and moves few hosts when shards change.",
+    )
+    letters: tuple[str, ...] = MACHINES(
+        (),
+        v.each(v.letter),
+        "Values of characters for letter-sum, such as -=37, beside a=1 … z=26 and 0=27 … 9=36.",
+        option=None,
+    )
+    places: tuple[str, ...] = MACHINES(
+        (),
+        v.each(v.place),
+        "Let machines of a place crawl its addresses; 192.0.2.0/24=berlin. The option names a file of such lines.",
+        metavar="FILE",
+    )
+    exchange: ExchangeRoute = MACHINES(
+        "direct",
+        v.one_of(ExchangeRoute),
+        "Send URLs straight to the shard that owns them, or through the coordinator, which reads robots.txt for all.",
+        option=None,
+    )
+    store: str = MACHINES(
+        "",
+        v.text,
+        "Move finished archive files to this central store; needs --workers or a cluster.",
+        metavar="DIR|URL",
+    )
+    store_types: tuple[str, ...] = MACHINES(
+        (),
+        v.each(v.pattern),
+        "Move only pages of such a media type to the store: 'text/*'.",
+        option="--store-type",
+        metavar="PATTERN",
+    )
+    store_relevance: float = MACHINES(
+        0.0, v.share, "Move only pages that are at least this relevant to --topic, from 0 to 1.", metavar="X"
+    )
+    checkpoint_s: float | None = MACHINES(
+        300.0,
+        v.or_none(v.seconds(1)),
+        "Copy every shard to the store this often, so that it can be restored; none makes no copies.",
+        metavar="TIME",
+    )
+
+    resolver: str = PARTS("cares", v.text, "This part looks up the addresses of hosts.", option=None)
+    downloader: str = PARTS("curl", v.text, "This part fetches URLs.", option=None)
+    filters: tuple[str, ...] = PARTS((), v.each(v.text), "These parts say which URLs are wanted.", option=None)
+    analysers: tuple[str, ...] = PARTS(
+        (),
+        v.each(v.analyser),
+        "These parts read documents of a kind or media type, KIND=NAME: pdf=my_parts:pdf.",
+        option=None,
+    )
+    statistics: tuple[str, ...] = PARTS((), v.each(v.text), "These parts see every page.", option=None)
 
     def __init__(self, **values: Any) -> None:
-        try:
-            super().__init__(**values)
-        except ValidationError as error:
-            raise SettingsError(explain(error)) from error
+        self.__dict__.update(DEFAULTS | read_values(values))
         if self.index and self.archive == "none":
             raise SettingsError("index is on and archive is none, but a search index needs bodies: choose one of them")
+
+    def replace(self, **changes: Any) -> "CrawlSettings":
+        """The same settings with some of them changed."""
+        return CrawlSettings(**(self.as_dict() | changes))
+
+    def as_dict(self) -> dict[str, Any]:
+        """All settings by name."""
+        return dict(self.__dict__)
 
     @property
     def parallel_per_ip(self) -> int:
         """Requests at a time that an address gets: a host that may have more brings its address along."""
         return max(self.per_ip, self.per_host)
 
-    def user_agent(self, version: str) -> str:
-        """The header by which hosts know the crawl: `lycosa/1.0 (+https://example.org/bot)`."""
-        name = f"{self.agent}/{version}" if self.agent == "lycosa" else f"{self.agent} lycosa/{version}"
-        return f"{name} (+{self.contact})" if self.contact else name
+
+def _completed(field: "dataclasses.Field[Any]") -> Setting:
+    """A setting with what follows from its name and type."""
+    about: Setting = field.metadata["setting"]
+    option = about.option if about.option != "" else "--" + _UNIT.sub("", field.name).replace("_", "-")
+    choices = get_args(field.type) if get_origin(field.type) is Literal else ()
+    return dataclasses.replace(about, name=field.name, option=option, choices=choices)
 
 
-GROUPS: tuple[type[_SettingsGroup], ...] = (
-    ReachSettings,
-    OrderSettings,
-    LimitSettings,
-    FreshnessSettings,
-    PolitenessSettings,
-    NetworkSettings,
-    StorageSettings,
-    ClusterSettings,
-    PartSettings,
-)
+_FIELDS = dataclasses.fields(CrawlSettings)
+SETTINGS = {field.name: _completed(field) for field in _FIELDS}
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in _FIELDS}
 
 
-def explain(error: ValidationError, spelled: Callable[[str], str] = str) -> str:
-    """The first thing wrong, in words; `spelled` is how the user would recognise a setting."""
-    first = error.errors()[0]
-    name, value = str(first["loc"][0]), first["input"]
-    if first["type"] == "extra_forbidden":
-        near = nearest(name)
-        return f"there is no setting {spelled(name)}" + (f"; did you mean {near}?" if near else "")
-    unfit = first.get("ctx", {}).get("error")
-    if not isinstance(unfit, v.InvalidValue):
-        return f"{spelled(name)} is {_shown(value)}: {first['msg']}"
-    if unfit.item is not None:
-        return f"{spelled(name)} holds {_shown(unfit.item)}, {unfit.phrase}"
-    return f"{spelled(name)} is {_shown(value)}, {unfit.phrase}"
+def read_values(values: Mapping[str, Any], spelled: Callable[[str], str] = str) -> dict[str, Any]:
+    """The values as the settings keep them. The first that cannot be is a `SettingsError`, in which `spelled` says how
+    the user would recognise the setting."""
+    found = {}
+    for name, value in values.items():
+        if name not in SETTINGS:
+            near = nearest(name)
+            raise SettingsError(f"there is no setting {spelled(name)}" + (f"; did you mean {near}?" if near else ""))
+        try:
+            found[name] = SETTINGS[name].read(value)
+        except v.InvalidValue as invalid:
+            said = f"is {_shown(value)}" if invalid.item is None else f"holds {_shown(invalid.item)}"
+            raise SettingsError(f"{spelled(name)} {said}, {invalid.phrase}") from invalid
+    return found
 
 
 def nearest(name: str, *, cutoff: float = 0.6) -> str | None:
     """The setting that someone who wrote `name` most likely meant; a higher cutoff wants more likeness."""
-    near = difflib.get_close_matches(name.lower().replace("-", "_"), list(CrawlSettings.model_fields), 1, cutoff)
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), list(SETTINGS), 1, cutoff)
     return near[0] if near else None
 
 

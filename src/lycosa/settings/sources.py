@@ -1,21 +1,20 @@
-"""Where settings come from and go to: TOML files, the environment, several sources merged into one `CrawlSettings`.
+"""Where settings come from and go to: TOML files, the environment, and the reference page docs/settings.md.
 
 A source keeps how its user spells each setting, so that a message about a value names the option, the variable or the
-file it came from. Later sources win. Law: what `to_toml` writes, `read_file` and `merge` read back equal. Called by the
-command line and by `lycosa.api`.
+file it came from. `merge` makes one `CrawlSettings` of several sources; later ones win. Law: what `to_toml` writes,
+`read_file` and `merge` read back equal. Called by the command line and by `lycosa.api`.
 """
 
 import os
 import re
+import textwrap
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from lycosa.errors import SettingsError
-from lycosa.settings.schema import GROUPS, CrawlSettings, explain, nearest
+from lycosa.settings.schema import DEFAULTS, RETIRED, SETTINGS, CrawlSettings, nearest, read_values
 from lycosa.settings.values import NONE
 
 PREFIX = "LYCOSA_"
@@ -34,7 +33,8 @@ class SettingsSource(NamedTuple):
 
 
 def read_file(path: Path) -> SettingsSource:
-    """The settings in a TOML file. A relative `ca_file` or `store` is meant from the file's folder."""
+    """The settings in a TOML file, without those that only earlier versions had. A relative `ca_file` or `store` starts
+    at the file's folder."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -42,7 +42,7 @@ def read_file(path: Path) -> SettingsSource:
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path} is not UTF-8 text, it cannot be read as settings") from error
     try:
-        values = tomllib.loads(text)
+        values = {name: value for name, value in tomllib.loads(text).items() if name not in RETIRED}
     except (ValueError, RecursionError) as error:
         raise SettingsError(_broken(path, text, error)) from error
     return SettingsSource(_with_absolute_paths(values, path.parent), lambda name: f"{_plain(name)} in {path}")
@@ -56,7 +56,7 @@ def settings_of_folder(folder: Path) -> SettingsSource | None:
 
 def from_environment(environ: Mapping[str, str]) -> SettingsSource:
     """The settings in variables such as LYCOSA_DELAY_S; lists are separated by spaces, empty variables not set."""
-    known = {PREFIX + name.upper(): name for name in CrawlSettings.model_fields}
+    known = {PREFIX + name.upper(): name for name in SETTINGS}
     values = {}
     for variable, value in environ.items():
         if variable in known and value:
@@ -73,13 +73,7 @@ def merge(*sources: SettingsSource) -> CrawlSettings:
     for source in sources:
         values |= source.values
         spelled |= dict.fromkeys(source.values, source.spelled)
-    try:
-        return CrawlSettings(**values)
-    except SettingsError as error:
-        if not isinstance(error.__cause__, ValidationError):
-            raise
-        words = explain(error.__cause__, lambda name: spelled[name](name))
-        raise SettingsError(words) from error.__cause__
+    return CrawlSettings(**read_values(values, lambda name: spelled[name](name)))
 
 
 def _broken(path: Path, text: str, error: Exception) -> str:
@@ -110,8 +104,9 @@ def _plain(name: str) -> str:
 
 
 HEADER = """\
-# The settings of this crawl. The same command again goes on with them; change one here, or for good on the command
-# line. Times are in seconds, or "500ms", "10m", "2h"; sizes in bytes, or "500MB", "2GiB"; "none" is no limit.
+# The settings of this crawl. `lycosa crawl` on this folder continues with them; an option on the command line changes
+# one for good, and so does an edit here. Times are in seconds, or "500ms", "10m", "2h"; sizes are in bytes, or "500MB",
+# "2GiB"; "none" is no limit.
 """
 # From here on digits are set apart by threes.
 LONG_NUMBER = 10_000
@@ -121,20 +116,22 @@ LINE_CHARS = 120
 
 
 def to_toml(settings: CrawlSettings) -> str:
-    """All settings in force, commented."""
-    parts = [HEADER]
-    for group in GROUPS:
-        parts.append(f"\n# -- {group.title} --\n")
-        parts += (
-            _toml_line(name, getattr(settings, name), field.description) for name, field in group.model_fields.items()
-        )
+    """All settings in force, each with its meaning."""
+    parts, group = [HEADER], ""
+    for name, setting in SETTINGS.items():
+        if setting.group != group:
+            group = setting.group
+            parts.append(f"\n# -- {group} --\n")
+        parts.append(_toml_line(f"{name} = {_toml_value(getattr(settings, name))}", setting.meaning))
     return "".join(parts)
 
 
-def _toml_line(name: str, value: object, meaning: str | None) -> str:
-    setting = f"{name} = {_toml_value(value)}"
+def _toml_line(setting: str, meaning: str) -> str:
     line = f"{setting:<{COMMENT_COLUMN}}  # {meaning}"
-    return f"{line}\n" if len(line) <= LINE_CHARS else f"# {meaning}\n{setting}\n"
+    if len(line) <= LINE_CHARS:
+        return f"{line}\n"
+    comment = textwrap.wrap(f"# {meaning}", LINE_CHARS, subsequent_indent="# ", break_on_hyphens=False)
+    return "\n".join([*comment, setting, ""])
 
 
 def _toml_value(value: object) -> str:
@@ -162,3 +159,31 @@ def _toml_text(value: str) -> str:
     """A basic string. The settings hold printable text only, so nothing but these two needs an escape."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+REFERENCE = """\
+# Settings
+
+Every setting can stand in a TOML file (`lycosa crawl --config FILE`) and in an environment variable: `delay_s` is
+`LYCOSA_DELAY_S`, with spaces between the items of a list. Most have an option, too. What the collection keeps in its
+`lycosa.toml` goes before the defaults, `--config` before that, then the environment, then options; what is in force is
+written to `lycosa.toml`. In Python a setting is a keyword argument of `lycosa.Crawl`.
+
+Times are in seconds, or `500ms`, `10m`, `2h`; sizes in bytes, or `500MB`, `2GiB`; `none` is no limit. An option
+of a list may be repeated.
+
+This page is made from the schema by `lycosa settings --markdown`.
+"""
+
+
+def reference() -> str:
+    """All settings as the page docs/settings.md."""
+    parts, group = [REFERENCE], ""
+    for name, setting in SETTINGS.items():
+        if setting.group != group:
+            group = setting.group
+            parts.append(f"\n## {group}\n\n| setting | option | default | meaning |\n|---|---|---|---|\n")
+        option = f"`{setting.option} {setting.metavar}`".replace(" `", "`") if setting.option else ""
+        cells = (f"`{name}`", option, f"`{_toml_value(DEFAULTS[name])}`", setting.meaning)
+        parts.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |\n")
+    return "".join(parts)

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable
 from ipaddress import ip_address, ip_network
-from typing import TypeVar
+from typing import Any, TypeVar, get_args
 
 from ada_url import URL
 
@@ -128,8 +128,9 @@ def flag(value: object) -> bool:
     raise InvalidValue("it must be true or false")
 
 
-def one_of(*words: str) -> Callable[[object], str]:
-    """One of a few words."""
+def one_of(literal: Any) -> Callable[[object], str]:
+    """One of the words of a `Literal`."""
+    words: tuple[str, ...] = get_args(literal)
 
     def read(value: object) -> str:
         word = value.strip().lower() if isinstance(value, str) else ""
