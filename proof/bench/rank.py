@@ -15,7 +15,6 @@ from pathlib import Path
 import networkx
 import numpy as np
 
-from lycosa.crawl.reading import base_of
 from lycosa.graph import columns as texts
 from lycosa.graph import rank_pages, ranked_pages, stored_link_index
 from lycosa.graph.columns import LinkColumns, intern_texts, url_ids
@@ -26,7 +25,7 @@ from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
 from lycosa.store import Batch, CollectionStore, unpack_links
 from lycosa.web import url_from_key, url_key
-from lycosa.web.url import join_all
+from lycosa.web.url import base_url, join_all
 from proof import Bar, Experiment, Run
 from proof.ground.commands import run_command, scratch
 from proof.ground.servers import nginx_of
@@ -121,7 +120,7 @@ def beside_networkx() -> tuple[float, int, float]:
             graph.add_nodes_from(ranks)
             for key, row in collection.state.walk(Family.LINK):
                 url, links = url_from_key(key), unpack_links(row)
-                targets = set(join_all(base_of(url, links.base_href), links.hrefs)) - {url}
+                targets = set(join_all(base_url(url, links.base_href), links.hrefs)) - {url}
                 graph.add_edges_from((url, target) for target in targets if target in ranks)
     expected = networkx.pagerank(graph, alpha=DAMPING, tol=1e-14, max_iter=1_000)
     return sum(abs(ranks[url] - expected[url]) for url in ranks), len(ranks), link_bytes

@@ -3,14 +3,13 @@
 from collections import defaultdict
 from pathlib import Path
 
-from lycosa.crawl.reading import base_of
 from lycosa.graph.feed import entries_after, key_of
 from lycosa.graph.index import LinkIndex
 from lycosa.graph.indexer import replay
 from lycosa.records import Family
 from lycosa.store import CollectionStore, State
 from lycosa.store.page_rows import unpack_links, unpack_page
-from lycosa.web.url import join_all, url_from_key
+from lycosa.web.url import base_url, join_all, url_from_key
 
 
 def sources_by_target(state: State) -> dict[str, set[str]]:
@@ -20,7 +19,7 @@ def sources_by_target(state: State) -> dict[str, set[str]]:
         row, links = unpack_page(packed), state.get(Family.LINK, key)
         if row.file_num and 0 < row.status < 400 and links:
             url, written = url_from_key(key), unpack_links(links)
-            for target in join_all(base_of(url, written.base_href), written.hrefs):
+            for target in join_all(base_url(url, written.base_href), written.hrefs):
                 if target != url:
                     found[target].add(url)
     return found
@@ -32,7 +31,7 @@ def link_problems(path: Path) -> list[str]:
         state, index = collection.state, LinkIndex.open(path)
         problems = _number_problems(state)
         covered = index.covered
-        index.lay_over(list(replay(state, covered)))
+        index.overlay(list(replay(state, covered)))
         expected = sources_by_target(state)
         urls = list(expected)
         for url, count in zip(urls, index.counts(urls), strict=True):

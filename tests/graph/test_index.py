@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from lycosa.errors import StoreError
 from lycosa.graph import segment
 from lycosa.graph.columns import LinkChanges, from_pages, join_columns, url_id
-from lycosa.graph.index import JOINED_AT_ONCE, LIST, LinkIndex, LinkWriter, neighbours, read_list
-from lycosa.graph.merge import merge
+from lycosa.graph.index import LIST, MERGED_AT_ONCE, LinkIndex, LinkWriter, merge_segments, neighbours, read_list
 from lycosa.graph.segment import Segment
 
 URLS = [f"https://h{n % 4}.example/p{n}" for n in range(12)]
@@ -68,7 +67,7 @@ def test_index_agrees_with_a_dictionary(
         check(writer, model)
     first = min(joined, len(writer.segments) - 1)
     parts = [writer.path / s.name for s in writer.segments[first:]]
-    merge(writer.path / "joined.links", parts, is_whole=first == 0)
+    merge_segments(writer.path / "joined.links", parts, is_whole=first == 0)
     reader = LinkIndex.open(folder)
     reader.segments[first:] = [Segment.open(writer.path / "joined.links")]
     check(reader, model)
@@ -139,9 +138,9 @@ def test_changed_counts_are_told(tmp_path: Path) -> None:
 
 
 def test_neighbours_are_joined_when_eight_are_alike() -> None:
-    assert neighbours([1000] * (JOINED_AT_ONCE - 1)) is None
-    assert neighbours([1000] * JOINED_AT_ONCE) == 0
-    assert neighbours([1 << 22] + [1000] * JOINED_AT_ONCE) == 1
+    assert neighbours([1000] * (MERGED_AT_ONCE - 1)) is None
+    assert neighbours([1000] * MERGED_AT_ONCE) == 0
+    assert neighbours([1 << 22] + [1000] * MERGED_AT_ONCE) == 1
     assert neighbours([1 << 23] * 7 + [1 << 18] * 7 + [1000] * 7) is None
 
 
@@ -149,18 +148,18 @@ def test_neighbours_are_joined_when_eight_are_alike() -> None:
 def test_writer_has_segments_joined_by_a_process(tmp_path: Path) -> None:
     writer = LinkWriter.open(tmp_path)
     pages = site(800, 20)
-    for n in range(JOINED_AT_ONCE):
+    for n in range(MERGED_AT_ONCE):
         writer.add(pages[n * 100 : n * 100 + 100], n)
     expected = writer.counts([page.url for page in pages])
-    writer.tidy()
+    writer.merge_if_due()
     deadline = time.monotonic() + 30
     while len(writer.segments) > 1 and time.monotonic() < deadline:
         time.sleep(0.05)
-        writer.tidy()
+        writer.merge_if_due()
     assert len(writer.segments) == 1
     assert writer.counts([page.url for page in pages]) == expected
     assert {file.name for file in writer.path.iterdir()} == {LIST, writer.segments[0].name}
-    assert LinkIndex.open(tmp_path).covered == JOINED_AT_ONCE - 1
+    assert LinkIndex.open(tmp_path).covered == MERGED_AT_ONCE - 1
 
 
 def test_files_that_nobody_names_are_deleted_by_the_next_writer(tmp_path: Path) -> None:

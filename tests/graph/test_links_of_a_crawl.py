@@ -243,7 +243,7 @@ def test_news_tell_what_happened_with_the_links_from_before(tmp_path: Path) -> N
     shop.settle(A, status=404)
     news = list(entries_after(shop.collection.state, 0))
     assert news[:2] == [FeedEntry(1, FeedEvent.NEW, number, b""), FeedEntry(2, FeedEvent.CHANGED, number, before)]
-    assert news[2].what is FeedEvent.REMOVED
+    assert news[2].event is FeedEvent.REMOVED
     assert list(all_pages(shop.collection.state)) == []
     row = shop.collection.state.get(Family.PAGE, url_key(A))
     assert row is not None and unpack_page(row).file_num == number

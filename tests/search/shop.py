@@ -98,7 +98,7 @@ class Shop:
             try:
                 indexer.catch_up()
                 if settle:
-                    indexer.settle()
+                    indexer.update_anchors_and_ranks()
             finally:
                 indexer.close()
 

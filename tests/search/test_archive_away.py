@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lycosa.graph.processes import start_helper
 from lycosa.inspect.pages import page_of
 from lycosa.search.index import IndexReader, current
-from lycosa.search.processes import start_helper
 from lycosa.search.view import SearchView, make_index, update_index
 from lycosa.store import ArchiveUnavailable
 from lycosa.store.central import claim_store, open_central_store

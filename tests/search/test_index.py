@@ -16,12 +16,12 @@ from lycosa.api.collection import Collection as Library
 from lycosa.errors import StoreError
 from lycosa.graph import feed
 from lycosa.graph.feed import FEED_FOLDER, consumers, mark_covered
+from lycosa.graph.processes import start_helper
 from lycosa.search import indexer
 from lycosa.search.documents import AnchorSummary, IndexedPage, documents, schema
 from lycosa.search.follower import IndexFollower
 from lycosa.search.index import IndexInUse, IndexReader, IndexWriter, NoIndex, current, is_index_written
 from lycosa.search.indexer import CONSUMER, Indexer
-from lycosa.search.processes import start_helper
 from lycosa.search.view import SearchView, is_index_behind, make_index, update_index
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import CollectionStore, is_collection
@@ -203,7 +203,7 @@ def test_what_is_taken_in_bit_by_bit_agrees_at_every_commit(tmp_path: Path, seed
                 assert index_problems(tmp_path) == []
         collection.state.refresh()
         indexer.catch_up()
-        indexer.settle()
+        indexer.update_anchors_and_ranks()
         indexer.close()
     assert index_problems(tmp_path) == []
     shop.close()
@@ -219,7 +219,7 @@ def test_names_and_ranks_of_a_crawl_that_was_followed_from_its_beginning_are_set
         shop.linker.flush()
         collection.state.refresh()
         indexer.catch_up()
-        assert indexer.settle() == 1
+        assert indexer.update_anchors_and_ranks() == 1
         indexer.close()
     shop.close()
     with SearchView(tmp_path) as view:
@@ -387,7 +387,7 @@ def test_follower_killed_or_kept_out_at_the_end_is_started_again(tmp_path: Path,
 async def follow(path: Path, *, kills: bool = False) -> bool:
     """Follows a crawl that is over at once; was everything taken in?"""
     following = IndexFollower(path)
-    following.begin()
+    following.start()
     if kills and following._process is not None:
         following._process.kill()
     await following.finish()

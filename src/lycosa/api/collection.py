@@ -16,7 +16,7 @@ from pathlib import Path
 from lycosa.crawl.stats import CrawlStats
 from lycosa.graph import LinkIndex, UrlLinks, current_link_index, links_of
 from lycosa.inspect.pages import StoredPage, StoredPages
-from lycosa.inspect.status import open_to_read, stats_of
+from lycosa.inspect.status import asked_url, open_to_read, stats_of
 from lycosa.inspect.tree import KnownUrls, known_urls
 from lycosa.search.compile import Weights
 from lycosa.search.past import past_time
@@ -104,7 +104,7 @@ class Collection:
         """Who points to a URL, with what words, and where it points."""
         store = self._opened()
         self._index = self._index or current_link_index(store)
-        return links_of(store, url, most=most, index=self._index)
+        return links_of(store, asked_url(store, url).href, most=most, index=self._index)
 
     def known(self, below: str = "", *, state: str = "") -> KnownUrls:
         """The URLs known now, as a sorted set: below the beginning of a URL, of a host or a domain, or all; with

@@ -138,7 +138,7 @@ class Crawl:
         try:
             if self.following is None:
                 return await self.engine.run()
-            self.following.begin()
+            self.following.start()
             try:
                 return await self.engine.run()
             finally:

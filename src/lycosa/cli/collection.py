@@ -251,10 +251,10 @@ def links(
 
     from lycosa.cli.wording import counted
     from lycosa.graph import links_of
-    from lycosa.inspect.status import open_to_read
+    from lycosa.inspect.status import asked_url, open_to_read
 
     with open_to_read(into) as collection:
-        found = links_of(collection, url, most=rows, note=_note)
+        found = links_of(collection, asked_url(collection, url).href, most=rows, note=_note)
     if json:
         sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
         return

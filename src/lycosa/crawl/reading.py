@@ -29,6 +29,7 @@ from lycosa.web import (
     UrlFilter,
     UrlLimits,
     analyse_page,
+    base_url,
     filter_urls,
     href_stem,
     parse_link_header,
@@ -180,14 +181,6 @@ def _is_followed(kind: int, rels: list[str], following: LinkRules) -> bool:
     return kind in FOLLOWED and not (following.obeys_nofollow and "nofollow" in rels)
 
 
-def base_of(url: str, base_href: str | None) -> str:
-    """What the page's hrefs are joined with."""
-    if not base_href:
-        return url
-    base = parse_url(base_href, url)
-    return base.href if base else url
-
-
 class LinkFilter:
     """Joins hrefs and keeps the URLs that are wanted and were not seen a moment ago; counts what it drops by reason."""
 
@@ -199,7 +192,7 @@ class LinkFilter:
 
     def joined(self, links: LinkRow, url: str) -> dict[str, str]:
         """Where a document's hrefs lead: href → URL."""
-        return self._joiner.join_stems(base_of(url, links.base_href), links.hrefs)
+        return self._joiner.join_stems(base_url(url, links.base_href), links.hrefs)
 
     def unseen(self, urls: Iterable[str]) -> list[str]:
         """Those that were not seen a moment ago and are not too long; they are noted."""

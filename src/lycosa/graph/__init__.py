@@ -20,6 +20,7 @@ from lycosa.graph.links import (
     ranked_pages,
     stored_link_index,
 )
+from lycosa.graph.processes import start_helper
 from lycosa.graph.ranks import Ranks, RankTable, load_ranks
 
 __all__ = [
@@ -45,5 +46,6 @@ __all__ = [
     "rank_pages",
     "ranked_pages",
     "redirect_row",
+    "start_helper",
     "stored_link_index",
 ]

@@ -21,7 +21,7 @@ from lycosa.graph.packing import I64, U8, U64, decode_varints, encode_varints
 
 BLOCK_TEXTS = 512
 _LEVEL = 3
-_text_hash = xxhash.xxh3_64_intdigest
+_hash = xxhash.xxh3_64_intdigest
 
 
 class LinkTexts(NamedTuple):
@@ -47,7 +47,7 @@ def text_ids(texts: Sequence[str]) -> tuple[U64, list[bytes]]:
         encoded = list(map(str.encode, texts))
     except UnicodeEncodeError:  # half a character, from an analyser of someone's own
         encoded = [text.encode("utf-8", "replace") for text in texts]
-    return np.fromiter(map(_text_hash, encoded), dtype=np.uint64, count=len(encoded)), encoded
+    return np.fromiter(map(_hash, encoded), dtype=np.uint64, count=len(encoded)), encoded
 
 
 def intern_texts(texts: Sequence[str]) -> tuple[LinkTexts, I64]:
@@ -102,7 +102,7 @@ def unpack_texts(sizes: U8, blocks: U64, data: U8) -> LinkTexts:
     parts = [decompressor.decompress(data[a:b].tobytes()) for a, b in pairwise(blocks.tolist())]
     raw, lengths = b"".join(parts), decode_varints(sizes).astype(np.int64)
     edges = [0, *np.cumsum(lengths).tolist()]
-    ids = np.fromiter((_text_hash(raw[a:b]) for a, b in pairwise(edges)), dtype=np.uint64, count=len(lengths))
+    ids = np.fromiter((_hash(raw[a:b]) for a, b in pairwise(edges)), dtype=np.uint64, count=len(lengths))
     return LinkTexts(ids, lengths, np.frombuffer(raw, dtype=np.uint8))
 
 
@@ -116,7 +116,6 @@ def read_text_block(block: int, sizes: I64, blocks: U64, data: U8) -> list[str]:
 KIND_BITS = 3  # kinds are 1 to 8
 URL_ID_BITS = 42  # of ten million URLs some twenty share their number with another
 _SPARE_BITS = 64 - URL_ID_BITS
-_hash = xxhash.xxh3_64_intdigest
 
 
 def url_id(url: str) -> int:

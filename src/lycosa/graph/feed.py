@@ -1,13 +1,14 @@
-"""Numbers for pages, and the feed: what was committed, in the order of the commits.
+"""The feed: the pages that were committed, in the order of the commits; and the numbers of pages.
 
     file   FileNum (8 bytes)    → url key                   the way back is the page's row
-    feed   sequence (8 bytes)   → what (1 byte) · FileNum · for a changed or removed page its link row from before
+    feed   sequence (8 bytes)   → event (1 byte) · FileNum · for a changed or removed page its link row from before
     meta   "feed" → next sequence        "file:" bucket → next counter
 
 A FileNum is the bucket (16 bits) and a counter of that bucket (48 bits), so that a bucket can move with its pages; it
 is never given twice, also not when the page is gone. Everything is written in the batch of the page itself: after a
-crash the feed has exactly the pages that are there. A consumer remembers the last sequence it has covered and leaves it
-in `feed/NAME`; the feed is cut behind the slowest. Written by the engine, read by whoever follows the commits.
+crash the feed has exactly the pages that are there. A consumer writes the last sequence it has covered to `feed/NAME`;
+entries that all consumers have covered are deleted. Written by `LinkIndexer`, read by the link index and the search
+index.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from lycosa.store import Batch, JoinedState, State
 
 FEED_FOLDER = "feed"
 COUNTER_BITS = 48
-MOST_BEHIND = 1_000_000  # entries: a consumer that is further behind is not waited for, and has to read the state
+MOST_BEHIND = 1_000_000  # entries: a consumer that is further behind is not waited for, and reads the whole state
 FILE_NUM_BYTES = SEQUENCE_BYTES = 8
 BUCKET_BYTES = 2
 _NEXT_KEY = b"feed"
@@ -30,7 +31,7 @@ _COUNTER_KEY = b"file:"
 
 
 class FeedEvent(IntEnum):
-    """What became of a page. Values are stored: never renumber."""
+    """What happened to a page. Values are stored: never renumber."""
 
     NEW = 1
     CHANGED = 2
@@ -41,13 +42,13 @@ class FeedEntry(NamedTuple):
     """One entry of the feed; `before` is the page's link row as it was, empty for a new page or one without links."""
 
     sequence: int
-    what: FeedEvent
+    event: FeedEvent
     file_num: int
     before: bytes
 
 
 class Feed:
-    """The writing side: numbers pages and tells of them, in the open batch."""
+    """The writing side: numbers pages and appends entries, in the open batch."""
 
     def __init__(self, state: State, collection: Path) -> None:
         self._state, self._folder = state, collection / FEED_FOLDER
@@ -61,7 +62,7 @@ class Feed:
         return f"<Feed next={self.next}>"
 
     def forget(self) -> None:
-        """Pages have come or gone, between two commits: counters are read again."""
+        """Forgets the counters, since hosts have moved in or out between two commits: they are read again."""
         self._counters.clear()
 
     @property
@@ -69,7 +70,7 @@ class Feed:
         return self.next - 1
 
     def number(self, batch: Batch, key: bytes) -> int:
-        """A FileNum for the page of a URL key that has none yet."""
+        """Gives a FileNum to the page of a URL key that has none yet."""
         bucket = key[:BUCKET_BYTES]
         counter = self._counters.get(bucket)
         if counter is None:
@@ -82,23 +83,23 @@ class Feed:
         batch.put(Family.FILE, file_num.to_bytes(FILE_NUM_BYTES), key)
         return file_num
 
-    def tell(self, batch: Batch, what: FeedEvent, file_num: int, before: bytes = b"") -> int:
-        """One entry; returns its sequence."""
+    def append(self, batch: Batch, event: FeedEvent, file_num: int, before: bytes = b"") -> int:
+        """Appends an entry; returns its sequence."""
         sequence = self.next
         self.next += 1
-        row = bytes((what,)) + file_num.to_bytes(FILE_NUM_BYTES) + before
+        row = bytes((event,)) + file_num.to_bytes(FILE_NUM_BYTES) + before
         batch.put(Family.FEED, sequence.to_bytes(SEQUENCE_BYTES), row)
         return sequence
 
     def write(self, batch: Batch) -> None:
-        """What every commit writes last."""
+        """Adds the counters to the batch; every commit calls it last."""
         batch.put(Family.META, _NEXT_KEY, self.next.to_bytes(SEQUENCE_BYTES))
         for bucket in self._touched:
             batch.put(Family.META, _COUNTER_KEY + bucket, self._counters[bucket].to_bytes(FILE_NUM_BYTES))
         self._touched.clear()
 
     def prune(self, batch: Batch) -> None:
-        """Deletes what all consumers have covered, but for those that were left behind long ago."""
+        """Deletes the entries that all consumers have covered, apart from consumers that fell behind long ago."""
         followed = [covered for covered in consumers(self._folder).values() if self.last - covered <= MOST_BEHIND]
         covered = min(followed, default=0)
         if covered >= self._cut:
@@ -114,7 +115,7 @@ def entries_after(state: State, sequence: int) -> Iterator[FeedEntry]:
 
 
 def last_sequence(state: State) -> int:
-    """The sequence of the newest entry there ever was; of several shards the sum, which grows when one of them does."""
+    """The sequence of the newest entry ever written; for several shards the sum, which grows when one of them does."""
     if isinstance(state, JoinedState):
         return sum(map(last_sequence, state.states))
     packed = state.get(Family.META, _NEXT_KEY)
@@ -130,7 +131,7 @@ def key_of(state: State, file_num: int) -> bytes | None:
 
 
 def consumers(folder: Path) -> dict[str, int]:
-    """Who follows the feed, and how far each has come."""
+    """The last covered sequence of each consumer."""
     found = {}
     with contextlib.suppress(FileNotFoundError):
         for file in folder.iterdir():
@@ -141,7 +142,7 @@ def consumers(folder: Path) -> dict[str, int]:
 
 
 def mark_covered(collection: Path, name: str, sequence: int) -> None:
-    """Consumer `name` has covered the feed up to `sequence`: what is before may be forgotten."""
+    """Notes that consumer `name` has covered the feed up to `sequence`: older entries may be deleted."""
     folder = collection / FEED_FOLDER
     folder.mkdir(exist_ok=True)
     hidden = folder / f".{name}.{os.getpid()}"

@@ -1,17 +1,17 @@
-"""The link index of a collection: for each URL the pages that point to it (Y5), as segments and a list of them.
+"""The link index of a collection: for each URL the pages that point to it, as segments and a list of them.
 
     graph/links.json     which segments there are, oldest first, and up to which commit of the feed they cover
     graph/*.links        segments
 
-`LinkIndex` answers; `LinkWriter` also takes pages in, each `add` one more segment and one step in the feed, and has
-neighbouring segments of like size joined by a process of its own (`lycosa.graph.merge`). The list is replaced at once,
-after the segments it names are on disk: whoever is killed in between leaves files that nobody names, which the next
-writer deletes. Any number of readers beside the one writer.
+`LinkIndex` answers; `LinkWriter` also adds pages, each `add` one more segment, and merges neighbouring segments of like
+size in a process of its own: a busy second thread would cost the crawl more than the work itself, and a process gives
+back the memory it took. The list is replaced at once, after the segments it names are on disk: a process that is killed
+in between leaves files that no list names, which the next writer deletes. There may be any number of readers beside the
+one writer.
 """
 
 import os
 import secrets
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -20,14 +20,15 @@ import msgspec
 import numpy as np
 
 from lycosa.errors import StoreError
-from lycosa.graph.columns import LinkChanges, LinkColumns, from_pages, url_id, url_ids
+from lycosa.graph.columns import LinkChanges, LinkColumns, from_pages, join_columns, url_id, url_ids
 from lycosa.graph.packing import I64, U64
+from lycosa.graph.processes import start_helper
 from lycosa.graph.segment import SUFFIX, Inlink, Segment, write_segment
 from lycosa.store import storage_error
 
 LINK_INDEX_FOLDER = "graph"
 LIST = "links.json"
-JOINED_AT_ONCE = 8  # neighbours of like size: each link is then joined about log8(segments) times
+MERGED_AT_ONCE = 8  # neighbours of like size: each link is then merged about log8(segments) times
 SMALL_LINKS = 100_000  # all segments up to this size are alike
 _READ_TRIES = 20  # a reader that finds a segment gone reads the list again
 
@@ -42,7 +43,7 @@ class SegmentList(msgspec.Struct, frozen=True):
 
 
 class LinkIndex:
-    """The index as it was when opened. `tail` are changes that no segment has yet."""
+    """The index as it was when opened."""
 
     def __init__(self, path: Path, listed: SegmentList, segments: Sequence[Segment]) -> None:
         self.path, self.covered = path, listed.covered
@@ -50,13 +51,13 @@ class LinkIndex:
 
     @classmethod
     def open(cls, collection: Path) -> "LinkIndex":
-        """The newest list whose segments are all there; an index that is not there is empty."""
+        """Opens the newest list whose segments are all there; an index that is not there is empty."""
         path = collection / LINK_INDEX_FOLDER
         for tried in range(_READ_TRIES):
             listed = read_list(path)
             try:
                 return cls(path, listed, [Segment.open(path / name) for name in listed.names])
-            except FileNotFoundError as error:  # joined with others just now
+            except FileNotFoundError as error:  # merged with others just now
                 if tried == _READ_TRIES - 1 or listed == read_list(path):
                     raise storage_error(error, path=path, doing="reading the link index") from error
         raise AssertionError
@@ -68,8 +69,8 @@ class LinkIndex:
     def links(self) -> int:
         return sum(segment.links for segment in self.segments)
 
-    def lay_over(self, pages: Sequence[LinkChanges]) -> None:
-        """Pages that were committed after what is covered, for this reader only."""
+    def overlay(self, pages: Sequence[LinkChanges]) -> None:
+        """Adds pages that were committed after what is covered, in memory, for this reader only."""
         if pages:
             self.segments.append(Segment.of(from_pages(pages)))
 
@@ -97,13 +98,13 @@ class LinkIndex:
 
 
 class LinkWriter(LinkIndex):
-    """The one that takes pages in. `on_change` hears of every `add` which counts it moved, and by how much."""
+    """The one writer of an index. `on_change` is called after every `add` with the counts it moved, and by how much."""
 
     def __init__(self, path: Path, listed: SegmentList, segments: Sequence[Segment]) -> None:
         super().__init__(path, listed, segments)
         self.on_change: Changed | None = None
-        self._merge: _Merge | None = None
-        self._can_join = True
+        self._merge: _MergeProcess | None = None
+        self._can_merge = True
 
     @classmethod
     def open(cls, collection: Path) -> "LinkWriter":
@@ -124,16 +125,18 @@ class LinkWriter(LinkIndex):
         return opened
 
     def add(self, pages: Sequence[LinkChanges], covered: int) -> None:
-        """Takes in what the feed tells up to commit `covered`; raises StoreError with nothing changed."""
+        """Adds the pages of the feed up to sequence `covered`; raises StoreError with nothing changed."""
         self.add_all([pages], covered)
 
-    def add_all(self, slices: Iterable[Sequence[LinkChanges]], covered: int) -> None:
-        """As `add`, for more pages than one segment should hold: all of them or none."""
+    def add_all(self, slices: Iterable[Sequence[LinkChanges]], covered: int) -> int:
+        """As `add`, for more pages than one segment should hold: all of them or none. Returns how many pages."""
         added: list[Segment] = []
         changes: list[LinkColumns] = []
+        count = 0
         for pages in slices:
             if not pages:
                 continue
+            count += len(pages)
             columns = from_pages(pages)
             name = secrets.token_hex(8) + SUFFIX
             write_segment(self.path / name, columns)
@@ -145,9 +148,10 @@ class LinkWriter(LinkIndex):
             starts = np.cumsum(columns.sizes) - columns.sizes
             assert self.on_change is not None
             self.on_change(columns.targets, np.add.reduceat(np.where(columns.minus, -1, 1), starts))
+        return count
 
     def clear(self) -> None:
-        """Forgets everything: it is built anew."""
+        """Deletes everything, before a rebuild."""
         forgotten = self.segments
         self._install([], 0)
         for segment in forgotten:
@@ -157,10 +161,10 @@ class LinkWriter(LinkIndex):
         write_list(self.path, SegmentList(covered, tuple(segment.name for segment in segments)))
         self.segments, self.covered = segments, covered
 
-    # joining
+    # merging
 
-    def tidy(self) -> None:
-        """Takes in what a joining process has made, and starts one where it is time. Cheap; call it now and then."""
+    def merge_if_due(self) -> None:
+        """Installs the result of a merging process, and starts one where it is time. Cheap; called now and then."""
         if self._merge is not None:
             if self._merge.process.poll() is None:
                 return
@@ -168,55 +172,59 @@ class LinkWriter(LinkIndex):
             if merge.process.returncode == 0:
                 self._replace(merge)
             else:
-                self._can_join = False  # no space, or no processes: a later run tries again
-        first = neighbours([segment.links for segment in self.segments]) if self._can_join else None
+                self._can_merge = False  # no space, or no processes: a later run tries again
+        first = neighbours([segment.links for segment in self.segments]) if self._can_merge else None
         if first is not None:
-            self._merge = _Merge(self.path, self.segments[first:], is_whole=first == 0)
+            self._merge = _MergeProcess(self.path, self.segments[first:], is_whole=first == 0)
 
-    def _replace(self, merge: "_Merge") -> None:
+    def _replace(self, merge: "_MergeProcess") -> None:
         start = self.segments.index(merge.parts[0])
         rest = self.segments[start + len(merge.parts) :]
-        joined = Segment.open(self.path / merge.name)
-        self._install([*self.segments[:start], joined, *rest], self.covered)
+        merged = Segment.open(self.path / merge.name)
+        self._install([*self.segments[:start], merged, *rest], self.covered)
         for part in merge.parts:
             (self.path / part.name).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Ends a joining process that is under way: its work is done again another time."""
+        """Ends a merging process that is under way: its work is done again another time."""
         if self._merge is not None:
             self._merge.process.terminate()
             self._merge.process.wait()
             self._merge = None
 
 
-class _Merge:
-    """A process that joins neighbouring segments into one."""
+class _MergeProcess:
+    """A process that merges neighbouring segments into one; killed at any moment it leaves nothing that counts."""
 
     def __init__(self, path: Path, parts: Sequence[Segment], *, is_whole: bool) -> None:
         self.parts = list(parts)
         self.name = secrets.token_hex(8) + SUFFIX
-        words = ["--whole"] if is_whole else []
-        source = str(Path(__file__).parents[2])
-        known = os.environ.get("PYTHONPATH")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "lycosa.graph.merge", *words, str(path / self.name)]
-            + [str(path / part.name) for part in parts],
-            env={**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{known}" if known else source},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is not meant for it
+        flags = ["--whole"] if is_whole else []
+        self.process = start_helper(
+            "lycosa.graph.index", *flags, path / self.name, *(path / part.name for part in parts), has_pipes=False
         )
 
 
+def main() -> None:
+    """The merging process: `[--whole] OUT PART…`."""
+    os.nice(10)
+    out, *parts = (Path(word) for word in sys.argv[1:] if word != "--whole")
+    merge_segments(out, parts, is_whole="--whole" in sys.argv)
+
+
+def merge_segments(out: Path, parts: Sequence[Path], *, is_whole: bool) -> None:
+    """Writes one segment for many, oldest first. `is_whole`: there are no older ones."""
+    write_segment(out, join_columns([Segment.open(part).columns() for part in parts], is_whole=is_whole))
+
+
 def neighbours(sizes: Sequence[int]) -> int | None:
-    """Where the segments begin that should be one: the last eight of like size, and smaller ones among them."""
+    """The place from which segments should be merged: the last eight of like size, and smaller ones among them."""
     levels = [_level(size) for size in sizes]
     for level in sorted(set(levels)):
         start = len(levels)
         while start and levels[start - 1] <= level:
             start -= 1
-        if levels[start:].count(level) >= JOINED_AT_ONCE:
+        if levels[start:].count(level) >= MERGED_AT_ONCE:
             return start
     return None
 
@@ -224,7 +232,7 @@ def neighbours(sizes: Sequence[int]) -> int | None:
 def _level(links: int) -> int:
     level = 0
     while links > SMALL_LINKS:
-        links //= JOINED_AT_ONCE
+        links //= MERGED_AT_ONCE
         level += 1
     return level
 
@@ -241,7 +249,7 @@ def read_list(path: Path) -> SegmentList:
 
 
 def not_usable(error: OSError, path: Path, *, doing: str) -> StoreError:
-    """Why the folder of the index, or a file in it, cannot be used, in one sentence."""
+    """The error that says in one sentence why the folder of the index, or a file in it, cannot be used."""
     folder = path if path.name == LINK_INDEX_FOLDER else path.parent
     if folder.is_file():
         return StoreError(f"{folder} is a file, where the folder of the link index would be: move it away")

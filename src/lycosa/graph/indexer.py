@@ -1,72 +1,72 @@
-"""From committed pages to the link index: numbers pages, tells the feed of them, hands their links over in batches.
+"""The link indexer numbers fetched pages, writes their feed entries, and brings their links into the link index.
 
-A page's number, its feed entry and its link row are in the batch of the page; its resolved links wait in memory until
-that is committed, then until a thousand pages have gathered, and become a segment of the index. What was waiting when
-the process died is read again from the feed: `replay` gives the same changes from the state alone.
-Called by the outcomes with every page, by the engine around every commit.
+A page's number, its feed entry and its link row are in the batch of the page itself; its resolved links wait in memory
+until that batch is committed, then until a thousand pages have gathered, and become a segment of the index. Pages that
+were waiting when the process died are read again from the feed: `replay` gives the same changes from the state alone.
+The crawl calls it with every fetched page and around every commit.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import compress, islice
 
-from lycosa.crawl.reading import base_of
 from lycosa.errors import StoreError
 from lycosa.graph.columns import LinkChanges
 from lycosa.graph.feed import FEED_FOLDER, Feed, FeedEntry, FeedEvent, consumers, entries_after, key_of, mark_covered
 from lycosa.graph.index import LinkWriter
 from lycosa.records import Family
 from lycosa.store import Batch, CollectionStore, LinkRow, PageRow, State, pack, unpack_links, unpack_page
-from lycosa.web import MAX_URL_BYTES, LinkKind, join_map, url_from_key
+from lycosa.web import MAX_URL_BYTES, LinkKind, base_url, join_map, url_from_key
 
 CONSUMER = "links"
-FLUSH_PAGES, FLUSH_LINKS = 1_000, 30_000  # a segment of this size is made in some 20 ms, on the loop
+FLUSH_PAGES, FLUSH_LINKS = 1_000, 30_000  # a segment of this size takes some 20 ms, on the crawl's event loop
 SEGMENT_PAGES = 2 * FLUSH_PAGES  # at most, when more have gathered
-WAITING_MOST = 20_000  # pages that wait for a disk that is full; beyond it the next start reads them from the feed
+WAITING_MOST = 20_000  # pages that wait while the disk is full; beyond it the next start reads them from the feed
 
 Linked = dict[str, tuple[int, str]]  # URL → kind, anchor
 
 
 class LinkIndexer:
-    """The engine's side of the link index. `index.on_change` hears which counts have moved."""
+    """The writing side of the link index. `index.on_change` is called with the counts that have moved."""
 
     def __init__(self, collection: CollectionStore) -> None:
         self._collection, self._state = collection, collection.state
         self.feed = Feed(collection.state, collection.path)
         self.index = LinkWriter.open(collection.path)
-        self._open: list[LinkChanges] = []  # in the batch that is not committed yet
-        self._waiting: list[LinkChanges] = []
-        self._links = 0
-        self._telling = self._told = self.feed.last  # the last sequence of the batch, and of what is committed
-        self._settled: list[tuple[str, bytes, PageRow, LinkRow | None, Mapping[str, str]]] = []  # since the last commit
-        self._can_prune = True  # what the run before left
-        self.is_behind = False
+        self._fetched: list[tuple[str, bytes, PageRow, LinkRow | None, Mapping[str, str]]] = []  # since the last commit
+        self._uncommitted: list[LinkChanges] = []
+        self._waiting: list[LinkChanges] = []  # committed, and in no segment yet
+        self._waiting_links = 0
+        self._batch_sequence = self._committed_sequence = self.feed.last
+        self._can_prune = True  # entries that the run before left
+        self.is_behind = False  # too many waited: the next start reads them from the feed
 
     def __repr__(self) -> str:
-        return f"<Linker {self.index!r} waiting={len(self._waiting)}>"
+        return f"<LinkIndexer {self.index!r} waiting={len(self._waiting)}>"
 
     # pages
 
     def page(self, url: str, key: bytes, row: PageRow, links: LinkRow, joined: Mapping[str, str]) -> None:
-        """A page is settled; `joined` says where its hrefs lead. `row` has its number when the commit writes it."""
-        self._settled.append((url, key, row, links, joined))
+        """Records a fetched page; `joined` maps its hrefs to URLs. `row` has its number when the commit writes it."""
+        self._fetched.append((url, key, row, links, joined))
 
     def gone(self, url: str, key: bytes, row: PageRow) -> None:
-        """A URL gave nothing: if it was a page before, it is removed, and `row` keeps its number."""
-        self._settled.append((url, key, row, None, {}))
+        """Records that nothing is at a URL: if it was a page before, it is removed, and `row` keeps its number."""
+        self._fetched.append((url, key, row, None, {}))
 
     # commits
 
     def prepare(self, batch: Batch) -> None:
-        """Numbers, feed entries and link rows of what was settled: before a commit, since in one go it is cheaper."""
-        rows = self._rows_before({key for _, key, *_ in self._settled})
-        settled, self._settled = self._settled, []
-        for url, key, row, links, joined in settled:
+        """Adds the numbers, feed entries and link rows of the fetched pages: all at once, since that is cheaper."""
+        rows = self._rows_before({key for _, key, *_ in self._fetched})
+        fetched, self._fetched = self._fetched, []
+        for url, key, row, links, joined in fetched:
             number, before = rows.get(key, (0, b""))
             row.file_num = number or (self.feed.number(batch, key) if links is not None else 0)
             if not row.file_num:
                 continue
-            self._open.append(self._tell(batch, row.file_num, url, links, joined, before if number else None))
+            changes = self._add_entry(batch, row.file_num, url, links, joined, before if number else None)
+            self._uncommitted.append(changes)
             packed = pack(links) if links is not None and links.hrefs else b""
             if packed:
                 batch.put(Family.LINK, key, packed)
@@ -75,14 +75,14 @@ class LinkIndexer:
             rows[key] = row.file_num, packed
 
     def _rows_before(self, keys: Iterable[bytes]) -> dict[bytes, tuple[int, bytes]]:
-        """Of those URLs that were pages before: number and packed link row."""
+        """The number and the packed link row of each URL that was a page before."""
         asked = list(keys)
         pages = zip(asked, self._state.get_many(Family.PAGE, asked) if asked else (), strict=True)
         numbers = {key: number for key, packed in pages if packed and (number := unpack_page(packed).file_num)}
         links = self._state.get_many(Family.LINK, list(numbers)) if numbers else []
         return {key: (number, link or b"") for (key, number), link in zip(numbers.items(), links, strict=True)}
 
-    def _tell(
+    def _add_entry(
         self,
         batch: Batch,
         number: int,
@@ -91,56 +91,55 @@ class LinkIndexer:
         joined: Mapping[str, str],
         before: bytes | None,
     ) -> LinkChanges:
-        """The feed entry of a page, and what changed in its links; `before` is None for a new one."""
+        """Writes the feed entry of a page and returns the changes of its links; `before` is None for a new page."""
         if before is None:
             assert links is not None
-            self.feed.tell(batch, FeedEvent.NEW, number)
-            self._links += len(links.hrefs)
-            return _new_page(number, url, links, joined)
-        self.feed.tell(batch, FeedEvent.REMOVED if links is None else FeedEvent.CHANGED, number, before)
+            self.feed.append(batch, FeedEvent.NEW, number)
+            self._waiting_links += len(links.hrefs)
+            return _new_links(number, url, links, joined)
+        self.feed.append(batch, FeedEvent.REMOVED if links is None else FeedEvent.CHANGED, number, before)
         now = _linked(links, joined) if links is not None else {}
         return _changed(number, url, _linked_before(before, url), now, is_gone=links is None)
 
     def write(self, batch: Batch) -> None:
-        """What every commit writes last."""
+        """Adds the counters of the feed, as the last rows of a commit."""
         self.feed.write(batch)
-        self._telling = self.feed.last
+        self._batch_sequence = self.feed.last
         if self._can_prune:
             self._can_prune = False
             self.feed.prune(batch)
 
     def committed(self) -> None:
         """The batch is on disk: its pages may go into the index."""
-        self._told = self._telling
+        self._committed_sequence = self._batch_sequence
+        committed, self._uncommitted = self._uncommitted, []
         if self.is_behind:
-            self._open = []
             return
-        self._waiting += self._open
-        self._open = []
-        if len(self._waiting) >= FLUSH_PAGES or self._links >= FLUSH_LINKS:
+        self._waiting += committed
+        if len(self._waiting) >= FLUSH_PAGES or self._waiting_links >= FLUSH_LINKS:
             self.flush()
 
     def flush(self) -> None:
-        """Makes a segment of what waits. A disk that refuses stops no crawl: what waits is tried again."""
+        """Writes the waiting pages as a segment. A full disk does not stop the crawl: they are tried again later."""
         if not self._waiting or self.is_behind:
             return
         try:
-            self.index.add_all(slices(self._waiting), self._told)
+            self.index.add_all(slices(self._waiting), self._committed_sequence)
         except StoreError:
             self.is_behind = len(self._waiting) > WAITING_MOST
             self._waiting = [] if self.is_behind else self._waiting
             return
-        self._waiting, self._links = [], 0
-        with suppress(StoreError, OSError):  # told again, and tried again, with the next segment
-            self._covered()
-            self.index.tidy()
+        self._waiting, self._waiting_links = [], 0
+        with suppress(StoreError, OSError):  # tried again with the next segment
+            self._mark_covered()
+            self.index.merge_if_due()
 
     @property
     def is_waiting(self) -> bool:
         """Are pages committed that the index does not have?"""
         return bool(self._waiting) or self.is_behind
 
-    def _covered(self) -> None:
+    def _mark_covered(self) -> None:
         mark_covered(self._collection.path, CONSUMER, self.index.covered)
         self._can_prune = True
 
@@ -151,55 +150,47 @@ class LinkIndexer:
     # after a start
 
     def catch_up(self) -> int:
-        """Takes in what was committed and is not in the index; builds it anew where the feed no longer tells. Returns
-        the number of pages."""
-        told = consumers(self._collection.path / FEED_FOLDER).get(CONSUMER, 0)
-        if not told <= self.index.covered <= self.feed.last or self._is_cut_off():
+        """Brings what is committed and not indexed into the index, or rebuilds it where the feed no longer has the
+        entries. Returns the number of pages."""
+        marked = consumers(self._collection.path / FEED_FOLDER).get(CONSUMER, 0)
+        if not marked <= self.index.covered <= self.feed.last or self._is_cut_off():
             self.index.clear()
             pages: Iterable[LinkChanges] = all_pages(self._state)
         elif self.index.covered == self.feed.last:
             return 0
         else:
             pages = replay(self._state, self.index.covered)
-        count = 0
-
-        def counted() -> Iterator[Sequence[LinkChanges]]:
-            nonlocal count
-            for some in slices(pages):
-                count += len(some)
-                yield some
-
-        self.index.add_all(counted(), self.feed.last)
-        self._covered()
+        count = self.index.add_all(slices(pages), self.feed.last)
+        self._mark_covered()
         return count
 
     def _is_cut_off(self) -> bool:
-        """Does the feed no longer tell what comes next? So it is where the state came here without its index."""
+        """Does the feed lack the entry that comes next? It does where the state was copied here without its index."""
         oldest = self._state.scan(Family.FEED, limit=1)
-        next_told = int.from_bytes(oldest[0][0]) if oldest else self.feed.next
-        return self.index.covered + 1 < next_told
+        next_entry = int.from_bytes(oldest[0][0]) if oldest else self.feed.next
+        return self.index.covered + 1 < next_entry
 
 
 def slices(pages: Iterable[LinkChanges]) -> Iterator[list[LinkChanges]]:
-    """Pages in as many as one segment should hold."""
+    """Pages, as many at a time as one segment should hold."""
     rest = iter(pages)
     while some := list(islice(rest, SEGMENT_PAGES)):
         yield some
 
 
 def replay(state: State, covered: int) -> Iterator[LinkChanges]:
-    """What the pages changed that the feed tells of after `covered`: from before the first entry of each to now."""
+    """The link changes of the pages in the feed after `covered`: from before the first entry of each page to now."""
     first: dict[int, FeedEntry] = {}
     last: dict[int, FeedEvent] = {}
-    for news in entries_after(state, covered):
-        first.setdefault(news.file_num, news)
-        last[news.file_num] = news.what
-    for file_num, news in first.items():
+    for entry in entries_after(state, covered):
+        first.setdefault(entry.file_num, entry)
+        last[entry.file_num] = entry.event
+    for file_num, entry in first.items():
         key = key_of(state, file_num)
         if key is None:
             raise StoreError(f"the state {state.path} is damaged: page {file_num} has no URL")
         url = url_from_key(key)
-        before = {} if news.what is FeedEvent.NEW else _linked_before(news.before, url)
+        before = {} if entry.event is FeedEvent.NEW else _linked_before(entry.before, url)
         now = _linked_before(state.get(Family.LINK, key) or b"", url)
         yield _changed(file_num, url, before, now, is_gone=last[file_num] is FeedEvent.REMOVED)
 
@@ -216,8 +207,8 @@ def all_pages(state: State) -> Iterator[LinkChanges]:
                 yield _changed(int.from_bytes(file_num), url, {}, _linked_before(links or b"", url))
 
 
-def _new_page(file_num: int, url: str, links: LinkRow, joined: Mapping[str, str]) -> LinkChanges:
-    """The common case, without a loop over the links in Python where none of them leads nowhere."""
+def _new_links(file_num: int, url: str, links: LinkRow, joined: Mapping[str, str]) -> LinkChanges:
+    """The links of a new page: the common case, without a Python loop over the links where all of them are valid."""
     is_all = len(joined) == len(links.hrefs)  # and then in the same order
     urls = list(joined.values()) if is_all else [joined.get(href, "") for href in links.hrefs]
     if urls and (not all(urls) or max(map(len, urls)) > MAX_URL_BYTES):
@@ -247,7 +238,7 @@ def _linked_before(packed: bytes, url: str) -> Linked:
 
 def linked(links: LinkRow, url: str) -> Linked:
     """Where the links of a stored page lead, with kind and anchor."""
-    return _linked(links, join_map(base_of(url, links.base_href), links.hrefs, max_bytes=MAX_URL_BYTES))
+    return _linked(links, join_map(base_url(url, links.base_href), links.hrefs, max_bytes=MAX_URL_BYTES))
 
 
 def redirect_row(target: str) -> LinkRow:

@@ -17,10 +17,8 @@ import msgspec
 import numpy as np
 
 from lycosa.errors import LycosaError, StoreError
-from lycosa.graph import columns as texts
-from lycosa.graph.columns import KIND_BITS, from_pages, url_id, url_ids
-from lycosa.graph.feed import FEED_FOLDER as FEED
-from lycosa.graph.feed import consumers, entries_after, key_of, last_sequence, mark_covered
+from lycosa.graph.columns import BLOCK_TEXTS, KIND_BITS, from_pages, url_id, url_ids
+from lycosa.graph.feed import FEED_FOLDER, consumers, entries_after, key_of, last_sequence, mark_covered
 from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, LinkWriter, SegmentList
 from lycosa.graph.indexer import CONSUMER, all_pages, linked, replay, slices
 from lycosa.graph.packing import I64, U64
@@ -56,7 +54,7 @@ class AnchorTexts:
         if not rows or not len(urls):
             return [[] for _ in urls]
         page, source, is_plus, text = (np.concatenate(column) for column in zip(*rows, strict=True))
-        order = np.lexsort((source, page))  # stable: of one pair the newest news stand last
+        order = np.lexsort((source, page))  # stable: the newest change of a pair stands last
         page, source, is_plus, text = page[order], source[order], is_plus[order], text[order]
         differs = (page[1:] != page[:-1]) | (source[1:] != source[:-1])
         kept = np.append(differs, True) & is_plus if len(page) else is_plus
@@ -81,7 +79,7 @@ class AnchorTexts:
 
 
 class _SegmentTexts:
-    """One segment, with what was decoded of it."""
+    """The texts of one segment, with the blocks that were decoded."""
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
@@ -93,7 +91,7 @@ class _SegmentTexts:
         return pages, sources, is_plus, (codes >> KIND_BITS) | (place << _SEGMENT_SHIFT)
 
     def text(self, number: int) -> str:
-        block, place = divmod(number, texts.BLOCK_TEXTS)
+        block, place = divmod(number, BLOCK_TEXTS)
         if block not in self._blocks:
             if len(self._blocks) >= _BLOCKS_KEPT:
                 self._blocks.clear()
@@ -105,22 +103,22 @@ Note = Callable[[str], None]
 
 
 def current_link_index(collection: CollectionStore, note: Note | None = None) -> LinkIndex:
-    """The index with what the feed tells beyond it. The state was opened first, so nothing is missing between."""
+    """The index with the pages that the feed has beyond it. The state was opened first, so no page is missing."""
     if isinstance(collection, JoinedCollection):
-        return _side_by_side([current_link_index(shard, note) for shard in collection.shards])
+        return _combined([current_link_index(shard, note) for shard in collection.shards])
     index = stored_link_index(collection, note)
-    index.lay_over(list(replay(collection.state, index.covered)))
+    index.overlay(list(replay(collection.state, index.covered)))
     return index
 
 
 def stored_link_index(collection: CollectionStore, note: Note | None = None) -> LinkIndex:
-    """The index as far as it has come, with no pages missing before that."""
+    """The index as far as it is on disk, with no pages missing before that."""
     if isinstance(collection, JoinedCollection):
-        return _side_by_side([stored_link_index(shard, note) for shard in collection.shards])
-    told = consumers(collection.path / FEED).get(CONSUMER, 0)  # first: a crawl covers after it has written
+        return _combined([stored_link_index(shard, note) for shard in collection.shards])
+    marked = consumers(collection.path / FEED_FOLDER).get(CONSUMER, 0)  # read first: a crawl marks after it has written
     try:
         index = LinkIndex.open(collection.path)
-        if is_sound(collection, index.covered, told):
+        if _is_consistent(collection, index.covered, marked):
             return index
         why = "is not there" if not index.segments else "is behind what it once was"
     except StoreError as error:
@@ -128,9 +126,9 @@ def stored_link_index(collection: CollectionStore, note: Note | None = None) -> 
     return _rebuilt(collection, why, note or (lambda text: None))
 
 
-def is_sound(collection: CollectionStore, covered: int, told: int) -> bool:
-    """Does the feed tell all that came after `covered`, of which the index once said `told`?"""
-    if covered < told:
+def _is_consistent(collection: CollectionStore, covered: int, marked: int) -> bool:
+    """Does the index have all that it once marked as covered, and the feed all entries after that?"""
+    if covered < marked:
         return False
     if covered > last_sequence(collection.state):
         collection.state.refresh()  # a crawl has written meanwhile
@@ -161,7 +159,7 @@ def _rebuilt(collection: CollectionStore, why: str, note: Note) -> LinkIndex:
     return index
 
 
-def _side_by_side(indexes: list[LinkIndex]) -> LinkIndex:
+def _combined(indexes: list[LinkIndex]) -> LinkIndex:
     first, *others = indexes
     first.segments += [segment for other in others for segment in other.segments]
     return first
@@ -171,7 +169,7 @@ KINDS = {kind.value: kind.name.lower() for kind in LinkKind}
 
 
 class LinkView(msgspec.Struct, frozen=True):
-    """One link for the eye: the page at its other end, the element it is written in, its words."""
+    """One link as it is shown: the page at its other end, the element it is written in, its anchor text."""
 
     url: str
     kind: str
@@ -198,27 +196,24 @@ class Ranked(msgspec.Struct, frozen=True):
 
 def links_of(
     collection: CollectionStore,
-    text: str,
+    url: str,
     *,
     most: int | None = None,
     note: Note | None = None,
     index: LinkIndex | None = None,
 ) -> UrlLinks:
-    """Who points to a URL, with what words, and where it points; at most `most` of each. `index` is the whole one, by
-    whoever has it open."""
-    from lycosa.inspect.status import asked_url
-
-    url = asked_url(collection, text)
+    """The links to and from a normalised URL, with their anchor texts; at most `most` of each. `index` is the current
+    one, where the caller has it open."""
     state = collection.state
-    incoming = (index or current_link_index(collection, note)).inlinks(url.href)
+    incoming = (index or current_link_index(collection, note)).inlinks(url)
     shown_in = tuple(
         LinkView(_url_of(state, link.source), KINDS[link.kind], link.anchor) for link in islice(incoming, most)
     )
-    row = state.get(Family.LINK, url_key(url.href))
-    outgoing = linked(unpack_links(row), url.href) if row else {}
-    outgoing.pop(url.href, None)
+    row = state.get(Family.LINK, url_key(url))
+    outgoing = linked(unpack_links(row), url) if row else {}
+    outgoing.pop(url, None)
     views = (LinkView(target, KINDS[kind], anchor) for target, (kind, anchor) in outgoing.items())
-    return UrlLinks(url.href, len(incoming), len(outgoing), shown_in, tuple(islice(views, most)))
+    return UrlLinks(url, len(incoming), len(outgoing), shown_in, tuple(islice(views, most)))
 
 
 def _url_of(state: State, file_num: int) -> str:
@@ -230,20 +225,19 @@ def _url_of(state: State, file_num: int) -> str:
 
 
 def rank_pages(collection: CollectionStore, note: Note | None = None) -> tuple[Ranks, int]:
-    """Works the ranks of all pages out, from the last ones on, and keeps them; says how many steps it took. Where
-    they cannot be kept `note` is told, or without one it raises StoreError."""
-    web = _web(collection, note)
-    ranks, steps = compute_ranks(web, load_ranks(collection.path))
+    """Computes the ranks of all pages, starting from the last ones, and saves them; returns them and the number of
+    steps. Where they cannot be saved `note` is called, or without one StoreError is raised."""
+    ranks, steps = compute_ranks(_page_graph(collection, note), load_ranks(collection.path))
     try:
         save_ranks(collection.path, ranks)
     except StoreError as error:
         if note is None:
             raise
-        note(f"the ranks are not kept: {error}")
+        note(f"the ranks are not saved: {error}")
     return ranks, steps
 
 
-def _web(collection: CollectionStore, note: Note | None) -> PageGraph:
+def _page_graph(collection: CollectionStore, note: Note | None) -> PageGraph:
     """The graph of all pages."""
     state = collection.state
     rows = (unpack_page(packed) for _, packed in state.walk(Family.PAGE))
@@ -270,21 +264,21 @@ def ranked_pages(collection: CollectionStore, ranks: Ranks, *, most: int | None 
 
 def rank_hosts(collection: CollectionStore, note: Note | None = None) -> list[Ranked]:
     """Every host that has pages, by harmonic centrality over the links between hosts, the highest first."""
-    web = _web(collection, note)
-    names, host_of = _hosts(collection.state, web)
-    targets = np.repeat(np.arange(web.graph.size), np.diff(web.graph.starts))
-    graph = LinkGraph.of(host_of[web.graph.sources], host_of[targets], len(names))
+    pages = _page_graph(collection, note)
+    names, host_of = _hosts(collection.state, pages)
+    targets = np.repeat(np.arange(pages.graph.size), np.diff(pages.graph.starts))
+    graph = LinkGraph.of(host_of[pages.graph.sources], host_of[targets], len(names))
     scores = harmonic(graph)
     order = np.argsort(-scores, kind="stable").tolist()
     return [Ranked(place, names[at], float(scores[at])) for place, at in enumerate(order, 1)]
 
 
-def _hosts(state: State, web: PageGraph) -> tuple[list[str], "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
+def _hosts(state: State, pages: PageGraph) -> tuple[list[str], "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
     """The names of the hosts, and for each page the place of its host among them."""
     places: dict[bytes, int] = {}
     host_of_number = {
         int.from_bytes(number): places.setdefault(key[: key.index(b"\0", BUCKET_BYTES)], len(places))
         for number, key in state.walk(Family.FILE)
     }
-    hosts = np.fromiter((host_of_number[number] for number in web.file_nums.tolist()), dtype=np.int64)
+    hosts = np.fromiter((host_of_number[number] for number in pages.file_nums.tolist()), dtype=np.int64)
     return [url_from_key(key + b"\0") for key in places], hosts

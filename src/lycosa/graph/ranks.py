@@ -244,15 +244,15 @@ def _without(pairs: I64, taken: I64) -> I64:
     return values[counts > 0]
 
 
-def compute_ranks(web: PageGraph, last: Ranks | None) -> tuple[Ranks, int]:
+def compute_ranks(pages: PageGraph, last: Ranks | None) -> tuple[Ranks, int]:
     """The ranks, beginning from the last ones where there are some, and the steps it took."""
     start = None
-    if last is not None and len(web.file_nums):
-        start = np.full(len(web.file_nums), 1.0 / len(web.file_nums))
-        places = _places(last.file_nums, web.file_nums, None)
+    if last is not None and len(pages.file_nums):
+        start = np.full(len(pages.file_nums), 1.0 / len(pages.file_nums))
+        places = _places(last.file_nums, pages.file_nums, None)
         start[places >= 0] = last.ranks[places[places >= 0]]
-    ranks, steps = pagerank(web.graph, start)
-    return Ranks(web.file_nums, web.ids, ranks), steps
+    ranks, steps = pagerank(pages.graph, start)
+    return Ranks(pages.file_nums, pages.ids, ranks), steps
 
 
 def save_ranks(collection: Path, ranks: Ranks) -> None:

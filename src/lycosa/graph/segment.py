@@ -1,11 +1,9 @@
-"""The sections of a segment's file: arrays one behind the other, found by a table, read through a memory map.
-
-A segment: the links of some thousand pages or of a million, as one file that never changes.
+"""A segment of the link index: the links of some thousand pages, or of a million, as one file that never changes.
 
     head       magic, length of the table, table: section → (type, bytes)
     counts     number of links, of targets, of sources; lower bits of a target
     sources    FileNums as differences (one frame)     gone  places of sources that are no more
-    lower      URL ids, sorted: the lower bits         upper  the upper bits (`bits`)
+    lower      URL ids, sorted: the lower bits         upper  the upper bits (`packing`)
     sizes      links of each target, less one          one frame a group of 4,096 targets, as for links and codes
     starts     links before each group
     firsts     for each target the place of its first source, all of one width
@@ -14,9 +12,9 @@ A segment: the links of some thousand pages or of a million, as one file that ne
     codes      anchor text and kind of each link
     text_*     the anchor texts, each once
 
-Up to `minus` it is the graph, less than two bytes a link on a real site; the rest are the anchors. A frame is numbers
-of seven bits a byte (`varint`), compressed by Zstandard; `*_ends` say where each ends. Read through a memory map: a
-question about one URL opens the upper bits and one group. Written whole under a hidden name, then renamed.
+Up to `minus` it is the graph, less than two bytes a link on a real site; the rest are the anchors. `*_ends` say where
+each frame ends. The sections lie one behind the other and are read through a memory map: a question about one URL opens
+the upper bits and one group. Written whole under a hidden name, then renamed.
 """
 
 import mmap
@@ -30,11 +28,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lycosa.errors import StoreError
-from lycosa.graph import columns as texts
-from lycosa.graph import packing as bits
-from lycosa.graph import packing as frames
-from lycosa.graph.columns import KIND_BITS, LinkColumns
-from lycosa.graph.packing import I64, U64, Frames, SortedNumbers, decode_varints, deltas
+from lycosa.graph.columns import BLOCK_TEXTS, KIND_BITS, LinkColumns, pack_texts, read_text_block, unpack_texts
+from lycosa.graph.packing import (
+    I64,
+    U64,
+    Frames,
+    SortedNumbers,
+    decode_varints,
+    deltas,
+    find_sorted,
+    pack_bits,
+    pack_frames,
+    pack_sorted,
+    unpack_bits,
+    unpack_frames,
+    unpack_sorted,
+)
 from lycosa.store import storage_error
 
 FORMAT = b"lycosa links "
@@ -105,27 +114,27 @@ def _sections(columns: LinkColumns) -> dict[str, NDArray[Any]]:
     is_further[first] = False
     targets = np.append(np.arange(GROUP, len(sizes), GROUP), [len(sizes)] if len(sizes) else []).astype(np.int64)
     groups = ends[targets - 1]  # where the links of each group end
-    ids = bits.pack_sorted(columns.targets)
-    size_frames = frames.pack_frames(sizes - 1, targets)
-    link_frames = frames.pack_frames(deltas(places)[is_further] - 1, groups - targets)
-    code_frames = frames.pack_frames(columns.codes, groups)
+    ids = pack_sorted(columns.targets)
+    size_frames = pack_frames(sizes - 1, targets)
+    link_frames = pack_frames(deltas(places)[is_further] - 1, groups - targets)
+    code_frames = pack_frames(columns.codes, groups)
     counts = [columns.links, len(sizes), len(columns.sources), ids.width]
     return {
         "counts": np.array(counts, dtype=np.uint64),
-        "sources": frames.pack_frames(deltas(columns.sources), np.array([len(columns.sources)])).data,
+        "sources": pack_frames(deltas(columns.sources), np.array([len(columns.sources)])).data,
         "gone": np.flatnonzero(~columns.present).astype(np.uint32),
         "lower": ids.lower,
         "upper": ids.upper,
         "sizes": size_frames.data,
         "size_ends": size_frames.ends,
         "starts": np.append(0, groups[:-1]).astype(np.uint64) if len(groups) else np.empty(0, dtype=np.uint64),
-        "firsts": bits.pack_bits(places[first].astype(np.uint64), _width(len(columns.sources))),
+        "firsts": pack_bits(places[first].astype(np.uint64), _width(len(columns.sources))),
         "links": link_frames.data,
         "link_ends": link_frames.ends,
         "minus": np.flatnonzero(columns.minus).astype(np.uint32),
         "codes": code_frames.data,
         "code_ends": code_frames.ends,
-        **texts.pack_texts(columns.texts),
+        **pack_texts(columns.texts),
     }
 
 
@@ -179,11 +188,11 @@ class Segment:
     @cached_property
     def sources(self) -> U64:
         data = self._sections["sources"]
-        return np.cumsum(frames.unpack_frames(Frames(data, np.array([len(data)], dtype=np.uint64))), dtype=np.uint64)
+        return np.cumsum(unpack_frames(Frames(data, np.array([len(data)], dtype=np.uint64))), dtype=np.uint64)
 
     @property
     def targets(self) -> U64:
-        return bits.unpack_sorted(self._ids)
+        return unpack_sorted(self._ids)
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -198,10 +207,10 @@ class Segment:
 
     def _sizes(self, groups: Sequence[int] | None = None) -> I64:
         """The links of each target of some groups, or of all."""
-        return frames.unpack_frames(self._frames("sizes", "size_ends"), groups).astype(np.int64) + 1
+        return unpack_frames(self._frames("sizes", "size_ends"), groups).astype(np.int64) + 1
 
     def _codes(self, groups: Sequence[int] | None = None) -> I64:
-        return frames.unpack_frames(self._frames("codes", "code_ends"), groups).astype(np.int64)
+        return unpack_frames(self._frames("codes", "code_ends"), groups).astype(np.int64)
 
     def _places(self, sizes: I64, groups: Sequence[int] | None = None) -> I64:
         """The places of the sources of each link of some groups, or of all; `sizes` are those of their targets."""
@@ -213,8 +222,8 @@ class Segment:
         steps = np.empty(int(sizes.sum()), dtype=np.int64)
         is_first = np.zeros(len(steps), dtype=bool)
         is_first[first] = True
-        steps[~is_first] = frames.unpack_frames(self._frames("links", "link_ends"), groups).astype(np.int64) + 1
-        steps[first] = bits.unpack_bits(self._sections["firsts"], _width(self._sources), targets).astype(np.int64)
+        steps[~is_first] = unpack_frames(self._frames("links", "link_ends"), groups).astype(np.int64) + 1
+        steps[first] = unpack_bits(self._sections["firsts"], _width(self._sources), targets).astype(np.int64)
         return unfolded(steps, sizes)
 
     def _in_group(self, group: int) -> I64:
@@ -236,7 +245,7 @@ class Segment:
 
     def counts(self, ids: U64) -> I64:
         """For each URL id the pages that point to it, as far as this segment knows; may be negative."""
-        at, is_known = bits.find_sorted(self._ids, ids)
+        at, is_known = find_sorted(self._ids, ids)
         counts = np.zeros(len(ids), dtype=np.int64)
         if is_known.any():
             _, first, sizes = self._ranges(at[is_known])
@@ -247,18 +256,16 @@ class Segment:
     def inlinks(self, target: int) -> list[Inlink]:
         """Who points to a URL id, in the order of the sources."""
         _, sources, is_plus, codes = self.links_to(np.array([target], dtype=np.uint64))
-        blocks = {
-            block: self.text_block(block) for block in np.unique((codes >> KIND_BITS) // texts.BLOCK_TEXTS).tolist()
-        }
+        blocks = {block: self.text_block(block) for block in np.unique((codes >> KIND_BITS) // BLOCK_TEXTS).tolist()}
         found = []
         for source, code, plus in zip(sources.tolist(), codes.tolist(), is_plus.tolist(), strict=True):
-            block, place = divmod(code >> KIND_BITS, texts.BLOCK_TEXTS)
+            block, place = divmod(code >> KIND_BITS, BLOCK_TEXTS)
             found.append(Inlink(source, (code & ((1 << KIND_BITS) - 1)) + 1, blocks[block][place], not plus))
         return found
 
     def links_to(self, ids: U64) -> tuple[I64, U64, NDArray[np.bool_], I64]:
         """The links to some URL ids in columns: place among `ids`, source, whether it came or went, code."""
-        at, is_known = bits.find_sorted(self._ids, ids)
+        at, is_known = find_sorted(self._ids, ids)
         asked = np.flatnonzero(is_known)
         groups, first, sizes = self._ranges(at[asked])
         ends = np.cumsum(sizes)
@@ -292,9 +299,7 @@ class Segment:
 
     def text_block(self, block: int) -> list[str]:
         """The texts of one block, in the order of their numbers."""
-        return texts.read_text_block(
-            block, self._text_sizes, self._sections["text_blocks"], self._sections["text_data"]
-        )
+        return read_text_block(block, self._text_sizes, self._sections["text_blocks"], self._sections["text_data"])
 
     def pairs(self) -> tuple[I64, I64, NDArray[np.bool_]]:
         """Every link as (place among targets, place among sources, is taken back)."""
@@ -307,7 +312,7 @@ class Segment:
         """All of it, to be joined with others."""
         sections = self._sections
         _, places, minus = self.pairs()
-        table = texts.unpack_texts(sections["text_sizes"], sections["text_blocks"], sections["text_data"])
+        table = unpack_texts(sections["text_sizes"], sections["text_blocks"], sections["text_data"])
         return LinkColumns(self.sources, self.present, self.targets, self._sizes(), places, minus, self._codes(), table)
 
 

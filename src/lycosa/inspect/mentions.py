@@ -5,11 +5,11 @@ Links that are not followed are not kept, so stored pages are read again, the fi
 
 from collections.abc import Iterator
 
-from lycosa.crawl.reading import FOLLOWED, base_of
+from lycosa.crawl.reading import FOLLOWED
 from lycosa.errors import LycosaError
 from lycosa.inspect.pages import StoredPage, StoredPages
 from lycosa.store import CollectionStore
-from lycosa.web import LinkKind, Url, extract_links, parse_url
+from lycosa.web import LinkKind, Url, base_url, extract_links, parse_url
 
 MENTION_PAGES_MOST = 300  # looked into: some tenths of a second
 
@@ -30,7 +30,7 @@ def _elements(page: StoredPage, href: str, name: str) -> Iterator[str]:
         return
     if found is None:
         return
-    base, links = base_of(page.url, found.base_href), found.links
+    base, links = base_url(page.url, found.base_href), found.links
     for written, kind, rel in zip(links.hrefs, links.kinds, links.rels, strict=True):
         target = parse_url(written, base) if name in written else None
         if target is None or target.href != href:

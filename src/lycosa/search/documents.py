@@ -9,10 +9,12 @@
 document of their own: when a page gets new ones it is a few words that are indexed again, not the page. Nothing is
 stored: URL, title and date are in the state, the text is in the archive. Numbers are FileNums; `cluster` is the same
 for pages whose documents are equal, and only one of those is a page here, the others are copies; `alike` is the same
-for pages whose main text is, in whatever markup. `speaks` is L as a number. Pure; called by whoever feeds the index.
+for pages whose main text is, in whatever markup. `speaks` is L as a number.
+Pure but for `searchable_pages`, which reads the state. Called by whoever feeds the index.
 """
 
 import re
+import time
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -23,9 +25,10 @@ import tantivy
 import xxhash
 from msgspec.structs import replace
 
+from lycosa.records import Family
 from lycosa.search.language import LANGUAGES, STEMMED, shown_language, spaced
-from lycosa.store import PageRow
-from lycosa.web import Readable, media_kind, parse_date, split_url, split_words
+from lycosa.store import PageRow, State, unpack_page
+from lycosa.web import Readable, media_kind, parse_date, split_url, split_words, url_from_key
 
 VERSION = 2  # raised when an index of before could no longer be read
 
@@ -72,10 +75,10 @@ def register(index: tantivy.Index) -> None:
 
 TEXT_CHARS = 1_000_000  # of a document; what stands behind is not found
 HEADING_CHARS = 5_000
-CALLED_CHARS = 600  # of anchor texts
+ANCHOR_CHARS = 600  # of anchor texts
 SITE_FOLDERS = 4  # `site:` knows so many folders
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})(?:\?|$)")
-# What links are called that are there for turning pages, in the languages that have a stemmer.
+# The words of links that are there for turning pages, in the languages that have a stemmer.
 _MEANINGLESS = frozenset(
     "next prev previous up home here more back top contents link click this page read skip first last "
     "weiter zurück hier mehr suivant précédent ici siguiente anterior aquí más".split()
@@ -83,7 +86,7 @@ _MEANINGLESS = frozenset(
 
 
 class IndexedPage(msgspec.Struct, frozen=True):
-    """All that the index is told of a page."""
+    """A page as the index takes it."""
 
     file_num: int
     cluster: int
@@ -98,7 +101,7 @@ class IndexedPage(msgspec.Struct, frozen=True):
 
 
 class AnchorSummary(msgspec.Struct, frozen=True):
-    """What others call a page: anchor texts, the most used first. `words` is the same for the same words."""
+    """The anchor texts of the links to a page, the most used first. `words` is the same for the same words."""
 
     text: str = ""
 
@@ -109,7 +112,7 @@ class AnchorSummary(msgspec.Struct, frozen=True):
 
 def summarise_anchors(anchors: Iterable[tuple[str, int]]) -> AnchorSummary:
     """The anchor texts worth knowing, from (text, pages that use it), the most used first."""
-    kept, room = [], CALLED_CHARS
+    kept, room = [], ANCHOR_CHARS
     for text, _ in anchors:
         if room <= 0:
             break
@@ -126,36 +129,36 @@ def words_id(text: str) -> int:
     return xxhash.xxh3_64_intdigest(" ".join(found).encode()) if found else 0
 
 
-def documents(found: IndexedPage, language: str, calls: AnchorSummary) -> tuple[tantivy.Document, tantivy.Document]:
-    """What the page itself says, and what others call it, in the language that it is tokenised in."""
-    filters, title = _filters(found, language), spaced(found.title)
+def documents(page: IndexedPage, language: str, anchors: AnchorSummary) -> tuple[tantivy.Document, tantivy.Document]:
+    """The document of the page itself and that of its anchor texts, in the language that it is tokenised in."""
+    filters, title = _filters(page, language), spaced(page.title)
     values: dict[str, Any] = {
-        "page": found.file_num,
-        "cluster": found.cluster,
-        "alike": found.alike,
+        "page": page.file_num,
+        "cluster": page.cluster,
+        "alike": page.alike,
         "speaks": LANGUAGES.index(language),
         f"title_{language}": title,
-        f"heads_{language}": spaced(" \n ".join(found.headings)[:HEADING_CHARS]),
-        f"text_{language}": spaced(found.text[:TEXT_CHARS]),
-        "url": spaced(url_words(found.url)),
+        f"heads_{language}": spaced(" \n ".join(page.headings)[:HEADING_CHARS]),
+        f"text_{language}": spaced(page.text[:TEXT_CHARS]),
+        "url": spaced(url_words(page.url)),
         **filters,
     }
-    return tantivy.Document.from_dict(values, schema()), _anchor_document(found, language, title, calls, filters)
+    return tantivy.Document.from_dict(values, schema()), _anchor_document(page, language, title, anchors, filters)
 
 
-def anchor_document(found: IndexedPage, language: str, calls: AnchorSummary) -> tantivy.Document:
-    """What others call a page."""
-    return _anchor_document(found, language, spaced(found.title), calls, _filters(found, language))
+def anchor_document(page: IndexedPage, language: str, anchors: AnchorSummary) -> tantivy.Document:
+    """The document of the anchor texts of a page."""
+    return _anchor_document(page, language, spaced(page.title), anchors, _filters(page, language))
 
 
 def _anchor_document(
-    found: IndexedPage, language: str, title: str, calls: AnchorSummary, filters: dict[str, Any]
+    page: IndexedPage, language: str, title: str, anchors: AnchorSummary, filters: dict[str, Any]
 ) -> tantivy.Document:
     values: dict[str, Any] = {
-        "name": found.file_num,
-        "words": calls.words,
+        "name": page.file_num,
+        "words": anchors.words,
         f"given_{language}": title,
-        f"calls_{language}": spaced(calls.text),
+        f"calls_{language}": spaced(anchors.text),
         **filters,
     }
     return tantivy.Document.from_dict(values, schema())
@@ -169,12 +172,12 @@ def mark_document(covered: int) -> tantivy.Document:
     return tantivy.Document.from_dict({"mark": 1, "covered": covered}, schema())
 
 
-def _filters(found: IndexedPage, language: str) -> dict[str, Any]:
+def _filters(page: IndexedPage, language: str) -> dict[str, Any]:
     return {
-        "date": int(found.date_s),
-        "site": sites(found.url),
-        "lang": [shown_language(found.language, language) or "unknown", f"tokens:{language}"],
-        "type": types(found.url, found.essence),
+        "date": int(page.date_s),
+        "site": sites(page.url),
+        "lang": [shown_language(page.language, language) or "unknown", f"tokens:{language}"],
+        "type": types(page.url, page.essence),
     }
 
 
@@ -221,18 +224,31 @@ class IndexMember(NamedTuple):
         return int.from_bytes(self.row.digest[:8]) if self.row.digest and self.row.size_bytes else self.number
 
 
+def searchable_pages(state: State, numbers: Sequence[int]) -> dict[int, IndexMember]:
+    """Those of some FileNums that are pages now and may be found."""
+    keys = state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
+    known = [(number, key) for number, key in zip(numbers, keys, strict=True) if key is not None]
+    rows = state.get_many(Family.PAGE, [key for _, key in known]) if known else []
+    found, now = {}, time.time()
+    for (number, key), packed in zip(known, rows, strict=True):
+        row = unpack_page(packed) if packed else None
+        if row is not None and is_searchable(row, now) and row.file_num == number:
+            found[number] = IndexMember(number, url_from_key(key), row)
+    return found
+
+
 def is_searchable(row: PageRow, now_unix: float) -> bool:
-    """Is it a document that is there, and that does not ask to be left out, for ever or by now?"""
+    """Is it a document that is there and does not ask to be left out, for ever or by now?"""
     return 200 <= row.status < 300 and row.is_page and not row.noindex and not has_expired(row, now_unix)
 
 
 def has_expired(row: PageRow, now_unix: float) -> bool:
-    """Is the time over up to which it wants to be found?"""
+    """Is the time over up to which the page wants to be found?"""
     return 0 < row.unavailable_s <= now_unix
 
 
 def indexed_page(number: int, cluster: int, url: str, row: PageRow, read: Readable | None = None) -> IndexedPage:
-    """What the index is told of a page; of one that the archive no longer has, what its row says."""
+    """The page as the index takes it; from its row alone where the archive no longer has it."""
     found = IndexedPage(number, cluster, url, date_of(row), row.essence, row.language, row.title, alike=alike_of(row))
     if read is None:
         return found
@@ -246,7 +262,7 @@ def alike_of(row: PageRow) -> int:
 
 
 def date_of(row: PageRow) -> float:
-    """When the document is from: what the server says, unless that lies in the future; else when it was fetched."""
+    """The date of a document: what the server says, unless that lies in the future; else when it was fetched."""
     said = _epoch(row.last_modified) if row.last_modified else None
     return said if said is not None and 0 < said <= row.fetched_s else row.fetched_s
 

@@ -1,14 +1,12 @@
 """Keeps the search index of a crawl up to date: the process that follows the feed, and the crawl's side of it.
 
-`IndexFollower` starts `python -m lycosa.search.follower DIR`, restarts it a few times where it dies, and waits for it
-at
-the end; the crawl never waits for the index while it runs. The process looks into the feed twice a second and takes in
-what was committed; that can be found two seconds later where little comes, else four. It prints how many entries are
-left. The queue between the two is the feed, on disk: whoever of them is killed goes on from there. "end" on its
-standard
-input: take in the rest, update anchors and ranks, and leave. An input that ends without it: the crawl is gone, commit
-what was taken in, and leave. Where the archive cannot be read it lets go of the index, waits, longer each time, and
-begins again from what is committed.
+`IndexFollower` starts `FollowerProcess`, starts it again a few times where it dies, and waits for it at the end; the
+crawl never waits for the index while it runs. The process looks into the feed twice a second and takes in what was
+committed; that can be found two seconds later where little comes, else four. It prints how many entries are left. The
+queue between the two is the feed, on disk: whichever of them is killed goes on from there. "end" on its standard input
+means: take in the rest, update anchors and ranks, and leave. An input that ends without it means that the crawl is
+gone: commit what was taken in, and leave. Where the archive cannot be read the process lets go of the index,
+waits, longer each time, and begins again from what is committed.
 """
 
 import asyncio
@@ -21,11 +19,12 @@ import time
 from pathlib import Path
 
 from lycosa.errors import StoreError
+from lycosa.graph import start_helper
 from lycosa.search.index import IndexInUse
 from lycosa.search.indexer import Indexer
-from lycosa.search.processes import IN_USE, start_helper
 from lycosa.store import ArchiveUnavailable, CollectionStore
 
+IN_USE = 3  # exit code: another process writes the index
 LOOK_EVERY_S = 1.0
 STARTS = 5  # a follower that keeps dying will not get better
 IN_USE_S = 10.0  # until an index that another process writes is tried again
@@ -34,7 +33,8 @@ _STOP_S = 2.0
 
 
 class IndexFollower:
-    """One follower at a time. `behind` is what it said last: entries of the feed that are not in the index."""
+    """The crawl's side: one follower process at a time. `behind` is the number of feed entries that are not in the
+    index, as the process said last."""
 
     def __init__(self, collection: Path) -> None:
         self._collection = collection
@@ -43,16 +43,16 @@ class IndexFollower:
         self._task: asyncio.Task[None] | None = None
         self.behind = 0
         self.is_complete = False  # at the end: everything is in the index
-        self.is_hurried = False  # the user wants to leave: nothing is waited for
+        self.is_hurried = False  # the user wants to leave: do not wait
 
     def __repr__(self) -> str:
-        return f"<IndexFollowing {self._collection} behind={self.behind} starts={self._starts}>"
+        return f"<IndexFollower {self._collection} behind={self.behind} starts={self._starts}>"
 
-    def begin(self) -> None:
-        self._start()
-        self._task = asyncio.get_running_loop().create_task(self._look_after())
+    def start(self) -> None:
+        self._start_process()
+        self._task = asyncio.get_running_loop().create_task(self._supervise())
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         self._starts += 1
         try:
             self._process = start_helper("lycosa.search.follower", self._collection)
@@ -62,20 +62,20 @@ class IndexFollower:
         assert self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
 
-    async def _look_after(self) -> None:
+    async def _supervise(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            self._hear()
+            self._read_behind()
             if self._process is not None and self._process.poll() is not None:
                 if self._process.returncode == IN_USE:
                     self._starts -= 1
                     await asyncio.sleep(IN_USE_S)
                 if self._starts >= STARTS:
                     return
-                self._let_go()
-                self._start()
+                self._release()
+                self._start_process()
 
-    def _hear(self) -> None:
+    def _read_behind(self) -> None:
         if self._process is None or self._process.stdout is None:
             return
         said = (self._process.stdout.read() or b"").split()
@@ -83,25 +83,25 @@ class IndexFollower:
             self.behind = int(said[-1])
 
     async def finish(self) -> None:
-        """Waits until all is in the index. One that ends before is started again; with `is_hurried` it is ended, and
-        whoever asks the index next goes on from there."""
+        """Waits until all is in the index. A process that ends before is started again; with `is_hurried` it is ended,
+        and the next search goes on from there."""
         if self._task is not None:
             self._task.cancel()
         while True:
             if self._process is not None:
                 self.is_complete = await self._ended(self._process) == 0 and not self.is_hurried
-                self._let_go()
+                self._release()
             if self.is_complete or self.is_hurried or self._starts >= STARTS:
                 return
             await asyncio.sleep(_POLL_S)
-            self._start()
+            self._start_process()
 
     async def _ended(self, process: "subprocess.Popen[bytes]") -> int:
-        """Tells it to take in the rest; returns its exit code."""
+        """Tells the process to take in the rest; returns its exit code."""
         if process.poll() is None and not self.is_hurried:
             self._tell_to_end(process)
         while process.poll() is None and not self.is_hurried:
-            self._hear()
+            self._read_behind()
             await asyncio.sleep(_POLL_S)
         if process.poll() is None:
             process.terminate()
@@ -118,7 +118,7 @@ class IndexFollower:
             process.stdin.write(b"end\n")
             process.stdin.flush()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         process, self._process = self._process, None
         if process is None:
             return
@@ -131,21 +131,21 @@ class IndexFollower:
 EVERY_S = 4.0  # between two commits; fewer and larger ones are less to join
 SOON_S, FEW = 2.0, 100  # the same where few entries of the feed wait: a slow crawl is found soon
 LOOK_S = 0.5
-SETTLE_S = 60.0  # at the least between two looks whether links have doubled
-CALM_S, CALM_SHARE = 5.0, 20  # where few entries come names are settled sooner, but for a twentieth of the time at most
+LINKS_LOOK_S = 60.0  # at the least between two looks whether links have doubled
+CALM_S, CALM_SHARE = 5.0, 20  # where few entries come anchors are updated sooner, a twentieth of the time at most
 AWAY_S, AWAY_MOST_S = 5.0, 600.0  # until an archive that cannot be read is tried again, first and at most
 NICE = 10  # the crawl goes first
 
 
 class FollowerProcess:
-    """Follows one collection until it is told to end."""
+    """The process: follows one collection until it is told to end."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._heard = b""
         self._is_over = False
-        self._next_look = time.monotonic() + SETTLE_S
-        self._next_settling = time.monotonic() + CALM_S
+        self._next_look = time.monotonic() + LINKS_LOOK_S
+        self._next_update = time.monotonic() + CALM_S
 
     def run(self) -> None:
         with CollectionStore.open(self._path, read_only=True) as collection:
@@ -180,14 +180,14 @@ class FollowerProcess:
             if since_s >= (SOON_S if is_calm else EVERY_S):
                 indexer.commit()
                 committed = time.monotonic()
-                self._settle_if_due(indexer, is_calm=is_calm)
+                self._update_anchors_if_due(indexer, is_calm=is_calm)
             if not self._goes_on(indexer, LOOK_S):
                 break
         if self._heard.startswith(b"end"):
             indexer.is_alone = True  # all cores are free for what is left
             collection.state.refresh()
             indexer.catch_up()
-            indexer.settle()
+            indexer.update_anchors_and_ranks()
         else:
             indexer.commit()
 
@@ -204,20 +204,20 @@ class FollowerProcess:
         except StoreError:  # damaged: it is made anew
             return Indexer(collection, anew=True, follows=True)
 
-    def _settle_if_due(self, indexer: Indexer, *, is_calm: bool) -> None:
-        """Names and ranks, where links have doubled, or where much has come and little comes now."""
+    def _update_anchors_if_due(self, indexer: Indexer, *, is_calm: bool) -> None:
+        """Updates anchors and ranks where links have doubled, or where much has come and little comes now."""
         now = time.monotonic()
-        is_due = is_calm and now >= self._next_settling and indexer.are_names_due()
+        is_due = is_calm and now >= self._next_update and indexer.is_anchor_update_due()
         if now >= self._next_look:
-            self._next_look = now + SETTLE_S
+            self._next_look = now + LINKS_LOOK_S
             is_due = is_due or indexer.links_have_doubled()
         if is_due:
-            indexer.settle()
+            indexer.update_anchors_and_ranks()
             ended = time.monotonic()
-            self._next_settling = ended + max(CALM_S, CALM_SHARE * (ended - now))
+            self._next_update = ended + max(CALM_S, CALM_SHARE * (ended - now))
 
     def _goes_on(self, indexer: Indexer, wait_s: float) -> bool:
-        """Says how far it is, and hears whether that is all."""
+        """Prints how many entries are left, and reads whether it should end."""
         try:
             os.write(1, b"%d\n" % indexer.behind)
         except OSError:
@@ -239,7 +239,3 @@ def main() -> None:
     except StoreError as error:
         print(error, file=sys.stderr)  # noqa: T201
         sys.exit(StoreError.exit_code)
-
-
-if __name__ == "__main__":
-    main()

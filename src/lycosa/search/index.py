@@ -201,6 +201,14 @@ class IndexReader:
         columns = [self.numbers(field, addresses) for field in (key, *fields)]
         return list(zip(*columns, strict=True))
 
+    def copies_by_cluster(self, clusters: Sequence[int]) -> dict[int, list[int]]:
+        """The copies of each of these clusters that has some."""
+        copies: dict[int, list[int]] = {}
+        for cluster, copy in self.rows("cluster", clusters, "copy"):
+            if copy:
+                copies.setdefault(cluster, []).append(copy)
+        return copies
+
     def column(self, key: str, values: Sequence[int], field: str) -> dict[int, int]:
         """As `rows`, of one field: number → number."""
         return {row[0]: row[1] for row in self.rows(key, values, field)}

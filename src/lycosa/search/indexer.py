@@ -1,9 +1,9 @@
 """The indexer brings committed pages into the search index: one document for each cluster of equal pages.
 
-    take       what the feed has since the last page that was taken in; a commit every few thousand pages
-    commit     what was taken in and is not committed; `catch_up` is both
-    build      every page of the state, for an index that is not there or that the feed can no longer complete
-    settle     ranks, and the documents of anchor texts that have changed: at the end, or when much is new
+    take       brings in what the feed has since the last page taken in; it commits every few thousand pages
+    commit     makes what was taken in count; `catch_up` does both
+    build      brings in every page of the state, where there is no index or the feed can no longer complete it
+    update_anchors_and_ranks    at the end, or when much is new: only anchor texts that have changed are indexed again
 
 Every step can be killed: the index holds the sequence it covers, and pages are taken in by what the state says of them
 now, so that doing it twice is the same as once. Where the archive cannot be read (`ArchiveAway`) the index stays as it
@@ -11,9 +11,8 @@ was committed last, and the same pages are tried again by the next indexer: clos
 beside a running crawl or without one.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
 from tantivy import Occur, Query
 
@@ -31,25 +30,26 @@ from lycosa.graph import (
     stored_link_index,
 )
 from lycosa.records import Family
-from lycosa.search.anchors import AnchorUpdate, is_anchor_update_due
+from lycosa.search.anchors import AnchorUpdater, is_anchor_update_due, note_updated
 from lycosa.search.documents import (
     IndexMember,
     copy_document,
     documents,
     indexed_page,
-    is_searchable,
     schema,
+    searchable_pages,
     summarise_anchors,
 )
 from lycosa.search.index import IndexReader, IndexWriter
 from lycosa.search.language import LANGUAGES, SAMPLE_CHARS, HostLanguages
 from lycosa.search.texts import PageTexts
-from lycosa.store import CollectionStore, JoinedCollection, unpack_page
-from lycosa.web import Readable, split_url, url_from_key
+from lycosa.store import CollectionStore, JoinedCollection
+from lycosa.web import Readable, split_url
 
 
 class UncommittedPages:
-    """Every number that was touched is in it; it is a page, a copy, or gone."""
+    """The pages and copies that changed since the last commit, which a reader does not see yet: by FileNum, each with
+    its cluster. Every number that was touched is a page, a copy, or gone. Bounded by the distance of two commits."""
 
     def __init__(self) -> None:
         self.pages: dict[int, int] = {}
@@ -66,17 +66,18 @@ class UncommittedPages:
     def __len__(self) -> int:
         return len(self._touched)
 
-    def page(self, number: int, cluster: int) -> None:
-        self.gone([number])
-        self.pages[number] = cluster
+    def add_page(self, number: int, cluster: int) -> None:
+        self._add(self.pages, number, cluster)
+
+    def add_copy(self, number: int, cluster: int) -> None:
+        self._add(self.copies, number, cluster)
+
+    def _add(self, kind: dict[int, int], number: int, cluster: int) -> None:
+        self.remove([number])
+        kind[number] = cluster
         self._clusters.setdefault(cluster, set()).add(number)
 
-    def copy(self, number: int, cluster: int) -> None:
-        self.gone([number])
-        self.copies[number] = cluster
-        self._clusters.setdefault(cluster, set()).add(number)
-
-    def gone(self, numbers: Iterable[int]) -> None:
+    def remove(self, numbers: Iterable[int]) -> None:
         for number in numbers:
             self._touched.add(number)
             for held in (self.pages, self.copies):
@@ -87,13 +88,13 @@ class UncommittedPages:
         """The pages and copies of a cluster."""
         return sorted(self._clusters.get(cluster, ()))
 
-    def over(self, committed: Mapping[int, int], numbers: Sequence[int], newer: Mapping[int, int]) -> dict[int, int]:
+    def overlay(self, committed: Mapping[int, int], numbers: Sequence[int], newer: Mapping[int, int]) -> dict[int, int]:
         """Number → cluster as it is now: what is committed, unless it was touched, and `newer`."""
         now = {number: cluster for number, cluster in committed.items() if number not in self._touched}
         return now | {number: newer[number] for number in numbers if number in newer}
 
     def clear(self) -> None:
-        """All of it is committed."""
+        """Forgets all of it, since it is committed."""
         self.pages.clear()
         self.copies.clear()
         self._touched.clear()
@@ -102,18 +103,19 @@ class UncommittedPages:
 
 CONSUMER = "search"
 BATCH_PAGES = 1_000  # looked up at once
-COMMIT_PAGES = 4_000  # some seconds of work; every commit is one more segment, to be joined with others later
-BUILD_COMMIT_PAGES = 50_000  # the same while an index is made, which answers nobody yet
-TOLD_PAGES = 100  # between two words of progress
-BUILD_PAGES = 2_000  # while an index is made: looked up and read at once
+COMMIT_PAGES = 4_000  # some seconds of work; every commit is one more segment, to be merged with others later
+BUILD_COMMIT_PAGES = 50_000  # the same while an index is built, which answers nobody yet
+PROGRESS_PAGES = 100  # between two reports of progress
+BUILD_PAGES = 2_000  # while an index is built: looked up and read at once
+REPAIR_PAGES = 2_000
 
 Progress = Callable[[int, int], None]  # pages done, pages in all
 
 
 class Indexer:
-    """The writer of a collection's search index. Close it. `follows`: a crawl is under way and `settle` will come, so
-    what others call a page is not looked up when it is taken in. `skips_missing`: pages whose archive file is missing
-    are taken in all the same, by title and URL."""
+    """The writer of a collection's search index. Close it. `follows`: a crawl is under way and anchors will be updated
+    later, so anchor texts are not looked up when a page is taken in. `skips_missing`: pages whose archive file is
+    missing are taken in all the same, by title and URL."""
 
     def __init__(
         self,
@@ -139,14 +141,14 @@ class Indexer:
             self.writer.close()
             raise
         self.is_alone = not follows  # no crawl goes on beside it
-        self._told = self.covered  # the feed is taken in up to here, of which `covered` is committed
+        self._taken_sequence = self.covered  # the feed is taken in up to here, of which `covered` is committed
         self._since = UncommittedPages()
         self._replaced: list[int] = []  # pages that are copies now; taken out once those that wait are added
-        self.links_settled = 0
+        self._links_indexed = 0  # links there were when anchors were updated last
         self._follows = follows
-        self._anchors: AnchorTexts | None = None  # as they are while an index is made
-        self.is_built = False  # just now: names and ranks are as new as the pages
-        self._languages = HostLanguages(self._spoken)
+        self._anchors: AnchorTexts | None = None  # while an index is built
+        self.is_built = False  # just now: anchors and ranks are as new as the pages
+        self._languages = HostLanguages(self._languages_of)
         self._taken = self._expected = 0  # for the progress
 
     def __repr__(self) -> str:
@@ -154,7 +156,7 @@ class Indexer:
 
     @property
     def behind(self) -> int:
-        """Entries of the feed that are not covered, as far as the open state knows."""
+        """Entries of the feed that are not in the index, as far as the open state knows."""
         return last_sequence(self._state) - max(0, self.covered)
 
     @property
@@ -163,29 +165,29 @@ class Indexer:
 
     @property
     def unread(self) -> int:
-        """Pages that were taken in by title and URL alone, since their records cannot be read."""
+        """The number of pages that were taken in by title and URL alone, since their records cannot be read."""
         return self._texts.unread
 
     def catch_up(self, *, goes_on: Callable[[], bool] = lambda: True) -> int:
-        """Takes in all that the feed tells, or builds, and commits it; returns how many pages."""
+        """Takes in all of the feed, or builds, and commits; returns how many pages."""
         pages = self.take(goes_on=goes_on)
         self.commit()
         return pages
 
     def take(self, *, goes_on: Callable[[], bool] = lambda: True) -> int:
-        """Takes in what the feed tells, or builds; returns how many pages. `goes_on` is asked between batches."""
+        """Takes in what the feed has, or builds; returns how many pages. `goes_on` is asked between batches."""
         if self.covered < 0:
             return self.build()
-        pages, self._expected = 0, last_sequence(self._state) - self._told
+        pages, self._expected = 0, last_sequence(self._state) - self._taken_sequence
         if not self._expected:
             return 0
-        news = entries_after(self._state, self._told)
+        entries = entries_after(self._state, self._taken_sequence)
         with self._texts.expected(self._expected if self.is_alone else 0):
-            while some := list(islice(news, BATCH_PAGES)):
+            while some := list(islice(entries, BATCH_PAGES)):
                 self._taken, self.is_built = pages, False
                 self.take_in(list(dict.fromkeys(each.file_num for each in some)))
                 pages += len(some)
-                self._told = some[-1].sequence
+                self._taken_sequence = some[-1].sequence
                 if len(self._since) >= COMMIT_PAGES:
                     self.commit()
                 if not goes_on():
@@ -194,16 +196,16 @@ class Indexer:
 
     @property
     def uncommitted(self) -> int:
-        """Entries of the feed that were taken in since the last commit."""
-        return max(0, self._told - self.covered)
+        """The number of feed entries that were taken in since the last commit."""
+        return max(0, self._taken_sequence - self.covered)
 
     def commit(self) -> None:
         """Makes what was taken in count."""
         if self.uncommitted:
-            self._commit(self._told)
+            self._commit(self._taken_sequence)
 
     def build(self) -> int:
-        """Every page, from the state as it is open; ranks too, while those who read are still starting."""
+        """Takes in every page of the open state; ranks are computed meanwhile, while the text workers are starting."""
         covered, before = last_sequence(self._state), _covered_before(self._collection)
         mark_covered(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
         try:
@@ -220,7 +222,7 @@ class Indexer:
         return pages
 
     def _build(self, expected: int) -> int:
-        """What is read for one lot is read while the next is looked up."""
+        """Reads the texts of one lot while the next lot is looked up."""
         numbers = (int.from_bytes(number) for number, _ in self._state.walk(Family.FILE))
         pages, waiting = 0, None
         self._expected = expected
@@ -238,13 +240,9 @@ class Indexer:
             self._add(*waiting)
         return pages
 
-    def commit_again(self) -> None:
-        """Makes count what was done beside the feed."""
-        self._commit(self.covered)
-
     def _commit(self, covered: int) -> None:
         self.writer.commit(covered)
-        self.covered = self._told = covered
+        self.covered = self._taken_sequence = covered
         self._refresh()
         mark_covered(self._collection.path, CONSUMER, covered)
 
@@ -258,18 +256,18 @@ class Indexer:
     # pages
 
     def take_in(self, numbers: list[int]) -> None:
-        """Brings the index in line with what the state says of these pages now."""
+        """Brings the index in line with what the state has of these pages now."""
         self._add(*self._prepared(numbers))
 
     def _prepared(self, numbers: list[int]) -> tuple[list[IndexMember], Iterator[Readable | None]]:
-        """The same but for pages that have to be added: those, and what is for reading in them."""
-        now, since = self.searchable(numbers), self._since
-        old_pages = since.over(self.reader.column("page", numbers, "cluster"), numbers, since.pages)
-        old_copies = since.over(self.reader.column("copy", numbers, "cluster"), numbers, since.copies)
+        """Removes what is old and chooses the pages that have to be added: returns those, with their texts."""
+        now, since = searchable_pages(self._state, numbers), self._since
+        old_pages = since.overlay(self.reader.column("page", numbers, "cluster"), numbers, since.pages)
+        old_copies = since.overlay(self.reader.column("copy", numbers, "cluster"), numbers, since.copies)
         self.writer.delete("page", old_pages)
         self.writer.delete("name", old_pages)
         self.writer.delete("copy", old_copies)
-        since.gone(numbers)
+        since.remove(numbers)
         members: dict[int, list[IndexMember]] = {}
         for member in now.values():
             members.setdefault(member.cluster, []).append(member)
@@ -279,14 +277,14 @@ class Indexer:
         for cluster in clusters:
             heads += self._head(cluster, pages.get(cluster), members.get(cluster, []), copies.get(cluster, []))
         for head in heads:
-            since.page(head.number, head.cluster)
+            since.add_page(head.number, head.cluster)
         return heads, self._texts.of(heads)
 
     def _head(
         self, cluster: int, page: int | None, members: list[IndexMember], copies: list[int]
     ) -> Iterator[IndexMember]:
-        """Says which page stands for a cluster, if it is not the one that does already; the others become copies.
-        `page` and `copies` are in the index, `members` are taken in: a document's first URL before all others."""
+        """Yields the page that represents a cluster, if it is not the one that does already; the others become copies.
+        `page` and `copies` are in the index, `members` are taken in: a document's first URL comes before all others."""
         members = sorted(members, key=lambda member: (bool(member.row.original), member.number))
         first = members[0] if members else None
         if page is not None and first is not None and not first.row.original and self._is_later(page):
@@ -294,7 +292,8 @@ class Indexer:
             self._add_copy(page, cluster)
             page = None
         if page is None and first is None:
-            first = next((found[number] for number in sorted(copies) if (found := self.searchable([number]))), None)
+            alive = (searchable_pages(self._state, [number]).get(number) for number in sorted(copies))
+            first = next(filter(None, alive), None)
             if first is not None:
                 self.writer.delete("copy", [first.number])
         if page is None and first is not None:
@@ -305,27 +304,15 @@ class Indexer:
 
     def _add_copy(self, number: int, cluster: int) -> None:
         self.writer.add(copy_document(number, cluster))
-        self._since.copy(number, cluster)
+        self._since.add_copy(number, cluster)
 
     def _is_later(self, number: int) -> bool:
         """Was the document of this page known under another URL before?"""
-        member = self.searchable([number]).get(number)
+        member = searchable_pages(self._state, [number]).get(number)
         return member is not None and bool(member.row.original)
 
-    def searchable(self, numbers: Sequence[int]) -> dict[int, IndexMember]:
-        """Those that are pages now and may be found."""
-        keys = self._state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
-        known = [(number, key) for number, key in zip(numbers, keys, strict=True) if key is not None]
-        rows = self._state.get_many(Family.PAGE, [key for _, key in known]) if known else []
-        found, now = {}, time.time()
-        for (number, key), packed in zip(known, rows, strict=True):
-            row = unpack_page(packed) if packed else None
-            if row is not None and is_searchable(row, now) and row.file_num == number:
-                found[number] = IndexMember(number, url_from_key(key), row)
-        return found
-
     def _others(self, clusters: Sequence[int]) -> tuple[dict[int, int], dict[int, list[int]]]:
-        """Of each cluster the page, and the copies, that are in the index, committed or not."""
+        """The page of each cluster, and its copies, that are in the index, committed or not."""
         pages: dict[int, int] = {}
         copies: dict[int, list[int]] = {}
         for cluster, page, copy in self.reader.rows("cluster", clusters, "page", "copy"):
@@ -343,25 +330,25 @@ class Indexer:
 
     def _add(self, members: Sequence[IndexMember], reading: Iterator[Readable | None]) -> None:
         urls = [member.url for member in members]
-        for done, (member, said, read) in enumerate(zip(members, self._said(urls), reading, strict=True)):
-            if done % TOLD_PAGES == 0:
+        for done, (member, anchors, text) in enumerate(zip(members, self._anchors_of(urls), reading, strict=True)):
+            if done % PROGRESS_PAGES == 0:
                 self._progress(self._taken + done, self._expected)
-            found = indexed_page(member.number, member.cluster, member.url, member.row, read)
-            sample = f"{found.title} {found.text[:SAMPLE_CHARS]}"
-            language = self._languages.language_of(split_url(member.url).host, found.language, sample)
-            for document in documents(found, language, summarise_anchors(said)):
+            page = indexed_page(member.number, member.cluster, member.url, member.row, text)
+            sample = f"{page.title} {page.text[:SAMPLE_CHARS]}"
+            language = self._languages.language_of(split_url(member.url).host, page.language, sample)
+            for document in documents(page, language, summarise_anchors(anchors)):
                 self.writer.add(document)
         replaced, self._replaced = self._replaced, []
         self.writer.delete("page", replaced)
         self.writer.delete("name", replaced)
 
-    def _said(self, urls: Sequence[str]) -> list[Anchors]:
-        """What others call these pages."""
+    def _anchors_of(self, urls: Sequence[str]) -> list[Anchors]:
+        """The anchor texts of the links to these pages."""
         if self._anchors is None and (self._follows or not urls):
             return [[] for _ in urls]
         return (self._anchors or AnchorTexts(stored_link_index(self._collection))).of(urls)
 
-    def _spoken(self, host: str) -> dict[str, int]:
+    def _languages_of(self, host: str) -> dict[str, int]:
         """How many pages of a host are in the index, by language."""
         site = Query.term_query(schema(), "site", host, "basic")
         counts = {}
@@ -371,40 +358,63 @@ class Indexer:
             counts[language] = self.reader.search(query, 1)[1]
         return {language: count for language, count in counts.items() if count}
 
-    # names and ranks
+    # anchors and ranks
 
     def links_have_doubled(self) -> bool:
-        """Since names were settled last."""
-        return stored_link_index(self._collection).links >= 2 * max(1, self.links_settled)
+        """Are there twice as many links as when anchors were updated last?"""
+        return stored_link_index(self._collection).links >= 2 * max(1, self._links_indexed)
 
-    def are_names_due(self) -> bool:
+    def is_anchor_update_due(self) -> bool:
         """Has one page in twenty come or changed since?"""
         return is_anchor_update_due(self.reader)
 
-    def settle(self) -> int:
-        """Ranks, and names of pages that are called otherwise than before; returns how many those are."""
+    def update_anchors_and_ranks(self) -> int:
+        """Computes ranks, and indexes changed anchor texts again; returns how many pages have other ones."""
         self.commit()
-        self.links_settled, renamed = AnchorUpdate(self, self._collection).settle()
-        self.is_built = False
-        return renamed
+        index = current_link_index(self._collection)
+        updater = AnchorUpdater(self._state, self.reader, self.writer, AnchorTexts(index))
+        if self.is_built:  # all is new, but for the anchors of copies
+            numbers = iter(updater.pages_with_copies())
+        else:
+            rank_pages(self._collection)
+            self._repair()
+            numbers = (int.from_bytes(number) for number, _ in self._state.walk(Family.FILE))
+        updated = updater.update(numbers)
+        if updated:
+            self._commit(self.covered)
+        note_updated(self.reader)
+        self._links_indexed, self.is_built = index.links, False
+        return updated
+
+    def _repair(self) -> None:
+        """Takes in again the pages that are there twice, or are no more: there are such where deletions were lost."""
+        pages, wrong = iter(sorted(self.reader.all("page", "page"))), []
+        while some := list(islice(pages, REPAIR_PAGES)):
+            alive = searchable_pages(self._state, some)
+            wrong += [page for page, next_page in pairwise(some) if page == next_page]
+            wrong += [page for page in some if page not in alive]
+        for start in range(0, len(wrong), REPAIR_PAGES):
+            self.take_in(list(dict.fromkeys(wrong[start : start + REPAIR_PAGES])))
+        if wrong:
+            self._commit(self.covered)
 
 
 def _covered_before(collection: CollectionStore) -> int:
-    """Up to where the feed was told that it is covered."""
+    """The sequence up to which the feed is marked as covered."""
     return consumers(collection.path / FEED_FOLDER).get(CONSUMER, 0)
 
 
 def _usable(collection: CollectionStore, reader: IndexReader) -> int:
-    """What the index covers; −1 if it has to be built, since the feed no longer tells what came after."""
+    """The sequence that the index covers; −1 if it has to be rebuilt, since the feed lacks the entries after that."""
     try:
         covered = reader.covered
     except StoreError:
         return -1
-    told, last = _covered_before(collection), last_sequence(collection.state)
+    marked, last = _covered_before(collection), last_sequence(collection.state)
     if covered == last:
         return covered
     if isinstance(collection, JoinedCollection):
         return -1  # every shard has a feed of its own
     following = next(entries_after(collection.state, covered), None)
     has_hole = following is None or following.sequence != covered + 1
-    return covered if told <= covered < last and not has_hole else -1
+    return covered if marked <= covered < last and not has_hole else -1

@@ -17,7 +17,6 @@ from lycosa.crawl.reading import page_directives
 from lycosa.errors import SettingsError
 from lycosa.fetch import parse_fields
 from lycosa.graph import last_sequence
-from lycosa.inspect.status import settings_of
 from lycosa.records import Family, Response
 from lycosa.recrawl.change.verdict import ChangeKind
 from lycosa.recrawl.rows import ChangeRow, history
@@ -26,7 +25,7 @@ from lycosa.search.documents import AnchorSummary, IndexMember, copy_document, d
 from lycosa.search.index import IndexReader, IndexWriter, NoIndex
 from lycosa.search.language import HostLanguages
 from lycosa.search.texts import PageTexts
-from lycosa.settings import CrawlSettings
+from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import CollectionStore, PageRow, State, unpack_page
 from lycosa.web import RobotsDirectives, extract_links, parse_date, split_url, url_from_key
 
@@ -39,7 +38,7 @@ _NOTHING_THERE = frozenset({ChangeKind.GONE, ChangeKind.MOVED})
 
 
 def end_of_date(text: str) -> float:
-    """The time that a date means: what is written as a month, a day, a minute or a second counts to its end."""
+    """The end of the year, month, day, hour, minute or second that a date names, in Unix time."""
     found = parse_date(text)
     if found is None or not text[:4].isdigit():
         raise SettingsError(f"{text[:40]!r} is no date: write 2026-01-31, or 2026-01-31T12:00 for a time of that day")
@@ -64,18 +63,18 @@ def _end_of(text: str, start: datetime) -> datetime:
 
 
 def past_time(as_of: str) -> float | None:
-    """The time that is asked for, or None for now: what was committed a second ago or earlier is all there."""
+    """The time that is asked for, or None where that is now: all that was committed a second ago is there."""
     at_s = end_of_date(as_of) if as_of else None
     return at_s if at_s is not None and at_s < time.time() - 1.0 else None
 
 
 def row_as_of(state: State, key: bytes, at_s: float) -> PageRow | None:
-    """The row of the page that stood at a URL then; None if there was none, or it was not known yet."""
+    """The row of the page that was at a URL at that time; None if there was none, or it was not known yet."""
     return _find_as_of(state, key, at_s)[0]
 
 
 def _find_as_of(state: State, key: bytes, at_s: float) -> tuple[PageRow | None, bool]:
-    """The row of the page then, and whether it says what the page told robots: the history does not."""
+    """The row of the page at that time, and whether it has the robots directives of the page: the history has none."""
     packed = state.get(Family.PAGE, key)
     today = unpack_page(packed) if packed else None
     stored: ChangeRow | None = None  # the version that was stored last
@@ -137,7 +136,7 @@ def make_reader(
 
 
 def _delete_oldest(folder: Path) -> None:
-    """Makes room: the oldest go."""
+    """Makes room for one more index."""
     made = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
     for path in made[: max(0, len(made) - KEPT + 1)]:
         shutil.rmtree(path, ignore_errors=True)
@@ -167,7 +166,7 @@ def _fill(collection: CollectionStore, at_s: float, writer: IndexWriter, progres
 
 
 def _members(collection: CollectionStore, at_s: float) -> Iterator[IndexMember]:
-    """Every page as it was then, but for those that asked to be left out, or to be left out by now."""
+    """Every page as it was then, without those that asked to be left out, or to be left out by now."""
     agent, now = agent_of(collection), time.time()
     for number, key in collection.state.walk(Family.FILE):
         row = full_row_as_of(collection, key, at_s, agent)
@@ -176,20 +175,21 @@ def _members(collection: CollectionStore, at_s: float) -> Iterator[IndexMember]:
 
 
 def agent_of(collection: CollectionStore) -> str:
-    """The name by which pages speak to the crawl."""
-    return (settings_of(collection) if collection.settings_path.is_file() else CrawlSettings()).agent
+    """The robots name of the crawl, by which pages address it."""
+    path = collection.settings_path
+    return (merge(read_file(path)) if path.is_file() else CrawlSettings()).agent
 
 
 def full_row_as_of(collection: CollectionStore, key: bytes, at_s: float, agent: str) -> PageRow | None:
-    """As `row_then`, with what the page said to robots then."""
-    row, is_told = _find_as_of(collection.state, key, at_s)
-    if row is not None and not is_told:
+    """As `row_then`, with the robots directives of that version."""
+    row, has_directives = _find_as_of(collection.state, key, at_s)
+    if row is not None and not has_directives:
         row.obey(_directives_as_of(collection, url_from_key(key), row, agent))
     return row
 
 
 def _directives_as_of(collection: CollectionStore, url: str, row: PageRow, agent: str) -> RobotsDirectives:
-    """What the crawl was told of a version when it came: by the document in the archive and its header fields."""
+    """The robots directives of a version, from the document in the archive and its header fields."""
     document = document_at(collection, row.place)
     if document is None:
         return RobotsDirectives()

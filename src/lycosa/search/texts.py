@@ -1,12 +1,11 @@
 """The readable texts of many pages: read in this process, or by workers on all cores where there are enough pages.
 
-    python -m lycosa.search.texts DIR…     a worker: takes lists of (URL, place), answers with the readable texts
-
 A record that is damaged is skipped and counted. A file that is missing, or a store that cannot be reached, is not: it
-may come back, and until then nobody knows what those pages say. It raises `ArchiveAway`, unless told otherwise.
+may come back, and until then nobody knows what those pages say. It raises `ArchiveUnavailable`, unless told otherwise.
 Workers are used while an index is built, or catches up when its crawl is over; beside a crawl they would take its
-cores. Order is kept, and at most a few lists a worker are under way. A worker that dies leaves its list to the
-caller's own process. Called by the indexer; nothing is written.
+cores. A worker takes lists of (URL, location) and answers with the readable texts; order is kept, and at most a few
+lists a worker are under way. A worker that dies leaves its list to the caller's own process. Called by the indexer and
+by views; nothing is written.
 """
 
 import contextlib
@@ -21,24 +20,31 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, TYPE_CHECKING
+from subprocess import Popen
+from typing import IO
 
 import msgspec
 
 from lycosa.errors import StoreError
 from lycosa.fetch import decode_body
+from lycosa.graph import start_helper
 from lycosa.recrawl.contents import StoredDocuments
 from lycosa.recrawl.versions import BODY_CAP_BYTES
 from lycosa.search.documents import IndexMember
-from lycosa.search.processes import start_helper
 from lycosa.store import ArchiveUnavailable, CollectionStore, WarcLocation, read_message, read_record_at, warc_path
 from lycosa.web import Media, Readable, extract_readable, is_built_in, media_kind
 
-if TYPE_CHECKING:
-    import subprocess
+MANY_PAGES = 2_000  # from here on it pays to start workers
+LIST_PAGES = 32
+LISTS_AHEAD = 3  # for each worker
+_SIZE = struct.Struct(">I")
+# The last of a name counts, as it does everywhere else.
+_CODING, _TYPE = (
+    re.compile(rb"(?ims)^%b[ \t]*:([^\r\n]*)(?!.*^%b[ \t]*:)" % (name, name))
+    for name in (b"content-encoding", b"content-type")
+)
 
-
-MANY_PAGES = 2_000  # from here on it pays to start processes
+Job = tuple[str, bytes]  # URL, packed location
 
 
 class PageTexts:
@@ -50,43 +56,43 @@ class PageTexts:
         self.unread = 0
         self._contents, self._folders = StoredDocuments(collection), collection.warc_folders
         self._analysers = self._contents.analysers
-        self._ahead: TextWorkers | None = None
+        self._pool: TextWorkers | None = None
 
     def __repr__(self) -> str:
-        return f"<Texts {self._ahead or 'read here'}>"
+        return f"<PageTexts {self._pool or 'read here'}>"
 
     @contextlib.contextmanager
     def expected(self, pages: int) -> Iterator[None]:
-        """So many pages will be asked for until the end of it."""
+        """Within this context about so many pages will be asked for: where they are many, workers read them."""
         if pages >= MANY_PAGES:
-            self._ahead = TextWorkers(self._folders)
+            self._pool = TextWorkers(self._folders)
         try:
             yield
         finally:
-            ahead, self._ahead = self._ahead, None
-            if ahead is not None:
-                ahead.close()
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                pool.close()
 
     def of(self, members: Sequence[IndexMember]) -> Iterator[Readable | None]:
-        """What is for reading in each; None where its record is damaged. Other processes begin at once."""
+        """The readable text of each; None where its record is damaged. Workers begin at once."""
         plain = ((member.url, member.row.place) for member in members if self._is_plain(member))
-        if self._ahead is None:
+        if self._pool is None:
             for_snippets = self._for_snippets
-            found = (read_one(self._folders, *each, for_snippets=for_snippets) for each in plain)
-            return self._closer(members, found)
-        return self._closer(members, self._ahead.map(plain))
+            found = (read_text(self._folders, *each, for_snippets=for_snippets) for each in plain)
+            return self._completed(members, found)
+        return self._completed(members, self._pool.map(plain))
 
-    def _closer(self, members: Sequence[IndexMember], plain: Iterator[Readable | None]) -> Iterator[Readable | None]:
-        """The same, with a closer look where a body is elsewhere."""
+    def _completed(self, members: Sequence[IndexMember], plain: Iterator[Readable | None]) -> Iterator[Readable | None]:
+        """The texts of all members: those in `plain`, and those whose body has to be looked for elsewhere."""
         for member in members:
             found = next(plain) if self._is_plain(member) else None
             if found is None and member.row.place:
-                found = self._looked_for(member)
+                found = self._look_for(member)
                 self.unread += found is None
             self.unread += member.row.lacks_body
             yield found
 
-    def _looked_for(self, member: IndexMember) -> Readable | None:
+    def _look_for(self, member: IndexMember) -> Readable | None:
         try:
             content = self._contents.read(member.row)
         except ArchiveUnavailable:
@@ -105,7 +111,7 @@ class PageTexts:
         )
 
     def _is_plain(self, member: IndexMember) -> bool:
-        """Has it a record with a body of its own, as far as its row knows, that the usual analysers read?"""
+        """Has the page a record with a body of its own, as far as its row says, that the built-in analysers read?"""
         row = member.row
         is_usually_read = self._analysers is None or is_built_in(
             self._analysers, Media(media_kind(row.essence), row.essence)
@@ -113,20 +119,8 @@ class PageTexts:
         return bool(row.place) and not row.original and is_usually_read
 
 
-LIST_PAGES = 32
-AHEAD = 3  # lists a worker
-_SIZE = struct.Struct(">I")
-# The last of a name counts, as it does everywhere else.
-_CODING, _TYPE = (
-    re.compile(rb"(?ims)^%b[ \t]*:([^\r\n]*)(?!.*^%b[ \t]*:)" % (name, name))
-    for name in (b"content-encoding", b"content-type")
-)
-
-Job = tuple[str, bytes]  # URL, place
-
-
-def read_one(folders: Sequence[Path], url: str, place: bytes, *, for_snippets: bool = False) -> Readable | None:
-    """What is for reading in a record; None if the archive, in these folders and their stores, no longer has it."""
+def read_text(folders: Sequence[Path], url: str, place: bytes, *, for_snippets: bool = False) -> Readable | None:
+    """The readable text of a record; None if the archive, in these folders and their stores, no longer has it."""
     found = WarcLocation.unpack(place)
     file = _file(tuple(folders), found.file_number)
     message = read_message(file, found) or _read_slowly(folders, found)
@@ -148,7 +142,7 @@ def _file(folders: tuple[Path, ...], number: int) -> Path:
 
 
 def _read_slowly(folders: Sequence[Path], place: WarcLocation) -> tuple[bytes, bytes] | None:
-    """The same of any record; of one whose body is elsewhere nothing: whoever has the state finds it."""
+    """The header block and body of any record; None where its body is elsewhere: whoever has the state finds it."""
     try:
         record = read_record_at(folders, place)
     except StoreError:
@@ -157,29 +151,29 @@ def _read_slowly(folders: Sequence[Path], place: WarcLocation) -> tuple[bytes, b
 
 
 class TextWorkers:
-    """As many workers as there are cores. Close it."""
+    """A pool of worker processes, one a core. Close it."""
 
     def __init__(self, folders: Sequence[Path], workers: int | None = None) -> None:
         self._folders = folders
         count = workers or min(8, os.cpu_count() or 1)
         self._workers = [start_helper("lycosa.search.texts", *folders) for _ in range(count)]
-        self._free: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+        self._free: SimpleQueue[Popen[bytes]] = SimpleQueue()
         for worker in self._workers:
             self._free.put(worker)
-        self._threads = ThreadPoolExecutor(count, "read-ahead")
+        self._threads = ThreadPoolExecutor(count, "texts")
 
     def __repr__(self) -> str:
-        return f"<ReadAhead workers={len(self._workers)}>"
+        return f"<TextWorkers workers={len(self._workers)}>"
 
     def map(self, jobs: Iterable[Job]) -> Iterator[Readable | None]:
-        """What is for reading in each, in the order of the jobs. The first ones are begun at once."""
+        """The readable text of each, in the order of the jobs. The first ones are begun at once."""
         rest = iter(jobs)
         under_way: deque[Future[list[Readable | None]]] = deque()
         self._begin(rest, under_way)
         return self._results(rest, under_way)
 
     def _begin(self, rest: Iterator[Job], under_way: "deque[Future[list[Readable | None]]]") -> None:
-        while len(under_way) < AHEAD * len(self._workers) and (some := list(islice(rest, LIST_PAGES))):
+        while len(under_way) < LISTS_AHEAD * len(self._workers) and (some := list(islice(rest, LIST_PAGES))):
             under_way.append(self._threads.submit(self._ask, some))
 
     def _results(
@@ -203,7 +197,7 @@ class TextWorkers:
         finally:
             self._free.put(worker)
         if answer is None:
-            return [read_one(self._folders, url, place) for url, place in jobs]
+            return [read_text(self._folders, url, place) for url, place in jobs]
         return msgspec.msgpack.decode(answer, type=list[Readable | None])
 
     def close(self) -> None:
@@ -226,12 +220,8 @@ def _receive(stream: IO[bytes]) -> bytes | None:
 
 
 def main() -> None:
-    """A worker's life: until its input ends."""
+    """The worker process: answers until its input ends."""
     folders = [Path(word) for word in sys.argv[1:]]
     while (asked := _receive(sys.stdin.buffer)) is not None:
         jobs = msgspec.msgpack.decode(asked, type=list[Job])
-        _send(sys.stdout.buffer, msgspec.msgpack.encode([read_one(folders, url, place) for url, place in jobs]))
-
-
-if __name__ == "__main__":
-    main()
+        _send(sys.stdout.buffer, msgspec.msgpack.encode([read_text(folders, url, place) for url, place in jobs]))

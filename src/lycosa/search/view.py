@@ -1,4 +1,4 @@
-"""What the search index of a collection can be asked from outside, and the making of it.
+"""Searching a collection, and making its index or bringing it up to date.
 
     with SearchView(path) as view:
         found = view.search('solar "heat pump" site:example.org', most=10)
@@ -17,7 +17,6 @@ import msgspec
 
 from lycosa.errors import StoreError
 from lycosa.graph import RankTable, key_of, last_sequence
-from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
 from lycosa.recrawl.versions import require_bodies
 from lycosa.search.anchors import is_anchor_update_due
@@ -31,9 +30,8 @@ from lycosa.search.query import parse_query, pasted_url, terms
 from lycosa.search.retrieval import Hit, retrieve
 from lycosa.search.snippet import Highlighter, Snippet
 from lycosa.search.texts import PageTexts
-from lycosa.store import ArchiveUnavailable, PageRow, unpack_page
-from lycosa.web import Readable, format_timestamp, url_from_key, url_key
-from lycosa.web import parse_url as parse_url
+from lycosa.store import ArchiveUnavailable, CollectionStore, PageRow, unpack_page
+from lycosa.web import Readable, format_timestamp, parse_url, url_from_key, url_key
 
 COPIES_SHOWN = 5
 MOST_HOPS = 5  # redirects that lead from a URL to its page
@@ -41,7 +39,7 @@ Progress = Callable[[int, int], None]
 
 
 class MadeIndex(msgspec.Struct, frozen=True):
-    """What an index is after it was made or brought up to date, and what that took. `unread` pages were taken in by
+    """An index after it was made or brought up to date, and what that took. `unread` pages were taken in by
     title and URL alone, since their records cannot be read."""
 
     documents: int
@@ -110,12 +108,12 @@ def make_index(
 
 def _make_index(path: Path, *, anew: bool, skips_missing: bool, progress: Progress | None) -> MadeIndex:
     began = time.monotonic()
-    with open_to_read(path) as collection:
+    with CollectionStore.open(path, read_only=True) as collection:
         require_bodies(collection)
         indexer = Indexer(collection, anew=anew, skips_missing=skips_missing, progress=progress)
         try:
             pages = indexer.catch_up()
-            renamed = indexer.settle()
+            renamed = indexer.update_anchors_and_ranks()
         except ArchiveUnavailable as error:
             words = "--rebuild --skip-missing" if anew else "--skip-missing"
             hint = f"lycosa index {path} {words} takes in the pages in it by title and URL"
@@ -134,7 +132,7 @@ def update_index(
     the view makes one of its own; `note` is told of what could not be read."""
     if is_index_written(path):
         return
-    with open_to_read(path) as collection:
+    with CollectionStore.open(path, read_only=True) as collection:
         is_there = True
         try:
             reader = IndexReader.open(path)
@@ -156,8 +154,8 @@ def update_index(
         try:
             is_new = indexer.covered < 0
             indexer.catch_up()
-            if is_new or indexer.are_names_due():
-                indexer.settle()
+            if is_new or indexer.is_anchor_update_due():
+                indexer.update_anchors_and_ranks()
             if indexer.unread:
                 note(unread_words(indexer.unread))
         except StoreError as error:
@@ -175,7 +173,7 @@ def may_write(path: Path) -> bool:
 
 def is_index_behind(path: Path) -> bool:
     """Would the next search have anything to do before it answers?"""
-    with open_to_read(path) as collection:
+    with CollectionStore.open(path, read_only=True) as collection:
         try:
             reader = IndexReader.open(path)
             return reader.covered != last_sequence(collection.state) or is_anchor_update_due(reader)
@@ -194,10 +192,10 @@ class SearchView:
 
     def __init__(self, path: Path, *, as_of: str = "", progress: Progress | None = None) -> None:
         self.path = path
-        self._then = past_time(as_of)
+        self._as_of_s = past_time(as_of)
         self._progress = progress
-        self._passing: TemporaryDirectory[str] | None = None  # holds an index for this view alone
-        self._collection = open_to_read(path)
+        self._temporary: TemporaryDirectory[str] | None = None  # an index for this view alone
+        self._collection = CollectionStore.open(path, read_only=True)
         try:
             self._reader = self._open()
         except BaseException:
@@ -205,7 +203,7 @@ class SearchView:
             raise
         self._texts = PageTexts(self._collection, skips_missing=True, for_snippets=True)
         self._ranks = RankTable(path)
-        self._agent = agent_of(self._collection) if self._then is not None else ""
+        self._agent = agent_of(self._collection) if self._as_of_s is not None else ""
 
     def __repr__(self) -> str:
         return f"<SearchView {self._reader!r}>"
@@ -220,30 +218,32 @@ class SearchView:
         """The index of now or then. Where there is none and none may be made it is made elsewhere, and goes with this
         view."""
         try:
-            if self._then is None:
+            if self._as_of_s is None:
                 return IndexReader.open(self.path)
-            return reader_as_of(self._collection, self._then, progress=self._progress)
+            return reader_as_of(self._collection, self._as_of_s, progress=self._progress)
         except StoreError:
             if may_write(self.path):
                 raise
-        self._forget_passing()
-        self._passing = TemporaryDirectory(prefix="lycosa-index-")
-        return make_reader(self._collection, self._then or time.time(), self._passing.name, progress=self._progress)
+        self._delete_temporary()
+        self._temporary = TemporaryDirectory(prefix="lycosa-index-")
+        return make_reader(
+            self._collection, self._as_of_s or time.time(), self._temporary.name, progress=self._progress
+        )
 
-    def _forget_passing(self) -> None:
-        if self._passing is not None:
-            self._passing.cleanup()
-            self._passing = None
+    def _delete_temporary(self) -> None:
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
 
     def close(self) -> None:
         self._collection.close()
-        self._forget_passing()
+        self._delete_temporary()
 
     def refresh(self) -> None:
         """Sees what was committed since; the past stays as it is."""
-        if self._then is not None:
+        if self._as_of_s is not None:
             return
-        if self._collection.state.refresh() or self._passing is None:
+        if self._collection.state.refresh() or self._temporary is None:
             self._reader = self._open()
         self._ranks = RankTable(self.path)
 
@@ -251,14 +251,16 @@ class SearchView:
         """The pages that a query finds, from `offset` on."""
         began = time.perf_counter()
         tree, weights = parse_query(query), weights or Weights()
-        if self._then is not None or self._passing is not None:
+        if self._as_of_s is not None or self._temporary is not None:
             weights = msgspec.structs.replace(weights, anchors=0.0, rank=0.0)
         ranks, first = self._ranks.mean_ranks, self._pasted(query)
         hits = retrieve(self._reader, tree, ranks, weights=weights, most=most, offset=offset, first=first)
         words = [term.text for term in terms(tree)]
         results = self._results(hits.hits, words)
         behind = (
-            0 if self._then or self._passing else max(0, last_sequence(self._collection.state) - self._reader.covered)
+            0
+            if self._as_of_s or self._temporary
+            else max(0, last_sequence(self._collection.state) - self._reader.covered)
         )
         seconds = time.perf_counter() - began
         total = hits.total - (len(hits.hits) - len(results))
@@ -296,35 +298,32 @@ class SearchView:
     def _results(self, hits: Sequence[Hit], words: Sequence[str]) -> tuple[SearchResult, ...]:
         numbers = [hit.file_num for hit in hits]
         about = {number: rest for number, *rest in self._reader.rows("page", numbers, "cluster", "speaks")}
-        copies: dict[int, list[int]] = {}
-        for cluster, copy in self._reader.rows("cluster", [cluster for cluster, _ in about.values()], "copy"):
-            if copy:
-                copies.setdefault(cluster, []).append(copy)
+        copies = self._reader.copies_by_cluster([cluster for cluster, _ in about.values()])
         found, now = [], time.time()
-        marking: dict[int, Highlighter] = {}
+        highlighters: dict[int, Highlighter] = {}
         for hit, key, row in zip(hits, *self._rows(numbers), strict=True):
             if key is None or row is None or has_expired(row, now):
                 continue  # gone since the state was read, or not to be found any more
             cluster, speaks = about.get(hit.file_num, (0, len(LANGUAGES) - 1))
-            if speaks not in marking:
-                marking[speaks] = Highlighter(words, LANGUAGES[speaks])
-            found.append(self._result(hit, url_from_key(key), row, marking[speaks], copies.get(cluster, [])))
+            if speaks not in highlighters:
+                highlighters[speaks] = Highlighter(words, LANGUAGES[speaks])
+            found.append(self._result(hit, url_from_key(key), row, highlighters[speaks], copies.get(cluster, [])))
         return tuple(found)
 
     def _rows(self, numbers: Sequence[int]) -> tuple[list[bytes | None], list[PageRow | None]]:
         """The url keys of pages, and their rows, now or then."""
         if not numbers:
             return [], []
-        state, then = self._collection.state, self._then
+        state, then = self._collection.state, self._as_of_s
         keys = state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
         if then is not None:
             return keys, [full_row_as_of(self._collection, key, then, self._agent) if key else None for key in keys]
         packed = state.get_many(Family.PAGE, [key or b"" for key in keys])
         return keys, [unpack_page(row) if row else None for row in packed]
 
-    def _result(self, hit: Hit, url: str, row: PageRow, marking: Highlighter, copies: list[int]) -> SearchResult:
+    def _result(self, hit: Hit, url: str, row: PageRow, highlighter: Highlighter, copies: list[int]) -> SearchResult:
         read = self._read(url, row)
-        piece = Snippet("") if row.nosnippet else marking.snippet(read.text)
+        piece = Snippet("") if row.nosnippet else highlighter.snippet(read.text)
         return SearchResult(
             url,
             " ".join((row.title or read.title).split()),

@@ -129,6 +129,12 @@ def join_all(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES)
     return list(dict.fromkeys(join_stems(base, stems, max_bytes).values()))
 
 
+def base_url(url: str, base_href: str | None) -> str:
+    """The URL that the hrefs of a page are joined with: its own, or that of its `<base>` element."""
+    base = parse_url(base_href, url) if base_href else None
+    return base.href if base else url
+
+
 def join_map(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES) -> dict[str, str]:
     """As `join_all`, but says which href led where: href → URL; hrefs that lead nowhere are absent."""
     stems = {href: href_stem(href) for href in hrefs}
