@@ -108,7 +108,6 @@ PENDING: dict[str, set[str]] = {
         "search/past.py",
         "cli/wording.py",
         "search/documents.py",
-        "recrawl/missing_bodies.py",
         "__main__.py",
     },
     "test_lazy_import_says_what_it_saves": {

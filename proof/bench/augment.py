@@ -8,7 +8,7 @@ import json
 import shutil
 from pathlib import Path
 
-from lycosa.tables import formats as tol
+from lycosa.tables import Tol, parse_tol
 from lycosa.web import analyse_page
 from proof import Bar, Experiment, Run
 from proof.ground.commands import lycosa, run_command, scratch
@@ -36,11 +36,9 @@ def without_tables(root: Path) -> None:
 def wrong_tables(documents: list[Path]) -> int:
     wrong = 0
     for path in documents:
-        found = tol.parse_tol(path.with_suffix(".tol").read_bytes())
+        found = parse_tol(path.with_suffix(".tol").read_bytes())
         page = analyse_page(path.read_bytes(), url=f"http://site.example/{path.name}", content_type="text/html")
-        wrong += (
-            not isinstance(found, tol.Tol) or found.links != page.links or found.base_href != (page.base_href or "")
-        )
+        wrong += not isinstance(found, Tol) or found.links != page.links or found.base_href != (page.base_href or "")
     return wrong
 
 

@@ -19,7 +19,7 @@ import msgspec
 from lycosa.errors import LycosaError
 from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
-from lycosa.recrawl.contents import StoredDocuments
+from lycosa.recrawl.versions import StoredDocuments
 from lycosa.search.compile import BM25_ALONE, Weights
 from lycosa.search.documents import is_searchable
 from lycosa.search.view import SearchView

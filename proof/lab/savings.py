@@ -19,7 +19,7 @@ from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.log import LoggedRequest
 from lycosa.simweb.pages import DAY_S
 from lycosa.simweb.vocabulary import mix, unit
-from lycosa.tables.formats import TVI, beside
+from lycosa.tables import TVI, table_url
 from proof import Axis, Bar, Column, ColumnChart, Experiment, Run
 from proof.ground.commands import scratch
 from proof.ground.memory_crawl import look
@@ -159,7 +159,7 @@ def pages_of(web: SimWeb, entries: list[LoggedRequest]) -> list[Seen]:
     for (host, path), size in sizes.items():
         place = web.layout.locate(host, path)
         if place is not None:
-            by_table = looks.get((host, beside(path, TVI) or ""), [])
+            by_table = looks.get((host, table_url(path, TVI) or ""), [])
             times, sent = zip(*sorted([*looks[host, path], *by_table]), strict=True)
             found.append(Seen(place, size, list(times), list(sent)))
     return found

@@ -16,7 +16,7 @@ from lycosa.simweb import Answer, SimSettings, SimWeb
 from lycosa.simweb.layout import FOLDER_PAGES, PagePlace
 from lycosa.simweb.pages import DAY_S
 from lycosa.simweb.protocol import WireRequest, WireResponse, to_wire
-from lycosa.tables.formats import TVI, TableRefusal, Tvi, beside, parse_tvi, patch_document
+from lycosa.tables import TVI, TableRefusal, Tvi, parse_tvi, patch_document, table_url
 from lycosa.web import volatile
 from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Run
 from proof.progress import Step
@@ -75,7 +75,7 @@ def conditional(line: CountedLine, host: int, path: str, time_s: float, stored: 
 def by_table(line: CountedLine, host: int, path: str, time_s: float, stored: StoredPage) -> StoredPage:
     """The table, where the stored document has volatile parts; the document where the table shows that it must be, and
     as often as the crawl asks for it anyway."""
-    where = beside(path, TVI)
+    where = table_url(path, TVI)
     if stored.by_table >= TABLE_VISITS_MOST or stored.same_tables >= SAME_TABLES_MOST:
         return conditional(line, host, path, time_s, stored)._replace(table_etag="", by_table=0, same_tables=0)
     if stored.body is None or where is None or not volatile.marked_parts(stored.body, is_xml=False):

@@ -8,10 +8,9 @@ from wsgiref.validate import validator
 
 import pytest
 
-from lycosa.tables import formats as tol
-from lycosa.tables import formats as tvi
 from lycosa.tables import serving as asgi
 from lycosa.tables import serving as wsgi
+from lycosa.tables.formats import Tol, Tvi, parse_tol, parse_tvi, patch_document
 
 PAGES = {
     "/": b'<a href="/page">Page</a>',
@@ -88,24 +87,24 @@ def test_documents_tell_of_their_table_and_stay_as_they_are(ask: Any) -> None:
 
 def test_tables_are_those_of_the_document(ask: Any) -> None:
     status, headers, body = ask("/page.tol")
-    found = tol.parse_tol(body)
+    found = parse_tol(body)
     assert (status, headers["content-type"]) == (200, "text/plain; charset=utf-8")
-    assert isinstance(found, tol.Tol)
+    assert isinstance(found, Tol)
     assert (found.links.hrefs, found.of) == (("/",), "page")
-    volatile = tvi.parse_tvi(ask("/page.tvi")[2])
-    assert isinstance(volatile, tvi.Tvi)
+    volatile = parse_tvi(ask("/page.tvi")[2])
+    assert isinstance(volatile, Tvi)
     assert volatile.parts == (("1", b"17"),)
-    front = tol.parse_tol(ask("/index.tol")[2])
-    assert isinstance(front, tol.Tol)
+    front = parse_tol(ask("/index.tol")[2])
+    assert isinstance(front, Tol)
     assert front.links.hrefs == ("/page",)
 
 
 def test_marked_and_selected_parts_are_in_the_table(ask: Any) -> None:
-    found = tvi.parse_tvi(ask("/both.tvi")[2])
-    assert isinstance(found, tvi.Tvi)
+    found = parse_tvi(ask("/both.tvi")[2])
+    assert isinstance(found, Tvi)
     assert [name for name, _ in found.parts] == ["1", "i:1", "b:1"]
     stored = PAGES["/both"].replace(b"17", b"1").replace(b"18", b"").replace(b"20", b"two")
-    assert tvi.patch_document(stored, found, is_xml=False) == PAGES["/both"]
+    assert patch_document(stored, found, is_xml=False) == PAGES["/both"]
 
 
 def test_tables_are_cached_by_their_tag(ask: Any) -> None:

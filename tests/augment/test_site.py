@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.tables import formats as tol
-from lycosa.tables import formats as tvi
+from lycosa.tables.formats import Tol, Tvi, parse_tol, parse_tvi
 from lycosa.tables.publisher import (
     CHUNK_BYTES,
     FILE_BYTES,
@@ -19,7 +18,7 @@ from lycosa.tables.publisher import (
     DocumentWithoutTable,
     SiteDocument,
     _chunks,
-    augment,
+    augment_site,
 )
 from lycosa.web.page import analyse_page
 
@@ -40,14 +39,14 @@ def snapshot(root: Path) -> dict[Path, tuple[int, bytes]]:
     return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in root.rglob("*") if path.is_file()}
 
 
-def links_in(path: Path) -> tol.Tol:
-    found = tol.parse_tol(path.read_bytes())
-    assert isinstance(found, tol.Tol)
+def links_in(path: Path) -> Tol:
+    found = parse_tol(path.read_bytes())
+    assert isinstance(found, Tol)
     return found
 
 
 def test_tables_have_the_links_that_the_analyser_finds(site: Path) -> None:
-    done = augment(site, AugmentOptions())
+    done = augment_site(site, AugmentOptions())
     assert (done.documents, done.written) == (3, 3)
     for name, kind in (("index.html", "text/html"), ("sub/plain.htm", "text/html"), ("sub/feed.xml", "text/xml")):
         path = site / name
@@ -59,44 +58,44 @@ def test_tables_have_the_links_that_the_analyser_finds(site: Path) -> None:
 
 def test_second_run_touches_nothing(site: Path) -> None:
     for wanted in (AugmentOptions(), AugmentOptions("https://x.example", ".v")):
-        augment(site, wanted)
+        augment_site(site, wanted)
         before = snapshot(site)
-        done = augment(site, wanted)
+        done = augment_site(site, wanted)
         assert (done.written, done.unchanged, done.removed) == (0, 3, 0)
         assert snapshot(site) == before
 
 
 def test_only_tables_of_changed_documents_are_written(site: Path) -> None:
-    augment(site, AugmentOptions())
+    augment_site(site, AugmentOptions())
     before = snapshot(site)
     (site / "index.html").write_text(PAGE.format(2, 1))
-    assert augment(site, AugmentOptions()).written == 1
+    assert augment_site(site, AugmentOptions()).written == 1
     changed = {path.name for path, state in snapshot(site).items() if before.get(path) != state}
     assert changed == {"index.html", "index.tol", "index.tvi"}
-    found = tvi.parse_tvi((site / "index.tvi").read_bytes())
-    assert isinstance(found, tvi.Tvi)
+    found = parse_tvi((site / "index.tvi").read_bytes())
+    assert isinstance(found, Tvi)
     assert found.parts == (("n", b"2"),)
 
 
 def test_selected_parts_come_beside_the_marked_ones_and_their_loss_is_noticed(site: Path) -> None:
-    augment(site, AugmentOptions(selector=".v"))
-    found = tvi.parse_tvi((site / "index.tvi").read_bytes())
-    assert isinstance(found, tvi.Tvi)
+    augment_site(site, AugmentOptions(selector=".v"))
+    found = parse_tvi((site / "index.tvi").read_bytes())
+    assert isinstance(found, Tvi)
     assert [name for name, _ in found.parts] == ["n", "i:1"]
     assert links_in(site / "index.tol").volatile == 2
-    assert augment(site, AugmentOptions(selector=".v"), check=True).written == 0
+    assert augment_site(site, AugmentOptions(selector=".v"), check=True).written == 0
     (site / "index.html").write_text("nothing volatile")
-    assert augment(site, AugmentOptions(selector=".v")).removed == 1
+    assert augment_site(site, AugmentOptions(selector=".v")).removed == 1
     assert not (site / "index.tvi").exists()
 
 
 def test_check_names_what_is_stale_and_writes_nothing(site: Path) -> None:
-    augment(site, AugmentOptions())
+    augment_site(site, AugmentOptions())
     (site / "index.html").write_text(PAGE.format(2, 1))
     (site / "sub" / "feed.tol").unlink()
     (site / "sub" / "plain.htm").unlink()
     before = snapshot(site)
-    done = augment(site, AugmentOptions(), check=True)
+    done = augment_site(site, AugmentOptions(), check=True)
     assert sorted(done.stale) == [
         "index.tol: stale",
         "index.tvi: stale",
@@ -108,16 +107,16 @@ def test_check_names_what_is_stale_and_writes_nothing(site: Path) -> None:
 
 def test_table_of_a_document_that_is_gone_is_removed_and_no_other_file(site: Path) -> None:
     (site / "notes.tol").write_text("not a table")
-    augment(site, AugmentOptions())
+    augment_site(site, AugmentOptions())
     (site / "index.html").unlink()
-    assert augment(site, AugmentOptions()).removed == 2
+    assert augment_site(site, AugmentOptions()).removed == 2
     assert (site / "notes.tol").exists()
     assert not (site / "index.tol").exists()
 
 
 def test_documents_of_one_name_share_no_table(site: Path) -> None:
     (site / "index.xml").write_text("<r/>")
-    done = augment(site, AugmentOptions())
+    done = augment_site(site, AugmentOptions())
     assert done.refused == {NAME_TAKEN: 1}
     assert links_in(site / "index.tol").of == "index.html"
 
@@ -126,7 +125,7 @@ def test_documents_of_one_name_share_no_table(site: Path) -> None:
 def test_file_that_is_no_table_is_left_alone_and_named(site: Path, own: bytes) -> None:
     (site / "sub" / "plain.tol").write_bytes(own)
     for check in (True, False, False):
-        done = augment(site, AugmentOptions(), check=check)
+        done = augment_site(site, AugmentOptions(), check=check)
         assert done.refused == {NOT_OURS: 1}
         assert done.without == [DocumentWithoutTable("sub/plain.tol", NOT_OURS)]
         assert "sub/plain.tol: stale" not in done.stale
@@ -137,25 +136,25 @@ def test_file_that_is_no_table_is_left_alone_and_named(site: Path, own: bytes) -
 def test_volatile_table_that_is_none_is_left_alone_and_the_links_are_written(site: Path) -> None:
     (site / "index.tvi").write_text("# television\n")
     (site / "sub" / "plain.tvi").write_text("not in the way: the page has no volatile part")
-    assert augment(site, AugmentOptions()).without == [DocumentWithoutTable("index.tvi", NOT_OURS)]
+    assert augment_site(site, AugmentOptions()).without == [DocumentWithoutTable("index.tvi", NOT_OURS)]
     assert (site / "index.tvi").read_text() == "# television\n"
     found = links_in(site / "index.tol")
     assert (found.of, found.volatile) == ("index.html", 0)  # nobody is sent to it
-    assert augment(site, AugmentOptions()).written == 0
+    assert augment_site(site, AugmentOptions()).written == 0
 
 
 def test_pipes_are_no_documents_and_no_tables(site: Path) -> None:
     os.mkfifo(site / "pipe.html")
     os.mkfifo(site / "index.tol")
     os.mkfifo(site / "other.tol")
-    done = augment(site, AugmentOptions())
+    done = augment_site(site, AugmentOptions())
     assert (done.documents, done.written) == (3, 2)
     assert done.without == [DocumentWithoutTable("index.tol", NOT_OURS)]
 
 
 def test_document_that_cannot_be_read_is_named_whatever_its_name(site: Path) -> None:
     (site / os.fsdecode(b"caf\xe9.html")).symlink_to("nowhere")
-    (found,) = augment(site, AugmentOptions()).without
+    (found,) = augment_site(site, AugmentOptions()).without
     assert (found.file, "cannot be read" in found.reason) == ("caf\N{REPLACEMENT CHARACTER}.html", True)
 
 
@@ -163,7 +162,7 @@ def test_many_documents_are_done_by_several_processes(tmp_path: Path) -> None:
     many = 5 * CHUNK_BYTES // FILE_BYTES
     for number in range(many):
         (tmp_path / f"{number}.html").write_text(f"<a href={number + 1}.html>next</a>")
-    assert augment(tmp_path, AugmentOptions()).written == many
+    assert augment_site(tmp_path, AugmentOptions()).written == many
     assert links_in(tmp_path / "77.tol").links.hrefs == ("78.html",)
 
 
@@ -200,9 +199,9 @@ def test_unfinished_table_of_a_run_that_was_killed_goes_and_no_other_hidden_file
     kept = [site / f".index.tol.{os.getppid()}", site / f".notes.tol.{gone.pid}", site / ".notes.tol.txt"]
     for path in kept:
         path.write_text("# my own\n")
-    augment(site, AugmentOptions(), check=True)
+    augment_site(site, AugmentOptions(), check=True)
     assert all(path.exists() for path in left)
-    augment(site, AugmentOptions())
+    augment_site(site, AugmentOptions())
     assert [path.exists() for path in (*left, *kept)] == [False, False, True, True, True]
 
 
@@ -212,5 +211,5 @@ def test_table_that_cannot_be_written_leaves_nothing_behind(site: Path, monkeypa
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space"):
-        augment(site, AugmentOptions())
+        augment_site(site, AugmentOptions())
     assert list(site.rglob(".*")) == []

@@ -13,7 +13,7 @@ from lycosa.crawl.copies import Copies, CopyClaim
 from lycosa.errors import StoreError
 from lycosa.inspect.status import open_to_read, stats_of, why
 from lycosa.records import Family
-from lycosa.recrawl.contents import StoredDocuments
+from lycosa.recrawl.versions import StoredDocuments
 from lycosa.settings import CrawlSettings
 from lycosa.settings.sources import to_toml
 from lycosa.simweb import SimSettings, SimWeb

@@ -10,7 +10,7 @@ from lycosa.cluster.checkpoints import fetch_copies, unpack_archive
 from lycosa.errors import SettingsError
 from lycosa.inspect.status import open_to_read, stats_of, why
 from lycosa.records import Family
-from lycosa.recrawl.contents import StoredDocuments
+from lycosa.recrawl.versions import StoredDocuments
 from lycosa.settings.sources import to_toml
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit

@@ -17,7 +17,7 @@ from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.graph.links import links_of
 from lycosa.inspect.status import open_to_read, stats_of
 from lycosa.records import Family
-from lycosa.recrawl.contents import StoredDocuments
+from lycosa.recrawl.versions import StoredDocuments
 from lycosa.settings import CrawlSettings
 from lycosa.settings.sources import to_toml
 from lycosa.simweb import SimSettings, SimWeb

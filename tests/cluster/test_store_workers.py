@@ -14,7 +14,7 @@ from lycosa.cluster.checkpoints import latest_checkpoint
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
-from lycosa.recrawl.contents import StoredDocuments
+from lycosa.recrawl.versions import StoredDocuments
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit, read_log

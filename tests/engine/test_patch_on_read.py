@@ -24,8 +24,7 @@ from lycosa.simweb import SimWeb
 from lycosa.simweb.web import Answer
 from lycosa.store import CollectionStore, RevisitProfile, WarcLocation
 from lycosa.store.page_rows import PageRow, unpack_page
-from lycosa.tables import formats as tvi
-from lycosa.tables.formats import table_digest
+from lycosa.tables.formats import Tvi, table_digest, tvi_of, write_tvi
 from lycosa.web import volatile
 from lycosa.web.url import url_from_key, url_key
 from tests.engine.consistency import problems
@@ -183,7 +182,7 @@ def table_of(version: int) -> bytes:
     parts = volatile.parts_by_id(body, IDS[version], is_xml=False)
     assert parts is not None
     contents = tuple((part.id, body[part.start : part.end]) for part in parts)
-    made = tvi.write_tvi(tvi.Tvi(contents, table_digest(body), table_digest(volatile.cut_parts(body, parts))))
+    made = write_tvi(Tvi(contents, table_digest(body), table_digest(volatile.cut_parts(body, parts))))
     assert isinstance(made, bytes)
     return made
 
@@ -221,7 +220,7 @@ def test_index_and_snippets_have_what_the_tables_say(
     url = volatile_page(into, 2)
     host, path = WEB.address_of(url)
     now = WEB.answer(host, path, DAYS[-1] * DAY_S).body
-    part = next(iter(tvi.tvi_of(now, is_xml=False).parts))[1].decode()  # type: ignore[union-attr]
+    part = next(iter(tvi_of(now, is_xml=False).parts))[1].decode()  # type: ignore[union-attr]
     words = " ".join(part.split())
     with SearchView(into) as view:
         found = view.search(f'"{words}"', most=100)

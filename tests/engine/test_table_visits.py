@@ -17,7 +17,7 @@ from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.web import Answer
 from lycosa.store import CollectionStore
 from lycosa.store.page_rows import PageRow, unpack_page
-from lycosa.tables import formats as tvi
+from lycosa.tables.formats import tvi_of, write_tvi
 from lycosa.tables.links import TableSupport
 from lycosa.tables.publisher import AugmentOptions, tables_of
 from lycosa.web.url import url_from_key, url_key
@@ -229,9 +229,9 @@ def test_marked_part_of_an_xml_document_that_changed_is_volatile(tmp_path: Path,
         if target == "/":
             return Answer(200, b'<a href="/data.xml">x</a>')
         if target == "/data.tvi" and has_table:
-            made = tvi.tvi_of(body, is_xml=True, of="data.xml")
+            made = tvi_of(body, is_xml=True, of="data.xml")
             assert made is not None
-            content = tvi.write_tvi(made)
+            content = write_tvi(made)
             assert isinstance(content, bytes)
             return Answer(200, content, "text/plain")
         return Answer(200, body, "application/xml") if target == "/data.xml" else Answer(404, b"")
@@ -265,8 +265,8 @@ def test_table_that_keeps_changing_is_trusted_longer_than_one_that_stands_still(
             return Answer(200, b'<a href="/moving.xml">x</a><a href="/still.xml">y</a>')
         if name not in bodies or ending not in ("xml", "tvi"):
             return Answer(404, b"")
-        made = tvi.tvi_of(bodies[name], is_xml=True, of=f"{name[1:]}.xml")
-        content = tvi.write_tvi(made) if made else b""
+        made = tvi_of(bodies[name], is_xml=True, of=f"{name[1:]}.xml")
+        content = write_tvi(made) if made else b""
         assert isinstance(content, bytes)
         return Answer(200, bodies[name], "application/xml") if ending == "xml" else Answer(200, content, "text/plain")
 

@@ -18,7 +18,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit
 from lycosa.simweb.memory import run_virtual
 from lycosa.simweb.truth import truth
-from lycosa.tables.formats import beside, table_digest
+from lycosa.tables.formats import table_digest, table_url
 from lycosa.tables.links import TableSupport
 from tests.engine.memory_crawl import Result, crawl, front
 
@@ -83,7 +83,7 @@ def test_always_reads_each_table_before_its_document_with_any_delay_and_policy(
 
 def allowed_table(web: SimWeb, page: LoggedRequest) -> str | None:
     """The path of the table beside a page, if robots.txt allows to ask for it."""
-    path = urlsplit(beside(f"http://{page.host}{page.path}", "tol") or "").path
+    path = urlsplit(table_url(f"http://{page.host}{page.path}", "tol") or "").path
     return path if web.robots.of(web.layout.host_number(page.host) or 0).allows(path, page.agent) else None
 
 

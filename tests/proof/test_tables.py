@@ -8,7 +8,7 @@ import pytest
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.pages import DAY_S
-from lycosa.tables import formats as tol
+from lycosa.tables.formats import Tol, parse_tol
 from lycosa.web import analyse_page
 from proof.experiment import ExperimentResult, perform
 from proof.lab import tol as tol_experiment
@@ -41,8 +41,8 @@ def test_local_site_has_sixty_links_a_page_and_first_ones_near(window: int | Non
 def test_local_site_has_the_tables_of_its_pages() -> None:
     site = LocalSite(seed=2, count=10, window=2)
     for path, where in (("/", "/index.tol"), ("/p7.html", "/p7.tol")):
-        table = tol.parse_tol(site.answer(0, where).body)
-        assert isinstance(table, tol.Tol)
+        table = parse_tol(site.answer(0, where).body)
+        assert isinstance(table, Tol)
         assert set(table.links.hrefs) == links_of(site, path)
 
 

@@ -12,9 +12,7 @@ from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.pages import DAY_S
 from lycosa.simweb.protocol import WireRequest, to_wire
 from lycosa.simweb.settings import DOCUMENT_TROUBLE
-from lycosa.tables import formats as tol
-from lycosa.tables import formats as tvi
-from lycosa.tables.formats import TableRefusal, table_digest
+from lycosa.tables.formats import TableRefusal, Tol, Tvi, parse_tol, parse_tvi, patch_document, table_digest, tvi_of
 from lycosa.web.page import analyse_page
 
 HREF = re.compile(rb'<a href="([^"]*)"')
@@ -175,13 +173,13 @@ def test_tables_are_those_that_a_publisher_would_write() -> None:
             web.answer(place.host, path).body,
             path.removesuffix(".html") if path[-1] != "/" else path + "index",
         )
-        table = tol.parse_tol(web.answer(place.host, base + ".tol").body)
-        assert isinstance(table, tol.Tol)
+        table = parse_tol(web.answer(place.host, base + ".tol").body)
+        assert isinstance(table, Tol)
         assert set(table.links) == set(analyse_page(body, url=web.url(place), content_type="text/html").links)
         assert (table.document, table.of) == (table_digest(body), path.rpartition("/")[2] or "index.html")
-        made = tvi.tvi_of(body, is_xml=False, of=table.of)
+        made = tvi_of(body, is_xml=False, of=table.of)
         answer = web.answer(place.host, base + ".tvi")
-        assert (tvi.parse_tvi(answer.body) == made) if made else answer.status == 404
+        assert (parse_tvi(answer.body) == made) if made else answer.status == 404
 
 
 def test_patch_of_a_simulated_page_is_the_page_of_another_time() -> None:
@@ -190,10 +188,10 @@ def test_patch_of_a_simulated_page_is_the_page_of_another_time() -> None:
     for place in [p for p in articles(web, 300) if web.pages.has_marked_volatile(p)]:
         path = web.layout.path_of(place)
         old, new = (web.answer(place.host, path, day * DAY_S) for day in (0, 9))
-        table = tvi.parse_tvi(web.answer(place.host, path.replace(".html", ".tvi"), 9 * DAY_S).body)
-        if new.status != 200 or not isinstance(table, tvi.Tvi):
+        table = parse_tvi(web.answer(place.host, path.replace(".html", ".tvi"), 9 * DAY_S).body)
+        if new.status != 200 or not isinstance(table, Tvi):
             continue
-        now = tvi.patch_document(old.body, table, is_xml=False)
+        now = patch_document(old.body, table, is_xml=False)
         if isinstance(now, bytes):
             assert now == new.body
             patched += old.body != new.body

@@ -4,10 +4,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.tables import formats as table
-from lycosa.tables import formats as tol
-from lycosa.tables import formats as tvi
-from lycosa.tables.formats import TableRefusal, beside, is_table_of
+from lycosa.tables.formats import (
+    MAX_LINE_BYTES,
+    MAX_ROWS,
+    TABLE_MAX_BYTES,
+    TableRefusal,
+    Tol,
+    Tvi,
+    is_table_of,
+    parse_tol,
+    parse_tvi,
+    patch_document,
+    table_url,
+    tvi_of,
+    write_tol,
+    write_tvi,
+)
 from lycosa.web import volatile
 from lycosa.web.links import LinkKind, Links
 
@@ -16,30 +28,30 @@ kinds = st.sampled_from([kind for kind in LinkKind if kind is not LinkKind.REDIR
 
 
 @st.composite
-def tols(draw: st.DrawFn) -> tol.Tol:
+def tols(draw: st.DrawFn) -> Tol:
     rows = draw(st.lists(st.tuples(texts, kinds, texts, texts), max_size=6))
     hrefs, elements, anchors, rels = zip(*rows, strict=True) if rows else ((), (), (), ())
     headers = [draw(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)) for _ in range(3)]
     links = Links(tuple(hrefs), bytes(elements), tuple(anchors), tuple(rels))
-    return tol.Tol(links, *headers, volatile=draw(st.integers(0, 9)))
+    return Tol(links, *headers, volatile=draw(st.integers(0, 9)))
 
 
 @settings(deadline=None)
 @given(tols())
-def test_tol_written_is_read_back_equal(made: tol.Tol) -> None:
-    body = tol.write_tol(made)
+def test_tol_written_is_read_back_equal(made: Tol) -> None:
+    body = write_tol(made)
     assert isinstance(body, bytes)
-    assert tol.parse_tol(body) == made
-    assert tol.parse_tol(body.replace(b"\n", b"\r\n")) == made  # a server or an editor may do that
+    assert parse_tol(body) == made
+    assert parse_tol(body.replace(b"\n", b"\r\n")) == made  # a server or an editor may do that
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.from_regex(r"\A[A-Za-z0-9_.-]{1,8}\Z"), st.binary(max_size=30)), unique_by=lambda p: p[0]))
 def test_tvi_written_is_read_back_equal(parts: list[tuple[str, bytes]]) -> None:
-    made = tvi.Tvi(tuple(parts), "sha-256=1", "sha-256=2", "page.html", ".x")
-    body = tvi.write_tvi(made)
+    made = Tvi(tuple(parts), "sha-256=1", "sha-256=2", "page.html", ".x")
+    body = write_tvi(made)
     assert isinstance(body, bytes)
-    assert tvi.parse_tvi(body) == made
+    assert parse_tvi(body) == made
 
 
 @settings(deadline=None)
@@ -47,17 +59,17 @@ def test_tvi_written_is_read_back_equal(parts: list[tuple[str, bytes]]) -> None:
     st.binary(max_size=60), st.sampled_from([b"", b"# tol 1\n", b"# tvi 1\n# document: a\n# frame: b\n", b"# tol 2\n"])
 )
 def test_any_bytes_give_a_table_or_a_refusal(body: bytes, start: bytes) -> None:
-    assert isinstance(tol.parse_tol(start + body), tol.Tol | TableRefusal)
-    assert isinstance(tvi.parse_tvi(start + body), tvi.Tvi | TableRefusal)
+    assert isinstance(parse_tol(start + body), Tol | TableRefusal)
+    assert isinstance(parse_tvi(start + body), Tvi | TableRefusal)
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_a_damaged_table_never_raises(noise: bytes) -> None:
-    whole = tol.write_tol(tol.Tol(Links(("/a", "/b"), bytes((1, 6)), ("A", ""), ("", "next"))))
+    whole = write_tol(Tol(Links(("/a", "/b"), bytes((1, 6)), ("A", ""), ("", "next"))))
     assert isinstance(whole, bytes)
     for at in range(0, len(whole), 7):
-        assert isinstance(tol.parse_tol(whole[:at] + noise + whole[at:]), tol.Tol | TableRefusal)
+        assert isinstance(parse_tol(whole[:at] + noise + whole[at:]), Tol | TableRefusal)
 
 
 @pytest.mark.parametrize(
@@ -74,19 +86,19 @@ def test_a_damaged_table_never_raises(noise: bytes) -> None:
         (b"# tol 1\ninternal\t/a\t\t\tscript\n", TableRefusal.BROKEN),
         (b"# tol 1\ninternal\t/a\\x\n", TableRefusal.BROKEN),
         (b"# tol 1\n# of: a\n# of: b\n", TableRefusal.BROKEN),
-        (b"# tol 1\n" + b"internal\t/a\n" * (table.MAX_ROWS + 1), TableRefusal.TOO_LARGE),
-        (b"# tol 1\ninternal\t/" + b"a" * table.MAX_LINE_BYTES + b"\n", TableRefusal.TOO_LARGE),
-        (b"# tol 1\n" + b"\n" * table.TABLE_MAX_BYTES, TableRefusal.TOO_LARGE),
+        (b"# tol 1\n" + b"internal\t/a\n" * (MAX_ROWS + 1), TableRefusal.TOO_LARGE),
+        (b"# tol 1\ninternal\t/" + b"a" * MAX_LINE_BYTES + b"\n", TableRefusal.TOO_LARGE),
+        (b"# tol 1\n" + b"\n" * TABLE_MAX_BYTES, TableRefusal.TOO_LARGE),
     ],
 )
 def test_tol_that_is_none_is_refused_with_its_reason(body: bytes, reason: TableRefusal) -> None:
-    assert tol.parse_tol(body) is reason
+    assert parse_tol(body) is reason
 
 
 def test_tol_says_what_is_internal() -> None:
     hrefs = ("/a", "b.html", "https://here.example/c", "//HERE.example:443/d", "https://other.example/", "mailto:x@y")
     links = Links(hrefs, bytes((1,)) * 6, ("",) * 6, ("",) * 6)
-    body = tol.write_tol(tol.Tol(links, site="https://here.example"))
+    body = write_tol(Tol(links, site="https://here.example"))
     assert isinstance(body, bytes)
     places = [line.split("\t")[0] for line in body.decode().splitlines() if "\t" in line]
     assert places == ["internal"] * 3 + ["external"] * 3  # without its scheme nobody knows what port 443 means
@@ -106,7 +118,7 @@ def test_tol_says_what_is_internal() -> None:
     ],
 )
 def test_table_stands_beside_its_document(url: str, name: str | None) -> None:
-    assert beside(url, "tol") == name
+    assert table_url(url, "tol") == name
 
 
 def test_table_of_another_document_is_told() -> None:
@@ -182,13 +194,13 @@ def test_patched_document_is_the_new_document(rows: list[tuple[str, str, str]], 
         return "".join(pieces).encode(encoding, "replace")
 
     old, new = document(1), document(2)
-    made = tvi.tvi_of(new, is_xml=False)
+    made = tvi_of(new, is_xml=False)
     assert made is not None
-    body = tvi.write_tvi(made)
+    body = write_tvi(made)
     assert isinstance(body, bytes)
-    sent = tvi.parse_tvi(body)
-    assert isinstance(sent, tvi.Tvi)
-    assert tvi.patch_document(old, sent, is_xml=False) == new
+    sent = parse_tvi(body)
+    assert isinstance(sent, Tvi)
+    assert patch_document(old, sent, is_xml=False) == new
 
 
 @settings(deadline=None)
@@ -197,14 +209,14 @@ def test_patched_document_is_the_new_document(rows: list[tuple[str, str, str]], 
     st.booleans(),
 )
 def test_any_document_has_a_table_that_patches_it_or_none(body: bytes, is_xml: bool) -> None:
-    made = tvi.tvi_of(body, is_xml=is_xml)
+    made = tvi_of(body, is_xml=is_xml)
     if made is not None:
         assert volatile.parts_by_id(body, [name for name, _ in made.parts], is_xml=is_xml) is not None
-        written = tvi.write_tvi(made)
+        written = write_tvi(made)
         assert isinstance(written, bytes)
-        assert tvi.parse_tvi(written) == made
-        assert tvi.patch_document(body, made, is_xml=is_xml) == body
-    assert tvi.tvi_of(body, is_xml=False, selector="span, p") is None or b"<" in body
+        assert parse_tvi(written) == made
+        assert patch_document(body, made, is_xml=is_xml) == body
+    assert tvi_of(body, is_xml=False, selector="span, p") is None or b"<" in body
 
 
 def test_patch_by_selector_and_in_xml() -> None:
@@ -212,13 +224,13 @@ def test_patch_by_selector_and_in_xml() -> None:
         (b"<p>a</p><i class=v>1</i>", b"<p>a</p><i class=v>2</i>", False, ".v"),
         (b"<r><Vol7>1</Vol7></r>", b"<r><Vol7>22</Vol7></r>", True, ""),
     ):
-        made = tvi.tvi_of(new, is_xml=is_xml, selector=selector)
+        made = tvi_of(new, is_xml=is_xml, selector=selector)
         assert made is not None
-        assert tvi.patch_document(old, made, is_xml=is_xml) == new
+        assert patch_document(old, made, is_xml=is_xml) == new
 
 
 def parts_of(body: bytes, selector: str) -> list[tuple[str, bytes]]:
-    made = tvi.tvi_of(body, is_xml=False, selector=selector)
+    made = tvi_of(body, is_xml=False, selector=selector)
     assert made is not None
     return list(made.parts)
 
@@ -232,7 +244,7 @@ def test_marked_and_selected_parts_are_in_one_table_each_once() -> None:
     assert parts_of(b"<span data-vol=n>1</span>", ".v") == [("n", b"1")]
     many = b"<span data-vol=n>x</span>" + b"<b class=v>y</b>" * volatile.MAX_PARTS
     assert len(parts_of(many, ".v")) == volatile.MAX_PARTS
-    xml = tvi.tvi_of(XML, is_xml=True, selector=".v")
+    xml = tvi_of(XML, is_xml=True, selector=".v")
     assert xml is not None
     assert [name for name, _ in xml.parts] == ["Vol1", "Vol2"]
 
@@ -258,27 +270,25 @@ pieces = st.lists(
 @given(pieces)
 def test_table_of_marked_and_selected_parts_patches_what_differs_in_them(page: str) -> None:
     new = page.replace("{}", "new").encode()
-    made = tvi.tvi_of(new, is_xml=False, selector=".v")
+    made = tvi_of(new, is_xml=False, selector=".v")
     if made is None:
         return
     found = volatile.parts_by_id(new, [name for name, _ in made.parts], is_xml=False)
     assert found is not None
     assert tuple(contents(new, found)) == made.parts
     old = volatile.fill_parts(new, [(part, new[part.start : part.end].replace(b"new", b"older")) for part in found])
-    assert tvi.patch_document(old, made, is_xml=False) == new
+    assert patch_document(old, made, is_xml=False) == new
 
 
 def test_changed_frame_is_noticed() -> None:
-    made = tvi.tvi_of(b"<h1>New</h1><span data-vol=1>2</span>", is_xml=False)
+    made = tvi_of(b"<h1>New</h1><span data-vol=1>2</span>", is_xml=False)
     assert made is not None
-    assert (
-        tvi.patch_document(b"<h1>Old</h1><span data-vol=1>1</span>", made, is_xml=False) is TableRefusal.FRAME_CHANGED
-    )
-    assert tvi.patch_document(b"<h1>New</h1>", made, is_xml=False) is TableRefusal.FRAME_CHANGED
+    assert patch_document(b"<h1>Old</h1><span data-vol=1>1</span>", made, is_xml=False) is TableRefusal.FRAME_CHANGED
+    assert patch_document(b"<h1>New</h1>", made, is_xml=False) is TableRefusal.FRAME_CHANGED
 
 
 def test_table_that_lies_about_its_parts_is_noticed() -> None:
-    made = tvi.tvi_of(b"<span data-vol=1>2</span>", is_xml=False)
+    made = tvi_of(b"<span data-vol=1>2</span>", is_xml=False)
     assert made is not None
-    lie = tvi.Tvi((("1", b"3"),), made.document, made.frame)
-    assert tvi.patch_document(b"<span data-vol=1>1</span>", lie, is_xml=False) is TableRefusal.NOT_WHAT_IT_SAYS
+    lie = Tvi((("1", b"3"),), made.document, made.frame)
+    assert patch_document(b"<span data-vol=1>1</span>", lie, is_xml=False) is TableRefusal.NOT_WHAT_IT_SAYS

@@ -47,9 +47,8 @@ def augment(
     """
     from lycosa.cli.wording import counted, printable
     from lycosa.errors import SettingsError
-    from lycosa.tables.publisher import AugmentOptions
-    from lycosa.tables.publisher import augment as bring_up_to_date
-    from lycosa.web import parse_url
+    from lycosa.tables import AugmentOptions, augment_site
+    from lycosa.web.url import parse_url
 
     if not site.is_dir():
         raise SettingsError(f"{site} is not a folder; give the folder with the site's files")
@@ -58,7 +57,7 @@ def augment(
         raise SettingsError(f"--url is {url!r}, it must be an http or https URL")
     origin = published.href[: published.href.index("/", 8)] if published else ""
     try:
-        done = bring_up_to_date(site, AugmentOptions(origin, volatile), check=check)
+        done = augment_site(site, AugmentOptions(origin, volatile), check=check)
     except ValueError as error:
         raise SettingsError(f"--volatile: {error}") from error
     except OSError as error:

@@ -12,8 +12,7 @@ from lycosa.crawl.reading import redirect_location
 from lycosa.errors import NoPage, SettingsError, StoreError
 from lycosa.inspect.status import asked_url, open_to_read
 from lycosa.records import Family, Response
-from lycosa.recrawl.contents import Fields, StoredDocuments
-from lycosa.recrawl.versions import no_bodies
+from lycosa.recrawl.versions import Fields, StoredDocuments, no_bodies
 from lycosa.store import REDIRECTS, CollectionStore, PageRow, unpack_page
 from lycosa.web import extract_text, format_timestamp, parse_url, url_from_key, url_key
 

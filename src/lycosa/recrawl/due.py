@@ -1,16 +1,14 @@
 """The feeder puts pages whose time has come into the frontier, no faster than the budget allows.
 
 A recrawl takes what was due when it began, at most what the budget allows for the days since the last one, a week at
-most: a clock that jumps ahead by a year makes a week's work, not a stampede. A crawl that keeps itself fresh never
-ends and
-runs at most an hour's budget ahead. What is taken leaves `due` in the commit that queues it. A recrawl of everything
-takes
-the pages first that were not seen for longest, by the hour: `due` is read once for each range of ages.
+most: a clock that jumps ahead by a year makes a week's work, not a stampede. A crawl that keeps itself fresh never ends
+and runs at most an hour's budget ahead. What is taken leaves `due` in the commit that queues it. A recrawl of
+everything takes the pages first that were not seen for longest, by the hour: `due` is read once for each range of ages.
 
 Change hints are the dates in sitemaps and feeds: a page that is said to have changed is visited sooner, if its host has
 been right before. A new host is trusted with a few pages; one that dates everything today loses that trust. Hints add
-no
-visits to the budget, they only say which come first. Called by the crawl before each commit and by `recrawl.revisits`.
+no visits to the budget, they only say which come first. Called by the crawl before each commit and by
+`recrawl.revisits`.
 """
 
 import asyncio

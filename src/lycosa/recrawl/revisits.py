@@ -33,9 +33,8 @@ from lycosa.recrawl.change.verdict import (
 )
 from lycosa.recrawl.due import ChangeHints
 from lycosa.recrawl.images import ImageRevisits
-from lycosa.recrawl.missing_bodies import MissingBodies
 from lycosa.recrawl.plan import VisitPlanner
-from lycosa.recrawl.recorder import Visit, VisitRecorder, VisitResult, opening, presence_of_row
+from lycosa.recrawl.recorder import MissingBodies, Visit, VisitRecorder, VisitResult, opening, presence_of_row
 from lycosa.recrawl.rows import VisitRow, change_key, visit_of
 from lycosa.recrawl.table_revisits import TableRevisits
 from lycosa.recrawl.versions import version_at

@@ -21,9 +21,17 @@ from lycosa.records import Family, Request, Response
 from lycosa.recrawl.rows import VisitRow, visit_of
 from lycosa.recrawl.versions import StoredVersion, headers_of, stored_at
 from lycosa.store import PageRow, PatchBase, unpack_page
-from lycosa.tables import formats as table
-from lycosa.tables import formats as tvi
-from lycosa.tables.formats import TableRefusal
+from lycosa.tables import (
+    TABLE_MAX_BYTES,
+    TVI,
+    TableRefusal,
+    Tvi,
+    has_xml_parts,
+    is_table_of,
+    parse_tvi,
+    patch_document,
+    table_url,
+)
 from lycosa.tables.links import IN_VAIN, TableSupport
 from lycosa.web import document_digest, url_key
 
@@ -64,7 +72,7 @@ class TableRevisits:
             return None
         row = self._row(lease)
         is_patchable = row is not None and row.volatile and row.status == 200 and bool(row.place)
-        url = table.beside(lease.url, tvi.TVI) if is_patchable else None
+        url = table_url(lease.url, TVI) if is_patchable else None
         if url is not None and is_doubtful(self._visit(lease)):
             return None
         rules = host.row.robots if self._shard.settings.robots else None
@@ -121,12 +129,12 @@ class TableRevisits:
         """The document of now; None: as it is stored; or why the table does not give it."""
         if response.status != 200 or response.truncated is not None:
             return str(response.truncated or response.status)
-        found = tvi.parse_tvi(decoded_body(response, table.TABLE_MAX_BYTES + 1))
+        found = parse_tvi(decoded_body(response, TABLE_MAX_BYTES + 1))
         if isinstance(found, TableRefusal):
             return found
         row = self._row(lease)
         stored = stored_at(self._shard.collection, row.place) if row else None
-        if stored is None or row is None or not table.is_table_of(found.of, lease.url):
+        if stored is None or row is None or not is_table_of(found.of, lease.url):
             return TableRefusal.OTHER_DOCUMENT
         patched = _patch(stored, found)
         if isinstance(patched, TableRefusal):
@@ -144,7 +152,7 @@ class TableRevisits:
         whole = self._patchable(stored, row.place, found, patched) if self._on_read else None
         return PatchedDocument(document, response, whole)
 
-    def _patchable(self, stored: StoredVersion, place: bytes, found: tvi.Tvi, patched: bytes) -> PatchBase | None:
+    def _patchable(self, stored: StoredVersion, place: bytes, found: Tvi, patched: bytes) -> PatchBase | None:
         """The record with a body that the same document can be made from later on; None if there is none."""
         at = stored.whole.place.pack()
         if at == place:
@@ -174,6 +182,6 @@ def _without(head: bytes, names: frozenset[str]) -> bytes:
     return b"\r\n".join([first, *kept])
 
 
-def _patch(stored: StoredVersion, found: tvi.Tvi) -> bytes | TableRefusal:
-    is_xml = tvi.is_xml(stored.body, headers_of(stored.head).get("content-type"))
-    return tvi.patch_document(stored.body, found, is_xml=is_xml)
+def _patch(stored: StoredVersion, found: Tvi) -> bytes | TableRefusal:
+    is_xml = has_xml_parts(stored.body, headers_of(stored.head).get("content-type"))
+    return patch_document(stored.body, found, is_xml=is_xml)

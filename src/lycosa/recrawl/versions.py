@@ -1,12 +1,15 @@
-"""Old versions of a page, read back from the archive.
+"""Stored documents, read back from the archive: those of now and the old versions of a page.
 
-A version is a record by its place. Where that is a `revisit`, the body stands with the record it refers to: the version
-of that URL, then or now, that has the same payload. A revisit by table has no such record: its document is made here,
-from the last one that was sent whole and the table; the digests in the table prove it. What cannot be read any more
-(files moved away) is None; who is strict gets `ArchiveAway` where a file is missing or a store cannot be reached.
+A version is a record by its place. If that is a `revisit` record, the body stands with the record it refers to: the
+version of that URL, old or current, with the same payload. A revisit by table has no such record: its document is made
+here from the last one that was sent whole and the table; the digests in the table prove it. What cannot be read any
+more (files moved away) is None; strict readers get `ArchiveUnavailable` if a file is missing or a store cannot be
+reached.
 """
 
-from base64 import b32decode
+from base64 import b32decode, b32encode
+from collections import OrderedDict
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +22,8 @@ from lycosa.settings import merge, settings_of_folder
 from lycosa.store import (
     ArchiveUnavailable,
     CollectionStore,
+    LeftOut,
+    PageRow,
     PatchBase,
     WarcLocation,
     WarcRecord,
@@ -26,24 +31,25 @@ from lycosa.store import (
     patch_locations,
     unpack_page,
 )
-from lycosa.tables import formats as table
-from lycosa.tables import formats as tvi
-from lycosa.tables.formats import TableRefusal
-from lycosa.web import Analysers, analyse_page, parse_url, url_key
+from lycosa.tables import TABLE_MAX_BYTES, TableRefusal, has_xml_parts, parse_tvi, patch_document
+from lycosa.web import Analysers, analyse_page, analysers_of, parse_url, url_key
 
-BODY_CAP_BYTES = 64 << 20
-MOST_HOPS = 3  # revisits that refer to revisits
+BODY_CAP_BYTES = 64 << 20  # of a body with its content coding undone
+_HOPS_MOST = 3  # revisit records that refer to revisit records
+_LOCATIONS_MOST = 10_000  # remembered by `StoredDocuments`
+
+Fields = dict[str, str]  # header fields by lower-case name
 
 
 def no_bodies(path: Path) -> str:
-    """Says that a collection keeps no bodies, and how to get them."""
+    """The sentence that says that a collection keeps no bodies, and how to get them."""
     shards = f"lycosa crawl --into {path} --keep-fresh --archive full"
     how = shards if is_sharded(path) else f"lycosa recrawl {path} --all --archive full"
     return f"{path} keeps no bodies of pages (archive = none); {how} fetches and keeps them"
 
 
 def require_bodies(collection: CollectionStore) -> None:
-    """Refuses what reads bodies where there are none; those from before `archive` was none can be read."""
+    """Raises SettingsError for a collection without bodies; those from before `archive` was none can be read."""
     kept = settings_of_folder(collection.path)
     has_none = kept is not None and merge(kept).archive == "none"
     if has_none and not any(any(folder.glob("*.warc.gz")) for folder in collection.warc_folders):
@@ -63,19 +69,18 @@ def version_at(
     collection: CollectionStore, place: bytes, url: str, analysers: Analysers | None = None
 ) -> Version | None:
     """The document whose record is at `place`, analysed as that of `url`."""
-    document = document_at(collection, place)
-    if document is None:
+    stored = stored_at(collection, place)
+    if stored is None:
         return None
-    head, body = document
-    headers = headers_of(head)
+    headers = headers_of(stored.head)
     page = analyse_page(
-        body,
+        stored.body,
         url=url,
         content_type=headers.get("content-type"),
         content_language=headers.get("content-language"),
         analysers=analysers,
     )
-    return Version(page, body)
+    return Version(page, stored.body)
 
 
 def document_at(collection: CollectionStore, place: bytes, *, is_strict: bool = False) -> tuple[bytes, bytes] | None:
@@ -85,7 +90,7 @@ def document_at(collection: CollectionStore, place: bytes, *, is_strict: bool = 
 
 
 def stored_at(collection: CollectionStore, place: bytes, *, is_strict: bool = False) -> StoredVersion | None:
-    """The same, and where its body comes from."""
+    """The document of the record at `place`, and the record that its body comes from."""
     try:
         return _stored_at(collection, place)
     except ArchiveUnavailable:
@@ -95,7 +100,7 @@ def stored_at(collection: CollectionStore, place: bytes, *, is_strict: bool = Fa
 
 
 def _stored_at(collection: CollectionStore, place: bytes) -> StoredVersion | None:
-    for _ in range(MOST_HOPS):
+    for _ in range(_HOPS_MOST):
         record = _record(collection, WarcLocation.unpack(place)) if place else None
         if record is None:
             return None
@@ -108,8 +113,8 @@ def _stored_at(collection: CollectionStore, place: bytes) -> StoredVersion | Non
     return None
 
 
-def headers_of(head: bytes) -> dict[str, str]:
-    """The fields of a stored header block, by lower-case name."""
+def headers_of(head: bytes) -> Fields:
+    """The fields of a stored header block."""
     lines = head.decode("latin-1").split("\r\n")[1:]
     pairs = (line.partition(":") for line in lines)
     return {name.strip().lower(): value.strip() for name, colon, value in pairs if colon}
@@ -138,22 +143,22 @@ def _whole(record: WarcRecord, place: WarcLocation) -> PatchBase:
 def _patched(
     collection: CollectionStore, record: WarcRecord, whole: WarcLocation, of_table: WarcLocation
 ) -> StoredVersion | None:
-    """The document of a revisit by table."""
+    """Makes the document of a revisit by table."""
     base, answer = _record(collection, whole), _record(collection, of_table)
     if base is None or answer is None or base.type == "revisit":
         return None
     head, body = _message(base)
-    found = tvi.parse_tvi(_message(answer, table.TABLE_MAX_BYTES + 1)[1])
+    found = parse_tvi(_message(answer, TABLE_MAX_BYTES + 1)[1])
     if isinstance(found, TableRefusal):
         return None
-    patched = tvi.patch_document(body, found, is_xml=tvi.is_xml(body, headers_of(head).get("content-type")))
+    patched = patch_document(body, found, is_xml=has_xml_parts(body, headers_of(head).get("content-type")))
     if isinstance(patched, TableRefusal):
         return None
     return StoredVersion(record.http()[0], patched, _whole(base, whole))
 
 
 def _referred(collection: CollectionStore, record: WarcRecord) -> bytes:
-    """The place of the record that a revisit refers to; nothing when it is not known."""
+    """The place of the record that a `revisit` record refers to; empty if it is not known."""
     url = parse_url(record.header("WARC-Refers-To-Target-URI") or "")
     named = (record.header("WARC-Payload-Digest") or "").partition(":")[2]
     if url is None or not named:
@@ -165,3 +170,59 @@ def _referred(collection: CollectionStore, record: WarcRecord) -> bytes:
         return row.place
     places = [change.place for _, change in history(collection.state, key) if change.payload_sha1 == digest]
     return places[-1] if places else b""
+
+
+class StoredDocuments:
+    """Reads the documents of page rows.
+
+    A copy has a record without a body. Where the record that it refers to is unknown, the archive is read through once
+    for any record with the same payload, and the location remembered.
+    """
+
+    def __init__(self, collection: CollectionStore) -> None:
+        self._collection, self.path = collection, collection.path
+        self._locations: OrderedDict[bytes, bytes] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<StoredDocuments of {self.path}>"
+
+    @cached_property
+    def analysers(self) -> Analysers | None:
+        """The analysers that the settings of the collection name; None for the built-in ones."""
+        return analysers_of(self.path)
+
+    def read(self, row: PageRow) -> tuple[Fields, bytes] | None:
+        """Header fields and body; None if the record is damaged, as after a power loss.
+
+        Raises `ArchiveUnavailable` if its file is missing, or in a store that cannot be reached.
+        """
+        document = document_at(self._collection, row.place, is_strict=True)
+        if document is None and row.original and row.payload_sha1 and not self.is_left_out(row):
+            document = document_at(self._collection, self._location_of(row.payload_sha1), is_strict=True)
+        if document is None:
+            return None
+        head, body = document
+        return headers_of(head), body
+
+    def is_left_out(self, row: PageRow) -> bool:
+        """Is the body of a page only on the machine of its shard, out of reach from here?"""
+        try:
+            if row.place:
+                self._collection.record(WarcLocation.unpack(row.place))
+        except StoreError as error:
+            return isinstance(error, LeftOut)
+        return False
+
+    def _location_of(self, payload_sha1: bytes) -> bytes:
+        """The place of a record with this payload; empty if there is none."""
+        if payload_sha1 not in self._locations:
+            self._locations[payload_sha1] = self._search(f"sha1:{b32encode(payload_sha1).decode()}")
+            if len(self._locations) > _LOCATIONS_MOST:
+                self._locations.popitem(last=False)
+        return self._locations[payload_sha1]
+
+    def _search(self, digest: str) -> bytes:
+        for number, record in self._collection.records():
+            if record.type == "response" and record.header("WARC-Payload-Digest") == digest:
+                return WarcLocation(number, record.offset, record.length).pack()
+        return b""

@@ -1,1 +1,43 @@
-"""Tables of links and of volatile information: their formats, the crawl's side, and the publisher's."""
+"""Tables beside documents: TOL, the table of links, and TVI, the table of volatile information (docs/formats.md).
+
+`formats` reads and writes them (pure), `links` uses tables of links in a crawl, `publisher` writes tables beside the
+files of a static site, and `serving` has the middleware for a dynamic one: `WsgiTables` and `AsgiTables` are for site
+owners. Tables are hints: a crawl without them finds the same pages. Revisits by TVI are in `recrawl.table_revisits`.
+"""
+
+from lycosa.tables.formats import (
+    TABLE_MAX_BYTES,
+    TVI,
+    TableRefusal,
+    Tol,
+    Tvi,
+    has_xml_parts,
+    is_table_of,
+    parse_tol,
+    parse_tvi,
+    patch_document,
+    table_digest,
+    table_url,
+)
+from lycosa.tables.publisher import AugmentOptions, augment_site, tables_of
+from lycosa.tables.serving import AsgiTables, WsgiTables
+
+__all__ = [
+    "TABLE_MAX_BYTES",
+    "TVI",
+    "AsgiTables",
+    "AugmentOptions",
+    "TableRefusal",
+    "Tol",
+    "Tvi",
+    "WsgiTables",
+    "augment_site",
+    "has_xml_parts",
+    "is_table_of",
+    "parse_tol",
+    "parse_tvi",
+    "patch_document",
+    "table_digest",
+    "table_url",
+    "tables_of",
+]

@@ -6,17 +6,13 @@
     internal<TAB>/a.html<TAB>A   rows: fields between tabs; backslash, tab, line feed and return are escaped
 
 A row of a TOL is place, address as written, anchor, rel, element; the last three may be missing (the element is then
-`a`).
-A row of a TVI is a part's id (see `web.volatile`) and its content; its header `frame` is the digest of the document
-without
-its parts. With the stored document and a new TVI, `patch_document` makes the document that the host would send now,
-byte by
-byte, or says that the whole has to be fetched.
+`a`). A row of a TVI is a part's id (see `web.volatile`) and its content; its header `frame` is the digest of the
+document without its parts. With the stored document and a new TVI, `patch_document` makes the document that the host
+would send now, byte by byte, or says that the whole has to be fetched.
 
-Pure. Whatever the bytes, reading gives a table or a `TableRefusal` that says why it is ignored; a table that is
-broken in
-one line is ignored as a whole; what is written is read back equal. What a table says is a hint: whoever reads it joins,
-sifts and checks its links as those of a document. Specified in docs/formats.md.
+Pure. Whatever the bytes, reading gives a table or a `TableRefusal` that says why it is ignored; a table that is broken
+in one line is ignored as a whole; what is written is read back equal. What a table says is a hint: whoever reads it
+joins, sifts and checks its links as those of a document. Specified in docs/formats.md.
 """
 
 import hashlib
@@ -29,6 +25,8 @@ import msgspec
 
 from lycosa.web import SNIFF_BYTES, LinkKind, Links, MediaKind, identify_media, volatile
 
+TOL, TVI = "tol", "tvi"
+TOL_REL = "table-of-links"  # the relation in the Link header by which a response says that its host has tables
 VERSION = 1
 TABLE_MAX_BYTES = 4_000_000
 MAX_ROWS = 50_000
@@ -140,11 +138,8 @@ def _unescaped(field: str) -> str:
     return _BACKSLASH.sub(lambda found: _UNESCAPE[found[0]], field) if "\\" in field else field
 
 
-# names and digests
-
-
-def beside(url: str, word: str) -> str | None:
-    """Where the table of a document is: same name, other extension; `index` for a folder. None for a table itself.
+def table_url(url: str, word: str) -> str | None:
+    """The URL of a document's table: same name, other extension; `index` for a folder. None for a table itself.
 
     A query stays where it is. Takes URLs and paths alike, without a fragment.
     """
@@ -167,9 +162,6 @@ def table_digest(body: bytes) -> str:
     return f"sha-256={hashlib.sha256(body).hexdigest()}"
 
 
-TOL = "tol"
-TOL_REL = "table-of-links"  # of the Link header by which a response says that the host has them
-
 _ELEMENTS = {kind.name.lower(): kind for kind in LinkKind if kind is not LinkKind.REDIRECT}
 _NAMES = {int(kind): name if name != "a" else "" for name, kind in _ELEMENTS.items()}
 _PLACES = ("external", "internal")
@@ -179,9 +171,11 @@ _PORTS = {"http": ":80", "https": ":443"}
 
 
 class Tol(msgspec.Struct, frozen=True):
-    """The links of one document, and what it tells robots. `of` is its file name, `document` its digest, `site` the
-    origin that internal links belong to, `selector` what chose its volatile parts, `volatile` how many those are; all
-    may be missing."""
+    """A TOL holds the links of one document and what the document tells robots.
+
+    `of` is its file name, `document` its digest, `site` the origin that internal links belong to, `selector` what chose
+    its volatile parts, `volatile` how many those are. All but the links may be missing.
+    """
 
     links: Links
     base_href: str = ""
@@ -194,7 +188,7 @@ class Tol(msgspec.Struct, frozen=True):
 
 
 def write_tol(tol: Tol) -> bytes | TableRefusal:
-    """The bytes of a table."""
+    """The bytes of a TOL, or why nobody would read it."""
     headers = {
         "of": tol.of,
         "document": tol.document,
@@ -217,7 +211,7 @@ def write_tol(tol: Tol) -> bytes | TableRefusal:
 
 
 def parse_tol(body: bytes) -> Tol | TableRefusal:
-    """The table in `body`, or why it is ignored."""
+    """The TOL in `body`, or why it is ignored."""
     found = read_table(body, TOL)
     if isinstance(found, TableRefusal):
         return found
@@ -261,15 +255,12 @@ def _authority(href: str, home: str) -> str:
     return home if scheme is None or scheme.lower() in _PORTS else f"{scheme}:"
 
 
-TVI = "tvi"
-TVI_REL = "table-of-volatile-information"
-UTF_8, LATIN_1 = "utf-8", "latin-1"
-_XML = (MediaKind.XML, MediaKind.FEED)
-
-
 class Tvi(msgspec.Struct, frozen=True):
-    """The volatile parts of one document: pairs of id and content. `selector` is what those were chosen by that are not
-    marked. Contents are bytes: the table has them as UTF-8 or, where they are none, byte by byte as Latin-1."""
+    """A TVI holds the volatile parts of one document: pairs of id and content.
+
+    `selector` chose the parts that are not marked. Contents are bytes: the file has them as UTF-8 or, where they are
+    not, byte by byte as Latin-1.
+    """
 
     parts: tuple[tuple[str, bytes], ...]
     document: str
@@ -278,15 +269,15 @@ class Tvi(msgspec.Struct, frozen=True):
     selector: str = ""
 
 
-def is_xml(body: bytes, content_type: str | None) -> bool:
-    """Whether the volatile parts of a document are marked as in XML; what is XHTML has those of HTML."""
-    return identify_media(content_type, body[:SNIFF_BYTES]).kind in _XML
+def has_xml_parts(body: bytes, content_type: str | None) -> bool:
+    """Whether the volatile parts of a document are marked as in XML; XHTML is marked as HTML is."""
+    return identify_media(content_type, body[:SNIFF_BYTES]).kind in (MediaKind.XML, MediaKind.FEED)
 
 
 def tvi_of(body: bytes, *, is_xml: bool, selector: str = "", of: str = "") -> Tvi | None:
-    """The table of a document; None if it has no volatile parts, or one that the source does not show.
+    """The TVI of a document; None if it has no volatile parts, or one that cannot be found in the source.
 
-    Its parts are the marked ones and, in HTML, those that the selector finds too. Raises ValueError for what is none.
+    Its parts are the marked ones and, in HTML, those that the selector finds. Raises ValueError for a bad selector.
     """
     chosen = [] if is_xml or not selector else volatile.selected_parts(body, selector)
     if chosen is None:
@@ -301,13 +292,13 @@ def tvi_of(body: bytes, *, is_xml: bool, selector: str = "", of: str = "") -> Tv
 
 
 def write_tvi(tvi: Tvi) -> bytes | TableRefusal:
-    """The bytes of a table."""
-    encoding = UTF_8 if all(map(_is_utf_8, (content for _, content in tvi.parts))) else LATIN_1
+    """The bytes of a TVI, or why nobody would read it."""
+    encoding = "utf-8" if all(map(_is_utf_8, (content for _, content in tvi.parts))) else "latin-1"
     headers = {
         "of": tvi.of,
         "document": tvi.document,
         "frame": tvi.frame,
-        "encoding": "" if encoding == UTF_8 else encoding,
+        "encoding": "" if encoding == "utf-8" else encoding,
         "volatile": tvi.selector,
     }
     names, contents = [name for name, _ in tvi.parts], [content.decode(encoding) for _, content in tvi.parts]
@@ -315,14 +306,14 @@ def write_tvi(tvi: Tvi) -> bytes | TableRefusal:
 
 
 def parse_tvi(body: bytes) -> Tvi | TableRefusal:
-    """The table in `body`, or why it is ignored."""
+    """The TVI in `body`, or why it is ignored."""
     found = read_table(body, TVI)
     if isinstance(found, TableRefusal):
         return found
     headers = found.headers
-    encoding = headers.get("encoding", UTF_8)
+    encoding = headers.get("encoding", "utf-8")
     names = [row[0] for row in found.rows]
-    if encoding not in (UTF_8, LATIN_1) or not headers.get("document") or not headers.get("frame"):
+    if encoding not in ("utf-8", "latin-1") or not headers.get("document") or not headers.get("frame"):
         return TableRefusal.BROKEN
     if len(names) > volatile.MAX_PARTS:
         return TableRefusal.TOO_LARGE

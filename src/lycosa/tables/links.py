@@ -20,9 +20,17 @@ from lycosa.fetch import parse_retry_after
 from lycosa.frontier import Host, Lease, RequestKind
 from lycosa.records import Request, Response
 from lycosa.store import LinkRow
-from lycosa.tables import formats as table
-from lycosa.tables import formats as tol
-from lycosa.tables.formats import TableRefusal
+from lycosa.tables.formats import (
+    TABLE_MAX_BYTES,
+    TOL,
+    TOL_REL,
+    TableRefusal,
+    Tol,
+    is_table_of,
+    parse_tol,
+    table_digest,
+    table_url,
+)
 from lycosa.web import parse_link_header
 
 BUSY = frozenset({429, 503})
@@ -92,7 +100,7 @@ class LinkTables:
         is_retry = document.entry is None or document.entry.tries > 0
         if document.is_head or is_retry or not self._may_have(document) or not self._early.leads_on(document):
             return None
-        url = table.beside(document.url, tol.TOL)
+        url = table_url(document.url, TOL)
         lease = self._shard.frontier.instead(document, RequestKind.TABLE, url) if url else None
         if lease is not None:
             self._open[id(document)] = self._shard.now()
@@ -130,7 +138,7 @@ class LinkTables:
         return row.tables in _MAY_HAVE and _is_likely(document.url, TableSupport(row.tables))
 
     def _beside(self, document: Lease) -> Lease | None:
-        url = table.beside(document.url, tol.TOL)
+        url = table_url(document.url, TOL)
         lease = self._shard.frontier.beside(document, RequestKind.TABLE, url, self._shard.now()) if url else None
         if lease is not None:
             self._ask(document, lease)
@@ -148,11 +156,9 @@ class LinkTables:
         value = response.headers.get("link", "")
         told = TableSupport.HAS if _is_likely(response.url, TableSupport.NOTHING) else TableSupport.HAS_ALL
         is_news = (
-            host.row.tables in (TableSupport.NOTHING, TableSupport.HAS)
-            and host.row.tables != told
-            and tol.TOL_REL in value
+            host.row.tables in (TableSupport.NOTHING, TableSupport.HAS) and host.row.tables != told and TOL_REL in value
         )
-        if is_news and any(tol.TOL_REL in link.rels for link in parse_link_header(value)):
+        if is_news and any(TOL_REL in link.rels for link in parse_link_header(value)):
             self._know(host, told)
 
     def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
@@ -160,8 +166,8 @@ class LinkTables:
         document, shard = self._asked.pop(id(lease)), self._shard
         self._archive.keep_answer(lease, request, response)
         found = self._read(document, response)
-        shard.counters.totals.tables["read" if isinstance(found, tol.Tol) else found] += 1
-        if isinstance(found, tol.Tol):
+        shard.counters.totals.tables["read" if isinstance(found, Tol) else found] += 1
+        if isinstance(found, Tol):
             if lease.host.row.tables not in _HAS:
                 self._know(lease.host, TableSupport.HAS)
             self._claim(document, found, response)
@@ -175,7 +181,7 @@ class LinkTables:
             self._next[document.url] = self.ended(document, self._early.ended(document))
             if len(self._next) > NEXT_MOST:
                 del self._next[next(iter(self._next))]
-            shard.frontier.goes_next(document, len(found.links) if isinstance(found, tol.Tol) else None)
+            shard.frontier.goes_next(document, len(found.links) if isinstance(found, Tol) else None)
         shard.release(lease, response, wait_s=wait_s, reason=str(response.status) if wait_s else "")
 
     def cancelled(self, lease: Lease) -> None:
@@ -186,18 +192,18 @@ class LinkTables:
             self._shard.frontier.put_back(document)
         self.ended(lease)
 
-    def _read(self, document: Lease, response: Response) -> tol.Tol | str:
+    def _read(self, document: Lease, response: Response) -> Tol | str:
         """The table in an answer, or why there is none."""
         if response.failure is not None or response.truncated is not None:
             return str(response.failure or response.truncated)
         if response.status != 200:
             return str(response.status)
-        found = tol.parse_tol(decoded_body(response, table.TABLE_MAX_BYTES + 1))
-        if isinstance(found, tol.Tol) and not table.is_table_of(found.of, document.url):
+        found = parse_tol(decoded_body(response, TABLE_MAX_BYTES + 1))
+        if isinstance(found, Tol) and not is_table_of(found.of, document.url):
             return TableRefusal.OTHER_DOCUMENT
         return found
 
-    def _claim(self, document: Lease, found: tol.Tol, response: Response) -> None:
+    def _claim(self, document: Lease, found: Tol, response: Response) -> None:
         """Takes in what a table says of a document, if that is still on its way."""
         if id(document) not in self._open or document.host.row.tables == TableSupport.LIES:
             return
@@ -250,7 +256,7 @@ class LinkTables:
         wrong = claim.urls.symmetric_difference(urls)
         if not wrong or response.truncated is not None or wrong <= set(header_hrefs(response)):
             return
-        if claim.document and claim.document != table.table_digest(decoded_body(response, self._cap_bytes)):
+        if claim.document and claim.document != table_digest(decoded_body(response, self._cap_bytes)):
             host.row.misled += 1  # it may have changed since the table was made
             if host.row.misled < MISLED_MOST:
                 return

@@ -2,12 +2,10 @@
 
 Tables are made with the crawler's own analyser, so that a crawler finds in them what it would find in the document. A
 table holds the digest of its document and the options, so a second run reads, compares and writes nothing; `check`
-makes
-every table anew and tells which differ. A table of ours whose document is gone is removed; a file that has a table's
-name
-and is none belongs to the publisher and stays. Files are replaced in one step, so a server never sends half of one.
-Hidden files and folders are not published; pipes, sockets and devices are no files. Called by the command line, and for
-single documents by `tables.serving`.
+makes every table anew and tells which differ. A table of ours whose document is gone is removed; a file that has a
+table's name and is none belongs to the publisher and stays. Files are replaced in one step, so a server never sends
+half of one. Hidden files and folders are not published; pipes, sockets and devices are no files. Called by the command
+line, and for single documents by `tables.serving`.
 """
 
 import gc
@@ -23,113 +21,119 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.tables import formats as table
-from lycosa.tables import formats as tol
-from lycosa.tables import formats as tvi
-from lycosa.tables.formats import TableRefusal, beside, table_digest
+from lycosa.tables.formats import (
+    TOL,
+    TVI,
+    TableRefusal,
+    Tol,
+    has_xml_parts,
+    read_table_headers,
+    table_digest,
+    table_url,
+    tvi_of,
+    write_tol,
+    write_tvi,
+)
 from lycosa.web import Links, extract_links
+
+# The media type that a server gives a file with this ending. Of two documents that share a table's name the one whose
+# ending stands first here has the table.
+MEDIA_TYPES = {
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".xhtml": "application/xhtml+xml",
+    ".xml": "application/xml",
+}
+NOT_A_DOCUMENT = "its kind has no links"
+NAME_TAKEN = "another document has the table's name"
+NOT_OURS = "a file that is no table has the table's name"
+CHUNK_BYTES = 3_000_000  # some 30 documents, a tenth of a second
+FILE_BYTES = 20_000  # what a document costs beside its bytes
+MOST_PROCESSES = 8
+TOO_LARGE_BYTES = 64 * 1024 * 1024
+_ORDER = {ending: place for place, ending in enumerate(MEDIA_TYPES)}
+_UNFINISHED = re.compile(r"\..+\.(?:tol|tvi)\.([1-9][0-9]{0,9})\Z")
+_FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?# (tol|tvi) [0-9]+\r?\n")
 
 
 class AugmentOptions(NamedTuple):
-    """What the publisher asks for: which origin the site has, and which elements are volatile beside the marked."""
+    """The publisher's choices: the origin of the site, and a CSS selector of elements that are volatile."""
 
     site: str = ""
     selector: str = ""
 
 
 class DocumentTables(NamedTuple):
-    """The tables of a document as bytes; `tvi` is None where it has no volatile parts, `refused` says why there is no
-    table of links."""
+    """The tables of a document as bytes. `tvi` is None for a document without volatile parts, `refused` says why there
+    is no table of links."""
 
     tol: bytes | None
     tvi: bytes | None
     refused: str = ""
 
 
-NOT_A_DOCUMENT = "its kind has no links"
-
-
 def tables_of(
-    body: bytes, wanted: AugmentOptions, *, name: str, content_type: str | None, tells_of_tvi: bool = True
+    body: bytes, options: AugmentOptions, *, name: str, content_type: str | None, tells_of_tvi: bool = True
 ) -> DocumentTables:
-    """The tables of `body`; `tells_of_tvi`: whether that of links says that there is the other, if there is. Raises
-    ValueError for a selector that is none."""
+    """Makes the tables of a document. Raises ValueError for a selector that cannot be parsed.
+
+    With `tells_of_tvi` the TOL says that there is a TVI, if there is one.
+    """
     found = extract_links(body, url=f"http://site.invalid/{name}", content_type=content_type)
     if found is None:
         return DocumentTables(None, None, NOT_A_DOCUMENT)
-    volatile = tvi.tvi_of(body, is_xml=tvi.is_xml(body, content_type), selector=wanted.selector, of=name)
-    volatile_bytes = tvi.write_tvi(volatile) if volatile else None
-    if isinstance(volatile_bytes, TableRefusal):
-        volatile = volatile_bytes = None
-    made = tol.write_tol(
-        tol.Tol(
-            found.links or Links(),
-            base_href=found.base_href or "",
-            robots=", ".join(found.robots),
-            of=name,
-            document=volatile.document if volatile else table_digest(body),
-            site=wanted.site,
-            selector=wanted.selector,
-            volatile=len(volatile.parts) if volatile and tells_of_tvi else 0,
-        )
+    tvi = tvi_of(body, is_xml=has_xml_parts(body, content_type), selector=options.selector, of=name)
+    tvi_bytes = write_tvi(tvi) if tvi else None
+    if isinstance(tvi_bytes, TableRefusal):
+        tvi = tvi_bytes = None
+    tol = Tol(
+        found.links or Links(),
+        base_href=found.base_href or "",
+        robots=", ".join(found.robots),
+        of=name,
+        document=tvi.document if tvi else table_digest(body),
+        site=options.site,
+        selector=options.selector,
+        volatile=len(tvi.parts) if tvi and tells_of_tvi else 0,
     )
-    return (
-        DocumentTables(None, volatile_bytes, made)
-        if isinstance(made, TableRefusal)
-        else DocumentTables(made, volatile_bytes)
-    )
-
-
-# What a server will say of a file, by its ending; the first of two that share a name has the table.
-TYPES = {
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".xhtml": "application/xhtml+xml",
-    ".xml": "application/xml",
-}
-_ORDER = {ending: place for place, ending in enumerate(TYPES)}
-_WORDS = (tol.TOL, tvi.TVI)
-_UNFINISHED = re.compile(r"\..+\.(?:tol|tvi)\.([1-9][0-9]{0,9})\Z")
-_FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?# (tol|tvi) [0-9]+\r?\n")
+    tol_bytes = write_tol(tol)
+    if isinstance(tol_bytes, TableRefusal):
+        return DocumentTables(None, tvi_bytes, tol_bytes)
+    return DocumentTables(tol_bytes, tvi_bytes)
 
 
 class SiteDocument(NamedTuple):
-    """A document and the tables beside it."""
+    """A document of a static site and the paths of its tables."""
 
     path: Path
     size: int
-    beside: dict[str, Path]  # the word of a table → where it is, or would be
-    there: frozenset[str]  # the words of those that are there
+    tables: dict[str, Path]  # the word of a table, `tol` or `tvi` → where it is, or would be
+    existing: frozenset[str]  # the words of those that exist
 
-    def before(self, word: str) -> bytes | None:
-        """What is in a table now."""
-        return bytes_of(self.beside[word]) if word in self.there else None
+    def read_existing(self, word: str) -> bytes | None:
+        """The content of a table that exists."""
+        return _read_file(self.tables[word]) if word in self.existing else None
 
-    def is_foreign(self, word: str, before: bytes | None) -> bool:
-        """Is what has a table's name the publisher's own?"""
-        first = _FIRST_LINE.match(before or b"")
-        return word in self.there and (first is None or first[1] != word.encode())
+    def is_foreign(self, word: str, content: bytes | None) -> bool:
+        """Does a file of the publisher's own have the name of this table?"""
+        first = _FIRST_LINE.match(content or b"")
+        return word in self.existing and (first is None or first[1] != word.encode())
 
 
-def folders(root: Path) -> Iterator[tuple[Path, list[str], list[Path]]]:
-    """Every folder with the names of its files, and with what runs that were killed have left in it."""
+def _walk(root: Path) -> Iterator[tuple[Path, list[str], list[Path]]]:
+    """Every folder, the names of its files, and the unfinished tables that killed runs have left in it."""
     for name, folders, files in os.walk(root):
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
-        left = [path for file in files if file.startswith(".") and _is_left(path := Path(name) / file)]
-        yield Path(name), sorted(file for file in files if not file.startswith(".")), left
+        unfinished = [path for file in files if file.startswith(".") and _is_abandoned(path := Path(name) / file)]
+        yield Path(name), sorted(file for file in files if not file.startswith(".")), unfinished
 
 
-def unfinished(path: Path) -> Path:
-    """The name of a table until it is whole: it says who writes it."""
-    return path.with_name(f".{path.name}.{os.getpid()}")
-
-
-def _is_left(path: Path) -> bool:
-    """Is it an unfinished table whose writer is no more?"""
+def _is_abandoned(path: Path) -> bool:
+    """Is it an unfinished table whose writer has died? The file's name ends with the writer's process id."""
     writer = _UNFINISHED.match(path.name)
     if writer is None or _is_alive(int(writer[1])):
         return False
-    content = bytes_of(path)
+    content = _read_file(path)
     return content is not None and (not content or _FIRST_LINE.match(content) is not None)
 
 
@@ -139,40 +143,40 @@ def _is_alive(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        pass  # somebody else's
+        pass  # another user's process
     return True
 
 
-def documents(folder: Path, names: list[str], taken: list[Path]) -> Iterator[SiteDocument]:
-    """The documents of a folder; into `taken` go those whose table has a name that is another's."""
-    table_names: set[str] = set()
-    there = set(names)
-    sizes = {name: size for name in names if _ending(name) in TYPES and (size := size_of(folder / name)) is not None}
+def _documents(folder: Path, names: list[str], refused: list[Path]) -> Iterator[SiteDocument]:
+    """The documents of a folder; those whose table would have the name of another's go into `refused`."""
+    table_names, present = set[str](), set(names)
+    sizes = {
+        name: size for name in names if _ending(name) in MEDIA_TYPES and (size := _size(folder / name)) is not None
+    }
     for name in sorted(sizes, key=lambda name: _ORDER[_ending(name)]):
-        table_name = beside(name, tol.TOL) or ""
+        table_name = table_url(name, TOL) or ""
         if table_name in table_names:
-            taken.append(folder / name)
+            refused.append(folder / name)
             continue
         table_names.add(table_name)
-        paths = {word: folder / (beside(name, word) or "") for word in _WORDS}
-        yield SiteDocument(
-            folder / name, sizes[name], paths, frozenset(word for word, path in paths.items() if path.name in there)
-        )
+        tables = {word: folder / (table_url(name, word) or "") for word in (TOL, TVI)}
+        existing = frozenset(word for word, path in tables.items() if path.name in present)
+        yield SiteDocument(folder / name, sizes[name], tables, existing)
 
 
 def _ending(name: str) -> str:
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 -- of every file of a site; a Path takes ten times as long
 
 
-def bytes_of(path: Path) -> bytes | None:
+def _read_file(path: Path) -> bytes | None:
     try:
-        return None if size_of(path) is None else path.read_bytes()
+        return None if _size(path) is None else path.read_bytes()
     except OSError:
         return None
 
 
-def size_of(path: Path) -> int | None:
-    """How long a file is; None for a pipe, a socket or a device: to read one may take for ever."""
+def _size(path: Path) -> int | None:
+    """The size of a file; None for a pipe, a socket or a device, since reading one may never end."""
     try:
         found = path.stat()
     except OSError:
@@ -180,25 +184,16 @@ def size_of(path: Path) -> int | None:
     return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
-NAME_TAKEN = "another document has the table's name"
-NOT_OURS = "a file that is no table has the table's name"
-CHUNK_BYTES = 3_000_000  # some 30 documents, a tenth of a second
-FILE_BYTES = 20_000  # what a document costs beside its bytes
-MOST_PROCESSES = 8
-TOO_LARGE_BYTES = 64 * 1024 * 1024
-
-
 class DocumentWithoutTable(msgspec.Struct, frozen=True):
-    """A document that was left without a table, and why; `file` is its path in the site, or that of what is there in
-    the table's place."""
+    """A document that was left without a table, and why. `file` is its path in the site, or the path of the file that
+    stands in the table's place."""
 
     file: str
     reason: str
 
 
 class AugmentSummary(msgspec.Struct):
-    """What became of a site's documents and tables. `refused` counts documents without a table, by reason; `without`
-    names them."""
+    """The counts of a run over a site. `refused` counts documents without a table by reason, `without` names them."""
 
     documents: int = 0
     written: int = 0
@@ -219,26 +214,26 @@ class AugmentSummary(msgspec.Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-def augment(root: Path, wanted: AugmentOptions, *, check: bool = False) -> AugmentSummary:
-    """Bring the tables of a site up to date, or with `check` only say in `stale` which are not.
+def augment_site(root: Path, options: AugmentOptions, *, check: bool = False) -> AugmentSummary:
+    """Brings the tables of a site up to date, or with `check` only says in `stale` which are not.
 
-    Raises ValueError for a selector that is none.
+    Raises ValueError for a selector that cannot be parsed.
     """
     summary = AugmentSummary()
-    files: list[SiteDocument] = []
+    documents: list[SiteDocument] = []
     orphans: list[Path] = []
-    for folder, names, left in folders(root):
-        for path in left if not check else ():
+    for folder, names, unfinished in _walk(root):
+        for path in unfinished if not check else ():
             path.unlink(missing_ok=True)
-        taken: list[Path] = []
-        found = list(documents(folder, names, taken))
-        for path in taken:
+        refused: list[Path] = []
+        found = list(_documents(folder, names, refused))
+        for path in refused:
             summary.refuse(path, NAME_TAKEN)
-        kept = {path.name for file in found for path in file.beside.values()}
-        tables = [folder / name for name in names if name.endswith((".tol", ".tvi")) and name not in kept]
-        orphans += [path for path in tables if _is_orphan(path, names)]
-        files += found
-    for done in _each_chunk(partial(_take, wanted=wanted, check=check), files):
+        expected = {path.name for document in found for path in document.tables.values()}
+        others = [folder / name for name in names if name.endswith((".tol", ".tvi")) and name not in expected]
+        orphans += [path for path in others if _is_orphan(path, names)]
+        documents += found
+    for done in _in_chunks(partial(_process, options=options, check=check), documents):
         summary.add(done)
     for path in orphans:
         if check:
@@ -253,55 +248,61 @@ def augment(root: Path, wanted: AugmentOptions, *, check: bool = False) -> Augme
 
 
 def _in_site(path: str, root: Path) -> str:
-    """A path without that of the site; a name that is no UTF-8 is shown as far as it can be."""
+    """A path relative to the site; what is not UTF-8 in a name is replaced."""
     return os.fsencode(path.removeprefix(f"{root}{os.sep}")).decode(errors="replace")
 
 
-def _each_chunk(
-    take: Callable[[list[SiteDocument]], AugmentSummary], files: list[SiteDocument]
+def _in_chunks(
+    process: Callable[[list[SiteDocument]], AugmentSummary], documents: list[SiteDocument]
 ) -> Iterator[AugmentSummary]:
-    """The work in pieces, on all cores if there is enough of it; a process more costs as much as twenty documents."""
-    chunks = _chunks(files)
+    """Processes documents on all cores if there are enough of them; one more process costs as much as 20 documents."""
+    chunks = _chunks(documents)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if len(chunks) < 4 or cores == 1:
-        yield from map(take, chunks)
+        yield from map(process, chunks)
         return
-    # What is collected are cycles, of which this work makes none: nodes, rows and bytes go when they are done with.
+    # The collector looks for cycles, and this work makes none.
     with ProcessPoolExecutor(min(cores, len(chunks), MOST_PROCESSES), initializer=gc.disable) as pool:
-        yield from pool.map(take, chunks)
+        yield from pool.map(process, chunks)
 
 
-def _chunks(files: list[SiteDocument]) -> list[list[SiteDocument]]:
-    """Pieces of much the same weight, the largest documents first: none of those is left to one core at the end."""
+def _chunks(documents: list[SiteDocument]) -> list[list[SiteDocument]]:
+    """Chunks of much the same weight, the largest documents first, so that no core is left with one at the end."""
     chunks: list[list[SiteDocument]] = []
     weight = CHUNK_BYTES
-    for file in sorted(files, key=lambda file: (-file.size, file.path)):
+    for document in sorted(documents, key=lambda document: (-document.size, document.path)):
         if weight >= CHUNK_BYTES:
             chunks.append([])
             weight = 0
-        chunks[-1].append(file)
-        weight += file.size + FILE_BYTES
+        chunks[-1].append(document)
+        weight += document.size + FILE_BYTES
     return chunks
 
 
-def _take(files: list[SiteDocument], *, wanted: AugmentOptions, check: bool) -> AugmentSummary:
+def _process(documents: list[SiteDocument], *, options: AugmentOptions, check: bool) -> AugmentSummary:
     summary = AugmentSummary()
-    for file in files:
+    for document in documents:
         summary.documents += 1
-        (_check if check else _update)(file, wanted, summary)
+        body = _read_document(document.path, summary)
+        if body is None:
+            continue
+        if not check and _is_current(document, table_digest(body), options):
+            summary.unchanged += 1
+            continue
+        tables = _own_tables(document, body, options, summary)
+        outdated = [table for table in tables if table[1] != table[2]]
+        for path, old, new in outdated:
+            if check:
+                why = "missing" if old is None else "not wanted any more" if new is None else "stale"
+                summary.stale.append(f"{path}: {why}")
+            else:
+                _replace(path, new, summary)
+        summary.written += bool(outdated) and not check
+        summary.unchanged += bool(tables) and not outdated
     return summary
 
 
-def _made(file: SiteDocument, body: bytes, wanted: AugmentOptions, summary: AugmentSummary) -> DocumentTables:
-    name, kind = file.path.name, TYPES[file.path.suffix.lower()]
-    can_have_tvi = not file.is_foreign(tvi.TVI, file.before(tvi.TVI))
-    made = tables_of(body, wanted, name=name, content_type=kind, tells_of_tvi=can_have_tvi)
-    if made.refused:
-        summary.refuse(file.path, made.refused)
-    return made
-
-
-def _read(path: Path, summary: AugmentSummary) -> bytes | None:
+def _read_document(path: Path, summary: AugmentSummary) -> bytes | None:
     try:
         size = path.stat().st_size
         if size > TOO_LARGE_BYTES:
@@ -315,92 +316,66 @@ def _read(path: Path, summary: AugmentSummary) -> bytes | None:
     return body
 
 
-def _update(file: SiteDocument, wanted: AugmentOptions, summary: AugmentSummary) -> None:
-    body = _read(file.path, summary)
-    if body is None:
-        return
-    if _is_current(file, table_digest(body), wanted):
-        summary.unchanged += 1
-        return
-    changed = False
-    tables = _wanted_tables(file, body, wanted, summary)
-    for path, before, content in tables:
-        changed |= _put(path, before, content, summary)
-    summary.written += changed
-    summary.unchanged += bool(tables) and not changed
-
-
-def _wanted_tables(
-    file: SiteDocument, body: bytes, wanted: AugmentOptions, summary: AugmentSummary
+def _own_tables(
+    document: SiteDocument, body: bytes, options: AugmentOptions, summary: AugmentSummary
 ) -> list[tuple[Path, bytes | None, bytes | None]]:
-    """Where tables are ours to write: their path, what is there and what should be. Files of the publisher's own are
-    left out, and with a table of links that cannot be written the other, of which it would tell."""
-    made = _made(file, body, wanted, summary)
+    """The tables that are ours to write: path, old content, new content.
+
+    Files of the publisher's own are left out; if the TOL cannot be written, so is the TVI, of which it would tell.
+    """
+    made = tables_of(
+        body,
+        options,
+        name=document.path.name,
+        content_type=MEDIA_TYPES[document.path.suffix.lower()],
+        tells_of_tvi=not document.is_foreign(TVI, document.read_existing(TVI)),
+    )
+    if made.refused:
+        summary.refuse(document.path, made.refused)
     found: list[tuple[Path, bytes | None, bytes | None]] = []
-    for word, content in ((tol.TOL, made.tol), (tvi.TVI, made.tvi)):
-        before = file.before(word)
-        if not file.is_foreign(word, before):
-            found.append((file.beside[word], before, content))
-        elif content is not None:
-            summary.refuse(file.beside[word], NOT_OURS)
-            if word == tol.TOL:
+    for word, new in ((TOL, made.tol), (TVI, made.tvi)):
+        old = document.read_existing(word)
+        if not document.is_foreign(word, old):
+            found.append((document.tables[word], old, new))
+        elif new is not None:
+            summary.refuse(document.tables[word], NOT_OURS)
+            if word == TOL:
                 return []
     return [each for each in found if each[1:] != (None, None)]
 
 
-def _put(path: Path, before: bytes | None, content: bytes | None, summary: AugmentSummary) -> bool:
-    """Leave `content` at `path`; returns whether anything had to be done."""
-    if before == content:
-        return False
+def _replace(path: Path, content: bytes | None, summary: AugmentSummary) -> None:
+    """Puts `content` at `path` in one step, or removes what is there."""
     if content is None:
         path.unlink()
         summary.removed += 1
-        return True
-    new = unfinished(path)
+        return
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        new.write_bytes(content)
-        new.replace(path)
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
     except BaseException:  # also Ctrl-C, and a disk that is full
-        new.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise
     summary.table_bytes += len(content)
-    return True
 
 
-def _is_current(file: SiteDocument, digest: str, wanted: AugmentOptions) -> bool:
-    """Whether both tables were made from this document, by the same wishes."""
-    links = _headers(file.before(tol.TOL), tol.TOL)
-    if (
-        links.get("document") != digest
-        or links.get("of") != file.path.name
-        or links.get("site", "") != wanted.site
-        or links.get("volatile", "") != wanted.selector
-    ):
+def _is_current(document: SiteDocument, digest: str, options: AugmentOptions) -> bool:
+    """Were both tables made from this document, with the same options?"""
+    links = _headers(document.read_existing(TOL), TOL)
+    known = links.get("document"), links.get("of"), links.get("site", ""), links.get("volatile", "")
+    if known != (digest, document.path.name, options.site, options.selector):
         return False
-    volatile = file.before(tvi.TVI)
-    return _headers(volatile, tvi.TVI).get("document") == digest if "parts" in links else volatile is None
+    tvi = document.read_existing(TVI)
+    return _headers(tvi, TVI).get("document") == digest if "parts" in links else tvi is None
 
 
 def _headers(body: bytes | None, word: str) -> dict[str, str]:
-    found = table.read_table_headers(body, word) if body is not None else TableRefusal.NOT_A_TABLE
+    found = read_table_headers(body, word) if body is not None else TableRefusal.NOT_A_TABLE
     return {} if isinstance(found, TableRefusal) else found
 
 
-def _check(file: SiteDocument, wanted: AugmentOptions, summary: AugmentSummary) -> None:
-    body = _read(file.path, summary)
-    if body is None:
-        return
-    tables = _wanted_tables(file, body, wanted, summary)
-    is_current = bool(tables)
-    for path, before, content in tables:
-        if before != content:
-            why = "missing" if before is None else "not wanted any more" if content is None else "stale"
-            summary.stale.append(f"{path}: {why}")
-            is_current = False
-    summary.unchanged += is_current
-
-
 def _is_orphan(path: Path, names: list[str]) -> bool:
-    """Is it a table of ours whose document is no longer there?"""
-    headers = _headers(bytes_of(path), path.suffix[1:])
+    """Is it a table of ours whose document no longer exists?"""
+    headers = _headers(_read_file(path), path.suffix[1:])
     return bool(headers.get("of")) and headers["of"] not in names

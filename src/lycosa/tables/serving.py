@@ -16,9 +16,8 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from lycosa.tables import formats as tol
-from lycosa.tables.formats import beside
-from lycosa.tables.publisher import TYPES, AugmentOptions, tables_of
+from lycosa.tables.formats import TOL, TOL_REL, table_url
+from lycosa.tables.publisher import MEDIA_TYPES, AugmentOptions, tables_of
 
 MEDIA_TYPE = "text/plain; charset=utf-8"
 # A longer document is not held in memory for its table.
@@ -28,7 +27,7 @@ _DOCUMENT_TYPES = ("text/html", "application/xhtml+xml", "application/xml", "tex
 
 
 class TableReply(NamedTuple):
-    """An answer of the middleware's own."""
+    """An answer, of the application or of the middleware itself."""
 
     status: str
     headers: list[tuple[str, str]]
@@ -38,16 +37,16 @@ class TableReply(NamedTuple):
 NOT_FOUND = TableReply("404 Not Found", [("Content-Type", "text/plain"), ("Content-Length", "0")], b"")
 
 
-def word_of(path: str) -> str:
+def _word_of(path: str) -> str:
     """The table that a path asks for, `tol` or `tvi`; empty if it asks for none."""
     word = path[-4:]
     return word[1:] if word in (".tol", ".tvi") else ""
 
 
 def _documents_of(path: str) -> list[str]:
-    """The paths whose table this may be, the likeliest first."""
+    """The paths of the documents whose table this may be, the likeliest first."""
     stem = path[:-4]
-    endings = [*TYPES, "", "/"]
+    endings = [*MEDIA_TYPES, "", "/"]
     found = [stem + ending for ending in endings]
     return [stem.removesuffix("index"), *found] if stem.endswith("/index") else found
 
@@ -56,25 +55,29 @@ def _is_document(status: str, content_type: str) -> bool:
     return status.startswith("200") and content_type.partition(";")[0].strip().lower() in _DOCUMENT_TYPES
 
 
-def link_field(path: str, status: str, content_type: str) -> str | None:
-    """The Link header by which a document tells of its table; None for what is none, or has no name for a header."""
-    where = beside(path.rpartition("/")[2] or "./", tol.TOL) if _is_document(status, content_type) else None
-    return f'<{where}>; rel="{tol.TOL_REL}"' if where is not None and _PLAIN.match(where) else None
+def _link_field(path: str, status: str, content_type: str) -> str | None:
+    """The Link header by which a document tells of its table; None for other responses, and for names that no header
+    can hold."""
+    where = table_url(path.rpartition("/")[2] or "./", TOL) if _is_document(status, content_type) else None
+    return f'<{where}>; rel="{TOL_REL}"' if where is not None and _PLAIN.match(where) else None
 
 
 class TableRequest:
-    """One request for a table: says which path the application has to be asked for next, takes what it answered, and
-    has the `reply` when there is nothing left to ask."""
+    """One request for a table.
 
-    def __init__(self, path: str, wanted: AugmentOptions, if_none_match: str) -> None:
-        self._word, self._wanted, self._if_none_match = word_of(path), wanted, if_none_match
+    `path` is what the application has to be asked for next, `answered` takes its answer; when `path` is None, `reply`
+    is the answer to the request. No I/O: `WsgiTables` and `AsgiTables` ask the application.
+    """
+
+    def __init__(self, path: str, options: AugmentOptions, if_none_match: str) -> None:
+        self._word, self._options, self._if_none_match = _word_of(path), options, if_none_match
         self._rest = iter(_documents_of(path))
-        self._is_own = True  # the first question: does the application have such a file itself?
+        self._is_own = True  # the first question: does the application have such a table itself?
         self.path: str | None = path
         self.reply = NOT_FOUND
 
-    def heard(self, found: TableReply | None) -> None:
-        """What the application answers to a GET of `path`; None: nothing that can be used."""
+    def answered(self, found: TableReply | None) -> None:
+        """Takes the application's answer to a GET of `path`; None if it cannot be used."""
         asked, self.path = self.path or "", None
         if self._is_own:
             self._is_own = False
@@ -89,11 +92,11 @@ class TableRequest:
         self.path = next(self._rest, None)
 
     def _table(self, path: str, body: bytes, fields: dict[str, str]) -> TableReply:
-        """The table of a document that the application gave, or 404 where it has none."""
+        """The table of a document, or 404 if it has none."""
         if fields.get("content-encoding", "").lower() not in ("", "identity"):
             return NOT_FOUND
-        made = tables_of(body, self._wanted, name=path.rpartition("/")[2], content_type=fields["content-type"] or None)
-        content = made.tol if self._word == tol.TOL else made.tvi
+        made = tables_of(body, self._options, name=path.rpartition("/")[2], content_type=fields["content-type"] or None)
+        content = made.tol if self._word == TOL else made.tvi
         if content is None:
             return NOT_FOUND
         etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
@@ -108,7 +111,7 @@ class TableRequest:
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 WsgiApplication = Callable[[Environ, StartResponse], Iterable[bytes]]
-# Of the request for a table these do not concern its document.
+# Header fields of the request for a table that must not reach the request for its document.
 _WSGI_CONDITIONS = (
     "HTTP_IF_NONE_MATCH",
     "HTTP_IF_MODIFIED_SINCE",
@@ -119,23 +122,24 @@ _WSGI_CONDITIONS = (
 
 
 class WsgiTables:
-    """See the module. `site` is the origin at which the application is published, `volatile` a CSS selector."""
+    """WSGI middleware. `site` is the origin at which the application is published, `volatile` a CSS selector of the
+    elements that change often."""
 
     def __init__(self, application: WsgiApplication, *, site: str = "", volatile: str = "") -> None:
-        self._application, self._wanted = application, AugmentOptions(site, volatile)
+        self._application, self._options = application, AugmentOptions(site, volatile)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
-        if not word_of(path) or environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
+        if not _word_of(path) or environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
             return self._application(environ, _with_link_wsgi(start_response, path))
-        asking = TableRequest(path, self._wanted, environ.get("HTTP_IF_NONE_MATCH", ""))
-        while asking.path is not None:
-            asking.heard(self._ask(environ, asking.path))
-        start_response(asking.reply.status, asking.reply.headers)
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [asking.reply.body]
+        request = TableRequest(path, self._options, environ.get("HTTP_IF_NONE_MATCH", ""))
+        while request.path is not None:
+            request.answered(self._ask(environ, request.path))
+        start_response(request.reply.status, request.reply.headers)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [request.reply.body]
 
     def _ask(self, environ: Environ, path: str) -> TableReply | None:
-        """What the application answers to a GET of `path`; None for a body that is too long."""
+        """The application's answer to a GET of `path`; None if the body is too long."""
         asked = {name: value for name, value in environ.items() if name not in _WSGI_CONDITIONS}
         asked |= {"PATH_INFO": path, "REQUEST_METHOD": "GET"}
         began: list[tuple[str, list[tuple[str, str]]]] = []
@@ -164,7 +168,7 @@ def _with_link_wsgi(start_response: StartResponse, path: str) -> StartResponse:
 
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
         content_type = next((value for name, value in headers if name.lower() == "content-type"), "")
-        if (field := link_field(path, status, content_type)) is not None:
+        if (field := _link_field(path, status, content_type)) is not None:
             headers = [*headers, ("Link", field)]
         try:
             return start_response(status, headers, exc_info) if exc_info else start_response(status, headers)
@@ -182,32 +186,32 @@ _ASGI_CONDITIONS = (b"if-none-match", b"if-modified-since", b"range", b"accept-e
 
 
 class AsgiTables:
-    """See the module; the arguments are those of `wsgi.Tables`."""
+    """ASGI middleware; the arguments are those of `WsgiTables`."""
 
     def __init__(self, application: AsgiApplication, *, site: str = "", volatile: str = "") -> None:
-        self._application, self._wanted = application, AugmentOptions(site, volatile)
+        self._application, self._options = application, AugmentOptions(site, volatile)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
-        elif word_of(scope["path"]) and scope["method"] in ("GET", "HEAD"):
+        elif _word_of(scope["path"]) and scope["method"] in ("GET", "HEAD"):
             await self._answer(scope, send)
         else:
             await self._application(scope, receive, _with_link_asgi(send, scope["path"]))
 
     async def _answer(self, scope: Message, send: Send) -> None:
-        """A table."""
+        """Answers a request for a table."""
         condition = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"if-none-match"), "")
-        asking = TableRequest(scope["path"], self._wanted, condition)
-        while asking.path is not None:
-            asking.heard(await self._ask(scope, asking.path))
-        reply = asking.reply
+        request = TableRequest(scope["path"], self._options, condition)
+        while request.path is not None:
+            request.answered(await self._ask(scope, request.path))
+        reply = request.reply
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
         await send({"type": "http.response.start", "status": int(reply.status[:3]), "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else reply.body})
 
     async def _ask(self, scope: Message, path: str) -> TableReply | None:
-        """What the application answers to a GET of `path`; None for a body that is too long."""
+        """The application's answer to a GET of `path`; None if the body is too long."""
         headers = [(name, value) for name, value in scope["headers"] if name not in _ASGI_CONDITIONS]
         asked = {**scope, "path": path, "raw_path": path.encode(), "method": "GET", "headers": headers}
         answer = _AsgiAnswer()
@@ -216,7 +220,7 @@ class AsgiTables:
 
 
 class _AsgiAnswer:
-    """Gathers what an application sends."""
+    """The messages that an application sends, put together."""
 
     def __init__(self) -> None:
         self._status, self._size = 0, 0
@@ -248,13 +252,13 @@ async def _nothing() -> Message:
 def _with_link_asgi(send: Send, path: str) -> Send:
     """`send` that adds the Link header to documents."""
 
-    async def telling(message: Message) -> None:
+    async def send_with_link(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", []))
             kinds = [value.decode("latin-1") for name, value in headers if name.lower() == b"content-type"]
-            field = link_field(path, str(message["status"]), kinds[0] if kinds else "")
+            field = _link_field(path, str(message["status"]), kinds[0] if kinds else "")
             if field is not None:
                 message = {**message, "headers": [*headers, (b"link", field.encode("latin-1"))]}
         await send(message)
 
-    return telling
+    return send_with_link

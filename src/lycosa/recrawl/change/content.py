@@ -1,18 +1,14 @@
 """The main content of a page, normalised, and the parts of it that change on every visit.
 
 Content is the text that is read, the addresses of links and the images that are shown, inside the one main element
-where
-a page has one. White space, classes, styles, ids, scripts and comments do not count. Equal contents are the same page.
-Reading content needs a parse of its own, so it happens only for a page whose bytes have changed.
+where a page has one. White space, classes, styles, ids, scripts and comments do not count. Equal contents are the same
+page. Reading content needs a parse of its own, so it happens only for a page whose bytes have changed.
 
-A piece of text or an address is a *skeleton* of words with *slots* for values: "Read 812 times" is the skeleton
-"Read _ times" with the slot "812". A slot whose value differed on two visits, and on at least half of all visits
-since, is
+A piece of text or an address is a *skeleton* of words with *slots* for values: "Read 812 times" is the skeleton "Read _
+times" with the slot "812". A slot whose value differed on two visits, and on at least half of all visits since, is
 volatile and is left out of comparisons. So words are never masked, and neither is a value that changed once: a new
-price
-is news, a counter is not. A slot is known by its skeleton or, where several pieces share one, by that and its
-neighbour's.
-Pure. Called by `recrawl.change.verdict`, and by `recrawl.change.diff` to show a difference.
+price is news, a counter is not. A slot is known by its skeleton or, where several pieces share one, by that and its
+neighbour's. Pure. Called by `recrawl.change.verdict`, and by `recrawl.change.diff` to show a difference.
 """
 
 import re
@@ -34,7 +30,7 @@ _WORDS = ("alt", "title", "aria-label", "datetime", "placeholder")
 _WORDED = ", ".join(f"[{name}]" for name in _WORDS)
 _IS_LINK, _IS_IMAGE = tag_table(dict.fromkeys(_LINKS, 1)), tag_table(dict.fromkeys(_IMAGES, 1))
 _HIDDEN = "script, style, noscript, template, noembed, noframes"
-# The mark that an author puts on what changes all the time (P7).
+# The attribute by which an author marks what changes all the time.
 MARKED = "[data-vol]"
 MARK = "\2"  # in the place of a marked part; no parsed text contains it
 _BETWEEN = "\0"
@@ -42,9 +38,12 @@ _MOST_LEVELS = 6_000  # more than a document that is parsed has
 
 
 class Content(msgspec.Struct, frozen=True):
-    """`pieces`: the title, then text in document order, one piece a text node, then words in attributes.
-    `links`: addresses as written. `images`: address, size and alternative text, each image one string. `tags`: one byte
-    an element."""
+    """The normalised main content of a document.
+
+    `pieces`: the title, then text in document order, one piece a text node, then words in attributes. `links`:
+    addresses as written. `images`: address, size and alternative text, each image one string. `tags`: one byte an
+    element.
+    """
 
     pieces: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
@@ -53,12 +52,12 @@ class Content(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All that may hold a part that is volatile."""
+        """All strings that may have a volatile part."""
         return self.pieces + self.links + self.images
 
 
 def content_of(page: Page, body: bytes) -> Content:
-    """The content of an analysed document; of one that no analyser reads, the digest of its bytes."""
+    """The content of an analysed document; if no analyser reads it, the digest of its bytes."""
     if page.media.kind in (MediaKind.HTML, MediaKind.XHTML):
         return _of_html(to_utf8(body, page.charset or "utf-8"))
     if page.is_volatile:
@@ -72,7 +71,7 @@ def content_of(page: Page, body: bytes) -> Content:
 
 
 def _without_marked(page: Page, body: bytes) -> tuple[Page, bytes]:
-    """An XML document with nothing in its marked parts."""
+    """An XML document with its marked parts emptied."""
     parts = volatile.marked_parts(body, is_xml=True)
     if not parts:
         return page, body
@@ -109,7 +108,7 @@ def _of_html(body: bytes) -> Content:
 
 
 def _cut_marked(root: LexborNode) -> None:
-    """Puts a mark in the place of every marked part; one inside another goes with it."""
+    """Replaces every outermost marked part by `MARK`."""
     marked = root.css(MARKED)
     known = {node.mem_id for node in marked}
     outer = [node for node in marked if not _is_inside(node, known)]
@@ -130,13 +129,13 @@ def _is_inside(node: LexborNode, known: set[int]) -> bool:
 
 
 def _addresses(nodes: list[LexborNode], tags: bytes) -> tuple[str, ...]:
-    """Where links lead, in document order."""
+    """The addresses of links in document order."""
     values = (node.attributes.get(_LINKS[node.tag or ""]) for node in compress(nodes, tags.translate(_IS_LINK)))
     return tuple(value.strip() for value in values if value)
 
 
 def _image(node: LexborNode) -> str:
-    """What a page says of an image: `/logo.png (64×32) “Our logo”`."""
+    """An image as one string: `/logo.png (64×32) “Our logo”`."""
     found = node.attributes
     parts = [_squeezed(value) for name in _IMAGES[node.tag or ""] if (value := found.get(name))]
     width, height = found.get("width") or "", found.get("height") or ""
@@ -152,7 +151,7 @@ def _squeezed(text: str) -> str:
 
 
 def digest_of(parts: list[tuple[str, ...]], tags: bytes = b"") -> bytes:
-    """128 bits of lists of strings, each list apart, and of the tags."""
+    """A 128-bit digest of lists of strings, each list apart, and of the tags."""
     hasher = xxhash.xxh3_128()
     for strings in parts:
         hasher.update(("\n".join(strings) + "\1").encode("utf-8", "surrogatepass"))
@@ -181,9 +180,12 @@ _MASKED = "\3"
 
 
 class ChangingPart(msgspec.Struct, array_like=True, frozen=True):
-    """One slot that was seen to change: its skeleton's key, its number there, a hash of its latest value, how often it
-    changed, on how many visits since it was first seen to, and whether it is left out. Where the version before cannot
-    be read, slots are watched before they change: they count no visits until they do."""
+    """One slot that was seen to change.
+
+    The key of its skeleton, its number there, a hash of its latest value, how often it changed, on how many visits
+    since the first change, and whether it is left out. If the version before cannot be read, slots are watched before
+    they change: they count no visits until they do.
+    """
 
     key: int
     slot: int
@@ -193,7 +195,7 @@ class ChangingPart(msgspec.Struct, array_like=True, frozen=True):
     is_volatile: bool = False
 
     def judged(self) -> "ChangingPart":
-        """Learned when it changed on most visits; unlearned only when it hardly ever did."""
+        """The part is volatile once it changed on most visits, and until it hardly ever does."""
         if self.is_volatile:
             is_volatile = self.seen < FORGET_AFTER or self.changed >= LEAST_SHARE / 2 * self.seen
         else:
@@ -202,12 +204,12 @@ class ChangingPart(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Masks(msgspec.Struct, array_like=True, frozen=True):
-    """What is known of a page's volatile parts."""
+    """The slots of a page that were seen to change."""
 
     parts: tuple[ChangingPart, ...] = ()
 
     def volatile(self) -> dict[int, set[int]]:
-        """The slots to leave out, by their skeleton's key."""
+        """The slots to leave out, by the key of their skeleton."""
         found: dict[int, set[int]] = {}
         for part in self.parts:
             if part.is_volatile:
@@ -215,19 +217,19 @@ class Masks(msgspec.Struct, array_like=True, frozen=True):
         return found
 
     def unchanged(self) -> "Masks":
-        """After a visit on which nothing had changed."""
+        """The masks after a visit on which nothing had changed."""
         if not self.parts:
             return self
         return Masks(tuple(msgspec.structs.replace(part, seen=part.seen + bool(part.changed)) for part in self.parts))
 
     def seen(self, new: Content) -> "Masks":
-        """After a visit that found `new`. What is left out stays the same: the stored digest was made with it."""
+        """The masks after a visit that found `new`; what is left out stays: the stored digest was made with it."""
         if not self.parts:
             return self
         return Masks(tuple(_counted(self.parts, dict(_slots(new.words)))))
 
     def learned(self, old: Content, new: Content) -> "Masks":
-        """After a visit that found `new` where `old` was stored: what is left out may be more or less than before."""
+        """The masks after a visit that found `new` in place of `old`; more or less may be left out than before."""
         before, after = dict(_slots(old.words)), dict(_slots(new.words))
         known = {(part.key, part.slot) for part in self.parts}
         parts = [part.judged() for part in _counted(self.parts, after)]
@@ -244,7 +246,7 @@ class Masks(msgspec.Struct, array_like=True, frozen=True):
         return Masks(tuple(parts[:MOST_PARTS]))
 
     def watching(self, new: Content) -> "Masks":
-        """The same where what was there before cannot be read: all slots of `new` are watched from now on."""
+        """As `learned` if the old version cannot be read: all slots of `new` are watched from now on."""
         after = dict(_slots(new.words))
         parts = [part.judged() for part in _counted(self.parts, after)]
         parts = [part for part in parts if part.changed and (part.is_volatile or part.seen < FORGET_AFTER)]
@@ -259,7 +261,7 @@ class Masks(msgspec.Struct, array_like=True, frozen=True):
 
 
 def _counted(parts: Sequence[ChangingPart], after: dict[int, list[str]]) -> Iterator[ChangingPart]:
-    """The parts with one visit more; of one whose text was edited nothing can be told."""
+    """The parts after one more visit; a part whose text was edited stays as it is."""
     for part in parts:
         values = after.get(part.key)
         if values is None or part.slot >= len(values):
@@ -296,13 +298,13 @@ def masked_content(content: Content, volatile: dict[int, set[int]]) -> Content:
 
 
 def content_digest(content: Content, masks: Masks) -> bytes:
-    """128 bits of the normalised main content without its volatile parts: equal digests are the same page."""
+    """A 128-bit digest of the content without its volatile parts: equal digests are the same page."""
     left = masked_content(content, masks.volatile())
     return digest_of([left.pieces, left.links, left.images], left.tags)
 
 
 def _keys(strings: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """(place, key) of every string that has a slot; the first of equal keys only."""
+    """(place, key) of every string that has a slot; only the first of equal keys."""
     skeletons = {
         place: skeleton
         for place, text in enumerate(strings)

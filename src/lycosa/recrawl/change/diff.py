@@ -1,4 +1,4 @@
-"""The difference of two versions for the eye: lines of text that came and went, and where the structure parted.
+"""The difference of two versions as users see it: lines of text that came and went, and where the structure differs.
 
 Equal beginnings and ends are cut off first and the rest is compared only up to `MOST` pieces, so time is bounded
 whatever the documents. Words that differ within a line are marked as in `[-old-] {+new+}`. Pure.
@@ -21,7 +21,7 @@ _WORD = re.compile(r"\s+|[^\s]+")
 
 
 class StructureDiff(msgspec.Struct, frozen=True):
-    """`levels`: (level, elements before, elements after) of those that changed; `where` is the first place."""
+    """`where` is the first place that differs; `levels` are (level, elements before, after) of those that differ."""
 
     where: str = ""
     levels: tuple[tuple[int, int, int], ...] = ()
@@ -35,7 +35,7 @@ class Diff(msgspec.Struct, frozen=True):
 
 
 def diff(old: Version, new: Version) -> Diff:
-    """What is different between two versions of a page: words, links, images, and elements."""
+    """The difference between two versions of a page: words, links, images and elements."""
     if not (old.is_read and new.is_read):
         sizes = f"{len(old.body):,} bytes became {len(new.body):,}"
         return Diff((f"@ other bytes: {sizes}",) if old.body != new.body else (), StructureDiff())
@@ -62,7 +62,7 @@ def _structure(old: Version, new: Version) -> StructureDiff:
 
 
 def lines_of(old: Sequence[str], new: Sequence[str], *, context: int = CONTEXT) -> Iterator[str]:
-    """The pieces that differ, with some around them."""
+    """The pieces that differ, with `context` pieces around them."""
     start, end = _common(old, new)
     left, right = old[start : len(old) - end], new[start : len(new) - end]
     if not left and not right:
@@ -76,7 +76,7 @@ def lines_of(old: Sequence[str], new: Sequence[str], *, context: int = CONTEXT) 
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """How many pieces at the beginning and at the end are the same."""
+    """The number of pieces that are the same at the beginning and at the end."""
     shorter = min(len(old), len(new))
     start = next((i for i in range(shorter) if old[i] != new[i]), shorter)
     end = next((i for i in range(shorter - start) if old[-1 - i] != new[-1 - i]), shorter - start)

@@ -1,12 +1,12 @@
-"""The value of an image (Y11), in exact integers, and the digest of its pixels, which decides.
+"""The value of an image, and the digest of its pixels, by which two images are compared.
 
 The image is scaled to n × n in two tones, n = 16, 32 or 64; 16 pixels of a row make a 16-bit number, and the 16 rows of
 a block are combined into one number, so that any single pixel counts. The determinant of the (n/16) × (n/16) matrix of
-blocks is the image's value. It is blind to a block whose cofactor is zero (blank neighbours), as it is to what happens
-in the white around a logo, and to colours; so two images are the same when all their pixels are, by a digest at full
-size. Decoding is bounded: nothing is decoded whose header names more than `MOST_PIXELS`, and nothing raises. What is
-not decoded (larger, animated, SVG, more than 8 bits a channel) is known by its bytes alone; so is every image without
-Pillow (`pip install lycosa[images]`).
+blocks, in exact integers, is the image's value. It is blind to a block whose cofactor is zero (blank neighbours), and
+to colours; so two images are the same only if the digests of all their pixels, at full size, are equal.
+Decoding is bounded: no image is decoded whose header names more than `MOST_PIXELS`, and nothing raises. What is not
+decoded (larger, animated, SVG, more than 8 bits a channel) is compared by its bytes alone; so is every image if Pillow
+is not installed (`pip install lycosa[images]`).
 """
 
 import io
@@ -39,7 +39,7 @@ class ImageValue(msgspec.Struct, frozen=True):
 
 
 def image_value(data: bytes, side: int = 64) -> ImageValue | None:
-    """The value of an encoded image; None when it cannot be decoded, or not within bounds."""
+    """The value of an encoded image; None if it cannot be decoded within the bounds."""
     image = _decoded(data)
     if image is None:
         return None
@@ -47,13 +47,13 @@ def image_value(data: bytes, side: int = 64) -> ImageValue | None:
 
 
 def image_digest(data: bytes) -> bytes:
-    """The digest of all pixels of an encoded image; nothing when it cannot be decoded, or not within bounds."""
+    """The digest of all pixels of an encoded image; empty if it cannot be decoded within the bounds."""
     image = _decoded(data)
     return b"" if image is None else _digest(image)
 
 
 def can_decode() -> bool:
-    """Is Pillow there?"""
+    """Is Pillow installed?"""
     from importlib.util import find_spec
 
     return find_spec("PIL") is not None
@@ -71,7 +71,7 @@ def two_tone(image: "Image", side: int = 64) -> TwoTone:
 
 
 def _decoded(data: bytes) -> "Image | None":
-    """The image as it is shown, in RGBA."""
+    """The decoded image as it is shown, in RGBA."""
     if len(data) > MOST_BYTES or not can_decode():
         return None
     from PIL import Image, ImageOps
@@ -107,7 +107,7 @@ def blocks_of(pixels: TwoTone) -> list[list[int]]:
 
 
 def determinant(matrix: list[list[int]]) -> int:
-    """The determinant in exact integers, by Bareiss' elimination: every division has no rest."""
+    """The determinant in exact integers, by Bareiss' elimination: no division leaves a remainder."""
     rows = [list(row) for row in matrix]
     size, sign, before = len(rows), 1, 1
     for step in range(size - 1):
@@ -127,5 +127,5 @@ def determinant(matrix: list[list[int]]) -> int:
 
 
 def pixel_digest(pixels: "NDArray[np.bool_] | NDArray[np.uint8]") -> bytes:
-    """128 bits of the pixels and of their number in each direction."""
+    """A 128-bit digest of the pixels and of the dimensions."""
     return bytes(xxhash.xxh3_128_digest(repr(pixels.shape).encode() + pixels.tobytes()))

@@ -1,16 +1,14 @@
 """How often a page changes, and how a budget of visits is spread over pages.
 
 The rate: a visit tells only whether there was a change since the one before. For a Poisson process of rate Δ the
-likelihood
-is highest where Σ_changed τ/(e^{Δτ} − 1) = Σ_unchanged τ; a weak log-normal prior keeps the answer finite after few
-visits.
+likelihood is highest where Σ_changed τ/(e^{Δτ} − 1) = Σ_unchanged τ; a weak log-normal prior keeps the answer finite
+after few visits.
 
 The schedule: the cost of a page is its importance μ times H(n), the n-th harmonic number, while n of its changes are
 unseen. Visits at rate ρ to a page that changes at rate Δ then cost μ · log(1 + Δ/ρ), and for a budget B the least is
 reached by ρ = (−Δ + √(Δ² + 4μΔ/λ)) / 2 with the one λ, the price, that spends B. No page starves, and none is visited
-more
-than it is worth. A host that cannot take its share politely gets what it can take; the rest goes to others.
-Rates are per day, times are in days. Pure; a million pages take about a second.
+more than it is worth. A host that cannot take its share politely gets what it can take; the rest goes to others. Rates
+are per day, times are in days. Pure; a million pages take about a second.
 """
 
 from collections.abc import Callable
@@ -30,7 +28,7 @@ _RATE_STEPS = 60
 
 
 class Prior(msgspec.Struct, frozen=True):
-    """What is believed of a page before it was seen twice: `median` changes a day, `sigma` the spread of the log."""
+    """The log-normal prior of a page's rate: `median` in changes a day, `sigma` the spread of the logarithm."""
 
     median: float = 1 / 30
     sigma: float = 1.8
@@ -40,13 +38,13 @@ USUAL = Prior()
 
 
 class VisitIntervals(msgspec.Struct, array_like=True, frozen=True):
-    """What visits saw of a page: the time between two of them in days, negative where nothing had changed. Intervals
-    without a change that follow upon each other are one: it is their sum that counts."""
+    """The days between a page's visits, negative if nothing had changed. Successive intervals without a change are
+    added up: only their sum counts."""
 
     intervals: tuple[float, ...] = ()
 
     def visited(self, days: float, *, changed: bool) -> "VisitIntervals":
-        """After one more visit. A clock that stood still or went back tells nothing."""
+        """The intervals after one more visit; one that a clock which went back has made is ignored."""
         if days < SHORTEST_INTERVAL_DAYS:
             return self
         days = min(days, LONGEST_INTERVAL_DAYS)
@@ -59,7 +57,7 @@ class VisitIntervals(msgspec.Struct, array_like=True, frozen=True):
 
 
 def estimate_rate(seen: VisitIntervals, prior: Prior = USUAL) -> float:
-    """Changes a day of one page."""
+    """The rate of one page, in changes a day."""
     changed = [days for days in seen.intervals if days > 0]
     unchanged = -sum(days for days in seen.intervals if days < 0)
     middle, weight = log(prior.median), 1 / prior.sigma**2
@@ -77,8 +75,8 @@ def _likely(x: float) -> float:
 
 
 def estimate_rates(changed: RateArray, unchanged: RateArray, prior: Prior = USUAL) -> RateArray:
-    """Changes a day of many pages: `changed` has a row of intervals a page, filled up with zeros; `unchanged` their
-    sums without a change."""
+    """The rates of many pages. `changed` has a row of intervals a page, filled up with zeros; `unchanged` has the sums
+    of the intervals without a change."""
     middle, weight = log(prior.median), 1 / prior.sigma**2
     low, high = np.full(len(unchanged), log(SLOWEST)), np.full(len(unchanged), log(FASTEST))
     is_there = changed > 0
@@ -107,7 +105,7 @@ NUTCH_FIRST_DAYS, NUTCH_LEAST_DAYS, NUTCH_MOST_DAYS = 30.0, 1 / 24, 365.0
 
 
 def visit_rate(importance: float, rate: float, price: float) -> float:
-    """Visits a day of one page at the price λ that `spread` found."""
+    """Visits a day of one page at the price λ."""
     rate = max(rate, LEAST_RATE)
     return float((-rate + np.sqrt(rate * rate + 4 * importance * rate / price)) / 2)
 
@@ -133,7 +131,7 @@ def _bisected(spent: Callable[[float], float], budget: float) -> float:
 
 
 def spread(importance: FloatArray, rates: FloatArray, budget: float) -> FloatArray:
-    """Visits a day for every page, adding up to the budget: the least harmonic cost."""
+    """Visits a day for every page, adding up to the budget, at the least harmonic cost."""
     return _at_price(importance, np.maximum(rates, LEAST_RATE), price_of(importance, rates, budget))
 
 
@@ -168,12 +166,12 @@ def prices_by_host(
 
 
 def uniform(importance: FloatArray, rates: FloatArray, budget: float) -> FloatArray:
-    """Every page alike."""
+    """The same number of visits for every page."""
     return np.full(len(rates), budget / len(rates))
 
 
 def proportional(importance: FloatArray, rates: FloatArray, budget: float) -> FloatArray:
-    """As often as it changes, in proportion."""
+    """Visits in proportion to the rate of change."""
     rates = np.maximum(rates, LEAST_RATE)
     visits: FloatArray = rates * (budget / rates.sum())
     return visits

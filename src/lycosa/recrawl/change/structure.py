@@ -1,8 +1,8 @@
-"""Structure: whether it changed (Y7, two strings) and where (Y8, the level table and a level-order walk).
+"""The structure of a page: whether it has changed, and where.
 
-Method I compares the strings that the analyser made of every page (`web.html`). Method II needs both documents: it
-counts the nodes of each level before and after, and walks the levels in order to the first node whose children differ.
-Pure. Called by `cascade` and `verdict`.
+Whether: by the two structure strings that the analyser makes of every page. Where: both documents are needed; the nodes
+of each level are counted before and after, and the levels are walked in order to the first node whose children differ.
+Pure. Called by `recrawl.change.verdict` and `recrawl.change.diff`.
 """
 
 from collections.abc import Sequence
@@ -11,30 +11,29 @@ import msgspec
 import xxhash
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from lycosa.web import codes_of, hazard
+from lycosa.web import hazard
 
 Strings = tuple[str, str]
-MOST_NODES = 200_000  # of a document; what comes after is not looked at
+MOST_NODES = 200_000  # of a document; the rest is ignored
 
 
 def structure_differs(old: Strings, new: Strings) -> int | None:
-    """Y7: 1 or 2, the string in which two structures differ; None when they are alike by method I."""
+    """The number, 1 or 2, of the string in which two structures differ; None if both are the same."""
     return 1 if old[0] != new[0] else 2 if old[1] != new[1] else None
 
 
 def structure_digest(strings: Strings) -> tuple[int, int, int]:
-    """What a history keeps of both strings: the number of tags, and 64 bits of each."""
+    """What a history keeps of both strings: the number of tags, and a 64-bit hash of each string."""
     first, last = (int(xxhash.xxh3_64_intdigest(string.encode())) for string in strings)
     return (len(strings[0]), first, last) if strings[0] else (0, 0, 0)
 
 
 class StructureNode(msgspec.Struct):
-    """One element. `content` is the root mean square of its own text's character codes, `children` are indexes."""
+    """One element. Parent and children are indexes in the list of all elements."""
 
     name: str
     level: int
     parent: int
-    content: float = 0.0
     children: list[int] = msgspec.field(default_factory=list)
 
 
@@ -51,9 +50,8 @@ class StructureLocation(msgspec.Struct, frozen=True):
         return f"{self.path}: {' '.join(changes[:8])}" if changes else self.path
 
 
-def element_tree(html: bytes, *, with_content: bool = False) -> list[StructureNode]:
-    """The elements of a document in level order; a node's id is its index, the root is 0 on level 1. Content values are
-    worked out if they are wanted."""
+def element_tree(html: bytes) -> list[StructureNode]:
+    """The elements of a document in level order; a node's id is its index, the root is 0 on level 1."""
     parser = LexborHTMLParser(html if hazard.is_safe_to_parse(html) else html[: hazard.UNSAFE_PARSED_BYTES])
     nodes: list[StructureNode] = []
     if parser.root is None:
@@ -61,8 +59,7 @@ def element_tree(html: bytes, *, with_content: bool = False) -> list[StructureNo
     waiting: list[tuple[LexborNode, int, int]] = [(parser.root, 1, -1)]
     for element, level, parent in waiting:  # grows while it is walked: level order
         number = len(nodes)
-        content = _content_value(element.text(deep=False)) if with_content else 0.0
-        nodes.append(StructureNode(element.tag or "?", level, parent, content))
+        nodes.append(StructureNode(element.tag or "?", level, parent))
         if parent >= 0:
             nodes[parent].children.append(number)
         if len(waiting) < MOST_NODES:
@@ -70,13 +67,8 @@ def element_tree(html: bytes, *, with_content: bool = False) -> list[StructureNo
     return nodes
 
 
-def _content_value(text: str) -> float:
-    """The root mean square of the character codes, as in the text code of method II (Y10); 0 for no text."""
-    return codes_of(text.strip().encode("utf-8", "replace")).root_of_squares
-
-
 def level_table(nodes: Sequence[StructureNode]) -> list[int]:
-    """Y8: the number of nodes on each level, level 1 first."""
+    """The number of nodes on each level, level 1 first."""
     counts: list[int] = []
     for node in nodes:
         counts += [0] * (node.level - len(counts))
@@ -85,7 +77,7 @@ def level_table(nodes: Sequence[StructureNode]) -> list[int]:
 
 
 def changed_levels(old: Sequence[StructureNode], new: Sequence[StructureNode]) -> list[int]:
-    """Y8: the levels whose number of nodes is another one."""
+    """The levels whose number of nodes differs."""
     before, after = level_table(old), level_table(new)
     deepest = max(len(before), len(after))
     before += [0] * (deepest - len(before))
@@ -94,7 +86,7 @@ def changed_levels(old: Sequence[StructureNode], new: Sequence[StructureNode]) -
 
 
 def first_difference(old: Sequence[StructureNode], new: Sequence[StructureNode]) -> StructureLocation | None:
-    """Y8: the first node in level order whose children are others; None when the trees have the same shape and names.
+    """The first node in level order whose children differ; None if the trees have the same shape and names.
 
     Nodes are paired from the root on: the n-th child with the n-th child as long as their lists of names agree.
     """
@@ -113,17 +105,8 @@ def first_difference(old: Sequence[StructureNode], new: Sequence[StructureNode])
     return None
 
 
-def changed_contents(old: Sequence[StructureNode], new: Sequence[StructureNode]) -> list[int]:
-    """The nodes of `new` whose own text has another content value, when both trees have one shape."""
-    return [
-        number
-        for number, (before, after) in enumerate(zip(old, new, strict=False))
-        if before.content != after.content and before.name == after.name
-    ]
-
-
 def path_of(nodes: Sequence[StructureNode], number: int) -> str:
-    """A node for the eye: html > body > main > p:3."""
+    """The path of a node as it is shown: html > body > main > p:3."""
     steps = []
     while number >= 0:
         node = nodes[number]
@@ -135,7 +118,7 @@ def path_of(nodes: Sequence[StructureNode], number: int) -> str:
 
 
 def _difference(left: Sequence[str], right: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What came and what went, without the common beginning and end."""
+    """The names that came and those that went, without the common beginning and end."""
     start = 0
     while start < min(len(left), len(right)) and left[start] == right[start]:
         start += 1

@@ -20,12 +20,11 @@ from lycosa.recrawl.change import structure
 from lycosa.recrawl.change.content import Content, Masks, content_digest, content_of, masked_content
 from lycosa.recrawl.change.image import image_digest
 from lycosa.recrawl.change.structure import Strings, structure_differs
-from lycosa.web import MediaKind as MediaKind
-from lycosa.web import Page, TextCodes
+from lycosa.web import MediaKind, Page, TextCodes
 
 
 class ChangeKind(StrEnum):
-    """What is different from the version before. `NEW` opens a page's history."""
+    """What differs from the version before. `NEW` opens a page's history."""
 
     NONE = "none"
     VOLATILE = "volatile"  # only parts that change on every visit, or what is not main content
@@ -39,7 +38,7 @@ class ChangeKind(StrEnum):
 
 
 class ChangeWord(StrEnum):
-    """The words for users."""
+    """The words that users read."""
 
     NEW = "new"
     SAME = "same"
@@ -63,7 +62,7 @@ UNCHANGED = frozenset({ChangeKind.NONE, ChangeKind.VOLATILE})
 
 
 class Presence(StrEnum):
-    """What stands at a URL. To pass from one to another is a change of state, whatever the content."""
+    """What stands at a URL. A URL that passes from one to another has changed, whatever the content."""
 
     PAGE = "page"
     FILE = "file"  # a document that is not read: PDF, archive
@@ -75,15 +74,18 @@ class Presence(StrEnum):
 
 
 class ChangedImage(msgspec.Struct, array_like=True, frozen=True):
-    """A picture of a page that has changed, and when that was found: the time of the row in the picture's history."""
+    """An image of a page that has changed, and the time of that change in the image's own history."""
 
     url: str
     at_s: float
 
 
 class ChangeVerdict(msgspec.Struct, frozen=True):
-    """What a comparison found. `also` are the other kinds that changed with it; `size` counts the parts that differ
-    (elements, pieces of text, images); `where` is a place for the eye; `pictures` are those with other pixels."""
+    """The result of a comparison.
+
+    `where` is the first difference as it is shown; `size` counts the parts that differ (elements, pieces of text,
+    images); `also` are the other kinds that changed; `pictures` are the images with other pixels.
+    """
 
     kind: ChangeKind
     where: str = ""
@@ -104,7 +106,7 @@ SAME = ChangeVerdict(ChangeKind.NONE)
 
 
 class PageParameters(msgspec.Struct, frozen=True):
-    """The change parameters of a page; `images` are the values of its images in order, where they are known."""
+    """The structure strings and text codes of a page, and the values of its images, if they are known."""
 
     structure: Strings
     codes: TextCodes
@@ -116,7 +118,7 @@ def parameters_of(page: Page, images: tuple[int, ...] = ()) -> PageParameters:
 
 
 def compare_parameters(old: PageParameters, new: PageParameters) -> ChangeKind:
-    """What the parameters say changed first."""
+    """The kind of change that the parameters show first: structure, then text, then images."""
     if structure_differs(old.structure, new.structure):
         return ChangeKind.STRUCTURE
     if text_differs(old.codes, new.codes):
@@ -125,7 +127,7 @@ def compare_parameters(old: PageParameters, new: PageParameters) -> ChangeKind:
 
 
 def text_differs(old: TextCodes, new: TextCodes) -> int | None:
-    """1 or 2, the method whose code (Y9, Y10) differs; None when both are alike."""
+    """The number, 1 or 2, of the text code that differs; None if both are the same."""
     if old.mean_per_symbol != new.mean_per_symbol:
         return 1
     return 2 if old.root_of_squares != new.root_of_squares else None
@@ -155,7 +157,7 @@ class Version(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """A verdict, the masks after it, and the digest of the content that is stored from now on, under these masks."""
+    """A verdict, the masks after it, and the digest under these masks of the content that is stored from now on."""
 
     verdict: ChangeVerdict
     masks: Masks
@@ -163,7 +165,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def presence_of(page: Page, body: bytes) -> Presence:
-    """What an answer of 200 is."""
+    """The presence that a response with status 200 shows."""
     if page.media.kind is MediaKind.IMAGE:
         return Presence.IMAGE
     if page.media.kind not in _READ:
@@ -176,7 +178,7 @@ def presence_of(page: Page, body: bytes) -> Presence:
 
 
 def change_of_state(old: Presence, new: Presence, essence: str = "") -> ChangeVerdict | None:
-    """The verdict when a URL is no longer what it was; None when it is. `essence` is its media type now."""
+    """The verdict on a URL whose presence has changed; None if it has not. `essence` is its media type now."""
     if old is new:
         return None
     where = f"{old} → {essence if essence and new in (Presence.FILE, Presence.IMAGE) else new}"
@@ -190,8 +192,11 @@ def change_of_state(old: Presence, new: Presence, essence: str = "") -> ChangeVe
 def judge_page(
     new: Version, masks: Masks, digest: bytes, stored: Callable[[], Version | None], known: PageParameters | None = None
 ) -> Comparison:
-    """What is different in `new`. The stored version is asked for only where its digest, under the masks, does not
-    already say that nothing is; where it cannot be had, its parameters in `known` tell what is different."""
+    """Compares a new version with the stored one.
+
+    The stored version is read only if its digest under the masks differs. If it cannot be read, its parameters in
+    `known` tell what has changed.
+    """
     content = new.content()
     if digest and content_digest(content, masks) == digest:
         return Comparison(ChangeVerdict(ChangeKind.VOLATILE), masks.seen(content), digest)
@@ -203,15 +208,14 @@ def judge_page(
 
 
 def digest_of_content(page: Page, body: bytes) -> bytes:
-    """The digest that `judge` goes by, for a document whose body will not be kept: that of its content, or of an
-    image's pixels."""
+    """The digest that `judge_page` and `judge_file` go by, for a document whose body will not be kept."""
     if page.media.kind is MediaKind.IMAGE:
         return image_digest(body)
     return content_digest(content_of(page, body), NO_MASKS)
 
 
 def _by_parameters(old: PageParameters | None, version: Version, digest: bytes) -> ChangeVerdict:
-    """What is different, by the strings and codes of the version before (Y7, Y9, Y10) in place of its body; `digest` is
+    """The verdict by the structure strings and text codes of the version before, whose body is lost. `digest` is
     that of its content, if it is known."""
     new = parameters_of(version.page)
     kind = compare_parameters(old, new) if old is not None else ChangeKind.NONE
@@ -226,7 +230,7 @@ def _by_parameters(old: PageParameters | None, version: Version, digest: bytes) 
 
 
 def _strings_place(old: structure.Strings, new: structure.Strings) -> tuple[str, int]:
-    """Where the structure strings differ first, and how many tags came or went, or are others."""
+    """Where the structure strings differ first, and how many tags came, went or were replaced."""
     number = structure.structure_differs(old, new) or 1
     before, after = old[number - 1], new[number - 1]
     others = [at for at, (a, b) in enumerate(zip(before, after, strict=False), start=1) if a != b]
@@ -236,8 +240,8 @@ def _strings_place(old: structure.Strings, new: structure.Strings) -> tuple[str,
 
 
 def judge_file(presence: Presence, new: bytes, digest: bytes, stored: Callable[[], Version | None]) -> Comparison:
-    """What is different in a document that is not read, its bytes being others: an image may still show the same.
-    `digest` is that of the stored pixels, where it is known."""
+    """Compares a document that no analyser reads and whose bytes differ: an image may still show the same pixels.
+    `digest` is that of the stored pixels, if it is known."""
     if presence is not Presence.IMAGE:
         return Comparison(ChangeVerdict(ChangeKind.TEXT, "other bytes", 1), NO_MASKS, b"")
     shown = image_digest(new)
@@ -252,7 +256,7 @@ def judge_file(presence: Presence, new: bytes, digest: bytes, stored: Callable[[
 
 
 def compare(old: Version, new: Version, masks: Masks = NO_MASKS) -> Comparison:
-    """What is different in `new`; learns volatile parts from it."""
+    """Compares two versions and learns volatile parts from them."""
     return _compare(old, new, old.content(), new.content(), masks)
 
 
@@ -272,7 +276,7 @@ def _compare(old: Version, new: Version, before: Content, after: Content, masks:
 
 
 def _place(kind: ChangeKind, old: Version, new: Version, left: Content, right: Content) -> tuple[str, int]:
-    """Where a change is, and how large."""
+    """Where a change is, and how many parts differ."""
     if kind is ChangeKind.STRUCTURE:
         before, after = Counter(left.tags), Counter(right.tags)
         return _structure_place(old, new), ((before - after) + (after - before)).total() or 1
@@ -290,14 +294,14 @@ def _structure_place(old: Version, new: Version) -> str:
 
 
 def _differing(left: tuple[str, ...], right: tuple[str, ...]) -> int:
-    """Strings that came; where none did, those that went, or changed places."""
+    """The number of strings that came or went; if there are none, of those that changed places."""
     before, after = Counter(left), Counter(right)
     came, went = (after - before).total(), (before - after).total()
     return max(came, went) or sum(a != b for a, b in zip(left, right, strict=False))
 
 
 def _text_place(left: tuple[str, ...], right: tuple[str, ...]) -> str:
-    """The first string that is another one, as it is now, or as it was if it is gone."""
+    """The first string that differs: as it is now, or as it was if it is gone."""
     for number, (a, b) in enumerate(zip(left, right, strict=False)):
         if a != b:
             shown = left[number] if len(right) < len(left) else right[number]
