@@ -42,19 +42,15 @@ class FrontierFeed:
         self.collection, self.now = collection, 0.0
         pace = Politeness(delay_s=0.0, per_host=8, per_ip=8, robots=False)
         start = ProcessStart(0.0, 0.0, is_restart=False)
-        self.frontier = Frontier(collection.state, pace, start, locate=locate, policy=policy)
-        self._begin()
-
-    def _begin(self) -> None:
         self.batch = Batch()
-        self.frontier.batch = self.batch
+        self.frontier = Frontier(collection.state, self.batch, pace, start, locate=locate, policy=policy)
 
     def commit(self) -> None:
         self.now += 0.25
-        self.frontier.write_hosts()
+        self.frontier.before_commit()
         self.collection.commit(self.batch)
-        self._begin()
-        self.frontier.committed(self.now)
+        self.batch = Batch()
+        self.frontier.on_committed(self.batch, self.now)
 
     def admit(self, first: int, last: int) -> None:
         for start in range(first, last, A_COMMIT):

@@ -7,14 +7,14 @@ A round is the time in which every host may be asked once: pages a round say how
 """
 
 import heapq
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from statistics import mean
 from urllib.parse import urljoin
 
 import numpy as np
 
-from lycosa.frontier.importance import BANDS, SEED_CASH, Importance
+from lycosa.frontier.rankings import BANDS, SEED_CASH, Importance
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.vocabulary import TOPICS
@@ -103,7 +103,8 @@ class RankScores:
     def __init__(self, graph: WebGraph) -> None:
         self._graph, self._cash = graph, dict.fromkeys(graph.seeds, SEED_CASH)
         self._done: set[int] = set()
-        self.flow = Importance[int]()
+        self.flow = Importance()
+        self._deltas: defaultdict[int, float] = defaultdict(float)
         self.writes = 0
 
     def start(self, page: int) -> float:
@@ -118,8 +119,11 @@ class RankScores:
         links = self._graph.links[page]
         new = [link for link in links if link not in self._cash]
         self._cash.update(dict.fromkeys(new, 0.0))
-        self.flow.spread(self._cash[page], links)
-        deltas = self.flow.take() if self.flow.pages % COMMIT_PAGES == 0 or self.flow.pages < COMMIT_PAGES else {}
+        for target, more in self.flow.spread(self._cash[page], links).items():
+            self._deltas[target] += more
+        deltas: dict[int, float] = {}
+        if self.flow.pages % COMMIT_PAGES == 0 or self.flow.pages < COMMIT_PAGES:
+            deltas, self._deltas = self._deltas, defaultdict(float)
         for target, more in deltas.items():
             if target not in self._done:
                 self._cash[target] += more

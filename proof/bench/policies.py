@@ -10,11 +10,12 @@ just before and just after: the machine's own drift is mostly in both. The media
 """
 
 import random
+from collections.abc import Callable
 from statistics import median
 from typing import NamedTuple
 
-from lycosa.frontier import Lease, Relevance, UrlState
-from lycosa.frontier.rankings import RANKINGS, policy_of
+from lycosa.frontier import Lease, Policy, Ranking, Relevance, UrlState, parse_policy
+from lycosa.frontier.rankings import RANKINGS
 from lycosa.store import CollectionStore
 from lycosa.web import Topic
 from proof import Bar, Experiment, Run
@@ -24,7 +25,10 @@ from proof.ground.servers import Nginx
 from proof.ground.sites import RealSite, SiteCrawl, crawl_command, served_site
 
 POLICIES = ("breadth", "top-window", "leaf-window", "pvalue", "rank", "topic", "pvalue+leaf-window", "rank+top-window")
-MAKERS = {**RANKINGS, "topic": lambda: Relevance(Topic.of_words("solar power storage"))}
+MAKERS: dict[str, Callable[[], Ranking]] = {
+    **RANKINGS,
+    "topic": lambda: Relevance(Topic.of_words("solar power storage")),
+}
 LINKS = 3  # to known URLs that a page adds to the evidence, after those that stand on every page are put together
 URLS, QUICK_URLS = 200_000, 20_000
 
@@ -38,6 +42,10 @@ SITE_POLICIES: dict[str, list[str]] = {
     "pvalue+leaf-window": ["--policy", "pvalue+leaf-window"],
 }
 BETWEEN = 2  # policies between two crawls breadth-first
+
+
+def policy_of(name: str) -> Policy:
+    return parse_policy(name, lambda ranking: MAKERS[ranking]())
 
 
 def measure(run: Run) -> None:
@@ -60,7 +68,7 @@ def measure_frontier(run: Run) -> None:
         for name in POLICIES:
             rate = max(urls_per_s(name, urls, 0) for _ in range(3))
             run.figure(f"{name}, frontier alone", rate, "URLs/s")
-            has_ranking = policy_of(name, MAKERS).ranking is not None
+            has_ranking = policy_of(name).ranking is not None
             rows.append((name, round(rate), round(urls_per_s(name, urls, LINKS)) if has_ranking else ""))
             step.advance()
     run.table(["policy", "URLs/s of CPU", "with evidence"], rows, title="the frontier alone")
@@ -70,7 +78,7 @@ def urls_per_s(name: str, urls: int, links: int) -> float:
     """URLs a second of CPU time."""
     chance = random.Random(1)
     with scratch() as folder, CollectionStore.create(folder / "collection") as collection:
-        feed = FrontierFeed(collection, policy_of(name, MAKERS))
+        feed = FrontierFeed(collection, policy_of(name))
         feed.admit(0, urls)
         began, done = own_cpu_s(), 0
         while feed.frontier.queued > 0:
@@ -83,7 +91,7 @@ def urls_per_s(name: str, urls: int, links: int) -> float:
             done += len(leases)
             if links and feed.frontier.policy.ranking:
                 known = (url_of(chance.randrange(urls)).href for _ in range(links * len(leases)))
-                feed.frontier.vouch(dict.fromkeys(known, 1.0), feed.now)
+                feed.frontier.add_evidence(dict.fromkeys(known, 1.0), feed.now)
             feed.commit()
         return done / (own_cpu_s() - began)
 

@@ -113,8 +113,8 @@ class _KeyAgent(Agent):
     turning: _Turning
 
     def may_visit(self, address: str, host: str) -> bool:
-        if self.engine is not None and self not in self.engine.frontier.watchers:
-            self.engine.frontier.watchers.append(self)
+        if self.engine is not None:
+            self.engine.frontier.add_hook(self)
         return super().may_visit(address, host)
 
     def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
@@ -125,8 +125,6 @@ class _KeyAgent(Agent):
             return None
         self.send([ForwardedUrl(href, entry.depth, entry.kind, entry.hops, entry.origin)])
         return Reason.HOST_GIVEN_UP
-
-    def queued(self, host: Host, entry: QueueEntry) -> None: ...
 
     def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None: ...
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from lycosa.frontier import Frontier
+from lycosa.frontier.lease import MemoryLimits
 from lycosa.inspect.status import hosts, open_to_read, stats_of, why
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
@@ -212,7 +214,7 @@ def test_urls_fed_to_a_running_crawl_are_crawled(tmp_path: Path) -> None:
 
 
 def test_memory_of_hosts_is_bounded_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lycosa.frontier.host_cache.HostCache.__init__.__kwdefaults__", {"most": 5})
+    monkeypatch.setitem(Frontier.__init__.__kwdefaults__, "memory", MemoryLimits(hosts=5))
     web = SimWeb(SimSettings(hosts=40, pages=800, seed=3))
     result = crawl(web, tmp_path / "c", front(web), delay_s=0.1)
     assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="ancestors").pages

@@ -34,7 +34,7 @@ def test_leaf_window_holds_as_many_leaves_as_are_asked_for(tmp_path: Path) -> No
     web, held = SimWeb(SimSettings(hosts=1, pages=60)), list[int]()
 
     def look(crawl: Crawl) -> None:
-        (host,) = crawl.engine.frontier.shelf.hosts.values()
+        (host,) = crawl.engine.frontier.hosts.values()
         held.extend(len(window.entries) for window in host.windows.values())
         assert host.available > 10
 

@@ -4,18 +4,24 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
+from lycosa.frontier.checks import FrontierHook
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.host_cache import ProcessStart
 from lycosa.frontier.hosts import Host
-from lycosa.frontier.lease import Lease, Politeness
-from lycosa.frontier.policy import Policy
-from lycosa.frontier.rankings import policy_of
-from lycosa.frontier.rows import QueueEntry, Reason, RequestKind, UrlRow, UrlState, unpack_host
+from lycosa.frontier.lease import MEMORY_LIMITS, Lease, MemoryLimits, UrlCounts
+from lycosa.frontier.policy import Policy, parse_policy
+from lycosa.frontier.politeness import Politeness
+from lycosa.frontier.rankings import RANKINGS
+from lycosa.frontier.rows import RequestKind, UrlRow, UrlState, unpack_host
 from lycosa.records import Family, Mapped
 from lycosa.web.robots import Robots
 from lycosa.web.url import Url
 
 OPEN = Robots(agent="lycosa")
+
+
+def built_in(name: str) -> Policy:
+    return parse_policy(name, lambda ranking: RANKINGS[ranking]())
 
 
 class Disk:
@@ -56,11 +62,13 @@ class Disk:
         return self.scan(family, start, end, limit=len(self.rows[family]) + 1)[::-1][:limit]
 
 
-class World:
+class World(FrontierHook):
     """A frontier, its disk, a clock, and what was asked of whom."""
 
-    def __init__(self, pace: Politeness, policy: str | Policy = "breadth", *, room: int = 512) -> None:
-        self.room = room
+    def __init__(
+        self, pace: Politeness, policy: str | Policy = "breadth", *, memory: MemoryLimits = MEMORY_LIMITS
+    ) -> None:
+        self.memory = memory
         self.pace, self.disk, self.now, self.policy = pace, Disk(), 100.0, policy
         self.known: set[str] = set()
         self.committed: set[str] = set()
@@ -73,26 +81,25 @@ class World:
 
     def begin(self, *, is_restart: bool) -> None:
         start = ProcessStart(self.now, self.now, is_restart=is_restart)
-        policy = policy_of(self.policy) if isinstance(self.policy, str) else self.policy
-        self.frontier = Frontier(self.disk, self.pace, start, locate=self.locate, policy=policy, room=self.room)
-        self.frontier.batch = self.disk
-        self.frontier.watchers.append(self)
-        self.frontier.queued = sum(
-            UrlRow.unpack(row).state is UrlState.QUEUED for row in self.disk.rows[Family.URL].values()
-        )
+        policy = built_in(self.policy) if isinstance(self.policy, str) else self.policy
+        counts = self.counts = UrlCounts()
+        counts.queued = sum(UrlRow.unpack(row).state is UrlState.QUEUED for row in self.disk.rows[Family.URL].values())
         for host in map(unpack_host, self.disk.rows[Family.HOST].values()):
             if host.gave_up:
-                self.frontier.queued -= host.queued
-                self.frontier.failed[host.gave_up] += host.queued
+                counts.queued -= host.queued
+                counts.failed[host.gave_up] += host.queued
+        self.frontier = Frontier(
+            self.disk,
+            self.disk,
+            self.pace,
+            start,
+            locate=self.locate,
+            policy=policy,
+            counts=counts,
+            memory=self.memory,
+        )
+        self.frontier.add_hook(self)
         self.frontier.load(self.now)
-
-    # the frontier's watcher
-
-    def queued(self, host: Host, entry: QueueEntry) -> None: ...
-
-    def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> None: ...
-
-    def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None: ...
 
     def puts_last(self, host: Host) -> bool:
         return host.host in self.last
@@ -128,7 +135,7 @@ class World:
         if lease.kind is RequestKind.ROBOTS:
             self.frontier.set_robots(lease.host, OPEN, until_unix=1e12, now=self.now)
         elif outcome == "retry":
-            lease.host.retries_from = self.now + 20
+            lease.host.hold_back_retries(self.now + 20)
             self.frontier.retry(lease, due_unix=self.now + 5, due=self.now + 5, failed="reset")
         elif outcome == "wait":
             self.frontier.retry(lease, due_unix=self.now, due=self.now, counts=False)
@@ -141,9 +148,9 @@ class World:
         self.frontier.release(lease, self.now, self.now, wait_s=wait_s, reason="x", now_unix=self.now)
 
     def commit(self) -> None:
-        self.frontier.write_hosts()
+        self.frontier.before_commit()
         self.disk.commit()
-        self.frontier.committed(self.now)
+        self.frontier.on_committed(self.disk, self.now)
         self.done.update(self.uncommitted_done)
         self.uncommitted_done = []
         self.committed = set(self.known)

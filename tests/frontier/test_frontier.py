@@ -1,14 +1,13 @@
 """The frontier alone: nothing lost, nothing twice, nobody asked too early, whatever the order of events and crashes."""
 
-import pytest
 from frontier_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.frontier import host_cache as shelf
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.host_cache import ProcessStart
-from lycosa.frontier.lease import Politeness
+from lycosa.frontier.lease import MemoryLimits
+from lycosa.frontier.politeness import Politeness
 from lycosa.frontier.rows import Origin, Reason, UrlRow, UrlState
 from lycosa.records import Failure, Family
 from lycosa.web.robots import Robots
@@ -43,7 +42,7 @@ def test_no_url_is_lost_or_done_twice_or_asked_too_early(
     policy: str,
     room: int,
 ) -> None:
-    world = World(Politeness(delay_s=delay_s, per_host=per_host, per_ip=2), policy, room=room)
+    world = World(Politeness(delay_s=delay_s, per_host=per_host, per_ip=2), policy, memory=MemoryLimits(window=room))
     for name, argument in steps:
         if name == "admit":
             world.admit(argument)
@@ -54,7 +53,7 @@ def test_no_url_is_lost_or_done_twice_or_asked_too_early(
         elif name == "last":
             world.last = argument
         elif name == "vouch":
-            world.frontier.vouch({url.href: more for url, more in argument.items()}, world.now)
+            world.frontier.add_evidence({url.href: more for url, more in argument.items()}, world.now)
         else:
             getattr(world, name)()
     world.finish_all()
@@ -77,7 +76,7 @@ def test_disallowed_urls_are_dropped_with_the_reason() -> None:
     world.finish_all()
     row = UrlRow.unpack(world.disk.rows[Family.URL][url_key("http://h0.example/4")])
     assert (row.state, row.reason) == (UrlState.DROPPED, Reason.ROBOTS)
-    assert world.frontier.dropped == {"robots": 1}
+    assert world.counts.dropped == {"robots": 1}
 
 
 def given_up() -> World:
@@ -86,12 +85,12 @@ def given_up() -> World:
     world.admit([URLS[0], URLS[4], URLS[8]])  # type: ignore[list-item]
     world.lease()
     lease = world.leases.pop()
-    world.frontier.leave(lease)
+    world.frontier.put_back(lease)
     world.frontier.give_up(lease.host, str(Failure.CONNECT), world.now)
     world.frontier.release(lease, world.now, world.now)
     world.commit()
     assert world.frontier.queued == 0
-    assert world.frontier.failed == {"connect": 3}
+    assert world.counts.failed == {"connect": 3}
     assert len(world.disk.rows[Family.QUEUE]) == 3
     return world
 
@@ -99,8 +98,8 @@ def given_up() -> World:
 def test_host_given_up_keeps_its_queue_and_comes_back_when_wanted() -> None:
     world = given_up()
     assert world.frontier.next(world.now + 100, world.now + 100) is None
-    world.frontier.admit([URLS[0]], depth=0, now=world.now, origin=Origin.WISH)  # type: ignore[list-item]
-    assert (world.frontier.queued, world.frontier.failed.total()) == (3, 0)
+    world.frontier.admit([URLS[0]], depth=0, now=world.now, origin=Origin.SEED)  # type: ignore[list-item]
+    assert (world.frontier.queued, world.counts.failed.total()) == (3, 0)
     world.now += 100
     world.finish_all()
     assert sum(world.done.values()) == 3
@@ -113,7 +112,7 @@ def test_host_given_up_is_tried_again_by_the_next_run_once() -> None:
     world.now += 100
     world.lease()
     lease = world.leases.pop()
-    world.frontier.leave(lease)
+    world.frontier.put_back(lease)
     world.frontier.give_up(lease.host, str(Failure.CONNECT), world.now)
     world.frontier.release(lease, world.now, world.now)
     for _ in range(5):
@@ -130,7 +129,7 @@ def test_front_in_memory_is_bounded_and_the_rest_read_from_disk() -> None:
     urls = [parse_url(f"http://one.example/{i}") for i in range(3000)]
     world.admit(urls)  # type: ignore[arg-type]
     world.commit()
-    (host,) = world.frontier.shelf.hosts.values()
+    (host,) = world.frontier.hosts.values()
     assert len(host.windows[1].entries) <= 512
     order = []
     for _ in range(3000):
@@ -140,14 +139,12 @@ def test_front_in_memory_is_bounded_and_the_rest_read_from_disk() -> None:
     assert order == [url.href for url in urls if url]
 
 
-def test_hosts_put_out_of_memory_come_in_again_wherever_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf, "HOSTS_READ", 2)
-    world = World(Politeness(delay_s=0.0, robots=False))
-    world.frontier.shelf.most = 3
+def test_hosts_put_out_of_memory_come_in_again_wherever_they_lie() -> None:
+    world = World(Politeness(delay_s=0.0, robots=False), memory=MemoryLimits(hosts=3, rows_a_read=2))
     for round_of_urls in range(3):  # new URLs bring hosts in, each commit puts the surplus out
         world.admit([parse_url(f"http://h{i}.example/{round_of_urls}") for i in range(20)])  # type: ignore[misc]
         world.commit()
-        assert len(world.frontier.shelf) <= 3
+        assert len(world.frontier.hosts) <= 3
         for _ in range(4):
             world.lease()
             world.end(0, "done")
@@ -159,18 +156,16 @@ def test_hosts_put_out_of_memory_come_in_again_wherever_they_lie(monkeypatch: py
     assert len(world.done) == 60
 
 
-def test_hosts_on_disk_come_in_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf, "HOSTS_READ", 5)
-    monkeypatch.setattr(shelf, "ROWS_A_LOOK", 10)
-    world = World(Politeness(delay_s=0.0, robots=False))
+def test_hosts_on_disk_come_in_piece_by_piece() -> None:
+    world = World(Politeness(delay_s=0.0, robots=False), memory=MemoryLimits(rows_a_read=5, rows_a_look=10))
     world.admit([parse_url(f"http://h{i}.example/") for i in range(25)])  # type: ignore[misc]
     world.commit()
     world.crash()
 
-    counts = [len(world.frontier.shelf)]
+    counts = [len(world.frontier.hosts)]
     for _ in range(2):
         world.commit()
-        counts.append(len(world.frontier.shelf))
+        counts.append(len(world.frontier.hosts))
 
     assert counts == [10, 20, 25]
 
@@ -179,11 +174,9 @@ def test_host_of_a_known_seed_goes_on_after_a_restart() -> None:
     world = World(Politeness(delay_s=0.0, robots=False))
     world.admit([URLS[0], URLS[4]])  # type: ignore[list-item]
     world.commit()
-    frontier = Frontier(
-        world.disk, world.pace, ProcessStart(world.now, world.now, is_restart=True), locate=world.locate
-    )
-    frontier.batch = world.disk
-    frontier.admit([URLS[0]], depth=0, now=world.now, origin=Origin.WISH)  # type: ignore[list-item]
+    start = ProcessStart(world.now, world.now, is_restart=True)
+    frontier = Frontier(world.disk, world.disk, world.pace, start, locate=world.locate)
+    frontier.admit([URLS[0]], depth=0, now=world.now, origin=Origin.SEED)  # type: ignore[list-item]
     frontier.load(world.now)
     lease = frontier.next(world.now, world.now)
     assert lease is not None
@@ -237,25 +230,23 @@ def test_pages_that_fail_leave_their_place_under_a_limit_to_others() -> None:
         world.lease()
     assert len(world.leases) == 2
     for lease in world.leases:
-        lease.host.row.pages += 1
+        lease.host.count(pages=1)
     world.finish_all()
-    assert (len(world.done), world.frontier.dropped) == (3, {"pages-per-host": 3})
+    assert (len(world.done), world.counts.dropped) == (3, {"pages-per-host": 3})
 
 
 def test_host_of_a_leased_url_stays_in_memory_after_its_slot_is_free() -> None:
     """A sitemap is leased until all of it is taken in, long after its request has ended."""
-    world = World(Politeness(robots=False))
+    world = World(Politeness(robots=False), memory=MemoryLimits(hosts=-1))  # more hosts than fit
     world.admit([url for path in ("sitemap.xml", "p0") if (url := parse_url(f"http://a.test/{path}"))])
-    world.commit()
     lease = world.frontier.next(world.now, world.now)
     assert lease is not None
     world.frontier.release(lease, world.now, world.now)
     world.commit()
 
     world.now += 100
-    if host := world.frontier.turns.next_ready(world.now):  # its delay is over
-        world.frontier.turns.ready(host)
-    world.frontier.shelf.most = -1  # more hosts than fit
+    if host := world.frontier.scheduler.next_ready(world.now):  # its delay is over
+        world.frontier.scheduler.ready(host)
     world.commit()
 
-    assert list(world.frontier.shelf.hosts.values()) == [lease.host]
+    assert list(world.frontier.hosts.values()) == [lease.host]

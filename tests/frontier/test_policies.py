@@ -3,14 +3,14 @@
 from collections import Counter, defaultdict
 
 import pytest
-from frontier_world import World
+from frontier_world import World, built_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lycosa.frontier.lease import Lease, Politeness
-from lycosa.frontier.policy import Policy, Walk
-from lycosa.frontier.politeness import HostGroup
-from lycosa.frontier.rankings import PLAIN, PValue, Relevance, policy_of, pvalue, three_lists
+from lycosa.frontier.lease import Lease, MemoryLimits
+from lycosa.frontier.policy import PLAIN, Policy, Walk
+from lycosa.frontier.politeness import HostGroup, Politeness
+from lycosa.frontier.rankings import PValue, Relevance, pvalue, three_lists
 from lycosa.frontier.rows import HostRow, RequestKind, UrlState
 from lycosa.web.relevance import Topic
 from lycosa.web.url import Url, parse_url, url_key
@@ -68,11 +68,11 @@ def test_own_links_of_a_page_count_more_than_the_mean_of_its_host() -> None:
     world.frontier.requeue(plain.href, 1, kind=RequestKind.PAGE, now=world.now)
     world.frontier.requeue(hub.href, 1, kind=RequestKind.PAGE, links=40, now=world.now)
     world.commit()
-    world.frontier.vouch({hub.href: 25.0, plain.href: 25.0, broken.href: 1.0}, world.now)
+    world.frontier.add_evidence({hub.href: 25.0, plain.href: 25.0, broken.href: 1.0}, world.now)
     world.commit()
     rows = world.frontier.rows_of([url_key(url.href) for url in (hub, plain, broken)])
-    assert [row.standing.links for row in rows if row and row.standing] == [40, None, 0]
-    assert [row.standing.band for row in rows if row and row.standing] == [2, 3, 3]
+    assert [row.position.links for row in rows if row and row.position] == [40, None, 0]
+    assert [row.position.band for row in rows if row and row.position] == [2, 3, 3]
     assert [lease.url for lease in drained(world)] == [hub.href, broken.href, plain.href]
 
 
@@ -98,7 +98,7 @@ def test_more_links_move_a_queued_url_to_another_list() -> None:
     assert (ranking.band(0.0, HostRow()), ranking.band(5.0, HostRow()), ranking.band(15.0, HostRow())) == (1, 2, 3)
     first, second = urls_of("one.example/a", "one.example/b")
     world.admit([first, second])
-    world.frontier.vouch({first.href: 15.0}, world.now)
+    world.frontier.add_evidence({first.href: 15.0}, world.now)
     world.commit()
     assert [lease.url for lease in drained(world)] == [second.href, first.href]
 
@@ -113,13 +113,15 @@ def test_more_links_move_a_queued_url_to_another_list() -> None:
 def test_urls_of_a_step_are_all_of_different_hosts(
     sizes: list[int], per_host: int, ends: list[int], policy: str
 ) -> None:
-    world = World(Politeness(delay_s=0.5, per_host=per_host, per_ip=100, robots=False), policy, room=3)
+    world = World(
+        Politeness(delay_s=0.5, per_host=per_host, per_ip=100, robots=False), policy, memory=MemoryLimits(window=3)
+    )
     for host, size in enumerate(sizes):
         world.admit(urls_of(*(f"h{host}.example/{i}" for i in range(size))))
     steps: dict[int, list[str]] = defaultdict(list)
     for turn in range(2000):
         while True:
-            step, before = world.frontier.turns.step, len(world.leases)
+            step, before = world.frontier.scheduler.step, len(world.leases)
             world.lease()
             if len(world.leases) == before:
                 break
@@ -155,7 +157,7 @@ def test_no_two_entries_have_the_same_place_whatever_orders_they_were_queued_und
 
 
 def test_leaf_window_goes_to_and_fro() -> None:
-    world = World(Politeness(delay_s=0.0, robots=False), "leaf-window", room=3)
+    world = World(Politeness(delay_s=0.0, robots=False), "leaf-window", memory=MemoryLimits(window=3))
     names = "abcdefghi"
     world.admit(urls_of(*(f"one.example/{name}" for name in names)))
     world.commit()
@@ -240,7 +242,7 @@ def test_hosts_of_a_group_are_asked_as_one(policy: str) -> None:
             done += 1
         world.now += 0.5
     assert done == 13
-    assert policy_of(policy).name == policy
+    assert built_in(policy).name == policy
 
 
 def topic_world() -> World:
@@ -261,7 +263,7 @@ def test_topic_looks_up_what_speaks_for_a_url_only_in_doubt() -> None:
     world = topic_world()
     urls = urls_of("one.example/hopeless", "one.example/doubtful")
     world.frontier.admit(urls, depth=0, now=world.now, credits=[0.003, 0.3])
-    host = next(iter(world.frontier.shelf.hosts.values()))
+    host = next(iter(world.frontier.hosts.values()))
     host.row.requests, host.row.bytes = 100, 10_000_000
     doubtful, hopeless = drained(world)
     assert doubtful.is_head

@@ -3,14 +3,12 @@
 from frontier_world import World
 from test_policies import Ladder, drained, urls_of
 
-from lycosa.frontier.lease import Lease, Politeness
-from lycosa.frontier.policy import Policy
-from lycosa.frontier.politeness import HostGroup
-from lycosa.frontier.rankings import PLAIN
+from lycosa.frontier.lease import Lease, MemoryLimits
+from lycosa.frontier.policy import PLAIN, Policy
+from lycosa.frontier.politeness import HostGroup, Politeness
 from lycosa.frontier.rows import UrlState
 from lycosa.records import Mapped
 from lycosa.web.robots import Robots
-from lycosa.web.url import url_key
 
 
 def end(world: World, lease: Lease, *, wait_s: float = 0.0) -> None:
@@ -117,7 +115,7 @@ def test_retry_that_is_not_committed_yet_is_not_overtaken() -> None:
 
 
 def test_leaf_window_gets_past_what_is_settled_and_not_committed() -> None:
-    world = World(Politeness(delay_s=0.0, per_ip=9), "leaf-window", room=4)
+    world = World(Politeness(delay_s=0.0, per_ip=9), "leaf-window", memory=MemoryLimits(window=4))
     world.admit(urls_of("a.example/zz", *(f"a.example/no/{n:03}" for n in range(40))))
     world.commit()
     lease = given(world)
@@ -146,12 +144,13 @@ def test_waiting_host_that_gets_more_urls_stands_in_the_heap_once() -> None:
     end(world, given(world))
     for n in range(1, 200):
         world.admit(urls_of(f"a.example/{n}"))
-    assert len(world.frontier.turns._waiting) <= 2
+    assert len(world.frontier.scheduler._waiting) <= 2
 
 
 def test_key_of_what_waits_never_falls_on_an_entry_of_the_run_before() -> None:
     world = World(Politeness(delay_s=0.0))
-    host, _ = world.frontier.shelf.get(url_key("http://h0.example/")[: url_key("http://h0.example/").index(b"\0", 2)])
+    world.admit(urls_of("h0.example/"))
+    (host,) = world.frontier.hosts.values()
     before = [host.due.key(5.0, 500 + n) for n in range(4)]
     host.due.loaded = before[1] + b"\0"  # the first two were read, the others are on disk
     later = [host.due.key(5.0, 7 + n) for n in range(3)]

@@ -50,8 +50,7 @@ class HostAddresses:
                 self._put_off.append(host.host)
         elif mapped.failure is None:
             if row.address != mapped.address:
-                row.address = mapped.address
-                row.address_until = min(mapped.expires_s - self._now() + now_unix, 1e12)
+                host.set_address(mapped.address, min(mapped.expires_s - self._now() + now_unix, 1e12))
             if self._outside is not None and not self._outside.may_visit(mapped.address, host.host):
                 return None
         return mapped

@@ -15,7 +15,7 @@ import xxhash
 
 from lycosa.crawl.reading import decoded_body, read_page
 from lycosa.crawl.shard import Shard
-from lycosa.frontier import Lease, LinkSource, Ranking, Reason, RequestKind, UrlRow, UrlState
+from lycosa.frontier import Host, Lease, LinkSource, Ranking, Reason, RequestKind, UrlRow, UrlState
 from lycosa.learning import TrapGuard
 from lycosa.records import Family, Response
 from lycosa.settings import CrawlSettings
@@ -30,8 +30,8 @@ LEARNED_EVERY_S = 30.0
 class Admission:
     """Follows the links of pages. Holds the evidence that the frontier has not heard of yet."""
 
-    def __init__(self, shard: Shard, budgets: TrapGuard, analysers: Analysers | None) -> None:
-        self._shard, self._frontier, self._budgets, self._analysers = shard, shard.frontier, budgets, analysers
+    def __init__(self, shard: Shard, traps: TrapGuard, analysers: Analysers | None) -> None:
+        self._shard, self._frontier, self._traps, self._analysers = shard, shard.frontier, traps, analysers
         self._ranking = shard.frontier.policy.ranking
         self._evidence: dict[str, float] = {}
         self._told_at = self._learned_at = shard.now()
@@ -62,8 +62,14 @@ class Admission:
         wanted = self._shard.sifter.wanted(joined.values())
         if not wanted:
             return []
-        kept = self._budgets.without_doubles(lease.host, wanted)
+        kept = self._without_doubles(lease.host, wanted)
         return self._frontier.admit(kept, depth=depth + 1, now=self._shard.now(), source=lease.host.host)
+
+    def _without_doubles(self, host: Host, urls: Sequence[Url]) -> list[Url]:
+        """Leaves out URLs that differ from known ones in idle parameters only."""
+        kept = self._traps.without_doubles(host, urls)
+        self._shard.counters.totals.ignored[Reason.PARAMETER] += len(urls) - len(kept)
+        return kept
 
     def can_take_early(self, lease: Lease) -> bool:
         """May links be taken before their page is whole? Not where the page has a say in what they are worth."""
@@ -77,7 +83,7 @@ class Admission:
     def take_early(self, lease: Lease, urls: Sequence[str]) -> list[Url]:
         """Links of a page that is still on its way; returns the URLs that were new."""
         wanted = self._shard.sifter.wanted(urls)
-        kept = self._budgets.without_doubles(lease.host, wanted) if wanted else []
+        kept = self._without_doubles(lease.host, wanted) if wanted else []
         if not kept:
             return []
         return self._frontier.admit(kept, depth=lease.depth + 1, now=self._shard.now(), source=lease.host.host)
@@ -104,7 +110,7 @@ class Admission:
             if not joined:
                 return []
         fresh = sifter.unseen(joined.values())
-        kept = self._budgets.without_doubles(lease.host, sifter.sift(fresh)) if fresh else []
+        kept = self._without_doubles(lease.host, sifter.sift(fresh)) if fresh else []
         urls = list(dict.fromkeys(joined.values())) if ranking.sees_all else [url.href for url in kept]
         if told and not ranking.sees_all:
             urls = list(dict.fromkeys([*urls, *told.intersection(joined.values())]))
@@ -118,7 +124,7 @@ class Admission:
         if ranking.sees_all:
             self._gather(ranking, credits, set(fresh))
         elif told:
-            self._frontier.vouch({url: credits[url] for url in told if credits.get(url)}, self._shard.now())
+            self._frontier.add_evidence({url: credits[url] for url in told if credits.get(url)}, self._shard.now())
         if not kept:
             return []
         found = [credits[url.href] for url in kept]
@@ -133,7 +139,7 @@ class Admission:
         if response.status == 206:
             page = read_page(response, decoded_body(response, HEAD_BYTES), self._analysers)
             credit = reader.refine(credit, page.title or "", page.text)
-        self._frontier.rejudge(lease, credit)
+        self._frontier.rerank(lease, credit)
 
     def _gather(self, ranking: Ranking, credits: Mapping[str, float], fresh: set[str]) -> None:
         evidence, combine = self._evidence, ranking.combine
@@ -146,7 +152,7 @@ class Admission:
     def _tell(self) -> None:
         evidence, self._evidence = self._evidence, {}
         self._told_at = self._shard.now()
-        self._frontier.vouch(evidence, self._told_at)
+        self._frontier.add_evidence(evidence, self._told_at)
 
     def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         """What has gathered goes to the frontier, and what the ranking has learned into the batch, now and then."""
@@ -234,9 +240,9 @@ def _requeue_over_limit(shard: Shard, commit: Callable[[], None], reasons: set[R
         for key, packed in some:
             row = UrlRow.unpack(packed)
             if row.state is UrlState.DROPPED and row.reason in reasons:
-                shard.frontier.dropped[row.reason] -= 1
+                reason, origin = row.reason, row.origin
                 shard.frontier.requeue(
-                    url_from_key(key), row.depth, kind=RequestKind.PAGE, origin=row.origin, now=shard.now()
+                    url_from_key(key), row.depth, kind=RequestKind.PAGE, origin=origin, dropped=reason, now=shard.now()
                 )
                 queued += 1
         commit()

@@ -93,8 +93,7 @@ class EarlyLinks:
     def compare(self, lease: Lease, taken: TakenEarly, joined: Mapping[str, str]) -> None:
         """The whole document is there: does it have all that was taken early?"""
         if not taken.urls <= set(joined.values()):
-            lease.host.row.misled += 1
-            self._shard.frontier.shelf.touch(lease.host)
+            lease.host.count(misled=1)
             if lease.host.row.misled == MISLED_MOST:
                 self._shard.events.write("not-read-early", host=lease.host.origin, url=lease.url)
 

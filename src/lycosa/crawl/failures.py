@@ -11,7 +11,7 @@ from collections.abc import Callable
 from lycosa.crawl.archive import Archive
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import AT_ONCE, RETRY_SHARE, RetryRule, parse_retry_after, retry_rule, retry_wait
-from lycosa.frontier import Host, HostRow, Lease, QueueEntry, Reason, RequestKind, UrlState
+from lycosa.frontier import Host, Lease, QueueEntry, Reason, RequestKind, UrlState
 from lycosa.learning import UrlMining
 from lycosa.records import Failure, Request, Response
 from lycosa.store import SITEMAP, PageRow
@@ -37,10 +37,10 @@ class FailureHandler:
         shard, host, entry = self._shard, lease.host, lease.entry
         assert entry is not None
         name = str(response.failure or response.status)
-        _count_with_host(host.row, entry, response, rule)
+        _count_with_host(host, entry, response, rule)
         if response.failure in FORGETS_ADDRESS:
             shard.mapper.forget(host.host)
-            host.row.address_until = 0.0
+            host.forget_address()
         self._archive.keep_answer(lease, request, response)
         wait_s, host_s = self._waits(host, entry, response, rule)
         if wait_s is None:
@@ -48,7 +48,7 @@ class FailureHandler:
             return
         now = shard.now()
         took_s = max(0.0, response.ended_s - response.started_s) + host.delay_s
-        host.retries_from = max(host.retries_from, now + took_s / RETRY_SHARE)
+        host.hold_back_retries(now + took_s / RETRY_SHARE)
         shard.frontier.retry(
             lease,
             due_unix=shard.now_unix() + wait_s,
@@ -95,20 +95,20 @@ class FailureHandler:
         if rule.gives_up_on_host:
             if not is_revisit:  # the URL fails with its host, and comes back with it
                 shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
-                shard.frontier.leave(lease)
+                shard.frontier.put_back(lease)
             if not host.row.gave_up:
                 shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)
             shard.frontier.give_up(host, name, shard.now())
         if is_revisit or rule.gives_up_on_host:
             shard.release(lease, response, wait_s=host_s, reason=name)
             return
-        self._mining.settled(lease, is_hit=False)
+        self._mining.record_outcome(lease, is_hit=False)
         if entry.origin.is_guess:
             shard.frontier.finish(lease, UrlState.DROPPED, Reason.GUESS)
             shard.release(lease, response, wait_s=host_s, reason=name)
             return
         shard.counters.totals.failed[name] += 1
-        host.row.failed += 1
+        host.count(failed=1)
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
         essence = SITEMAP if lease.kind is RequestKind.SITEMAP else ""
         row = PageRow(
@@ -120,11 +120,11 @@ class FailureHandler:
         shard.release(lease, response, wait_s=host_s, reason=name)
 
 
-def _count_with_host(row: HostRow, entry: QueueEntry, response: Response, rule: RetryRule) -> None:
+def _count_with_host(host: Host, entry: QueueEntry, response: Response, rule: RetryRule) -> None:
     """Counts with the host what the failure says of it."""
     if rule.host_after == AT_ONCE:
-        row.tries += 1
+        host.record_failure(tries=1)
     elif rule.host_after:
-        row.failing += entry.tries == 0
+        host.record_failure(failing=int(entry.tries == 0))
     elif response.failure is None:  # it answers
-        row.tries = row.failing = 0
+        host.record_answer()

@@ -42,7 +42,7 @@ class HostRules:
             lease.job.answer(response)
             return
         wanted_by, hops = (lease.job.wanted_by, lease.job.hops) if lease.job else (lease.host.key, 0)
-        host = shard.frontier.shelf.hosts.get(wanted_by)
+        host = shard.frontier.hosts.get(wanted_by)
         if host is None:  # nobody waits for it any more
             shard.release(lease, response)
             return
@@ -69,7 +69,6 @@ class HostRules:
         if rules.is_unreachable:
             self._unreachable(host, lease, response)
             return
-        host.row.tries = 0
         shard.frontier.set_robots(host, rules, until_unix=shard.now_unix() + ROBOTS_FOR_S, now=shard.now())
         if shard.settings.sitemaps:
             self._admit_sitemaps(rules.sitemaps, host.host, depth=0)
@@ -84,7 +83,7 @@ class HostRules:
         shard, key = self._shard, host.key
 
         def then(response: Response) -> None:
-            waiting = shard.frontier.shelf.hosts.get(key)
+            waiting = shard.frontier.hosts.get(key)
             if waiting is not None and waiting.awaits_robots:
                 self._answered(waiting, None, response, hops)
 
@@ -97,7 +96,7 @@ class HostRules:
         shard = self._shard
         if lease is not None:
             shard.mapper.forget(lease.host.host)
-            lease.host.row.address_until = 0.0
+            lease.host.forget_address()
         shard.frontier.robots_failed(host, shard.now())
         name = str(response.failure or response.status)
         rule = retry_rule(response.failure, response.status, is_first=not shard.counters.has_answer)

@@ -10,7 +10,7 @@ import msgspec
 
 from lycosa.crawl.other_shards import OtherShards
 from lycosa.crawl.stats import Counters
-from lycosa.frontier import Ledger
+from lycosa.frontier import Frontier
 from lycosa.settings import CrawlSettings
 
 
@@ -32,7 +32,7 @@ class LimitChecker:
         settings: CrawlSettings,
         counters: Counters,
         run_s: Callable[[], float],
-        frontier: Ledger,
+        frontier: Frontier,
         *,
         visits: int | None = None,
         outside: OtherShards | None = None,

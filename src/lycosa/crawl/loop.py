@@ -29,7 +29,17 @@ from lycosa.crawl.shard import Shard
 from lycosa.crawl.stats import Counters, CrawlStats, Totals, load_counts
 from lycosa.errors import StoreError
 from lycosa.fetch import Watchable
-from lycosa.frontier import ForwardedUrl, Frontier, HostGroup, Lease, Origin, Politeness, ProcessStart, RequestKind
+from lycosa.frontier import (
+    ForwardedUrl,
+    Frontier,
+    HostGroup,
+    Lease,
+    Origin,
+    Politeness,
+    ProcessStart,
+    RequestKind,
+    UrlCounts,
+)
 from lycosa.graph import LinkIndexer
 from lycosa.records import Failure, Request, Response
 from lycosa.settings import CrawlSettings, read_group
@@ -68,19 +78,20 @@ class Engine:
         self._whereabouts = HostAddresses(settings, parts, now=self.now, now_unix=self.now_unix, on_news=self.located)
         start = ProcessStart(began, began_unix, is_restart=is_restart)
         self._outside = parts.outside
+        totals = self.counters.totals
         self.frontier = Frontier(
             collection.state,
+            self.committer.batch,
             _pace(settings),
             start,
             locate=self._whereabouts.locate,
             policy=parts.policy,
-            elsewhere=parts.outside,
+            forwarder=parts.outside,
+            counts=UrlCounts(
+                totals.known, totals.queued, totals.revisiting, totals.hosts, totals.failed, totals.dropped
+            ),
+            only_due=recrawl is not None and totals.queued > 0,  # what was never asked for is left to the crawl
         )
-        totals = self.counters.totals
-        self.frontier.known, self.frontier.queued, self.frontier.shelf.count = totals.known, totals.queued, totals.hosts
-        self.frontier.failed, self.frontier.dropped = totals.failed, totals.dropped
-        self.frontier.revisiting = totals.revisiting
-        self.frontier.batch = self.committer.batch
         self.downloader = parts.downloader
         if settings.eager and reads_links_as_usual(parts.analysers) and isinstance(parts.downloader, Watchable):
             parts.downloader.watch(self._on_arriving)
@@ -116,8 +127,6 @@ class Engine:
             visits=recrawl.most if recrawl else None,
             outside=parts.outside,
         )
-        if recrawl is not None and totals.queued:
-            self.frontier.hold()  # what was never asked for is left to the crawl
         is_fresh = recrawl is not None or settings.keep_fresh
         self._due = self._due_of(shard, recrawl) if is_fresh else None
         self._is_endless = settings.keep_fresh and recrawl is None
@@ -163,7 +172,7 @@ class Engine:
                 self.events.write("links-caught-up", pages=pages)
             if self._due is not None:
                 await self._due.begin()
-            if not self.frontier.shelf.holds:
+            if not self.frontier.only_due:
                 await self._add_all([seed for seed in self.seeds if self.frontier.owns(seed.host)])
                 await self._take_in_inbox()
                 if queued := readmit_links(self._shard, self._commit):
@@ -210,7 +219,7 @@ class Engine:
             self._inbox.put(url.href for url in urls)
             return 0
         self.outcomes.widen(urls)
-        new = len(self.frontier.admit(urls, depth=0, now=self.now(), origin=Origin.WISH))
+        new = len(self.frontier.admit(urls, depth=0, now=self.now(), origin=Origin.SEED))
         new += self.outcomes.ask_again(urls)
         self._plan_pump()
         return new
@@ -275,12 +284,12 @@ class Engine:
         return True
 
     def _forget(self) -> None:
-        self.outcomes.budgets.forget()
+        self.outcomes.traps.forget()
         self.linker.feed.forget()
 
     def in_use(self, address: str) -> int:
         """Requests under way to an address, or one if it has to be left alone for a while."""
-        return self.frontier.turns.in_use_of(address, self.now())
+        return self.frontier.scheduler.in_use_of(address, self.now())
 
     def wake(self) -> None:
         """Something has changed outside: there may be more to do."""
@@ -307,7 +316,7 @@ class Engine:
         while True:
             await asyncio.sleep(self.settings.store_interval_s)
             with self._watched():
-                if self.now() >= next_inbox and not self.committer.has_failed and not self.frontier.shelf.holds:
+                if self.now() >= next_inbox and not self.committer.has_failed and not self.frontier.only_due:
                     next_inbox = self.now() + INBOX_EVERY_S
                     await self._take_in_inbox()
                 if self._due is not None and not self.committer.has_failed and not self._stopping:
@@ -346,7 +355,7 @@ class Engine:
         frontier = self.frontier
         if self._is_endless or self._background or (self._due is not None and not self._due.is_exhausted):
             return False
-        return frontier.revisiting <= 0 and (frontier.queued <= 0 or frontier.shelf.holds)
+        return frontier.revisiting <= 0 and (frontier.queued <= 0 or frontier.only_due)
 
     # asking
 
@@ -405,7 +414,7 @@ class Engine:
         if self._wake_handle is not None:
             self._wake_handle.cancel()
             self._wake_handle = None
-        at = self.frontier.turns.next_wake()
+        at = self.frontier.scheduler.next_wake()
         if at is not None:
             self._wake_handle = self._loop.call_later(max(0.0, at - self.now()), self._plan_pump)
 
@@ -436,7 +445,7 @@ class Engine:
     def located(self, names: list[str]) -> None:
         """It is known now where these hosts live, and whether they may be asked there."""
         for name in names:
-            self.frontier.named(name, self.now())
+            self.frontier.on_resolved(name, self.now())
         self._plan_pump()
 
     # settling
@@ -498,8 +507,7 @@ class Engine:
                 self._finished.set()
             return
         self._commit_failures, self._next_commit = 0, 0.0
-        self.frontier.batch = self.committer.batch
-        self.frontier.committed(self.now())
+        self.frontier.on_committed(self.committer.batch, self.now())
         self.outcomes.committed()
         if self._due is not None:
             self._due.committed()
@@ -517,7 +525,7 @@ class Engine:
 
     def _write_last(self, batch: Batch) -> None:
         self.outcomes.before_commit(batch, is_last=self._finished.is_set())
-        self.frontier.write_hosts()
+        self.frontier.before_commit()
         self.linker.write(batch)
         batch.put(*self._teller.row())
         self._teller.write_moment(batch, in_flight=len(self._in_flight), is_over=self._finished.is_set())

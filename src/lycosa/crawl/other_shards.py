@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from lycosa.crawl.copies import CopyClaim, DocumentOwners
 from lycosa.crawl.shard import Shard
-from lycosa.frontier import ForwardedUrl, Origin, ProcessStart, RequestKind, UrlForwarder, unpack_host
+from lycosa.frontier import ForwardedUrl, HostRow, Origin, RequestKind, UrlForwarder, unpack_host
 from lycosa.records import Response
 from lycosa.store import Batch, activate_arrived_hosts, bucket_hosts, delete_bucket
 from lycosa.web import Url, split_url
@@ -64,9 +64,9 @@ def accept_parcels(
             groups[one.depth, one.kind, one.hops, one.origin, one.source].append(one)
     for (depth, kind, hops, origin, source), some in groups.items():
         urls = [split_url(one.href) for one in some]
-        if depth == 0 and kind == RequestKind.PAGE and origin in (Origin.WISH, Origin.REDIRECT):
+        if depth == 0 and kind == RequestKind.PAGE and origin in (Origin.SEED, Origin.REDIRECT):
             outcomes.widen(urls)  # asked for by the user, or where that leads
-            if origin == Origin.WISH:
+            if origin == Origin.SEED:
                 outcomes.ask_again(urls)
         new = frontier.admit(
             urls,
@@ -79,9 +79,9 @@ def accept_parcels(
             source=source,
         )
         if source and new:
-            outcomes.budgets.linked(source, new)
+            outcomes.traps.count_links(source, new)
     vouches = {one.href: one.credit for one in crossings if one.is_vouch}
-    frontier.vouch(vouches, now)
+    frontier.add_evidence(vouches, now)
 
 
 def move_hosts(
@@ -95,26 +95,11 @@ def move_hosts(
 ) -> Batch:
     """Takes buckets out and hosts in, in memory; returns the batch that does it on disk. `forget`: what is remembered
     of rows may be wrong."""
-    frontier, batch = shard.frontier, Batch()
+    batch, leaving = Batch(), list[tuple[bytes, HostRow]]()
     for bucket in lost:
-        for key, packed in bucket_hosts(shard.collection.state, bucket):
-            _count_moved(shard, packed, -1)
-            frontier.shelf.remove(key)
+        leaving += [(key, unpack_host(packed)) for key, packed in bucket_hosts(shard.collection.state, bucket)]
         delete_bucket(batch, bucket)
-    for _, packed in came:
-        _count_moved(shard, packed, 1)
     activate_arrived_hosts(batch, came)
     forget()
-    frontier.shelf.begin_anew(ProcessStart(now, now_unix, is_restart=True))
-    frontier.turns.begin_anew(now)
+    shard.frontier.move_hosts(leaving, [unpack_host(packed) for _, packed in came], now=now, now_unix=now_unix)
     return batch
-
-
-def _count_moved(shard: Shard, packed: bytes, sign: int) -> None:
-    row, frontier = unpack_host(packed), shard.frontier
-    frontier.shelf.count += sign
-    frontier.known += sign * row.queued
-    if row.gave_up:
-        frontier.failed[row.gave_up] += sign * row.queued
-    else:
-        frontier.queued += sign * row.queued

@@ -22,7 +22,7 @@ from lycosa.fetch import (
     media_type,
     raise_descriptor_limit,
 )
-from lycosa.frontier import BREADTH, PLAIN, WALKS, InternalFirst, Policy, PValue, Rank, Ranking, Relevance, Walk
+from lycosa.frontier import BREADTH, WALKS, InternalFirst, Policy, PValue, Rank, Ranking, Relevance, parse_policy
 from lycosa.mapping import AddressGuard, CaresResolver, Resolver
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings
@@ -110,32 +110,26 @@ def usual_parts(
 
 
 def named_policy(settings: CrawlSettings) -> Policy:
-    """The policy that the settings name: a ranking, a walk, or both as `ranking+walk`."""
-    first, _, second = settings.policy.partition("+")
-    if first in WALKS and not second and (settings.topic or settings.topic_pages):  # a topic ranks
-        first, second = "topic", first
-    if first in WALKS:
-        if second:
-            raise PartError(f"{first!r} does not rank, so it cannot be combined with {second!r}; write RANKING+WALK")
-        return Policy(None, _walk(first, settings))
-    if second and second not in WALKS:
-        raise PartError(f"there is no walk called {second!r}; there is {', '.join(WALKS)}")
-    try:
-        ranking = named_part("policy", first, settings)
-    except UnknownPart as unknown:
-        raise PartError(f"{unknown}; without ranking there is {', '.join(WALKS)}") from None
-    return Policy(ranking, _walk(second, settings) if second else PLAIN)
+    """The policy that the settings name, with the windows that they ask for; a topic ranks."""
+    walks = {
+        name: msgspec.structs.replace(
+            walk,
+            steps=settings.window_hosts if walk.steps else 0,
+            leaves=settings.window_leaves if walk.swings else 0,
+            children=settings.child_order if walk.by_path else "",
+        )
+        for name, walk in WALKS.items()
+    }
 
+    def ranking(name: str) -> Ranking:
+        try:
+            made: Ranking = named_part("policy", name, settings)
+        except UnknownPart as unknown:
+            raise PartError(f"{unknown}; without ranking there is {', '.join(walks)}") from None
+        return made
 
-def _walk(name: str, settings: CrawlSettings) -> Walk:
-    """The walk of this name, with the windows that the settings ask for."""
-    walk = WALKS[name]
-    return msgspec.structs.replace(
-        walk,
-        steps=settings.window_hosts if walk.steps else 0,
-        leaves=settings.window_leaves if walk.swings else 0,
-        children=settings.child_order if walk.by_path else "",
-    )
+    has_topic = settings.policy in walks and (settings.topic or settings.topic_pages)
+    return parse_policy(f"topic+{settings.policy}" if has_topic else settings.policy, ranking, walks)
 
 
 def pvalue_policy(_: CrawlSettings) -> Ranking:

@@ -64,8 +64,8 @@ def standstill_reason(frontier: Frontier, now: float, now_unix: float, *, in_fli
     are named that the next run will leave alone at first."""
     if in_flight or frontier.queued <= 0:
         return ""
-    at = frontier.turns.next_wake() or now
-    hosts = list(frontier.shelf.hosts.values())[:HOSTS_CONSIDERED]
+    at = frontier.scheduler.next_wake() or now
+    hosts = list(frontier.hosts.values())[:HOSTS_CONSIDERED]
     after = [host for host in hosts if host.place is HostPlace.PARKED]
     if is_over:
         return _left_alone([host for host in after if host.row.wait_until > now_unix], now_unix)
@@ -102,13 +102,13 @@ def _waits_for_retry(host: Host) -> bool:
 
 def waits_long(frontier: Frontier, now: float, now_unix: float) -> bool:
     """Is something queued, and is all of it at hosts that are left alone for longer than `LONG_WAIT_S`?"""
-    turns, at_least = frontier.turns, now_unix + LONG_WAIT_S
-    at = turns.next_wake()
+    scheduler, at_least = frontier.scheduler, now_unix + LONG_WAIT_S
+    at = scheduler.next_wake()
     if frontier.queued <= 0 or at is None or at - now <= LONG_WAIT_S:
         return False
-    if any(turns.places[place] for place in HostPlace if place not in (HostPlace.IDLE, HostPlace.PARKED)):
+    if any(scheduler.places[place] for place in HostPlace if place not in (HostPlace.IDLE, HostPlace.PARKED)):
         return False
-    parked = [host.row for host in frontier.shelf.hosts.values() if host.place is HostPlace.PARKED]
+    parked = [host.row for host in frontier.hosts.values() if host.place is HostPlace.PARKED]
     if any(row.wait_until <= at_least for row in parked):  # a Crawl-delay, which would be as long in the next run
         return False
     return sum(row.queued - row.revisits for row in parked) >= frontier.queued  # nobody else is on disk
@@ -152,7 +152,7 @@ class ProgressReporter:
     def stats(self, *, in_flight: int, is_over: bool = False) -> CrawlStats:
         """The crawl at this moment, or at its end."""
         shard, now = self._shard, self._shard.now()
-        hosts = list(islice(shard.frontier.shelf.hosts.values(), HOSTS_SAMPLED))
+        hosts = list(islice(shard.frontier.hosts.values(), HOSTS_SAMPLED))
         retrying, retries = retries_of(hosts, now)
         return shard.counters.stats(
             shard.frontier.stats(),

@@ -74,9 +74,24 @@ class ResponseHandler:
         self._shard, self._frontier, self._counters = shard, shard.frontier, shard.counters
         self.copies = Copies(shard, parts.outside) if parts.outside is not None else None
         self._documents = DocumentStore(shard.collection.state, self.copies)
-        minds = HostProfiles(shard.collection.state, MiningLevel(shard.settings.mine))
-        self.mining, self.budgets = UrlMining(shard, minds), TrapGuard(shard, minds)
-        self._archive, self.admission = Archive(shard), Admission(shard, self.budgets, parts.analysers)
+        profiles = HostProfiles(shard.collection.state)
+        self.mining = UrlMining(
+            shard.frontier,
+            profiles,
+            MiningLevel(shard.settings.mine),
+            sift=shard.sifter.sift,
+            most_depth=shard.settings.depth,
+            now=shard.now,
+        )
+        self.traps = TrapGuard(
+            shard.frontier,
+            shard.collection.state,
+            profiles,
+            limits_domains=shard.settings.scope == "any",
+            log=shard.events.write,
+            now_unix=shard.now_unix,
+        )
+        self._archive, self.admission = Archive(shard), Admission(shard, self.traps, parts.analysers)
         self._failures, self._rules = (
             FailureHandler(shard, self._archive, self.mining),
             HostRules(shard, self._archive, parts.outside),
@@ -119,12 +134,8 @@ class ResponseHandler:
     def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
         """One response, whatever it is."""
         taken = self.early.ended(lease) if self.early.taken else None
-        row = lease.host.row
-        row.requests += 1
-        row.last_asked = self._shard.now_unix()
-        row.first_asked = row.first_asked or row.last_asked
-        row.bytes += len(response.body)
-        row.seconds += max(0.0, response.ended_s - response.started_s)
+        seconds = max(0.0, response.ended_s - response.started_s)
+        lease.host.record_request(len(response.body), seconds, self._shard.now_unix())
         self._counters.request(len(response.body))
         self._counters.totals.statuses[str(response.status or response.failure or "none")] += 1
         if lease.kind is RequestKind.ROBOTS:
@@ -146,7 +157,7 @@ class ResponseHandler:
         if rule is not None:
             self._failures.settle(lease, request, response, rule)
             return
-        row.tries = row.failing = 0
+        lease.host.record_answer()
         failed = self.revisits.had_failed(lease) if lease.kind is RequestKind.REVISIT else None
         if lease.kind is RequestKind.REVISIT and request is not None and failed is None:
             self.revisits.settle(lease, request, response)
@@ -190,15 +201,15 @@ class ResponseHandler:
             joined = {target.href: target.href} if target else {}
             shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
         self._archive.put(lease, row, self._archive.keep_answer(lease, request, response, row.fetched_s))
-        self.mining.settled(lease, is_hit=False)
+        self.mining.record_outcome(lease, is_hit=False)
         if target is None or failure:
             reason = Reason.REDIRECTS if target else Reason.STATUS
             self._counters.totals.failed[failure] += 1
-            lease.host.row.failed += 1
+            lease.host.count(failed=1)
             self._frontier.finish(lease, UrlState.FAILED, reason)
             return
         self._counters.totals.redirects += 1
-        if entry.depth == 0 and entry.origin in (Origin.WISH, Origin.REDIRECT) and is_page:
+        if entry.depth == 0 and entry.origin in (Origin.SEED, Origin.REDIRECT) and is_page:
             self.widen([target])  # where a seed leads is part of the crawl
         kept = shard.sifter.sift([target.href])
         self._frontier.admit(
@@ -246,14 +257,14 @@ class ResponseHandler:
         if first is None:
             self._documents.note(self._shard.committer.batch, key, row, links)
         self._documents.stored(lease.url, row)
-        lease.host.row.links += len(links.hrefs)
+        lease.host.count(links=len(links.hrefs))
         new = self._follow(links, lease, key, row, page, response, taken)
-        is_news = self.budgets.page(lease, page, new)
+        is_news = self.traps.page_fetched(lease, page, new)
         self._count_page(lease)
         count_document(self._counters.totals, row)
         for part in self.statistics:
             part.page(page, response)
-        self.mining.settled(lease, is_hit=is_news)
+        self.mining.record_outcome(lease, is_hit=is_news)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, page, response)
 
@@ -309,10 +320,10 @@ class ResponseHandler:
         row.obey(original.said | page_directives((), response, self._settings.agent))
         self._keep_page(lease, row, made)
         self._counters.totals.duplicates += 1
-        self.mining.settled(lease, is_hit=False)
+        self.mining.record_outcome(lease, is_hit=False)
         links = with_headers(self._documents.links(original_key) or LinkRow(()), response)
         new = self._follow(links, lease, url_key(lease.url), row, None, response, taken)
-        self.budgets.copy(lease, original, new)
+        self.traps.copy_fetched(lease, original, new)
         self._count_page(lease)
         self._frontier.finish(lease, UrlState.DONE)
         self._tell(row, lease.url, None, response)
@@ -348,8 +359,8 @@ class ResponseHandler:
         return [*taken.new, *new]
 
     def _count_page(self, lease: Lease) -> None:
-        self.mining.page(lease)
-        lease.host.row.pages += 1
+        self.mining.page_fetched(lease)
+        lease.host.count(pages=1)
         self._counters.page()
 
     def _page_row(
@@ -405,12 +416,12 @@ class ResponseHandler:
 
     def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         self.mining.before_commit()
-        self.budgets.before_commit(batch)
+        self.traps.before_commit(batch)
         self.admission.before_commit(batch, is_last=is_last)
 
     def committed(self) -> None:
         self._documents.committed()
-        self.budgets.committed()
+        self.traps.on_committed()
 
     def ask_again(self, urls: Iterable[Url]) -> int:
         """Queues those of the URLs that have failed: whoever asks for them may know better. Returns how many."""
@@ -427,7 +438,7 @@ class ResponseHandler:
             self._counters.totals.failed[name] -= 1
             self._shard.committer.batch.delete(Family.PAGE, key)
             self._frontier.requeue(
-                url.href, row.depth, kind=RequestKind.PAGE, failed=1, links=0, origin=Origin.WISH, now=self._shard.now()
+                url.href, row.depth, kind=RequestKind.PAGE, failed=1, links=0, origin=Origin.SEED, now=self._shard.now()
             )
             again += 1
         return again

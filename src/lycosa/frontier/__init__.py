@@ -1,13 +1,22 @@
-"""What comes next: known URLs, host queues with a bounded front in memory, politeness per host and per address."""
+"""The frontier room decides what is fetched next: which URLs are known and queued, whose turn it is, how long hosts
+wait.
 
-from lycosa.frontier.frontier import Frontier, Ledger
+`Frontier` is its face; see there for the dozen things it can be asked and told. It reads committed rows through `Rows`,
+writes into the open batch, takes the time as an argument, and does no other I/O. Whoever wants a say in what is fetched
+is a `FrontierHook`; what is learned of a host is told to `Host`; the order is a `Policy`. Rows and counters of this
+room are changed here and nowhere else.
+"""
+
+from lycosa.frontier.checks import FrontierHook
+from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.host_cache import ProcessStart
-from lycosa.frontier.hosts import Host, HostPlace, TimedLane, due_of
-from lycosa.frontier.lease import ForwardedUrl, FrontierStats, Lease, Politeness, UrlForwarder
-from lycosa.frontier.policy import LinkCounter, LinkSource, Policy, Ranking, Walk
-from lycosa.frontier.politeness import HostGroup
-from lycosa.frontier.rankings import BREADTH, PLAIN, WALKS, InternalFirst, PValue, Rank, Relevance
-from lycosa.frontier.recent import RecentUrls
+from lycosa.frontier.hosts import Host, HostPlace
+from lycosa.frontier.lanes import due_of
+from lycosa.frontier.lease import ForwardedUrl, FrontierStats, Lease, UrlCounts, UrlForwarder
+from lycosa.frontier.policy import BREADTH, WALKS, LinkCounter, LinkSource, Policy, Ranking, parse_policy
+from lycosa.frontier.politeness import HostGroup, Politeness
+from lycosa.frontier.queues import RecentUrls
+from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
 from lycosa.frontier.rows import (
     KEY_END,
     MOST_BANDS,
@@ -19,6 +28,7 @@ from lycosa.frontier.rows import (
     RequestKind,
     UrlRow,
     UrlState,
+    lane_start,
     state_of,
     unpack_host,
 )
@@ -27,11 +37,11 @@ __all__ = [
     "BREADTH",
     "KEY_END",
     "MOST_BANDS",
-    "PLAIN",
     "RETRY_LANE",
     "WALKS",
     "ForwardedUrl",
     "Frontier",
+    "FrontierHook",
     "FrontierStats",
     "Host",
     "HostGroup",
@@ -39,7 +49,6 @@ __all__ = [
     "HostRow",
     "InternalFirst",
     "Lease",
-    "Ledger",
     "LinkCounter",
     "LinkSource",
     "Origin",
@@ -54,12 +63,13 @@ __all__ = [
     "RecentUrls",
     "Relevance",
     "RequestKind",
-    "TimedLane",
+    "UrlCounts",
     "UrlForwarder",
     "UrlRow",
     "UrlState",
-    "Walk",
     "due_of",
+    "lane_start",
+    "parse_policy",
     "state_of",
     "unpack_host",
 ]

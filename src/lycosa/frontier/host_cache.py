@@ -1,24 +1,20 @@
 """The host cache decides which hosts are in memory and which are only rows on disk.
 
-Invariants: once a commit is over, at most `HOSTS_MOST` hosts with work are in memory, and the others rotate in as there
-is room; a host leaves memory only when its row is written, nothing of it is in flight, and its last delay has passed.
-Called by `Frontier` only.
+Invariants: once a commit is over, at most `MemoryLimits.hosts` hosts with work are in memory, and the others rotate in
+as there is room; a host leaves memory only when its row is written, nothing of it is in flight, and its last delay has
+passed. Called by `Frontier` only.
 """
 
 from collections.abc import Callable
 from itertools import islice
 
 from lycosa.frontier.hosts import Host, HostPlace
+from lycosa.frontier.lease import MemoryLimits, UrlCounts
 from lycosa.frontier.politeness import Slots, pause_of
 from lycosa.frontier.rows import HostRow, Rows, Writes, pack_host, unpack_host
 from lycosa.frontier.scheduler import HostScheduler
 from lycosa.records import Family
 
-HOSTS_MOST = 50_000
-IDLE_HOSTS_MOST = 10_000  # hosts without work that are remembered, so that their row is not read again
-HOSTS_READ = 1_000  # host rows read at a time
-# A look at the disk ends after so many rows or hosts taken in, a tenth of a second: the next commit looks further.
-ROWS_A_LOOK, HOSTS_A_LOOK = 20_000, 5_000
 LONGEST_WAIT_S = 86_400.0  # a wait from disk is believed up to here: the wall clock may have been wrong
 
 
@@ -29,8 +25,10 @@ class ProcessStart:
         self.now, self.now_unix, self.is_restart = now, now_unix, is_restart
 
     def first_at(self, row: HostRow, delay_s: float) -> float:
-        """When a host may be asked first. After a restart it waits one full delay, known or not: whoever was asked in
-        the moment before a crash is not in the state. A wait from disk may lengthen that."""
+        """When a host may be asked first."""
+        # After a restart every host waits one full delay, known or not: the process before may have asked it a moment
+        # ago, and that request is in no commit (decision 4). A wait from disk may lengthen that, never shorten it: the
+        # wall clock may have been set back.
         at = self.now + delay_s if self.is_restart or row.requests else 0.0
         if row.wait_until > self.now_unix:
             at = max(at, self.now + min(row.wait_until - self.now_unix, LONGEST_WAIT_S))
@@ -38,33 +36,33 @@ class ProcessStart:
 
 
 class HostCache:
-    """The hosts of a frontier."""
+    """The hosts of a frontier. `only_due`: they give out nothing but what is due."""
 
     def __init__(
         self,
         rows: Rows,
-        turns: HostScheduler,
+        scheduler: HostScheduler,
         start: ProcessStart,
         *,
         delay_s: float,
         per_host: int,
+        counts: UrlCounts,
+        memory: MemoryLimits,
         swings: bool = False,
-        most: int = HOSTS_MOST,
+        only_due: bool = False,
     ) -> None:
-        self._swings = swings
-        self.holds = False  # hosts give out only what is due
-        self._rows, self._turns, self._start = rows, turns, start
-        self._delay_s, self._per_host, self.most = delay_s, per_host, most
+        self._rows, self._scheduler, self._start, self._counts = rows, scheduler, start, counts
+        self._delay_s, self._per_host, self._memory = delay_s, per_host, memory
+        self._swings, self._only_due = swings, only_due
         self.hosts: dict[bytes, Host] = {}
-        self.count = 0  # hosts of the collection
-        self._dirty: dict[bytes, Host] = {}
+        self._dirty: dict[bytes, Host] = {}  # hosts whose rows have changed: `Host.touch` puts them in
         self._writing: list[Host] = []
         self._cursor = b""
         self._rounds = 1  # ends of the family to be reached before every host put out has been looked at again
         self._is_first_round = True
 
-    def __len__(self) -> int:
-        return len(self.hosts)
+    def __repr__(self) -> str:
+        return f"<HostCache {len(self.hosts)} of {self._counts.hosts} hosts, {len(self._dirty)} changed>"
 
     def get(self, key: bytes) -> tuple[Host, bool]:
         """The host, and whether it has just come into memory."""
@@ -73,25 +71,20 @@ class HostCache:
             return host, False
         row = self._rows.get(Family.HOST, key)
         if row is None:
-            self.count += 1
+            self._counts.hosts += 1
         return self._adopt(key, unpack_host(row) if row is not None else HostRow()), True
 
     def _adopt(self, key: bytes, row: HostRow) -> Host:
         delay_s = self.delay_of(row)
         slots = Slots(self._per_host, first_at=self._start.first_at(row, delay_s))
-        host = Host(key, row, slots, delay_s, swings=self._swings)
-        host.is_held = self.holds
+        host = Host(key, row, slots, delay_s, dirty=self._dirty, swings=self._swings, is_held=self._only_due)
         self.hosts[key] = host
-        self._turns.enter(host)
+        self._scheduler.enter(host)
         return host
 
     def delay_of(self, row: HostRow) -> float:
         """The pause that a host gets, by the setting or by its Crawl-delay if that is longer."""
         return pause_of(max(self._delay_s, (row.robots and row.robots.crawl_delay_s) or 0.0))
-
-    def touch(self, host: Host) -> None:
-        """The host's row has changed: the next commit writes it."""
-        self._dirty[host.key] = host
 
     def write(self, batch: Writes) -> None:
         """Puts the rows of all hosts that changed into the batch."""
@@ -101,16 +94,18 @@ class HostCache:
         self._writing += self._dirty.values()
         self._dirty.clear()
 
-    def committed(self, now: float) -> list[Host]:
+    def on_committed(self, now: float) -> list[Host]:
+        # Only now: a row that is read while its successor is in the open batch would bring old counts back.
         """The batch is on disk. Puts surplus hosts out; returns hosts that came in in exchange."""
         for host in self._writing:
-            host.committed()
+            host.on_committed()
         self._writing = []
-        if self._turns.places[HostPlace.IDLE] > IDLE_HOSTS_MOST:
-            self._put_out(now, lambda host: host.place is HostPlace.IDLE, IDLE_HOSTS_MOST // 2)
-        surplus = len(self.hosts) - self._turns.places[HostPlace.IDLE] - self.most
+        if self._scheduler.places[HostPlace.IDLE] > self._memory.idle_hosts:
+            self._put_out(now, lambda host: host.place is HostPlace.IDLE, self._memory.idle_hosts // 2)
+        surplus = len(self.hosts) - self._scheduler.places[HostPlace.IDLE] - self._memory.hosts
         if surplus > 0:
-            self._rounds = 2  # the rest of this round, and a whole one for those that lie before the cursor
+            # The hosts put out may lie before the cursor: after the rest of this round comes a whole one.
+            self._rounds = 2
             self._put_out(now, lambda host: host.place is HostPlace.READY, surplus)
             return []
         return self.rotate()
@@ -118,13 +113,13 @@ class HostCache:
     def rotate(self) -> list[Host]:
         """Reads host rows on from where the last look ended, and takes in those with work while there is room."""
         taken: list[Host] = []
-        room = self.room
-        for _ in range(ROWS_A_LOOK // HOSTS_READ):
+        room, memory = self.room, self._memory
+        for _ in range(memory.rows_a_look // memory.rows_a_read):
             if not self._rounds or len(taken) >= room:
                 break
-            rows = self._rows.scan(Family.HOST, self._cursor, limit=HOSTS_READ)
+            rows = self._rows.scan(Family.HOST, self._cursor, limit=memory.rows_a_read)
             is_whole = self._take_in(rows, taken, room)
-            if is_whole and len(rows) < HOSTS_READ:
+            if is_whole and len(rows) < memory.rows_a_read:
                 self._cursor = b""
                 self._rounds -= 1
                 self._is_first_round = False
@@ -133,12 +128,13 @@ class HostCache:
     @property
     def tries_again(self) -> bool:
         """Are hosts that earlier runs gave up brought in? Once a run: while rows are looked at for the first time."""
-        return self._is_first_round and not self.holds
+        return self._is_first_round and not self._only_due
 
     @property
     def room(self) -> int:
         """How many hosts may come in at once."""
-        return min(HOSTS_A_LOOK, self.most - (len(self.hosts) - self._turns.places[HostPlace.IDLE]))
+        memory = self._memory
+        return min(memory.hosts_a_look, memory.hosts - len(self.hosts) + self._scheduler.places[HostPlace.IDLE])
 
     def _take_in(self, rows: list[tuple[bytes, bytes]], taken: list[Host], room: int) -> bool:
         """Takes in hosts with work until there are `room` of them; False if that left rows over."""
@@ -155,7 +151,7 @@ class HostCache:
         """A host is no longer this shard's: nothing of it is written any more."""
         host = self.hosts.pop(key, None)
         if host is not None:
-            self._turns.leave(host)
+            self._scheduler.leave(host)
         self._dirty.pop(key, None)
 
     def begin_anew(self, start: ProcessStart) -> None:
@@ -165,10 +161,11 @@ class HostCache:
     def _put_out(self, now: float, wanted: Callable[[Host], bool], most: int) -> None:
         resting = (host for host in self.hosts.values() if wanted(host) and self._is_resting(host, now))
         for host in list(islice(resting, most)):
-            self._turns.leave(host)
+            self._scheduler.leave(host)
             del self.hosts[host.key]
 
     def _is_resting(self, host: Host, now: float) -> bool:
-        # a sitemap is leased until all of it is taken in, long after its slot is free again
+        # A sitemap is leased until all of it is taken in, long after its slot is free again. And a host whose last
+        # delay has not passed would come back without it, to be asked too early.
         is_busy = host.slots.in_use or host.leased or host.jobs or host.awaits_robots or host.key in self._dirty
         return not is_busy and max(host.slots.free_at) <= now

@@ -1,10 +1,11 @@
 """The records that pass between the frontier and the crawl: leases, statistics, and URLs of other shards.
 
 A `Lease` is a URL in flight; `Frontier.next` makes it and the crawl hands it back when its request has ended. A
-`ForwardedUrl` tells another shard what `Frontier.admit` or `Frontier.vouch` would have been told, had the URL been this
-shard's own; a crawl of one shard never makes one. Records and pure functions only.
+`ForwardedUrl` tells another shard what `Frontier.admit` or `Frontier.add_evidence` would have been told, had the URL
+been this shard's own; a crawl of one shard never makes one. Records and pure functions only.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Protocol
@@ -12,77 +13,10 @@ from typing import Protocol
 import msgspec
 
 from lycosa.frontier.hosts import Host, RobotsJob
-from lycosa.frontier.politeness import HostGroup, Share
-from lycosa.frontier.rows import Origin, QueueEntry, Reason, RequestKind
+from lycosa.frontier.politeness import Share
+from lycosa.frontier.rows import HostRow, Origin, QueueEntry, RequestKind
 from lycosa.records import Failure
 from lycosa.web import Url, split_url
-
-
-class ForwardedUrl(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One URL on its way to its owner. `kind` and `origin` are those of `frontier.rows`; `source` is the host of the
-    page that links to it. `is_vouch`: it is not to be taken in, but if it is known, `credit` speaks for it."""
-
-    href: str
-    depth: int = 0
-    kind: int = 0
-    hops: int = 0
-    origin: int = 0
-    credit: float = 0.0
-    source: str = ""
-    is_vouch: bool = False
-
-
-class UrlForwarder(Protocol):
-    """The rest of the crawl, as a frontier sees it."""
-
-    def owns(self, host: str) -> bool:
-        """Does the host belong to this shard?"""
-        ...
-
-    def send(self, crossings: Sequence[ForwardedUrl]) -> list[ForwardedUrl]:
-        """Takes URLs of others, to leave with the next commit; returns those that were not sent a moment ago."""
-        ...
-
-
-def forward_foreign(
-    elsewhere: UrlForwarder,
-    urls: Iterable[Url],
-    credits: Iterable[float] | None,
-    *,
-    depth: int,
-    kind: RequestKind,
-    hops: int,
-    origin: Origin,
-    source: str,
-) -> tuple[list[Url], list[float] | None, list[Url]]:
-    """Sends away what belongs to others: the URLs that stay, their credits, and those that left for the first time."""
-    own: list[Url] = []
-    worth: list[float] = []
-    leaving: list[ForwardedUrl] = []
-    away: dict[str, Url] = {}
-    for url, credit in zip(urls, repeat(0.0) if credits is None else credits, strict=False):
-        if elsewhere.owns(url.host):
-            own.append(url)
-            worth.append(credit)
-        else:
-            leaving.append(ForwardedUrl(url.href, depth, kind, hops, origin, credit, source))
-            away[url.href] = url
-    sent = elsewhere.send(leaving) if leaving else []
-    return own, None if credits is None else worth, [away[crossing.href] for crossing in sent]
-
-
-def forward_evidence(elsewhere: UrlForwarder, evidence: Mapping[str, float]) -> dict[str, float]:
-    """Sends away what speaks for URLs of others; returns the rest."""
-    own: dict[str, float] = {}
-    leaving: list[ForwardedUrl] = []
-    for href, credit in evidence.items():
-        if elsewhere.owns(split_url(href).host):
-            own[href] = credit
-        else:
-            leaving.append(ForwardedUrl(href, credit=credit, is_vouch=True))
-    if leaving:
-        elsewhere.send(leaving)
-    return own
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -105,19 +39,6 @@ class Lease(msgspec.Struct, frozen=True):
         return self.entry.depth if self.entry else 0
 
 
-class Politeness(msgspec.Struct, frozen=True, kw_only=True):
-    """The politeness that is asked for."""
-
-    delay_s: float = 1.0
-    per_host: int = 1
-    ip_delay_s: float = 0.0
-    per_ip: int = 4
-    groups: tuple[HostGroup, ...] = ()
-    pages_per_host: int | None = None
-    host_depth: int | None = None
-    robots: bool = True
-
-
 class FrontierStats(msgspec.Struct, frozen=True):
     known: int
     queued: int
@@ -128,17 +49,108 @@ class FrontierStats(msgspec.Struct, frozen=True):
     revisiting: int = 0
 
 
-class Watcher(Protocol):
-    """Whoever wants to hear of URLs that are new, and has a say in which are asked for."""
+class UrlCounts(msgspec.Struct):
+    """How many URLs a collection knows, and what became of them."""
 
-    def queued(self, host: Host, entry: QueueEntry) -> None: ...
+    known: int = 0
+    queued: int = 0
+    revisiting: int = 0  # queued to be looked at again; they are not among `queued`
+    hosts: int = 0
+    failed: Counter[str] = msgspec.field(default_factory=Counter)  # of hosts given up, by the host's reason
+    dropped: Counter[str] = msgspec.field(default_factory=Counter)
 
-    def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
-        """Why a URL whose turn has come is not asked for after all, or for how many seconds it waits; None: it goes."""
+    def move_host(self, row: HostRow, sign: int) -> None:
+        """A host comes from another shard (+1), or goes there (-1): what waits is counted where it is, what is done
+        where it was done, so that each known URL counts once over all shards."""
+        waiting = sign * (row.queued - row.revisits)
+        self.hosts += sign
+        self.known += waiting
+        if row.gave_up:
+            self.failed[row.gave_up] += waiting
+        else:
+            self.queued += waiting
+            self.revisiting += sign * row.revisits
+
+
+class MemoryLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a frontier holds in memory at most, however many URLs and hosts there are."""
+
+    hosts: int = 50_000  # with work; less than 1 KB each without its windows
+    idle_hosts: int = 10_000  # without work, remembered so that their rows are not read again
+    windows: int = 100_000  # entries in the windows of all hosts together, shared evenly
+    window: int = 512  # entries in one window
+    # A look at the rows of hosts on disk ends after so many, a tenth of a second: the next commit looks further.
+    rows_a_look: int = 20_000
+    hosts_a_look: int = 5_000
+    rows_a_read: int = 1_000
+
+
+MEMORY_LIMITS = MemoryLimits()
+
+
+class ForwardedUrl(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One URL on its way to the shard that owns its host. `kind` and `origin` are those of `frontier.rows`; `source` is
+    the host of the page that links to it. `is_vouch`: it is not to be taken in, but if it is known, `credit` speaks for
+    it."""
+
+    href: str
+    depth: int = 0
+    kind: int = 0
+    hops: int = 0
+    origin: int = 0
+    credit: float = 0.0
+    source: str = ""
+    is_vouch: bool = False
+
+
+class UrlForwarder(Protocol):
+    """The rest of the crawl, as a frontier sees it."""
+
+    def owns(self, host: str) -> bool:
+        """Does the host belong to this shard?"""
         ...
 
-    def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None: ...
-
-    def puts_last(self, host: Host) -> bool:
-        """Has this host had its share, so that others go first?"""
+    def send(self, urls: Sequence[ForwardedUrl]) -> list[ForwardedUrl]:
+        """Takes URLs of others, to leave with the next commit; returns those that were not sent a moment ago."""
         ...
+
+
+def forward_foreign(
+    forwarder: UrlForwarder,
+    urls: Iterable[Url],
+    credits: Iterable[float] | None,
+    *,
+    depth: int,
+    kind: RequestKind,
+    hops: int,
+    origin: Origin,
+    source: str,
+) -> tuple[list[Url], list[float] | None, list[Url]]:
+    """Sends away what belongs to others: the URLs that stay, their credits, and those that left for the first time."""
+    own: list[Url] = []
+    worth: list[float] = []
+    leaving: list[ForwardedUrl] = []
+    away: dict[str, Url] = {}
+    for url, credit in zip(urls, repeat(0.0) if credits is None else credits, strict=False):
+        if forwarder.owns(url.host):
+            own.append(url)
+            worth.append(credit)
+        else:
+            leaving.append(ForwardedUrl(url.href, depth, kind, hops, origin, credit, source))
+            away[url.href] = url
+    sent = forwarder.send(leaving) if leaving else []
+    return own, None if credits is None else worth, [away[url.href] for url in sent]
+
+
+def forward_evidence(forwarder: UrlForwarder, evidence: Mapping[str, float]) -> dict[str, float]:
+    """Sends away what speaks for URLs of others; returns the rest."""
+    own: dict[str, float] = {}
+    leaving: list[ForwardedUrl] = []
+    for href, credit in evidence.items():
+        if forwarder.owns(split_url(href).host):
+            own[href] = credit
+        else:
+            leaving.append(ForwardedUrl(href, credit=credit, is_vouch=True))
+    if leaving:
+        forwarder.send(leaving)
+    return own

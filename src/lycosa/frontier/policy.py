@@ -1,8 +1,12 @@
-"""What goes first: the two small parts that a policy is made of, and how the frontier asks them.
+"""The policy decides which URLs of the frontier go first: a ranking of URLs, and a walk through what it ranks equal.
 
-A `Ranking` sorts the URLs of a host into bands, by what speaks for each of them; a `Walk` says in which order a band is
-gone through, and whether hosts go in steps. Any ranking goes with any walk. Both are plain objects over the same
-frontier: they never see a clock, a slot or a delay, so that none of them can break politeness.
+A `Ranking` sorts the URLs of a host into bands, by the evidence for each of them; a `Walk` says in which order a band
+is gone through, and whether hosts go in steps. Any ranking goes with any walk: a policy's name is WALK, RANKING or
+RANKING+WALK. Neither ever sees a clock, a slot or a delay, so that no policy can break politeness.
+
+How to add a policy: derive a class from `Ranking`, give it `name`, `bands`, `fetched` and `band`, and write a function
+that makes it from the settings. Name that function as `--policy module:function`, or as the entry point `policy.NAME`
+of the group `lycosa.parts`. `lycosa.testing` has the contract test. A walk is a line in `WALKS`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +16,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 import msgspec
 import xxhash
 
+from lycosa.errors import PartError
 from lycosa.frontier.hosts import NO_OFFER, Host
 from lycosa.frontier.rows import DUE_LANE, HostRow
 
@@ -31,7 +36,7 @@ class LinkSource:
         self._credit = credit
 
     def __repr__(self) -> str:
-        return f"<Source {self.url} depth={self.depth}>"
+        return f"<LinkSource {self.url} depth={self.depth}>"
 
     @property
     def credit(self) -> float:
@@ -40,7 +45,7 @@ class LinkSource:
 
 
 class Ranking(Protocol):
-    """Sorts URLs into bands, 1 (the best) to `bands`.
+    """Sorts URLs into bands, 1 (the best) to `bands`; at most 16.
 
     `takes` are the bands that a host's turns go to, again and again; without any the best one always goes first.
     `slack`: a URL waits while any host that can be asked soon has one that is more than so many bands better; None:
@@ -51,32 +56,36 @@ class Ranking(Protocol):
 
     name: str
     bands: int
-    takes: tuple[int, ...]
-    slack: int | None
-    sees_all: bool
-    reads_words: bool
+    takes: tuple[int, ...] = ()
+    # One queue over all hosts would break politeness and live in memory. Bands are lanes on disk; without holding hosts
+    # back a crawl of many hosts would fetch the worst of each as soon as the best of others (decision 8).
+    slack: int | None = 1
+    sees_all: bool = True
+    reads_words: bool = False
 
     def fetched(self, source: LinkSource, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
-        """A page was fetched: what it says in favour of each URL that it links to."""
-        ...
-
-    def combine(self, credit: float, more: float) -> float:
-        """What speaks for a URL after one more link to it."""
+        """A page was fetched: the credit that it gives to each URL that it links to."""
         ...
 
     def band(self, credit: float, host: HostRow) -> int:
         """Where a URL of a host belongs."""
         ...
 
+    def combine(self, credit: float, more: float) -> float:
+        """The credit of a URL after one more link to it."""
+        return credit + more
+
     def matured(self, done: int, known: int) -> None:
         """How far the crawl is, told at every commit."""
-        ...
+        return
 
     def dump(self) -> bytes:
         """What it has learned, to go on from after a restart."""
-        ...
+        return b""
 
-    def load(self, learned: bytes) -> None: ...
+    def load(self, learned: bytes) -> None:
+        """Goes on from what `dump` gave."""
+        return
 
 
 @runtime_checkable
@@ -92,7 +101,7 @@ class HeadReader(Protocol):
         ...
 
     def refine(self, credit: float, title: str, text: str) -> float:
-        """What speaks for a URL whose page begins so."""
+        """The credit of a URL whose page begins so."""
         ...
 
 
@@ -113,7 +122,7 @@ class LinkCounter(Protocol):
 class Walk(msgspec.Struct, frozen=True):
     """How a band is gone through: in the order of discovery, or `by_path`, leftmost leaf first or to and fro
     (`swings`). `steps`: no host gives a second URL before all that can have given one, or this many have; 0: no steps.
-    `leaves` is the most entries in the window of one host; 0: as many as a front holds. `children` is the order of the
+    `leaves` is the most entries in the window of one host; 0: as many as a window holds. `children` is the order of the
     children in a node of the trie: the characters that come before all others.
     """
 
@@ -125,12 +134,21 @@ class Walk(msgspec.Struct, frozen=True):
     children: str = ""
 
     def order(self, path: str) -> bytes:
-        """What a path is sorted by. An order of its own ends in a mark that no path has: the queue of a host may hold
-        entries from before the setting was changed, and no two may have the same key."""
+        """What a path is sorted by."""
         if not self.children:
             return path.encode()
+        # An order of its own ends in a mark that no path has: the queue of a host may hold entries from before the
+        # setting was changed, and no two may have the same key.
         table, mark = _child_order(self.children)
         return path.encode().translate(table) + mark
+
+
+@cache
+def _child_order(first: str) -> tuple[bytes, bytes]:
+    """A table that gives the bytes of paths their places, and the mark of this order."""
+    named = dict.fromkeys(first.encode())
+    places = {byte: place for place, byte in enumerate((*named, *(byte for byte in range(256) if byte not in named)))}
+    return bytes(places[byte] for byte in range(256)), b"\0" + xxhash.xxh3_64_digest(bytes(named))
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -162,10 +180,9 @@ class Policy(msgspec.Struct, frozen=True):
         takes = self.ranking.takes if self.ranking else ()
         for _ in takes:
             band = takes[host.spin % len(takes)]
-            if host.windows.get(band):  # there is one, and it is not empty
-                host.spin += 1
-                return band
             host.spin += 1
+            if host.windows.get(band):  # there is one, and it is not empty
+                return band
         return best_band(host)
 
     def offer(self, host: Host) -> int:
@@ -178,16 +195,8 @@ class Policy(msgspec.Struct, frozen=True):
             return host.first[0].lane if host.first[0].lane < DUE_LANE else 0
         if host.available:
             return best_band(host)
-        lane = len(host.key) + 1  # without slack the best that is under way counts, too: it may lead to more of it
+        lane = len(host.key) + 1  # without slack the best that is in flight counts, too: it may lead to more of it
         return 1 if self.ranking.slack == 0 and any(key[lane] == 1 for key in host.leased) else NO_OFFER
-
-
-@cache
-def _child_order(first: str) -> tuple[bytes, bytes]:
-    """A table that gives the bytes of paths their places, and the mark of this order."""
-    named = dict.fromkeys(first.encode())
-    places = {byte: place for place, byte in enumerate((*named, *(byte for byte in range(256) if byte not in named)))}
-    return bytes(places[byte] for byte in range(256)), b"\0" + xxhash.xxh3_64_digest(bytes(named))
 
 
 def best_band(host: Host) -> int:
@@ -196,3 +205,29 @@ def best_band(host: Host) -> int:
         if window.entries or window.unread:
             return band
     raise LookupError(f"{host!r} has no entry in any window")
+
+
+STEP_HOSTS = 1_000  # hosts in the window of one step, unless it is set
+PLAIN = Walk("")
+WALKS: Mapping[str, Walk] = {
+    walk.name: walk
+    for walk in (
+        Walk("breadth"),
+        Walk("top-window", by_path=True, steps=STEP_HOSTS),
+        Walk("leaf-window", by_path=True, swings=True, steps=STEP_HOSTS),
+    )
+}
+BREADTH = Policy(None, WALKS["breadth"])
+
+
+def parse_policy(name: str, make_ranking: Callable[[str], Ranking], walks: Mapping[str, Walk] = WALKS) -> Policy:
+    """The policy of a name: WALK, RANKING or RANKING+WALK. `make_ranking` makes a ranking of its name; PartError says
+    which part of the name is not known."""
+    first, _, second = name.partition("+")
+    if first in walks:
+        if second:
+            raise PartError(f"{first!r} does not rank, so it cannot be combined with {second!r}; write RANKING+WALK")
+        return Policy(None, walks[first])
+    if second and second not in walks:
+        raise PartError(f"there is no walk called {second!r}; there is {', '.join(walks)}")
+    return Policy(make_ranking(first), walks[second] if second else PLAIN)

@@ -1,11 +1,9 @@
 """Politeness: slots that are free again a delay after the request in them has ended.
 
 Pure: takes `now`, never reads a clock. A `Slots` stands for a host or an address. Invariant: never more than `limit`
-requests at a time, and a slot is not used again sooner than `delay_s` after its last request's *end*. That is when the
-crawler saw it end; a busy server may note the end of an answer a few milliseconds after its last byte has left, so a
-pause is longer than the delay by a margin (`pause_of`).
-A host has slots of its own, and shares those of its address and of its group, if it has one: hosts of one registrable
-domain, or of a pattern that the user gave, behind which stands one infrastructure.
+requests at a time, and a slot is not used again sooner than the delay after its last request's *end*, as the crawler
+saw it, plus a margin (`pause_of`). A host has slots of its own, and shares those of its address and of its group, if it
+has one: hosts of one registrable domain, or of a pattern that the user gave, behind which stands one infrastructure.
 """
 
 import heapq
@@ -15,7 +13,9 @@ import msgspec
 
 from lycosa.web import CACHED_HOSTS, domain_of, matches_pattern, pattern_pieces
 
-MARGIN_S, MARGIN_SHARE = 0.01, 0.1  # longer than a process waits for its turn, but at most this share of the delay
+# A busy server may note the end of an answer a few milliseconds after its last byte has left, and counts from there. So
+# a pause is longer than the delay: by more than a process waits for its turn, but at most by this share of the delay.
+MARGIN_S, MARGIN_SHARE = 0.01, 0.1
 
 
 def pause_of(delay_s: float) -> float:
@@ -31,12 +31,26 @@ class Share(msgspec.Struct, frozen=True):
     delay_s: float = 0.0
 
 
+# Behind many names, and many addresses, there may be one machine: whoever knows that says so.
 class HostGroup(msgspec.Struct, frozen=True):
     """Hosts whose names match `pattern` share slots; the pattern `domain` makes a group of every registrable domain."""
 
     pattern: str
     limit: int = 1
     delay_s: float = 0.0
+
+
+class Politeness(msgspec.Struct, frozen=True, kw_only=True):
+    """The politeness that the settings ask for, and the limits that hold for each host."""
+
+    delay_s: float = 1.0
+    per_host: int = 1
+    ip_delay_s: float = 0.0
+    per_ip: int = 4
+    groups: tuple[HostGroup, ...] = ()
+    pages_per_host: int | None = None
+    host_depth: int | None = None
+    robots: bool = True
 
 
 class HostGroups:
@@ -79,6 +93,7 @@ class Slots:
         self.in_use += 1
 
     def give_back(self, free_at: float) -> None:
+        # A wait for the whole host that began while this request was in flight holds for its slot, too.
         self.in_use -= 1
         heapq.heappush(self.free_at, max(free_at, self.floor))
 

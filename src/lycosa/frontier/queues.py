@@ -1,36 +1,307 @@
-"""Reading hosts' queues from disk: the next entries of a lane in one range read, those that wait in their time.
+"""The queues of all hosts, on disk and in memory, and the row of every known URL.
 
-A window is filled from the committed rows and from what is pending in the batch, and leaves out what is leased or
-settled. A seek starts at the window's edge, never at the lane's start, where the tombstones of what is done lie.
+Every change of a URL is one write to the open batch, one to its host's lanes and one to the counts. All three are made
+here, so that disk, memory and counts agree. Reads see the committed rows and, over them, what the open batch holds.
+Knows nothing of slots and turns: `Frontier` decides, this writes it down. Called by `Frontier` only, but for
+`rows_of` and `credit`.
 """
 
+import random
+from collections.abc import Iterable, Mapping
+from itertools import count
 from operator import itemgetter
 
-from lycosa.frontier.hosts import NEVER, Host, LaneWindow, TimedLane, due_of
-from lycosa.frontier.policy import Policy
-from lycosa.frontier.rows import QueueEntry, Rows
-from lycosa.records import Family
+import msgspec
 
+from lycosa.frontier.hosts import Host
+from lycosa.frontier.lanes import DUE_COUNTER_BITS, NEVER, LaneWindow, TimedLane, due_of
+from lycosa.frontier.lease import MemoryLimits, UrlCounts
+from lycosa.frontier.policy import Policy
+from lycosa.frontier.rows import (
+    DUE_LANE,
+    KEY_END,
+    RETRY_LANE,
+    Origin,
+    QueueEntry,
+    QueuePosition,
+    Reason,
+    RequestKind,
+    Rows,
+    UrlRow,
+    UrlState,
+    Writes,
+    lane_start,
+)
+from lycosa.records import Family
+from lycosa.web import url_key
+
+WINDOW_LEAST = 4  # entries in one window, however many hosts there are
 DUE_READ = 64  # entries that wait for a time, read at once
-LOOK_AGAIN_S = 1.0  # for entries that are under way or not committed yet
+RECENT_URLS = 50_000  # in a generation; both together are about 15 MB
+LOOK_AGAIN_S = 1.0  # for entries that are in flight or not committed yet
 
 
 class Queues:
-    """The queues of all hosts, on disk."""
+    """See the module. `hosts` are those in memory."""
 
-    def __init__(self, rows: Rows, policy: Policy) -> None:
-        self._rows, self._policy = rows, policy
+    def __init__(
+        self,
+        rows: Rows,
+        batch: Writes,
+        policy: Policy,
+        hosts: Mapping[bytes, Host],
+        counts: UrlCounts,
+        memory: MemoryLimits,
+    ) -> None:
+        self._rows, self._batch, self._policy, self._hosts, self.counts = rows, batch, policy, hosts, counts
+        self._memory, self._most_room = memory, policy.walk.leaves or memory.window
+        self._link_counter = policy.link_counter
+        self.pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
+        # Not from 0: a process after this one, with a clock that went back, must not write over what still waits.
+        self._due_counter = count(random.getrandbits(DUE_COUNTER_BITS))
 
-    def next_entry(self, host: Host, now: float, now_unix: float, *, room: int) -> QueueEntry | None:
+    def __repr__(self) -> str:
+        return f"<Queues known={self.counts.known} queued={self.counts.queued} pending={len(self.pending)}>"
+
+    # what is known
+
+    def rows_of(self, keys: list[bytes]) -> list[UrlRow | None]:
+        """What is known of URLs at this moment, committed or not."""
+        found = zip(keys, self._rows.get_many(Family.URL, keys), strict=True)
+        return [self.pending.get(key) or (UrlRow.unpack(packed) if packed else None) for key, packed in found]
+
+    def committed(self, keys: list[bytes]) -> list[bytes | None]:
+        """The packed rows of URLs as the last commit left them: all that the seen test needs."""
+        return self._rows.get_many(Family.URL, keys) if keys else []
+
+    def credit(self, href: str) -> float:
+        """The credit of a queued URL, where the policy ranks."""
+        [row] = self.rows_of([url_key(href)])
+        return row.position.credit if row and row.position else 0.0
+
+    # in
+
+    def enqueue(
+        self,
+        host: Host,
+        key: bytes,
+        path: str,
+        credit: float,
+        *,
+        kind: RequestKind,
+        depth: int,
+        hops: int = 0,
+        origin: Origin = Origin.LINK,
+        links: int | None = None,
+    ) -> None:
+        """Puts a URL into the band where it belongs. `links`: how many are on its page, where that is known."""
+        ranking, walk = self._policy.ranking, self._policy.walk
+        band = self._band(credit, host, links) if ranking else 1
+        order = walk.order(path) if walk.by_path else host.next_sequence()
+        entry = QueueEntry(lane_start(host.key, band) + order, path, kind, depth, 0, hops, origin)
+        position = QueuePosition(band, order, credit, links if self._link_counter else None) if ranking else None
+        if host.row.entered is None or depth < host.row.entered:
+            host.row.entered = depth
+        self._put_url(key, UrlRow(UrlState.QUEUED, depth, Reason.NONE, origin, position))
+        self._put_entry(host, entry)
+        # The queue of a host given up stays on disk; its URLs count as failed, by the host's reason (decision 3).
+        if host.row.gave_up:
+            self.counts.failed[host.row.gave_up] += 1
+        else:
+            self.counts.queued += 1
+
+    def enqueue_revisit(
+        self, host: Host, path: str, depth: int, origin: Origin, *, now: float, now_unix: float
+    ) -> None:
+        """Queues a URL that is finished to be asked for again, in the due lane: before what else its host has."""
+        # Its `url` row stays as it is: a page that waits for its next visit is still a page, in all counts and
+        # indexes (decision 16). So revisits are counted apart.
+        key = host.due.key(now_unix, next(self._due_counter))
+        entry = QueueEntry(key, path, RequestKind.REVISIT, depth, origin=origin)
+        self._batch.put(Family.QUEUE, key, entry.pack())
+        host.pending[key] = entry
+        host.row.queued += 1
+        host.row.waits += 1
+        host.row.revisits += 1
+        self.counts.revisiting += 1
+        host.due.add(entry, now)
+        host.touch()
+
+    def _band(self, credit: float, host: Host, links: int | None) -> int:
+        ranking = self._policy.ranking
+        assert ranking is not None
+        if links is None or self._link_counter is None:
+            return ranking.band(credit, host.row)
+        return self._link_counter.band_with(links, credit, host.row)
+
+    def _put_entry(self, host: Host, entry: QueueEntry) -> None:
+        self._batch.put(Family.QUEUE, entry.key, entry.pack())
+        host.add(entry, room=self._room())
+        host.touch()
+
+    def _put_url(self, key: bytes, row: UrlRow) -> None:
+        self.pending[key] = row
+        self._batch.put(Family.URL, key, row.pack())
+
+    def _room(self) -> int:
+        # The more hosts are in memory, the smaller each window, so that all of them together stay within bounds; a host
+        # with few entries in memory is read from disk more often, which is cheap as long as it is one range.
+        return min(self._most_room, max(WINDOW_LEAST, self._memory.windows // max(1, len(self._hosts))))
+
+    # to another place
+
+    def add_evidence(self, host: Host, key: bytes, row: UrlRow, more: float) -> bool:
+        """More speaks for a queued URL: it may rise or fall to another band. Returns whether anything has changed."""
+        ranking, old = self._policy.ranking, row.position
+        if ranking is None or old is None:
+            return False
+        credit = ranking.combine(old.credit, more)
+        position = self._move(host, old, self._band(credit, host, old.links), credit)
+        if position is old:
+            return False
+        self._put_url(key, msgspec.structs.replace(row, position=position))
+        return True
+
+    def _move(self, host: Host, old: QueuePosition, band: int, credit: float) -> QueuePosition:
+        """Where a queued URL stands now; one that is in flight keeps its place."""
+        # The order stays: the first of two URLs that rise to a band is still the first there.
+        queue_key = lane_start(host.key, old.band) + old.order
+        if band == old.band or queue_key in host.leased or queue_key in host.out:
+            return old if credit == old.credit else QueuePosition(old.band, old.order, credit, old.links)
+        entry = host.pending.get(queue_key) or self._entry_at(queue_key)
+        if entry is None:  # it waits for its time
+            return old
+        host.remove(queue_key, old.band)
+        self._batch.delete(Family.QUEUE, queue_key)
+        new_key = lane_start(host.key, band) + old.order
+        self._put_entry(host, msgspec.structs.replace(entry, key=new_key))
+        return QueuePosition(band, old.order, credit, old.links)
+
+    def _entry_at(self, queue_key: bytes) -> QueueEntry | None:
+        row = self._rows.get(Family.QUEUE, queue_key)
+        return QueueEntry.unpack(queue_key, row) if row else None
+
+    def is_worse(self, host: Host, entry: QueueEntry, credit: float, links: int) -> bool:
+        """Does a leased URL belong into a worse band than it was in, now that the links on its page are known?"""
+        return self._band(credit, host, links) > entry.lane
+
+    def rerank(self, host: Host, entry: QueueEntry, credit: float, links: int | None) -> None:
+        """A leased URL is queued again where it belongs by what is known now."""
+        band = self._band(credit, host, links)
+        order = entry.order if entry.lane < DUE_LANE else host.next_sequence()
+        self._take_out(host, entry)
+        host.row.queued -= 1
+        self._put_entry(host, msgspec.structs.replace(entry, key=lane_start(host.key, band) + order, has_head=True))
+        position = QueuePosition(band, order, credit, links)
+        row = UrlRow(UrlState.QUEUED, entry.depth, origin=entry.origin, position=position)
+        self._put_url(host.key + KEY_END + entry.path.encode(), row)
+
+    def postpone(
+        self,
+        host: Host,
+        entry: QueueEntry,
+        *,
+        due_unix: float,
+        due: float,
+        tries: int,
+        late: bool = False,
+        failed: str = "",
+    ) -> None:
+        """Moves an entry that is in no window to the due lane, or to that of retries if it has `failed`."""
+        lane = host.retries if failed else host.due
+        key = lane.key(due_unix, next(self._due_counter))
+        later = msgspec.structs.replace(entry, key=key, tries=tries, is_late=late, failed=failed)
+        self._take_out(host, entry)
+        self._batch.put(Family.QUEUE, key, later.pack())
+        host.pending[key] = later
+        host.row.waits += not failed
+        host.row.retries += bool(failed)
+        host.row.late += late
+        lane.add(later, due)
+        host.touch()
+
+    def give_back(self, host: Host, entry: QueueEntry) -> None:
+        """A leased URL was not asked for after all: it goes first in its lane."""
+        host.leased.discard(entry.key)
+        if entry.lane >= DUE_LANE:
+            (host.due if entry.lane == DUE_LANE else host.retries).ready.insert(0, entry)
+        else:
+            host.window(entry.lane).give_back(entry)
+            host.available += 1
+        if host.row.gave_up:
+            host.forget_queue()
+
+    # out
+
+    def close(self, host: Host, entry: QueueEntry, state: UrlState, reason: Reason) -> None:
+        """A URL that is in no window is finished for good."""
+        self._take_out(host, entry)
+        row = UrlRow(state, entry.depth, reason, entry.origin)
+        self._put_url(host.key + KEY_END + entry.path.encode(), row)
+        host.row.queued -= 1
+        if entry.kind is RequestKind.REVISIT:
+            host.row.revisits -= 1
+            self.counts.revisiting -= not host.row.gave_up
+        elif host.row.gave_up:  # counted as failed when the host was given up
+            self.counts.failed[host.row.gave_up] -= 1
+        else:
+            self.counts.queued -= 1
+        if state is UrlState.DROPPED:
+            self.counts.dropped[reason] += 1
+        host.touch()
+
+    def _take_out(self, host: Host, entry: QueueEntry) -> None:
+        """An entry that is in no window leaves its lane."""
+        self._batch.delete(Family.QUEUE, entry.key)
+        host.leased.discard(entry.key)
+        host.pending.pop(entry.key, None)
+        host.out.add(entry.key)
+        if entry.lane == DUE_LANE:
+            host.row.waits -= 1
+            host.row.late -= entry.is_late
+        elif entry.lane == RETRY_LANE:
+            host.row.retries -= 1
+
+    def give_up(self, host: Host, reason: str) -> None:
+        """The URLs of a host fail with it. There may be a million of them, so their rows stay (decision 3)."""
+        row = host.row
+        row.gave_up = reason
+        self.counts.queued -= row.queued - row.revisits
+        self.counts.revisiting -= row.revisits
+        self.counts.failed[reason] += row.queued - row.revisits
+        host.forget_queue()
+        host.touch()
+
+    def revive(self, host: Host) -> None:
+        """A host that was given up is wanted again: its URLs are queued as before."""
+        row = host.row
+        self.counts.queued += row.queued - row.revisits
+        self.counts.revisiting += row.revisits
+        self.counts.failed[row.gave_up] -= row.queued - row.revisits
+        row.gave_up, row.tries, row.robots_tries, row.wait_until = "", 0, 0, 0.0
+        host.touch()
+
+    def on_committed(self, batch: Writes) -> None:
+        """The batch is on disk; `batch` is the next one."""
+        self._batch = batch
+        self.pending.clear()
+
+    # the next entry of a host
+
+    def next_entry(self, host: Host, now: float, now_unix: float) -> QueueEntry | None:
         """The next entry of a host: one whose time has come, or the first of the band whose turn it is. One that failed
         goes when there is nothing else, or when the others have had their time."""
         if host.first:
             return host.first.pop(0)
         self._look(host, host.due, now, now_unix)
+        # Retries cost what their first try cost, often a whole time-out: they get a share of the host's time, no more,
+        # while it has other URLs.
         if host.row.retries and not (host.has_others and host.retries_from > now):
             self._look(host, host.retries, now, now_unix)
             if host.retries.ready:
                 return host.retries.ready.pop(0)
+        # What waits for the sake of others goes at once where there are none: a crawl does not end up waiting for a
+        # trap.
         if not host.available and not host.due.ready and host.row.late and host.late_at <= now and not host.is_held:
             self._read_late(host, now)
         if host.due.ready:
@@ -42,28 +313,30 @@ class Queues:
             return None
         window = host.windows[band]
         if window.is_spent:
-            self._fill(host, window, room)
+            self._fill(host, window)
         entry = window.take()
         host.available -= entry is not None
         return entry
 
-    def _fill(self, host: Host, window: LaneWindow, room: int) -> None:
+    def _fill(self, host: Host, window: LaneWindow) -> None:
         """Reads on in the way that the window moves; one that swings turns round at the lane's ends."""
         if not window.swings:
-            self._read(host, window, room)
+            self._read(host, window)
             return
         for _ in range(3):  # at most: to one end, to the other, and from there on
             if not window.unread:  # all of the lane is here: nothing to read, only to turn round
                 window.forwards = not window.forwards
                 return
-            while not window.is_at_end:  # what a read gives may all be leased or settled
+            while not window.is_at_end:  # what a read gives may all be leased or finished
                 window.leave()
-                self._read(host, window, room)
+                self._read(host, window)
                 if window.entries:
                     return
             window.forwards = not window.forwards
 
-    def _read(self, host: Host, window: LaneWindow, room: int) -> None:
+    def _read(self, host: Host, window: LaneWindow) -> None:
+        # From the window's edge, never from the lane's start, where the tombstones of what is done lie.
+        room = self._room()
         if window.forwards:
             rows = self._rows.scan(Family.QUEUE, window.hi, window.end, limit=room)
             upto = rows[-1][0] + b"\0" if len(rows) == room else window.end
@@ -72,7 +345,7 @@ class Queues:
             rows = self._rows.scan_back(Family.QUEUE, window.start, window.lo, limit=room)
             upto = rows[-1][0] if len(rows) == room else window.start
             lo, hi = upto, window.lo
-        found = {key: QueueEntry.unpack(key, row) for key, row in rows if key not in host.out}
+        found = _unpacked(host, rows)
         found |= {key: entry for key, entry in host.pending.items() if lo <= key < hi}
         window.extend((entry for key, entry in found.items() if key not in host.leased), upto, room)
 
@@ -90,7 +363,7 @@ class Queues:
             lane.loaded = key + b"\0"
         if lane.ready:
             lane.at = now
-        else:  # they are under way, or there are none
+        else:  # they are in flight, or there are none
             has_more = host.row.waits if lane is host.due else host.row.retries
             lane.at = now + LOOK_AGAIN_S if has_more > 0 else NEVER
 
@@ -98,7 +371,7 @@ class Queues:
         """The next entries of a lane, those among them that are not committed yet."""
         loaded, end = lane.loaded, lane.end
         rows = self._rows.scan(Family.QUEUE, loaded, end, limit=DUE_READ)
-        found = {key: QueueEntry.unpack(key, row) for key, row in rows if key not in host.out}
+        found = _unpacked(host, rows)
         upto = rows[-1][0] if len(rows) == DUE_READ else end
         found |= {key: entry for key, entry in host.pending.items() if loaded <= key <= upto and key < end}
         return sorted(((key, entry) for key, entry in found.items() if key not in host.leased), key=itemgetter(0))
@@ -106,5 +379,35 @@ class Queues:
     def _read_late(self, host: Host, now: float) -> None:
         """Takes entries before their time that waited for the sake of others: there are none."""
         host.due.ready.extend(entry for _, entry in self._waiting(host, host.due) if entry.is_late)
-        if not host.due.ready:  # they are under way, or not committed yet
+        if not host.due.ready:  # they are in flight, or not committed yet
             host.late_at = now + LOOK_AGAIN_S
+
+
+def _unpacked(host: Host, rows: Iterable[tuple[bytes, bytes]]) -> dict[bytes, QueueEntry]:
+    """Rows that were read, without those that the open batch deletes."""
+    return {key: QueueEntry.unpack(key, row) for key, row in rows if key not in host.out}
+
+
+class RecentUrls:
+    """A cache of recent URLs in front of the seen test: boilerplate links repeat on every page of a site.
+
+    Two generations of fixed size; when the young one is full it becomes the old one. A miss costs a look at the disk, a
+    hit is always true: the URLs themselves are kept, not hashes of them."""
+
+    def __init__(self, generation: int = RECENT_URLS) -> None:
+        self._generation = generation
+        self._young: set[str] = set()
+        self._old: set[str] = set()
+
+    def is_new(self, url: str) -> bool:
+        """Notes the URL; True if it was not among the recent ones."""
+        return bool(self.unseen((url,)))
+
+    def unseen(self, urls: Iterable[str]) -> list[str]:
+        """Notes the URLs, each given once; returns those that were not among the recent ones."""
+        young, old = self._young, self._old
+        new = [url for url in urls if url not in young]
+        young.update(new)
+        if len(young) >= self._generation:
+            self._young, self._old = set(), young
+        return [url for url in new if url not in old]

@@ -1,12 +1,13 @@
 """How URLs, queue entries and hosts are written down, and the two ports through which the frontier reads and writes.
 
-    url     bucket·host·NUL·path        → state and origin, reason, depth, standing (of a queued URL that is ranked)
+    url     bucket·host·NUL·path        → state and origin, reason, depth, position (of a queued URL that is ranked)
     queue   bucket·host·NUL·lane·order  → kind and origin, depth, tries, hops, what failed, path (if not the order)
     host    bucket·host                 → HostRow
 
-A URL given out stays in `queue`; only the outcome's commit removes it, so a crash loses nothing. The order is what the
-policy sorts a lane by: a sequence (8 bytes) that grows with every URL of a host, or the path. In the lanes for what is
-due and for retries it is the time the URL is due (milliseconds) and a counter.
+A leased URL stays in `queue`; only the commit of its outcome removes it, so a crash loses nothing. The order is what
+the policy sorts a lane by: a sequence (8 bytes) that grows with every URL of a host, or the path. In the lanes for what
+is due and for retries it is the time the URL is due (milliseconds) and a counter. Fields, values and their order are
+what collections on disk have: nothing here is renumbered or moved.
 """
 
 import struct
@@ -45,7 +46,7 @@ class Writes(Protocol):
 
 
 class UrlState(IntEnum):
-    """Where a URL is. Values are stored: never renumber. `LEASED` lives in memory only."""
+    """Where a URL is. Values are stored: never renumber. That a URL is leased is known in memory only."""
 
     QUEUED = 1
     DONE = 2
@@ -54,7 +55,7 @@ class UrlState(IntEnum):
 
 
 class Reason(StrEnum):
-    """Why a URL was not asked for, or given up: shown by `why`, counted in the summary. Their order is stored."""
+    """Why a URL was dropped or failed: shown by `why`, counted in the summary. Their order is stored."""
 
     NONE = ""
     ROBOTS = "robots"
@@ -80,7 +81,7 @@ class RequestKind(IntEnum):
     PAGE = 0
     SITEMAP = 1
     ROBOTS = 2  # never queued: robots.txt is asked for when a host needs it
-    REVISIT = 3  # a URL that is settled, to be looked at again; it stays settled while it waits
+    REVISIT = 3  # a URL that is finished, to be looked at again; it stays finished while it waits
     TABLE = 4  # never queued: a table of links is asked for beside its document
 
 
@@ -88,7 +89,7 @@ class Origin(IntEnum):
     """How a URL became known. Values are stored: never renumber."""
 
     LINK = 0
-    WISH = 1  # a seed, or added by the user
+    SEED = 1  # named by the user, before the crawl or while it runs
     REDIRECT = 2
     SITEMAP = 3
     ANCESTOR = 4  # guessed: a folder above a known URL
@@ -101,15 +102,16 @@ class Origin(IntEnum):
 
 
 # Lanes 1 (the best) to MOST_BANDS are the bands of the policy. In the others URLs wait for a time: in the due lane
-# those that go first when it has come, in the lane of retries those that have failed and go behind the others.
+# those that go first when it has come, in the lane of retries those that have failed and go behind the others, so that
+# a host that answers slowly or not at all for some URLs gives the rest of its pages meanwhile.
 MOST_BANDS = 16
 DUE_LANE = 0x80
 RETRY_LANE = 0x81
 
 
 class QueuePosition(msgspec.Struct, frozen=True):
-    """Where a queued URL stands: its band, its order there, what the policy has gathered in its favour, and the number
-    of links on its page where that is known."""
+    """Where a queued URL is: its band, its order there, its credit (the evidence that the policy has gathered for it),
+    and the number of links on its page where that is known."""
 
     band: int
     order: bytes
@@ -129,28 +131,28 @@ class QueuePosition(msgspec.Struct, frozen=True):
 
 
 class UrlRow(msgspec.Struct, frozen=True):
-    """The `url` row: three bytes, two more where the depth is over 254, and the standing where a policy ranks."""
+    """The `url` row: three bytes, two more where the depth is over 254, and the position where a policy ranks."""
 
     state: UrlState
     depth: int = 0
     reason: Reason = Reason.NONE
     origin: Origin = Origin.LINK
-    standing: QueuePosition | None = None
+    position: QueuePosition | None = None
 
     def pack(self) -> bytes:
-        depth, standing = self.depth, self.standing
+        depth, position = self.depth, self.position
         start = bytes((self.state | self.origin << 4, _REASONS.index(self.reason), min(depth, 255)))
         if depth >= 255:
             start += min(depth, 65_535).to_bytes(2)
-        return start if standing is None else start + standing.pack()
+        return start if position is None else start + position.pack()
 
     @classmethod
     def unpack(cls, row: bytes) -> "UrlRow":
         depth, rest = row[2], row[3:]
         if depth == 255:
             depth, rest = int.from_bytes(row[3:5]), row[5:]
-        standing = QueuePosition.unpack(rest) if rest else None
-        return cls(UrlState(row[0] & 15), depth, _REASONS[row[1]], Origin(row[0] >> 4), standing)
+        position = QueuePosition.unpack(rest) if rest else None
+        return cls(UrlState(row[0] & 15), depth, _REASONS[row[1]], Origin(row[0] >> 4), position)
 
 
 def state_of(row: bytes) -> int:
@@ -164,7 +166,7 @@ _HAS_FAILED = 0x80  # beside the hops: the name of what failed and a NUL stand b
 
 
 class QueueEntry(msgspec.Struct, frozen=True):
-    """A queued URL as its host's queue has it. `has_head`: the head of the page was read, to judge it by. `is_late`: it
+    """A queued URL as its host's queue has it. `has_head`: the head of the page was read, to rank it by. `is_late`: it
     is in the due lane for the sake of its host's other URLs, and may come before its time if there are none. `failed`:
     what went wrong the last time, of one that is tried again."""
 
@@ -186,6 +188,7 @@ class QueueEntry(msgspec.Struct, frozen=True):
             row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops | _HAS_FAILED)
             return row + self.failed.encode() + KEY_END + path
         row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops)
+        # Where a lane is sorted by path the key has it already: half of the bytes of a queue.
         return row if self.order == path else row + path
 
     @classmethod
@@ -209,7 +212,8 @@ class QueueEntry(msgspec.Struct, frozen=True):
 
 
 class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
-    """What a collection knows of a host. Times are of the wall clock: they may lengthen a wait, never shorten it."""
+    """What a collection knows of a host; changed by `frontier.hosts` and `frontier.queues` only. Times are of the wall
+    clock: they may lengthen a wait, never shorten it."""
 
     tail: int = 0  # the next sequence
     lanes: dict[int, tuple[bytes, int]] = {}  # band → (order before which nothing lies, entries)
@@ -233,7 +237,7 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     links: int = 0  # found on its pages
     folders_tried: int = 0  # guesses of folders, and how many were there
     folders_found: int = 0
-    revisits: int = 0  # entries, among those queued, of URLs that are settled
+    revisits: int = 0  # entries, among those queued, of URLs that are finished
     misled: int = 0  # documents that did not have, in the end, what was taken from them early
     tables: int = 0  # what is known of its tables of links
     volatile: int = 0  # and of its tables of volatile information

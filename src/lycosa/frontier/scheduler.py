@@ -6,26 +6,33 @@ is no longer the host's is skipped. Called by `Frontier` only.
 
 import heapq
 from collections import Counter, deque
+from collections.abc import Mapping
 from itertools import count
 
-from lycosa.frontier.hosts import LAST_OFFER, NEVER, NO_OFFER, Host, HostPlace
+from lycosa.frontier.checks import FetchChecks
+from lycosa.frontier.hosts import LAST_OFFER, NO_OFFER, Host, HostPlace
+from lycosa.frontier.lanes import NEVER
+from lycosa.frontier.policy import Policy
 from lycosa.frontier.politeness import Share, Slots, pause_of
 
-# Hosts in these places will be asked soon: they hold back whoever has less to offer. Not those that wait for a slot
-# which one of the others may have to give back, nor those that wait long.
+# Hosts in these places will be asked soon: they hold back whoever has less to offer. Not those that wait for a shared
+# slot, which one of those held back may have to give back first (nobody would ever go on); nor those that wait long,
+# because a crawl must not stand still for an hour while hosts with work are ready.
 LIVE = frozenset({HostPlace.READY, HostPlace.WAITING, HostPlace.BUSY, HostPlace.NAME, HostPlace.ROBOTS})
 SOON_S = 10.0
+REVIEWS_A_COMMIT = 100  # hosts put last that are looked at again
 
 
 class HostScheduler:
-    """The places of all hosts in memory. `step_hosts`: in a step this many hosts give one URL each; 0: no steps.
+    """The places of all hosts in memory.
 
-    `slack`: a host is held back while another one, soon to be asked, has something to offer that is more than so many
-    bands better.
+    The walk of the policy may go in steps: in a step each of so many hosts gives one URL. Its ranking may hold a host
+    back while another one, soon to be asked, has something to offer that is more than `slack` bands better.
     """
 
-    def __init__(self, *, step_hosts: int = 0, slack: int = 0, restarted_at: float | None = None) -> None:
-        self._slack, self._restarted_at = slack, restarted_at
+    def __init__(self, policy: Policy, checks: FetchChecks, *, restarted_at: float | None = None) -> None:
+        self._policy, self._checks, self._restarted_at = policy, checks, restarted_at
+        self._slack, self._step_hosts = policy.slack, policy.walk.steps
         self._now = restarted_at or 0.0
         self.places: Counter[HostPlace] = Counter()
         self._ready: list[deque[tuple[Host, int]]] = [deque() for _ in range(LAST_OFFER + 1)]
@@ -35,15 +42,12 @@ class HostScheduler:
         self._share_waiters: dict[str, deque[Host]] = {}
         self._names: dict[str, list[Host]] = {}
         self._ticket = count()
-        self._step_hosts, self.step, self._step_given = step_hosts, 0, 0
+        self.step = self._step_given = 0
         self._next_step: list[Host] = []
+        self._put_last: dict[bytes, Host] = {}  # hosts that let others go first, those reviewed lately last
 
     def __repr__(self) -> str:
-        return f"<Turns {', '.join(f'{place.value} {n}' for place, n in self.places.items() if n)}>"
-
-    @property
-    def in_use(self) -> int:
-        return sum(slots.in_use for slots in self._shares.values())
+        return f"<HostScheduler {', '.join(f'{place.value} {n}' for place, n in self.places.items() if n)}>"
 
     def enter(self, host: Host) -> None:
         """A host comes into memory, idle."""
@@ -55,6 +59,8 @@ class HostScheduler:
         self.places[HostPlace.IDLE] -= 1
 
     def move(self, host: Host, place: HostPlace, *, is_soon: bool = True) -> None:
+        # A host is not searched for in the queue it stood in: its turn grows with every move, and an entry with an
+        # older turn is skipped when it comes up. So a move costs the same however many hosts wait.
         if host.is_live:
             self._live[host.offered] -= 1
         host.offered, host.is_live = host.offer, is_soon and place in LIVE
@@ -67,6 +73,65 @@ class HostScheduler:
         if host.woken_for and (place is not HostPlace.READY or host.is_put_last):  # it does not take the slot
             share, host.woken_for = host.woken_for, ""
             self._wake(share)
+
+    # where a host belongs
+
+    def place(self, host: Host, now: float) -> None:
+        """Puts a host where it belongs now."""
+        at = host.slots.next_at()
+        host.offer = self._offer(host, now)
+        host.waits_for_due = not host.has_work
+        if host.awaits_robots and not host.jobs:
+            self.move(host, HostPlace.ROBOTS)
+            return
+        if at == NEVER or (self._checks.is_filling(host) and not host.jobs):
+            self.move(host, HostPlace.BUSY)
+            return
+        is_wanted = not host.row.gave_up and (host.has_work or host.row.waits or host.row.retries)
+        if not is_wanted and not host.jobs:
+            self.move(host, HostPlace.IDLE)
+            return
+        if not host.has_work:
+            at = max(at, host.waits_until)
+        if at == NEVER:  # nothing left, or what waits for its time is in flight
+            self.move(host, HostPlace.IDLE)
+        elif at <= now:
+            self.ready(host)
+        else:
+            self.wait(host, at, HostPlace.PARKED if host.row.wait_reason else HostPlace.WAITING)
+
+    def on_more_work(self, host: Host, now: float) -> None:
+        """A host has more to give than before: it may go on, or go before others."""
+        if (
+            host.place is HostPlace.IDLE
+            or (host.place in (HostPlace.WAITING, HostPlace.PARKED) and host.waits_for_due)
+            or (host.place in (HostPlace.WAITING, HostPlace.READY) and self._offer(host, now) != host.offered)
+        ):
+            self.place(host, now)
+
+    def _offer(self, host: Host, now: float) -> int:
+        """What a host has to give, seen from outside; 0 is the best."""
+        if host.is_put_last:
+            return LAST_OFFER
+        return 0 if host.is_due(now) else self._policy.offer(host)
+
+    def put_last(self, host: Host) -> None:
+        """From now on a host is asked only when nobody else is to be asked soon."""
+        self._put_last[host.key] = host
+        host.is_put_last = True
+
+    def review_put_last(self, now: float, hosts: Mapping[bytes, Host]) -> None:
+        """Some of the hosts that let others go first may not have to any longer; `hosts` are those in memory."""
+        for _ in range(min(REVIEWS_A_COMMIT, len(self._put_last))):
+            host = self._put_last.pop(next(iter(self._put_last)))
+            if hosts.get(host.key) is not host:
+                continue
+            if self._checks.puts_last(host):
+                self._put_last[host.key] = host
+                continue
+            host.is_put_last = False
+            if host.place in (HostPlace.READY, HostPlace.WAITING):
+                self.place(host, now)
 
     # ready and waiting
 
@@ -87,6 +152,8 @@ class HostScheduler:
                 if host.is_due(now):  # what is due goes first
                     host.offer = 0
                 self.ready(host)
+        # Whoever gave a URL in this step waits for the next one; where all that are ready have given, a new step begins
+        # at once, and the queues are looked through a second time.
         while True:
             step = self.step
             first = self._first_ready()
@@ -106,7 +173,9 @@ class HostScheduler:
             if self._next_step:
                 self._end_step()
                 return None
-            if self._live[offer] and worst == LAST_OFFER:  # somebody has this to offer, soon
+            # Somebody has this to offer soon: whoever is more than `slack` bands worse waits for that. What would come
+            # of asking hosts in turn, whatever they have, is half the importance in the same number of pages.
+            if self._live[offer] and worst == LAST_OFFER:
                 worst = min(offer + self._slack, NO_OFFER)
             if offer >= worst:
                 return None
@@ -146,6 +215,8 @@ class HostScheduler:
                 slots = self._shares[share.name] = Slots(share.limit, first_at=self._first_at(share))
             at = slots.next_at()
             if at > now:
+                # A host that waits never holds a slot: with a slot of its address taken while it waits for one of its
+                # group, two hosts could wait for each other.
                 if at == NEVER:
                     self.move(host, HostPlace.SHARED)
                     self._share_waiters.setdefault(share.name, deque()).append(host)
@@ -170,7 +241,7 @@ class HostScheduler:
         self._restarted_at = now
 
     def _first_at(self, share: Share) -> float:
-        """After a restart nobody knows when a share was asked last."""
+        # After a restart nobody knows when an address was asked last: rows are kept of hosts, not of addresses.
         return 0.0 if self._restarted_at is None else self._restarted_at + pause_of(share.delay_s)
 
     def take(self, host: Host, shares: tuple[Share, ...]) -> None:
@@ -186,11 +257,13 @@ class HostScheduler:
             slots = self._shares[share.name]
             slots.give_back(ended + pause_of(share.delay_s))
             self._wake(share.name)
+            # Addresses are as many as hosts: what has nothing to remember is forgotten.
             if not slots.in_use and not share.delay_s and share.name not in self._share_waiters:
                 del self._shares[share.name]
 
     def _wake(self, share: str) -> None:
         """If a slot is free, the next who waits for one is ready; if it does not take it, the one after."""
+        # One host is woken for one slot: waking all would let the last in the row starve behind whoever asks often.
         slots, waiters = self._shares.get(share), self._share_waiters.get(share)
         if slots is None or not slots.free_at or not waiters:
             return

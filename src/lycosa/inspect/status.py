@@ -22,10 +22,10 @@ from lycosa.frontier import (
     Origin,
     QueueEntry,
     Reason,
-    TimedLane,
     UrlRow,
     UrlState,
     due_of,
+    lane_start,
     unpack_host,
 )
 from lycosa.learning import domain_key, fold, unpack_domain
@@ -45,7 +45,7 @@ from lycosa.web import Url, domain_of, format_date, parse_url, url_from_key, url
 ROBOTS_PATH = "/robots.txt"
 ORIGINS = {
     Origin.LINK: "linked from a page",
-    Origin.WISH: "asked for by you",
+    Origin.SEED: "asked for by you",
     Origin.REDIRECT: "where a redirect leads",
     Origin.SITEMAP: "named by a sitemap",
     Origin.ANCESTOR: "guessed: a folder above a page",
@@ -121,8 +121,8 @@ def _next_retry(collection: CollectionStore, host_key: bytes, now: float) -> str
 
 
 def _retries(collection: CollectionStore, host_key: bytes) -> Iterator[QueueEntry]:
-    lane = TimedLane(host_key, RETRY_LANE, entries=0)
-    return (QueueEntry.unpack(key, row) for key, row in collection.state.walk(Family.QUEUE, lane.start, lane.end))
+    start, end = lane_start(host_key, RETRY_LANE), lane_start(host_key, RETRY_LANE + 1)
+    return (QueueEntry.unpack(key, row) for key, row in collection.state.walk(Family.QUEUE, start, end))
 
 
 def _due(entry: QueueEntry, now: float) -> str:

@@ -1,10 +1,23 @@
-"""What is learned of hosts while they are crawled: traps, series of pages, query parameters, hosts without end."""
+"""The learning room decides what a crawl does with what it has learned of a host: traps, idle parameters, guesses.
+
+`TrapGuard` slows and drops URLs that lead to nothing new, `UrlMining` queues URLs that nobody links to; both are hooks
+of the frontier. What they know of a host is its `HostProfile`, which lasts over restarts. The arithmetic (`traps`,
+`parameters`, `mining`) is pure.
+"""
 
 from lycosa.learning.budgets import TrapGuard, domain_key, unpack_domain
-from lycosa.learning.guesses import UrlMining
-from lycosa.learning.mining import MiningLevel
+from lycosa.learning.guesses import MiningLevel, UrlMining
+from lycosa.learning.mining import ancestors
 from lycosa.learning.profiles import HostProfiles
-from lycosa.learning.series import ancestors
 from lycosa.learning.traps import fold
 
-__all__ = ["HostProfiles", "MiningLevel", "TrapGuard", "UrlMining", "ancestors", "domain_key", "fold", "unpack_domain"]
+__all__ = [
+    "HostProfiles",
+    "MiningLevel",
+    "TrapGuard",
+    "UrlMining",
+    "ancestors",
+    "domain_key",
+    "fold",
+    "unpack_domain",
+]

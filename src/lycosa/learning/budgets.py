@@ -9,21 +9,22 @@ slowed, dropped or put last is logged once a family or domain.
 
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress
 
 import msgspec
 import xxhash
 
-from lycosa.crawl.shard import Shard
-from lycosa.frontier import KEY_END, Host, Lease, Origin, QueueEntry, Reason, RequestKind
+from lycosa.frontier import KEY_END, Frontier, FrontierHook, Host, Lease, Origin, QueueEntry, Reason, RequestKind
 from lycosa.learning.profiles import HostProfiles
-from lycosa.learning.traps import Judgement, PageSignature, TrapAction, family_key, fold, sight
+from lycosa.learning.traps import Judgement, PageSignature, TrapAction, family_key, fold, sign_page
 from lycosa.records import Family
-from lycosa.store import Batch, PageRow
+from lycosa.store import Batch, PageRow, State
 from lycosa.web import LinkKind, Page, Url, domain_of, key_prefix_end
 
-BASE, PER_DOMAIN = 1_000, 200  # pages
+# A domain begins with `BASE` pages and earns `PER_DOMAIN` more with every other domain that links to it: links from
+# elsewhere are what a spam farm cannot make at will.
+BASE, PER_DOMAIN = 1_000, 200
 MOST_SOURCES = 256  # a domain that so many link to has no limit
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -49,9 +50,6 @@ class DomainBudget(msgspec.Struct, array_like=True, omit_defaults=True):
     def is_spent(self) -> bool:
         return self.pages >= self.budget
 
-    def fetched(self) -> None:
-        self.pages += 1
-
     def pack(self) -> bytes:
         return _encode(self)
 
@@ -70,54 +68,58 @@ def domain_key(domain: str) -> bytes:
 
 
 DOMAINS_MOST = 10_000
-NOT_JUDGED = frozenset({Origin.WISH, Origin.LOST})
-TOLD_MOST = 10_000  # families that were told of; then they may be told of again
+# What the user named, or what was a page before its record was lost, is asked for whatever its family is worth.
+NOT_JUDGED = frozenset({Origin.SEED, Origin.LOST})
+LOGGED_MOST = 10_000  # families that were logged; then they may be logged again
 SUBTREE_MOST = 10_000  # known URLs that are counted, in 2 ms
 
 _FOLDED = re.compile(r"[#*+?~]")  # what stands in a pattern for something else, or begins a query
 _IS_IMAGE = bytes(kind == LinkKind.IMG for kind in range(256))
 
 
-class TrapGuard:
-    """The budgets of a shard: by family of URLs and, in a crawl without bounds, by domain."""
+class TrapGuard(FrontierHook):
+    """The budgets of a shard: by family of URLs and, if `limits_domains`, by domain. `log` writes an event."""
 
-    def __init__(self, shard: Shard, minds: HostProfiles) -> None:
-        self._shard, self._minds = shard, minds
-        self._state = shard.collection.state
-        self._domains: OrderedDict[str, DomainBudget] | None = OrderedDict() if shard.settings.scope == "any" else None
+    def __init__(
+        self,
+        frontier: Frontier,
+        state: State,
+        profiles: HostProfiles,
+        *,
+        limits_domains: bool,
+        log: Callable[..., None],
+        now_unix: Callable[[], float],
+    ) -> None:
+        self._frontier, self._state, self._profiles = frontier, state, profiles
+        self._log, self._now_unix = log, now_unix
+        self._domains: OrderedDict[str, DomainBudget] | None = OrderedDict() if limits_domains else None
         self._changed: set[str] = set()
-        self._pending: dict[bytes, bytes] = {}  # rows of plain forms and copies in the batch that is not committed yet
-        self._told: dict[tuple[str, str, TrapAction], None] = {}
-        self._told_domains: set[str] = set()
-        shard.frontier.watchers.append(self)
+        self._pending: dict[bytes, bytes] = {}  # rows of plain forms and copies for the next commit
+        self._logged: set[tuple[str, ...]] = set()
+        frontier.add_hook(self)
 
     def __repr__(self) -> str:
-        return f"<Budgets domains={len(self._domains or ())} {self._minds!r}>"
+        return f"<TrapGuard domains={len(self._domains or ())} {self._profiles!r}>"
 
     # what the frontier asks
 
-    def queued(self, host: Host, entry: QueueEntry) -> None:
-        """Nothing to do: a URL is judged when its turn has come."""
-
     def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
-        """Why a URL is not asked for, how long it waits, or None if it may be asked for now."""
         if entry.kind is not RequestKind.PAGE or entry.origin in NOT_JUDGED:
             return None
         if self._has_double(host, entry.path):
             return Reason.PARAMETER
-        budgets = self._minds.change(host).budgets
+        budgets = self._profiles.change(host).budgets
         verdict = budgets.ask(entry.path, now_unix)
-        if (
-            verdict.do is TrapAction.WAIT and entry.is_late and not host.available
-        ):  # who waits for nobody waits no longer
+        if verdict.do is TrapAction.WAIT and entry.is_late and not host.available:  # it waits for nobody any longer
             verdict = budgets.ask(entry.path, now_unix + verdict.wait_s)
         if verdict.do is TrapAction.GO:
             return None
-        self._tell(host, verdict.pattern, verdict.do, verdict.wait_s)
+        event = "pattern-dropped" if verdict.do is TrapAction.DROP else "pattern-slowed"
+        if self._is_first(event, host.origin, verdict.pattern):
+            known = self._known_below(host, verdict.pattern)
+            wait_s = round(verdict.wait_s, 1)
+            self._log(event, host=host.origin, pattern=verdict.pattern, wait_s=wait_s, known=known)
         return Reason.PATTERN if verdict.do is TrapAction.DROP else verdict.wait_s
-
-    def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None:
-        """Nothing to do."""
 
     def puts_last(self, host: Host) -> bool:
         """Has the host's domain had its pages?"""
@@ -125,25 +127,36 @@ class TrapGuard:
             return False
         domain = domain_of(host.host)
         budget = self._domain_named(domain)
-        if budget.is_spent and domain not in self._told_domains:
-            if len(self._told_domains) >= TOLD_MOST:
-                self._told_domains.clear()
-            self._told_domains.add(domain)
-            self._shard.events.write("domain-put-last", domain=domain, pages=budget.pages)
+        if budget.is_spent and self._is_first(domain):
+            self._log("domain-put-last", domain=domain, pages=budget.pages)
         return budget.is_spent
+
+    def _is_first(self, *what: str) -> bool:
+        """Is something logged for the first time?"""
+        if what in self._logged:
+            return False
+        if len(self._logged) >= LOGGED_MOST:
+            self._logged.clear()
+        self._logged.add(what)
+        return True
+
+    def _known_below(self, host: Host, pattern: str) -> int:
+        """The size of the subtree that a family lies in: known URLs that begin as the pattern does, up to a bound."""
+        start = host.key + KEY_END + _FOLDED.split(pattern, 1)[0].encode("utf-8", "surrogatepass")
+        return self._state.count(Family.URL, start, key_prefix_end(start) or start, most=SUBTREE_MOST)
+
+    # URLs and documents that stand for each other
 
     def without_doubles(self, host: Host, urls: Sequence[Url]) -> list[Url]:
         """The URLs of a page that are not the same as known ones but for parameters that change nothing."""
-        if not self._minds.of(host).parameters.idle:
+        if not self._profiles.of(host).parameters.idle:
             return list(urls)
         here = host.origin + "/"
-        kept = [url for url in urls if not url.href.startswith(here) or not self._has_double(host, url.path)]
-        self._shard.counters.totals.ignored[Reason.PARAMETER] += len(urls) - len(kept)
-        return kept
+        return [url for url in urls if not url.href.startswith(here) or not self._has_double(host, url.path)]
 
     def _has_double(self, host: Host, path: str) -> bool:
         """Does another URL stand for this one, idle parameters aside? If none does, this one will."""
-        parameters = self._minds.of(host).parameters
+        parameters = self._profiles.of(host).parameters
         if not parameters.idle:
             return False
         plain = parameters.plain(path)
@@ -153,7 +166,7 @@ class TrapGuard:
             return known != path.encode()
         if plain != path and parameters.was_fetched(plain):
             return True
-        self._put(key, path.encode())
+        self._pending[key] = path.encode()
         return False
 
     def _is_first_copy(self, host: Host, path: str, fingerprint: int) -> bool:
@@ -161,15 +174,62 @@ class TrapGuard:
         key = b"copy:" + host.key + KEY_END + family_key(fold(path)).to_bytes(8) + fingerprint.to_bytes(8)
         if self._row(key) is not None:
             return False
-        self._put(key, b"1")
+        self._pending[key] = b"1"
         return True
 
     def _row(self, key: bytes) -> bytes | None:
         return self._pending.get(key) or self._state.get(Family.META, key)
 
-    def _put(self, key: bytes, value: bytes) -> None:
-        self._pending[key] = value
-        self._shard.committer.batch.put(Family.META, key, value)
+    # what the crawl tells
+
+    def page_fetched(self, lease: Lease, page: Page, new: Sequence[Url]) -> bool:
+        """A page was fetched, by which `new` URLs became known; returns whether it says anything that is new here."""
+        entry, host = lease.entry, lease.host
+        assert entry is not None
+        if entry.origin is Origin.LOST:  # it had its say the first time: nothing on it would be new
+            self.count_links(host.host, new)
+            return True
+        budgets = self._profiles.change(host).budgets
+        seen = _signature(page, entry.depth)
+        if budgets.is_known_text(seen):
+            pattern = fold(entry.path)
+            own = [url.path for url in new if url.host == host.host]
+            fresh = len(new) - len(own) + sum(budgets.counts(path, pattern) for path in own)
+            seen = msgspec.structs.replace(seen, fresh=fresh)
+        return self._note(lease.host, entry.path, seen, page.text_digest, new) is Judgement.GOOD
+
+    def copy_fetched(self, lease: Lease, original: PageRow, new: Sequence[Url]) -> None:
+        """A page was fetched whose document is known under another URL."""
+        entry, host = lease.entry, lease.host
+        assert entry is not None
+        if entry.origin is Origin.LOST:
+            self.count_links(host.host, new)
+            return
+        is_first = self._is_first_copy(host, entry.path, original.fingerprint)
+        seen = PageSignature(
+            entry.depth, original.fingerprint, 0, 0, False, True, is_first_copy=is_first, fresh=len(new)
+        )
+        self._note(host, entry.path, seen, original.text_digest, new)
+
+    def _note(self, host: Host, path: str, seen: PageSignature, text_digest: bytes, new: Sequence[Url]) -> Judgement:
+        profile = self._profiles.change(host)
+        judgement = profile.budgets.note(path, seen, self._now_unix())
+        profile.parameters.note(path, int.from_bytes(text_digest[:8]))
+        if self._domains is not None:
+            here = domain_of(host.host)
+            self._domain_named(here).pages += 1
+            self._changed.add(here)
+            self.count_links(host.host, new)
+        return judgement
+
+    def count_links(self, source: str, new: Sequence[Url]) -> None:
+        """A page of the host `source` led to new URLs; each domain counts where it belongs."""
+        if self._domains is None:
+            return
+        here, owns = domain_of(source), self._frontier.owns
+        for there in {domain_of(url.host) for url in new if owns(url.host)} - {here}:
+            self._domain_named(there).linked_from(here)
+            self._changed.add(there)
 
     def _domain_named(self, name: str) -> DomainBudget:
         assert self._domains is not None
@@ -179,76 +239,11 @@ class TrapGuard:
         self._domains.move_to_end(name)
         return budget
 
-    def _tell(self, host: Host, pattern: str, do: TrapAction, wait_s: float) -> None:
-        what = host.origin, pattern, do
-        if what not in self._told:
-            if len(self._told) >= TOLD_MOST:
-                self._told.clear()
-            self._told[what] = None
-            word = "pattern-dropped" if do is TrapAction.DROP else "pattern-slowed"
-            known = self._known_below(host, pattern)
-            self._shard.events.write(word, host=host.origin, pattern=pattern, wait_s=round(wait_s, 1), known=known)
-
-    def _known_below(self, host: Host, pattern: str) -> int:
-        """The size of the subtree that a family lies in: known URLs that begin as the pattern does, up to a bound."""
-        start = host.key + KEY_END + _FOLDED.split(pattern, 1)[0].encode("utf-8", "surrogatepass")
-        return self._state.count(Family.URL, start, key_prefix_end(start) or start, most=SUBTREE_MOST)
-
-    # what the crawl tells
-
-    def page(self, lease: Lease, page: Page, new: Sequence[Url]) -> bool:
-        """A page was fetched, by which `new` URLs became known; returns whether it says anything that is new here."""
-        entry, host = lease.entry, lease.host
-        assert entry is not None
-        if entry.origin is Origin.LOST:  # it had its say the first time: nothing on it would be new
-            self.linked(host.host, new)
-            return True
-        mind = self._minds.change(host)
-        seen = _sight(page, entry.depth)
-        if mind.budgets.is_known_text(seen):
-            pattern = fold(entry.path)
-            own = [url.path for url in new if url.host == host.host]
-            fresh = len(new) - len(own) + sum(mind.budgets.counts(path, pattern) for path in own)
-            seen = msgspec.structs.replace(seen, fresh=fresh)
-        judgement = mind.budgets.note(entry.path, seen, self._shard.now_unix())
-        mind.parameters.note(entry.path, int.from_bytes(page.text_digest[:8]))
-        self._count_domains(host, new)
-        return judgement is Judgement.GOOD
-
-    def copy(self, lease: Lease, original: PageRow, new: Sequence[Url]) -> None:
-        """A page was fetched whose document is known under another URL."""
-        entry, host = lease.entry, lease.host
-        assert entry is not None
-        if entry.origin is Origin.LOST:
-            self.linked(host.host, new)
-            return
-        mind = self._minds.change(host)
-        is_first = self._is_first_copy(host, entry.path, original.fingerprint)
-        seen = PageSignature(
-            entry.depth, original.fingerprint, 0, 0, False, True, is_first_copy=is_first, fresh=len(new)
-        )
-        mind.budgets.note(entry.path, seen, self._shard.now_unix())
-        mind.parameters.note(entry.path, int.from_bytes(original.text_digest[:8]))
-        self._count_domains(host, new)
-
-    def _count_domains(self, host: Host, new: Sequence[Url]) -> None:
-        if self._domains is None:
-            return
-        here = domain_of(host.host)
-        self._domain_named(here).fetched()
-        self._changed.add(here)
-        self.linked(host.host, new)
-
-    def linked(self, source: str, new: Sequence[Url]) -> None:
-        """A page of the host `source` led to new URLs; each domain counts where it belongs."""
-        if self._domains is None:
-            return
-        here, owns = domain_of(source), self._shard.frontier.owns
-        for there in {domain_of(url.host) for url in new if owns(url.host)} - {here}:
-            self._domain_named(there).linked_from(here)
-            self._changed.add(there)
+    # commits
 
     def before_commit(self, batch: Batch) -> None:
+        for key, value in self._pending.items():
+            batch.put(Family.META, key, value)
         domains = self._domains
         if domains is not None:
             for name in self._changed:
@@ -256,25 +251,21 @@ class TrapGuard:
             self._changed.clear()
             while len(domains) > DOMAINS_MOST:
                 domains.popitem(last=False)
-        self._minds.before_commit(batch)
+        self._profiles.before_commit(batch)
+
+    def on_committed(self) -> None:
+        self._pending.clear()
 
     def forget(self) -> None:
         """Hosts have come or gone, between two commits: what is remembered of rows may be wrong."""
         if self._domains is not None:
             self._domains.clear()
-        self._minds.forget()
-
-    def committed(self) -> None:
-        self._pending.clear()
+        self._profiles.forget()
 
 
-def _sight(page: Page, depth: int) -> PageSignature:
+def _signature(page: Page, depth: int) -> PageSignature:
     links = page.links
     images = " ".join(compress(links.hrefs, links.kinds.translate(_IS_IMAGE))) if LinkKind.IMG in links.kinds else ""
-    return sight(
-        text=page.text_utf8,
-        images=images,
-        structure=page.structure_first,
-        digest=page.digest,
-        depth=depth,
+    return sign_page(
+        text=page.text_utf8, images=images, structure=page.structure_first, digest=page.digest, depth=depth
     )

@@ -1,15 +1,16 @@
 """Guessed URLs in a crawl: queued like links, through the same filters, seen test and robots.txt.
 
-`UrlMining` queues what the hosts' miners propose and tells them what became of it. Folders are queued in the commit
-that holds the page below them, so no crash loses one; where a host has shown that its folders are not there, those that
-wait are dropped when their turn comes.
+`UrlMining` guesses the folders above every page and, with `--mine all`, the members of numbered series that the hosts'
+miners propose, and tells the miners what became of these.
 """
 
-from lycosa.crawl.shard import Shard
-from lycosa.frontier import Host, Lease, Origin, QueueEntry, Reason, RecentUrls
-from lycosa.learning.mining import Guess, GuessOutcome, MiningLevel
+from collections.abc import Callable
+from enum import StrEnum
+
+from lycosa.frontier import Frontier, FrontierHook, Host, Lease, Origin, QueueEntry, Reason, RecentUrls
+from lycosa.learning.mining import GuessOutcome, ancestors
 from lycosa.learning.profiles import HostProfiles
-from lycosa.learning.series import ancestors
+from lycosa.web import Url
 
 GUESSES_AT_ONCE = 8
 RECENT_FOLDERS = 10_000
@@ -17,28 +18,40 @@ RECENT_FOLDERS = 10_000
 FOLDERS_ENOUGH, FOLDERS_LEAST = 8, 0.3
 
 
-class UrlMining:
-    """The guesses of a shard. It watches the frontier for new URLs and for guesses that are dropped."""
+class MiningLevel(StrEnum):
+    """`--mine`: which guesses a crawl makes."""
 
-    def __init__(self, shard: Shard, minds: HostProfiles) -> None:
-        self._shard, self._minds = shard, minds
-        self._level = MiningLevel(shard.settings.mine)
+    OFF = "off"
+    ANCESTORS = "ancestors"
+    ALL = "all"
+
+
+class UrlMining(FrontierHook):
+    """The guesses of a shard. `sift` gives those of the URLs that are wanted at all; `most_depth` is the crawl's."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        profiles: HostProfiles,
+        level: MiningLevel,
+        *,
+        sift: Callable[[list[str]], list[Url]],
+        most_depth: int | None,
+        now: Callable[[], float],
+    ) -> None:
+        self._frontier, self._profiles, self._level = frontier, profiles, level
+        self._sift, self._most_depth, self._now = sift, most_depth, now
         self._recent = RecentUrls(RECENT_FOLDERS)
         self._folders: dict[str, int] = {}  # to be queued with the next commit, and the depth that they are at
         self._busy: dict[bytes, tuple[Host, int]] = {}  # hosts that heard something new, and the depth it was at
-        if self._level is not MiningLevel.OFF:
-            shard.frontier.watchers.append(self)
+        if level is not MiningLevel.OFF:
+            frontier.add_hook(self)
 
     def __repr__(self) -> str:
-        return f"<Mining {self._level} folders={len(self._folders)}>"
-
-    # what the frontier tells
-
-    def queued(self, host: Host, entry: QueueEntry) -> None:
-        """Nothing to do: guesses are made from pages that are there."""
+        return f"<UrlMining {self._level} folders={len(self._folders)}>"
 
     def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
-        """A folder is not asked for where folders are not there."""
+        """A guessed folder is dropped where a host has shown that its folders are not there."""
         row = host.row
         is_vain = row.folders_tried >= FOLDERS_ENOUGH and row.folders_found < FOLDERS_LEAST * row.folders_tried
         return Reason.GUESS if entry.origin is Origin.ANCESTOR and is_vain else None
@@ -46,12 +59,9 @@ class UrlMining:
     def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None:
         """A URL is not asked for: a guess may have been forbidden."""
         if entry.origin is Origin.SERIES and reason is not Reason.GUESS:
-            self._minds.change(host).miner.settle(entry.path, GuessOutcome.BARRED)
+            self._profiles.change(host).miner.record_outcome(entry.path, GuessOutcome.BARRED)
 
-    def puts_last(self, host: Host) -> bool:
-        return False
-
-    def page(self, lease: Lease) -> None:
+    def page_fetched(self, lease: Lease) -> None:
         """A page was fetched: the folders above it may be there too, and its neighbours."""
         entry, host = lease.entry, lease.host
         if self._level is MiningLevel.OFF or entry is None:
@@ -62,47 +72,39 @@ class UrlMining:
                 break  # those above it were queued with it
             self._folders[url] = lease.depth + 1
         if self._level is MiningLevel.ALL and not entry.origin.is_guess:
-            self._minds.change(host).miner.learn(entry.path)
+            self._profiles.change(host).miner.learn(entry.path)
             self._busy[host.key] = host, entry.depth
 
-    # what becomes of guesses
-
-    def settled(self, lease: Lease, *, is_hit: bool) -> None:
+    def record_outcome(self, lease: Lease, *, is_hit: bool) -> None:
         """A request has ended; a guess that hit is a document that was not known before."""
         entry, host = lease.entry, lease.host
         if entry is None or not entry.origin.is_guess:
             return
         if entry.origin is Origin.ANCESTOR:
-            host.row.folders_tried += 1
-            host.row.folders_found += is_hit
+            host.count(folders_tried=1, folders_found=is_hit)
         elif self._level is MiningLevel.ALL:
-            self._minds.change(host).miner.settle(entry.path, GuessOutcome.HIT if is_hit else GuessOutcome.MISS)
+            outcome = GuessOutcome.HIT if is_hit else GuessOutcome.MISS
+            self._profiles.change(host).miner.record_outcome(entry.path, outcome)
             self._busy[host.key] = host, entry.depth
 
-    # guessing
-
     def before_commit(self) -> None:
-        """Guesses are queued."""
+        """Queues the guesses."""
+        # Folders go into the same commit as the page below them: after a crash nobody would think of them again.
         folders, self._folders = self._folders, {}
         for url, depth in folders.items():
             self._admit(url, depth, Origin.ANCESTOR)
         busy, self._busy = self._busy, {}
         for host, depth in busy.values():
             if not host.row.gave_up:
-                for guess in self._minds.change(host).miner.guesses(GUESSES_AT_ONCE):
-                    self._try(host, guess, depth)
+                miner = self._profiles.change(host).miner
+                for path in miner.guesses(GUESSES_AT_ONCE):
+                    is_new = self._admit(host.origin + path, depth + 1, Origin.SERIES)
+                    if not is_new:
+                        miner.record_outcome(path, GuessOutcome.BARRED if is_new is None else GuessOutcome.KNOWN)
 
     def _admit(self, url: str, depth: int, origin: Origin) -> bool | None:
         """Whether a guess is new; None if it is not wanted."""
-        limit = self._shard.settings.depth
-        kept = self._shard.sifter.sift([url]) if limit is None or depth <= limit else []
+        kept = self._sift([url]) if self._most_depth is None or depth <= self._most_depth else []
         if not kept:
             return None
-        return bool(self._shard.frontier.admit(kept, depth=depth, now=self._shard.now(), origin=origin))
-
-    def _try(self, host: Host, guess: Guess, depth: int) -> None:
-        is_new = self._admit(host.origin + guess.path, depth + 1, Origin.SERIES)
-        if not is_new:
-            self._minds.change(host).miner.settle(
-                guess.path, GuessOutcome.BARRED if is_new is None else GuessOutcome.KNOWN
-            )
+        return bool(self._frontier.admit(kept, depth=depth, now=self._now(), origin=origin))

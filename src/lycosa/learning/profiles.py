@@ -9,7 +9,7 @@ from collections import OrderedDict
 import msgspec
 
 from lycosa.frontier import Host
-from lycosa.learning.mining import Miner, MinerRow, MiningLevel
+from lycosa.learning.mining import Miner, MinerRow
 from lycosa.learning.parameters import ParameterRow, QueryParameters
 from lycosa.learning.traps import BudgetRow, PatternBudgets
 from lycosa.records import Family
@@ -20,7 +20,7 @@ WRITES_A_COMMIT = 10
 
 
 class HostProfileRow(msgspec.Struct, array_like=True):
-    """A mind as it is stored."""
+    """A host profile as it is stored."""
 
     miner: MinerRow
     budgets: BudgetRow
@@ -36,9 +36,9 @@ class HostProfile:
 
     __slots__ = ("budgets", "miner", "parameters")
 
-    def __init__(self, level: MiningLevel, row: HostProfileRow | None) -> None:
-        self.miner = Miner.unpack(row.miner, level) if row else Miner(level)
-        self.budgets = PatternBudgets.unpack(row.budgets) if row else PatternBudgets()
+    def __init__(self, row: HostProfileRow | None = None) -> None:
+        self.miner = Miner(row.miner if row else None)
+        self.budgets = PatternBudgets(row.budgets if row else None)
         self.parameters = QueryParameters(row.parameters if row else None)
 
     def pack(self) -> bytes:
@@ -46,48 +46,48 @@ class HostProfile:
 
 
 class HostProfiles:
-    """The minds of a shard's hosts."""
+    """The profiles of a shard's hosts."""
 
-    def __init__(self, state: State, level: MiningLevel) -> None:
-        self._state, self.level = state, level
-        self._minds: OrderedDict[bytes, HostProfile] = OrderedDict()
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._profiles: OrderedDict[bytes, HostProfile] = OrderedDict()
         self._changed: OrderedDict[bytes, None] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"<Minds {len(self._minds)}, {len(self._changed)} changed>"
+        return f"<HostProfiles {len(self._profiles)}, {len(self._changed)} changed>"
 
     def of(self, host: Host) -> HostProfile:
-        """The mind of a host, to be read."""
-        mind = self._minds.get(host.key)
-        if mind is None:
+        """The profile of a host, to be read."""
+        profile = self._profiles.get(host.key)
+        if profile is None:
             row = self._state.get(Family.META, _key(host.key))
-            mind = self._minds[host.key] = HostProfile(self.level, _decode(row) if row else None)
-        self._minds.move_to_end(host.key)
-        return mind
+            profile = self._profiles[host.key] = HostProfile(_decode(row) if row else None)
+        self._profiles.move_to_end(host.key)
+        return profile
 
     def change(self, host: Host) -> HostProfile:
-        """The mind of a host, to be changed."""
+        """The profile of a host, to be changed."""
         self._changed[host.key] = None
         return self.of(host)
 
     def forget(self) -> None:
         """Hosts have come or gone: what is not written is lost, experience of some seconds."""
-        self._minds.clear()
+        self._profiles.clear()
         self._changed.clear()
 
     def before_commit(self, batch: Batch) -> None:
-        """Some of the minds that changed are written, those that are forgotten all."""
+        """Writes some of the profiles that changed, and all of those that are forgotten."""
         for _ in range(min(WRITES_A_COMMIT, len(self._changed))):
             self._write(batch, self._changed.popitem(last=False)[0])
-        while len(self._minds) > PROFILES_MOST:
-            key = next(iter(self._minds))
+        while len(self._profiles) > PROFILES_MOST:
+            key = next(iter(self._profiles))
             if key in self._changed:
                 del self._changed[key]
                 self._write(batch, key)
-            del self._minds[key]
+            del self._profiles[key]
 
     def _write(self, batch: Batch, key: bytes) -> None:
-        batch.put(Family.META, _key(key), self._minds[key].pack())
+        batch.put(Family.META, _key(key), self._profiles[key].pack())
 
 
 def _key(host_key: bytes) -> bytes:

@@ -143,7 +143,7 @@ GO = TrapVerdict(TrapAction.GO)
 
 
 class PageSignature(msgspec.Struct, frozen=True):
-    """What a fetched page looks like to a budget: see `sight`. `is_copy`: its document is known under another URL;
+    """What a fetched page looks like to a budget: see `sign_page`. `is_copy`: its document is known under another URL;
     `is_first_copy`: and its family has had no copy of it before."""
 
     depth: int
@@ -156,7 +156,7 @@ class PageSignature(msgspec.Struct, frozen=True):
     fresh: int = 0
 
 
-def sight(
+def sign_page(
     *,
     text: bytes,
     images: str,
@@ -220,10 +220,11 @@ class BudgetRow(msgspec.Struct, array_like=True, omit_defaults=True):
 class PatternBudgets:
     """The budgets of one host."""
 
-    def __init__(self) -> None:
-        self._families: OrderedDict[int, UrlFamily] = OrderedDict()  # by the hash of the pattern, the latest last
-        self._texts: OrderedDict[int, None] = OrderedDict()  # hashes of texts and frames seen once
-        self._refrains: OrderedDict[int, int] = OrderedDict()  # of those seen again, with how often
+    def __init__(self, row: BudgetRow | None = None) -> None:
+        row = row or BudgetRow()
+        self._families = OrderedDict(row.families)  # by the hash of the pattern, the latest last
+        self._texts = OrderedDict.fromkeys(row.texts)  # hashes of texts and frames seen once
+        self._refrains = OrderedDict(row.refrains)  # of those seen again, with how often
 
     def __repr__(self) -> str:
         slowed = sum(family.is_slowed for family in self._families.values())
@@ -242,13 +243,8 @@ class PatternBudgets:
         family.until = now + FIRST_WAIT_S * 2**family.waits
         return GO
 
-    def is_dropped(self, path: str) -> bool:
-        """Is this URL's family given up? For URLs about to be queued."""
-        family = self._families.get(family_key(fold(path)))
-        return family is not None and family.is_dropped
-
     def counts(self, path: str, pattern: str) -> bool:
-        """Does a new URL speak for the page of `pattern` that it was found on? See `Sight.fresh`."""
+        """Does a new URL speak for the page of `pattern` that it was found on? See `sign_page`."""
         own = fold(path)
         family = self._families.get(family_key(own))
         return own != pattern and (family is None or not family.is_slowed)
@@ -265,11 +261,11 @@ class PatternBudgets:
             family.dull += 1
             if family.is_slowed:
                 family.until = now + FIRST_WAIT_S * 2**family.waits
-                family.waits = min(family.waits + 1, MOST_WAITS + 1)  # more are under way than one at times
+                family.waits = min(family.waits + 1, MOST_WAITS + 1)  # more than one may be in flight
         return judgement
 
     def is_known_text(self, page: PageSignature) -> bool:
-        """Was this text on the host before? Only then does `Sight.fresh` matter."""
+        """Was this text on the host before? Only then does `fresh` matter."""
         return page.text in self._texts or page.text in self._refrains
 
     def _family(self, key: int, depth: int) -> UrlFamily:
@@ -324,14 +320,6 @@ class PatternBudgets:
         """The part worth keeping: the families that something speaks against, the texts seen again, the latest ones."""
         dull = [item for item in self._families.items() if item[1].dull][-STORED_FAMILIES:]
         return BudgetRow(dull, list(self._refrains.items())[-STORED_REFRAINS:], list(self._texts)[-STORED_TEXTS:])
-
-    @classmethod
-    def unpack(cls, row: BudgetRow) -> "PatternBudgets":
-        budgets = cls()
-        budgets._families.update(row.families)
-        budgets._refrains.update(row.refrains)
-        budgets._texts.update(dict.fromkeys(row.texts))
-        return budgets
 
 
 def family_key(pattern: str) -> int:

@@ -59,7 +59,7 @@ class ChangeHints:
             if sooner >= left:
                 break
             yield
-        self._shard.frontier.shelf.touch(host)
+        host.touch()
         return sooner
 
     def heard_feed(self, lease: Lease, page: Page, body: bytes) -> None:
@@ -94,8 +94,7 @@ class ChangeHints:
     def proved(host: Host, before: VisitRow, *, changed: bool) -> None:
         """A page was looked at: had its host said that it changed?"""
         if before.hint_s > before.checked_s:
-            host.row.hints += 1
-            host.row.hints_true += changed
+            host.count(hints=1, hints_true=changed)
 
 
 def _trust(row: HostRow) -> int:
@@ -279,7 +278,7 @@ class RevisitFeeder:
     def _waits_with_host(self, key: bytes) -> bool:
         """Is it queued at a host that was given up? Revisits stay in the queue of such a host for the next run."""
         host_key = key[: key.index(b"\0", 2)]
-        host = self._shard.frontier.shelf.hosts.get(host_key)
+        host = self._shard.frontier.hosts.get(host_key)
         packed = self._state.get(Family.HOST, host_key) if host is None else None
         row = host.row if host is not None else unpack_host(packed) if packed else None
         return row is not None and bool(row.gave_up) and row.revisits > 0

@@ -123,16 +123,16 @@ class VisitRecorder:
             totals.pages += 1
             totals.duplicates += bool(row.original)
             count_document(totals, row)
-            host.row.pages += 1
+            host.count(pages=1)
         else:
             totals.failed[str(row.status or "none")] += 1
-            host.row.failed += 1
+            host.count(failed=1)
 
     def uncount(self, host: Host, row: PageRow) -> None:
         totals = self._shard.counters.totals
         if row.failure:
             totals.failed[row.failure] -= 1
-            host.row.failed -= 1
+            host.count(failed=-1)
         elif row.location:
             totals.redirects -= 1
         elif row.is_sitemap:
@@ -141,10 +141,10 @@ class VisitRecorder:
             totals.pages -= 1
             totals.duplicates -= bool(row.original)
             count_document(totals, row, -1)
-            host.row.pages -= 1
+            host.count(pages=-1)
         else:
             totals.failed[str(row.status or "none")] -= 1
-            host.row.failed -= 1
+            host.count(failed=-1)
 
 
 class MissingBodies:

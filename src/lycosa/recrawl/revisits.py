@@ -14,7 +14,7 @@ import msgspec
 from lycosa.crawl.archive import Archive, DocumentStore, PatchedDocument
 from lycosa.crawl.reading import decoded_body, redirect_location
 from lycosa.crawl.shard import Shard
-from lycosa.frontier import KEY_END, Host, Lease, QueueEntry, Reason, UrlState
+from lycosa.frontier import KEY_END, FrontierHook, Host, Lease, QueueEntry, Reason, UrlState
 from lycosa.frontier import RequestKind as EntryKind
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.recrawl.change.content import Masks
@@ -59,7 +59,7 @@ class RevisitReader(NamedTuple):
     analysers: Analysers | None
 
 
-class Revisits:
+class Revisits(FrontierHook):
     """Settles revisits. Watches the frontier for those that robots.txt forbids by now."""
 
     def __init__(
@@ -73,19 +73,9 @@ class Revisits:
             ImageRevisits(shard, documents, self._books),
         )
         self._bodies = MissingBodies(shard, archive, documents, self._books)
-        shard.frontier.watchers.append(self)
+        shard.frontier.add_hook(self)
 
     # what the frontier tells
-
-    def queued(self, host: Host, entry: QueueEntry) -> None:
-        """Nothing to do."""
-
-    def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
-        """Nothing to say."""
-        return None
-
-    def puts_last(self, host: Host) -> bool:
-        return False
 
     def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None:
         """A page may no longer be asked for: it is not a page any more, but what is stored stays."""
@@ -196,7 +186,7 @@ class Revisits:
         self._books.uncount(lease.host, visit.row)
         totals.failed[name] += 1
         totals.visits += 1
-        lease.host.row.failed += 1
+        lease.host.count(failed=1)
         self._archive.put(lease, row, None)
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if visit.response.failure else Reason.STATUS)
 

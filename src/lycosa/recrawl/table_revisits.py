@@ -166,8 +166,7 @@ class TableRevisits:
 
     def _know(self, lease: Lease, known: TableSupport) -> None:
         if lease.host.row.volatile not in (known, TableSupport.LIES):
-            lease.host.row.volatile = known
-            self._shard.frontier.shelf.touch(lease.host)
+            lease.host.note_volatile(known)
 
 
 def is_doubtful(visit: VisitRow) -> bool:

@@ -101,7 +101,7 @@ class LinkTables:
         if document.is_head or is_retry or not self._may_have(document) or not self._early.leads_on(document):
             return None
         url = table_url(document.url, TOL)
-        lease = self._shard.frontier.instead(document, RequestKind.TABLE, url) if url else None
+        lease = self._shard.frontier.lease_instead(document, RequestKind.TABLE, url) if url else None
         if lease is not None:
             self._open[id(document)] = self._shard.now()
             self._ask(document, lease)
@@ -139,7 +139,7 @@ class LinkTables:
 
     def _beside(self, document: Lease) -> Lease | None:
         url = table_url(document.url, TOL)
-        lease = self._shard.frontier.beside(document, RequestKind.TABLE, url, self._shard.now()) if url else None
+        lease = self._shard.frontier.lease_beside(document, RequestKind.TABLE, url, self._shard.now()) if url else None
         if lease is not None:
             self._ask(document, lease)
         return lease
@@ -181,7 +181,7 @@ class LinkTables:
             self._next[document.url] = self.ended(document, self._early.ended(document))
             if len(self._next) > NEXT_MOST:
                 del self._next[next(iter(self._next))]
-            shard.frontier.goes_next(document, len(found.links) if isinstance(found, Tol) else None)
+            shard.frontier.wait_next(document, len(found.links) if isinstance(found, Tol) else None)
         shard.release(lease, response, wait_s=wait_s, reason=str(response.status) if wait_s else "")
 
     def cancelled(self, lease: Lease) -> None:
@@ -257,7 +257,7 @@ class LinkTables:
         if not wrong or response.truncated is not None or wrong <= set(header_hrefs(response)):
             return
         if claim.document and claim.document != table_digest(decoded_body(response, self._cap_bytes)):
-            host.row.misled += 1  # it may have changed since the table was made
+            host.count(misled=1)  # it may have changed since the table was made
             if host.row.misled < MISLED_MOST:
                 return
         if host.row.tables != TableSupport.LIES:
@@ -266,8 +266,7 @@ class LinkTables:
 
     def _know(self, host: Host, known: TableSupport) -> None:
         if host.row.tables not in (known, TableSupport.LIES):
-            host.row.tables = known
-            self._shard.frontier.shelf.touch(host)
+            host.note_tables(known)
 
 
 def _is_likely(url: str, known: TableSupport) -> bool:

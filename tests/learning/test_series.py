@@ -2,7 +2,18 @@
 
 import pytest
 
-from lycosa.learning.series import ancestors, series
+from lycosa.learning.mining import ancestors, format_number, numbers
+
+
+def series(path: str) -> list[str]:
+    """The neighbours of a path: one number at a time, the last one first, upwards before downwards."""
+    found = []
+    for number in reversed(numbers(path)):
+        for value in (number.value + 1, number.value - 1):
+            text = format_number(number.unit + number.between, value, number.width)
+            if text is not None:
+                found.append(number.head + text + number.tail)
+    return found
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """A small crawler over the simulated web, without network or clock: breadth-first, one request a host and second.
 
-It joins the parts as the engine does: guesses when a host has nothing else to do or every other turn, `plain` and `ask`
-before a request, `learn` or `settle` and `note` after it. What it fetched is in the order of the requests.
+It joins the parts as a crawl does: guesses when a host has nothing else to do or every other turn, `plain` and `ask`
+before a request, `learn` or `record_outcome` and `note` after it. What it fetched is in the order of the requests.
 """
 
 import heapq
@@ -12,32 +12,31 @@ from itertools import count
 import msgspec
 
 from lycosa.crawl.reading import LinkRules, followed
-from lycosa.learning.mining import Guess, GuessOutcome, Miner, MiningLevel
-from lycosa.learning.parameters import QueryParameters
-from lycosa.learning.traps import Judgement, PageSignature, PatternBudgets, TrapAction, fold, sight
+from lycosa.learning.guesses import MiningLevel
+from lycosa.learning.mining import GuessOutcome, ancestors
+from lycosa.learning.profiles import HostProfile
+from lycosa.learning.traps import Judgement, PageSignature, TrapAction, fold, sign_page
 from lycosa.simweb import SimWeb
 from lycosa.simweb.truth import DEFAULT_TRUTH_LIMITS
-from lycosa.web.document import Page
-from lycosa.web.links import LinkKind
-from lycosa.web.page import analyse_page
+from lycosa.web import LinkKind, Page, analyse_page
 from lycosa.web.url import join_all
 
 FOLLOWING = LinkRules(agent="lycosa")
-Job = tuple[int, str, Guess | None]  # depth, path, guess
+Job = tuple[int, str, bool]  # depth, path, whether it is a guess
 
 
 class Fetch(msgspec.Struct, frozen=True):
     host: int
     path: str
     status: int
-    guess: Guess | None
+    is_guess: bool
 
 
-class HostMind:
+class SimHost(HostProfile):
     """Everything that is kept of one host."""
 
-    def __init__(self, mine: MiningLevel) -> None:
-        self.miner, self.budgets, self.parameters = Miner(mine), PatternBudgets(), QueryParameters()
+    def __init__(self) -> None:
+        super().__init__()
         self.queue: deque[Job] = deque()
         self.waiting: list[tuple[float, int, Job]] = []
         self.turns = 0
@@ -49,8 +48,8 @@ class SimCrawl:
     def __init__(
         self, web: SimWeb, *, mine: MiningLevel = MiningLevel.OFF, budgets: bool = False, most: int = 100_000
     ) -> None:
-        self.web, self.has_budgets, self.most = web, budgets, most
-        self.minds: dict[int, HostMind] = defaultdict(lambda: HostMind(mine))
+        self.web, self.mine, self.has_budgets, self.most = web, mine, budgets, most
+        self.hosts: dict[int, SimHost] = defaultdict(SimHost)
         self.fetches: list[Fetch] = []
         self.known: dict[tuple[int, str], bool] = {}  # whether it is there, as far as one knows
         self.now = 0.0
@@ -60,51 +59,51 @@ class SimCrawl:
         for host in hosts:
             self.admit(host, 0, ["/"])
         while len(self.fetches) < self.most:
-            turns = [self.turn(host, mind) for host, mind in self.minds.items()]
-            dues = [mind.waiting[0][0] for mind in self.minds.values() if mind.waiting]
+            turns = [self.turn(host, sim) for host, sim in self.hosts.items()]
+            dues = [sim.waiting[0][0] for sim in self.hosts.values() if sim.waiting]
             if not any(turns) and not dues:
                 break
             self.now = self.now + 1 if any(turns) else min(dues)
         return self
 
-    def turn(self, host: int, mind: HostMind) -> bool:
+    def turn(self, host: int, sim: SimHost) -> bool:
         """One request to a host; False if it has none to make now."""
-        while mind.waiting and mind.waiting[0][0] <= self.now:
-            mind.queue.append(heapq.heappop(mind.waiting)[2])
-        mind.turns += 1
-        if mind.turns % 2 and mind.queue:
-            self.propose(host, mind.miner.guesses(1))
-        while not mind.queue and (guesses := mind.miner.guesses(4)):
+        while sim.waiting and sim.waiting[0][0] <= self.now:
+            sim.queue.append(heapq.heappop(sim.waiting)[2])
+        sim.turns += 1
+        if sim.turns % 2 and sim.queue:
+            self.propose(host, sim.miner.guesses(1))
+        while not sim.queue and (guesses := sim.miner.guesses(4)):
             self.propose(host, guesses)
-        while mind.queue:
-            job = mind.queue.popleft()
-            if self.may_go(host, mind, job):
+        while sim.queue:
+            job = sim.queue.popleft()
+            if self.may_go(host, sim, job):
                 self.fetch(host, *job)
                 return True
             if job[2]:
-                mind.miner.settle(job[1], GuessOutcome.BARRED)
+                sim.miner.record_outcome(job[1], GuessOutcome.BARRED)
         return False
 
-    def propose(self, host: int, guesses: list[Guess]) -> None:
-        for guess in guesses:
-            place = host, guess.path
-            if place in self.known or not self.allows(host, guess.path):
-                self.minds[host].miner.settle(
-                    guess.path, GuessOutcome.KNOWN if self.known.get(place) else GuessOutcome.BARRED
+    def propose(self, host: int, paths: Iterable[str]) -> None:
+        for path in paths:
+            place = host, path
+            if place in self.known or not self.allows(host, path):
+                self.hosts[host].miner.record_outcome(
+                    path, GuessOutcome.KNOWN if self.known.get(place) else GuessOutcome.BARRED
                 )
             else:
                 self.known[place] = True
-                self.minds[host].queue.appendleft((0, guess.path, guess))
+                self.hosts[host].queue.appendleft((0, path, True))
 
-    def may_go(self, host: int, mind: HostMind, job: Job) -> bool:
+    def may_go(self, host: int, sim: SimHost, job: Job) -> bool:
         if not self.has_budgets:
             return True
-        plain = mind.parameters.plain(job[1])
-        if (plain != job[1] and (host, plain) in self.known) or mind.parameters.was_fetched(plain):
+        plain = sim.parameters.plain(job[1])
+        if (plain != job[1] and (host, plain) in self.known) or sim.parameters.was_fetched(plain):
             return False
-        verdict = mind.budgets.ask(job[1], self.now)
-        if verdict.do is TrapAction.WAIT and job[2] is None:  # a guess into a slowed family is not worth a wait
-            heapq.heappush(mind.waiting, (self.now + verdict.wait_s, next(self._ticket), job))
+        verdict = sim.budgets.ask(job[1], self.now)
+        if verdict.do is TrapAction.WAIT and not job[2]:  # a guess into a slowed family is not worth a wait
+            heapq.heappush(sim.waiting, (self.now + verdict.wait_s, next(self._ticket), job))
         elif verdict.do is TrapAction.GO:
             self.known.setdefault((host, plain), True)
         return verdict.do is TrapAction.GO
@@ -117,11 +116,11 @@ class SimCrawl:
         new = [path for path in paths if (host, path) not in self.known and self.allows(host, path)]
         for path in new:
             self.known[host, path] = True
-            self.minds[host].queue.append((depth, path, None))
+            self.hosts[host].queue.append((depth, path, False))
         return new
 
-    def fetch(self, host: int, depth: int, path: str, guess: Guess | None) -> None:
-        mind, origin = self.minds[host], self.web.linker.origin(host)
+    def fetch(self, host: int, depth: int, path: str, is_guess: bool) -> None:
+        sim, origin = self.hosts[host], self.web.linker.origin(host)
         answer = self.web.answer(host, path)
         page = analyse_page(answer.body, url=origin + path, content_type=answer.content_type)
         is_page = answer.status == 200
@@ -130,21 +129,23 @@ class SimCrawl:
         new = self.admit(host, depth + is_page, own)
         self.known[host, path] = answer.status < 400
         pattern = fold(path)
-        seen = see(page, depth, sum(mind.budgets.counts(link, pattern) for link in new))
-        judgement = mind.budgets.note(path, seen, self.now) if is_page else Judgement.DULL
-        if guess:
-            mind.miner.settle(path, GuessOutcome.HIT if judgement is Judgement.GOOD else GuessOutcome.MISS)
-        elif is_page:
-            mind.miner.learn(path)
+        seen = see(page, depth, sum(sim.budgets.counts(link, pattern) for link in new))
+        judgement = sim.budgets.note(path, seen, self.now) if is_page else Judgement.DULL
+        if is_guess:
+            sim.miner.record_outcome(path, GuessOutcome.HIT if judgement is Judgement.GOOD else GuessOutcome.MISS)
+        elif is_page and self.mine is MiningLevel.ALL:
+            sim.miner.learn(path)
+        if is_page and self.mine is not MiningLevel.OFF:
+            self.propose(host, ancestors(path))
         if is_page:
-            mind.parameters.note(path, seen.text)
-        self.fetches.append(Fetch(host, path, answer.status, guess))
+            sim.parameters.note(path, seen.text)
+        self.fetches.append(Fetch(host, path, answer.status, is_guess))
 
 
 def see(page: Page, depth: int, fresh: int) -> PageSignature:
     links = page.links
     images = " ".join(href for href, kind in zip(links.hrefs, links.kinds, strict=True) if kind == LinkKind.IMG)
-    return sight(
+    return sign_page(
         text=page.text_utf8,
         images=images,
         structure=page.structure_first,

@@ -6,36 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sim_crawl import SimCrawl
 
-from lycosa.learning.mining import (
-    MOST_OPEN,
-    MOST_SERIES,
-    Guess,
-    GuessOutcome,
-    Miner,
-    MinerRow,
-    MiningLevel,
-    MiningOrigin,
-)
+from lycosa.learning.guesses import MiningLevel
+from lycosa.learning.mining import MOST_OPEN, MOST_SERIES, GuessOutcome, Miner, MinerRow
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 from tests.long import long
 
 
-def explore(miner: Miner, there: set[str], known: set[str]) -> list[Guess]:
+def explore(miner: Miner, there: set[str], known: set[str]) -> list[str]:
     """All guesses of a miner on a host that has exactly the paths `there`."""
     made = []
     while guesses := miner.guesses(4):
-        for guess in guesses:
-            if guess.path in known:
-                miner.settle(guess.path, GuessOutcome.KNOWN)
+        for path in guesses:
+            if path in known:
+                miner.record_outcome(path, GuessOutcome.KNOWN)
                 continue
-            made.append(guess)
-            miner.settle(guess.path, GuessOutcome.HIT if guess.path in there else GuessOutcome.MISS)
+            made.append(path)
+            miner.record_outcome(path, GuessOutcome.HIT if path in there else GuessOutcome.MISS)
     return made
 
 
-def mined(there: set[str], known: set[str], level: MiningLevel = MiningLevel.ALL) -> list[Guess]:
-    miner = Miner(level)
+def mined(there: set[str], known: set[str]) -> list[str]:
+    miner = Miner()
     for path in sorted(known):
         miner.learn(path)
     return explore(miner, there, known)
@@ -44,7 +36,7 @@ def mined(there: set[str], known: set[str], level: MiningLevel = MiningLevel.ALL
 def test_series_is_extended_in_both_directions_until_it_ends() -> None:
     there = {f"/page{n}.html" for n in range(1, 30)}
     guesses = mined(there, {"/", "/page7.html", "/page9.html"})
-    found = {guess.path for guess in guesses} & there
+    found = set(guesses) & there
     assert found == there - {"/page7.html", "/page9.html"}
     assert len(guesses) <= len(found) + 4
 
@@ -52,19 +44,19 @@ def test_series_is_extended_in_both_directions_until_it_ends() -> None:
 def test_gap_inside_and_at_the_end_is_crossed_when_the_series_has_paid() -> None:
     there = {f"/vol{n}/" for n in range(1, 30) if n not in (5, 20, 21)}
     guesses = mined(there, {"/", "/vol1/", "/vol12/"})
-    assert {guess.path for guess in guesses} & there == there - {"/vol1/", "/vol12/"}
+    assert set(guesses) & there == there - {"/vol1/", "/vol12/"}
 
 
 def test_zero_padding_is_learned_from_a_member() -> None:
     there = {f"/photo-{n:02d}.html" for n in range(1, 13)}
     guesses = mined(there, {"/", "/photo-11.html", "/photo-08.html"})
-    assert {guess.path for guess in guesses} & there == there - {"/photo-11.html", "/photo-08.html"}
+    assert set(guesses) & there == there - {"/photo-11.html", "/photo-08.html"}
 
 
 def test_dates_roll_over() -> None:
     there = {"/2024/02/28/", "/2024/02/29/", "/2024/03/01/", "/2024/03/02/"}
     guesses = mined(there, {"/", "/2024/02/", "/2024/", "/2024/02/28/", "/2024/03/", "/2024/03/01/"})
-    assert {"/2024/02/29/", "/2024/03/02/"} <= {guess.path for guess in guesses}
+    assert {"/2024/02/29/", "/2024/03/02/"} <= set(guesses)
 
 
 def test_host_of_unrelated_numbers_gets_few_guesses() -> None:
@@ -73,47 +65,25 @@ def test_host_of_unrelated_numbers_gets_few_guesses() -> None:
     assert len(mined({*known, "/news/"}, known)) <= 30
 
 
-def test_folders_without_index_stop_being_guessed() -> None:
-    known = {"/"} | {f"/users/name{chr(97 + n)}/photo.jpg" for n in range(26)}
-    guesses = mined(known, known, MiningLevel.ANCESTORS)
-    assert 1 <= len(guesses) <= 6
-    assert all(guess.origin is MiningOrigin.ANCESTOR for guess in guesses)
-
-
-def test_guess_carries_origin_pattern_and_source() -> None:
-    miner = Miner(MiningLevel.ALL)
-    miner.learn("/a/page7.html")
-    guesses = {guess.path: guess for guess in miner.guesses(8)}
-    assert guesses["/a/"] == Guess("/a/", MiningOrigin.ANCESTOR, "/*/", "/a/page7.html")
-    assert guesses["/a/page8.html"] == Guess("/a/page8.html", MiningOrigin.SERIES, "/a/page#.html", "/a/page7.html")
-
-
-@pytest.mark.parametrize(
-    ("level", "origins"), [(MiningLevel.OFF, set()), (MiningLevel.ANCESTORS, {MiningOrigin.ANCESTOR})]
-)
-def test_levels_say_which_guesses_are_made(level: MiningLevel, origins: set[MiningOrigin]) -> None:
-    assert {guess.origin for guess in mined(set(), {"/a/b/page7.html"}, level)} == origins
-
-
 @given(st.lists(st.tuples(st.text("/ab01-?=&%", max_size=24), st.booleans()), max_size=60), st.integers(0, 2**32))
 def test_no_guess_is_made_twice_whatever_is_learned_and_found(events: list[tuple[str, bool]], chance: int) -> None:
-    miner, made = Miner(MiningLevel.ALL), list[str]()
+    miner, made = Miner(), list[str]()
     for path, is_there in events:
         miner.learn("/" + path)
         for guess in miner.guesses(3):
-            made.append(guess.path)
-            miner.settle(
-                guess.path, GuessOutcome.HIT if is_there and chance >> len(made) % 32 & 1 else GuessOutcome.MISS
+            made.append(guess)
+            miner.record_outcome(
+                guess, GuessOutcome.HIT if is_there and chance >> len(made) % 32 & 1 else GuessOutcome.MISS
             )
     assert len(made) == len(set(made))
 
 
 def test_memory_and_row_are_bounded() -> None:
-    miner = Miner(MiningLevel.ALL)
+    miner = Miner()
     for n in range(5_000):
         miner.learn(f"/section-{n * 31 % 977}/folder-{n % 89}/word{chr(97 + n % 26)}-{n}.html")
         for guess in miner.guesses(1):
-            miner.settle(guess.path, GuessOutcome.HIT if n % 3 else GuessOutcome.MISS)
+            miner.record_outcome(guess, GuessOutcome.HIT if n % 3 else GuessOutcome.MISS)
     assert len(miner._series) <= MOST_SERIES
     assert len(msgspec.msgpack.encode(miner.pack())) <= 3_000
     assert len(miner.guesses(1_000)) <= MOST_OPEN
@@ -121,15 +91,15 @@ def test_memory_and_row_are_bounded() -> None:
 
 def test_row_brings_back_a_miner_that_goes_on_where_it_was() -> None:
     there = {f"/page{n}.html" for n in range(1, 30)}
-    miner = Miner(MiningLevel.ALL)
+    miner = Miner()
     for path in ("/", "/page7.html", "/page9.html"):
         miner.learn(path)
-    before = miner.guesses(1)[0].path
-    miner.settle(before, GuessOutcome.HIT)
+    before = miner.guesses(1)[0]
+    miner.record_outcome(before, GuessOutcome.HIT)
     row = msgspec.msgpack.decode(msgspec.msgpack.encode(miner.pack()), type=MinerRow)
-    after = explore(Miner.unpack(row, MiningLevel.ALL), there, set())
-    assert before not in {guess.path for guess in after}
-    assert {guess.path for guess in after} & there == there - {before, "/page7.html", "/page9.html"}
+    after = explore(Miner(row), there, set())
+    assert before not in set(after)
+    assert set(after) & there == there - {before, "/page7.html", "/page9.html"}
 
 
 @pytest.mark.slow
@@ -146,6 +116,6 @@ def test_simulated_web_gives_up_its_unlinked_pages_cheaply(seed: int, hosts: int
     unlinked = {(place.host, layout.path_of(place)) for place in places if not layout.is_linked(place)}
     crawl = SimCrawl(web, mine=MiningLevel.ALL).run(range(hosts))
     found = {(fetch.host, fetch.path) for fetch in crawl.fetches if fetch.status == 200} & unlinked
-    guesses = sum(fetch.guess is not None for fetch in crawl.fetches)
+    guesses = sum(fetch.is_guess for fetch in crawl.fetches)
     assert len(found) >= 0.8 * len(unlinked) > pages / 10
     assert guesses <= 1.3 * len(found)

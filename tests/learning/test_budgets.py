@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sim_crawl import SimCrawl
 
 from lycosa.learning.budgets import BASE, MOST_SOURCES, PER_DOMAIN, DomainBudget, unpack_domain
-from lycosa.learning.mining import MiningLevel
+from lycosa.learning.guesses import MiningLevel
 from lycosa.learning.parameters import ParameterRow, QueryParameters
 from lycosa.learning.traps import (
     FIRST_WAIT_S,
@@ -22,7 +22,7 @@ from lycosa.learning.traps import (
     TrapAction,
     family_key,
     fold,
-    sight,
+    sign_page,
 )
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.truth import truth
@@ -33,7 +33,7 @@ TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
 
 
 def page(text: str, *, depth: int = 2, images: str = "", fresh: int = 0) -> PageSignature:
-    return sight(text=text.encode(), images=images, structure="hbp", digest=text.encode(), depth=depth, fresh=fresh)
+    return sign_page(text=text.encode(), images=images, structure="hbp", digest=text.encode(), depth=depth, fresh=fresh)
 
 
 def fetched(budgets: PatternBudgets, pages: Iterable[tuple[str, PageSignature]]) -> int:
@@ -67,8 +67,8 @@ def test_family_of_one_text_waits_ever_longer_and_is_dropped() -> None:
         budgets.note(f"/lost/{n}", page("Sorry"), now)
     assert waits == [FIRST_WAIT_S * 2**n for n in range(4)]
     assert verdict.pattern == "/lost/#"
-    assert budgets.is_dropped("/lost/999")
-    assert not budgets.is_dropped("/found/999")
+    assert budgets.ask("/lost/999", now).do is TrapAction.DROP
+    assert budgets.ask("/found/999", now).do is TrapAction.GO
 
 
 def test_answers_to_many_requests_under_way_do_no_more_than_drop_the_family() -> None:
@@ -118,7 +118,10 @@ def test_one_good_page_frees_a_slowed_family() -> None:
             id="two of three are empty",
         ),
         pytest.param(
-            [(f"/{n}.pdf", sight(text=b"", images="", structure="", digest=b"%d" % n, depth=n)) for n in range(900)],
+            [
+                (f"/{n}.pdf", sign_page(text=b"", images="", structure="", digest=b"%d" % n, depth=n))
+                for n in range(900)
+            ],
             id="documents without text",
         ),
     ],
@@ -159,7 +162,7 @@ def test_memory_and_row_are_bounded_and_the_row_keeps_what_was_dropped() -> None
         packed = msgspec.msgpack.encode(row)
         assert len(packed) < 2_000
         assert msgspec.msgpack.decode(packed, type=BudgetRow) == row
-    assert PatternBudgets.unpack(small.pack()).is_dropped("/lost/77")
+    assert PatternBudgets(small.pack()).ask("/lost/77", 0.0).do is TrapAction.DROP
 
 
 def test_more_dull_families_than_are_held_the_oldest_is_forgotten() -> None:

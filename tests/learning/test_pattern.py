@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.learning.series import ancestors, numbers, series
+from lycosa.learning.mining import ancestors, numbers
 from lycosa.learning.traps import MOST_CHARS, fold
 
 ADVERSARIAL = (
@@ -71,7 +71,6 @@ def test_words_with_a_number_are_no_ids() -> None:
 @given(st.text(max_size=400))
 def test_any_text_has_a_bounded_pattern_and_neighbours(path: str) -> None:
     assert len(fold(path)) <= MOST_CHARS
-    assert path not in series(path)
     assert all(folder.endswith("/") for folder in ancestors(path))
     for number in numbers(path):
         assert path.startswith(number.head)

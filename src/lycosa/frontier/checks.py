@@ -1,0 +1,74 @@
+"""The checks decide whether a URL whose turn has come may be fetched: robots.txt, the limits of a host, and hooks.
+
+They are made now and not when the URL is queued, because rules, counts and what is learned change while it waits. Pure.
+Called by `Frontier` only; a `FrontierHook` is how other rooms have their say.
+"""
+
+from typing import Protocol
+
+from lycosa.frontier.hosts import Host
+from lycosa.frontier.politeness import Politeness
+from lycosa.frontier.rows import QueueEntry, Reason, RequestKind
+
+
+class FrontierHook(Protocol):
+    """Whoever has a say in which URLs are asked for derives from this and overrides what concerns it."""
+
+    def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
+        """Why a URL whose turn has come is dropped, or for how many seconds it waits; None: it may go."""
+        return None
+
+    def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None:
+        """A URL was dropped, by whomever."""
+        return
+
+    def puts_last(self, host: Host) -> bool:
+        """Has this host had its share, so that others go first?"""
+        return False
+
+
+class FetchChecks:
+    """The checks of one frontier."""
+
+    def __init__(self, politeness: Politeness) -> None:
+        self._obeys_robots = politeness.robots
+        self._most_pages, self._most_depth = politeness.pages_per_host, politeness.host_depth
+        self.hooks: list[FrontierHook] = []
+
+    def needs_robots(self, host: Host, now_unix: float) -> bool:
+        """Has the host's robots.txt to be fetched before anything else?"""
+        return self._obeys_robots and (host.row.robots is None or host.row.robots_until < now_unix)
+
+    def allows(self, host: Host, path: str) -> bool:
+        """Does the host's robots.txt allow this path?"""
+        rules = host.row.robots
+        return not self._obeys_robots or (rules is not None and rules.allows(path))
+
+    def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
+        """Why a URL is dropped, or for how many seconds it waits for the sake of others; None: it goes."""
+        if not self.allows(host, entry.path):
+            return Reason.ROBOTS
+        if entry.kind is RequestKind.REVISIT or entry.key in host.leased:  # it was judged when it was given out first
+            return None
+        if self._most_pages is not None and host.row.pages >= self._most_pages:
+            return Reason.PAGES_PER_HOST
+        # Depth within the host: counted from where it was entered, which may be deep in the crawl.
+        if self._most_depth is not None and entry.depth - (host.row.entered or 0) > self._most_depth:
+            return Reason.DEPTH
+        for hook in self.hooks:
+            verdict = hook.judge(host, entry, now_unix)
+            if verdict is not None:
+                return verdict
+        return None
+
+    def is_filling(self, host: Host) -> bool:
+        """May what is in flight be the last pages that this host gives? If it fails, others take its place."""
+        most = self._most_pages
+        return most is not None and host.row.pages < most <= host.row.pages + host.slots.in_use
+
+    def puts_last(self, host: Host) -> bool:
+        """Do others go before this host, whatever it has?"""
+        for hook in self.hooks:  # noqa: SIM110 - for every URL given out
+            if hook.puts_last(host):
+                return True
+        return False
