@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from lycosa.records import Request, Response
 from lycosa.store import WarcReader, WarcWriter, response_exchange
-from lycosa.web import analyse_page, robots, scope, sitemap, url
+from lycosa.web import analyse_page, read_sitemap, robots, scope, url
 from proof import Experiment, Run
 from proof.ground.commands import best_us, scratch
 from proof.ground.sites import POSTGRESQL
@@ -104,7 +104,7 @@ def _links(cost: Cost) -> None:
     cost("robots parse, 5 rules", lambda: [robots.parse_robots(ROBOTS, agent="Lycosa") for _ in range(500)], 500)
     entry = "<url><loc>https://docs.example.org/{0}</loc><lastmod>2024-05-01T10:00:00Z</lastmod></url>"
     body = f"<urlset>{''.join(map(entry.format, range(20_000)))}</urlset>".encode()
-    cost("sitemap read, a URL", lambda: sitemap.read_sitemap(body, BASE), 20_000)
+    cost("sitemap read, a URL", lambda: read_sitemap(body, BASE), 20_000)
 
 
 # WARC: request, response and metadata of a page

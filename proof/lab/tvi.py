@@ -17,7 +17,7 @@ from lycosa.simweb.layout import FOLDER_PAGES, PagePlace
 from lycosa.simweb.pages import DAY_S
 from lycosa.simweb.protocol import WireRequest, WireResponse, to_wire
 from lycosa.tables import TVI, TableRefusal, Tvi, parse_tvi, patch_document, table_url
-from lycosa.web import volatile
+from lycosa.web import marked_parts
 from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Run
 from proof.progress import Step
 
@@ -78,7 +78,7 @@ def by_table(line: CountedLine, host: int, path: str, time_s: float, stored: Sto
     where = table_url(path, TVI)
     if stored.by_table >= TABLE_VISITS_MOST or stored.same_tables >= SAME_TABLES_MOST:
         return conditional(line, host, path, time_s, stored)._replace(table_etag="", by_table=0, same_tables=0)
-    if stored.body is None or where is None or not volatile.marked_parts(stored.body, is_xml=False):
+    if stored.body is None or where is None or not marked_parts(stored.body, is_xml=False):
         return conditional(line, host, path, time_s, stored)
     answer = line.get(host, where, time_s, etag=stored.table_etag)
     if answer.status == 304:

@@ -11,7 +11,7 @@ from lycosa.errors import PartError, SettingsError
 from lycosa.settings import CrawlSettings
 from lycosa.simweb.memory import run_virtual
 from lycosa.testing import AnalyserContract
-from lycosa.web.analysers import page_of_text
+from lycosa.web import page_of_text
 from lycosa.web.document import Analyser, Document, Page
 from lycosa.web.links import LinkCollector, LinkKind
 from tests.engine.small_site import FIRST, Sent, SmallSite, crawl_site, links

@@ -318,8 +318,8 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_central import bring_all
-from lycosa.store import Collection
-from lycosa.store.central import open_store
+from lycosa.store import CollectionStore
+from lycosa.store.central import open_central_store
 import importlib
 
 def armed(name, after):
@@ -339,10 +339,10 @@ def armed(name, after):
         return real(*args, **kinds)
     setattr(holder, attribute, call)
 
-with Collection.open(Path({path!r})) as collection:
+with CollectionStore.open(Path({path!r})) as collection:
     collection.warc.cut()
     armed({step!r}, {after})
-    bring_all(collection, open_store({store!r}))
+    bring_all(collection, open_central_store({store!r}))
 """
 
 

@@ -16,16 +16,16 @@ from lycosa.web.links import (
     refresh_target,
     shorten_anchor,
 )
-from lycosa.web.page import analyse_page, extract_links
+from lycosa.web.page import analyse_page
 
 
 def html(body: str) -> Page:
     return analyse_page(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
 
 
-def read_links(body: str) -> Links | None:
-    found = extract_links(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
-    return found and found.links
+def read_links(body: str) -> Links:
+    said = "text/html; charset=utf-8"
+    return analyse_page(body.encode(), url="http://host.example/", content_type=said, links_only=True).links
 
 
 def links(body: str) -> list[Link]:

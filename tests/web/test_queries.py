@@ -9,7 +9,7 @@ from page_data import conformance
 
 from lycosa.web.encodings import decode_text, encode_text, encoding_of
 from lycosa.web.links import Link, LinkKind, escape_query
-from lycosa.web.page import analyse_page, extract_links
+from lycosa.web.page import analyse_page
 from lycosa.web.url import parse_url
 
 MANY_BYTES = ("GBK", "gb18030", "Big5", "EUC-KR", "Shift_JIS", "EUC-JP", "ISO-2022-JP")
@@ -18,7 +18,7 @@ SINGLE_BYTE = ("windows-1252", "KOI8-U", "ISO-8859-2", "windows-1255", "macintos
 
 def hrefs(body: bytes, charset: str) -> list[str]:
     page = analyse_page(body, url="http://h.example/", content_type=f"text/html; charset={charset}")
-    found = extract_links(body, url="http://h.example/", content_type=f"text/html; charset={charset}")
+    found = analyse_page(body, url="http://h.example/", content_type=f"text/html; charset={charset}", links_only=True)
     assert found is not None
     assert found.links == page.links
     return list(page.links.hrefs)

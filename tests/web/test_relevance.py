@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.web import words as lexicon_module
-from lycosa.web.relevance import BANDS, BORROWED, Calibration, Topic, TrackRecord, head_pays
+from lycosa.web.relevance import BORROWED, RELEVANCE_BANDS, Calibration, Topic, TrackRecord, head_pays
 from lycosa.web.words import MOST_WEIGHT, Lexicon
 
 SOLAR = (
@@ -132,7 +132,7 @@ def test_bands_rise_with_the_prediction_and_use_the_whole_range() -> None:
     topic = Topic.of_words("solar")
     bands = [topic.band(i / 100) for i in range(101)]
     assert bands == sorted(bands)
-    assert set(bands) == set(range(BANDS))
+    assert set(bands) == set(range(RELEVANCE_BANDS))
 
 
 @given(

@@ -242,8 +242,8 @@ def test_marked_and_selected_parts_are_in_one_table_each_once() -> None:
     page = b"<table><tr>" + inside.replace(b"</td>", b"</td></table>")
     assert parts_of(page, ".v") == [("td:1", b"a<span data-vol=n>b</span>"), ("m", b"c<b class=v>d</b>")]
     assert parts_of(b"<span data-vol=n>1</span>", ".v") == [("n", b"1")]
-    many = b"<span data-vol=n>x</span>" + b"<b class=v>y</b>" * volatile.MAX_PARTS
-    assert len(parts_of(many, ".v")) == volatile.MAX_PARTS
+    many = b"<span data-vol=n>x</span>" + b"<b class=v>y</b>" * volatile.MAX_VOLATILE_PARTS
+    assert len(parts_of(many, ".v")) == volatile.MAX_VOLATILE_PARTS
     xml = tvi_of(XML, is_xml=True, selector=".v")
     assert xml is not None
     assert [name for name, _ in xml.parts] == ["Vol1", "Vol2"]

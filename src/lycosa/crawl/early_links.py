@@ -17,7 +17,7 @@ from lycosa.crawl.shard import Shard
 from lycosa.frontier import Lease
 from lycosa.records import Response
 from lycosa.store import LinkRow
-from lycosa.web import SNIFF_BYTES, MediaKind, Url, extract_links, identify_media
+from lycosa.web import SNIFF_BYTES, MediaKind, Url, analyse_page, identify_media
 
 # Documents of a host that did not have what was taken early, after which it is not done there any more.
 MISLED_MOST = 3
@@ -109,8 +109,8 @@ def links_so_far(response: Response, following: LinkRules) -> LinkRow:
     start = body.lower()
     if not any(end in start for end in _HEAD_ENDS):
         return LinkRow(())
-    found = extract_links(body, url=response.url, content_type=content_type)
-    if found is None or is_nofollow(found.robots, response, following):
+    found = analyse_page(body, url=response.url, content_type=content_type, links_only=True)
+    if is_nofollow(found.robots, response, following):
         return LinkRow(())
     row = followed(found, following)
     return LinkRow(tuple([href for href in row.hrefs if href.isascii()]), row.base_href)

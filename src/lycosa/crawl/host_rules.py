@@ -17,7 +17,15 @@ from lycosa.fetch import retry_rule, retry_wait
 from lycosa.frontier import Host, Lease, Origin, Reason, RequestKind, UrlState
 from lycosa.records import Request, Response
 from lycosa.store import REDIRECTS, SITEMAP, PageRow
-from lycosa.web import Steps, Url, document_digest, parse_url, robots, sitemap
+from lycosa.web import (
+    SitemapEntry,
+    Steps,
+    Url,
+    document_digest,
+    parse_url,
+    read_sitemap_steps,
+    robots_from_response_steps,
+)
 
 MOST_ROBOTS_HOPS = 5
 ROBOTS_FOR_S = 24 * 3600.0
@@ -32,7 +40,7 @@ class HostRules:
 
     def __init__(self, shard: Shard, archive: Archive, outside: OtherShards | None = None) -> None:
         self._shard, self._archive, self._outside = shard, archive, outside
-        self.on_dates: Callable[[Host, Sequence[sitemap.SitemapEntry]], Steps[int]] | None = None
+        self.on_dates: Callable[[Host, Sequence[SitemapEntry]], Steps[int]] | None = None
 
     def robots(self, lease: Lease, request: Request | None, response: Response) -> None:
         shard = self._shard
@@ -63,7 +71,7 @@ class HostRules:
     def _learn(self, host: Host, lease: Lease | None, response: Response) -> Steps[None]:
         shard = self._shard
         status = 0 if response.failure is not None else response.status
-        rules = yield from robots.robots_from_response_steps(
+        rules = yield from robots_from_response_steps(
             status, decoded_body(response, ROBOTS_BYTES), agent=shard.settings.agent
         )
         if rules.is_unreachable:
@@ -135,7 +143,7 @@ class HostRules:
         """What it lists may take several commits. It is done with the last: until then it is still queued, and after a
         crash it is fetched again."""
         shard, depth, body = self._shard, lease.depth, decoded_body(response, SITEMAP_BYTES)
-        found = yield from sitemap.read_sitemap_steps(body, lease.url)
+        found = yield from read_sitemap_steps(body, lease.url)
         if self.on_dates is not None:
             yield from self.on_dates(lease.host, found.entries)
         urls = [entry.url for entry in found.entries]

@@ -16,7 +16,7 @@ import msgspec
 
 from lycosa.frontier.policy import LinkSource, Ranking
 from lycosa.frontier.rows import HostRow
-from lycosa.web import Topic, relevance
+from lycosa.web import DOUBTFUL_RELEVANCE, RELEVANCE_BANDS, Topic, head_pays
 
 TYPICAL_LINKS = 20.0  # on a page of a host of which nothing is known yet
 SAMPLE = 999  # pvalues that the cuts between the lists are taken from
@@ -219,7 +219,7 @@ class Relevance(Ranking):
     """The credit of a URL is the relevance to a topic that the best link to it promises."""
 
     name = "topic"
-    bands = relevance.BANDS
+    bands = RELEVANCE_BANDS
     sees_all = False
     reads_words = True
 
@@ -243,7 +243,7 @@ class Relevance(Ranking):
         if band > self.bands:  # it waits for its time in none of them
             return True
         least, most = self._topic.expected_in(self.bands - band)
-        in_doubt = relevance.DOUBTFUL[0]
+        in_doubt = DOUBTFUL_RELEVANCE[0]
         return most >= in_doubt and _head_pays(max(least, in_doubt), host, delay_s)
 
     def wants_head(self, credit: float, host: HostRow, delay_s: float) -> bool:
@@ -264,7 +264,7 @@ class Relevance(Ranking):
 
 def _head_pays(expected: float, host: HostRow, delay_s: float) -> bool:
     page_bytes = host.bytes / host.requests if host.requests >= PAGES_ENOUGH else None
-    return relevance.head_pays(expected, page_bytes=page_bytes, request_bytes=REQUEST_BYTES + LINE_BYTES_S * delay_s)
+    return head_pays(expected, page_bytes=page_bytes, request_bytes=REQUEST_BYTES + LINE_BYTES_S * delay_s)
 
 
 # The rankings that need nothing but their name; `topic` needs words.

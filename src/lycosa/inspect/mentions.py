@@ -9,7 +9,7 @@ from lycosa.crawl.reading import FOLLOWED
 from lycosa.errors import LycosaError
 from lycosa.inspect.pages import StoredPage, StoredPages
 from lycosa.store import CollectionStore
-from lycosa.web import LinkKind, Url, base_url, extract_links, parse_url
+from lycosa.web import LinkKind, Url, analyse_page, base_url, parse_url
 
 MENTION_PAGES_MOST = 300  # looked into: some tenths of a second
 
@@ -25,10 +25,9 @@ def unfollowed_mention(collection: CollectionStore, url: Url, host_key: bytes) -
 
 def _elements(page: StoredPage, href: str, name: str) -> Iterator[str]:
     try:
-        found = extract_links(page.body, url=page.url, content_type=page.fields.get("content-type"))
+        said = page.fields.get("content-type")
+        found = analyse_page(page.body, url=page.url, content_type=said, links_only=True)
     except LycosaError:  # damaged, or not kept; the others may say it
-        return
-    if found is None:
         return
     base, links = base_url(page.url, found.base_href), found.links
     for written, kind, rel in zip(links.hrefs, links.kinds, links.rels, strict=True):

@@ -22,7 +22,17 @@ from lycosa.records import Family
 from lycosa.recrawl.plan import DAY_S, ROWS_A_TURN, VisitPlanner
 from lycosa.recrawl.rows import VisitRow, due_before, due_key, key_of_due, unpack_visit
 from lycosa.store import PageRow, unpack_page
-from lycosa.web import MediaKind, Page, SitemapEntry, Steps, parse_url, run_steps, sitemap, url_from_key, url_key
+from lycosa.web import (
+    MediaKind,
+    Page,
+    SitemapEntry,
+    Steps,
+    parse_url,
+    read_sitemap,
+    run_steps,
+    url_from_key,
+    url_key,
+)
 
 TRIED_FIRST = 5  # pages of a host that are looked at on trust
 LEAST_TRUE = 0.5  # of what a host said: then it is believed
@@ -65,7 +75,7 @@ class ChangeHints:
     def heard_feed(self, lease: Lease, page: Page, body: bytes) -> None:
         """A page was read; if it is a feed, it says something of others."""
         if page.media.kind is MediaKind.FEED:
-            run_steps(self.heard(lease.host, sitemap.read_sitemap(body, lease.url).entries))
+            run_steps(self.heard(lease.host, read_sitemap(body, lease.url).entries))
 
     def _is_waiting(self, visit: VisitRow) -> bool:
         """Is the page to be looked at later, and has it no part that changes all the time?"""

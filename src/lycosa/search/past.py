@@ -27,7 +27,7 @@ from lycosa.search.language import HostLanguages
 from lycosa.search.texts import PageTexts
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import CollectionStore, PageRow, State, unpack_page
-from lycosa.web import RobotsDirectives, extract_links, parse_date, split_url, url_from_key
+from lycosa.web import RobotsDirectives, analyse_page, parse_date, split_url, url_from_key
 
 FOLDER = "then"
 KEPT = 3  # indexes of past times
@@ -194,5 +194,5 @@ def _directives_as_of(collection: CollectionStore, url: str, row: PageRow, agent
     if document is None:
         return RobotsDirectives()
     response = Response(url, row.status, headers=parse_fields(document[0]))
-    found = extract_links(document[1], url=url, content_type=response.headers.get("content-type"))
-    return page_directives(found.robots if found else (), response, agent)
+    found = analyse_page(document[1], url=url, content_type=response.headers.get("content-type"), links_only=True)
+    return page_directives(found.robots, response, agent)

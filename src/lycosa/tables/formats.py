@@ -23,7 +23,21 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.web import SNIFF_BYTES, LinkKind, Links, MediaKind, identify_media, volatile
+from lycosa.web import (
+    MAX_VOLATILE_PARTS,
+    SNIFF_BYTES,
+    LinkKind,
+    Links,
+    MediaKind,
+    cut_parts,
+    fill_parts,
+    identify_media,
+    is_part_id,
+    marked_parts,
+    parts_by_id,
+    selected_and_marked_parts,
+    selected_parts,
+)
 
 TOL, TVI = "tol", "tvi"
 TOL_REL = "table-of-links"  # the relation in the Link header by which a response says that its host has tables
@@ -279,16 +293,14 @@ def tvi_of(body: bytes, *, is_xml: bool, selector: str = "", of: str = "") -> Tv
 
     Its parts are the marked ones and, in HTML, those that the selector finds. Raises ValueError for a bad selector.
     """
-    chosen = [] if is_xml or not selector else volatile.selected_parts(body, selector)
+    chosen = [] if is_xml or not selector else selected_parts(body, selector)
     if chosen is None:
         return None
-    parts = volatile.selected_and_marked_parts(body, chosen) if chosen else volatile.marked_parts(body, is_xml=is_xml)
+    parts = selected_and_marked_parts(body, chosen) if chosen else marked_parts(body, is_xml=is_xml)
     if not parts:
         return None
     contents = tuple((part.id, body[part.start : part.end]) for part in parts)
-    return Tvi(
-        contents, table_digest(body), table_digest(volatile.cut_parts(body, parts)), of, selector if chosen else ""
-    )
+    return Tvi(contents, table_digest(body), table_digest(cut_parts(body, parts)), of, selector if chosen else "")
 
 
 def write_tvi(tvi: Tvi) -> bytes | TableRefusal:
@@ -315,13 +327,9 @@ def parse_tvi(body: bytes) -> Tvi | TableRefusal:
     names = [row[0] for row in found.rows]
     if encoding not in ("utf-8", "latin-1") or not headers.get("document") or not headers.get("frame"):
         return TableRefusal.BROKEN
-    if len(names) > volatile.MAX_PARTS:
+    if len(names) > MAX_VOLATILE_PARTS:
         return TableRefusal.TOO_LARGE
-    if (
-        any(len(row) > 2 for row in found.rows)
-        or len(set(names)) < len(names)
-        or not all(map(volatile.is_part_id, names))
-    ):
+    if any(len(row) > 2 for row in found.rows) or len(set(names)) < len(names) or not all(map(is_part_id, names)):
         return TableRefusal.BROKEN
     try:
         parts = tuple((name, "".join(rest).encode(encoding)) for name, *rest in found.rows)
@@ -334,11 +342,11 @@ def patch_document(body: bytes, tvi: Tvi, *, is_xml: bool) -> bytes | TableRefus
     """The stored document with the table's parts in it: what the host would send now, proved by its digest."""
     if table_digest(body) == tvi.document:
         return body
-    parts = volatile.parts_by_id(body, [name for name, _ in tvi.parts], is_xml=is_xml)
-    if parts is None or table_digest(volatile.cut_parts(body, parts)) != tvi.frame:
+    parts = parts_by_id(body, [name for name, _ in tvi.parts], is_xml=is_xml)
+    if parts is None or table_digest(cut_parts(body, parts)) != tvi.frame:
         return TableRefusal.FRAME_CHANGED
     contents = dict(tvi.parts)
-    patched = volatile.fill_parts(body, [(part, contents[part.id]) for part in parts])
+    patched = fill_parts(body, [(part, contents[part.id]) for part in parts])
     return patched if table_digest(patched) == tvi.document else TableRefusal.NOT_WHAT_IT_SAYS
 
 

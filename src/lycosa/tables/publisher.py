@@ -34,7 +34,7 @@ from lycosa.tables.formats import (
     write_tol,
     write_tvi,
 )
-from lycosa.web import Links, extract_links
+from lycosa.web import Links, analyse_page
 
 # The media type that a server gives a file with this ending. Of two documents that share a table's name the one whose
 # ending stands first here has the table.
@@ -79,8 +79,8 @@ def tables_of(
 
     With `tells_of_tvi` the TOL says that there is a TVI, if there is one.
     """
-    found = extract_links(body, url=f"http://site.invalid/{name}", content_type=content_type)
-    if found is None:
+    found = analyse_page(body, url=f"http://site.invalid/{name}", content_type=content_type, links_only=True)
+    if not found.media.kind.has_links:
         return DocumentTables(None, None, NOT_A_DOCUMENT)
     tvi = tvi_of(body, is_xml=has_xml_parts(body, content_type), selector=options.selector, of=name)
     tvi_bytes = write_tvi(tvi) if tvi else None

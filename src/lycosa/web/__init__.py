@@ -1,10 +1,25 @@
-"""What a site says: its addresses, its rules, its pages. Pure: no I/O and no clock; `now` is an argument."""
+"""What a site says: its addresses, its rules, its pages.
+
+The room is pure: no I/O, no clock (`now` is an argument), nothing raises on any bytes or text from outside. Four
+questions are answered here and nowhere else:
+
+    is this a URL, and which?        parse_url, join_map, Joiner; the keys they are stored under: url_key, bucket_of
+    is it wanted, is it allowed?     Scope, ShapeFilter, filter_urls; Robots, robots_directives
+    what does a document say?        analyse_page: body, headers and address in, a `Page` out; read_sitemap
+    what of it is for reading?       extract_readable, extract_text; relevant to a topic: Topic
+
+The parser's libraries are imported with the first document: names that need them are looked up on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from lycosa.web.charset import to_utf8
 from lycosa.web.date import format_date, format_timestamp, parse_date
 from lycosa.web.document import (
     DIGEST_BYTES,
     Analyser,
+    Analysers,
     Document,
     Page,
     TextCodes,
@@ -12,14 +27,12 @@ from lycosa.web.document import (
     document_fingerprint,
     payload_sha1,
 )
-from lycosa.web.html import tag_numbers, tag_table
 from lycosa.web.links import LinkKind, Links, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
 from lycosa.web.named_parts import UnknownPart, analysers_of, named_analysers, named_part, reads_links_as_usual
-from lycosa.web.page import Analysers, analyse_page, extract_links, is_built_in
-from lycosa.web.readable import Readable, extract_readable, extract_text
-from lycosa.web.relevance import HEAD_BYTES, Topic
-from lycosa.web.robots import Robots, RobotsDirectives, Steps, robots_directives, run_steps
+from lycosa.web.page import analyse_page, built_in_analysers, is_built_in
+from lycosa.web.relevance import DOUBTFUL_RELEVANCE, HEAD_BYTES, RELEVANCE_BANDS, Topic, head_pays
+from lycosa.web.robots import Robots, RobotsDirectives, Steps, robots_directives, robots_from_response_steps, run_steps
 from lycosa.web.scope import (
     DropReason,
     Scope,
@@ -31,8 +44,7 @@ from lycosa.web.scope import (
     matches_pattern,
     pattern_pieces,
 )
-from lycosa.web.sitemap import SitemapEntry
-from lycosa.web.text import codes_of
+from lycosa.web.sitemap import SitemapEntry, read_sitemap, read_sitemap_steps
 from lycosa.web.url import (
     BUCKET_BYTES,
     CACHED_HOSTS,
@@ -53,78 +65,56 @@ from lycosa.web.url import (
     url_from_key,
     url_key,
 )
+from lycosa.web.volatile import (
+    MAX_VOLATILE_PARTS,
+    cut_parts,
+    fill_parts,
+    is_part_id,
+    marked_parts,
+    parts_by_id,
+    selected_and_marked_parts,
+    selected_parts,
+)
 from lycosa.web.words import split_words
 
+if TYPE_CHECKING:
+    from lycosa.web.hazard import cut_if_unsafe
+    from lycosa.web.html import tag_numbers, tag_table
+    from lycosa.web.readable import Readable, extract_readable, extract_text
+    from lycosa.web.text import page_of_text
+
+# Name → module of what needs selectolax (30 ms to import) or NumPy (110 ms): no first request or --help waits for them.
+_LATER = {
+    name: module
+    for module, names in {
+        "hazard": "cut_if_unsafe",
+        "html": "tag_numbers tag_table",
+        "readable": "Readable extract_readable extract_text",
+        "text": "page_of_text",
+    }.items()
+    for name in names.split()
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'lycosa.web' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"lycosa.web.{_LATER[name]}"), name)
+    return value
+
+
 __all__ = [
-    "BUCKET_BYTES",
-    "CACHED_HOSTS",
-    "DIGEST_BYTES",
-    "HEAD_BYTES",
-    "MAX_URL_BYTES",
-    "SNIFF_BYTES",
-    "STRIPPED",
-    "Analyser",
-    "Analysers",
-    "Document",
-    "DropReason",
-    "Joiner",
-    "LinkKind",
-    "Links",
-    "Media",
-    "MediaKind",
-    "Page",
-    "Readable",
-    "Robots",
-    "RobotsDirectives",
-    "Scope",
-    "ScopeKind",
-    "ShapeFilter",
-    "SitemapEntry",
-    "Steps",
-    "TextCodes",
-    "Topic",
-    "UnknownPart",
-    "Url",
-    "UrlFilter",
-    "UrlLimits",
-    "analyse_page",
-    "analysers_of",
-    "base_url",
-    "bucket_of",
-    "codes_of",
-    "document_digest",
-    "document_fingerprint",
-    "domain_of",
-    "extract_links",
-    "extract_readable",
-    "extract_text",
-    "filter_urls",
-    "format_date",
-    "format_timestamp",
-    "href_stem",
-    "identify_media",
-    "is_built_in",
-    "is_ip_host",
-    "join_map",
-    "key_prefix_end",
-    "matches_pattern",
-    "media_kind",
-    "named_analysers",
-    "named_part",
-    "parse_date",
-    "parse_link_header",
-    "parse_url",
-    "pattern_pieces",
-    "payload_sha1",
-    "reads_links_as_usual",
-    "registrable_domain",
-    "robots_directives",
-    "run_steps",
-    "split_url",
-    "split_words",
-    "tag_numbers",
-    "tag_table",
-    "to_utf8",
-    "url_from_key",
-    "url_key",
-]
+    "BUCKET_BYTES", "CACHED_HOSTS", "DIGEST_BYTES", "DOUBTFUL_RELEVANCE", "HEAD_BYTES", "MAX_URL_BYTES",
+    "MAX_VOLATILE_PARTS", "RELEVANCE_BANDS", "SNIFF_BYTES", "STRIPPED", "Analyser", "Analysers", "Document",
+    "DropReason", "Joiner", "LinkKind", "Links", "Media", "MediaKind", "Page", "Readable", "Robots", "RobotsDirectives",
+    "Scope", "ScopeKind", "ShapeFilter", "SitemapEntry", "Steps", "TextCodes", "Topic", "UnknownPart", "Url",
+    "UrlFilter", "UrlLimits", "analyse_page", "analysers_of", "base_url", "bucket_of", "built_in_analysers",
+    "cut_if_unsafe", "cut_parts", "document_digest", "document_fingerprint", "domain_of", "extract_readable",
+    "extract_text", "fill_parts", "filter_urls", "format_date", "format_timestamp", "head_pays", "href_stem",
+    "identify_media", "is_built_in", "is_ip_host", "is_part_id", "join_map", "key_prefix_end", "marked_parts",
+    "matches_pattern", "media_kind", "named_analysers", "named_part", "page_of_text", "parse_date", "parse_link_header",
+    "parse_url", "parts_by_id", "pattern_pieces", "payload_sha1", "read_sitemap", "read_sitemap_steps",
+    "reads_links_as_usual", "registrable_domain", "robots_directives", "robots_from_response_steps", "run_steps",
+    "selected_and_marked_parts", "selected_parts", "split_url", "split_words", "tag_numbers", "tag_table", "to_utf8",
+    "url_from_key", "url_key",
+]  # fmt: skip

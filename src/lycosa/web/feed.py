@@ -9,12 +9,13 @@ import re
 from contextlib import suppress
 from xml.parsers import expat
 
-from lycosa.web import document as digests
-from lycosa.web import html as structure
-from lycosa.web import links, text
+import msgspec
+
+from lycosa.web import text
 from lycosa.web.document import Document, Page
 from lycosa.web.encodings import decode_text
-from lycosa.web.links import WHITESPACE, LinkCollector, LinkKind
+from lycosa.web.html import structure_of_names
+from lycosa.web.links import WHITESPACE, LinkCollector, LinkKind, shorten_anchor
 from lycosa.web.media import MediaKind
 
 _ENTRIES = frozenset(("item", "entry"))
@@ -33,26 +34,16 @@ def analyse_xml(document: Document) -> Page:
     """The page of an XML document or feed."""
     reader = _FeedReader() if document.media.kind is MediaKind.FEED else _XmlReader()
     reader.read(decode_text(document.body, document.charset).lstrip("\ufeff"))
-    first, last = structure.structure_of_names(reader.names)
     content = text.BETWEEN.join(reader.pieces)
     if document.media.kind is MediaKind.FEED and "<" in content:
         content = _TAG.sub(text.BETWEEN, content)
-    visible, main = text.collapse(content.replace(text.MAIN_START, " ").replace(text.MAIN_END, " "))
-    return Page(
-        url=document.url,
-        media=document.media,
-        charset=document.charset,
-        fingerprint=document.fingerprint,
-        digest=document.digest,
-        title=reader.title,
+    first, last = structure_of_names(reader.names)
+    return msgspec.structs.replace(
+        text.page_of_text(document, content, title=reader.title, links=reader.links.links()),
         description=reader.description,
         language=reader.language or document.content_language,
-        links=reader.links.links(),
-        text_utf8=visible,
         structure_first=first,
         structure_last=last,
-        codes=text.codes_of(visible),
-        text_digest=digests.text_digest(main),
         is_volatile=b"<Vol" in document.body,
     )
 
@@ -144,7 +135,7 @@ class _FeedReader(_XmlReader):
         elif self._in_entry:
             self._hrefs.append(attributes["href"])
         else:
-            self.links.add(attributes["href"], LinkKind.A, anchor=links.shorten_anchor(self.title or ""))
+            self.links.add(attributes["href"], LinkKind.A, anchor=shorten_anchor(self.title or ""))
 
     def _close_field(self, field: str, value: str) -> None:
         self._field = None
@@ -153,7 +144,7 @@ class _FeedReader(_XmlReader):
         if self._in_entry:
             self._entry.setdefault(field, value)
         elif field == "link":
-            self.links.add(value, LinkKind.A, anchor=links.shorten_anchor(self.title or ""))
+            self.links.add(value, LinkKind.A, anchor=shorten_anchor(self.title or ""))
         elif field == "title":
             self.title = self.title or value
         elif field in ("description", "subtitle"):
@@ -168,7 +159,7 @@ class _FeedReader(_XmlReader):
         if not hrefs and self._guid_is_link and entry.get("guid", "").lower().startswith(("http://", "https://")):
             hrefs.append(entry["guid"])
         for href in hrefs:
-            self.links.add(href, LinkKind.A, anchor=links.shorten_anchor(entry.get("title", "")))
+            self.links.add(href, LinkKind.A, anchor=shorten_anchor(entry.get("title", "")))
         self._in_entry, self._entry, self._hrefs = False, {}, []
 
 

@@ -5,7 +5,7 @@ on one tag (17 s), 3,000 unclosed `<b id=n>` across paragraphs (53 KB become 2 G
 parse cannot be stopped, so what looks like one of these is only analysed in its first bytes. The look is an estimate
 over the bytes, no parse: an ordinary page costs it one count, a large one a few array operations. It knows the common
 forms, not every disguise.
-Called by `html` before it parses.
+Called by whoever parses HTML, before.
 """
 
 import re
@@ -18,7 +18,7 @@ import numpy as np
 # smaller.
 SMALL_TAGS = 1_500
 SMALL_BYTES = 64 * 1024
-# Of a document that is not tame, this much is parsed: at worst some 0.3 s and 130 MB, nearly always 1 ms.
+# Of a document that is not safe, this much is parsed: at worst some 0.3 s and 130 MB, nearly always 1 ms.
 UNSAFE_PARSED_BYTES = 8 * 1024
 
 # Elements open at once. Real pages stay below 100; browsers cut at 512. 5,000 cost the parser 30 ms.
@@ -86,6 +86,11 @@ _STEPS = _steps()
 _NAME_LENGTHS = _name_lengths()
 _MAY_END = np.zeros(256, dtype=bool)
 _MAY_END[list(b"\t\n\f\r /")] = True
+
+
+def cut_if_unsafe(body: bytes) -> bytes:
+    """`body` itself, or its beginning where the whole was built to choke a parser."""
+    return body if is_safe_to_parse(body) else body[:UNSAFE_PARSED_BYTES]
 
 
 def is_safe_to_parse(body: bytes) -> bool:

@@ -14,16 +14,24 @@ import re
 from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import compress, pairwise
 from operator import attrgetter
-from typing import NamedTuple
 
 from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
-from lycosa.web import document as digests
-from lycosa.web import hazard, links, text
-from lycosa.web import links as queries
+from lycosa.web import text
 from lycosa.web.charset import to_utf8
-from lycosa.web.document import Document, Page
-from lycosa.web.links import WHITESPACE, LinkCollector, LinkKind, Links
+from lycosa.web.document import Document, Page, text_digest
+from lycosa.web.hazard import cut_if_unsafe
+from lycosa.web.links import (
+    WHITESPACE,
+    LinkCollector,
+    LinkKind,
+    are_padded,
+    common_rel,
+    escape_queries,
+    escape_query,
+    refresh_target,
+    shorten_anchor,
+)
 from lycosa.web.media import MediaKind
 
 # The names looked up in a table; any other (custom elements, rare SVG) is asked of its node, one by one.
@@ -136,12 +144,12 @@ def read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: LinkCol
             if not texts[place]:
                 wordless[node.mem_id] = place
         if place in rels:
-            rels[place] = links.common_rel(rels[place], attributes.get("rel") or "")
+            rels[place] = common_rel(rels[place], attributes.get("rel") or "")
     alternatives = _alternatives(nodes, numbers, wordless) if wordless else {}
     for anchor, words in alternatives.items():
         texts[wordless[anchor]] = texts[wordless[anchor]] or words
     hrefs = list(places)
-    if not links.are_padded(hrefs):
+    if not are_padded(hrefs):
         collector.extend(hrefs, LinkKind.A, anchors=texts, rels=rels)
         return
     for node in anchors:
@@ -149,7 +157,7 @@ def read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: LinkCol
         href = attributes["href"] if attributes.get("href") is not None else _unusual_href(attributes)
         if href is not None:
             words = _words(node, holders) or alternatives.get(node.mem_id, "")
-            collector.add(href, LinkKind.A, anchor=links.shorten_anchor(words), rel=attributes.get("rel") or "")
+            collector.add(href, LinkKind.A, anchor=shorten_anchor(words), rel=attributes.get("rel") or "")
 
 
 def _words(node: LexborNode, holders: frozenset[int]) -> str:
@@ -230,7 +238,7 @@ _SELF_CLOSED = re.compile(rb"<(script|style|title|textarea|iframe|noscript|xmp|n
 
 def analyse_html(document: Document) -> Page:
     """The page of an HTML or XHTML document."""
-    tree, is_cut = _parsed(document)
+    tree, is_cut = parse_html(document)
     nodes = _elements(tree)
     numbers = tag_numbers(nodes)
     _hide(nodes, numbers)
@@ -245,57 +253,51 @@ def analyse_html(document: Document) -> Page:
         digest=document.digest,
         title=reading.title,
         description=reading.description,
-        canonical=reading.canonical and queries.escape_query(reading.canonical, document.charset),
+        canonical=reading.canonical and escape_query(reading.canonical, document.charset),
         language=reading.language or reading.meta_language or document.content_language,
         base_href=reading.base_href,
         robots=tuple(reading.robots),
-        links=queries.escape_queries(reading.links.links(), document.charset),
+        links=escape_queries(reading.links.links(), document.charset),
         text_utf8=visible,
         headings=tuple(reading.headings),
         structure_first=first,
         structure_last=last,
         codes=text.codes_of(visible),
-        text_digest=digests.text_digest(main),
+        text_digest=text_digest(main),
         is_cut=is_cut,
         is_volatile=b"data-vol" in document.body,
     )
 
 
-class PageLinks(NamedTuple):
-    """What a document says before its text: where its links lead, and what it tells robots."""
-
-    links: Links
-    base_href: str | None
-    robots: tuple[str, ...]
-
-
-def read_links(document: Document) -> PageLinks:
+def read_links(document: Document) -> Page:
     """The links that `analyse_html` finds in the same document, and nothing that takes longer."""
-    tree, _ = _parsed(document)
+    tree, is_cut = parse_html(document)
     nodes = _elements(tree, _LINKING)
     if len(nodes) * document.body.count(b"<") > NESTING_WORK:  # whether they nest, only all elements can tell
         nodes = _elements(tree)
     numbers = tag_numbers(nodes)
     _hide(nodes, numbers)
     reading = _read_elements(nodes, numbers)
-    found = queries.escape_queries(reading.links.links(), document.charset)
-    return PageLinks(found, reading.base_href, tuple(reading.robots))
+    return Page(
+        url=document.url,
+        media=document.media,
+        charset=document.charset,
+        fingerprint=0,
+        digest=b"",
+        base_href=reading.base_href,
+        robots=tuple(reading.robots),
+        links=escape_queries(reading.links.links(), document.charset),
+        is_cut=is_cut,
+    )
 
 
-def _parsed(document: Document) -> tuple[LexborHTMLParser, bool]:
-    """The tree, and whether it is only that of the beginning."""
+def parse_html(document: Document) -> tuple[LexborHTMLParser, bool]:
+    """The tree of an HTML or XHTML document, and whether it is only that of its beginning."""
     body = to_utf8(document.body, document.charset)
     if document.media.kind is MediaKind.XHTML:
-        body = close_empty_elements(body)
-    is_cut = not hazard.is_safe_to_parse(body)
-    if is_cut:
-        body = body[: hazard.UNSAFE_PARSED_BYTES]
-    return LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS), is_cut
-
-
-def close_empty_elements(body: bytes) -> bytes:
-    """XHTML as an HTML parser reads it: elements that close themselves there get an end."""
-    return _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
+        body = _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
+    safe = cut_if_unsafe(body)
+    return LexborHTMLParser(safe, options=LexborDocumentOptions.WO_EVENTS), safe is not body
 
 
 def _elements(tree: LexborHTMLParser, which: str = "*") -> Sequence[LexborNode]:
@@ -362,7 +364,7 @@ class _Reading:
             elif number in _HEADINGS:
                 words = _only_text(node)
                 words = node.text(is_flat, " ") if words is None else words
-                self.headings.append((_HEADINGS[number], links.shorten_anchor(words)))
+                self.headings.append((_HEADINGS[number], shorten_anchor(words)))
             elif number == _LINK:
                 self._link(node.attributes)
             elif number == _TITLE:
@@ -379,14 +381,14 @@ class _Reading:
     def _source(self, attributes: dict[str, str | None], attribute: str, kind: LinkKind) -> None:
         href = attributes.get(attribute)
         if href is not None:
-            anchor = links.shorten_anchor(attributes.get("alt") or "")
+            anchor = shorten_anchor(attributes.get("alt") or "")
             self.links.add(href, kind, anchor=anchor, rel=attributes.get("rel") or "")
 
     def _link(self, attributes: dict[str, str | None]) -> None:
         href, rel = attributes.get("href"), attributes.get("rel") or ""
         if href is None:
             return
-        self.links.add(href, LinkKind.LINK, anchor=links.shorten_anchor(attributes.get("title") or ""), rel=rel)
+        self.links.add(href, LinkKind.LINK, anchor=shorten_anchor(attributes.get("title") or ""), rel=rel)
         if self.canonical is None and "canonical" in rel.lower().split():
             self.canonical = href.strip(WHITESPACE) or None
 
@@ -395,7 +397,7 @@ class _Reading:
         name = attributes.get("name") or header
         if not content or not name:
             return
-        if header and header.strip(WHITESPACE).lower() == "refresh" and (target := links.refresh_target(content)):
+        if header and header.strip(WHITESPACE).lower() == "refresh" and (target := refresh_target(content)):
             self.links.add(target, LinkKind.REFRESH)
         if (name := name.strip(WHITESPACE).lower()) not in _META_NAMES:
             if len(content) < _AIMED_CHARS and ":" not in name and not header and _AIMED.match(content):

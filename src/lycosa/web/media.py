@@ -143,6 +143,11 @@ class MediaKind(StrEnum):
     ARCHIVE = "archive"
     OTHER = "other"
 
+    @property
+    def has_links(self) -> bool:
+        """Whether documents of this kind can have links that are read."""
+        return self in (MediaKind.HTML, MediaKind.XHTML, MediaKind.XML, MediaKind.FEED)
+
 
 class Media(msgspec.Struct, frozen=True):
     """`essence` is the MIME type without parameters, `charset` the header's, as sent."""

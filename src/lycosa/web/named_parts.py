@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lycosa.errors import PartError
-from lycosa.web.document import Analyser, Document, Page
+from lycosa.web.document import Analyser, Analysers, Document, Page
 from lycosa.web.media import MediaKind
-from lycosa.web.page import Analysers, built_in_analysers
+from lycosa.web.page import built_in_analysers
 
 if TYPE_CHECKING:
     from lycosa.settings import CrawlSettings

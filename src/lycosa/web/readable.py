@@ -1,22 +1,21 @@
 """What of a document is for reading: its title, its headings and its main text, without navigation.
 
-Leaner than `page.analyse` (no links, no digests), for the search index, which reads every document once more, and for
-snippets. The main element counts where there is exactly one, else the body; navigation, footers, scripts and styles are
-left out, unless next to nothing is left then. Pure; never raises on any bytes. Called by the search index.
+It is leaner than `analyse_page` (no links, no digests): the search index reads every document once more with it, and
+so do snippets. The main element counts where there is exactly one, else the body; navigation, footers, scripts and
+styles are left out, unless next to nothing is left then. Pure; never raises on any bytes. Called by the search index.
 """
 
 import re
 from collections.abc import Sequence
 
 import msgspec
-from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborCSSSelector, LexborNode
 
-from lycosa.web import charset, hazard
+from lycosa.web.document import Analysers, Document
+from lycosa.web.html import parse_html
 from lycosa.web.media import SNIFF_BYTES, MediaKind, identify_media
-from lycosa.web.page import Analysers, analyse_page, is_built_in
+from lycosa.web.page import analyse_page, charset_of, is_built_in
 
-# The kinds that are read here, and where they declare their encoding.
-FORMS: dict[MediaKind, charset.Form] = {MediaKind.HTML: "html", MediaKind.XHTML: "xml"}
 UNSHOWN = "data-nosnippet"
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _HIDDEN = frozenset(("script", "style", "noscript", "template", "iframe"))
@@ -54,20 +53,15 @@ def extract_readable(
     `analysers` say it is another than the usual one who reads HTML, it is what that one finds. `for_snippets` leaves
     out what asks not to be shown in results (`data-nosnippet`)."""
     media = identify_media(content_type, body[:SNIFF_BYTES])
-    if media.kind not in FORMS or not is_built_in(analysers, media):
+    if media.kind not in (MediaKind.HTML, MediaKind.XHTML) or not is_built_in(analysers, media):
         page = analyse_page(body, url=url, content_type=content_type, analysers=analysers)
         return Readable(page.title or "", tuple(text for _, text in page.headings), page.text)
-    body = charset.to_utf8(body, charset.detect_charset(body, http_charset=media.charset, form=FORMS[media.kind]))
-    if media.kind is MediaKind.XHTML:
-        from lycosa.web.html import close_empty_elements
-
-        body = close_empty_elements(body)
-    if not hazard.is_safe_to_parse(body):
-        body = body[: hazard.UNSAFE_PARSED_BYTES]
-    unshown = UNSHOWN if for_snippets and UNSHOWN.encode() in body.lower() else ""
-    found, has_main = _read(body, unshown, is_whole=False)
+    document = Document(body, url, media, charset_of(body, media))
+    may_hide = document.charset.startswith("UTF-16") or UNSHOWN.encode() in body.lower()
+    unshown = UNSHOWN if for_snippets and may_hide else ""
+    found, has_main = _read(document, unshown, is_whole=False)
     is_enough = bool(found.text) if has_main else len(found.text) > _LITTLE_CHARS
-    return found if is_enough else _read(body, unshown, is_whole=True)[0]
+    return found if is_enough else _read(document, unshown, is_whole=True)[0]
 
 
 def extract_text(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> str:
@@ -75,10 +69,10 @@ def extract_text(body: bytes, *, url: str, content_type: str | None = None, anal
     return " ".join(extract_readable(body, url=url, content_type=content_type, analysers=analysers).text.split())
 
 
-def _read(body: bytes, unshown: str, *, is_whole: bool) -> tuple[Readable, bool]:
+def _read(document: Document, unshown: str, *, is_whole: bool) -> tuple[Readable, bool]:
     """What is for reading, without elements that have the attribute `unshown`, and whether it is that of a main
     element."""
-    tree = LexborHTMLParser(body, options=LexborDocumentOptions.WO_EVENTS)
+    tree, _ = parse_html(document)
     top, root = tree.root, tree.body
     if top is None or root is None:
         title = tree.css_first("title")

@@ -141,10 +141,10 @@ FOLDER_DOUBT, HOST_DOUBT = 2.0, 4.0  # pages: with so many of its own, half of t
 WORDS_WORTH = 0.5  # of their evidence: the words of a link say the same thing more than once
 LARGE = 6.0  # log-odds: beyond it a prediction is as good as certain
 NOTHING = (0.0, 0)  # sum and number of outcomes where there are none
-BANDS, LOWEST = 8, 5  # bands are one wide in log-odds, the lowest begins at minus this
+RELEVANCE_BANDS, LOWEST = 8, 5  # bands are one wide in log-odds, the lowest begins at minus this
 HEAD_BYTES = 4_096
 STORED_WORDS, STORED_NAMES = 5_000, 2_000
-DOUBTFUL = (0.05, 0.75)  # predictions after which a look at the head may tell something
+DOUBTFUL_RELEVANCE = (0.05, 0.75)  # predictions after which a look at the head may tell something
 HEAD_DOUBT = 15  # words: with so many read of a page, half of the judgement is its own
 
 
@@ -324,16 +324,16 @@ class Topic:
         """The least and the most that is expected of links in a band."""
         if self._calibration.edition != self._ranges_edition:
             self._ranges_edition = self._calibration.edition
-            edges = [LEAST, *(1 / (1 + exp(LOWEST - band)) for band in range(1, BANDS)), MOST]
+            edges = [LEAST, *(1 / (1 + exp(LOWEST - band)) for band in range(1, RELEVANCE_BANDS)), MOST]
             self._ranges = list(pairwise(map(self.expected, edges)))
         return self._ranges[band]
 
     def band(self, predicted: float) -> int:
-        """The band of a queue for a link, `BANDS` - 1 the best: steps of log-odds, so that neighbours differ alike.
+        """The band of a queue for a link, from 0 to the best: steps of log-odds, so that neighbours differ alike.
 
         Of the prediction as it is: corrected ones run together wherever little came of them, and bands need order only.
         """
-        return max(0, min(BANDS - 1, int(_log_odds(predicted) + LOWEST)))
+        return max(0, min(RELEVANCE_BANDS - 1, int(_log_odds(predicted) + LOWEST)))
 
     # keeping what was learned
 
@@ -379,7 +379,7 @@ def head_pays(
     `request_bytes` is what a request costs beside its body: headers, and what the line could carry while a turn of the
     host is used up. With a long delay that is far more than a page, and no head is worth a turn.
     """
-    if page_bytes is None or not DOUBTFUL[0] <= expected <= DOUBTFUL[1]:
+    if page_bytes is None or not DOUBTFUL_RELEVANCE[0] <= expected <= DOUBTFUL_RELEVANCE[1]:
         return False
     spared = (1 - expected) * (page_bytes + request_bytes)
     return head_bytes + request_bytes < spared

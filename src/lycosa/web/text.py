@@ -1,12 +1,14 @@
-"""Text in numbers: white space collapsed, text codes (Y9, Y10).
+"""A page's text: white space collapsed, the text codes, and the page of a document that is text and little else.
 
-Works on whole arrays (NumPy), since a page's text is walked once and every character counts: per character in Python
-it would be the dearest part of a page. Invariant: linear in the length, never raises. Called by the analysers.
+The work is done on whole arrays (NumPy), since a page's text is walked once and every character counts: per character
+in Python it would be the dearest part of a page. Invariant: linear in the length, never raises. The analysers call it.
 """
 
 import numpy as np
 
-from lycosa.web.document import TextCodes
+from lycosa.web.document import Document, Page, TextCodes, text_digest
+from lycosa.web.encodings import decode_text
+from lycosa.web.links import Links
 
 # What the HTML analyser puts between two pieces of text, and around the main element. No parsed text contains NUL.
 BETWEEN = "\0"
@@ -26,6 +28,31 @@ _WEIGHTS = np.zeros((3, 256), dtype=np.int64)
 _WEIGHTS[:, :_LEADS] = [np.arange(_LEADS) ** power for power in (1, 2, 0)]
 # Characters beyond ASCII up to this many are added up in Python; it takes NumPy as long to begin.
 _MANY = 64
+
+_NO_LINKS = Links()
+
+
+def analyse_text(document: Document) -> Page:
+    """The page of plain text. It has no links: an address in prose is a mention, often cut or with a comma after."""
+    return page_of_text(document, decode_text(document.body, document.charset).lstrip("\ufeff"))
+
+
+def page_of_text(document: Document, content: str, *, title: str | None = None, links: Links = _NO_LINKS) -> Page:
+    """The page of a document of which the text is known: for analysers of formats that have little else to say."""
+    visible, main = collapse(content.replace(MAIN_START, " ").replace(MAIN_END, " "))
+    return Page(
+        url=document.url,
+        media=document.media,
+        charset=document.charset,
+        fingerprint=document.fingerprint,
+        digest=document.digest,
+        title=title,
+        language=document.content_language,
+        links=links,
+        text_utf8=visible,
+        codes=codes_of(visible),
+        text_digest=text_digest(main),
+    )
 
 
 def collapse(pieces: str) -> tuple[bytes, bytes]:

@@ -10,9 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser
-
-MAX_PARTS = 1_000
+MAX_VOLATILE_PARTS = 1_000
 _MARK = b"data-vol"
 
 _SPACE = rb"[\t\n\f\r ]"
@@ -76,6 +74,8 @@ def selected_parts(body: bytes, selector: str) -> list[VolatilePart] | None:
 
     Raises ValueError for what is no selector.
     """
+    from selectolax.lexbor import LexborHTMLParser  # lazy: 30 ms, for publishers only
+
     tree = LexborHTMLParser(body)
     try:
         chosen = tree.css(selector)
@@ -98,7 +98,7 @@ def selected_parts(body: bytes, selector: str) -> list[VolatilePart] | None:
 def selected_and_marked_parts(body: bytes, chosen: list[VolatilePart]) -> list[VolatilePart]:
     """The selected and the marked parts of HTML, outermost ones; what is both has the id of its mark."""
     by_start = {part.start: part for part in [*chosen, *marked_parts(body, is_xml=False)]}
-    return _outermost([by_start[start] for start in sorted(by_start)])[:MAX_PARTS]
+    return _outermost([by_start[start] for start in sorted(by_start)])[:MAX_VOLATILE_PARTS]
 
 
 def cut_parts(body: bytes, parts: Iterable[VolatilePart]) -> bytes:
@@ -155,7 +155,7 @@ def _parts(body: bytes, ids: frozenset[str] | None, *, is_xml: bool) -> list[Vol
                 parts.append(VolatilePart(opened[0], opened[1], tag.start))
             continue
         name = _id_of(tag, is_xml=is_xml, ids=ids)
-        is_new = bool(name) and name not in taken and len(taken) < MAX_PARTS
+        is_new = bool(name) and name not in taken and len(taken) < MAX_VOLATILE_PARTS
         if is_new and not tag.attributes.endswith(b"/" if is_xml else b"\0") and tag.name not in _VOID:
             taken.add(name)
             open_by_name.setdefault(tag.name, []).append((name, tag.end))

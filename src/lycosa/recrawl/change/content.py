@@ -20,7 +20,17 @@ import msgspec
 import xxhash
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from lycosa.web import LinkKind, Page, analyse_page, hazard, tag_numbers, tag_table, to_utf8, volatile
+from lycosa.web import (
+    LinkKind,
+    Page,
+    analyse_page,
+    cut_if_unsafe,
+    cut_parts,
+    marked_parts,
+    tag_numbers,
+    tag_table,
+    to_utf8,
+)
 from lycosa.web import MediaKind as MediaKind
 
 # Attributes that carry content. A link's `rel` does not.
@@ -72,17 +82,16 @@ def content_of(page: Page, body: bytes) -> Content:
 
 def _without_marked(page: Page, body: bytes) -> tuple[Page, bytes]:
     """An XML document with its marked parts emptied."""
-    parts = volatile.marked_parts(body, is_xml=True)
+    parts = marked_parts(body, is_xml=True)
     if not parts:
         return page, body
-    body = volatile.cut_parts(body, parts)
+    body = cut_parts(body, parts)
     sent = f"{page.media.essence}; charset={page.charset}" if page.charset else page.media.essence
     return analyse_page(body, url=page.url, content_type=sent), body
 
 
 def _of_html(body: bytes) -> Content:
-    if not hazard.is_safe_to_parse(body):
-        body = body[: hazard.UNSAFE_PARSED_BYTES]
+    body = cut_if_unsafe(body)
     tree = LexborHTMLParser(body)
     title = tree.css_first("head > title")
     if tree.body is None:

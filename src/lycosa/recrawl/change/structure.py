@@ -11,7 +11,7 @@ import msgspec
 import xxhash
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from lycosa.web import hazard
+from lycosa.web import cut_if_unsafe
 
 Strings = tuple[str, str]
 MOST_NODES = 200_000  # of a document; the rest is ignored
@@ -52,7 +52,7 @@ class StructureLocation(msgspec.Struct, frozen=True):
 
 def element_tree(html: bytes) -> list[StructureNode]:
     """The elements of a document in level order; a node's id is its index, the root is 0 on level 1."""
-    parser = LexborHTMLParser(html if hazard.is_safe_to_parse(html) else html[: hazard.UNSAFE_PARSED_BYTES])
+    parser = LexborHTMLParser(cut_if_unsafe(html))
     nodes: list[StructureNode] = []
     if parser.root is None:
         return nodes
