@@ -77,7 +77,7 @@ class HostCache:
     def _adopt(self, key: bytes, row: HostRow) -> Host:
         delay_s = self.delay_of(row)
         slots = Slots(self._per_host, first_at=self._start.first_at(row, delay_s))
-        host = Host(key, row, slots, delay_s, dirty=self._dirty, swings=self._swings, is_held=self._only_due)
+        host = Host(key, row, slots, delay_s, self._dirty, self._swings, self._only_due)
         self.hosts[key] = host
         self._scheduler.enter(host)
         return host

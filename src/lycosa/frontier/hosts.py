@@ -13,7 +13,7 @@ from operator import itemgetter
 
 import msgspec
 
-from lycosa.frontier.lanes import LaneWindow, TimedLane
+from lycosa.frontier.lanes import NO_LANE, LaneWindow, TimedLane
 from lycosa.frontier.politeness import Slots
 from lycosa.frontier.rows import DUE_LANE, KEY_END, MOST_BANDS, RETRY_LANE, HostRow, QueueEntry, lane_start
 from lycosa.records import Response
@@ -47,57 +47,50 @@ NO_OFFER = MOST_BANDS + 1
 LAST_OFFER = NO_OFFER + 1  # whatever it has: others go first
 
 
-class Host:
-    """One host with work. `windows` are its bands, best first; `available` counts their entries that are not leased."""
+class Host(msgspec.Struct, eq=False):
+    """One host with work. `windows` are its bands, best first; `available` counts their entries that are not leased.
+    `dirty` is where the host cache finds hosts whose rows are to be written."""
 
-    __slots__ = (
-        "_dirty",
-        "_swings",
-        "available",
-        "awaits_robots",
-        "delay_s",
-        "due",
-        "first",
-        "host",
-        "is_held",
-        "is_live",
-        "is_put_last",
-        "jobs",
-        "key",
-        "late_at",
-        "leased",
-        "offer",
-        "offered",
-        "origin",
-        "out",
-        "pending",
-        "place",
-        "port",
-        "retries",
-        "retries_from",
-        "row",
-        "slots",
-        "spin",
-        "step",
-        "turn",
-        "waits_for_due",
-        "windows",
-        "woken_for",
-    )
+    key: bytes
+    row: HostRow
+    slots: Slots
+    delay_s: float
+    dirty: "dict[bytes, Host]"
+    swings: bool = False
+    is_held: bool = False  # of its queue only what is due is given out
+    # its name
+    origin: str = ""
+    host: str = ""
+    port: int = 0
+    # its queue
+    windows: dict[int, LaneWindow] = {}
+    available: int = 0
+    due: TimedLane = NO_LANE
+    retries: TimedLane = NO_LANE
+    retries_from: float = 0.0  # until then its other URLs go before them
+    late_at: float = 0.0  # when late entries may be looked for, if there is nothing else
+    leased: set[bytes] = set()
+    first: list[QueueEntry] = []  # leased, but for the next turn: something else was asked for in their place
+    # A window is read from committed rows; these two say what the open batch will change in them.
+    out: set[bytes] = set()  # finished, but on disk until the next commit
+    pending: dict[bytes, QueueEntry] = {}  # queued, but not on disk before the next commit
+    # Rules of other hosts go first: nothing of those may be fetched before.
+    jobs: deque[RobotsJob] = msgspec.field(default_factory=deque)
+    awaits_robots: bool = False
+    # its turn
+    place: HostPlace = HostPlace.IDLE
+    turn: int = 0
+    spin: int = 0
+    step: int = -1
+    offer: int = 0
+    offered: int = 0
+    is_live: bool = False  # will be asked soon: holds back whoever has less to offer
+    is_put_last: bool = False  # it has had its share: asked only when nobody else is to be asked soon
+    waits_for_due: bool = False  # has nothing but what waits for its time
+    woken_for: str = ""  # the share whose free slot is meant for it
 
-    def __init__(
-        self,
-        key: bytes,
-        row: HostRow,
-        slots: Slots,
-        delay_s: float,
-        *,
-        dirty: "dict[bytes, Host]",
-        swings: bool = False,
-        is_held: bool = False,
-    ) -> None:
-        self._dirty, self._swings = dirty, swings
-        self.key, self.row, self.slots, self.delay_s = key, row, slots, delay_s
+    def __post_init__(self) -> None:
+        key, row = self.key, self.row
         self.origin = url_from_key(key + KEY_END)
         authority = self.origin.partition("://")[2]
         name, colon, port = authority.rpartition(":")
@@ -105,31 +98,12 @@ class Host:
         self.host = name if has_port else authority
         self.port = int(port) if has_port else (443 if self.origin.startswith("https") else 80)
         self.windows = {
-            band: LaneWindow(start := lane_start(key, band), start + order, entries, swings=swings)
+            band: LaneWindow(start := lane_start(key, band), start + order, entries, swings=self.swings)
             for band, (order, entries) in sorted(row.lanes.items())
         }
         self.available = sum(map(len, self.windows.values()))
         self.due = TimedLane(key, DUE_LANE, entries=row.waits)
         self.retries = TimedLane(key, RETRY_LANE, entries=row.retries)
-        self.retries_from = 0.0  # until then its other URLs go before them
-        # Rules of other hosts go first: nothing of those may be fetched before.
-        self.jobs: deque[RobotsJob] = deque()
-        self.leased: set[bytes] = set()
-        self.first: list[QueueEntry] = []  # leased, but for the next turn: something else was asked for in their place
-        # A window is read from committed rows; these two say what the open batch will change in them.
-        self.out: set[bytes] = set()  # finished, but on disk until the next commit
-        self.pending: dict[bytes, QueueEntry] = {}  # queued, but not on disk before the next commit
-        self.awaits_robots = False
-        self.late_at = 0.0  # when late entries may be looked for, if there is nothing else
-        self.place = HostPlace.IDLE
-        self.turn = self.spin = 0
-        self.step = -1
-        self.offer = self.offered = 0
-        self.is_live = False  # will be asked soon: holds back whoever has less to offer
-        self.is_put_last = False  # it has had its share: asked only when nobody else is to be asked soon
-        self.waits_for_due = False  # has nothing but what waits for its time
-        self.is_held = is_held  # of its queue only what is due is given out
-        self.woken_for = ""  # the share whose free slot is meant for it
 
     def __repr__(self) -> str:
         return f"<Host {self.origin} {self.place.value} queued={self.row.queued} available={self.available}>"
@@ -138,7 +112,7 @@ class Host:
 
     def touch(self) -> None:
         """The row has changed: the next commit writes it."""
-        self._dirty[self.key] = self
+        self.dirty[self.key] = self
 
     def record_request(self, size_bytes: int, seconds: float, now_unix: float) -> None:
         """A request to the host has ended, whatever came of it."""
@@ -218,7 +192,7 @@ class Host:
         window = self.windows.get(band)
         if window is None:
             start = lane_start(self.key, band)
-            window = LaneWindow(start, start, 0, swings=self._swings)
+            window = LaneWindow(start, start, 0, swings=self.swings)
             self.windows = dict(sorted([*self.windows.items(), (band, window)], key=itemgetter(0)))
         return window
 

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
 
-from lycosa.frontier.rows import QueueEntry, lane_start
+from lycosa.frontier.rows import DUE_LANE, QueueEntry, lane_start
 
 # The order in a timed lane is the time in milliseconds and a counter, so that two URLs due at once have two keys.
 DUE_COUNTER_BITS = 20
@@ -66,6 +66,9 @@ class TimedLane:
             if order <= loaded:
                 order = ((loaded >> DUE_COUNTER_BITS) + 1) << DUE_COUNTER_BITS | number
         return self.start + order.to_bytes(8)
+
+
+NO_LANE = TimedLane(b"", DUE_LANE, entries=0)  # of a host that is not made yet
 
 
 def due_of(entry: QueueEntry) -> float:

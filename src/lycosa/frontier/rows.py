@@ -250,16 +250,8 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     last_asked: float = 0.0
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(HostRow).decode
-
-
-def pack_host(row: HostRow) -> bytes:
-    return _encode(row)
-
-
-def unpack_host(row: bytes) -> HostRow:
-    return _decode(row)
+pack_host = msgspec.msgpack.Encoder().encode
+unpack_host = msgspec.msgpack.Decoder(HostRow).decode
 
 
 def lane_start(host_key: bytes, lane: int) -> bytes:
