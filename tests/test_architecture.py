@@ -81,7 +81,6 @@ PENDING: dict[str, set[str]] = {
         "crawl/committer.py",
         "inspect/changes.py",
         "recrawl/versions.py",
-        "frontier/rankings.py",
         "cli/live.py",
         "cluster/delegation.py",
         "cluster/leases.py",

@@ -1,14 +1,16 @@
 """The policies over a real frontier: the papers' examples, steps of different hosts, windows to and fro, bands."""
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 import pytest
 from frontier_world import World, built_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lycosa.errors import PartError
 from lycosa.frontier.lease import Lease, MemoryLimits
-from lycosa.frontier.policy import PLAIN, Policy, Walk
+from lycosa.frontier.policy import PLAIN, LinkSource, Policy, Ranking, Walk
 from lycosa.frontier.politeness import HostGroup, Politeness
 from lycosa.frontier.rankings import PValue, Relevance, pvalue, three_lists
 from lycosa.frontier.rows import HostRow, RequestKind, UrlState
@@ -287,3 +289,30 @@ def test_topic_passes_over_no_band_in_which_a_head_is_wanted(
         topic._calibration.add(predicted, actual)
     if ranking.wants_head(credit, host, delay_s):
         assert ranking.may_want_head(ranking.band(credit, host), host, delay_s)
+
+
+class ShortFirst(Ranking):
+    """The least that a ranking has to say."""
+
+    name, bands = "short-first", 2
+
+    def fetched(self, source: LinkSource, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+        return [float(len(url) < 30) for url in urls]
+
+    def band(self, credit: float, host: HostRow) -> int:
+        return 1 if credit else 2
+
+
+def test_ranking_of_two_methods_orders_a_crawl() -> None:
+    world = World(Politeness(delay_s=0.0, robots=False), Policy(ShortFirst(), PLAIN))
+    urls = urls_of("a.example/a-long-path/and-longer.html", "a.example/b")
+    credits = ShortFirst().fetched(LinkSource("http://a.example/", 0), [url.href for url in urls], ["", ""])
+    world.frontier.admit(urls, depth=1, now=world.now, credits=credits)
+    assert [lease.url for lease in drained(world)] == [urls[1].href, urls[0].href]
+
+
+def test_policy_of_a_name_that_is_not_known_says_what_there_is() -> None:
+    with pytest.raises(PartError, match="no walk called 'sideways'; there is breadth"):
+        built_in("rank+sideways")
+    with pytest.raises(PartError, match="does not rank"):
+        built_in("breadth+rank")
