@@ -21,7 +21,7 @@ from lycosa.graph.columns import LinkColumns, intern_texts, url_ids
 from lycosa.graph.index import LINK_INDEX_FOLDER, SegmentList, write_list
 from lycosa.graph.ranks import DAMPING
 from lycosa.graph.segment import Segment, write_segment
-from lycosa.inspect.status import open_to_read
+from lycosa.inspect import open_to_read
 from lycosa.records import Family
 from lycosa.store import Batch, CollectionStore, unpack_links
 from lycosa.web import url_from_key, url_key
@@ -41,7 +41,7 @@ _RANK = """
 import json, sys, time
 from pathlib import Path
 from lycosa.graph.links import rank_pages
-from lycosa.inspect.status import open_to_read
+from lycosa.inspect import open_to_read
 took = []
 for _ in range(2):
     began, cpu = time.monotonic(), time.process_time()

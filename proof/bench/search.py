@@ -17,12 +17,11 @@ from typing import NamedTuple
 import msgspec
 
 from lycosa.errors import LycosaError
-from lycosa.inspect.status import open_to_read
+from lycosa.inspect import open_to_read
 from lycosa.records import Family
 from lycosa.recrawl.versions import StoredDocuments
-from lycosa.search.compile import BM25_ALONE, Weights
+from lycosa.search import BM25_ALONE, SearchView, Weights
 from lycosa.search.documents import is_searchable
-from lycosa.search.view import SearchView
 from lycosa.store import unpack_page
 from lycosa.web import extract_readable, url_from_key
 from lycosa.web.words import split_words

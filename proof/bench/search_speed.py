@@ -15,8 +15,7 @@ from pathlib import Path
 
 from lycosa.graph import LinkIndexer
 from lycosa.records import Family, Request, Response
-from lycosa.search.query import QueryError
-from lycosa.search.view import SearchView, make_index
+from lycosa.search import QueryError, SearchView, make_index
 from lycosa.store import Batch, CollectionStore, HttpExchange, LinkRow, PageRow, pack, response_exchange
 from lycosa.web import document_digest, document_fingerprint, extract_readable, url_key
 from proof import Bar, Experiment, Run

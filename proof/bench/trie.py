@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lycosa.errors import LycosaError
 from lycosa.frontier import UrlRow, UrlState
-from lycosa.inspect.tree import known_urls
+from lycosa.inspect import known_urls
 from lycosa.records import Family
 from lycosa.store import Batch, State
 from lycosa.web import url_from_key, url_key

@@ -18,7 +18,7 @@ import numpy as np
 
 from lycosa.frontier import Reason, UrlRow, UrlState
 from lycosa.graph.ranks import F64, LinkGraph, pagerank
-from lycosa.inspect.status import open_to_read
+from lycosa.inspect import open_to_read
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb, truth
 from lycosa.simweb.vocabulary import TOPICS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.inspect.status import open_to_read, why
+from lycosa.inspect import explain_url, open_to_read
 from tests.cli.command import Web, ended, lycosa, simulated_web, started
 
 
@@ -53,7 +53,7 @@ def test_what_is_no_url_is_refused_in_the_words_of_why(crawled: tuple[Web, Path]
     assert said.code == 2
     assert said.err == f"lycosa: {words[1]!r} is not an http or https URL, so it is never asked for\n"
     with open_to_read(crawled[1]) as collection:
-        assert [said.err.removeprefix("lycosa: ").strip()] == why(collection, words[1])
+        assert [said.err.removeprefix("lycosa: ").strip()] == explain_url(collection, words[1])
 
 
 def test_url_without_a_scheme_is_the_one_that_is_known(crawled: tuple[Web, Path]) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lycosa.inspect.status import open_to_read
-from lycosa.search.view import SearchView, make_index
+from lycosa.inspect import open_to_read
+from lycosa.search import SearchView, make_index
 from tests.cli.command import REPOSITORY
 from tests.engine.small_site import FIRST, crawl_site, links
 

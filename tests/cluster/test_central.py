@@ -12,7 +12,7 @@ from warcio.archiveiterator import ArchiveIterator
 from lycosa.cluster.delegation import CentralLookups, CentralRobotsDownloader
 from lycosa.crawl.host_rules import ROBOTS_BYTES
 from lycosa.errors import ClusterError
-from lycosa.inspect.status import open_to_read, stats_of
+from lycosa.inspect import open_to_read, stats_of
 from lycosa.records import Failure, Request, Resolved, Response
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb

@@ -11,7 +11,7 @@ from lycosa.cli.collection import status
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.errors import ClusterError, SettingsError
 from lycosa.frontier.rows import UrlRow, UrlState
-from lycosa.inspect.status import open_to_read, stats_of
+from lycosa.inspect import open_to_read, stats_of
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
 from lycosa.settings.sources import to_toml

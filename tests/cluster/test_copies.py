@@ -11,7 +11,7 @@ import pytest
 
 from lycosa.crawl.copies import Copies, CopyClaim
 from lycosa.errors import StoreError
-from lycosa.inspect.status import open_to_read, stats_of, why
+from lycosa.inspect import explain_url, open_to_read, stats_of
 from lycosa.records import Family
 from lycosa.recrawl.versions import StoredDocuments
 from lycosa.settings import CrawlSettings
@@ -103,7 +103,7 @@ def test_shards_find_the_copies_that_one_finds(
         across = {u: first for u, first in copies.items() if owner(split_url(u).host) != owner(split_url(first).host)}
         assert len(across) > 5
         for url, first in across.items():
-            assert f"the same document as {first}" in why(whole, url)
+            assert f"the same document as {first}" in explain_url(whole, url)
     if cluster.coordinator.table.epoch == 1:
         assert [problems(into / "shards" / name) for name in cluster.coordinator.names] == [[]] * 3
 

@@ -8,7 +8,7 @@ import pytest
 from lycosa.cli.options import gather
 from lycosa.cluster.checkpoints import fetch_copies, unpack_archive
 from lycosa.errors import SettingsError
-from lycosa.inspect.status import open_to_read, stats_of, why
+from lycosa.inspect import explain_url, open_to_read, stats_of
 from lycosa.records import Family
 from lycosa.recrawl.versions import StoredDocuments
 from lycosa.settings.sources import to_toml
@@ -90,8 +90,8 @@ def test_only_what_is_wanted_travels_and_everything_is_done_readable_and_counted
             assert (stats.left_out, stats.left_out_bytes) == counts(pages, images | irrelevant | copies)
         bodies = {url: body_of(whole, row) for url, row in pages.items()}
         assert all(bodies.values())
-        assert "is none of --store-type text/*" in "\n".join(why(whole, min(images)))
-        assert "less relevant than --store-relevance 0.1" in "\n".join(why(whole, min(irrelevant)))
+        assert "is none of --store-type text/*" in "\n".join(explain_url(whole, min(images)))
+        assert "less relevant than --store-relevance 0.1" in "\n".join(explain_url(whole, min(irrelevant)))
         records = {record.url for _, record in whole.records() if record.type == "response"}
         assert {url for url, row in pages.items() if row.is_elsewhere or not row.original} <= records
     assert [problems(tmp_path / "shards" / name) for name in cluster.coordinator.names] == [[], [], []]

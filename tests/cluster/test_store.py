@@ -15,7 +15,7 @@ from lycosa.errors import StoreError
 from lycosa.frontier.lease import ForwardedUrl
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.graph.links import links_of
-from lycosa.inspect.status import open_to_read, stats_of
+from lycosa.inspect import open_to_read, stats_of
 from lycosa.records import Family
 from lycosa.recrawl.versions import StoredDocuments
 from lycosa.settings import CrawlSettings

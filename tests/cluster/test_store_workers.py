@@ -12,7 +12,7 @@ import pytest
 from lycosa.cluster.assignment import AssignmentTable
 from lycosa.cluster.checkpoints import latest_checkpoint
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.inspect.status import open_to_read
+from lycosa.inspect import open_to_read
 from lycosa.records import Family
 from lycosa.recrawl.versions import StoredDocuments
 from lycosa.settings import CrawlSettings

@@ -14,7 +14,7 @@ import pytest
 
 from lycosa.cluster.run import ShardedFolder
 from lycosa.crawl.stats import KEY, CrawlStats, Totals
-from lycosa.inspect.status import open_to_read, stats_of
+from lycosa.inspect import open_to_read, stats_of
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb

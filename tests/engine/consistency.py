@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lycosa.crawl.stats import CrawlStats
 from lycosa.frontier.rows import KEY_END, QueueEntry, RequestKind, UrlRow, UrlState, unpack_host
-from lycosa.inspect.status import stats_of
+from lycosa.inspect import stats_of
 from lycosa.records import Family
 from lycosa.store import CollectionStore, WarcLocation
 from lycosa.store.page_rows import unpack_page

@@ -11,7 +11,7 @@ import pytest
 from lycosa.api.crawl import Crawl
 from lycosa.errors import StoreError
 from lycosa.frontier.rows import UrlRow, UrlState
-from lycosa.inspect.status import open_to_read
+from lycosa.inspect import open_to_read
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.memory import MemoryWeb, run_virtual

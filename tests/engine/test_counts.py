@@ -8,7 +8,7 @@ import pytest
 from lycosa.api.crawl import Crawl
 from lycosa.crawl.loop import Engine
 from lycosa.frontier.rows import UrlRow, UrlState
-from lycosa.inspect.status import hosts, open_to_read, why
+from lycosa.inspect import explain_url, hosts, open_to_read
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.settings import DNS, DOCUMENT_TROUBLE, ROBOTS
@@ -113,7 +113,7 @@ def test_redirect_without_a_target_has_failed_and_leads_nowhere(tmp_path: Path) 
     assert stats.failed == {"bad-redirect": 1}
     assert stats.redirects == stats.statuses["301"]
     with open_to_read(tmp_path / "c") as collection:
-        told = "\n".join(why(collection, lost))
+        told = "\n".join(explain_url(collection, lost))
     assert "failed" in told
     assert "redirects to" not in told
     assert problems(tmp_path / "c") == []
@@ -125,7 +125,7 @@ def test_host_given_up_has_nothing_queued_and_says_why(tmp_path: Path) -> None:
     result = crawl(web, tmp_path / "c", front(web), *lost, scope="host")
     with open_to_read(tmp_path / "c") as collection:
         [view] = [view for view in hosts(collection) if "nobody" in view.host]
-        sentences = why(collection, lost[1])
+        sentences = explain_url(collection, lost[1])
     assert result.stats.failed == {"no-such-host": 3}
     assert (view.queued, view.failed, view.gave_up) == (0, 3, "no-such-host")
     assert "failed: its host was given up (no-such-host); depth 0, asked for by you" in sentences
@@ -208,7 +208,7 @@ def test_why_names_what_a_url_failed_by(tmp_path: Path) -> None:
         failed = [url_from_key(key) for key, row in rows if row.state is UrlState.FAILED]
         assert failed
         for url in failed:
-            lines = why(collection, url)
+            lines = explain_url(collection, url)
             assert any(line.startswith("failed after 3 tries: reset, depth ") for line in lines), lines
             assert any(": reset, status " in line for line in lines), lines
 
@@ -216,6 +216,6 @@ def test_why_names_what_a_url_failed_by(tmp_path: Path) -> None:
 def test_why_of_a_page_that_is_not_there_does_not_call_its_body_empty(tmp_path: Path) -> None:
     crawl_site(tmp_path, {FIRST: links("a")}.get)
     with open_to_read(tmp_path) as collection:
-        _, failed, asked, *_ = why(collection, f"{FIRST}a")
+        _, failed, asked, *_ = explain_url(collection, f"{FIRST}a")
     assert failed.startswith("failed after 1 try: status 404, depth 1")
     assert asked.endswith(": status 404, body not kept")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lycosa import Crawl
 from lycosa.crawl.early_links import links_so_far
 from lycosa.crawl.reading import LinkRules, followed, read_page
-from lycosa.inspect.status import open_to_read
+from lycosa.inspect import open_to_read
 from lycosa.records import Family, Request, Response
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace

@@ -7,7 +7,7 @@ import pytest
 
 from lycosa.frontier import Frontier
 from lycosa.frontier.lease import MemoryLimits
-from lycosa.inspect.status import hosts, open_to_read, stats_of, why
+from lycosa.inspect import explain_url, hosts, open_to_read, stats_of
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.nameserver import has_dns_trouble
@@ -226,7 +226,7 @@ def test_views_tell_counts_hosts_and_reasons(tmp_path: Path) -> None:
     with open_to_read(tmp_path / "c") as collection:
         assert stats_of(collection).pages == result.stats.pages
         assert [view.host for view in hosts(collection)] == ["http://h0.sim:8800"]
-        assert any("done" in line for line in why(collection, front(WEB)))
-        assert any("out-of-scope" in line for line in why(collection, front(WEB, 1)))
-        assert any("not known" in line for line in why(collection, front(WEB) + "nowhere.html"))
-        assert "never asked for" in why(collection, "mailto:x@y")[0]
+        assert any("done" in line for line in explain_url(collection, front(WEB)))
+        assert any("out-of-scope" in line for line in explain_url(collection, front(WEB, 1)))
+        assert any("not known" in line for line in explain_url(collection, front(WEB) + "nowhere.html"))
+        assert "never asked for" in explain_url(collection, "mailto:x@y")[0]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import lycosa
 from lycosa.errors import SettingsError
 from lycosa.frontier.rows import Origin, UrlRow, UrlState
-from lycosa.inspect.tree import known_urls
+from lycosa.inspect import known_urls
 from lycosa.records import Family
 from lycosa.store import CollectionStore
 from lycosa.store.state import Batch, State

@@ -11,7 +11,7 @@ import lycosa
 from lycosa import Collection, Crawl, CrawledPage
 from lycosa.api import collection as library
 from lycosa.errors import NoPage, SettingsError
-from lycosa.inspect.status import open_to_read, why
+from lycosa.inspect import explain_url, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.memory import run_virtual
 from tests.engine.memory_crawl import crawl, front
@@ -152,12 +152,14 @@ def test_why_of_what_pages_name_but_nobody_follows(tmp_path: Path) -> None:
     crawl_site(tmp_path / "c", SITE.get)
     crawl_site(tmp_path / "bare", SITE.get, archive="none")
     with open_to_read(tmp_path / "c") as collection:
-        said = {name: why(collection, FIRST + name)[1] for name in ("style.css", "roof.png", "secret", "nothing")}
+        said = {
+            name: explain_url(collection, FIRST + name)[1] for name in ("style.css", "roof.png", "secret", "nothing")
+        }
     assert said["style.css"] == f"not asked for: {FIRST} names it in <link rel=stylesheet>, which is not followed"
     assert said["roof.png"] == f"not asked for: {FIRST} names it in <img>, and images are asked for with --images only"
     assert said["secret"] == f"not asked for: {FIRST} names it in <a rel=nofollow>, which is not followed"
     with open_to_read(tmp_path / "bare") as collection:  # keeps no bodies to look into
-        assert why(collection, f"{FIRST}style.css")[1] == said["nothing"]
+        assert explain_url(collection, f"{FIRST}style.css")[1] == said["nothing"]
     assert said["nothing"] == "not known: no page that was read links to it with a link that is followed"
 
 

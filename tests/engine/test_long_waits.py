@@ -10,7 +10,7 @@ import pytest
 
 from lycosa.cli.summary import summary, visits_left
 from lycosa.crawl.progress import clock
-from lycosa.inspect.status import hosts, open_to_read, why
+from lycosa.inspect import explain_url, hosts, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from proof.ground.memory_cluster import crawl
@@ -99,7 +99,7 @@ def test_hosts_and_why_give_the_date_of_a_wait_that_ends_on_another_day(tmp_path
     run(WEB, tmp_path / "c", front(WEB, 1), answer=patient(DAY))
     with open_to_read(tmp_path / "c") as collection:
         [row] = [row for row in hosts(collection, now_unix=0.0) if row.host.startswith("http://h1.sim")]
-        assert why(collection, front(WEB, 1))[1].startswith("queued")
+        assert explain_url(collection, front(WEB, 1))[1].startswith("queued")
     assert row.waits.startswith("until 20")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lycosa.api.crawl import Crawl
 from lycosa.crawl.limits import Recrawl
-from lycosa.inspect.status import open_to_read, why
+from lycosa.inspect import explain_url, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
 from tests.engine.memory_crawl import crawl, front
 from tests.engine.small_site import FIRST, crawl_site, links
@@ -71,7 +71,7 @@ def test_depth_of_a_host_counts_from_where_it_was_entered(tmp_path: Path) -> Non
     assert sorted(asked) == [f"{FIRST}", f"{FIRST}1", f"{FIRST}2", *(f"http://127.0.0.2:9/{n}" for n in (1, 2, 3))]
     assert stats.dropped["depth"] == 2
     with open_to_read(tmp_path / "c") as collection:
-        assert any("depth" in line for line in why(collection, "http://127.0.0.2:9/4"))
+        assert any("depth" in line for line in explain_url(collection, "http://127.0.0.2:9/4"))
     more, _ = crawl_site(tmp_path / "c", two_hosts, scope="any", host_depth=3)
     assert sorted(more) == [f"{FIRST}3", "http://127.0.0.2:9/4"]
 

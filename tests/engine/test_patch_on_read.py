@@ -12,14 +12,12 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from lycosa.inspect.changes import page_history
-from lycosa.inspect.pages import page_of
-from lycosa.inspect.status import open_to_read
+from lycosa.inspect import open_to_read, page_history, page_of
 from lycosa.records import Family
 from lycosa.recrawl.change.verdict import ChangeKind
 from lycosa.recrawl.rows import history, unpack_change
 from lycosa.recrawl.versions import document_at, stored_at
-from lycosa.search.view import SearchView, make_index
+from lycosa.search import SearchView, make_index
 from lycosa.simweb import SimWeb
 from lycosa.simweb.web import Answer
 from lycosa.store import CollectionStore, RevisitProfile, WarcLocation

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from lycosa.cli.main import app
 from lycosa.crawl.limits import Recrawl
-from lycosa.inspect.changes import PageHistory, page_history
+from lycosa.inspect import PageHistory, page_history
 from lycosa.records import Family
 from lycosa.recrawl.change.verdict import ChangeKind
 from lycosa.recrawl.plan import DAY_S

@@ -15,7 +15,7 @@ from lycosa.cli.main import app
 from lycosa.crawl.limits import Recrawl
 from lycosa.crawl.loop import Engine
 from lycosa.frontier.rows import Reason, UrlRow, UrlState
-from lycosa.inspect.status import open_to_read, stats_of
+from lycosa.inspect import open_to_read, stats_of
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lycosa.inspect.status import hosts, open_to_read, why
+from lycosa.inspect import explain_url, hosts, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit
 from lycosa.simweb.web import Answer
@@ -139,7 +139,7 @@ def test_url_that_is_left_alone_is_told_of_and_keeps_its_tries_through_a_kill(tm
 
     with open_to_read(tmp_path / "killed") as collection:
         [row] = hosts(collection, now_unix=0.0)
-        lines = why(collection, front(WEB))
+        lines = explain_url(collection, front(WEB))
     assert row.retries == 1
     assert row.next_retry.startswith("try 2 of 3 after first byte timeout, at 20")
     assert row.next_retry.endswith(": /")

@@ -12,7 +12,7 @@ import pytest
 from lycosa import Crawl
 from lycosa.frontier.rankings import PValue, Rank
 from lycosa.frontier.rows import unpack_host
-from lycosa.inspect.status import open_to_read
+from lycosa.inspect import open_to_read
 from lycosa.records import Family, Request, Response
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit

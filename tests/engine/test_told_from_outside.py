@@ -12,7 +12,7 @@ from lycosa.cli.collection import HostOrder, status
 from lycosa.cli.collection import hosts as hosts_command
 from lycosa.frontier.politeness import pause_of
 from lycosa.frontier.rows import HostRow, pack_host, unpack_host
-from lycosa.inspect.status import hosts, open_to_read, stats_of
+from lycosa.inspect import hosts, open_to_read, stats_of
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
 from tests.engine.memory_crawl import Result, front

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lycosa.frontier.rows import UrlRow, UrlState
-from lycosa.inspect.status import open_to_read, why
+from lycosa.inspect import explain_url, open_to_read
 from lycosa.learning.budgets import DomainBudget, domain_key
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
@@ -82,7 +82,7 @@ def test_domain_that_has_had_its_pages_goes_after_all_others(tmp_path: Path) -> 
     assert order.count("h0.sim") > 50
     assert "domain-put-last" in (tmp_path / "c" / "log.jsonl").read_text()
     with open_to_read(tmp_path / "c") as collection:
-        assert any("has had its" in line for line in why(collection, seeds[0]))
+        assert any("has had its" in line for line in explain_url(collection, seeds[0]))
 
 
 def documents_with_copies(url: str) -> str | None:

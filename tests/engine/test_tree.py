@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from lycosa.api.crawl import Crawl
 from lycosa.errors import SettingsError
 from lycosa.frontier.rows import HostRow, Origin, UrlRow, UrlState, pack_host
-from lycosa.inspect.status import open_to_read
-from lycosa.inspect.tree import Branch, tree
+from lycosa.inspect import Branch, open_to_read, url_tree
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import CollectionStore
@@ -79,7 +78,7 @@ def plainly(urls: dict[str, UrlState], depth: int | None = None) -> dict[str, in
 
 
 def test_tree_counts_every_folder_and_joins_chains(collection: CollectionStore) -> None:
-    branches = tree(collection, rows=ALL_ROWS)
+    branches = url_tree(collection, rows=ALL_ROWS)
 
     assert shown(branches) == plainly(URLS)
     assert branches[0].known == len(URLS)
@@ -88,13 +87,13 @@ def test_tree_counts_every_folder_and_joins_chains(collection: CollectionStore) 
 
 
 def test_tree_counts_states(collection: CollectionStore) -> None:
-    docs = tree(collection, "https://example.org/docs/", rows=ALL_ROWS)[0]
+    docs = url_tree(collection, "https://example.org/docs/", rows=ALL_ROWS)[0]
 
     assert (docs.known, docs.queued, docs.done, docs.failed, docs.dropped) == (5, 1, 1, 1, 2)
 
 
 def test_tree_shows_heavier_siblings_first_each_under_its_parent(collection: CollectionStore) -> None:
-    branches = tree(collection, "example.org", rows=ALL_ROWS)
+    branches = url_tree(collection, "example.org", rows=ALL_ROWS)
 
     assert [(branch.level, branch.prefix, branch.known) for branch in branches[:4]] == [
         (0, "example.org", 9),
@@ -106,7 +105,7 @@ def test_tree_shows_heavier_siblings_first_each_under_its_parent(collection: Col
 
 
 def test_tree_keeps_the_heaviest_and_says_what_is_left_out(collection: CollectionStore) -> None:
-    branches = tree(collection, rows=2)
+    branches = url_tree(collection, rows=2)
 
     assert [branch.prefix for branch in branches] == ["", "https://example.org/", "https://example.org/docs/"]
     assert [branch.left_out for branch in branches] == [8, 0, 1]
@@ -114,7 +113,7 @@ def test_tree_keeps_the_heaviest_and_says_what_is_left_out(collection: Collectio
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_tree_goes_no_deeper_than_asked(collection: CollectionStore, depth: int) -> None:
-    assert shown(tree(collection, depth=depth, rows=ALL_ROWS)) == plainly(URLS, depth)
+    assert shown(url_tree(collection, depth=depth, rows=ALL_ROWS)) == plainly(URLS, depth)
 
 
 @pytest.mark.parametrize(
@@ -137,14 +136,14 @@ def test_tree_goes_no_deeper_than_asked(collection: CollectionStore, depth: int)
     ],
 )
 def test_tree_of_a_part(collection: CollectionStore, text: str, words: str, known: int) -> None:
-    root = tree(collection, text, rows=ALL_ROWS)[0]
+    root = url_tree(collection, text, rows=ALL_ROWS)[0]
 
     assert (root.prefix, root.known) == (words, known)
 
 
 @pytest.mark.parametrize("text", ["https://example.org/nothing", "nowhere.example", "xample.org", "net"])
 def test_tree_of_nothing_known_is_an_empty_root(collection: CollectionStore, text: str) -> None:
-    (root,) = tree(collection, text, rows=ALL_ROWS)
+    (root,) = url_tree(collection, text, rows=ALL_ROWS)
 
     assert (root.known, root.left_out) == (0, 0)
 
@@ -152,7 +151,7 @@ def test_tree_of_nothing_known_is_an_empty_root(collection: CollectionStore, tex
 @pytest.mark.parametrize("text", ["ftp://example.org/", "http://", "a b/c", "https://[bad"])
 def test_tree_of_no_url_says_what_would_do(collection: CollectionStore, text: str) -> None:
     with pytest.raises(SettingsError, match="neither the beginning"):
-        tree(collection, text, rows=ALL_ROWS)
+        url_tree(collection, text, rows=ALL_ROWS)
 
 
 SOME_URLS = st.dictionaries(
@@ -176,8 +175,8 @@ def test_tree_of_any_urls_is_what_plain_counting_gives(
         fill(made, urls)
         expected = plainly(urls, depth)
 
-        everything = tree(made, depth=depth, rows=ALL_ROWS)
-        some = tree(made, depth=depth, rows=rows)
+        everything = url_tree(made, depth=depth, rows=ALL_ROWS)
+        some = url_tree(made, depth=depth, rows=rows)
 
     assert shown(everything) == expected
     assert shown(some).items() <= expected.items()
@@ -193,7 +192,7 @@ def test_tree_beside_a_running_crawl_counts_what_is_committed(tmp_path: Path) ->
 
     def look(_: Crawl) -> None:
         with open_to_read(tmp_path / "c") as beside:
-            seen.extend(tree(beside, depth=1, rows=ALL_ROWS))
+            seen.extend(url_tree(beside, depth=1, rows=ALL_ROWS))
 
     result = crawl(web, tmp_path / "c", front(web), act=look, after=30)
 

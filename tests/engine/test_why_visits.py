@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from lycosa.crawl.limits import Recrawl
-from lycosa.inspect.status import open_to_read, why
+from lycosa.inspect import explain_url, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from tests.engine.memory_crawl import front
@@ -15,7 +15,7 @@ WEB = SimWeb(SimSettings(seed=5, hosts=1, pages=12, tables=0.0))
 
 def sentences(into: Path) -> str:
     with open_to_read(into) as collection:
-        return "\n".join(why(collection, front(WEB)))
+        return "\n".join(explain_url(collection, front(WEB)))
 
 
 def test_why_tells_of_a_visit_that_failed_until_one_succeeds(tmp_path: Path) -> None:

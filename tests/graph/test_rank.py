@@ -9,7 +9,7 @@ import pytest
 from lycosa.graph import ranks as rank_module
 from lycosa.graph.links import rank_hosts, rank_pages, ranked_pages
 from lycosa.graph.ranks import DAMPING, LinkGraph, harmonic, load_ranks, pagerank
-from lycosa.inspect.status import open_to_read
+from lycosa.inspect import open_to_read
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store.page_rows import unpack_page

@@ -9,7 +9,7 @@ import pytest
 
 from lycosa import Collection, Crawl
 from lycosa.crawl.limits import Recrawl
-from lycosa.inspect.status import open_to_read, why
+from lycosa.inspect import explain_url, open_to_read
 from lycosa.search import view as search_views
 from lycosa.simweb.memory import run_virtual
 from tests.engine.small_site import FIRST, Sent, SmallSite, crawl_site, links
@@ -89,7 +89,7 @@ def test_snippets_show_nothing_that_is_not_to_be_shown(into: Path) -> None:
 def test_result_says_that_its_page_is_not_to_be_offered_as_a_copy(into: Path) -> None:
     assert [name for name, result in found(into).items() if result.noarchive] == ["kept"]
     with open_to_read(into) as collection:
-        assert "says to robots: noarchive" in why(collection, f"{FIRST}kept")
+        assert "says to robots: noarchive" in explain_url(collection, f"{FIRST}kept")
 
 
 @pytest.mark.slow

@@ -15,12 +15,8 @@ from pathlib import Path
 
 from lycosa.crawl.stats import CrawlStats
 from lycosa.graph import LinkIndex, UrlLinks, current_link_index, links_of
-from lycosa.inspect.pages import StoredPage, StoredPages
-from lycosa.inspect.status import asked_url, open_to_read, stats_of
-from lycosa.inspect.tree import KnownUrls, known_urls
-from lycosa.search.compile import Weights
-from lycosa.search.past import past_time
-from lycosa.search.view import SearchResults, SearchView, update_index
+from lycosa.inspect import KnownUrls, StoredPage, StoredPages, asked_url, known_urls, open_to_read, stats_of
+from lycosa.search import SearchResults, SearchView, Weights, past_time, update_index
 from lycosa.store import CollectionStore as Store
 from lycosa.store import JoinedCollection as JoinedStore
 from lycosa.store import shard_paths

@@ -22,7 +22,7 @@ from lycosa.crawl.stats import CrawlStats
 from lycosa.errors import SettingsError
 from lycosa.fetch import Downloader
 from lycosa.mapping import Resolver
-from lycosa.search.follower import IndexFollower
+from lycosa.search import IndexFollower
 from lycosa.settings import CrawlSettings, merge, settings_of_folder, to_toml
 from lycosa.store import CollectionStore, PageRow, is_collection
 from lycosa.version import __version__

@@ -14,7 +14,7 @@ from lycosa.cli.collection import Folder
 from lycosa.errors import SettingsError
 
 if TYPE_CHECKING:
-    from lycosa.inspect.changes import ChangeView, PageHistory
+    from lycosa.inspect import ChangeView, PageHistory
 
 ROWS = 50
 KINDS = ("text", "structure", "image", "moved", "gone", "back", "volatile", "new", "changed", "removed")
@@ -48,30 +48,29 @@ def changes(
     """What changed in a collection; with a URL, its versions and what is different between them."""
     import msgspec
 
-    from lycosa.inspect import changes as views
-    from lycosa.inspect.status import open_to_read
+    from lycosa.inspect import ChangeFilter, knows_host, list_changes, open_to_read, page_history
     from lycosa.web import format_date
 
     if unknown := [kind for kind in kinds or [] if kind not in KINDS]:
         raise SettingsError(f"--kind is {unknown[0]!r}, it must be one of {', '.join(KINDS)}")
     with open_to_read(into) as collection:
         if url is not None:
-            found = views.page_history(collection, url, old=old, new=new)
+            found = page_history(collection, url, old=old, new=new)
             if json:
                 sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
             else:
                 _show_page(found, into)
             return
         now = time.time()
-        wanted = views.ChangeFilter(
+        wanted = ChangeFilter(
             since_s=_time(since.strip(), "--since", now) if since else 0.0,
             until_s=_time(until.strip(), "--until", now, is_end=True) if until else float("inf"),
             host=host,
             kinds=tuple(kinds or ()),
         )
-        if host and not views.knows_host(collection, host):
+        if host and not knows_host(collection, host):
             raise SettingsError(f"{into} knows no host {host}: `lycosa hosts {into}` lists them")
-        listed = views.changes(collection, wanted, most=rows if json else rows + 1)
+        listed = list_changes(collection, wanted, most=rows if json else rows + 1)
     if json:
         for view in listed:
             sys.stdout.buffer.write(msgspec.json.encode(view) + b"\n")
@@ -92,8 +91,8 @@ def freshness(into: Folder, json: AsJson = False) -> None:
     import msgspec
 
     from lycosa.cli.wording import size
-    from lycosa.inspect.changes import freshness as hosts
-    from lycosa.inspect.status import open_to_read
+    from lycosa.inspect import freshness as hosts
+    from lycosa.inspect import open_to_read
 
     with open_to_read(into) as collection:
         if not json:
@@ -111,7 +110,7 @@ def freshness(into: Folder, json: AsJson = False) -> None:
 
 def _show_page(found: "PageHistory", into: Path) -> None:
     from lycosa.cli.wording import counted
-    from lycosa.inspect.status import size_words
+    from lycosa.inspect import size_words
     from lycosa.recrawl.change.verdict import ChangeKind
     from lycosa.recrawl.versions import no_bodies
     from lycosa.web import format_date
@@ -198,7 +197,7 @@ def _say(line: str) -> None:
 
 def _time(text: str, option: str, now: float, *, is_end: bool = False) -> float:
     """A date in UTC or a year, its beginning or its end, or a time so long ago."""
-    from lycosa.search.past import end_of_date
+    from lycosa.search import end_of_date
     from lycosa.settings import SettingsSource, merge
     from lycosa.web import parse_date
 

@@ -18,7 +18,7 @@ from lycosa.errors import MissingExtra, SettingsError, StoreError
 
 if TYPE_CHECKING:
     from lycosa.graph import LinkView, Ranked
-    from lycosa.inspect.status import HostView
+    from lycosa.inspect import HostView
 
 
 ROWS = 50
@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 def status(into: Folder, json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """What a collection holds and what is still queued; of a crawl that runs, its pace."""
     from lycosa.cli.summary import as_json, limit_reached, limit_used_up, summary
-    from lycosa.inspect.status import open_to_read, settings_of, stats_of
+    from lycosa.inspect import open_to_read, settings_of, stats_of
 
     with open_to_read(into) as collection:
         stats = stats_of(collection)
@@ -69,14 +69,14 @@ def why(
     ] = False,
 ) -> None:
     """Why a URL is where it is: queued, done, failed or dropped, and for what reason."""
-    from lycosa.inspect.status import open_to_read
-    from lycosa.inspect.status import why as reasons
+    from lycosa.inspect import explain_url as reasons
+    from lycosa.inspect import open_to_read
 
     with open_to_read(into) as collection:
         if json:
             import msgspec
 
-            from lycosa.inspect.changes import url_view
+            from lycosa.inspect import url_view
 
             sys.stdout.buffer.write(msgspec.json.encode(url_view(collection, url)) + b"\n")
             return
@@ -110,8 +110,8 @@ def hosts(
     """The hosts of a collection: pages, queue, pace, the time from first to last answer, and what each waits for."""
     import msgspec
 
-    from lycosa.inspect.status import hosts as views
-    from lycosa.inspect.status import open_to_read
+    from lycosa.inspect import hosts as views
+    from lycosa.inspect import open_to_read
 
     with open_to_read(into) as collection:
         rows = views(collection)
@@ -153,7 +153,7 @@ def add(
     from lycosa.cli.options import read_urls
     from lycosa.cli.wording import counted
     from lycosa.crawl.inbox import Inbox, refuse_private
-    from lycosa.inspect.status import open_to_read, settings_of
+    from lycosa.inspect import open_to_read, settings_of
     from lycosa.settings import SettingsSource, merge
     from lycosa.web import parse_url
 
@@ -211,8 +211,8 @@ def tree(
     import msgspec
 
     from lycosa.cli.wording import printable
-    from lycosa.inspect.status import open_to_read
-    from lycosa.inspect.tree import tree as branches
+    from lycosa.inspect import open_to_read
+    from lycosa.inspect import url_tree as branches
 
     with open_to_read(into) as collection:
         found = branches(collection, prefix, depth=depth, rows=rows)
@@ -251,7 +251,7 @@ def links(
 
     from lycosa.cli.wording import counted
     from lycosa.graph import links_of
-    from lycosa.inspect.status import asked_url, open_to_read
+    from lycosa.inspect import asked_url, open_to_read
 
     with open_to_read(into) as collection:
         found = links_of(collection, asked_url(collection, url).href, most=rows, note=_note)
@@ -298,7 +298,7 @@ def rank(
     import msgspec
 
     from lycosa.graph import rank_hosts, rank_pages, ranked_pages
-    from lycosa.inspect.status import open_to_read
+    from lycosa.inspect import open_to_read
 
     _check_outputs(export, plot)
     steps = 0

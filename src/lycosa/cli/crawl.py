@@ -79,7 +79,7 @@ def _index_shards(order: CrawlJob, stats: "CrawlStats", ended_by: str) -> str:
     ended it all."""
     from lycosa.cli.search import IndexingProgress
     from lycosa.errors import StoreError
-    from lycosa.search.view import make_index
+    from lycosa.search import make_index
 
     if ended_by != "interrupted" and stats.pages:
         progress = IndexingProgress()
@@ -236,7 +236,7 @@ async def _crawl_with_workers(order: CrawlJob) -> tuple["CrawlStats", str]:
 
 
 def _tell_if_behind(order: CrawlJob) -> None:
-    from lycosa.search.view import is_index_behind
+    from lycosa.search import is_index_behind
 
     if is_index_behind(order.into):
         what = f"the next search, or lycosa index {order.into}, brings it up to date"
@@ -293,7 +293,7 @@ def recrawl(
     from lycosa.cli.options import CrawlJob, gather
     from lycosa.cluster.run import require_one_process
     from lycosa.crawl.limits import Recrawl
-    from lycosa.inspect.status import open_to_read
+    from lycosa.inspect import open_to_read
 
     with open_to_read(into):
         pass  # says so if this is no collection

@@ -14,7 +14,7 @@ import typer
 from lycosa.cli.collection import Folder
 
 if TYPE_CHECKING:
-    from lycosa.search.view import SearchResult, SearchResults
+    from lycosa.search import SearchResult, SearchResults
 
 PROGRESS_S = 1.0
 ROWS = 10
@@ -49,10 +49,7 @@ def search(
     """Find pages of a collection, the best first."""
     import msgspec
 
-    from lycosa.search.compile import Weights
-    from lycosa.search.past import past_time
-    from lycosa.search.query import parse_query
-    from lycosa.search.view import SearchView, update_index
+    from lycosa.search import SearchView, Weights, parse_query, past_time, update_index
 
     asked, chosen = " ".join(query), Weights.read(weights)
     parse_query(asked)  # says what is wrong before any work is done
@@ -77,8 +74,7 @@ def get(
 ) -> None:
     """Write a page as the archive holds it to standard output."""
     from lycosa.errors import LycosaError
-    from lycosa.inspect.pages import page_of
-    from lycosa.inspect.status import size_words
+    from lycosa.inspect import page_of, size_words
 
     found = page_of(into, url, as_of=as_of)
     if headers:
@@ -96,7 +92,7 @@ def get(
 
 def _show(found: "SearchResults") -> None:
     from lycosa.cli.wording import count, counted
-    from lycosa.search.retrieval import MOST_SHOWN
+    from lycosa.search import MOST_SHOWN
 
     for place, result in enumerate(found.results, found.offset + 1):
         _show_one(place, result)
@@ -119,7 +115,7 @@ def _show_one(place: int, result: "SearchResult") -> None:
     import textwrap
 
     from lycosa.cli.wording import count, printable
-    from lycosa.search.snippet import Snippet, highlighted
+    from lycosa.search import Snippet, highlighted
 
     mark = {"\1": "\x1b[1m", "\2": "\x1b[0m"} if sys.stdout.isatty() else {"\1": "*", "\2": "*"}
     encoding = sys.stdout.encoding
@@ -146,7 +142,7 @@ def index(
     import msgspec
 
     from lycosa.cli.wording import count, counted, duration, size
-    from lycosa.search.view import make_index, unread_words
+    from lycosa.search import make_index, unread_words
 
     progress = IndexingProgress()
     made = make_index(into, anew=rebuild, skips_missing=skip_missing, progress=progress)

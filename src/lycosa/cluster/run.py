@@ -33,7 +33,7 @@ from lycosa.cluster.ray.node import (
 from lycosa.crawl.parts import usual_parts
 from lycosa.crawl.stats import CrawlStats, Totals
 from lycosa.errors import ClusterError, LycosaError, SettingsError, StoreError
-from lycosa.inspect.status import open_to_read, stats_of
+from lycosa.inspect import open_to_read, stats_of
 from lycosa.settings import CrawlSettings, to_toml
 from lycosa.store import (
     SHARDS,

@@ -12,7 +12,7 @@ from math import exp, log1p
 import msgspec
 
 from lycosa.errors import SettingsError
-from lycosa.inspect.status import why
+from lycosa.inspect.why import explain_url
 from lycosa.records import Family
 from lycosa.recrawl.change.diff import Diff, diff
 from lycosa.recrawl.change.image import image_value
@@ -195,7 +195,7 @@ def _view(url: str, at_s: float, row: ChangeRow) -> ChangeView:
     )
 
 
-def changes(collection: CollectionStore, wanted: ChangeFilter, *, most: int) -> list[ChangeView]:
+def list_changes(collection: CollectionStore, wanted: ChangeFilter, *, most: int) -> list[ChangeView]:
     """The latest changes, the newest first; the opening of a history is none, unless a recrawl found the page."""
     return heapq.nlargest(most, _changes(collection, wanted), key=lambda view: (view.at_s, view.url))
 
@@ -217,8 +217,8 @@ def _changes(collection: CollectionStore, wanted: ChangeFilter) -> Iterator[Chan
 
 
 def url_view(collection: CollectionStore, text: str) -> UrlView:
-    """The answer of `why` as a record."""
-    url, *says = why(collection, text)
+    """The answer of `explain_url` as a record."""
+    url, *says = explain_url(collection, text)
     parsed = parse_url(url)
     packed = collection.state.get(Family.PAGE, url_key(parsed.href)) if parsed else None
     if packed is None:

@@ -1,6 +1,7 @@
-"""The pages of a collection with what the archive holds of them, one by URL or all: `lycosa get`, `lycosa.Collection`.
+"""The stored pages of a collection, one by URL or all of them; and which URL a user means.
 
-A page's row says most of it; its header fields and its body are read from the archive when they are first asked for.
+The row of a page says most of it; its header fields and its body are read from the archive when they are first asked
+for. Used by `lycosa get` and `lycosa.Collection`.
 """
 
 from collections.abc import Iterator
@@ -10,11 +11,39 @@ from pathlib import Path
 
 from lycosa.crawl.reading import redirect_location
 from lycosa.errors import NoPage, SettingsError, StoreError
-from lycosa.inspect.status import asked_url, open_to_read
 from lycosa.records import Family, Response
 from lycosa.recrawl.versions import Fields, StoredDocuments, no_bodies
+from lycosa.search import past_time, row_as_of
+from lycosa.settings import InvalidValue, seed
 from lycosa.store import REDIRECTS, CollectionStore, PageRow, unpack_page
-from lycosa.web import extract_text, format_timestamp, parse_url, url_from_key, url_key
+from lycosa.web import Url, extract_text, format_timestamp, parse_url, url_from_key, url_key
+
+
+def asked_url(collection: CollectionStore, text: str) -> Url:
+    """The URL that a user means; raises SettingsError for what is none. Without a scheme it is https, as for a seed,
+    unless the collection knows it, or its host, by http only."""
+    if not text.strip():
+        raise SettingsError("no URL was given: ask about one, such as https://example.org/")
+    url = parse_url(text)
+    if url is not None:
+        return url
+    try:
+        url = parse_url(seed(text.strip()))
+    except InvalidValue:
+        url = None
+    if url is None:
+        raise SettingsError(f"{text!r} is not an http or https URL, so it is never asked for")
+    plain = parse_url(f"http://{text.strip()}") or url
+    keys = {each: url_key(each.href) for each in (url, plain)}
+    for each, key in keys.items():
+        if collection.state.get(Family.URL, key) is not None:
+            return each
+    return next((each for each, key in keys.items() if collection.state.get(Family.HOST, host_key_of(key))), url)
+
+
+def host_key_of(key: bytes) -> bytes:
+    """The key of the host in a URL key."""
+    return key[: key.index(b"\0", 2)]
 
 
 class StoredPage:
@@ -92,11 +121,8 @@ class StoredPages:
         return page
 
     def _row(self, key: bytes, as_of: str) -> PageRow | None:
-        if as_of:
-            from lycosa.search.past import past_time, row_as_of  # with it come the libraries of the search index
-
-            if (then := past_time(as_of)) is not None:
-                return row_as_of(self._collection.state, key, then)
+        if as_of and (at_s := past_time(as_of)) is not None:
+            return row_as_of(self._collection.state, key, at_s)
         packed = self._collection.state.get(Family.PAGE, key)
         return unpack_page(packed) if packed else None
 
@@ -116,5 +142,5 @@ def _is_there(row: PageRow) -> bool:
 
 def page_of(path: Path, url: str, *, as_of: str = "") -> StoredPage:
     """The page of a URL in the collection at `path`; see `StoredPages.get`."""
-    with open_to_read(path) as collection:
+    with CollectionStore.open(path, read_only=True) as collection:
         return StoredPages(collection).get(url, as_of=as_of)

@@ -1,7 +1,7 @@
 """The tree of known URLs: counted by folder, walked, and searched by prefix.
 
 The `url` family is the tree already: its keys are host first and sorted, so a domain, a host or a folder is one range,
-and RocksDB stores what neighbours share once; nothing is kept in memory (docs/decisions/0009). `tree` counts all
+and RocksDB stores what neighbours share once; nothing is kept in memory (docs/decisions/0009). `url_tree` counts all
 branches in one walk, with only the open folders and the heaviest closed ones in memory; a folder that holds no more
 than its only folder is not shown for itself, as in any compressed trie. `KnownUrls` is a sorted set of URLs. Reads the
 committed state only. Used by `lycosa tree` and `lycosa.Collection`.
@@ -65,7 +65,7 @@ class _Folder:
         return (self.known, other.key) < (other.known, self.key)
 
 
-def tree(collection: CollectionStore, text: str = "", *, depth: int | None = None, rows: int) -> list[Branch]:
+def url_tree(collection: CollectionStore, text: str = "", *, depth: int | None = None, rows: int) -> list[Branch]:
     """What lies below the beginning of a URL, a host or a domain ("": everything): a branch for all of it, then the
     `rows` heaviest in it, at most `depth` folders down. Siblings follow each other by weight."""
     parts = parts_of(collection.state, text)

@@ -1,5 +1,47 @@
-"""The search index of a collection (H3): what words its pages have, who calls them what, and how to ask.
+"""The search index of a collection: making it, keeping it up to date beside a crawl, and searching it.
 
 The state is the truth; the index is derived from it, kept under `index/`, and catches up by the feed of commits after
-any crash. This room knows words, queries and scores; where pages come from is the engine's business.
+any crash. A crawl starts an `IndexFollower` and never waits for it; `make_index` and `update_index` do the same work
+without a crawl; `SearchView` answers queries.
 """
+
+from lycosa.search.compile import BM25_ALONE, Weights
+from lycosa.search.documents import is_searchable
+from lycosa.search.follower import IndexFollower
+from lycosa.search.past import end_of_date, past_time, row_as_of
+from lycosa.search.query import QueryError, parse_query
+from lycosa.search.retrieval import MOST_SHOWN
+from lycosa.search.snippet import Snippet, highlighted
+from lycosa.search.view import (
+    MadeIndex,
+    SearchResult,
+    SearchResults,
+    SearchView,
+    is_index_behind,
+    make_index,
+    unread_words,
+    update_index,
+)
+
+__all__ = [
+    "BM25_ALONE",
+    "MOST_SHOWN",
+    "IndexFollower",
+    "MadeIndex",
+    "QueryError",
+    "SearchResult",
+    "SearchResults",
+    "SearchView",
+    "Snippet",
+    "Weights",
+    "end_of_date",
+    "highlighted",
+    "is_index_behind",
+    "is_searchable",
+    "make_index",
+    "parse_query",
+    "past_time",
+    "row_as_of",
+    "unread_words",
+    "update_index",
+]
