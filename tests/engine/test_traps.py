@@ -7,7 +7,7 @@ import pytest
 
 from lycosa.frontier.rows import UrlRow, UrlState
 from lycosa.inspect import explain_url, open_to_read
-from lycosa.learning.budgets import DomainBudget, domain_key
+from lycosa.learning.trap_guard import DomainBudget, write_domain_budget
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
@@ -73,7 +73,7 @@ def test_domain_that_has_had_its_pages_goes_after_all_others(tmp_path: Path) -> 
     seeds = [front(web, host) for host in range(2)]
     crawl(web, tmp_path / "c", *seeds, pages=1)
     batch = Batch()
-    batch.put(Family.META, domain_key("h0.sim"), DomainBudget(pages=10_000).pack())
+    write_domain_budget(batch, "h0.sim", DomainBudget(pages=10_000))
     with CollectionStore.open(tmp_path / "c") as collection:
         collection.commit(batch)
     result = crawl(web, tmp_path / "c", *seeds, pages=None)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sim_crawl import SimCrawl
 
-from lycosa.learning.budgets import BASE, MOST_SOURCES, PER_DOMAIN, DomainBudget, unpack_domain
 from lycosa.learning.guesses import MiningLevel
 from lycosa.learning.parameters import ParameterRow, QueryParameters
+from lycosa.learning.trap_guard import BASE, MOST_SOURCES, PER_DOMAIN, DomainBudget
 from lycosa.learning.traps import (
     FIRST_WAIT_S,
     MOST_FAMILIES,
@@ -217,9 +217,9 @@ def test_domain_that_everybody_links_to_has_no_limit_and_a_small_row() -> None:
     for n in range(2 * MOST_SOURCES):
         domain.linked_from(f"d{n}.example")
     assert not domain.is_spent
-    packed = domain.pack()
+    packed = msgspec.msgpack.encode(domain)
     assert len(packed) < 2_000
-    assert unpack_domain(packed) == domain
+    assert msgspec.msgpack.decode(packed, type=DomainBudget) == domain
 
 
 @long

@@ -78,24 +78,16 @@ class Frontier:
     ) -> None:
         self.politeness, self.policy, self.only_due = politeness, policy, only_due
         self._batch, self._locate, self._forwarder = batch, locate, forwarder
-        counts = UrlCounts() if counts is None else counts
+        self._counts = counts = counts or UrlCounts()
         self._checks = FetchChecks(politeness)
         self.scheduler = HostScheduler(policy, self._checks, restarted_at=start.now if start.is_restart else None)
+        swings = policy.walk.swings
         self._cache = HostCache(
-            rows,
-            self.scheduler,
-            start,
-            delay_s=politeness.delay_s,
-            per_host=politeness.per_host,
-            counts=counts,
-            swings=policy.walk.swings,
-            only_due=only_due,
-            memory=memory,
+            rows, self.scheduler, start, politeness, counts, memory, swings=swings, only_due=only_due
         )
         self.hosts: Mapping[bytes, Host] = self._cache.hosts
         self._queues = Queues(rows, batch, policy, self.hosts, counts, memory)
         self.rows_of, self.credit = self._queues.rows_of, self._queues.credit
-        self._counts = counts
         self._groups, self._head_reader = HostGroups(politeness.groups), policy.head_reader
         self._drops_left = DROPS_A_CALL
 

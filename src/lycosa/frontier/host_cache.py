@@ -10,7 +10,7 @@ from itertools import islice
 
 from lycosa.frontier.hosts import Host, HostPlace
 from lycosa.frontier.lease import MemoryLimits, UrlCounts
-from lycosa.frontier.politeness import Slots, pause_of
+from lycosa.frontier.politeness import Politeness, Slots, pause_of
 from lycosa.frontier.rows import HostRow, Rows, Writes, pack_host, unpack_host
 from lycosa.frontier.scheduler import HostScheduler
 from lycosa.records import Family
@@ -43,16 +43,15 @@ class HostCache:
         rows: Rows,
         scheduler: HostScheduler,
         start: ProcessStart,
-        *,
-        delay_s: float,
-        per_host: int,
+        politeness: Politeness,
         counts: UrlCounts,
         memory: MemoryLimits,
+        *,
         swings: bool = False,
         only_due: bool = False,
     ) -> None:
-        self._rows, self._scheduler, self._start, self._counts = rows, scheduler, start, counts
-        self._delay_s, self._per_host, self._memory = delay_s, per_host, memory
+        self._rows, self._scheduler, self._start = rows, scheduler, start
+        self._politeness, self._counts, self._memory = politeness, counts, memory
         self._swings, self._only_due = swings, only_due
         self.hosts: dict[bytes, Host] = {}
         self._dirty: dict[bytes, Host] = {}  # hosts whose rows have changed: `Host.touch` puts them in
@@ -76,7 +75,7 @@ class HostCache:
 
     def _adopt(self, key: bytes, row: HostRow) -> Host:
         delay_s = self.delay_of(row)
-        slots = Slots(self._per_host, first_at=self._start.first_at(row, delay_s))
+        slots = Slots(self._politeness.per_host, first_at=self._start.first_at(row, delay_s))
         host = Host(key, row, slots, delay_s, self._dirty, self._swings, self._only_due)
         self.hosts[key] = host
         self._scheduler.enter(host)
@@ -84,7 +83,7 @@ class HostCache:
 
     def delay_of(self, row: HostRow) -> float:
         """The pause that a host gets, by the setting or by its Crawl-delay if that is longer."""
-        return pause_of(max(self._delay_s, (row.robots and row.robots.crawl_delay_s) or 0.0))
+        return pause_of(max(self._politeness.delay_s, (row.robots and row.robots.crawl_delay_s) or 0.0))
 
     def write(self, batch: Writes) -> None:
         """Puts the rows of all hosts that changed into the batch."""
@@ -95,8 +94,8 @@ class HostCache:
         self._dirty.clear()
 
     def on_committed(self, now: float) -> list[Host]:
-        # Only now: a row that is read while its successor is in the open batch would bring old counts back.
         """The batch is on disk. Puts surplus hosts out; returns hosts that came in in exchange."""
+        # Only now: a row that is read while its successor is in the open batch would bring old counts back.
         for host in self._writing:
             host.on_committed()
         self._writing = []

@@ -15,7 +15,7 @@ from lycosa.errors import LycosaError, SettingsError
 from lycosa.frontier import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, host_key_of
 from lycosa.inspect.status import counted, due_words, retry_entries, robots_words, settings_of, wait_words
-from lycosa.learning import domain_key, fold, unpack_domain
+from lycosa.learning import fold, read_domain_budget
 from lycosa.records import Family
 from lycosa.recrawl.rows import history, visit_of
 from lycosa.store import CollectionStore, PageRow, StoreSelection, unpack_page
@@ -77,7 +77,7 @@ def _host(collection: CollectionStore, url: Url, host: HostRow) -> list[str]:
     if waits := wait_words(host, time.time()):
         lines.append(f"host waits {waits}")
     domain = domain_of(url.host)
-    budget = unpack_domain(collection.state.get(Family.META, domain_key(domain)))
+    budget = read_domain_budget(collection.state, domain)
     if budget.is_spent:
         lines.append(f"the domain {domain} has had its {counted(budget.pages, 'page')}: the hosts of others go first")
     return lines

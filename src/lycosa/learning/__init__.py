@@ -5,10 +5,10 @@ of the frontier. What they know of a host is its `HostProfile`, which lasts over
 `parameters`, `mining`) is pure.
 """
 
-from lycosa.learning.budgets import TrapGuard, domain_key, unpack_domain
 from lycosa.learning.guesses import MiningLevel, UrlMining
 from lycosa.learning.mining import ancestors
 from lycosa.learning.profiles import HostProfiles
+from lycosa.learning.trap_guard import TrapGuard, read_domain_budget
 from lycosa.learning.traps import fold
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "TrapGuard",
     "UrlMining",
     "ancestors",
-    "domain_key",
     "fold",
-    "unpack_domain",
+    "read_domain_budget",
 ]

@@ -143,7 +143,7 @@ GO = TrapVerdict(TrapAction.GO)
 
 
 class PageSignature(msgspec.Struct, frozen=True):
-    """What a fetched page looks like to a budget: see `sign_page`. `is_copy`: its document is known under another URL;
+    """What budgets know a page by; made by `sign_page`. `is_copy`: its document is known under another URL;
     `is_first_copy`: and its family has had no copy of it before."""
 
     depth: int
@@ -165,8 +165,10 @@ def sign_page(
     depth: int,
     fresh: int = 0,
 ) -> PageSignature:
-    """`text` is the page's in UTF-8, `images` the references of its images in one string: a picture is content too.
-    Where there is neither (a PDF, an archive), the `digest` of the document speaks for it.
+    """The signature of a fetched page, by which budgets know it again.
+
+    `text` is the page's in UTF-8, `images` the references of its images in one string: a picture is content too. Where
+    there is neither (a PDF, an archive), the `digest` of the document speaks for it.
 
     `fresh`: how many URLs became known by this page that are neither of its own pattern nor of one that is slowed
     (`PatternBudgets.counts`).

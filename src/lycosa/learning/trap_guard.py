@@ -27,12 +27,9 @@ from lycosa.web import LinkKind, Page, Url, domain_of, key_prefix_end
 BASE, PER_DOMAIN = 1_000, 200
 MOST_SOURCES = 256  # a domain that so many link to has no limit
 
-_encode = msgspec.msgpack.Encoder().encode
-_KEY = b"domain-budget:"
-
 
 class DomainBudget(msgspec.Struct, array_like=True, omit_defaults=True):
-    """One domain; the record is its own row."""
+    """How many pages a registrable domain has had, and which other domains link to it; the record is its own row."""
 
     pages: int = 0
     sources: set[int] = msgspec.field(default_factory=set)
@@ -50,21 +47,23 @@ class DomainBudget(msgspec.Struct, array_like=True, omit_defaults=True):
     def is_spent(self) -> bool:
         return self.pages >= self.budget
 
-    def pack(self) -> bytes:
-        return _encode(self)
 
-
+_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(DomainBudget).decode
 
 
-def unpack_domain(row: bytes | None) -> DomainBudget:
-    """The budget in a row; a new one where there is none."""
+def read_domain_budget(state: State, domain: str) -> DomainBudget:
+    """The budget of a domain as it is stored; a new one where there is none."""
+    row = state.get(Family.META, _domain_key(domain))
     return _decode(row) if row else DomainBudget()
 
 
-def domain_key(domain: str) -> bytes:
-    """Where a domain's row stands among the `meta` rows."""
-    return _KEY + domain.encode()
+def write_domain_budget(batch: Batch, domain: str, budget: DomainBudget) -> None:
+    batch.put(Family.META, _domain_key(domain), _encode(budget))
+
+
+def _domain_key(domain: str) -> bytes:
+    return b"domain-budget:" + domain.encode()
 
 
 DOMAINS_MOST = 10_000
@@ -235,7 +234,7 @@ class TrapGuard(FrontierHook):
         assert self._domains is not None
         budget = self._domains.get(name)
         if budget is None:
-            budget = self._domains[name] = unpack_domain(self._state.get(Family.META, domain_key(name)))
+            budget = self._domains[name] = read_domain_budget(self._state, name)
         self._domains.move_to_end(name)
         return budget
 
@@ -247,7 +246,7 @@ class TrapGuard(FrontierHook):
         domains = self._domains
         if domains is not None:
             for name in self._changed:
-                batch.put(Family.META, domain_key(name), domains[name].pack())
+                write_domain_budget(batch, name, domains[name])
             self._changed.clear()
             while len(domains) > DOMAINS_MOST:
                 domains.popitem(last=False)
