@@ -12,7 +12,9 @@ from pathlib import Path
 from selectolax.lexbor import LexborHTMLParser
 
 from lycosa.records import Request, Response
-from lycosa.store import WarcReader, WarcWriter, response_exchange
+from lycosa.store import response_exchange
+from lycosa.store.warc_file import WarcWriter
+from lycosa.store.warc_read import WarcReader
 from lycosa.web import analyse_page, read_sitemap, robots, scope, url
 from proof import Experiment, Run
 from proof.ground.commands import best_us, scratch

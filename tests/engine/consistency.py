@@ -12,6 +12,7 @@ from lycosa.store.page_rows import unpack_page
 from lycosa.store.warc_read import WarcRecord
 from lycosa.web.url import BUCKET_BYTES
 from tests.graph.recount import link_problems
+from tests.store.warc_digests import block_digest_agrees, payload_digest_agrees
 
 
 def problems(path: Path, *, sampled: int = 500) -> list[str]:
@@ -74,7 +75,7 @@ def _counts(count: CrawlStats, states: "Counter[UrlState]", given_up: int) -> li
 
 
 def _is_whole(record: WarcRecord) -> bool:
-    return record.type == "revisit" or bool(record.block_digest_agrees() or record.payload_digest_agrees())
+    return record.type == "revisit" or bool(block_digest_agrees(record) or payload_digest_agrees(record))
 
 
 def _pages(collection: CollectionStore, urls: dict[bytes, UrlRow], counted: int, sampled: int) -> list[str]:

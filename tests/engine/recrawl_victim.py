@@ -13,7 +13,8 @@ from typing import Any
 
 from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.store import CollectionStore, WarcWriter
+from lycosa.store import CollectionStore
+from lycosa.store.warc_file import WarcWriter
 from tests.engine.recrawl_world import run
 
 SETTINGS = SimSettings(seed=1, hosts=4, pages=160)

@@ -36,8 +36,8 @@ def put_away(shop: Shop, how: str) -> Path:
         store = open_central_store(str(shop.path.parent / "store"))
         claim_store(store, "this", shop.path)
         remember_store(shop.collection.warc_folder, store.url)
-        shop.collection.warc.cut()
-        for number, length in shop.collection.finished().items():
+        shop.collection.warc.finish_file()
+        for number, length in shop.collection.finished_files().items():
             source = warc_path(shop.collection.warc_folder, number)
             shop.collection.release(number, upload_warc(source, length, store, shop.path / "packing"))
         gone = Path(store.url)

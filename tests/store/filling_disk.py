@@ -13,7 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lycosa.errors import StoreError
-from lycosa.store import Batch, CollectionStore, Family, WarcReader
+from lycosa.records import Family
+from lycosa.store import Batch, CollectionStore
+from lycosa.store.warc_read import WarcReader
 from lycosa.store.warc_record import warcinfo
 
 LIMIT_BYTES = 3_000_000

@@ -17,16 +17,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from lycosa.errors import MissingExtra, SettingsError, StoreError
 from lycosa.records import Family, Request, Response
-from lycosa.store import (
-    Batch,
-    CollectionStore,
-    WarcLocation,
-    WarcReader,
-    WarcWriter,
-    central,
-    read_record,
-    response_exchange,
-)
+from lycosa.store import Batch, CollectionStore, WarcLocation, central, response_exchange
 from lycosa.store import packed as packing
 from lycosa.store.central import CentralStore, claim_store, open_central_store
 from lycosa.store.packed import Capture, Left, PackedWarc, pack, unpack
@@ -39,7 +30,8 @@ from lycosa.store.released import (
     remember_store,
     upload_warc,
 )
-from lycosa.store.warc_file import warc_path
+from lycosa.store.warc_file import WarcWriter, warc_path
+from lycosa.store.warc_read import WarcReader, read_record
 from lycosa.web.url import split_url
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -67,7 +59,7 @@ def filled(path: Path, pages: int = PAGES) -> CollectionStore:
 
 def bring_all(collection: CollectionStore, store: CentralStore) -> None:
     remember_store(collection.warc_folder, store.url)
-    for number, length in collection.finished().items():
+    for number, length in collection.finished_files().items():
         source = warc_path(collection.warc_folder, number)
         collection.release(number, upload_warc(source, length, store, collection.path / "packing"))
 
@@ -82,7 +74,7 @@ def test_released_files_are_read_from_the_store_by_the_same_places(tmp_path: Pat
     with filled(tmp_path / "c") as collection:
         before = all_records(collection)
         in_order = sorted((number, r.offset, r.block) for number, r in collection.records())
-        collection.warc.cut()
+        collection.warc.finish_file()
         bring_all(collection, store)
         assert not list(collection.warc_folder.glob("*.warc.gz"))
         assert len(released_files(collection.state)) > 3
@@ -133,7 +125,7 @@ def test_what_is_left_out_stays_beside_its_file_and_all_places_are_read(tmp_path
 
 def test_archive_goes_on_behind_what_was_released(tmp_path: Path, store: CentralStore) -> None:
     with filled(tmp_path / "c") as collection:
-        collection.warc.cut()
+        collection.warc.finish_file()
         bring_all(collection, store)
         last = max(released_files(collection.state))
     with CollectionStore.open(tmp_path / "c") as collection:
@@ -216,7 +208,7 @@ def test_unpacking_with_another_compressor_gives_all_records_and_says_so(
 def test_archive_in_a_store_is_unpacked_for_other_tools(tmp_path: Path) -> None:
     place, before = tmp_path / "store", {}
     with filled(tmp_path / "c") as collection:
-        collection.warc.cut()
+        collection.warc.finish_file()
         before = {file.name: file.read_bytes() for file in collection.warc_folder.glob("*.warc.gz")}
         claim_store(open_central_store(str(place)), "mine", tmp_path)
         bring_all(collection, open_central_store(str(place)))
@@ -265,7 +257,7 @@ def test_store_that_changes_what_it_is_given_gets_nothing_released(tmp_path: Pat
 def test_shard_that_may_have_been_replaced_brings_nothing(tmp_path: Path) -> None:
     store = open_central_store(str(tmp_path / "store"))
     with filled(tmp_path / "c") as collection:
-        number, length = min(collection.finished().items())
+        number, length = min(collection.finished_files().items())
         source = warc_path(collection.warc_folder, number)
         with pytest.raises(StoreError, match="taken over"):
             upload_warc(source, length, store, tmp_path, may_go_on=lambda: False)
@@ -340,7 +332,7 @@ def armed(name, after):
     setattr(holder, attribute, call)
 
 with CollectionStore.open(Path({path!r})) as collection:
-    collection.warc.cut()
+    collection.warc.finish_file()
     armed({step!r}, {after})
     bring_all(collection, open_central_store({store!r}))
 """
@@ -373,8 +365,8 @@ def test_killed_at_any_step_nothing_is_lost_doubled_or_half(tmp_path: Path, step
         assert all_records(collection) == before
         here = {int(file.name[7:13]) for file in collection.warc_folder.glob("*.warc.gz")}
         assert not here & released_files(collection.state).keys()
-        collection.warc.cut()
-        store.sweep("warc", {packed_name(number)[5:] for number in collection.finished()})
+        collection.warc.finish_file()
+        store.sweep("warc", {packed_name(number)[5:] for number in collection.finished_files()})
         bring_all(collection, store)
         assert all_records(collection) == before
         known = {packed_name(number)[5:] for number in released_files(collection.state)}

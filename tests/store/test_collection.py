@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lycosa.errors import SettingsError, StoreError
-from lycosa.records import Request, Response
-from lycosa.store import Batch, CollectionStore, Family, HttpExchange, State, is_collection, response_exchange
+from lycosa.records import Family, Request, Response
+from lycosa.store import Batch, CollectionStore, HttpExchange, State, is_collection, response_exchange
 
 
 def row(key: bytes, value: bytes = b"") -> Batch:
@@ -170,7 +170,7 @@ def test_open_archive_shorter_than_committed_is_told_until_it_is_settled(
             assert not collection.recovery.is_lost(places[0])
     with CollectionStore.open(tmp_path) as collection:
         batch = Batch()
-        collection.settle(batch)
+        collection.acknowledge_losses(batch)
         collection.commit(batch)
     with CollectionStore.open(tmp_path) as collection:
         assert collection.recovery.short == {}

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from lycosa.records import Request, Response
-from lycosa.store import Batch, CollectionStore, Family, HttpExchange, response_exchange
+from lycosa.records import Family, Request, Response
+from lycosa.store import Batch, CollectionStore, HttpExchange, response_exchange
 
 WARC_BYTES = 100_000  # so that files are rotated within a run
 PAGES_PER_COMMIT = 7

@@ -75,7 +75,9 @@ class ShardBackup:
         self._begun = self.copies = 0  # the last copy that was begun, the last one that counts
         self.copied_s = float("-inf")  # by the loop's clock, the moment of the copy that counts
         self.bytes_sent = 0
-        self._choose = partial(StoreSelection(agent.settings).choose, collection.state)
+        self._choose = partial(
+            StoreSelection(agent.settings.store_types, agent.settings.store_relevance).choose, collection.state
+        )
         self.left_out = left_out_counts(collection.state)
         self.problem = ""
         self._settling = ((0, 0), 0)  # an epoch and round of moving, and the copy that settles it
@@ -88,7 +90,7 @@ class ShardBackup:
     @property
     def waiting(self) -> int:
         """What is still to be brought: archive files that are finished, and a copy of the state."""
-        return len(self._collection.finished()) + (self.copies < self._begun)
+        return len(self._collection.finished_files()) + (self.copies < self._begun)
 
     def report(self) -> dict[str, Any]:
         """What the coordinator is told (`Report`)."""
@@ -176,7 +178,7 @@ class ShardBackup:
         """After a start: what was finished before stays finished, and half copies of it go."""
         remember_store(self._collection.warc_folder, self._store.url)
         await self._cut()
-        names = {packed_name(number).rpartition("/")[2] for number in self._collection.finished()}
+        names = {packed_name(number).rpartition("/")[2] for number in self._collection.finished_files()}
         await self._work(self._store.sweep, "warc", names)
         self._last = await self._work(latest_checkpoint, self._store, self._name)
         if self._last is not None and self._interval_s is not None:
@@ -192,11 +194,11 @@ class ShardBackup:
         """The open archive file is finished, once no commit is half done."""
         while self._collection.warc.lengths:  # noqa: ASYNC110 -- no event tells
             await asyncio.sleep(POLL_S)
-        self._collection.warc.cut()
+        self._collection.warc.finish_file()
 
     async def _bring_all(self) -> None:
         """Brings every archive file that is finished, and lets it go."""
-        for number, length in self._collection.finished().items():
+        for number, length in self._collection.finished_files().items():
             source = warc_path(self._collection.warc_folder, number)
             scratch = self._collection.path / SCRATCH
             await self._work(require_store, self._store)

@@ -54,7 +54,8 @@ class Copies:
     """The claims of one shard: its own, those of documents that it owns, and answers for its pages."""
 
     def __init__(self, shard: Shard, owners: DocumentOwners) -> None:
-        self._shard, self._owners, self._selection = shard, owners, StoreSelection(shard.settings)
+        self._shard, self._owners = shard, owners
+        self._selection = StoreSelection(shard.settings.store_types, shard.settings.store_relevance)
         self._claims: list[CopyClaim] = []
 
     def __repr__(self) -> str:

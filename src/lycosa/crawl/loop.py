@@ -538,7 +538,7 @@ class Engine:
         self.counters.run_lost = lost
         if lost:
             self.events.write("records-lost", pages=lost)
-            self.collection.settle(self.committer.batch)
+            self.collection.acknowledge_losses(self.committer.batch)
 
     # telling
 

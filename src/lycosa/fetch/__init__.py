@@ -24,26 +24,8 @@ from lycosa.fetch.retry import (
 )
 
 __all__ = [
-    "AT_ONCE",
-    "RETRY_SHARE",
-    "Accepts",
-    "CurlDownloader",
-    "Done",
-    "Downloader",
-    "DownloaderStats",
-    "RetryRule",
-    "SchemeDownloader",
-    "TransferLimits",
-    "Watchable",
-    "decode_body",
-    "describe_next_try",
-    "media_type",
-    "parse_fields",
-    "parse_retry_after",
-    "raise_descriptor_limit",
-    "refused_response",
-    "request_fields",
-    "retry_rule",
-    "retry_wait",
+    "AT_ONCE", "RETRY_SHARE", "Accepts", "CurlDownloader", "Done", "Downloader", "DownloaderStats", "RetryRule",
+    "SchemeDownloader", "TransferLimits", "Watchable", "decode_body", "describe_next_try", "media_type", "parse_fields",
+    "parse_retry_after", "raise_descriptor_limit", "refused_response", "request_fields", "retry_rule", "retry_wait",
     "user_agent",
-]
+]  # fmt: skip

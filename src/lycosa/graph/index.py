@@ -19,12 +19,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from lycosa.errors import StoreError
+from lycosa.errors import StoreError, storage_error
 from lycosa.graph.columns import LinkChanges, LinkColumns, from_pages, join_columns, url_id, url_ids
 from lycosa.graph.packing import I64, U64
 from lycosa.graph.processes import start_helper
 from lycosa.graph.segment import SUFFIX, Inlink, Segment, write_segment
-from lycosa.store import storage_error
 
 LINK_INDEX_FOLDER = "graph"
 LIST = "links.json"

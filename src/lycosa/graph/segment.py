@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lycosa.errors import StoreError
+from lycosa.errors import StoreError, storage_error
 from lycosa.graph.columns import BLOCK_TEXTS, KIND_BITS, LinkColumns, pack_texts, read_text_block, unpack_texts
 from lycosa.graph.packing import (
     I64,
@@ -44,7 +44,6 @@ from lycosa.graph.packing import (
     unpack_frames,
     unpack_sorted,
 )
-from lycosa.store import storage_error
 
 FORMAT = b"lycosa links "
 MAGIC = FORMAT + b"2\n\0"

@@ -151,7 +151,7 @@ def _page(row: PageRow) -> list[str]:
 
 def _store_words(collection: CollectionStore, row: PageRow) -> list[str]:
     settings = settings_of(collection)
-    return StoreSelection(settings).words(row) if settings.store else []
+    return StoreSelection(settings.store_types, settings.store_relevance).words(row) if settings.store else []
 
 
 def _next_visit(collection: CollectionStore, key: bytes) -> list[str]:

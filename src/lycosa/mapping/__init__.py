@@ -5,12 +5,6 @@ from lycosa.mapping.mapper import KnownHost, Mapper
 from lycosa.mapping.resolver import CaresResolver, Resolver
 
 __all__ = [
-    "AddressGuard",
-    "CaresResolver",
-    "KnownHost",
-    "Mapper",
-    "Resolver",
-    "is_literal_host",
-    "literal_address",
+    "AddressGuard", "CaresResolver", "KnownHost", "Mapper", "Resolver", "is_literal_host", "literal_address",
     "parse_ip_address",
-]
+]  # fmt: skip

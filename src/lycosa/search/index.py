@@ -22,9 +22,8 @@ import msgspec
 import tantivy
 from tantivy import DocAddress, Query
 
-from lycosa.errors import StoreError
+from lycosa.errors import StoreError, storage_error
 from lycosa.search.documents import VERSION, mark_document, register, schema
-from lycosa.store import storage_error
 
 FOLDER = "index"
 HEAP_BYTES = 64_000_000  # of documents that wait for a segment, in each thread

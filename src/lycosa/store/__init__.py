@@ -1,9 +1,16 @@
-"""Keeping it: the collection folder with its state (RocksDB) and its archive (WARC), and the commit that joins them.
+"""What a crawl keeps: a folder with its state (RocksDB) and its archive (WARC), and the commit that joins the two.
 
-The order of writes is the guarantee: WARC append, then the state batch that names its length.
+    a collection       CollectionStore: create, open, commit; JoinedCollection reads the shards of one as one
+    the state          State and Batch: sorted keys in families; the rows of fetched URLs are PageRow and LinkRow
+    the archive        HttpExchange: the records of one fetch; WarcLocation: where a record lies
+    the central store  CentralStore: where shards bring archive files; upload_warc, read_record_at, StoreSelection
+    a part of the web  bucket_rows, write_arriving, …: rows that shards hand to each other
+
+Guarantee: records are appended to the archive before the batch that names their length is written to the state. After
+a crash the archive holds at least what the state speaks of, so opening cuts what the state does not speak of. A batch
+is applied as a whole or not at all. Whatever fails is a `StoreError` of one sentence.
 """
 
-from lycosa.records import Family
 from lycosa.store.buckets import (
     CLAIMED,
     BucketRow,
@@ -38,13 +45,14 @@ from lycosa.store.collection import (
     is_collection,
     is_written,
 )
-from lycosa.store.failures import storage_error
 from lycosa.store.joined import COPIES_FOLDER, SHARDED, SHARDS, JoinedState, is_sharded, shard_paths, sharded_parent
 from lycosa.store.packed import LeftOut, unpack
 from lycosa.store.page_rows import REDIRECTS, SITEMAP, LinkRow, PageRow, doc_key, pack, unpack_links, unpack_page
 from lycosa.store.released import (
+    COPY,
     STORE_WARC_FOLDER,
     ArchiveUnavailable,
+    StoreSelection,
     left_out_counts,
     open_packed,
     packed_name,
@@ -54,10 +62,9 @@ from lycosa.store.released import (
     store_urls,
     upload_warc,
 )
-from lycosa.store.selection import COPY, StoreSelection
 from lycosa.store.state import Batch, State
-from lycosa.store.warc_file import WarcRecovery, WarcWriter, warc_path
-from lycosa.store.warc_read import WarcLocation, WarcReader, WarcRecord, read_message, read_record
+from lycosa.store.warc_file import WarcRecovery, warc_path
+from lycosa.store.warc_read import WarcLocation, WarcRecord, read_message
 from lycosa.store.warc_record import (
     HttpExchange,
     OriginalRecord,
@@ -71,82 +78,15 @@ from lycosa.store.warc_record import (
 )
 
 __all__ = [
-    "CLAIMED",
-    "COPIES_FOLDER",
-    "COPY",
-    "REDIRECTS",
-    "SHARDED",
-    "SHARDS",
-    "SITEMAP",
-    "STORE_WARC_FOLDER",
-    "ArchiveUnavailable",
-    "Batch",
-    "BucketRow",
-    "CentralStore",
-    "CollectionStore",
-    "Family",
-    "HttpExchange",
-    "JoinedCollection",
-    "JoinedState",
-    "LeftOut",
-    "LinkRow",
-    "OriginalRecord",
-    "PageRow",
-    "PatchBase",
-    "RevisitProfile",
-    "State",
-    "StoreSelection",
-    "WarcLocation",
-    "WarcReader",
-    "WarcRecord",
-    "WarcRecovery",
-    "WarcWriter",
-    "activate_arrived_hosts",
-    "adopt_collection",
-    "arriving_hosts",
-    "bucket_hosts",
-    "bucket_rows",
-    "buckets_with_rows",
-    "claim_store",
-    "delete_bucket",
-    "doc_key",
-    "document_bucket",
-    "document_buckets",
-    "file_digest",
-    "hold_lock",
-    "host_buckets",
-    "is_claimed_store",
-    "is_collection",
-    "is_sharded",
-    "is_written",
-    "left_out_counts",
-    "open_central_store",
-    "open_packed",
-    "pack",
-    "packed_name",
-    "patch_locations",
-    "patch_on_read_exchange",
-    "patched_exchange",
-    "put_bytes",
-    "put_verified",
-    "read_chunks",
-    "read_message",
-    "read_record",
-    "read_record_at",
-    "released_files",
-    "remember_store",
-    "require_shareable_store",
-    "require_store",
-    "response_exchange",
-    "revisit_exchange",
-    "shard_paths",
-    "sharded_parent",
-    "storage_error",
-    "store_urls",
-    "unpack",
-    "unpack_links",
-    "unpack_page",
-    "upload_warc",
-    "warc_path",
-    "write_arriving",
-]
+    "CLAIMED", "COPIES_FOLDER", "COPY", "REDIRECTS", "SHARDED", "SHARDS", "SITEMAP", "STORE_WARC_FOLDER",
+    "ArchiveUnavailable", "Batch", "BucketRow", "CentralStore", "CollectionStore", "HttpExchange", "JoinedCollection",
+    "JoinedState", "LeftOut", "LinkRow", "OriginalRecord", "PageRow", "PatchBase", "RevisitProfile", "State",
+    "StoreSelection", "WarcLocation", "WarcRecord", "WarcRecovery", "activate_arrived_hosts", "adopt_collection",
+    "arriving_hosts", "bucket_hosts", "bucket_rows", "buckets_with_rows", "claim_store", "delete_bucket", "doc_key",
+    "document_bucket", "document_buckets", "file_digest", "hold_lock", "host_buckets", "is_claimed_store",
+    "is_collection", "is_sharded", "is_written", "left_out_counts", "open_central_store", "open_packed", "pack",
+    "packed_name", "patch_locations", "patch_on_read_exchange", "patched_exchange", "put_bytes", "put_verified",
+    "read_chunks", "read_message", "read_record_at", "released_files", "remember_store", "require_shareable_store",
+    "require_store", "response_exchange", "revisit_exchange", "shard_paths", "sharded_parent", "store_urls", "unpack",
+    "unpack_links", "unpack_page", "upload_warc", "warc_path", "write_arriving",
+]  # fmt: skip

@@ -23,10 +23,9 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lycosa.errors import SettingsError, StoreError
+from lycosa.errors import SettingsError, StoreError, storage_error
 from lycosa.records import Family
 from lycosa.store.central import CentralStore
-from lycosa.store.failures import storage_error
 from lycosa.store.joined import JoinedState, is_sharded, shard_paths
 from lycosa.store.released import (
     STORE_WARC_FOLDER,
@@ -179,7 +178,7 @@ class CollectionStore:
         for number, length in self.warc.lengths.items():
             named.put(Family.META, *_committed_row(number, length))
         self.state.write(named, sync=sync)
-        self.warc.committed()
+        self.warc.on_committed()
 
     @property
     def warc_folders(self) -> list[Path]:
@@ -194,7 +193,7 @@ class CollectionStore:
         """(file number, record) of the whole archive, here and in the central store."""
         return records_in(self.warc_folder, released_files(self.state))
 
-    def finished(self) -> dict[int, int]:
+    def finished_files(self) -> dict[int, int]:
         """The archive files that are complete and here, by number, with their lengths."""
         return {number: length for number, length in committed_lengths(self.state).items() if number < self.warc.number}
 
@@ -202,7 +201,7 @@ class CollectionStore:
         """A central store holds the file of this number, as `what` says: it goes from here."""
         release_warc(self.state, self.warc_folder, number, what, length_key(number))
 
-    def settle(self, batch: Batch) -> None:
+    def acknowledge_losses(self, batch: Batch) -> None:
         """Add to `batch` that the losses in `recovery` are dealt with: the one that requeues the last lost page."""
         for number, kept_bytes in self.recovery.short.items():
             batch.put(Family.META, *_committed_row(number, kept_bytes))

@@ -22,9 +22,8 @@ import numpy as np
 import xxhash
 import zstandard
 
-from lycosa.errors import StoreError
+from lycosa.errors import StoreError, storage_error
 from lycosa.store.central import file_digest
-from lycosa.store.failures import storage_error
 from lycosa.store.warc_file import warc_number
 from lycosa.store.warc_read import WarcLocation, WarcRecord, members, record_of, unpacked_at
 from lycosa.store.warc_record import recompress_record, revisit_of_record

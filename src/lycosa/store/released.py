@@ -13,21 +13,23 @@ import os
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import msgspec
 
-from lycosa.errors import StoreError
+from lycosa.errors import StoreError, storage_error
 from lycosa.records import Family
 from lycosa.store.central import CentralStore, is_claimed_store, open_central_store
-from lycosa.store.failures import storage_error
-from lycosa.store.packed import SUFFIX, Choose, PackedWarc, pack
+from lycosa.store.packed import SUFFIX, Capture, Choose, Left, PackedWarc, pack
+from lycosa.store.page_rows import PageRow, unpack_page
 from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import sync_folder, warc_number, warc_path
 from lycosa.store.warc_read import WarcLocation, WarcReader, WarcRecord, read_record
+from lycosa.web import matches_pattern, pattern_pieces, url_key
 
 STORE_WARC_FOLDER = "warc"  # of the store
+MEDIA_TYPE, RELEVANCE, COPY = "media-type", "relevance", "copy"  # why a page does not travel
 _STORES = "central-store"
 _KEY, _KEYS_END = b"stored:", b"stored;"
 _FOLDERS_TOLD = 3
@@ -307,3 +309,61 @@ def release_warc(state: State, folder: Path, number: int, what: ReleasedFile, le
         warc_path(folder, number).unlink(missing_ok=True)
     except OSError as error:
         raise storage_error(error, path=folder, doing="releasing an archive file") from error
+
+
+# choosing
+
+
+class StoreSelection:
+    """Chooses what of a shard's archive travels to the central store: by media type, by relevance, each document once.
+
+    A page whose media type is none of `types` (patterns) or whose relevance is less than `least_relevance` stays with
+    its shard. Of a document that another shard has under another URL, a revisit record travels in place of the
+    response. The state keeps all it knows of both. A page is judged by its row as it is when its archive file travels;
+    an older version of a page travels.
+    """
+
+    def __init__(self, types: Sequence[str], least_relevance: float) -> None:
+        self._least, self._types = least_relevance, types
+        self._wanted = [
+            partial(matches_pattern, pattern_pieces(pattern.lower()), to_end=True) for pattern in self._types
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Selection types={self._types} relevance={self._least}>"
+
+    def choose(self, state: State, captures: Sequence[Capture]) -> dict[int, Left]:
+        """Those of the records that stay here, or are copies, by their number."""
+        rows = state.get_many(Family.PAGE, [url_key(capture.url) for capture in captures])
+        found: dict[int, Left] = {}
+        for capture, packed in zip(captures, rows, strict=True):
+            row = unpack_page(packed) if packed else None
+            if row is None or row.place != capture.place.pack() or not (reason := self.reason(row)):
+                continue
+            if reason != COPY:
+                found[capture.number] = Left(reason, row.size_bytes)
+            elif row.is_elsewhere or capture.is_revisit:
+                found[capture.number] = Left(reason, row.size_bytes, row.original)
+        return found
+
+    def reason(self, row: PageRow) -> str:
+        """Why a page does not travel; empty if it does."""
+        if not row.is_page or not 200 <= row.status < 300:
+            return ""
+        if self._wanted and row.essence and not any(is_wanted(row.essence) for is_wanted in self._wanted):
+            return MEDIA_TYPE
+        if row.relevance is not None and row.relevance < self._least:
+            return RELEVANCE
+        return COPY if row.original else ""
+
+    def words(self, row: PageRow) -> list[str]:
+        """What a user is told of it."""
+        lines = [] if row.relevance is None else [f"relevance to the topic: {row.relevance:.2f}"]
+        reason, stays = self.reason(row), "not for the central store, its body is in the archive of its shard"
+        if reason == MEDIA_TYPE:
+            lines.append(f"{stays}: {row.essence} is none of --store-type {','.join(self._types)}")
+        elif reason == RELEVANCE:
+            lines.append(f"{stays}: less relevant than --store-relevance {self._least:g}")
+        elif reason == COPY and row.is_elsewhere:
+            lines.append(f"{stays}: the store has the document as that of {row.original}")
+        return lines

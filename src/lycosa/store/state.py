@@ -37,9 +37,8 @@ from rocksdict import (
     WriteOptions,
 )
 
-from lycosa.errors import StoreError
+from lycosa.errors import StoreError, is_damage, lacks_family, storage_error
 from lycosa.records import Family
-from lycosa.store.failures import is_damage, lacks_family, storage_error
 from lycosa.store.options import CACHE_LEAST_BYTES, cache_bytes, database_options, family_options
 
 # Keys a `walk` reads at a time: enough to make the seek cheap, little enough to hold.

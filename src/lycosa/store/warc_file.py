@@ -16,15 +16,13 @@ from pathlib import Path
 
 import msgspec
 
-from lycosa.errors import StoreError
-from lycosa.store.failures import storage_error
+from lycosa.errors import StoreError, storage_error
 from lycosa.store.warc_read import MAX_FILE_BYTES, WarcLocation, whole_length
 from lycosa.store.warc_record import warcinfo
 
 # The size archives rotate at: large enough to be few, small enough to copy.
 DEFAULT_FILE_BYTES = 1 << 30
-DEFAULT_PREFIX = "lycosa"
-_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_NAME = re.compile(r"lycosa-(\d{6,})\.warc\.gz")
 _GZIP_TRAILER_BYTES = 8
 
 
@@ -49,17 +47,13 @@ class WarcWriter:
         *,
         info: Mapping[str, str],
         max_bytes: int = DEFAULT_FILE_BYTES,
-        prefix: str = DEFAULT_PREFIX,
         first_number: int = 0,
     ) -> None:
-        if not _PREFIX.fullmatch(prefix):
-            raise ValueError(f"a WARC prefix has letters, digits, - and _ only, not {prefix!r}")
         if not 0 < max_bytes <= MAX_FILE_BYTES:
             raise ValueError(f"a WARC file is rotated at 1 to {MAX_FILE_BYTES} bytes, not {max_bytes}")
         self.folder = folder
         self.max_bytes = max_bytes
-        self.prefix = prefix
-        # Lengths of the files that grew since `committed` was last called: what the next state batch has to name.
+        # Lengths of the files that grew since `on_committed` was last called: what the next state batch has to name.
         self.lengths: dict[int, int] = {}
         self._info = dict(info)
         self._number = self._first_number = first_number
@@ -70,7 +64,7 @@ class WarcWriter:
         self._is_synced_on_rotation = False
 
     def path(self, number: int) -> Path:
-        return warc_path(self.folder, number, prefix=self.prefix)
+        return warc_path(self.folder, number)
 
     def recover(self, committed: Mapping[int, int], released: Collection[int] = ()) -> WarcRecovery:
         """Make the files agree with the committed lengths, and go on behind the last of them; files that were
@@ -93,8 +87,7 @@ class WarcWriter:
         return recovery
 
     def _numbers(self) -> set[int]:
-        name = re.compile(re.escape(self.prefix) + r"-(\d{6,})\.warc\.gz")
-        found = (name.fullmatch(entry.name) for entry in self.folder.iterdir())
+        found = (_NAME.fullmatch(entry.name) for entry in self.folder.iterdir())
         return {int(match[1]) for match in found if match}
 
     def _recover_file(self, number: int, committed_bytes: int, recovery: WarcRecovery) -> None:
@@ -135,7 +128,7 @@ class WarcWriter:
             name = self.path(self._number).name
             self._write(warcinfo(self._info, filename=name, created_s=time.time()))
 
-    def cut(self) -> None:
+    def finish_file(self) -> None:
         """The open file is finished, however short it is; the next append begins another."""
         if self._length:
             self._rotate()
@@ -177,7 +170,7 @@ class WarcWriter:
         self._length = at
         self.lengths[self._number] = at
 
-    def committed(self) -> None:
+    def on_committed(self) -> None:
         """The state names `lengths` now."""
         self.lengths.clear()
 
@@ -203,9 +196,9 @@ class WarcWriter:
         return f"WarcWriter({str(self.folder)!r}, file {self._number}, {self._length} bytes)"
 
 
-def warc_path(folder: Path, number: int, *, prefix: str = DEFAULT_PREFIX) -> Path:
-    """The name is a number: nothing a page says gets into a file name."""
-    return folder / f"{prefix}-{number:06d}.warc.gz"
+def warc_path(folder: Path, number: int) -> Path:
+    """The path of the file of this number. Nothing that a page says gets into a file name."""
+    return folder / f"lycosa-{number:06d}.warc.gz"
 
 
 def warc_number(name: str) -> int:

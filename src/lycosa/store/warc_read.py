@@ -6,12 +6,10 @@ not a WARC, or that is compressed as a whole, is refused with `StoreError`. Read
 that is still being written looks like a damaged end. Called by exports and the index, and by recovery.
 """
 
-import hashlib
 import os
 import re
 import struct
-from base64 import b32encode, b64encode, urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import cast
@@ -19,8 +17,7 @@ from typing import cast
 import msgspec
 from isal import isal_zlib
 
-from lycosa.errors import StoreError
-from lycosa.store.failures import storage_error
+from lycosa.errors import StoreError, storage_error
 
 _LOCATION = struct.Struct(">III")
 
@@ -47,11 +44,6 @@ _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _FOLD = re.compile(r"\r?\n[ \t]+")
 _CHUNKED = re.compile(rb"^transfer-encoding[ \t]*:[^\r\n]*chunked", re.I | re.M)
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[^\r\n]*\r?\n")
-_DIGESTS: dict[str, Callable[..., "hashlib._Hash"]] = {
-    "sha1": hashlib.sha1,
-    "sha256": hashlib.sha256,
-    "md5": hashlib.md5,
-}
 
 
 class WarcRecord(msgspec.Struct, frozen=True):
@@ -75,27 +67,10 @@ class WarcRecord(msgspec.Struct, frozen=True):
 
     def http(self) -> tuple[bytes, bytes]:
         """Header block and body of the HTTP message, a chunked body put together; content coding is kept."""
-        head, body = self._http_as_stored()
-        return head, unchunk(body) if _CHUNKED.search(head) else body
-
-    def _http_as_stored(self) -> tuple[bytes, bytes]:
         found = _HEAD_END.search(self.block)
         end = found.end() if found else len(self.block)
-        return self.block[:end], self.block[end:]
-
-    def block_digest_agrees(self) -> bool | None:
-        """None when the record names no digest, or one of a kind unknown here."""
-        return _agrees(self.header("WARC-Block-Digest"), self.block)
-
-    def payload_digest_agrees(self) -> bool | None:
-        """As above. A revisit names the digest of a body that is elsewhere: None."""
-        named = self.header("WARC-Payload-Digest")
-        if self.type == "revisit":
-            return None
-        if not (self.header("Content-Type") or "").startswith("application/http"):
-            return _agrees(named, self.block)
-        # Writers differ on whether a chunked body is digested with its chunk sizes.
-        return _agrees(named, self.http()[1]) or _agrees(named, self._http_as_stored()[1])
+        head, body = self.block[:end], self.block[end:]
+        return head, unchunk(body) if _CHUNKED.search(head) else body
 
 
 def parse_head(data: bytes) -> tuple[str, Headers, int, int] | None:
@@ -125,19 +100,6 @@ def unchunk(body: bytes) -> bytes:
         at = found.end() + size
         at += 2 if body[at : at + 2] == b"\r\n" else 0
     return b"".join([*parts, body[at:]])
-
-
-def _agrees(named: str | None, data: bytes) -> bool | None:
-    algorithm, _, value = (named or "").partition(":")
-    digest = _DIGESTS.get(algorithm.strip().lower().replace("-", ""))
-    if digest is None:
-        return None
-    found = digest(data, usedforsecurity=False).digest()
-    # The standard names no encoding; letters of hex and base32 come in both cases.
-    spellings = (found.hex().upper(), b32encode(found).decode())
-    exact = (b64encode(found).decode(), urlsafe_b64encode(found).decode())
-    value = value.strip()
-    return value.upper() in spellings or value in exact
 
 
 # Read at a time: some records of ours, and few enough bytes that none expands to more than 70 MB at once.
