@@ -37,7 +37,7 @@ def test_texts_of_many_pages_equal_those_of_each(
                 )
             )
             now[page] = new
-        index.add(pages, number)
+        index.add([pages], number)
     found = AnchorTexts(index).of([*URLS, "https://nobody.example/"])
     expected = [Counter(link.anchor for link in index.inlinks(url)) for url in URLS]
     recounted = [Counter(links[url] for links in now.values() if url in links) for url in URLS]

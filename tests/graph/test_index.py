@@ -63,7 +63,7 @@ def test_index_agrees_with_a_dictionary(
     writer = LinkWriter.open(folder)
     for number, batch in enumerate(batches, 1):
         pages = [change(model, file, {} if gone else now, is_gone=gone) for file, now, gone in batch]
-        writer.add(pages, number)
+        writer.add([pages], number)
         check(writer, model)
     first = min(joined, len(writer.segments) - 1)
     parts = [writer.path / s.name for s in writer.segments[first:]]
@@ -91,7 +91,7 @@ def site(pages: int, links: int, seed: int = 0) -> list[LinkChanges]:
 def test_many_links_to_one_url_are_counted_and_listed(tmp_path: Path) -> None:
     pages = site(3_000, 20)
     writer = LinkWriter.open(tmp_path)
-    writer.add_all([pages[:1500], pages[1500:]], 3_000)
+    writer.add([pages[:1500], pages[1500:]], 3_000)
     assert writer.counts([pages[0].url, pages[9].url, "https://nobody.example/"]) == [2_999, 2_999, 0]
     inlinks = writer.inlinks(pages[0].url)
     assert [link.source for link in inlinks] == list(range(2, 3_001))
@@ -130,10 +130,10 @@ def test_changed_counts_are_told(tmp_path: Path) -> None:
     heard: dict[int, int] = {}
     writer = LinkWriter.open(tmp_path)
     writer.on_change = lambda ids, by: heard.update(zip(ids.tolist(), by.tolist(), strict=True))
-    writer.add([LinkChanges(1, URLS[1], URLS[2:5], b"\1\1\1", ["", "", ""])], 1)
+    writer.add([[LinkChanges(1, URLS[1], URLS[2:5], b"\1\1\1", ["", "", ""])]], 1)
     assert heard == {url_id(url): 1 for url in URLS[2:5]}
     heard.clear()
-    writer.add([LinkChanges(1, URLS[1], [], b"", [], URLS[2:4])], 2)
+    writer.add([[LinkChanges(1, URLS[1], [], b"", [], URLS[2:4])]], 2)
     assert heard == {url_id(url): -1 for url in URLS[2:4]}
 
 
@@ -149,7 +149,7 @@ def test_writer_has_segments_joined_by_a_process(tmp_path: Path) -> None:
     writer = LinkWriter.open(tmp_path)
     pages = site(800, 20)
     for n in range(MERGED_AT_ONCE):
-        writer.add(pages[n * 100 : n * 100 + 100], n)
+        writer.add([pages[n * 100 : n * 100 + 100]], n)
     expected = writer.counts([page.url for page in pages])
     writer.merge_if_due()
     deadline = time.monotonic() + 30
@@ -164,7 +164,7 @@ def test_writer_has_segments_joined_by_a_process(tmp_path: Path) -> None:
 
 def test_files_that_nobody_names_are_deleted_by_the_next_writer(tmp_path: Path) -> None:
     writer = LinkWriter.open(tmp_path)
-    writer.add(site(10, 12), 1)
+    writer.add([site(10, 12)], 1)
     (writer.path / "0123.links").write_bytes(b"half")
     (writer.path / ".0456.links.new").write_bytes(b"half")
     again = LinkWriter.open(tmp_path)
@@ -174,7 +174,7 @@ def test_files_that_nobody_names_are_deleted_by_the_next_writer(tmp_path: Path) 
 
 def test_damaged_segment_says_what_to_do(tmp_path: Path) -> None:
     writer = LinkWriter.open(tmp_path)
-    writer.add(site(10, 12), 1)
+    writer.add([site(10, 12)], 1)
     (writer.path / writer.segments[0].name).write_bytes(b"something else altogether")
     with pytest.raises(StoreError, match="built anew"):
         LinkIndex.open(tmp_path)
@@ -182,7 +182,7 @@ def test_damaged_segment_says_what_to_do(tmp_path: Path) -> None:
 
 def test_segment_of_another_version_says_so(tmp_path: Path) -> None:
     writer = LinkWriter.open(tmp_path)
-    writer.add(site(10, 12), 1)
+    writer.add([site(10, 12)], 1)
     file = writer.path / writer.segments[0].name
     file.write_bytes(file.read_bytes().replace(b"lycosa links 2", b"lycosa links 1", 1))
     with pytest.raises(StoreError, match="another version"):
@@ -192,7 +192,7 @@ def test_segment_of_another_version_says_so(tmp_path: Path) -> None:
 
 def test_page_without_links_is_a_page(tmp_path: Path) -> None:
     writer = LinkWriter.open(tmp_path)
-    writer.add([LinkChanges(7, URLS[0])], 1)
+    writer.add([[LinkChanges(7, URLS[0])]], 1)
     (only,) = writer.segments
     assert (only.sources.tolist(), only.links) == ([7], 0)
     assert writer.counts(URLS) == [0] * len(URLS)

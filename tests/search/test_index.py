@@ -65,6 +65,17 @@ def test_index_made_in_many_lots_has_every_document_once(tmp_path: Path, monkeyp
     shop.close()
 
 
+def test_files_of_an_index_may_be_read_by_whoever_may_read_its_folder(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.page(A, "aardvark")
+    shop.index()
+    shop.close()
+
+    folder = current(tmp_path)
+    modes = {file.name: file.stat().st_mode & 0o044 for file in folder.iterdir() if not file.name.endswith(".lock")}
+    assert set(modes.values()) == {folder.stat().st_mode & 0o044}, modes
+
+
 def test_changed_page_is_found_by_its_new_words_only(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     number = shop.page(A, "<title>t</title>aardvark")

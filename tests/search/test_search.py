@@ -13,7 +13,7 @@ from lycosa.search.compile import BM25_ALONE
 from lycosa.search.index import current
 from lycosa.search.language import HostLanguages, language_of, spaced
 from lycosa.search.query import QueryError
-from lycosa.search.snippet import Snippet, highlighted, snippet
+from lycosa.search.snippet import Highlighter, Snippet, highlighted
 from lycosa.search.view import SearchResults, SearchView, make_index, update_index
 from tests.search.shop import Shop
 
@@ -283,13 +283,13 @@ def test_damaged_index_says_how_to_make_it_anew(tmp_path: Path) -> None:
 
 def test_snippet_shows_the_place_with_most_of_the_words() -> None:
     text = "Pumps first. " + "filler " * 200 + "Here heat pumps are compared with solar heating. " + "more " * 200
-    piece = snippet(text, ["solar", "heat pump"], "en")
+    piece = Highlighter(["solar", "heat pump"], "en").snippet(text)
     assert len(piece.text) < 260
     marked = highlighted(piece, "[", "]")
     assert "Here [heat] [pumps] are compared with [solar] [heating]." in marked
-    assert snippet("nothing of it", ["solar"], "en").text == "nothing of it"
+    assert Highlighter(["solar"], "en").snippet("nothing of it").text == "nothing of it"
     assert (
-        highlighted(snippet("das 太陽光 hier, Häuser", ["太陽光", "Haus"], "de"), "[", "]")
+        highlighted(Highlighter(["太陽光", "Haus"], "de").snippet("das 太陽光 hier, Häuser"), "[", "]")
         == "das [太陽光] hier, [Häuser]"
     )
 

@@ -123,12 +123,9 @@ class LinkWriter(LinkIndex):
         assert isinstance(opened, LinkWriter)
         return opened
 
-    def add(self, pages: Sequence[LinkChanges], covered: int) -> None:
-        """Adds the pages of the feed up to sequence `covered`; raises StoreError with nothing changed."""
-        self.add_all([pages], covered)
-
-    def add_all(self, slices: Iterable[Sequence[LinkChanges]], covered: int) -> int:
-        """As `add`, for more pages than one segment should hold: all of them or none. Returns how many pages."""
+    def add(self, slices: Iterable[Sequence[LinkChanges]], covered: int) -> int:
+        """Adds the pages of the feed up to sequence `covered`, each slice as one segment: all of them, or none with a
+        StoreError. Returns how many pages."""
         added: list[Segment] = []
         changes: list[LinkColumns] = []
         count = 0

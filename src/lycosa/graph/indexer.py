@@ -124,7 +124,7 @@ class LinkIndexer:
         if not self._waiting or self.is_behind:
             return
         try:
-            self.index.add_all(slices(self._waiting), self._committed_sequence)
+            self.index.add(slices(self._waiting), self._committed_sequence)
         except StoreError:
             self.is_behind = len(self._waiting) > WAITING_MOST
             self._waiting = [] if self.is_behind else self._waiting
@@ -160,7 +160,7 @@ class LinkIndexer:
             return 0
         else:
             pages = replay(self._state, self.index.covered)
-        count = self.index.add_all(slices(pages), self.feed.last)
+        count = self.index.add(slices(pages), self.feed.last)
         self._mark_covered()
         return count
 

@@ -145,7 +145,7 @@ def _rebuilt(collection: CollectionStore, why: str, note: Note) -> LinkIndex:
             last = last_sequence(collection.state)
             writer = LinkWriter.open(collection.path)
             writer.clear()
-            writer.add_all(slices(all_pages(collection.state)), last)
+            writer.add(slices(all_pages(collection.state)), last)
             mark_covered(collection.path, CONSUMER, last)
             writer.close()
         index = LinkIndex.open(collection.path)

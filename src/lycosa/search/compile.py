@@ -23,7 +23,7 @@ from tantivy import FieldType, Occur, Query
 from lycosa.errors import SettingsError
 from lycosa.search.documents import WITH_POSITIONS, analyser, schema, url_words
 from lycosa.search.index import IndexReader
-from lycosa.search.language import LANGUAGES, OTHER, UNSPACED, spaced
+from lycosa.search.language import LANGUAGES, OTHER, spaced
 from lycosa.search.query import AllOf, AnyOf, Excluded, Filter, QueryNode, Term
 from lycosa.web import parse_url as parse_url
 
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """The weights in force; chosen by `make bench NAME=search`."""
+    """The weights of the parts of a score; chosen by `make bench NAME=search`."""
 
     title: float = 3.0
     headings: float = 1.0
@@ -43,7 +43,7 @@ class Weights(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> "Weights":
-        """From `title=2,rank=0`; SettingsError if that cannot be."""
+        """Parses `title=2,rank=0`; raises SettingsError if that is not possible."""
         changed: dict[str, float] = {}
         for pair in filter(None, (part.strip() for part in text.split(","))):
             name, _, value = pair.partition("=")
@@ -70,11 +70,10 @@ def factors(text: Floats, anchors: Floats, mean_ranks: Floats, weights: Weights)
 
 _ENOUGH = 0.6  # of the words, where no page has all of them
 _FIELD = {"title": "title", "heading": "heads", "text": "text", "url": "url", "anchor": "calls"}
-_ALONE = f"[{UNSPACED}]"
 
 
 class Compiler:
-    """For one index as it is open."""
+    """Compiles queries for one open index."""
 
     def __init__(self, reader: IndexReader, weights: Weights, wanted: Sequence[str] = ()) -> None:
         self._reader = reader
@@ -83,29 +82,29 @@ class Compiler:
         self._languages = [language for language in present if not wanted or language in (*wanted, OTHER)] or present
 
     def pages(self, node: QueryNode) -> Query | None:
-        """What the pages themselves must say; None where nothing can be found."""
-        return self._said().compile(node)
+        """The query over the pages' own words; None where nothing can match."""
+        return self._own_words().compile(node)
 
-    def names(self, node: QueryNode) -> Query | None:
-        """What others must call them, with the help of the title, which does not count here."""
+    def anchors(self, node: QueryNode) -> Query | None:
+        """The query over anchor texts; words in the title help to match, but do not count."""
         return _Target(self._reader, self._languages, {"calls": 1.0, "given": 0.0}, "name").compile(node)
 
     def most_words(self, node: AllOf) -> Query | None:
         """As `pages`, but most of the words are enough."""
-        return self._said().loosely(node)
+        return self._own_words().loosely(node)
 
     def these(self, node: AllOf, numbers: Sequence[int]) -> Query:
-        """For pages by number: do filters and exclusions let them through, and what do their own words count."""
-        return self._said().chosen(node, Query.term_set_query(schema(), "page", list(numbers)))
+        """The query over some pages by number: filters and exclusions apply, and their own words are scored."""
+        return self._own_words().chosen(node, Query.term_set_query(schema(), "page", list(numbers)))
 
-    def _said(self) -> "_Target":
+    def _own_words(self) -> "_Target":
         weights = self._weights
         fields = {"title": weights.title, "heads": weights.headings, "text": weights.text, "url": weights.url}
         return _Target(self._reader, self._languages, fields, "page")
 
 
 class _Target:
-    """One kind of document and its fields with their weights."""
+    """Compiles for one kind of document and its fields with their weights."""
 
     def __init__(self, reader: IndexReader, languages: Sequence[str], fields: dict[str, float], kind: str) -> None:
         self._reader, self._languages, self._fields, self._kind = reader, languages, fields, kind
@@ -115,7 +114,7 @@ class _Target:
         return None if query is None else self._of_kind(node, query)
 
     def loosely(self, node: AllOf) -> Query | None:
-        """Filters and exclusions as they are, of the words most."""
+        """Filters and exclusions as they are, but most of the words are enough."""
         words, rules = self._words_and_rules(node)
         if not words:
             return None
@@ -124,7 +123,7 @@ class _Target:
         return Query.boolean_query([(Occur.Must, most), *rules])
 
     def chosen(self, node: AllOf, choice: Query) -> Query:
-        """Of the chosen ones those that filters and exclusions let through, with the score of their words."""
+        """The chosen pages that filters and exclusions let through, with the score of their words."""
         words, rules = self._words_and_rules(node)
         clauses = [(Occur.Must, Query.const_score_query(choice, 0.0)), *rules]
         return Query.boolean_query([*clauses, *((Occur.Should, word) for word in words)])
@@ -143,7 +142,7 @@ class _Target:
         return words, rules
 
     def _of_kind(self, node: QueryNode, query: Query) -> Query:
-        """Filters alone, and exclusions, fit other kinds of documents too."""
+        """Restricts a query to this kind of document: filters and exclusions alone match other kinds, too."""
         if _has_words(node):
             return query
         exists = Query.const_score_query(Query.exists_query(self._kind), 1.0)
@@ -263,7 +262,7 @@ def _filter(node: Filter) -> Query:
 
 
 def _has_words(node: QueryNode) -> bool:
-    """Does every match of it have a word that only this kind of document holds?"""
+    """Does every match have a word that only this kind of document holds?"""
     if isinstance(node, Term):
         return True
     if isinstance(node, AllOf):

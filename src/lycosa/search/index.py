@@ -1,12 +1,12 @@
 """The index of a collection on disk: one folder of tantivy's at a time, one writer, any number of readers.
 
-    index/current    the version and the name of the folder that counts
+    index/current    the version and the name of the current folder
     index/NAME/      tantivy
     index/lock       held by the one process that writes
 
-A commit is whole or not at all, and carries the sequence of the feed up to which it covers: whoever is killed goes on
-from there. An index that is made anew grows beside the old one, which answers meanwhile, and replaces it at once. What
-is in no list is deleted by the next writer. Every failure of tantivy's becomes one sentence here.
+A commit is atomic and carries the sequence of the feed that it covers: after a crash the next writer goes on from
+there. An index that is made anew grows beside the old one, which answers meanwhile, and replaces it at once. Folders
+that are not current are deleted by the next writer. Every failure of tantivy's becomes one sentence here.
 """
 
 import contextlib
@@ -30,16 +30,17 @@ HEAP_BYTES = 64_000_000  # of documents that wait for a segment, in each thread
 BUILD_THREADS = 2  # while an index is made, when no crawl needs the cores
 _CURRENT, _LOCK = "current", "lock"
 _META_LOCK = ".tantivy-meta.lock"  # held by tantivy while it opens segments or deletes their files
+_OWNER_ONLY = ("meta.json", ".managed.json")  # what tantivy writes with mode 0600
 _MARKS_MOST = 100  # there is one, unless a deletion was lost
 _PANIC = "PanicException"  # tantivy's way to say that a file is not what it was
 
 
 class NoIndex(StoreError):
-    """There is none, or one of another version: it has to be made."""
+    """There is no index, or one of another version: it has to be made."""
 
 
 class DamagedIndex(StoreError):
-    """There is one, and it is not what was written: it has to be made anew."""
+    """The index is not what was written: it has to be made anew."""
 
 
 class _Current(msgspec.Struct, frozen=True):
@@ -49,8 +50,8 @@ class _Current(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def reported(path: Path, *, opening: bool = False) -> Iterator[None]:
-    """Whatever tantivy says about its files, in one sentence that helps. What is noticed when an index is opened,
-    whoever brings it up to date notices too, and makes it anew."""
+    """Turns whatever tantivy says about its files into one sentence that helps. What is noticed on opening is noticed
+    by `lycosa index`, too, which then rebuilds the index; later damage needs --rebuild."""
     try:
         yield
     except (StoreError, KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -82,7 +83,7 @@ def damaged(path: Path, *, opening: bool = False) -> DamagedIndex:
 
 
 def current(collection: Path, folder: str = FOLDER) -> Path:
-    """The folder that counts; raises NoIndex."""
+    """The folder of the current index; raises NoIndex."""
     path = collection / folder
     try:
         found = msgspec.json.decode((path / _CURRENT).read_bytes(), type=_Current)
@@ -99,8 +100,8 @@ def current(collection: Path, folder: str = FOLDER) -> Path:
 
 @contextlib.contextmanager
 def _readable(folder: Path) -> Iterator[Path]:
-    """The folder, or where its lock may not be written, which tantivy asks of whoever reads too, one that links to its
-    files: they are opened within this context, stay mapped after it, and the lock is held meanwhile."""
+    """The folder itself; or where its lock file may not be written, which tantivy demands of readers, too, a folder of
+    links to its files: they are opened within this context, stay mapped after it, and the lock is held meanwhile."""
     lock = folder / _META_LOCK
     if os.access(lock if lock.exists() else folder, os.W_OK):
         yield folder
@@ -116,7 +117,7 @@ def _readable(folder: Path) -> Iterator[Path]:
 
 
 class IndexReader:
-    """The index as it was when opened, or last refreshed."""
+    """The index as it was when it was opened, or last refreshed."""
 
     def __init__(self, path: Path, folder: Path, index: tantivy.Index) -> None:
         self.path, self.folder, self._index = path, folder, index
@@ -143,17 +144,17 @@ class IndexReader:
 
     @property
     def documents(self) -> int:
-        """How many there are to be found: one a cluster."""
+        """The number of pages that can be found: one a cluster."""
         return self.search(Query.exists_query("page"), 1)[1]
 
     def all(self, kind: str, field: str) -> list[int]:
-        """The numbers `field` of all documents of a kind; of one that is there twice it stands there twice."""
+        """The numbers `field` of all documents of a kind, repeated where a document is there twice."""
         query = Query.exists_query(kind)
         return self.matching(query, field, self.search(query, 1)[1])
 
     @property
     def covered(self) -> int:
-        """The sequence of the feed up to which this is the state of the collection."""
+        """The sequence of the feed up to which the index has the pages of the collection."""
         if self._covered >= 0:
             return self._covered
         with reported(self.path, opening=True):
@@ -167,14 +168,14 @@ class IndexReader:
         return self._covered
 
     def count(self, field: str, value: str) -> int:
-        """Documents that have this term."""
+        """The number of documents that have this term."""
         if (field, value) not in self._counts:
             with reported(self.path):
                 self._counts[field, value] = self.searcher.doc_freq(field, value)
         return self._counts[field, value]
 
     def numbers(self, field: str, addresses: list[DocAddress]) -> list[int]:
-        """A number of each document; 0 where it has none."""
+        """The number `field` of each document; 0 where it has none."""
         with reported(self.path):
             return [int(value or 0) for value in self.searcher.fast_field_values(field, addresses)]
 
@@ -189,7 +190,7 @@ class IndexReader:
         return [number for number in self.numbers(key, [at for _, at in self.search(query, most)[0]]) if number]
 
     def rows(self, key: str, values: Sequence[int], *fields: str) -> list[tuple[int, ...]]:
-        """Of the documents whose number `key` is one of `values`: that number and those of `fields`."""
+        """The documents whose number `key` is one of `values`: that number and those of `fields`."""
         if not values:
             return []
         query = Query.term_set_query(schema(), key, list(values))
@@ -214,7 +215,7 @@ class IndexReader:
 
 
 class IndexWriter:
-    """The one that writes. `anew` begins an empty index, which counts from its first commit on."""
+    """The one writer of an index. `anew` begins an empty index, which counts from its first commit on."""
 
     def __init__(self, collection: Path, *, anew: bool = False, of: str = FOLDER) -> None:
         self._collection, self.path, self._of = collection, collection / of, of
@@ -266,23 +267,32 @@ class IndexWriter:
                 raise
 
     def delete(self, key: str, values: Collection[int]) -> None:
-        """Takes out the documents whose number `key` is one of `values`."""
+        """Deletes the documents whose number `key` is one of `values`."""
         if values:  # by a query: the binding's deletion by term takes numbers for signed ones, and finds nothing
             with reported(self.path):
                 self._writer.delete_documents_by_query(Query.term_set_query(schema(), key, list(values)))
 
     def commit(self, covered: int, *, is_whole: bool = True) -> None:
-        """All of what was added and taken out, at once, and up to where it covers the feed. A new index that is not
+        """Commits what was added and deleted, with the sequence of the feed that it covers. A new index that is not
         whole yet does not count."""
         with reported(self.path):
             self._writer.delete_documents_by_query(Query.term_query(schema(), "mark", 1))
             self._writer.add_document(mark_document(covered))
             self._writer.commit()
+            self._open_to_others()
             if self.is_new and is_whole:
                 self._install()
 
+    def _open_to_others(self) -> None:
+        """Gives tantivy's lists the mode of other files: it writes them for their owner alone, and whoever else may
+        read the folder could not read the index."""
+        mode = self.folder.stat().st_mode & 0o666
+        for name in _OWNER_ONLY:
+            with contextlib.suppress(FileNotFoundError, PermissionError):  # merged just now; or of another user
+                (self.folder / name).chmod(mode)
+
     def reader(self) -> IndexReader:
-        """What is committed, for the one who writes."""
+        """A reader of what is committed, for the writer itself."""
         return IndexReader(self.path, self.folder, self._index)
 
     def _install(self) -> None:
@@ -295,10 +305,11 @@ class IndexWriter:
                 shutil.rmtree(left, ignore_errors=True)
 
     def close(self) -> None:
-        """Ends the joining of segments that is under way; what is not committed is forgotten."""
+        """Waits for segments that are being merged; what is not committed is forgotten."""
         try:
             with reported(self.path):
                 self._writer.wait_merging_threads()
+                self._open_to_others()
         finally:
             os.close(self._lock)
 

@@ -1,10 +1,10 @@
-"""Which language a text is in, as far as tokenising needs to know, and runs of characters that know no spaces.
+"""The language of a text, as far as tokenising needs to know it, and scripts that are written without spaces.
 
     language_of("de-AT", "Die Wärmepumpe …")  →  "de"         OTHER for all that has no stemmer here
     spaced("太陽光 power")                     →  "太陽 陽光 power"       accents written apart are put together
 
-A page's own word is believed unless its text plainly speaks another language: the frequent small words tell. A page
-that says too little is taken to speak as others of its host: scores compare best within one language. Pure.
+The language that a page declares is believed unless the frequent small words of its text plainly belong to another. A
+page with too little text is taken to be in the language of its host: scores compare best within one language. Pure.
 """
 
 import re
@@ -70,8 +70,8 @@ def language_of(declared: str, text: str, usual: str = OTHER) -> str:
 
 
 class HostLanguages:
-    """What pages of a host usually speak: for those that say too little to tell. Remembers a bounded number of hosts;
-    `counted` says of a new one how many pages are known already, by language."""
+    """The usual language of each host, for pages with too little text. Remembers a bounded number of hosts; `counted`
+    gives the known pages of a new host by language."""
 
     def __init__(self, counted: Callable[[str], Mapping[str, int]]) -> None:
         self._counted = counted
@@ -81,7 +81,7 @@ class HostLanguages:
         return f"<HostLanguages hosts={len(self._hosts)}>"
 
     def language_of(self, host: str, declared: str, text: str) -> str:
-        """As the function, and the host learns from it."""
+        """The language of a page of this host, which is counted for the next ones."""
         counts = self._hosts.get(host)
         if counts is None:
             counts = self._hosts[host] = Counter(self._counted(host))

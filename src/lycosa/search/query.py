@@ -94,7 +94,7 @@ def pasted_url(text: str) -> str:
 
 
 def positive(node: QueryNode) -> bool:
-    """Does a part of the query say what to look for?"""
+    """Does a part of the query say what to look for, not only what to leave out?"""
     if isinstance(node, AllOf | AnyOf):
         return any(positive(part) for part in node.parts)
     return not isinstance(node, Excluded)
@@ -276,7 +276,7 @@ _EXAMPLES = {
 
 
 def within(node: QueryNode, field: str) -> QueryNode:
-    """The same, with all words that have no field in this one."""
+    """The same query, with this field for all words that have none."""
     if isinstance(node, Term):
         return node if node.field else node._replace(field=field)
     if isinstance(node, AllOf):

@@ -1,9 +1,10 @@
-"""Finds the pages that a query is about, the best first: by numbers only, titles and texts are the caller's business.
+"""Retrieval: the pages that match a query, the best first, by FileNum; titles and texts are the caller's business.
 
-Pages are found by what they say and by what others call them; both lists are taken in blocks, the first `CANDIDATES` by
-BM25, then all up to four times as many, and so on until enough is found. The pages of a block are scored (`weights`)
-and ordered, and stand before those of the next one: so the list is the same whatever part of it is asked for. Of pages
-that have the same main text, in other markup or under another title, the first stands for all. Called by the views.
+Pages are found by their own words and by the anchor texts of links to them; both lists are read in blocks, the first
+`CANDIDATES` by BM25, then up to four times as many, and so on until enough is found. The pages of a block are scored
+(`compile.factors`) and ordered, and stand before those of the next block: so the list is the same whatever part of it
+is asked for. Of pages that have the same main text, in other markup or under another title, the first stands for all.
+Called by `SearchView`.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from lycosa.search.query import AllOf, Filter, terms
 CANDIDATES = 200
 GROWTH = 4  # of the candidates with each block
 MOST_CANDIDATES = CANDIDATES * GROWTH**4
-MOST_SHOWN = 10_000  # behind it nobody looks
+MOST_SHOWN = 10_000  # nobody looks further
 
 RankLookup = Callable[
     [Sequence[int]], Sequence[float]
@@ -51,8 +52,8 @@ class Hits(msgspec.Struct, frozen=True):
 def retrieve(
     reader: IndexReader, tree: AllOf, ranks: RankLookup, *, weights: Weights, most: int, offset: int = 0, first: int = 0
 ) -> Hits:
-    """The hits from `offset` on, at most `most`, none behind `MOST_SHOWN`; before all others `first`, the page that is
-    meant, if there is one."""
+    """The hits from `offset` on, at most `most`, none after `MOST_SHOWN`. `first` is the page whose URL the query is,
+    if there is one: it comes before all others."""
     end = min(offset + most, MOST_SHOWN) if offset < MOST_SHOWN else 1
     found, order = _CandidateSearch(reader, tree, weights, first), _ResultOrder(ranks, weights, first)
     while len(order) < end and (block := found.block()):
@@ -62,61 +63,61 @@ def retrieve(
 
 
 class _CandidateSearch:
-    """The candidates of a query, block by block; `total` is how many match in all, as far as that is known."""
+    """The candidates of a query, block by block; `total` is the number of matches, as far as that is known."""
 
     def __init__(self, reader: IndexReader, tree: AllOf, weights: Weights, first: int) -> None:
         wanted = [str(part.value) for part in tree.parts if isinstance(part, Filter) and part.kind == "lang"]
         self._tree, self._first, self._compiler = tree, first, Compiler(reader, weights, wanted)
-        self._said = self._compiler.pages(tree)
-        self._called = self._compiler.names(tree) if weights.anchors and terms(tree) else None
+        self._by_text = self._compiler.pages(tree)
+        self._by_anchors = self._compiler.anchors(tree) if weights.anchors and terms(tree) else None
         self.pages, self.names = _Candidates(reader, "page"), _Candidates(reader, "name")
-        self._looked_at = self._more = self._said_total = self._called_total = 0
+        self._looked_at = self._more = self._text_total = self._anchor_total = 0
         self.is_loose = False
 
     @property
     def total(self) -> int:
-        return self._said_total + self._more
+        return self._text_total + self._more
 
     @property
     def is_exact(self) -> bool:
-        return self._called_total <= self._looked_at
+        return self._anchor_total <= self._looked_at
 
     def block(self) -> list[int]:
-        """The pages of the next block, in no order; none where that was all."""
+        """The pages of the next block, in no order; empty where there are no more."""
         pages, before = self.pages, len(self.pages.scores)
         while len(pages.scores) == before and self._has_more():
             is_first = not self._looked_at
             self._looked_at = self._looked_at * GROWTH or CANDIDATES
-            self._said_total = pages.search(self._said, self._looked_at)
-            self._take_called()
+            self._text_total = pages.search(self._by_text, self._looked_at)
+            self._add_by_anchors()
             if is_first:
-                self._take_first()
+                self._add_meant()
             if is_first and not pages.scores and len(terms(self._tree)) > 1:
-                self._said, self.is_loose = self._compiler.most_words(self._tree), True
-                self._said_total = pages.search(self._said, self._looked_at)
+                self._by_text, self.is_loose = self._compiler.most_words(self._tree), True
+                self._text_total = pages.search(self._by_text, self._looked_at)
         return list(pages.scores)[before:]
 
     def _has_more(self) -> bool:
         if not self._looked_at:
             return True
-        return self._looked_at < min(max(self._said_total, self._called_total), MOST_CANDIDATES)
+        return self._looked_at < min(max(self._text_total, self._anchor_total), MOST_CANDIDATES)
 
-    def _take_called(self) -> None:
-        """Pages by what others call them, and what their own words count."""
+    def _add_by_anchors(self) -> None:
+        """Adds the pages that anchor texts find, with the scores of their own words."""
         before = len(self.names.scores)
-        self._called_total = self.names.search(self._called, self._looked_at)
+        self._anchor_total = self.names.search(self._by_anchors, self._looked_at)
         only = self._unknown(list(self.names.scores)[before:])
-        if only and self._said_total > self._looked_at:  # some are found by their own words, too, in a later block
-            self.pages.search(_among(self._said, only), len(only))
+        if only and self._text_total > self._looked_at:  # some are found by their own words, too, in a later block
+            self.pages.search(_among(self._by_text, only), len(only))
             only = self._unknown(only)
         if only:
             self._more += self.pages.search(self._compiler.these(self._tree, only), len(only))
 
-    def _take_first(self) -> None:
-        """The page that is meant is in the first block."""
+    def _add_meant(self) -> None:
+        """Adds the page whose URL the query is to the first block."""
         first = self._unknown([self._first] if self._first else [])
         if first:
-            self.pages.search(_among(self._said, first), 1)
+            self.pages.search(_among(self._by_text, first), 1)
         if first := self._unknown(first):
             self._more += self.pages.search(Query.term_set_query(schema(), "page", first), 1)
 
@@ -125,7 +126,7 @@ class _CandidateSearch:
 
 
 class _Candidates:
-    """Pages so far: FileNum → BM25 of their own words, or of what they are called, and → what pages alike share."""
+    """The candidates: FileNum → BM25 of their own words, or of their anchor texts; and → what pages alike share."""
 
     def __init__(self, reader: IndexReader, key: str) -> None:
         self._reader, self._key = reader, key
@@ -133,7 +134,7 @@ class _Candidates:
         self.alike: dict[int, int] = {}
 
     def search(self, query: Query | None, most: int) -> int:
-        """Takes in what matches and is not there yet; returns how many there are in all."""
+        """Adds the matches that are not there yet; returns how many match in all."""
         if query is None:
             return 0
         hits, total = self._reader.search(query, most)
@@ -147,7 +148,7 @@ class _Candidates:
 
 
 def _among(query: Query | None, numbers: Sequence[int]) -> Query | None:
-    """The same query, of some pages only."""
+    """The same query, restricted to some pages."""
     if query is None:
         return None
     chosen = Query.const_score_query(Query.term_set_query(schema(), "page", list(numbers)), 0.0)
@@ -155,7 +156,7 @@ def _among(query: Query | None, numbers: Sequence[int]) -> Query | None:
 
 
 class _ResultOrder:
-    """The list so far: of a block by score, of equal ones that which has the smaller number, those alike behind one."""
+    """The ordered results so far: the pages of a block by score, then by number; pages alike stand behind the first."""
 
     def __init__(self, ranks: RankLookup, weights: Weights, first: int) -> None:
         self._ranks, self._weights, self._first = ranks, weights, first

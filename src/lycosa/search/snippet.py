@@ -1,4 +1,4 @@
-"""The part of a text that shows why it was found: a window with as many of the query's words as may be.
+"""Snippets: the part of a text that shows why it was found, with as many of the query's words as possible.
 
 Words are found by the beginning of their stems, accents aside, and confirmed by the tokeniser: what is highlighted is
 what was searched for. Pure; linear in the length of the text. Called by the views with a page's text.
@@ -38,13 +38,8 @@ class Snippet(NamedTuple):
     highlights: tuple[tuple[int, int], ...] = ()
 
 
-def snippet(text: str, words: Sequence[str], language: str) -> Snippet:
-    """The best piece of `text` for these words and phrases, as they stand in the query."""
-    return Highlighter(words, language).snippet(text)
-
-
 class Highlighter:
-    """For one query and the texts of one language."""
+    """Finds snippets for the words and phrases of one query, in texts of one language."""
 
     def __init__(self, words: Sequence[str], language: str) -> None:
         self._language = language
@@ -98,7 +93,7 @@ class Highlighter:
 
 
 def highlighted(piece: Snippet, before: str, after: str) -> str:
-    """The text with marks around what is to be highlighted."""
+    """The text of a snippet with marks around its highlights."""
     out, at = [], 0
     for start, end in piece.highlights:
         out += [piece.text[at:start], before, piece.text[start:end], after]
@@ -112,7 +107,7 @@ def _accented(start: str) -> str:
 
 
 def _best(found: Sequence[tuple[int, int, str]]) -> int:
-    """Where the window should begin: the most different words, then the most words, then the earliest."""
+    """The start of the best window: the most different words, then the most words, then the earliest."""
     best, best_at, last = (0, 0), found[0][0], 0
     inside: dict[str, int] = {}  # the window's words, each as often as it has it
     for place, (start, _, stem) in enumerate(found):
@@ -129,7 +124,7 @@ def _best(found: Sequence[tuple[int, int, str]]) -> int:
 
 
 def _trimmed(text: str, start: int) -> tuple[int, int]:
-    """Where about a window's length of whole words begins and ends, from the next word on."""
+    """The start and end of about a window's length of whole words, from the next word on."""
     if start > 0:
         edge = _EDGE.search(text, start, start + _LEAD_CHARS)
         start = edge.end() if edge else start

@@ -172,7 +172,7 @@ def may_write(path: Path) -> bool:
 
 
 def is_index_behind(path: Path) -> bool:
-    """Would the next search have anything to do before it answers?"""
+    """Would the next search have to update the index before it answers?"""
     with CollectionStore.open(path, read_only=True) as collection:
         try:
             reader = IndexReader.open(path)
@@ -182,7 +182,7 @@ def is_index_behind(path: Path) -> bool:
 
 
 def unread_words(pages: int) -> str:
-    """Says of how many pages the records could not be read."""
+    """A sentence that says how many records could not be read."""
     records = "1 record" if pages == 1 else f"{pages:,} records"
     return f"{records} cannot be read, found by title and URL only until lycosa index --rebuild can read more"
 
@@ -215,8 +215,8 @@ class SearchView:
         self.close()
 
     def _open(self) -> IndexReader:
-        """The index of now or then. Where there is none and none may be made it is made elsewhere, and goes with this
-        view."""
+        """The index of now or of the past time. Where there is none and the collection may not be written, it is made
+        in a temporary folder, which is deleted with this view."""
         try:
             if self._as_of_s is None:
                 return IndexReader.open(self.path)
@@ -240,7 +240,7 @@ class SearchView:
         self._delete_temporary()
 
     def refresh(self) -> None:
-        """Sees what was committed since; the past stays as it is."""
+        """Sees what was committed since; the past does not change."""
         if self._as_of_s is not None:
             return
         if self._collection.state.refresh() or self._temporary is None:
@@ -275,7 +275,7 @@ class SearchView:
         return [url_from_key(key) for key, row in pages if key and row and not has_expired(row, time.time())]
 
     def _pasted(self, query: str) -> int:
-        """The page that stands in the index for the URL that a query is; 0 if it is none, or of no page."""
+        """The page in the index for a query that is a URL; 0 if it is none, or of no page."""
         pasted = pasted_url(query)
         if not pasted or pasted.lower().startswith(("http://", "https://")):
             return self._page_of(pasted)
