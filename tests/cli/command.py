@@ -1,5 +1,8 @@
-"""The real command in processes of its own, and a simulated web for it to crawl."""
+"""The real command, in this process or in one of its own, and a simulated web for it to crawl."""
 
+import gc
+import importlib
+import io
 import json
 import os
 import re
@@ -9,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 REPOSITORY = Path(__file__).parents[2]
 TIMEOUT_S = 180
@@ -55,7 +59,22 @@ def ended(process: subprocess.Popen[str]) -> Said:
 
 
 def lycosa(*words: str | Path) -> Said:
-    return ended(started(*words))
+    """The command in this process, which costs no start: for all that is not about signals and limits of a process."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("LYCOSA_")}
+    main = importlib.import_module("lycosa.cli.main").main
+    pace, code = gc.get_threshold(), 0
+    with (
+        mock.patch.multiple(sys, argv=["lycosa", *map(str, words)], stdout=out, stderr=err),
+        mock.patch.dict(os.environ, environment, clear=True),
+    ):
+        try:
+            main()
+        except SystemExit as leave:
+            code = leave.code if isinstance(leave.code, int) else 0
+    gc.set_threshold(*pace)
+    gc.unfreeze()
+    return Said(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))  # type: ignore[attr-defined]
 
 
 class Web(NamedTuple):

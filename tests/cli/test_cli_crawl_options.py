@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from lycosa.cli.options import CrawlCommand, CrawlJob, gather, read_urls, spell_out, with_crawl_options
+from lycosa.cli.crawl import crawl_command
+from lycosa.cli.options import CrawlCommand, CrawlJob, gather, read_urls, spell_out
 from lycosa.errors import SettingsError
 from lycosa.settings import SETTINGS, CrawlSettings, to_toml
 from lycosa.settings.values import PRIVATE_NETWORKS
@@ -30,7 +31,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> tuple[int, 
     main = importlib.import_module("lycosa.cli.main")
     orders: list[CrawlJob] = []
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command(name="crawl", cls=CrawlCommand)(with_crawl_options(orders.append))
+    app.command(name="crawl", cls=CrawlCommand)(crawl_command(orders.append))
     app.callback()(lambda: None)
     monkeypatch.setattr(main, "app", app)
     monkeypatch.setattr(sys, "argv", ["lycosa", "crawl", *words])

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lycosa.cli.live import REDRAW_S, TerminalView, drawing
-from lycosa.cli.progress import LINE_S, LineView, SilentView, line_of, view_on
+from lycosa.cli.progress import LINE_S, REDRAW_S, LineView, SilentView, TerminalView, drawing, line_of, view_on
 from lycosa.crawl.stats import CrawlStats, Retry, SlowHost
 
 BUSY = CrawlStats(
@@ -73,25 +72,25 @@ def drawn(stats: CrawlStats, width: int) -> list[str]:
 def test_drawing_says_everything_there_is_to_say() -> None:
     assert drawn(BUSY, 140) == [
         "pages    12,345, 87.3/s, 152 MB, 1.2 MB/s",
-        "queued   45,678 of 1,098,765 known, 48 in flight, 12 duplicates",
+        "queued   45,678 of 1,098,765 known URLs, 48 in flight, 12 duplicates",
         "hosts    12 active, 1,113 waiting, 7 parked, 1,200 in all",
-        "errors   30 no such host, 5 connect timeout, 2 first byte timeout, 1 reset, 1 tls",
+        "failed   30 no such host, 5 connect timeout, 2 first byte timeout, 1 reset, 1 tls",
         "retries  3 URLs waiting, try 2 of 3 after first byte timeout in 12 s: http://a.example/x, +1",
         "slowest  12 s www.a-very-long-host-name.example.org (4,321 queued), 5.1 s slow.example (12 queued)",
         "time     3m 12s, 4m 10s left",
-        "standing 3 hosts wait until 12:03:20, robots of 1 host unreachable",
+        "now      3 hosts wait until 12:03:20, robots of 1 host unreachable",
     ]
 
 
 def test_drawing_of_one_duplicate_is_in_the_singular() -> None:
-    assert "queued   0 of 0 known, 0 in flight, 1 duplicate" in drawn(CrawlStats(duplicates=1), 140)
+    assert "queued   0 of 0 known URLs, 0 in flight, 1 duplicate" in drawn(CrawlStats(duplicates=1), 140)
 
 
 def test_drawing_in_60_columns_counts_what_it_leaves_out() -> None:
     lines = drawn(BUSY, 60)
-    assert "errors   30 no such host, 5 connect timeout, +3" in lines
+    assert "failed   30 no such host, 5 connect timeout, +3" in lines
     assert "hosts    12 active, 1,113 waiting, 7 parked, 1,200 in all" in lines
-    assert lines[-2:] == ["standing 3 hosts wait until 12:03:20, robots of 1 host", "         unreachable"]
+    assert lines[-2:] == ["now      3 hosts wait until 12:03:20, robots of 1 host", "         unreachable"]
 
 
 @given(st.integers(20, 200), st.text(max_size=300))
@@ -105,9 +104,9 @@ def test_drawing_in_any_width_keeps_within_it(width: int, standing: str) -> None
 def test_drawing_of_a_crawl_that_has_just_begun_has_no_empty_rows() -> None:
     assert drawn(CrawlStats(), 80) == [
         "pages    0, 0.0/s, 0 B, 0 B/s",
-        "queued   0 of 0 known, 0 in flight",
+        "queued   0 of 0 known URLs, 0 in flight",
         "hosts    0 active, 0 waiting, 0 parked, 0 in all",
-        "errors   none",
+        "failed   none",
         "time     0.0 s",
     ]
 
@@ -115,7 +114,7 @@ def test_drawing_of_a_crawl_that_has_just_begun_has_no_empty_rows() -> None:
 def test_line_says_the_same_in_one_line() -> None:
     assert line_of(BUSY) == (
         "12,345 pages, 87.3/s, 152 MB, 45,678 queued, hosts 12 active 1,113 waiting 7 parked, 39 failed, "
-        "3 to be tried again, 4m 10s left; "
+        "3 to be retried, 4m 10s left; "
         "3 hosts wait until 12:03:20, robots of 1 host unreachable"
     )
 
@@ -220,6 +219,6 @@ def test_view_on_a_stream_that_is_no_terminal_writes_lines_and_quiet_nothing() -
     assert out.getvalue() == ""
 
 
-def test_line_of_a_recrawl_tells_what_was_looked_at_again() -> None:
+def test_line_of_a_recrawl_tells_what_was_revisited() -> None:
     line = line_of(CrawlStats(pages=250, run_visits=120, run_changed=7))
-    assert line.startswith("250 pages, 120 looked at again, 7 changed, ")
+    assert line.startswith("250 pages, 120 revisited, 7 changed, ")

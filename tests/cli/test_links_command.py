@@ -38,7 +38,7 @@ def test_links_for_people_says_how_many_more(crawled: tuple[Web, Path]) -> None:
     web, into = crawled
     said = lycosa("links", web.url(), "--in", into, "-n", "2")
     assert said.code == 0
-    assert "pages point here" in said.out
+    assert "pages link here" in said.out
     assert "more; -n shows them" in said.out
 
 

@@ -1,4 +1,4 @@
-"""The command `lycosa`: one file a command, joined in `main`.
+"""The command `lycosa`: its commands stand in a few modules, joined in `main`.
 
 Whatever a user can cause ends in one sentence on standard error and an exit code; a traceback is a bug. That holds from
 the first moment: Ctrl-C while the libraries are being imported ends the command at once.
@@ -16,6 +16,7 @@ __all__ = ["main"]
 def main() -> "NoReturn":
     """The entry point of the command."""
     prepare()
+    # lazy: Ctrl-C is taken care of before the first import that takes time
     from lycosa.cli.main import main as run
 
     run()

@@ -1,55 +1,50 @@
 """`lycosa augment`: tables of links and of volatile information beside the documents of a static site."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from lycosa.cli.help import AsJson, CommandTable
+from lycosa.cli.wording import counted, say, say_json
+from lycosa.errors import SettingsError
+from lycosa.tables import AugmentOptions, augment_site
+from lycosa.web import parse_url
 
 STALE = 1  # exit code of a check that found something
 SHOWN = 50
 NAMED = 5  # files without a table, of each reason
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(augment)
+app = CommandTable()
 
 
+@app.command(
+    epilog="""
+        lycosa augment public/                        after each build of the site
+        lycosa augment public/ --volatile .visitors   elements of class visitors change often
+        lycosa augment public/ --check                in a test: are all tables current?
+    """
+)
 def augment(
-    site: Annotated[Path, typer.Argument(metavar="SITE_DIR", help="The folder with the site's files.")],
+    site: Annotated[Path, typer.Argument(metavar="SITE_DIR", help="The folder with the files of the site.")],
     volatile: Annotated[
-        str,
-        typer.Option(
-            "--volatile", metavar="SELECTOR", help="CSS selector of more that changes often.", show_default=False
-        ),
+        str, typer.Option(metavar="SELECTOR", help="Treat elements that match this CSS selector as volatile, too.")
     ] = "",
     url: Annotated[
-        str,
-        typer.Option(
-            "--url", metavar="URL", help="Where the site is published: links there are internal.", show_default=False
-        ),
+        str, typer.Option(metavar="URL", help="The site is published here: links that begin with it are internal.")
     ] = "",
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; say which tables are stale, exit 1 if there are any.")
+        bool, typer.Option("--check", help="Write nothing; list the tables that are stale and exit with 1 if any are.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Write .tol and .tvi beside the documents of a site, so that crawlers find links early and changes cheaply.
+    """Write tables of links and changes beside a site's files, so that crawlers find links early and changes cheaply.
 
     page.tol lists the links of page.html; page.tvi holds its volatile parts: what is in <span data-vol="ID"> in HTML,
     in <Vol1>, <Vol2> … in XML, and in elements that --volatile selects. Only tables whose document has changed are
     written; a file that has a table's name and is none stays as it is. The formats are in docs/formats.md.
-
-    \b
-    lycosa augment public/                            after each build of the site
-    lycosa augment public/ --volatile .visitors       elements of class visitors change often
-    lycosa augment public/ --check                    in a test: are all tables up to date?
     """
-    from lycosa.cli.wording import counted, printable
-    from lycosa.errors import SettingsError
-    from lycosa.tables import AugmentOptions, augment_site
-    from lycosa.web.url import parse_url
-
     if not site.is_dir():
         raise SettingsError(f"{site} is not a folder; give the folder with the site's files")
     published = parse_url(url) if url else None
@@ -63,12 +58,10 @@ def augment(
     except OSError as error:
         raise SettingsError(f"cannot write in {site}: {error.strerror} ({error.filename})") from error
     if json:
-        import msgspec
-
-        sys.stdout.buffer.write(msgspec.json.encode(done) + b"\n")
+        say_json(done)
     else:
         for line in done.stale[:SHOWN]:
-            print(printable(line, sys.stdout.encoding))
+            say(line)
         if len(done.stale) > SHOWN:
             print(f"and {len(done.stale) - SHOWN:,} more")
         verb = f"{counted(len(done.stale), 'table')} stale" if check else f"tables of {done.written:,} written"
@@ -78,6 +71,6 @@ def augment(
             names = [each.file for each in done.without if each.reason == reason]
             more = f" and {count - NAMED:,} more; --json names them" if count > NAMED else ""
             line = f"without a table: {count:,} ({reason}): {', '.join(names[:NAMED])}{more}"
-            print(printable(line, sys.stdout.encoding))
+            say(line)
     if check and done.stale:
         raise typer.Exit(STALE)

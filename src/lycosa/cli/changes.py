@@ -3,61 +3,82 @@
 They read the committed state and the archive beside a running crawl, or without one.
 """
 
-import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lycosa.cli.collection import Folder
+from lycosa.cli.help import AsJsonLines, CommandTable, Folder
+from lycosa.cli.wording import counted, note, say, say_json, size
+from lycosa.cluster.run import recrawl_command
 from lycosa.errors import SettingsError
-
-if TYPE_CHECKING:
-    from lycosa.inspect import ChangeView, PageHistory
+from lycosa.inspect import (
+    ChangeFilter,
+    ChangeView,
+    PageHistory,
+    knows_host,
+    list_changes,
+    open_to_read,
+    page_history,
+    size_words,
+)
+from lycosa.inspect import freshness as freshness_of_hosts
+from lycosa.recrawl.change.image import can_decode
+from lycosa.recrawl.change.verdict import ChangeKind
+from lycosa.recrawl.versions import no_bodies
+from lycosa.search import end_of_date
+from lycosa.settings import SettingsSource, merge
+from lycosa.web import format_date, parse_date
 
 ROWS = 50
 KINDS = ("text", "structure", "image", "moved", "gone", "back", "volatile", "new", "changed", "removed")
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+
+app = CommandTable()
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(changes)
-    app.command()(freshness)
-
-
+@app.command(
+    epilog="""
+        lycosa changes my-crawl --since 2d --kind text   changes of text since then
+        lycosa changes my-crawl https://example.org/     the versions of a page
+        lycosa get https://example.org/ --in my-crawl --as-of 2026-01
+    """
+)
 def changes(
     into: Folder,
     url: Annotated[
-        str | None, typer.Argument(metavar="[URL]", help="Show this page's versions and difference.")
+        str | None, typer.Argument(metavar="URL", help="Show the versions of this page and what differs between them.")
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Only from then on: 2h or 3d ago, or a day (UTC): 2026-05-31."),
+        typer.Option(metavar="TIME", help="Show changes from then on: 2h or 3d ago, or a day (UTC): 2026-05-31."),
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only until then; a day counts to its end.")] = None,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Only of this host.")] = "",
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Show changes until then; a day counts to its end.")
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Show changes of this host alone.")] = "",
     kinds: Annotated[
-        list[str] | None, typer.Option("--kind", metavar="WORD", help=f"Only these: {', '.join(KINDS)}. Repeatable.")
+        list[str] | None,
+        typer.Option("--kind", metavar="KIND", help=f"Show changes of this kind: {', '.join(KINDS)}. Repeatable."),
     ] = None,
-    rows: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Show so many, the newest first.")] = ROWS,
-    old: Annotated[int | None, typer.Option(min=1, metavar="N", help="With URL: compare this version")] = None,
-    new: Annotated[int | None, typer.Option(min=1, metavar="N", help="with this one [the last two].")] = None,
-    json: AsJson = False,
+    rows: Annotated[int, typer.Option("-n", min=1, metavar="N", help="Show this many, the newest first.")] = ROWS,
+    old: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="With URL: compare this version; otherwise the last but one.")
+    ] = None,
+    new: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="With URL: compare with this version; otherwise the last one."),
+    ] = None,
+    json: AsJsonLines = False,
 ) -> None:
-    """What changed in a collection; with a URL, its versions and what is different between them."""
-    import msgspec
-
-    from lycosa.inspect import ChangeFilter, knows_host, list_changes, open_to_read, page_history
-    from lycosa.web import format_date
-
+    """Show what has changed, and the versions of a page."""
     if unknown := [kind for kind in kinds or [] if kind not in KINDS]:
         raise SettingsError(f"--kind is {unknown[0]!r}, it must be one of {', '.join(KINDS)}")
     with open_to_read(into) as collection:
         if url is not None:
             found = page_history(collection, url, old=old, new=new)
             if json:
-                sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+                say_json(found)
             else:
                 _show_page(found, into)
             return
@@ -73,50 +94,42 @@ def changes(
         listed = list_changes(collection, wanted, most=rows if json else rows + 1)
     if json:
         for view in listed:
-            sys.stdout.buffer.write(msgspec.json.encode(view) + b"\n")
+            say_json(view)
         return
     if not listed:
-        from lycosa.cluster.run import recrawl_command
-
         which = " of these" if host or kinds or since or until else ""
-        print(f"no change{which} is known; `{recrawl_command(into)}` looks again", file=sys.stderr)
+        note(f"no change{which} is known; `{recrawl_command(into)}` revisits pages")
     for view in listed[:rows]:
-        _say(f"{format_date(view.at_s)}  {view.word:<8} {view.kind:<10} {view.url}  {_where(view)}".rstrip())
+        say(f"{format_date(view.at_s)}  {view.word:<8} {view.kind:<10} {view.url}  {_where(view)}".rstrip())
     if len(listed) > rows:
-        print(f"more than {rows}; -n shows more", file=sys.stderr)
+        note(f"more than {rows}; -n shows more")
 
 
-def freshness(into: Folder, json: AsJson = False) -> None:
-    """How fresh each host is: what is expected to be as stored, when it was seen, what that took and saved."""
-    import msgspec
+@app.command()
+def freshness(into: Folder, json: AsJsonLines = False) -> None:
+    """Show how fresh the pages of each host are.
 
-    from lycosa.cli.wording import size
-    from lycosa.inspect import freshness as hosts
-    from lycosa.inspect import open_to_read
-
+    `fresh %` is the share of pages that are expected to be as they are stored, `age d` the days since a page was seen,
+    `cost` the mean cost of changes that were missed; then visits, those that found a change, the bytes that answers
+    "not modified" saved, and the pages that are due.
+    """
     with open_to_read(into) as collection:
         if not json:
             print(f"{'pages':>8}{'gone':>7}{'fresh %':>9}{'age d':>8}{'cost':>7}{'visits':>9}{'changed':>9}", end="")
             print(f"{'saved':>10}{'due':>7}  host")
-        for row in hosts(collection):
+        for row in freshness_of_hosts(collection):
             if json:
-                sys.stdout.buffer.write(msgspec.json.encode(row) + b"\n")
+                say_json(row)
                 continue
             counts = f"{row.pages:>8,}{row.gone:>7,}{100 * row.fresh:>9.1f}{row.age_days:>8.1f}{row.cost:>7.2f}"
-            _say(
+            say(
                 f"{counts}{row.visits:>9,}{row.changes:>9,}{size(row.saved_bytes):>10}{row.due:>7,}  {row.host}",
             )
 
 
-def _show_page(found: "PageHistory", into: Path) -> None:
-    from lycosa.cli.wording import counted
-    from lycosa.inspect import size_words
-    from lycosa.recrawl.change.verdict import ChangeKind
-    from lycosa.recrawl.versions import no_bodies
-    from lycosa.web import format_date
-
-    _say(found.url)
-    rate = f"changes {found.changes_per_day:.2g} times a day" if found.visits else "was never looked at again"
+def _show_page(found: PageHistory, into: Path) -> None:
+    say(found.url)
+    rate = f"changes {found.changes_per_day:.2g} times a day" if found.visits else "was never revisited"
     visits = f"{counted(found.visits, 'visit')}, {found.changes:,} with a change"
     print(
         f"  {visits}; {rate}; seen {format_date(found.checked_s)}"
@@ -133,7 +146,7 @@ def _show_page(found: "PageHistory", into: Path) -> None:
             stored = "nothing stored"
         else:
             stored = f"{size_words(view.sent_bytes, view.document_bytes)} {view.content_type}, not kept"
-        _say(
+        say(
             f"  {number:>3}  {format_date(view.at_s)}  {view.kind:<10} {view.status or '-':>3}  {stored}"
             f"  {_where(view)}"
         )
@@ -142,28 +155,24 @@ def _show_page(found: "PageHistory", into: Path) -> None:
     _show_pictures(found, into)
     if found.diff is None or found.compared is None:
         if len(found.versions) > 1 and not any(view.is_kept for view in found.versions):
-            print(f"only the codes tell these versions apart: {no_bodies(into)}", file=sys.stderr)
+            note(f"only the codes tell these versions apart: {no_bodies(into)}")
         return
     print(f"\nfrom {format_date(found.compared[0])} to {format_date(found.compared[1])}")
     if found.diff.structure.where:
-        _say(f"structure: {found.diff.structure.where}")
+        say(f"structure: {found.diff.structure.where}")
         for level, before, after in found.diff.structure.levels:
             print(f"  level {level}: {counted(before, 'element')}, then {after}")
     for line in found.diff.lines:
-        _say(f"  {line}")
+        say(f"  {line}")
     if not found.diff.lines and not found.diff.structure.where:
         print("  the main content is the same")
 
 
-def _show_pictures(found: "PageHistory", into: Path) -> None:
+def _show_pictures(found: PageHistory, into: Path) -> None:
     """Each picture that changed last, before and after, and how to get it."""
-    from lycosa.cli.wording import counted
-    from lycosa.recrawl.change.image import can_decode
-    from lycosa.web import format_date
-
     for picture in found.pictures:
         print()
-        _say(f"picture {picture.url}")
+        say(f"image {picture.url}")
         for word, version in (("from", picture.before), ("to", picture.after)):
             if version is None:
                 continue
@@ -172,34 +181,25 @@ def _show_pictures(found: "PageHistory", into: Path) -> None:
             )
             sides = f"  {version.width}×{version.height}" if version.width else ""
             value = f"  value {_short(version.value)}  pixels {version.digest[:16]}" if version.digest else ""
-            _say(f"  {word:<4} {format_date(version.at_s)}  {seen}{sides}{value}")
+            say(f"  {word:<4} {format_date(version.at_s)}  {seen}{sides}{value}")
     if found.pictures:
         if not can_decode():
-            print("  Pillow is not installed: pictures are known by their bytes; pip install lycosa[images] reads them")
+            print("  Pillow is not installed, so images are compared by their bytes (pip install lycosa[images])")
         if any(version and version.archived for one in found.pictures for version in (one.before, one.after)):
-            print(f"  lycosa get PICTURE --in {into} --as-of TIME writes one to standard output")
+            print(f"  lycosa get IMAGE --in {into} --as-of TIME writes one to standard output")
 
 
 def _short(digits: str) -> str:
     return digits if len(digits) <= 24 else f"{digits[:10]}…{digits[-10:]} ({len(digits)} digits)"
 
 
-def _where(view: "ChangeView") -> str:
+def _where(view: ChangeView) -> str:
     also = f" (and {', '.join(view.also)})" if view.also else ""
     return f"{view.where}{also}"
 
 
-def _say(line: str) -> None:
-    from lycosa.cli.wording import printable
-
-    print(printable(line, sys.stdout.encoding))
-
-
 def _time(text: str, option: str, now: float, *, is_end: bool = False) -> float:
     """A date in UTC or a year, its beginning or its end, or a time so long ago."""
-    from lycosa.search import end_of_date
-    from lycosa.settings import SettingsSource, merge
-    from lycosa.web import parse_date
 
     is_date = "-" in text or (len(text) == len("2026") and text.isdigit())
     if is_date and (found := parse_date(text)) is not None:

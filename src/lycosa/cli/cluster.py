@@ -7,20 +7,37 @@ its owner reads.
 
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
+import msgspec
 import typer
 
-from lycosa.cli.options import CrawlCommand, CrawlJob, with_crawl_options
+from lycosa.cli.crawl import CRAWL_EXAMPLES, crawl_command
+from lycosa.cli.help import AsJson, CommandTable
+from lycosa.cli.options import CrawlCommand, CrawlJob
+from lycosa.cli.progress import line_of
+from lycosa.cli.run import ClusterCallbacks, finish
+from lycosa.cli.summary import left_out
+from lycosa.cli.wording import counted
+from lycosa.cluster import run as shared
+from lycosa.cluster.checkpoints import fetch_copies as fetch_copies
+from lycosa.cluster.checkpoints import unpack_archive
+from lycosa.cluster.ray.node import (
+    host_and_port,
+    node_command,
+    prepare_environment,
+    require_own_address,
+    require_ray,
+)
+from lycosa.crawl.stats import CrawlStats
 from lycosa.errors import ClusterError, SettingsError
-
-if TYPE_CHECKING:
-    from lycosa.crawl.stats import CrawlStats
+from lycosa.web import format_date
 
 PORT = 6379
 AGAIN_S = 3.0
@@ -28,7 +45,7 @@ HAS_RUN_S = 20.0  # a node that ended sooner on its first try will not do better
 TOKEN_FILE = Path("~/.lycosa/cluster-token")
 DEFAULT_ADDRESS = f"127.0.0.1:{PORT}"
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app = CommandTable(invoke_without_command=True)
 
 
 class ClusterTarget(NamedTuple):
@@ -42,23 +59,25 @@ class ClusterTarget(NamedTuple):
 _cluster = ClusterTarget()
 
 
-def register(main: typer.Typer) -> None:
-    app.command(
-        name="crawl", cls=CrawlCommand, help="Crawl with all machines of the cluster; the same command goes on."
-    )(with_crawl_options(_crawl))
-    main.add_typer(app, name="cluster", help="Crawl with many machines: nodes, crawls on them, how they are doing.")
-
-
-@app.callback()
+@app.callback(
+    epilog="""
+        lycosa cluster start --head --address 10.0.0.1                 first machine
+        lycosa cluster start --join 10.0.0.1:6379 --address 10.0.0.2   the others
+        lycosa cluster --at 10.0.0.1:6379 crawl example.org --into my-crawl
+    """
+)
 def cluster(
     context: typer.Context,
-    at: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the head of the cluster is.")] = DEFAULT_ADDRESS,
-    token_file: Annotated[Path, typer.Option(metavar="FILE", help="The token that all nodes share.")] = TOKEN_FILE,
+    at: Annotated[str, typer.Option(metavar="HOST:PORT", help="The head of the cluster is here.")] = DEFAULT_ADDRESS,
+    token_file: Annotated[
+        Path, typer.Option(metavar="FILE", help="This file holds the token that all nodes share.")
+    ] = TOKEN_FILE,
     shared: Annotated[
-        bool, typer.Option("--shared", help="All machines see the folder of the crawl: shards may move between them.")
+        bool,
+        typer.Option("--shared", help="All machines see the folder of the crawl, so shards may move between them."),
     ] = False,
 ) -> None:
-    """Crawl with many machines."""
+    """Crawl with many machines: start a node on each, then crawl with all of them."""
     global _cluster
     _cluster = ClusterTarget(at, token_file, shared)
     if context.invoked_subcommand is None:
@@ -67,26 +86,24 @@ def cluster(
 
 @app.command()
 def start(
-    head: Annotated[bool, typer.Option("--head", help="The first node; the others join it.")] = False,
-    join: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A further node of the cluster there.")] = None,
+    head: Annotated[bool, typer.Option("--head", help="Run the first node, which the others join.")] = False,
+    join: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Run a further node of the cluster that has its head here.")
+    ] = None,
     address: Annotated[
-        str, typer.Option(metavar="IP", help="This machine's address, on the one interface it uses.")
+        str, typer.Option(metavar="IP", help="Listen on this address of this machine, which the other machines reach.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="The head's port.")] = PORT,
-    processors: Annotated[int | None, typer.Option(min=1, help="Processors to use [all].")] = None,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, metavar="PORT", help="Let the head listen on this port.")
+    ] = PORT,
+    processors: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Use this many processors instead of all.")
+    ] = None,
     place: Annotated[
-        str, typer.Option(metavar="NAME", help="Where this machine is, as --places of a crawl says.")
+        str, typer.Option(metavar="NAME", help="This machine is at this place, as --places of a crawl names it.")
     ] = "",
 ) -> None:
     """Run a node of a cluster until Ctrl-C."""
-    from lycosa.cluster.ray.node import (
-        host_and_port,
-        node_command,
-        prepare_environment,
-        require_own_address,
-        require_ray,
-    )
-
     require_ray("a cluster")
     if head == (join is not None):
         raise SettingsError("say --head for the first node, or --join HOST:PORT for a further one")
@@ -110,8 +127,6 @@ def start(
 
 def _keep_running(command: list[str]) -> None:
     """Until Ctrl-C or SIGTERM, of which Ray's own command knows how to end a node."""
-    import signal
-
     is_ending = False
     process: subprocess.Popen[bytes] | None = None
 
@@ -141,17 +156,14 @@ def _keep_running(command: list[str]) -> None:
         time.sleep(AGAIN_S)
 
 
-def _crawl(order: CrawlJob) -> None:
+def _crawl(job: CrawlJob) -> None:
     """A crawl on the cluster, shown and ended as one of this machine."""
-    from lycosa.cli.crawl import ClusterCallbacks, finish
-    from lycosa.cluster import run as shared
-
     token = _token(_cluster.token_file)
 
-    async def crawl(showing: ClusterCallbacks) -> "tuple[CrawlStats, str]":
+    async def crawl(showing: ClusterCallbacks) -> tuple[CrawlStats, str]:
         return await shared.crawl_on_cluster(
-            order.into.absolute(),
-            order.settings,
+            job.into.absolute(),
+            job.settings,
             address=_cluster.address,
             token=token,
             is_shared=_cluster.is_shared,
@@ -160,7 +172,15 @@ def _crawl(order: CrawlJob) -> None:
             on_start=showing.on_start,
         )
 
-    finish(order, crawl)
+    finish(job, crawl)
+
+
+app.command(
+    "crawl",
+    cls=CrawlCommand,
+    help="Crawl with all machines, or continue a crawl.",
+    epilog=CRAWL_EXAMPLES.replace("lycosa crawl", "lycosa cluster crawl"),
+)(crawl_command(_crawl))
 
 
 def _token(file: Path, *, may_make: bool = False) -> str:
@@ -181,15 +201,8 @@ def _token(file: Path, *, may_make: bool = False) -> str:
 
 
 @app.command()
-def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """The machines of a cluster and the crawls on it."""
-    import msgspec
-
-    from lycosa.cli.progress import line_of
-    from lycosa.cli.summary import left_out
-    from lycosa.cli.wording import counted
-    from lycosa.cluster import run as shared
-
+def status(json: AsJson = False) -> None:
+    """Show the machines of a cluster and the crawls on it."""
     found = shared.cluster_status(_cluster.address, _token(_cluster.token_file))
     if json:
         sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
@@ -205,7 +218,7 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
                 f"  store: {crawl.stored_bytes:,} bytes brought there, {counted(crawl.unstored, 'file')} to be brought"
             )
         if crawl.stats.left_out:
-            print(f"  left out of the store: {left_out(crawl.stats)}")
+            print(f"  not moved to the store: {left_out(crawl.stats)}")
         for trouble in crawl.troubles[-3:]:
             print(f"  {trouble}")
     if not found.crawls:
@@ -213,30 +226,26 @@ def status(json: Annotated[bool, typer.Option("--json", help="Print one JSON obj
 
 
 @app.command()
-def grow(count: Annotated[int, typer.Argument(min=1, help="How many more shards.")] = 1) -> None:
-    """More shards for the crawl that runs; only their share of the hosts moves."""
-    from lycosa.cli.wording import counted
-    from lycosa.cluster import run as shared
-
+def grow(count: Annotated[int, typer.Argument(min=1, help="Add this many shards.")] = 1) -> None:
+    """Add shards to the running crawl."""
     for crawl in shared.resize_crawl(_cluster.address, _token(_cluster.token_file), join=count):
         print(f"{crawl}: grows by {counted(count, 'shard')}", file=sys.stderr)
 
 
 @app.command()
-def shrink(names: Annotated[list[str], typer.Argument(metavar="SHARD", help="As `status` names them.")]) -> None:
-    """Take shards out of the crawl that runs: they hand over what they have, and end."""
-    from lycosa.cluster import run as shared
-
+def shrink(
+    names: Annotated[
+        list[str], typer.Argument(metavar="SHARD", help="These shards, as `lycosa cluster status` names them.")
+    ],
+) -> None:
+    """Take shards out of the running crawl; they hand over what they have."""
     for crawl in shared.resize_crawl(_cluster.address, _token(_cluster.token_file), leave=names):
         print(f"{crawl}: {', '.join(names)} told to hand over and end", file=sys.stderr)
 
 
 @app.command()
 def fetch(into: Annotated[Path, typer.Argument(metavar="DIR", help="A collection with a central store.")]) -> None:
-    """Bring copies of shards on other machines here: commands that read a collection then read all of it."""
-    from lycosa.cluster.checkpoints import fetch_copies as fetch_copies
-    from lycosa.web import format_date
-
+    """Copy the shards of other machines here, to read all of them."""
     for name, at_s in fetch_copies(into).items():
         print(f"{name} as of {format_date(at_s)}", file=sys.stderr)
 
@@ -244,19 +253,15 @@ def fetch(into: Annotated[Path, typer.Argument(metavar="DIR", help="A collection
 @app.command()
 def unpack(
     store: Annotated[str, typer.Argument(metavar="DIR|URL", help="A central store, as `crawl --store` filled it.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the files go.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Write the files to this folder.")],
 ) -> None:
-    """Write the archive in a central store as .warc.gz files, for other tools."""
-    from lycosa.cluster.checkpoints import unpack_archive
-
+    """Write the archive of a central store as .warc.gz files."""
     count = unpack_archive(store, out, tell=lambda words: print(f"lycosa: {words}", file=sys.stderr))
     print(f"{count} {'file' if count == 1 else 'files'} in {out}", file=sys.stderr)
 
 
 @app.command()
 def stop() -> None:
-    """End the crawls of a cluster gently; the nodes go on until their own Ctrl-C."""
-    from lycosa.cluster import run as shared
-
+    """End the crawls of a cluster gently; its nodes keep running."""
     count = shared.stop_crawls(_cluster.address, _token(_cluster.token_file))
     print(f"{count} {'crawl' if count == 1 else 'crawls'} told to end", file=sys.stderr)

@@ -1,8 +1,10 @@
-"""Commands that read a collection: `status`, `why`, `hosts`, `tree`, `links`, `rank`; and `add`, which feeds it URLs.
+"""Commands that look into a collection: `status`, `why`, `hosts`, `tree`, `links`, `rank`.
 
 They read the committed state beside a running crawl, or without one; `rank` stores its result in the collection.
 """
 
+import csv
+import importlib.util
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -10,77 +12,72 @@ from enum import StrEnum
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import msgspec
 import typer
 
+from lycosa.cli.help import AsJson, AsJsonLines, CommandTable, Folder, InFolder
+from lycosa.cli.summary import as_json, limit_reached, limit_used_up, summary
+from lycosa.cli.wording import count, counted, duration, note, printable, reason, say, say_json, size
+from lycosa.cluster.run import lost_shards
 from lycosa.errors import MissingExtra, SettingsError, StoreError
-
-if TYPE_CHECKING:
-    from lycosa.graph import LinkView, Ranked
-    from lycosa.inspect import HostView
-
+from lycosa.graph import LinkView, Ranked, links_of, rank_hosts, rank_pages, ranked_pages
+from lycosa.inspect import HostView, asked_url, explain_url, open_to_read, settings_of, stats_of, url_tree, url_view
+from lycosa.inspect import hosts as host_views
 
 ROWS = 50
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A collection: the folder a crawl went into.")]
+TREE_ROWS = 40
+MAX_TREE_ROWS = 10_000  # what one can look at; a whole list of URLs is not what a tree is for
+LINK_ROWS = 20
+MOST_POINTS = 400  # of a plotted curve: more cannot be seen and only make the file large
+_INDENT = "  "
+
+app = CommandTable()
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(status)
-    app.command()(why)
-    app.command()(hosts)
-    app.command()(add)
+@app.command()
+def status(into: Folder, json: AsJson = False) -> None:
+    """Show what a collection holds and how its crawl is doing.
 
-
-def status(into: Folder, json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """What a collection holds and what is still queued; of a crawl that runs, its pace."""
-    from lycosa.cli.summary import as_json, limit_reached, limit_used_up, summary
-    from lycosa.inspect import open_to_read, settings_of, stats_of
-
+    The numbers are those of the last commit; of a crawl that is running, its pace is shown as well.
+    """
     with open_to_read(into) as collection:
         stats = stats_of(collection)
         has_shards = hasattr(collection, "shards")
-        used_up = ""
-        if stats.queued and not json and not stats.is_running:
-            with suppress(SettingsError):  # settings that cannot be read are for the next crawl to complain of
-                settings = settings_of(collection)
+        used_up, settings = "", None
+        with suppress(SettingsError):  # settings that cannot be read are for the next crawl to complain of
+            settings = settings_of(collection)
+            if stats.queued and not stats.is_running:
                 used_up = limit_used_up(settings, limit_reached(settings, stats))
     if has_shards:
         _tell_lost_shards(into)
     if json:
         sys.stdout.buffer.write(as_json(stats) + b"\n")
     else:
-        print(summary(stats, into, used_up=used_up, is_status=True))
+        print(summary(stats, into, used_up=used_up, is_status=True, settings=settings))
 
 
 def _tell_lost_shards(into: Path) -> None:
-    from lycosa.cluster.run import lost_shards
-
     for words in lost_shards(into):
-        print(f"lycosa: {words}", file=sys.stderr)
+        note(f"lycosa: {words}")
 
 
+@app.command()
 def why(
     url: Annotated[str, typer.Argument(metavar="URL", help="Any URL, known or not.")],
-    into: Annotated[Path, typer.Option("--in", metavar="DIR", help="The collection.")],
+    into: InFolder,
     json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object, with sizes and change parameters.")
+        bool, typer.Option("--json", help="Print one JSON object, with sizes and rates of change.")
     ] = False,
 ) -> None:
-    """Why a URL is where it is: queued, done, failed or dropped, and for what reason."""
-    from lycosa.inspect import explain_url as reasons
-    from lycosa.inspect import open_to_read
-
+    """Say why a URL was fetched, is queued, failed or was skipped."""
     with open_to_read(into) as collection:
         if json:
-            import msgspec
-
-            from lycosa.inspect import url_view
-
-            sys.stdout.buffer.write(msgspec.json.encode(url_view(collection, url)) + b"\n")
+            say_json(url_view(collection, url))
             return
-        first, *others = reasons(collection, url)
+        first, *others = explain_url(collection, url)
     print("\n".join([first, *(f"  {line}" for line in others)]))
 
 
@@ -101,27 +98,29 @@ class HostOrder(StrEnum):
 _FIELDS = {HostOrder.ERRORS: "failed", HostOrder.MEAN: "mean_s", HostOrder.DELAY: "delay_s", HostOrder.TIME: "time_s"}
 
 
+@app.command()
 def hosts(
     into: Folder,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+    json: AsJsonLines = False,
     all_rows: Annotated[bool, typer.Option("--all", help=f"Show every host, not the first {ROWS}.")] = False,
-    sort: Annotated[HostOrder, typer.Option("--sort", help="What comes first: the most of this.")] = HostOrder.PAGES,
+    sort: Annotated[
+        HostOrder, typer.Option("--sort", metavar="COLUMN", help=f"Put the largest first: {', '.join(HostOrder)}.")
+    ] = HostOrder.PAGES,
 ) -> None:
-    """The hosts of a collection: pages, queue, pace, the time from first to last answer, and what each waits for."""
-    import msgspec
+    """List the hosts with their pages, pace and waits.
 
-    from lycosa.inspect import hosts as views
-    from lycosa.inspect import open_to_read
-
+    Of each host it shows the pages kept, the URLs queued and failed, the bytes received, the mean response time, the
+    delay between two requests, the time from its first to its last answer, and what it waits for.
+    """
     with open_to_read(into) as collection:
-        rows = views(collection)
+        rows = host_views(collection)
         if sort is HostOrder.NAME:
             rows = iter(sorted(rows, key=lambda row: row.host.partition("://")[2].split(".")[::-1]))
         else:
             rows = iter(sorted(rows, key=attrgetter(_FIELDS.get(sort, sort.value)), reverse=True))
         if json:
             for row in rows:
-                sys.stdout.buffer.write(msgspec.json.encode(row) + b"\n")
+                say_json(row)
             return
         print(f"{'pages':>8}{'queued':>9}{'failed':>8}{'bytes':>10}{'mean s':>8}{'delay':>7}{'time':>9}  host")
         for row in rows if all_rows else islice(rows, ROWS):
@@ -130,8 +129,7 @@ def hosts(
             print(f"more than {ROWS} hosts; --all shows them")
 
 
-def _host_line(row: "HostView") -> str:
-    from lycosa.cli.wording import count, duration, printable, reason, size
+def _host_line(row: HostView) -> str:
 
     counts = f"{row.pages:>8,}{row.queued:>9,}{row.failed:>8,}{size(row.bytes):>10}{row.mean_s:>8.2f}{row.delay_s:>7g}"
     notes = [f"given up: {reason(row.gave_up)}"] if row.gave_up else [row.waits] if row.waits else []
@@ -142,172 +140,108 @@ def _host_line(row: "HostView") -> str:
     return printable(line + (f"  ({'; '.join(notes)})" if notes else ""), sys.stdout.encoding)
 
 
-def add(
-    into: Folder,
-    urls: Annotated[list[str] | None, typer.Argument(metavar="URL", help="URLs to crawl too.")] = None,
-    url_files: Annotated[
-        list[str] | None, typer.Option("-i", metavar="FILE", help="URLs from a file, one a line; - for standard input.")
-    ] = None,
-) -> None:
-    """Feed URLs to a crawl: to a running one at once, to a stopped one when it goes on."""
-    from lycosa.cli.options import read_urls
-    from lycosa.cli.wording import counted
-    from lycosa.crawl.inbox import Inbox, refuse_private
-    from lycosa.inspect import open_to_read, settings_of
-    from lycosa.settings import SettingsSource, merge
-    from lycosa.web import parse_url
-
-    with open_to_read(into) as collection:
-        settings = settings_of(collection)
-    wanted = [*(urls or []), *(url for file in url_files or [] for url in read_urls(file))]
-    if not wanted:
-        raise SettingsError("there is nothing to add: give a URL, or a file of them with -i FILE")
-    seeds = merge(SettingsSource({"seeds": wanted}, lambda _: "the list of URLs")).seeds
-    refuse_private((url for seed in seeds if (url := parse_url(seed))), settings, into)
-    Inbox(into).put(seeds)
-    print(f"{counted(len(seeds), 'URL')} handed to {into}", file=sys.stderr)
-
-
-TREE_ROWS = 40
-MAX_TREE_ROWS = 10_000  # what one can look at; a whole list of URLs is not what a tree is for
-_INDENT = "  "
-
-
-def register_tree(app: typer.Typer) -> None:
-    app.command()(tree)
-
-
+@app.command(
+    epilog="""
+        lycosa tree my-crawl                             hosts and largest folders
+        lycosa tree my-crawl --depth 1                   hosts only
+        lycosa tree my-crawl example.org                 all hosts of a domain
+        lycosa tree my-crawl https://example.org/docs/   one folder
+    """
+)
 def tree(
-    into: Annotated[Path, typer.Argument(metavar="DIR", help="A collection: the folder a crawl went into.")],
+    into: Folder,
     prefix: Annotated[
         str,
         typer.Argument(
             metavar="URL-PREFIX",
             help="The beginning of a URL (https://example.org/docs/), or a host or domain (example.org).",
-            show_default=False,
         ),
     ] = "",
-    depth: Annotated[
-        int | None, typer.Option("--depth", min=1, metavar="N", help="Go at most N folders down.", show_default=False)
-    ] = None,
+    depth: Annotated[int | None, typer.Option(min=1, metavar="N", help="Go at most this many folders down.")] = None,
     rows: Annotated[
-        int, typer.Option("--rows", min=1, max=MAX_TREE_ROWS, metavar="N", help="Branches to show.")
+        int, typer.Option(min=1, max=MAX_TREE_ROWS, metavar="N", help="Show this many branches.")
     ] = TREE_ROWS,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+    json: AsJsonLines = False,
 ) -> None:
-    """The known URLs as a tree of hosts and folders, the heaviest branches first.
+    """Show known URLs as a tree of hosts and folders.
 
     Every line counts the URLs that start with its prefix: how many are known, queued, done, failed and dropped.
-    A folder ends with a slash, a query with its question mark. The heaviest branches are shown wherever they are, so a
-    trap shows itself: a calendar, a session id or a loop of folders outweighs the pages around it.
-
-    \b
-    lycosa tree my-crawl                                  hosts and their largest folders
-    lycosa tree my-crawl --depth 1                        hosts only
-    lycosa tree my-crawl example.org                      a domain: its hosts, every port and scheme
-    lycosa tree my-crawl https://example.org/docs/        one folder
-    lycosa why https://example.org/docs/a --in my-crawl   one URL
+    A folder ends with a slash, a query with its question mark. The largest branches are shown wherever they are, so
+    traps show: a calendar, a session id or a loop of folders outweighs the pages around it.
     """
-    import msgspec
-
-    from lycosa.cli.wording import printable
-    from lycosa.inspect import open_to_read
-    from lycosa.inspect import url_tree as branches
-
     with open_to_read(into) as collection:
-        found = branches(collection, prefix, depth=depth, rows=rows)
+        found = url_tree(collection, prefix, depth=depth, rows=rows)
     if not found[0].known:
         about = f"that starts with {found[0].prefix}" if "://" in found[0].prefix else f"of {found[0].prefix}"
-        print(f"{into} knows no URL {about if prefix else 'yet'}", file=sys.stderr)
+        note(f"{into} knows no URL {about if prefix else 'yet'}")
     if json:
         for branch in found:
-            sys.stdout.buffer.write(msgspec.json.encode(branch) + b"\n")
+            say_json(branch)
     elif found[0].known:
         print(f"{'known':>10}{'queued':>10}{'done':>10}{'failed':>8}{'dropped':>9}")
         for branch in found:
             counts = f"{branch.known:>10,}{branch.queued:>10,}{branch.done:>10,}{branch.failed:>8,}{branch.dropped:>9,}"
             more = f"  ({branch.left_out:,} more below)" if branch.left_out else ""
             line = f"{counts}  {_INDENT * branch.level}{branch.prefix or 'all'}{more}"
-            print(printable(line, sys.stdout.encoding))
+            say(line)
 
 
-MOST_POINTS = 400  # of a plotted curve: more cannot be seen and only make the file large
-LINK_ROWS = 20
-
-
-def register_links(app: typer.Typer) -> None:
-    app.command()(links)
-    app.command()(rank)
-
-
+@app.command()
 def links(
     url: Annotated[str, typer.Argument(metavar="URL", help="Any URL, fetched or not.")],
-    into: Annotated[Path, typer.Option("--in", metavar="DIR", help="The collection.")],
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    rows: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Show so many links each way.")] = LINK_ROWS,
+    into: InFolder,
+    json: AsJson = False,
+    rows: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Show this many links each way.")] = LINK_ROWS,
 ) -> None:
-    """Who points to a URL, with what words, and where it points."""
-    import msgspec
-
-    from lycosa.cli.wording import counted
-    from lycosa.graph import links_of
-    from lycosa.inspect import asked_url, open_to_read
-
+    """Show which pages link to a URL, with what words, and where it links."""
     with open_to_read(into) as collection:
-        found = links_of(collection, asked_url(collection, url).href, most=rows, note=_note)
+        found = links_of(collection, asked_url(collection, url).href, most=rows, note=note)
     if json:
-        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+        say_json(found)
         return
     print(found.url)
-    _show_links(f"{found.pages_in:,} {_pages(found.pages_in)} here", found.links_in, found.pages_in)
-    _show_links(f"points to {counted(found.pages_out, 'URL')}", found.links_out, found.pages_out)
+    _show_links(
+        f"{counted(found.pages_in, 'page')} {'links' if found.pages_in == 1 else 'link'} here",
+        found.links_in,
+        found.pages_in,
+    )
+    _show_links(f"links to {counted(found.pages_out, 'URL')}", found.links_out, found.pages_out)
 
 
-def _note(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def _pages(count: int) -> str:
-    return "page points" if count == 1 else "pages point"
-
-
-def _show_links(title: str, links: "Sequence[LinkView]", count: int) -> None:
-    from lycosa.cli.wording import printable
-
+def _show_links(title: str, links: Sequence[LinkView], count: int) -> None:
     print(f"  {title}")
     for link in links:
         words = f'"{link.anchor}"' if link.anchor else ""
-        print(printable(f"    {link.kind:<8} {link.url}  {words}".rstrip(), sys.stdout.encoding))
+        say(f"    {link.kind:<8} {link.url}  {words}".rstrip())
     if count > len(links):
         print(f"    and {count - len(links):,} more; -n shows them")
 
 
+@app.command()
 def rank(
     into: Folder,
-    rows: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Show so many.")] = LINK_ROWS,
-    hosts: Annotated[bool, typer.Option("--hosts", help="Hosts by harmonic centrality instead of pages.")] = False,
+    rows: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Show this many.")] = LINK_ROWS,
+    hosts: Annotated[bool, typer.Option("--hosts", help="Rank hosts by harmonic centrality instead of pages.")] = False,
     export: Annotated[
         Path | None, typer.Option("--export", metavar="FILE", help="Write all of them to FILE.csv or FILE.jsonl.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE.svg", help="Draw how the ranks are spread.")
+        Path | None, typer.Option("--plot", metavar="FILE.svg", help="Plot how the ranks are distributed.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """The pages that links say matter most (PageRank); the ranks stay with the collection."""
-    import msgspec
+    """List the pages or hosts that links say matter most (PageRank).
 
-    from lycosa.graph import rank_hosts, rank_pages, ranked_pages
-    from lycosa.inspect import open_to_read
-
+    The ranks stay with the collection: searches and revisits go by them.
+    """
     _check_outputs(export, plot)
     steps = 0
     with open_to_read(into) as collection:
         if hosts:
-            everyone: Iterable[Ranked] = rank_hosts(collection, _note)
+            everyone: Iterable[Ranked] = rank_hosts(collection, note)
             values = [each.rank for each in everyone]
         else:
-            ranks, steps = rank_pages(collection, _note)
+            ranks, steps = rank_pages(collection, note)
             values = ranks.ranks.tolist()
             everyone = ranked_pages(collection, ranks, most=None if export else rows)
         shown = _write_ranking(export, everyone, rows)
@@ -315,18 +249,15 @@ def rank(
         _draw_ranks(plot, values, "centrality" if hosts else "PageRank")
     if json:
         kind = "hosts" if hosts else "pages"
-        told = {kind: len(values), "steps": steps, "top": shown}
-        sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+        say_json({kind: len(values), "steps": steps, "top": shown})
         return
     _show_ranking(shown, len(values), "hosts" if hosts else "pages")
 
 
-def _show_ranking(shown: "Sequence[Ranked]", count: int, what: str) -> None:
-    from lycosa.cli.wording import printable
-
+def _show_ranking(shown: Sequence[Ranked], count: int, what: str) -> None:
     for each in shown:
-        print(printable(f"{each.place:>6}  {each.rank:<10.4g}  {each.url}", sys.stdout.encoding))
-    print(f"{len(shown):,} of {count:,} {what}", file=sys.stderr)
+        say(f"{each.place:>6}  {each.rank:<10.4g}  {each.url}")
+    note(f"{len(shown):,} of {count:,} {what}")
 
 
 def _check_outputs(export: Path | None, plot: Path | None) -> None:
@@ -335,22 +266,15 @@ def _check_outputs(export: Path | None, plot: Path | None) -> None:
         raise SettingsError(f"--export writes FILE.csv or FILE.jsonl, not {export.name!r}")
     if plot and plot.suffix != ".svg":
         raise SettingsError(f"--plot writes FILE.svg, not {plot.name!r}")
-    if plot:
-        import importlib.util
-
-        if importlib.util.find_spec("matplotlib") is None:
-            raise MissingExtra.of("plot", what="--plot")
+    if plot and importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtra.of("plot", what="--plot")
     for path in (export, plot):
         if path and not path.absolute().parent.is_dir():
             raise SettingsError(f"{path} cannot be written: there is no folder {path.parent}")
 
 
-def _write_ranking(export: Path | None, everyone: "Iterable[Ranked]", rows: int) -> "list[Ranked]":
+def _write_ranking(export: Path | None, everyone: Iterable[Ranked], rows: int) -> list[Ranked]:
     """Writes all of them to the file, if one is wanted; returns the first ones."""
-    import csv
-
-    import msgspec
-
     shown: list[Ranked] = []
     if export is None:
         for each in everyone:
@@ -374,20 +298,20 @@ def _write_ranking(export: Path | None, everyone: "Iterable[Ranked]", rows: int)
         new.replace(export)
     except OSError as error:
         raise StoreError(f"{export} cannot be written: {error.strerror}") from error
-    print(f"{export} written", file=sys.stderr)
+    note(f"{export} written")
     return shown
 
 
 def _draw_ranks(path: Path, values: list[float], what: str) -> None:
     """The share of pages at or above each value, both axes logarithmic: the usual picture of a heavy tail."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
     if not any(value > 0 for value in values):
-        raise SettingsError("there is nothing to draw: no page of the collection points to another")
+        raise SettingsError("there is nothing to draw: no page of the collection links to another")
     is_rank = what == "PageRank"
     descending = sorted((value * len(values) if is_rank else value for value in values), reverse=True)
     places = sorted({round(len(values) ** (i / MOST_POINTS)) for i in range(MOST_POINTS + 1)})  # dense in the thin tail
+    from matplotlib import rc_context  # an extra, which only --plot needs
+    from matplotlib.figure import Figure
+
     # The same values give the same file: no date, no random ids; text stays text.
     with rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none"}):
         figure = Figure(figsize=(6.8, 4.2), layout="constrained")
@@ -403,4 +327,4 @@ def _draw_ranks(path: Path, values: list[float], what: str) -> None:
             figure.savefig(path, format="svg", metadata={"Creator": None, "Date": None})
         except OSError as error:
             raise StoreError(f"{path} cannot be written: {error.strerror}") from error
-    print(f"{path} written", file=sys.stderr)
+    note(f"{path} written")

@@ -1,321 +1,230 @@
-"""`lycosa crawl` and `lycosa recrawl`: run a crawl with a live view, a summary and an exit code.
+"""`lycosa crawl`, `recrawl`, `add`, `demo` and `settings`: the commands that crawl, and what they take.
 
-The same command on the same folder continues. The first Ctrl-C lets requests in flight end, commits and exits; the
-second one stops at once, and files stay valid.
+The same command on the same folder continues a crawl.
 """
 
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
-from lycosa.cli.collection import Folder
-from lycosa.cli.options import ARCHIVE_HELP, PATCH_HELP, CrawlCommand, CrawlJob, with_crawl_options
-from lycosa.cli.startup import INTERRUPTED
-from lycosa.errors import SettingsError
+from lycosa.cli.help import COMMON, OUTPUT, CommandTable, Folder, UrlFiles
+from lycosa.cli.options import CrawlCommand, CrawlJob, gather, read_urls, with_settings
+from lycosa.cli.run import run
+from lycosa.cli.wording import counted, note
+from lycosa.crawl.inbox import Inbox, refuse_private
+from lycosa.crawl.limits import Recrawl
+from lycosa.errors import LycosaError, SettingsError
+from lycosa.settings import SETTINGS, CrawlSettings, SettingsSource, merge, reference, to_toml
+from lycosa.web import parse_url
 
-if TYPE_CHECKING:
-    from lycosa.api.crawl import Crawl
-    from lycosa.cluster.run import RunningCrawl
-    from lycosa.crawl.stats import CrawlStats
-    from lycosa.settings import CrawlSettings
+MIN_DEMO_S, MAX_DEMO_S = 0.1, 86_400.0
+PAGES_A_HOST = 400  # of the demo
+DEMO_OVER = "the demo is over, and its web is gone: a larger --seconds shows more"
+# The options of `lycosa recrawl` that are settings.
+RECRAWL_SETTINGS = ("visits_per_day", "time_s", "archive", "patch")
 
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on standard output at the end.", rich_help_panel=OUTPUT)
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show neither progress nor a summary.", rich_help_panel=OUTPUT)
+]
 
-VIEW_EVERY_S = 0.25
-INDEXING_EVERY_S = 5.0
-NOTHING_FETCHED, LIMIT = 1, 3
-LIMITS = ("pages", "bytes", "time")
-HINTS = {
-    "address-refused": "--allow-private opens private networks",
-    "connect": "nobody takes connections there, check the host and the port",
-    "no-such-host": "check how the host is spelled",
-    "protocol": "what answers there is no web server",
-}
-
-
-def register(app: typer.Typer) -> None:
-    command = with_crawl_options(run)
-    app.command(
-        name="crawl",
-        cls=CrawlCommand,
-        help="Crawl from URLs into a folder; the same command on the same folder goes on where it stopped.",
-    )(command)
+app = CommandTable()
 
 
-def run(order: CrawlJob) -> None:
-    """Carries out an order and ends with its exit code."""
-    import uvloop
+def crawl_command(run: Callable[[CrawlJob], None]) -> Callable[..., None]:
+    """The command `crawl`, which hands a finished job to `run`; register it with `cls=CrawlCommand`."""
 
-    if order.settings.images and (order.recrawl or order.settings.keep_fresh):
-        _tell_if_blind()
-    stats, ended_by = uvloop.run(_crawl(order))
-    if order.settings.workers and order.settings.index:
-        ended_by = _index_shards(order, stats, ended_by)
-    _end(order, stats, ended_by)
+    def crawl(
+        seeds: Annotated[
+            list[str] | None, typer.Argument(metavar="URL", help="Start at these URLs; without a scheme it is https.")
+        ] = None,
+        into: Annotated[
+            str | None,
+            typer.Option(
+                metavar="DIR",
+                help="Keep the pages in this folder. A new one is made; a crawl that is there is continued.",
+                rich_help_panel=COMMON,
+            ),
+        ] = None,
+        url_files: UrlFiles = None,
+        config: Annotated[
+            str | None,
+            typer.Option(
+                metavar="FILE",
+                help="Read settings from this TOML file; options go before it. `lycosa settings` prints one.",
+                rich_help_panel=OUTPUT,
+            ),
+        ] = None,
+        json: Json = False,
+        quiet: Quiet = False,
+        **typed: Any,
+    ) -> None:
+        if not into:
+            raise SettingsError("say where to keep the pages: --into DIR")
+        if typed["places"]:
+            # lazy: the cluster takes 0.1 s to import, and most crawls have none
+            from lycosa.cluster.locality import read_places_file
 
-
-def _tell_if_blind() -> None:
-    from lycosa.recrawl.change.image import can_decode
-
-    if not can_decode():
-        _tell_trouble(
-            "Pillow is not installed: a picture with other bytes counts as changed; "
-            "pip install lycosa[images] compares what pictures show"
+            typed["places"] = [line for file in typed["places"] for line in read_places_file(Path(file))]
+        settings = gather(
+            {"seeds": seeds, **typed}, into=Path(into), config=Path(config) if config else None, url_files=url_files
         )
+        run(CrawlJob(settings, Path(into), json=json, quiet=quiet))
+
+    return with_settings(crawl)
 
 
-def finish(order: CrawlJob, crawl: "Callable[[ClusterCallbacks], Awaitable[tuple[CrawlStats, str]]]") -> None:
-    """Carries out an order by several processes, wherever they are, and ends with its exit code."""
-    import uvloop
+CRAWL_HELP = """\
+Crawl from URLs into a folder, or continue a crawl.
 
-    if order.settings.index:
-        _tell_trouble(f"--index is for one machine: a search, or lycosa index {order.into}, takes in the shards here")
-    _end(order, *uvloop.run(_crawl_with_others(order, crawl)))
-
-
-def _index_shards(order: CrawlJob, stats: "CrawlStats", ended_by: str) -> str:
-    """Nobody follows shards: their index is made when they are closed, unless the user wants to leave. Returns what
-    ended it all."""
-    from lycosa.cli.search import IndexingProgress
-    from lycosa.errors import StoreError
-    from lycosa.search import make_index
-
-    if ended_by != "interrupted" and stats.pages:
-        progress = IndexingProgress()
-        try:
-            make_index(order.into, progress=None if order.quiet else progress)
-        except KeyboardInterrupt:
-            ended_by = "interrupted"
-        except StoreError as error:
-            _tell_trouble(f"the search index was not brought up to date: {error}")
-        progress.end()
-    if ended_by == "interrupted":
-        _tell_if_behind(order)
-    return ended_by
+The crawl obeys robots.txt and sends each host one request at a time, at most one a second. It may be stopped at any
+moment: the same command on the same folder continues where it stopped."""
+CRAWL_EXAMPLES = """
+    lycosa crawl https://example.org --into my-crawl --pages 1000
+    lycosa crawl --into my-crawl --pages 5000      continue, up to 5,000
+    lycosa crawl example.org --into docs --scope prefix --include '/docs/*'
+    lycosa crawl -i urls.txt --into many --scope domain --contact me@example.org
+    lycosa crawl example.org --into fresh --keep-fresh --budget 5000
+"""
 
 
-def _end(order: CrawlJob, stats: "CrawlStats", ended_by: str) -> None:
-    from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
-
-    if order.json:
-        sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
-    elif not order.quiet:
-        used_up = order.rest or ("" if order.recrawl else limit_used_up(order.settings, ended_by))
-        budget = order.recrawl.budget if order.recrawl else None
-        if budget is None and (order.recrawl or order.settings.keep_fresh):
-            budget = order.settings.visits_per_day
-        left = visits_left(stats, ended_by, keeps_fresh=order.settings.keep_fresh and not order.recrawl)
-        if order.recrawl and order.recrawl.everything and order.recrawl.most and not (stats.run_visits or ended_by):
-            left = "every page was looked at within the hour: --all without --visits looks at them once more"
-        print(summary(stats, order.into, used_up=used_up, left=left, budget=budget))
-    is_recrawl = order.recrawl is not None or stats.run_visits > 0
-    code = _exit_code(stats, ended_by, fail_on_limit=order.settings.fail_on_limit, is_recrawl=is_recrawl)
-    if code:
-        raise typer.Exit(code)
-
-
-def _exit_code(stats: "CrawlStats", ended_by: str, *, fail_on_limit: bool, is_recrawl: bool = False) -> int:
-    from lycosa.cli.wording import most_first
-
-    if ended_by == "interrupted":
-        return INTERRUPTED
-    if is_recrawl and stats.has_only_silence:
-        why = _worded(most_first(stats.run_statuses))
-        print(f"lycosa: no page could be looked at again, nobody answered: {why}", file=sys.stderr)
-        return NOTHING_FETCHED
-    if ended_by in LIMITS:
-        return LIMIT if fail_on_limit else 0
-    if stats.pages == 0:
-        why = stats.standing if ended_by == "waiting" else _reasons(stats)
-        print(f"lycosa: nothing could be fetched: {why}", file=sys.stderr)
-        return NOTHING_FETCHED
-    if stats.has_only_silence:
-        why = _worded(most_first(stats.run_statuses))
-        print(f"lycosa: nobody answered in this run: {why}; the same command asks again", file=sys.stderr)
-        return NOTHING_FETCHED
-    return 0
-
-
-def _reasons(stats: "CrawlStats") -> str:
-    """`no such host (2), connect (1)`, and what helps where an option does."""
-    from lycosa.cli.wording import most_first
-
-    why = most_first({**stats.failed, **stats.dropped}) or most_first(stats.ignored)
-    return _worded(why)
-
-
-def _worded(why: list[tuple[str, int]]) -> str:
-    from lycosa.cli.wording import count, reason
-
-    words = ", ".join(f"{reason(name)} ({count(many)})" for name, many in why) or "no page was found"
-    return "; ".join([words, *(HINTS[name] for name, _ in why[:1] if name in HINTS)])
-
-
-async def _crawl(order: CrawlJob) -> tuple["CrawlStats", str]:
-    import asyncio
-    import signal
-
-    from lycosa.api.crawl import Crawl
-    from lycosa.api.process import freeze_garbage_collector, return_large_blocks
-    from lycosa.cli.progress import view_on
-
-    if order.settings.workers:
-        return await _crawl_with_workers(order)
-    _require_no_shards(order.settings)
-    view = view_on(sys.stderr, quiet=order.quiet)
-    async with Crawl(into=order.into, settings=order.settings, recrawl=order.recrawl) as crawl:
-        freeze_garbage_collector()
-        return_large_blocks()
-        loop = asyncio.get_running_loop()
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(signum, crawl.stop, "interrupted")
-        shower = None if order.quiet else loop.create_task(_show(crawl, view.show))
-        try:
-            stats = await crawl.finish()
-        finally:
-            if shower is not None:
-                shower.cancel()
-            view.close()
-    following = crawl.following
-    if following is not None and not following.is_complete:
-        _tell_if_behind(order)
-    return stats, "interrupted" if following is not None and following.is_hurried else crawl.engine.stopped_by
-
-
-def _require_no_shards(settings: "CrawlSettings") -> None:
-    """What only shards can do is not left undone in silence."""
-    if settings.store:
-        raise SettingsError("--store is for the shards of --workers N: say how many")
-    if settings.assignment != type(settings)().assignment:
-        raise SettingsError("--assignment is for the shards of --workers N: say how many")
-    if settings.letters:
-        raise SettingsError("letters are for --workers N and --assignment letter-sum")
-    if settings.places:
-        raise SettingsError("--places is for a cluster: lycosa cluster crawl")
-
-
-class ClusterCallbacks(NamedTuple):
-    """How a crawl of several processes is shown, and whom Ctrl-C goes to."""
-
-    show: "Callable[[CrawlStats], None]"
-    tell: "Callable[[str], None]"
-    on_start: "Callable[[RunningCrawl], None]"
-
-
-async def _crawl_with_others(
-    order: CrawlJob, crawl: "Callable[[ClusterCallbacks], Awaitable[tuple[CrawlStats, str]]]"
-) -> tuple["CrawlStats", str]:
-    import asyncio
-    import signal
-
-    from lycosa.cli.progress import view_on
-
-    view = view_on(sys.stderr, quiet=order.quiet)
-
-    def on_start(cluster: "RunningCrawl") -> None:
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(signum, cluster.stop, "interrupted")
-
-    try:
-        return await crawl(ClusterCallbacks(view.show, _tell_trouble, on_start))
-    finally:
-        view.close()
-
-
-async def _crawl_with_workers(order: CrawlJob) -> tuple["CrawlStats", str]:
-    from lycosa.cluster import run as local
-
-    if order.settings.index and order.settings.keep_fresh:
-        _tell_trouble("--index with --workers makes the search index at the end; a search before that makes its own")
-
-    async def crawl(showing: ClusterCallbacks) -> tuple["CrawlStats", str]:
-        return await local.crawl_on_this_machine(order.into, order.settings, **showing._asdict())
-
-    return await _crawl_with_others(order, crawl)
-
-
-def _tell_if_behind(order: CrawlJob) -> None:
-    from lycosa.search import is_index_behind
-
-    if is_index_behind(order.into):
-        what = f"the next search, or lycosa index {order.into}, brings it up to date"
-        _tell_trouble(f"the search index is behind: {what}")
-
-
-def _tell_trouble(words: str) -> None:
-    print(f"lycosa: {words}", file=sys.stderr)
-
-
-async def _show(crawl: "Crawl", show: "object") -> None:
-    import asyncio
-
-    from lycosa.cli.wording import counted
-
-    assert callable(show)
-    while not crawl.is_indexing:
-        show(crawl.stats())
-        await asyncio.sleep(VIEW_EVERY_S)
-    while crawl.following is not None:
-        await asyncio.sleep(INDEXING_EVERY_S)
-        behind = crawl.following.behind
-        what = f"{counted(behind, 'URL')} to go" if behind else "names and ranks"
-        print(f"indexing: {what}; Ctrl-C leaves the rest to the next search", file=sys.stderr)
-
-
-def register_recrawl(app: typer.Typer) -> None:
-    app.command(name="recrawl")(recrawl)
+app.command("crawl", cls=CrawlCommand, help=CRAWL_HELP, epilog=CRAWL_EXAMPLES)(crawl_command(run))
 
 
 def recrawl(
     into: Folder,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Pages looked at a day, over all runs, each once an hour at most [a tenth of all]."
-        ),
-    ] = None,
-    visits: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N visits.")] = None,
+    visits: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after this many visits.")] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every page, due or not, oldest first, and URLs that have failed.")
+        bool,
+        typer.Option("--all", help="Revisit every page, due or not, the oldest first, and retry URLs that failed."),
     ] = False,
-    time_s: Annotated[str | None, typer.Option("--time", metavar="TIME", help="Stop after 90, 10m or 2h.")] = None,
-    archive: Annotated[str | None, typer.Option(metavar="WORD", help=ARCHIVE_HELP)] = None,
-    patch: Annotated[str | None, typer.Option(metavar="WORD", help=PATCH_HELP)] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output at the end.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    **typed: Any,
 ) -> None:
-    """Look again at the pages that are due, and keep what has changed.
+    """Revisit the pages that are due and keep what has changed.
 
-    When a page is due follows from how often it changed and how much it matters. A run makes up for a week at most; the
-    same command again goes on. `lycosa changes DIR` shows what was found.
+    When a page is due follows from how often it has changed and how much it matters. A run makes up for at most a week;
+    the same command again continues. `lycosa changes DIR` shows what was found.
     """
-    from lycosa.cli.options import CrawlJob, gather
+    # lazy: only this command of the module needs them
     from lycosa.cluster.run import require_one_process
-    from lycosa.crawl.limits import Recrawl
-    from lycosa.inspect import open_to_read
+    from lycosa.inspect import open_to_read  # lazy: likewise
 
     with open_to_read(into):
         pass  # says so if this is no collection
     require_one_process(into)
-    order = Recrawl(budget=budget, most=visits, everything=everything, time_s=_seconds(time_s))
-    run(
-        CrawlJob(
-            gather(
-                {name: word for name, word in (("archive", archive), ("patch", patch)) if word},
-                into=into,
-                options={"archive": "--archive", "patch": "--patch"},
-            ),
-            into,
-            json=json,
-            quiet=quiet,
-            recrawl=order,
+    own = {name: typed.pop(name) for name in ("visits_per_day", "time_s")}
+    given = {name: text for name, text in own.items() if text}
+    read = merge(SettingsSource(given, lambda name: SETTINGS[name].option or ""))
+    order = Recrawl(budget=read.visits_per_day, most=visits, everything=everything, time_s=read.time_s)
+    run(CrawlJob(gather(typed, into=into), into, json=json, quiet=quiet, recrawl=order))
+
+
+RECRAWL_EXAMPLES = """
+    lycosa recrawl my-crawl                 what is due now
+    lycosa recrawl my-crawl --all           every page
+    lycosa recrawl my-crawl --budget 5000   at most 5,000 pages a day
+"""
+app.command("recrawl", epilog=RECRAWL_EXAMPLES)(with_settings(recrawl, RECRAWL_SETTINGS))
+
+
+@app.command(
+    "settings",
+    epilog="""
+        lycosa settings > my.toml
+        lycosa crawl example.org --into my-crawl --config my.toml
+    """,
+)
+def print_settings(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the reference page docs/settings.md.")] = False,
+) -> None:
+    """Print all settings with their defaults and meanings, as a TOML file for `lycosa crawl --config FILE`."""
+    sys.stdout.write(reference() if markdown else to_toml(CrawlSettings()))
+
+
+@app.command()
+def add(
+    into: Folder,
+    urls: Annotated[list[str] | None, typer.Argument(metavar="URL", help="Crawl these URLs, too.")] = None,
+    url_files: UrlFiles = None,
+) -> None:
+    """Add URLs to a crawl, whether it is running or not.
+
+    A running crawl takes them in at once, another one when it continues.
+    """
+    # lazy: it takes 0.05 s to import, which the first request of a crawl need not wait for
+    from lycosa.inspect import open_to_read, settings_of
+
+    with open_to_read(into) as collection:
+        settings = settings_of(collection)
+    wanted = [*(urls or []), *(url for file in url_files or [] for url in read_urls(file))]
+    if not wanted:
+        raise SettingsError("there is nothing to add: give a URL, or a file of them with -i FILE")
+    seeds = merge(SettingsSource({"seeds": wanted}, lambda _: "the list of URLs")).seeds
+    refuse_private((url for seed in seeds if (url := parse_url(seed))), settings, into)
+    Inbox(into).put(seeds)
+    note(f"{counted(len(seeds), 'URL')} added to {into}")
+
+
+@app.command()
+def demo(
+    into: Annotated[Path, typer.Option(metavar="DIR", help="Keep the pages in this folder.")] = Path("lycosa-demo"),
+    seconds: Annotated[float, typer.Option(metavar="S", help="Crawl for this many seconds.")] = 15.0,
+    hosts: Annotated[int, typer.Option(metavar="N", help="Simulate this many hosts.")] = 200,
+) -> None:
+    """Crawl a simulated web for some seconds, to see how it looks."""
+    # lazy: only this command of the module needs the simulated web
+    from lycosa.simweb import SimSettings
+
+    if not MIN_DEMO_S <= seconds <= MAX_DEMO_S:
+        raise SettingsError(f"--seconds is {seconds:g}, it must be between {MIN_DEMO_S:g} and {MAX_DEMO_S:g}")
+    SimSettings(hosts=hosts, pages=hosts * PAGES_A_HOST)  # says what cannot be before anything is started
+    with _simulated_web(hosts) as (port, dns_port):
+        settings = CrawlSettings(
+            seeds=(f"http://h0.sim:{port}/",),
+            scope="any",
+            delay_s=0.2,
+            time_s=seconds,
+            dns=(f"127.0.0.1:{dns_port}",),
+            allow_private=("127.0.0.0/8",),
         )
+        run(CrawlJob(settings, _fresh(into), rest=DEMO_OVER))
+
+
+def _fresh(into: Path) -> Path:
+    """`into`, or the next free name beside it: every demo has a web of its own."""
+    number, path = 1, into
+    while path.exists():
+        number += 1
+        path = into.with_name(f"{into.name}-{number}")
+    return path
+
+
+@contextmanager
+def _simulated_web(hosts: int) -> Iterator[tuple[int, int]]:
+    """The simulated web in a process of its own; (port, DNS port)."""
+    shape = ["--hosts", str(hosts), "--pages", str(hosts * PAGES_A_HOST), "--rtt", "30", "--rtt-spread", "0.5"]
+    command = [sys.executable, "-m", "lycosa", "simweb", *shape, "--port", "0", "--dns-port", "0", "--json"]
+    process = subprocess.Popen(  # in a session of its own: Ctrl-C is for the crawl
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
     )
-
-
-def _seconds(text: str | None) -> float | None:
-    """Read as the setting of the same name is."""
-    from lycosa.settings import SettingsSource, merge
-
-    return None if text is None else merge(SettingsSource({"time_s": text}, lambda _: "--time")).time_s
+    assert process.stdout is not None
+    try:
+        ready = process.stdout.readline()
+        if not ready:
+            raise LycosaError("the simulated web did not start: try `lycosa simweb` to see why")
+        ports = msgspec.json.decode(ready)
+        print(f"a simulated web of {counted(hosts, 'host')} and {hosts * PAGES_A_HOST:,} pages is up", file=sys.stderr)
+        yield ports["port"], ports["dns_port"]
+    finally:
+        process.terminate()
+        process.wait(timeout=10)

@@ -1,47 +1,90 @@
 """Joins the commands and turns every error a user can cause into one sentence and an exit code.
 
-Command modules import what they need inside their functions, so that `lycosa --help` and the first
-request of a crawl do not wait for libraries they do not use.
+The module of a command is imported when the command is called: `lycosa --help` imports none of them, and the first
+request of a crawl does not wait for libraries that only other commands use (0.4 s for all of them).
 """
 
 import errno
+import importlib
 import os
 import sys
 from io import TextIOWrapper
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
-from lycosa.cli import augment, changes, cluster, collection, crawl, search, simweb
-from lycosa.cli import collection as links
-from lycosa.cli import collection as tree
-from lycosa.cli import crawl as recrawl
-from lycosa.cli import simweb as demo
+from lycosa.cli.help import LycosaGroup
 from lycosa.cli.startup import INTERRUPTED, raise_on_interrupt
 from lycosa.errors import LycosaError, StoreError
 from lycosa.version import __version__
 
-UNTIDY = ("crawl", "recrawl", "cluster")  # it has nothing to tidy up until it takes Ctrl-C for itself
+UNTIDY = ("crawl", "recrawl", "cluster")  # they have nothing to tidy up until they take Ctrl-C for themselves
+
+# group -> command -> its module and what it does; a summary fits into a line of 80 columns
+COMMANDS = {
+    "Crawling": {
+        "crawl": ("crawl", "Crawl from URLs into a folder, or continue a crawl."),
+        "recrawl": ("crawl", "Revisit the pages that are due and keep what has changed."),
+        "add": ("crawl", "Add URLs to a crawl, whether it is running or not."),
+        "demo": ("crawl", "Crawl a simulated web for some seconds, to see how it looks."),
+    },
+    "Reading what was kept": {
+        "search": ("search", "Find pages by their words."),
+        "get": ("search", "Print a page as it is archived, or as it once was."),
+        "changes": ("changes", "Show what has changed, and the versions of a page."),
+        "links": ("collection", "Show which pages link to a URL, and where it links."),
+        "rank": ("collection", "List the pages or hosts that links say matter most."),
+    },
+    "Looking after a collection": {
+        "status": ("collection", "Show what a collection holds and how its crawl is doing."),
+        "why": ("collection", "Say why a URL was fetched, is queued, failed or was skipped."),
+        "hosts": ("collection", "List the hosts with their pages, pace and waits."),
+        "tree": ("collection", "Show known URLs as a tree of hosts and folders."),
+        "freshness": ("changes", "Show how fresh the pages of each host are."),
+        "index": ("search", "Build or update the search index."),
+        "settings": ("crawl", "Print all settings with their defaults."),
+    },
+    "Many machines, publishing, testing": {
+        "cluster": ("cluster", "Crawl with many machines."),
+        "augment": ("augment", "Write tables of links and changes beside a site's files."),
+        "simweb": ("simweb", "Run a simulated web to test crawlers on."),
+    },
+}
+MODULES = {name: module for group in COMMANDS.values() for name, (module, _) in group.items()}
+
+
+class RootGroup(LycosaGroup):
+    """All commands by name and summary; the one that is called is imported."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**named)
+        for group, commands in COMMANDS.items():
+            for name, (_, summary) in commands.items():
+                self.commands[name] = TyperCommand(name, short_help=summary, rich_help_panel=group)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in MODULES:
+            return None
+        module = importlib.import_module(f"lycosa.cli.{MODULES[cmd_name]}")
+        found = typer.main.get_group(module.app)
+        return found.commands.get(cmd_name, found)
+
 
 app = typer.Typer(
     name="lycosa",
-    help="A polite, fast web crawler that loses nothing, and the simulated web it is proved on.",
+    cls=RootGroup,
+    help="Lycosa is a polite, fast web crawler that loses nothing.",
+    epilog="""
+        lycosa crawl https://example.org --into my-crawl --pages 1000
+        lycosa search my-crawl 'solar power'
+        lycosa COMMAND --help
+    """,
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-crawl.register(app)
-recrawl.register_recrawl(app)
-changes.register(app)
-collection.register(app)
-tree.register_tree(app)
-augment.register(app)
-links.register_links(app)
-search.register(app)
-demo.register_demo(app)
-cluster.register(app)
-app.add_typer(simweb.app, name="simweb")
 
 
 def _show_version(wanted: bool) -> None:
@@ -54,7 +97,7 @@ def _show_version(wanted: bool) -> None:
 def _root(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
@@ -64,7 +107,7 @@ def _root(
 
 
 def main() -> NoReturn:
-    """The entry point: run the command line, say what went wrong in a sentence, exit with its code."""
+    """The entry point: runs the command line, says what went wrong in a sentence, exits with its code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal without the letter gets its number
             stream.reconfigure(errors="backslashreplace")

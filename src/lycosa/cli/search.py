@@ -1,81 +1,99 @@
-"""`lycosa search`, `lycosa index` and `lycosa get`: asking a collection, the index that answers, and a page of it.
+"""`lycosa search`, `index` and `get`: find pages of a collection, keep the index that finds them, print a page.
 
-Both work beside a running crawl or without one. A search brings the index up to date first, unless a crawl does.
+They work beside a running crawl or without one. A search updates the index first, unless a crawl does.
 """
 
 import re
 import sys
+import textwrap
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lycosa.cli.collection import Folder
-
-if TYPE_CHECKING:
-    from lycosa.search import SearchResult, SearchResults
+from lycosa.cli.help import AsJson, CommandTable, Folder, InFolder
+from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
+from lycosa.errors import LycosaError
+from lycosa.inspect import page_of, size_words
+from lycosa.search import (
+    MOST_SHOWN,
+    SearchResult,
+    SearchResults,
+    SearchView,
+    Snippet,
+    Weights,
+    highlighted,
+    make_index,
+    parse_query,
+    past_time,
+    unread_words,
+    update_index,
+)
 
 PROGRESS_S = 1.0
 ROWS = 10
 SNIPPET_COLUMNS = 100
-AS_OF = "As it was then: at the end of 2026-01, of 2026-01-31, or of 2026-01-31T12:00 or 2026-01-31T12:00:30 (UTC)."
-HELP = (
-    'Words, "a phrase", -not, OR, (…); title: heading: text: url: anchor:WORD; '
+AS_OF = "{} it was at the end of 2026-01, of 2026-01-31, or at 2026-01-31T12:00 (UTC)."
+QUERY = (
+    'Words, "a phrase", -without, OR, (…); title: heading: text: url: anchor: before a word look there alone; '
     "site:HOST lang:XX filetype:X after:DATE before:DATE."
 )
 
-
-def register(app: typer.Typer) -> None:
-    app.command(context_settings={"ignore_unknown_options": True})(search)  # -word is part of a query
-    app.command()(index)
-    app.command()(get)
+app = CommandTable()
 
 
+@app.command(
+    context_settings={"ignore_unknown_options": True},  # -word is part of a query
+    epilog="""
+        lycosa search my-crawl solar power
+        lycosa search my-crawl '"heat pump" -gas lang:en after:2026-01'
+        lycosa search my-crawl 'title:report site:example.org' --json
+    """,
+)
 def search(
     into: Folder,
-    query: Annotated[list[str], typer.Argument(metavar="QUERY", help=HELP)],
-    rows: Annotated[int, typer.Option("-n", min=1, max=1_000, metavar="N", help="Show so many.")] = ROWS,
-    page: Annotated[int, typer.Option("--page", min=1, metavar="N", help="The next N, and so on.")] = 1,
+    query: Annotated[list[str], typer.Argument(metavar="QUERY", help=QUERY)],
+    rows: Annotated[int, typer.Option("-n", min=1, max=1_000, metavar="N", help="Show this many pages.")] = ROWS,
+    page: Annotated[int, typer.Option("--page", min=1, metavar="N", help="Show the Nth list of results.")] = 1,
     weights: Annotated[
-        str, typer.Option(metavar="NAME=X,…", help="Weights of title, headings, text, url, anchors, rank.")
+        str, typer.Option(metavar="NAME=X,…", help="Change the weights of title, headings, text, url, anchors, rank.")
     ] = "",
-    update: Annotated[
-        bool, typer.Option("--update/--no-update", help="Bring the index up to date first [yes].")
-    ] = True,
-    as_of: Annotated[str, typer.Option(metavar="DATE", help=AS_OF)] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    update: Annotated[bool, typer.Option("--update/--no-update", help="Update the index first.")] = True,
+    as_of: Annotated[str, typer.Option(metavar="DATE", help=AS_OF.format("Search the collection as"))] = "",
+    json: AsJson = False,
 ) -> None:
-    """Find pages of a collection, the best first."""
-    import msgspec
-
-    from lycosa.search import SearchView, Weights, parse_query, past_time, update_index
-
+    """Find pages by their words, the best first."""
     asked, chosen = " ".join(query), Weights.read(weights)
     parse_query(asked)  # says what is wrong before any work is done
     progress = IndexingProgress()
     if update and past_time(as_of) is None:
-        update_index(into, progress=progress, note=_note)
+        update_index(into, progress=progress, note=note)
     with SearchView(into, as_of=as_of, progress=progress) as view:
         progress.end()
         found = view.search(asked, most=rows, offset=(page - 1) * rows, weights=chosen)
     if json:
-        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+        say_json(found)
     else:
         _show(found)
 
 
+@app.command(
+    epilog="""
+        lycosa get https://example.org/ --in my-crawl > page.html
+        lycosa get https://example.org/ --in my-crawl --text
+        lycosa get https://example.org/ --in my-crawl --as-of 2026-01
+    """
+)
 def get(
     url: Annotated[str, typer.Argument(metavar="URL", help="A page of the collection.")],
-    into: Annotated[Path, typer.Option("--in", metavar="DIR", help="The collection.")],
-    as_of: Annotated[str, typer.Option(metavar="DATE", help=AS_OF)] = "",
-    text: Annotated[bool, typer.Option("--text", help="Only what is for reading in it.")] = False,
-    headers: Annotated[bool, typer.Option("--headers", help="Status, time and header fields instead.")] = False,
+    into: InFolder,
+    as_of: Annotated[str, typer.Option(metavar="DATE", help=AS_OF.format("Print the page as"))] = "",
+    text: Annotated[bool, typer.Option("--text", help="Print the text of the page, without its markup.")] = False,
+    headers: Annotated[
+        bool, typer.Option("--headers", help="Print the status, the time and the header fields instead.")
+    ] = False,
 ) -> None:
-    """Write a page as the archive holds it to standard output."""
-    from lycosa.errors import LycosaError
-    from lycosa.inspect import page_of, size_words
-
+    """Print a page as it is archived, or as it once was."""
     found = page_of(into, url, as_of=as_of)
     if headers:
         fields = (f"{name}: {value}" for name, value in found.fields.items())
@@ -90,10 +108,7 @@ def get(
         sys.stdout.buffer.write(found.body)
 
 
-def _show(found: "SearchResults") -> None:
-    from lycosa.cli.wording import count, counted
-    from lycosa.search import MOST_SHOWN
-
+def _show(found: SearchResults) -> None:
     for place, result in enumerate(found.results, found.offset + 1):
         _show_one(place, result)
     about = "" if found.is_exact else "about "
@@ -105,18 +120,13 @@ def _show(found: "SearchResults") -> None:
         line += f"; {counted(found.behind, 'change')} {are} not in the index yet"
     shown = found.offset + len(found.results)
     if shown >= MOST_SHOWN and found.total > MOST_SHOWN:
-        line += f"; only the first {count(MOST_SHOWN)} are shown: ask for less"
+        line += f"; only the first {count(MOST_SHOWN)} are shown: narrow the query"
     elif shown < found.total and found.results:
         line += f"; --page {shown // max(1, len(found.results)) + 1} shows more"
     print(line, file=sys.stderr)
 
 
-def _show_one(place: int, result: "SearchResult") -> None:
-    import textwrap
-
-    from lycosa.cli.wording import count, printable
-    from lycosa.search import Snippet, highlighted
-
+def _show_one(place: int, result: SearchResult) -> None:
     mark = {"\1": "\x1b[1m", "\2": "\x1b[0m"} if sys.stdout.isatty() else {"\1": "*", "\2": "*"}
     encoding = sys.stdout.encoding
     print(printable(f"{place:>3}  {result.title or '(no title)'}", encoding))
@@ -130,36 +140,28 @@ def _show_one(place: int, result: "SearchResult") -> None:
     print(f"     {result.date}  score {result.score:.3g}\n")
 
 
+@app.command()
 def index(
     into: Folder,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make it anew from the archive.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Build the index anew from the archive.")] = False,
     skip_missing: Annotated[
-        bool, typer.Option("--skip-missing", help="Take in pages of lost archive files by title and URL.")
+        bool, typer.Option("--skip-missing", help="Index pages whose archive files are lost by title and URL.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Make the search index, or bring it up to date with what was crawled."""
-    import msgspec
-
-    from lycosa.cli.wording import count, counted, duration, size
-    from lycosa.search import make_index, unread_words
-
+    """Build or update the search index."""
     progress = IndexingProgress()
     made = make_index(into, anew=rebuild, skips_missing=skip_missing, progress=progress)
     progress.end()
     if made.unread:
-        _note(unread_words(made.unread))
+        note(unread_words(made.unread))
     if json:
-        sys.stdout.buffer.write(msgspec.json.encode(made) + b"\n")
+        say_json(made)
         return
     print(
         f"{counted(made.documents, 'document')}, {size(made.size_bytes)};"
-        f" {counted(made.pages, 'page')} taken in, {count(made.renamed)} renamed, in {duration(made.seconds)}"
+        f" {counted(made.pages, 'page')} indexed, {count(made.renamed)} renamed, in {duration(made.seconds)}"
     )
-
-
-def _note(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 class IndexingProgress:
@@ -171,8 +173,6 @@ class IndexingProgress:
         self._has_drawn = False
 
     def __call__(self, done: int, pages: int) -> None:
-        from lycosa.cli.wording import count, rate
-
         now = time.monotonic()
         if now < self._next:
             return

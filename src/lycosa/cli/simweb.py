@@ -1,31 +1,49 @@
-"""`lycosa simweb` runs the simulated web, shows its pages, tells its truth, audits its log; `lycosa demo` crawls one.
+"""`lycosa simweb` runs the simulated web, shows its pages, tells its truth and audits its log.
 
 The options that shape the web stand before the subcommand, so that all of them speak of the same web:
 `lycosa simweb --seed 3 --hosts 10 truth http://h0.sim:8800/`.
 """
 
-import json
-import subprocess
+import asyncio
+import signal
 import sys
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import msgspec
 import typer
+import uvloop
 
-from lycosa.cli.options import CrawlJob
+from lycosa.cli.help import CommandTable
 from lycosa.cli.wording import counted
-from lycosa.errors import LycosaError, SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lycosa.simweb import Audit, Finding, RunningWeb, SimSettings
-
+from lycosa.errors import SettingsError
+from lycosa.simweb import (
+    DNS,
+    DOCUMENT_TROUBLE,
+    HOST_TROUBLE,
+    ROBOTS,
+    ROBOTS_DEFAULTS,
+    Audit,
+    AuditRules,
+    Finding,
+    RunningWeb,
+    SimSettings,
+    SimWeb,
+    TruthLimits,
+    audit_log,
+    check_time,
+    example_pages,
+    serve_web,
+    summarise,
+)
+from lycosa.simweb import truth as find_truth
 
 AUDIT_ROWS = 20  # hosts or addresses in an audit before only the broken ones are shown
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+# Groups of the options in the help.
+WEB, TROUBLE, NETWORK, SERVING = "The web", "Trouble", "Network", "Serving"
+
+app = CommandTable(invoke_without_command=True)
 
 
 def _shares(option: str, values: list[str]) -> dict[str, float]:
@@ -42,51 +60,152 @@ def _shares(option: str, values: list[str]) -> dict[str, float]:
     return shares
 
 
-@app.callback(help="Run the simulated web: many hosts, names, change and trouble from one seed, on loopback only.")
+@app.callback(
+    help="Run a simulated web to test crawlers on: hosts, names, change and trouble from one seed, on loopback only.",
+    epilog="""
+        lycosa simweb --hosts 10 --log requests.jsonl
+        lycosa simweb --hosts 10 truth http://h0.sim:8800/
+        lycosa simweb audit requests.jsonl
+    """,
+)
 def simweb(
     context: typer.Context,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes, everywhere.")] = 1,
-    hosts: Annotated[int, typer.Option(help="Number of hosts: h0.sim, h1.sim, …")] = 50,
-    pages: Annotated[int, typer.Option(help="Number of pages in all.")] = 20_000,
-    addresses: Annotated[int, typer.Option(help="Number of addresses the hosts share; 0: a quarter of the hosts.")] = 0,
-    sizes: Annotated[str, typer.Option(help="Pages a host: heavy (few large, many small) or uniform.")] = "heavy",
-    port: Annotated[int, typer.Option(help="HTTP port on every loopback address; 0: a free one.")] = 8800,
-    dns_port: Annotated[int, typer.Option(help="UDP port of the name server on 127.0.0.1; 0: a free one.")] = 8853,
-    log: Annotated[Path | None, typer.Option(help="Write every request to this new file, one JSON line each.")] = None,
-    time_scale: Annotated[float, typer.Option(help="Simulated seconds a real second; 0: time stands still.")] = 0.0,
-    mirrors: Annotated[float, typer.Option(help="Share of articles that are copies of another page.")] = 0.03,
-    near_duplicates: Annotated[float, typer.Option(help="Share of articles that are nearly copies.")] = 0.03,
-    tables: Annotated[float, typer.Option(help="Share of hosts with .tol and .tvi beside their documents.")] = 0.25,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="The same seed makes the same web, byte for byte.", rich_help_panel=WEB)
+    ] = 1,
+    hosts: Annotated[
+        int, typer.Option(metavar="N", help="Make this many hosts: h0.sim, h1.sim, …", rich_help_panel=WEB)
+    ] = 50,
+    pages: Annotated[int, typer.Option(metavar="N", help="Make this many pages in all.", rich_help_panel=WEB)] = 20_000,
+    addresses: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Let the hosts share this many addresses; 0 is a quarter of the hosts.",
+            rich_help_panel=WEB,
+        ),
+    ] = 0,
+    sizes: Annotated[
+        str,
+        typer.Option(
+            metavar="heavy|uniform",
+            help="Make few large hosts and many small ones, or equal ones.",
+            rich_help_panel=WEB,
+        ),
+    ] = "heavy",
+    mirrors: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", help="Make this share of the articles copies of other pages.", rich_help_panel=WEB
+        ),
+    ] = 0.03,
+    near_duplicates: Annotated[
+        float, typer.Option(metavar="SHARE", help="Make this share of the articles nearly copies.", rich_help_panel=WEB)
+    ] = 0.03,
+    tables: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", help="Let this share of the hosts publish .tol and .tvi tables.", rich_help_panel=WEB
+        ),
+    ] = 0.25,
+    time_scale: Annotated[
+        float,
+        typer.Option(
+            metavar="X", help="Let this many simulated seconds pass in a second; 0 stops time.", rich_help_panel=WEB
+        ),
+    ] = 0.0,
     trouble: Annotated[
-        list[str], typer.Option(metavar="NAME=SHARE", help="Trouble; see `simweb troubles`. Repeatable.")
+        list[str],
+        typer.Option(
+            metavar="NAME=SHARE",
+            help="Add trouble; `lycosa simweb troubles` lists it. Repeatable.",
+            rich_help_panel=TROUBLE,
+        ),
     ] = [],  # noqa: B006
-    robots: Annotated[list[str], typer.Option(metavar="NAME=SHARE", help="Kinds of robots.txt. Repeatable.")] = [],  # noqa: B006
-    dns: Annotated[list[str], typer.Option(metavar="NAME=SHARE", help="Trouble with names. Repeatable.")] = [],  # noqa: B006
-    dns_ttl: Annotated[int, typer.Option(help="Time to live of a name's address, in seconds.")] = 300,
-    rtt: Annotated[float, typer.Option(metavar="MS", help="Median round-trip time to a host.")] = 0.0,
-    rtt_spread: Annotated[float, typer.Option(metavar="SIGMA", help="Log-normal spread of it over hosts.")] = 0.0,
+    robots: Annotated[
+        list[str],
+        typer.Option(metavar="NAME=SHARE", help="Add kinds of robots.txt. Repeatable.", rich_help_panel=TROUBLE),
+    ] = [],  # noqa: B006
+    dns: Annotated[
+        list[str],
+        typer.Option(metavar="NAME=SHARE", help="Add trouble with names. Repeatable.", rich_help_panel=TROUBLE),
+    ] = [],  # noqa: B006
+    dns_ttl: Annotated[
+        int,
+        typer.Option(metavar="S", help="Let addresses of names live for this many seconds.", rich_help_panel=TROUBLE),
+    ] = 300,
+    rtt: Annotated[
+        float,
+        typer.Option(metavar="MS", help="The median round-trip time to a host is this long.", rich_help_panel=NETWORK),
+    ] = 0.0,
+    rtt_spread: Annotated[
+        float, typer.Option(metavar="SIGMA", help="It has this log-normal spread over hosts.", rich_help_panel=NETWORK)
+    ] = 0.0,
     bandwidth: Annotated[
         float,
-        typer.Option(metavar="BYTES/S", help="Median bandwidth of a host, shared by its transfers; 0: no limit."),
+        typer.Option(
+            metavar="BYTES/S",
+            help="The transfers of a host share this bandwidth (median); 0 is no limit.",
+            rich_help_panel=NETWORK,
+        ),
     ] = 0.0,
-    bandwidth_spread: Annotated[float, typer.Option(metavar="SIGMA", help="Log-normal spread of it over hosts.")] = 0.0,
+    bandwidth_spread: Annotated[
+        float, typer.Option(metavar="SIGMA", help="It has this log-normal spread over hosts.", rich_help_panel=NETWORK)
+    ] = 0.0,
     line: Annotated[
-        float, typer.Option(metavar="BYTES/S", help="Bandwidth that all transfers of all hosts share; 0: no limit.")
+        float,
+        typer.Option(
+            metavar="BYTES/S", help="All transfers share this bandwidth; 0 is no limit.", rich_help_panel=NETWORK
+        ),
     ] = 0.0,
     transfer: Annotated[
         float,
-        typer.Option(metavar="BYTES/S", help="Bandwidth of one transfer, whatever else is under way; 0: no limit."),
+        typer.Option(
+            metavar="BYTES/S", help="One transfer has this bandwidth; 0 is no limit.", rich_help_panel=NETWORK
+        ),
     ] = 0.0,
-    gzip: Annotated[bool, typer.Option(help="Compress for clients that accept it.")] = True,
-    tls: Annotated[bool, typer.Option(help="Speak HTTPS with certificates of an authority made for this run.")] = False,
-    ca_file: Annotated[Path, typer.Option(help="Where --tls writes the authority's certificate.")] = Path(
-        "simweb-ca.pem"
-    ),
-    json: Annotated[bool, typer.Option("--json", help="When ready, print one JSON object with the ports.")] = False,
+    port: Annotated[
+        int,
+        typer.Option(
+            metavar="PORT",
+            help="Serve HTTP on this port of every loopback address; 0 is a free one.",
+            rich_help_panel=SERVING,
+        ),
+    ] = 8800,
+    dns_port: Annotated[
+        int,
+        typer.Option(
+            metavar="PORT", help="Serve names on this UDP port of 127.0.0.1; 0 is a free one.", rich_help_panel=SERVING
+        ),
+    ] = 8853,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write every request to this new file, one JSON object a line.",
+            rich_help_panel=SERVING,
+        ),
+    ] = None,
+    gzip: Annotated[bool, typer.Option(help="Compress for clients that accept it.", rich_help_panel=SERVING)] = True,
+    tls: Annotated[
+        bool,
+        typer.Option(help="Serve HTTPS, with certificates of an authority made for this run.", rich_help_panel=SERVING),
+    ] = False,
+    ca_file: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="Let --tls write the authority's certificate to this file.", rich_help_panel=SERVING
+        ),
+    ] = Path("simweb-ca.pem"),
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print one JSON object with the ports when the web is ready.", rich_help_panel=SERVING
+        ),
+    ] = False,
 ) -> None:
     if context.invoked_subcommand in ("audit", "troubles"):
         return
-    from lycosa.simweb import SimSettings, check_time
 
     settings = SimSettings(
         seed=seed,
@@ -127,7 +246,7 @@ def simweb(
 
 
 def _serve(
-    settings: "SimSettings",
+    settings: SimSettings,
     *,
     dns_port: int,
     log: Path | None,
@@ -136,13 +255,6 @@ def _serve(
     ca_file: Path | None,
     json: bool,
 ) -> None:
-    import asyncio
-    import signal
-
-    import uvloop
-
-    from lycosa.simweb import serve_web
-
     async def main() -> None:
         stop = asyncio.Event()
         for signum in (signal.SIGINT, signal.SIGTERM):
@@ -163,9 +275,7 @@ def _serve(
     uvloop.run(main())
 
 
-def _announce(web: "RunningWeb", log: Path | None, json: bool) -> None:
-    import msgspec
-
+def _announce(web: RunningWeb, log: Path | None, json: bool) -> None:
     s = web.web.settings
     if json:
         ready = {
@@ -191,12 +301,10 @@ def _announce(web: "RunningWeb", log: Path | None, json: bool) -> None:
 @app.command()
 def show(
     context: typer.Context,
-    urls: Annotated[list[str] | None, typer.Argument(help="Pages to show; default: a few.")] = None,
+    urls: Annotated[list[str] | None, typer.Argument(metavar="URL", help="Show these pages instead of a few.")] = None,
     body: Annotated[bool, typer.Option("--body", help="Print the whole document instead of a summarise.")] = False,
 ) -> None:
-    """Show pages of the web without running it: status, size, title, links."""
-    from lycosa.simweb import SimWeb, example_pages, summarise
-
+    """Show pages of the web without running it."""
     web = SimWeb(context.obj)
     for url in urls or example_pages(web):
         if body:
@@ -208,18 +316,17 @@ def show(
 @app.command()
 def truth(
     context: typer.Context,
-    seeds: Annotated[list[str], typer.Argument(help="Where the perfect crawler starts.")],
-    scope: Annotated[str, typer.Option(help="host, domain, prefix or any.")] = "host",
+    seeds: Annotated[list[str], typer.Argument(metavar="URL", help="The perfect crawler starts here.")],
+    scope: Annotated[str, typer.Option(metavar="host|domain|prefix|any", help="Follow links that far.")] = "host",
     robots: Annotated[bool, typer.Option(help="Obey robots.txt.")] = True,
     sitemaps: Annotated[bool, typer.Option(help="Read sitemaps.")] = True,
-    mine: Annotated[str, typer.Option(help="Guess URLs: off, ancestors or all.")] = "off",
-    depth: Annotated[int | None, typer.Option(metavar="N", help="Most links from a seed; default: any number.")] = None,
-    at: Annotated[float, typer.Option(metavar="SECONDS", help="Simulated time.")] = 0.0,
+    mine: Annotated[str, typer.Option(metavar="off|ancestors|all", help="Guess URLs.")] = "off",
+    depth: Annotated[
+        int | None, typer.Option(metavar="N", help="Follow at most this many links in a row from a seed.")
+    ] = None,
+    at: Annotated[float, typer.Option(metavar="SECONDS", help="Look at the web at this simulated time.")] = 0.0,
 ) -> None:
-    """Print the pages that a perfect crawler would fetch, one URL a line."""
-    from lycosa.simweb import SimWeb, TruthLimits
-    from lycosa.simweb import truth as find_truth
-
+    """Print the URLs that a perfect crawler would fetch."""
     found = find_truth(
         SimWeb(context.obj),
         seeds,
@@ -241,9 +348,7 @@ def truth(
 
 @app.command()
 def troubles() -> None:
-    """List the knobs of --trouble, --robots and --dns."""
-    from lycosa.simweb import DNS, DOCUMENT_TROUBLE, HOST_TROUBLE, ROBOTS, ROBOTS_DEFAULTS
-
+    """List the names for --trouble, --robots and --dns."""
     groups = {
         "--trouble, shares of documents": DOCUMENT_TROUBLE,
         "--trouble, shares of hosts": HOST_TROUBLE,
@@ -260,23 +365,26 @@ def troubles() -> None:
 
 @app.command()
 def audit(
-    log: Annotated[Path, typer.Argument(help="A log written by `lycosa simweb --log`.")],
-    delay: Annotated[float, typer.Option(metavar="S", help="Least pause between two requests to a host.")] = 1.0,
-    per_host: Annotated[int, typer.Option(metavar="N", help="Most requests at a time to a host.")] = 1,
-    ip_delay: Annotated[float, typer.Option(metavar="S", help="Least pause between two requests to an address.")] = 0.0,
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="A log written by `lycosa simweb --log`.")],
+    delay: Annotated[
+        float, typer.Option(metavar="S", help="Requests to a host must be this many seconds apart.")
+    ] = 1.0,
+    per_host: Annotated[int, typer.Option(metavar="N", help="A host may have this many requests at a time.")] = 1,
+    ip_delay: Annotated[
+        float, typer.Option(metavar="S", help="Requests to an address must be this many seconds apart.")
+    ] = 0.0,
     per_ip: Annotated[
-        int, typer.Option(metavar="N", help="Most requests at a time to an address, at least --per-host.")
+        int, typer.Option(metavar="N", help="An address may have this many requests at a time, at least --per-host.")
     ] = 4,
     all_rows: Annotated[bool, typer.Option("--all", help="Show every host and address.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON object.")] = False,
 ) -> None:
-    """Check a log for politeness; exits 1 if a rule was broken. Crawl-delay and Retry-After count as rules too."""
-    from lycosa.simweb import AuditRules, audit_log
+    """Check a log for politeness and exit with 1 if a rule was broken.
 
+    Crawl-delay and Retry-After count as rules, too.
+    """
     findings = audit_log(log, AuditRules(delay_s=delay, per_host=per_host, ip_delay_s=ip_delay, per_ip=per_ip))
     if json:
-        import msgspec
-
         print(
             msgspec.json.encode(
                 {"clean": findings.is_clean, "broken": findings.broken()} | msgspec.to_builtins(findings)
@@ -288,7 +396,7 @@ def audit(
         raise typer.Exit(1)
 
 
-def _print_audit(findings: "Audit", all_rows: bool) -> None:
+def _print_audit(findings: Audit, all_rows: bool) -> None:
     for title, rows in (("host", findings.hosts), ("address", findings.addresses)):
         shown = rows if all_rows or len(rows) <= AUDIT_ROWS else [row for row in rows if row.is_broken]
         if shown:
@@ -302,73 +410,9 @@ def _print_audit(findings: "Audit", all_rows: bool) -> None:
     print(f"{counted(findings.requests, 'request')}, {counts}: {'clean' if findings.is_clean else 'BROKEN'}")
 
 
-def _row(finding: "Finding") -> str:
+def _row(finding: Finding) -> str:
     gap = "–" if finding.smallest_gap_s is None else f"{finding.smallest_gap_s:.3f}"
     against = len(finding.robots) + finding.before_robots + finding.before_retry_after
     return (
         f"{finding.name:<18}{finding.requests:>9,}{finding.largest_overlap:>9}{gap:>10}{finding.early:>7,}{against:>8,}"
     )
-
-
-LEAST_S, MOST_S = 0.1, 86_400.0
-PAGES_A_HOST = 400
-DEMO_OVER = "the demo is over, and its web is gone: a larger --seconds shows more"
-
-
-def register_demo(app: typer.Typer) -> None:
-    app.command()(demo)
-
-
-def demo(
-    into: Annotated[Path, typer.Option(metavar="DIR", help="Where the collection goes.")] = Path("lycosa-demo"),
-    seconds: Annotated[float, typer.Option(help="How long to crawl.")] = 15.0,
-    hosts: Annotated[int, typer.Option(help="Hosts of the simulated web.")] = 200,
-) -> None:
-    """Crawl a simulated web for some seconds, to see what it looks like."""
-    from lycosa.cli import crawl
-    from lycosa.settings import CrawlSettings
-    from lycosa.simweb import SimSettings
-
-    if not LEAST_S <= seconds <= MOST_S:
-        raise SettingsError(f"--seconds is {seconds:g}, it must be between {LEAST_S:g} and {MOST_S:g}")
-    SimSettings(hosts=hosts, pages=hosts * PAGES_A_HOST)  # says what cannot be before anything is started
-    with _simulated_web(hosts) as (port, dns_port):
-        settings = CrawlSettings(
-            seeds=(f"http://h0.sim:{port}/",),
-            scope="any",
-            delay_s=0.2,
-            time_s=seconds,
-            dns=(f"127.0.0.1:{dns_port}",),
-            allow_private=("127.0.0.0/8",),
-        )
-        crawl.run(CrawlJob(settings, _fresh(into), rest=DEMO_OVER))
-
-
-def _fresh(into: Path) -> Path:
-    """`into`, or the next free name beside it: every demo has a web of its own."""
-    number, path = 1, into
-    while path.exists():
-        number += 1
-        path = into.with_name(f"{into.name}-{number}")
-    return path
-
-
-@contextmanager
-def _simulated_web(hosts: int) -> "Iterator[tuple[int, int]]":
-    """The simulated web in a process of its own; (port, DNS port)."""
-    shape = ["--hosts", str(hosts), "--pages", str(hosts * PAGES_A_HOST), "--rtt", "30", "--rtt-spread", "0.5"]
-    command = [sys.executable, "-m", "lycosa", "simweb", *shape, "--port", "0", "--dns-port", "0", "--json"]
-    process = subprocess.Popen(  # in a session of its own: Ctrl-C is for the crawl
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
-    )
-    assert process.stdout is not None
-    try:
-        ready = process.stdout.readline()
-        if not ready:
-            raise LycosaError("the simulated web did not start: try `lycosa simweb` to see why")
-        ports = json.loads(ready)
-        print(f"a simulated web of {counted(hosts, 'host')} and {hosts * PAGES_A_HOST:,} pages is up", file=sys.stderr)
-        yield ports["port"], ports["dns_port"]
-    finally:
-        process.terminate()
-        process.wait(timeout=10)

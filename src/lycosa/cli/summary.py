@@ -6,15 +6,13 @@ Pure. The summary ends with commands to try next; all of them exist. Used by `cr
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from lycosa.cli.wording import count, counted, duration, most_first, rate, reason, size
+from lycosa.crawl.limits import Recrawl
 from lycosa.crawl.stats import CrawlStats
-
-if TYPE_CHECKING:
-    from lycosa.settings import CrawlSettings
+from lycosa.settings import CrawlSettings
 
 # The five reasons people ask for, and what the filters and the frontier call them; others are shown as they are.
 GROUPS = {
@@ -25,6 +23,7 @@ GROUPS = {
     "trap": ("trap", "path-pattern", "too-long", "too-deep", "repeated-segments", "too-many-redirects"),
 }
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
+NO_CONTACT = "site owners cannot reach you: --contact URL|EMAIL tells them whom to ask, and makes blocking less likely"
 MOST_VISITS_A_DAY = 24  # of a page; see recrawl.plan
 
 
@@ -36,21 +35,25 @@ def summary(
     left: str = "",
     budget: float | None = None,
     is_status: bool = False,
+    recrawl: Recrawl | None = None,
+    settings: CrawlSettings | None = None,
 ) -> str:
-    """Several lines: what there is now, what failed and was skipped and why, what to look at next. `used_up` says by
-    which limit it ended, see `limit_used_up`; `left` which visits are left; `budget` is that of visits a day. With
-    `is_status` it is what `lycosa status` prints, and does not advise to run that."""
+    """Several lines: what there is now, what failed and was skipped and why, what to look at next.
+
+    `used_up` says which limit ended it, see `limit_used_up`; `left` which visits are left; `budget` is that of visits a
+    day. With `is_status` it is what `lycosa status` prints, and does not advise to run that.
+    """
     lines = [_headline(stats, into), *_running(stats), *_run(stats)]
     if stats.run_lost:
-        lines.append(f"  {counted(stats.run_lost, 'record')} lost from the archive: asked for again")
+        lines.append(f"  {counted(stats.run_lost, 'record')} lost from the archive: fetched again")
     if stats.run_visits:
         lines.append(_visits(stats))
     if left_over := budget_left_over(budget, stats.pages):
         lines.append(f"  {left_over}")
     if stats.duplicates:
-        lines.append(f"  {counted(stats.duplicates, 'duplicate')}: documents that were there already")
+        lines.append(f"  {counted(stats.duplicates, 'duplicate')} of documents that were there already")
     if stats.left_out:
-        lines.append(f"  left out of the store: {left_out(stats)}")
+        lines.append(f"  not moved to the store: {left_out(stats)}")
     if stats.redirects or stats.sitemaps:
         lines.append(f"  {_no_pages(stats)}")
     if stats.failed:
@@ -64,16 +67,37 @@ def summary(
         queued = f"{count(stats.queued)} still queued; " if stats.queued else ""
         lines.append(f"  {queued}{used_up}")
     elif stats.queued and not stats.is_running:
-        how = "`lycosa crawl`" if stats.run_visits else "the same command"
-        lines.append(
-            f"  {count(stats.queued)} still queued: {how} goes on with {'it' if stats.queued == 1 else 'them'}"
-        )
+        how = f"`lycosa crawl --into {into}`" if stats.run_visits or recrawl else "the same command"
+        lines.append(f"  {count(stats.queued)} still queued: {how} continues")
     if left:
         lines.append(f"  {left}")
     if stats.standing:
         lines.append(f"  {stats.standing}")
+    if settings is not None and settings.contact is None and stats.run_requests and not is_status:
+        lines.append(f"  {NO_CONTACT}")
+    commands = _next_commands(stats, into, settings, recrawl=recrawl, is_status=is_status)
+    width = max(len(command) for command, _ in commands)
+    return "\n".join([*lines, "next:", *(f"  {command:<{width}}  {what}" for command, what in commands)]) + "\n"
+
+
+def _next_commands(
+    stats: CrawlStats, into: Path, settings: CrawlSettings | None, *, recrawl: Recrawl | None, is_status: bool
+) -> list[tuple[str, str]]:
+    """Commands to try, all of which exist, and what each of them does: reading what was kept comes first."""
     folder = shlex.quote(str(into))
-    return "\n".join([*lines, "next:", *_next_commands(folder)[is_status:]]) + "\n"
+    commands = []
+    if stats.run_changed or (recrawl and stats.run_visits):
+        commands.append((f"lycosa changes {folder}", "see what has changed"))
+    elif recrawl and not (recrawl.everything or stats.run_visits):
+        commands.append((f"lycosa recrawl {folder} --all", "nothing is due yet; this revisits every page now"))
+    if stats.pages and (settings is None or settings.archive == "full"):
+        commands.append((f"lycosa search {folder} WORDS", "find pages by their words"))
+        commands.append((f"lycosa get URL --in {folder}", "read a page"))
+    if not is_status:
+        commands.append((f"lycosa status {folder}", "see what there is, and what is queued"))
+    if stats.failed or stats.dropped or stats.ignored or not stats.pages:
+        commands.append((f"lycosa why URL --in {folder}", "see why a URL failed or was skipped"))
+    return commands or [(f"lycosa hosts {folder}", "see what each host has")]
 
 
 def as_json(stats: CrawlStats, **more: object) -> bytes:
@@ -85,7 +109,7 @@ def as_json(stats: CrawlStats, **more: object) -> bytes:
     return msgspec.json.encode({**facts, **more})
 
 
-def limit_reached(settings: "CrawlSettings", stats: CrawlStats) -> str:
+def limit_reached(settings: CrawlSettings, stats: CrawlStats) -> str:
     """The limit at which the next run would end at once, by what the collection holds; empty if there is none."""
     limits = (("pages", settings.pages, stats.pages), ("bytes", settings.bytes, stats.bytes))
     for name, most, had in (*limits, ("time", settings.time_s, stats.seconds)):
@@ -94,7 +118,7 @@ def limit_reached(settings: "CrawlSettings", stats: CrawlStats) -> str:
     return ""
 
 
-def limit_used_up(settings: "CrawlSettings", ended_by: str) -> str:
+def limit_used_up(settings: CrawlSettings, ended_by: str) -> str:
     """What to do after a limit that counts over all runs: the same command would end at once. Empty for other ends."""
     if ended_by == "time" and settings.time_s is not None and not settings.keep_fresh:
         time_s = settings.time_s
@@ -105,7 +129,7 @@ def limit_used_up(settings: "CrawlSettings", ended_by: str) -> str:
         spent = f"limit of {size(settings.bytes)} is"
     else:
         return ""
-    return f"its {spent} used up: a larger --{ended_by} goes on"
+    return f"its {spent} used up: a larger --{ended_by} continues"
 
 
 def budget_left_over(budget: float | None, pages: int) -> str:
@@ -114,8 +138,8 @@ def budget_left_over(budget: float | None, pages: int) -> str:
     if budget is None or not pages or budget <= most:
         return ""
     return (
-        f"its budget of {count(int(budget))} visits a day is more than can be spent: a page is looked at"
-        f" once an hour at most, {count(most)} visits a day here"
+        f"its budget of {count(int(budget))} visits a day is more than can be spent: a page is visited"
+        f" at most once an hour, {count(most)} visits a day here"
     )
 
 
@@ -123,15 +147,15 @@ def visits_left(stats: CrawlStats, ended_by: str, *, keeps_fresh: bool) -> str:
     """What is left of the visits after Ctrl-C or --visits, and who does them, or what else ended it; empty for other
     ends."""
     if ended_by == "stopped":
-        return "stopped by `lycosa cluster stop`: the same command goes on"
+        return "stopped by `lycosa cluster stop`: the same command continues"
     if ended_by == "waiting":
-        return "all of it waits for longer than 15 minutes, so the crawl has ended: --wait would wait"
+        return "what is left must wait for more than 15 minutes, so the crawl has ended: with --wait it waits"
     if ended_by not in ("interrupted", "visits"):
         return ""
     if stats.revisiting:
         said = "interrupted: " if ended_by == "interrupted" else ""
-        return f"{said}{counted(stats.revisiting, 'URL')} still to be looked at, the same command goes on"
-    return "interrupted: the same command goes on keeping it fresh" if keeps_fresh else ""
+        return f"{said}{counted(stats.revisiting, 'URL')} still to be visited, the same command continues"
+    return "interrupted: the same command continues to keep it fresh" if keeps_fresh else ""
 
 
 LEFT_OUT = {
@@ -167,7 +191,7 @@ def _running(stats: CrawlStats) -> list[str]:
         f"{hosts} {count(stats.hosts_parked)} parked",
     ]
     if stats.retrying:
-        parts.append(f"{count(stats.retrying)} to be tried again")
+        parts.append(f"{count(stats.retrying)} to be retried")
     return [f"  running for {duration(stats.run_seconds)}: {', '.join(parts)}"]
 
 
@@ -190,11 +214,11 @@ def _visits(stats: CrawlStats) -> str:
     others = [name for name in ("redirects", "sitemaps") if getattr(stats, name)]
     what = counted(stats.run_visits, "URL") + (f" ({', '.join(['pages', *others])})" if others else "")
     if stats.has_only_silence:
-        return f"  looked again at {what}: nobody answered"
+        return f"  revisited {what}: no host answered"
     saved = f", {size(stats.run_saved_bytes)} saved" if stats.run_saved_bytes else ""
     told = f" ({count(stats.run_not_modified)} said so{saved})" if stats.run_not_modified else ""
     same = count(stats.run_visits - stats.run_changed)
-    return f"  looked again at {what}: {count(stats.run_changed)} changed, {same} did not{told}"
+    return f"  revisited {what}: {count(stats.run_changed)} changed, {same} did not{told}"
 
 
 def _reasons(title: str, counts: Mapping[str, int], details: Mapping[str, str] | None = None) -> list[str]:
@@ -221,7 +245,3 @@ def _details(dropped: Mapping[str, int]) -> dict[str, str]:
         if [reason(name) for name, _ in found] != [group] and found:
             details[group] = " (" + ", ".join(f"{count(many)} {reason(name)}" for name, many in found) + ")"
     return details
-
-
-def _next_commands(folder: str) -> list[str]:
-    return [f"  lycosa status {folder}", f"  lycosa hosts {folder}", f"  lycosa why URL --in {folder}"]

@@ -1,9 +1,12 @@
-"""How the command line writes numbers, sizes, times and reasons for people. Pure; ASCII, so that every terminal can.
+"""How the command line writes numbers, sizes, times and reasons for people: in ASCII, so that every terminal can.
 
 Files for machines and `--json` get the numbers themselves.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from lycosa.crawl.progress import duration as duration  # written alike in all of it
 
@@ -61,3 +64,18 @@ def printable(text: str, encoding: str) -> str:
     """Text that came from elsewhere, on one line, in what a terminal can show: no control characters."""
     shown = "".join(c if c.isprintable() else " " for c in text)
     return shown.encode(encoding, "replace").decode(encoding)
+
+
+def say(line: str) -> None:
+    """A line with text that came from elsewhere, on standard output."""
+    print(printable(line, sys.stdout.encoding))
+
+
+def say_json(value: object) -> None:
+    """A JSON object on standard output."""
+    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+
+
+def note(text: str) -> None:
+    """A line beside the answer, on standard error."""
+    print(text, file=sys.stderr)

@@ -245,7 +245,7 @@ def extension(value: str) -> str:
 def seed(value: str) -> str:
     """A URL to start from, as the URL standard writes it; without a scheme it is https."""
     allowed = "it must be a URL such as https://example.org/"
-    if not value or len(value) > MAX_SEED_BYTES:
+    if not text(value) or len(value) > MAX_SEED_BYTES:
         raise InvalidValue(allowed)
     if _OTHER_SCHEME.match(value):
         raise InvalidValue(ONLY_HTTP)

@@ -1,0 +1,258 @@
+"""Runs a crawl for a command: live view, Ctrl-C, summary, exit code.
+
+The first Ctrl-C lets requests in flight end, commits and exits; the second one stops at once, and files stay valid.
+Called by `crawl`, `recrawl`, `demo` and `cluster crawl`.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+import uvloop
+
+from lycosa.api.crawl import Crawl
+from lycosa.api.process import freeze_garbage_collector, return_large_blocks
+from lycosa.cli.options import CrawlJob
+from lycosa.cli.progress import ProgressView, view_on
+from lycosa.cli.startup import INTERRUPTED
+from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
+from lycosa.cli.wording import count, counted, most_first, reason
+from lycosa.crawl.stats import CrawlStats
+from lycosa.errors import SettingsError, StoreError
+from lycosa.settings import DEFAULTS, CrawlSettings
+
+if TYPE_CHECKING:
+    from lycosa.cluster.run import RunningCrawl
+
+VIEW_EVERY_S = 0.25
+INDEXING_EVERY_S = 5.0
+NOTHING_FETCHED, LIMIT = 1, 3
+LIMITS = ("pages", "bytes", "time")
+HINTS = {
+    "address-refused": "--allow-private opens private networks",
+    "connect": "nobody takes connections there, check the host and the port",
+    "no-such-host": "check how the host is spelled",
+    "protocol": "what answers there is no web server",
+}
+
+
+def run(job: CrawlJob) -> None:
+    """Does a job and ends with its exit code."""
+    if job.settings.images and (job.recrawl or job.settings.keep_fresh):
+        _warn_without_pillow()
+    stats, ended_by = uvloop.run(_crawl(job))
+    if job.settings.workers and job.settings.index:
+        ended_by = _index_shards(job, stats, ended_by)
+    _end(job, stats, ended_by)
+
+
+def finish(job: CrawlJob, crawl: "Callable[[ClusterCallbacks], Awaitable[tuple[CrawlStats, str]]]") -> None:
+    """Does a job with several processes, wherever they are, and ends with its exit code."""
+    if job.settings.index:
+        _warn(
+            f"--index is for one machine: the next search, or lycosa index {job.into}, indexes the shards that are here"
+        )
+    _end(job, *uvloop.run(_crawl_with_others(job, crawl)))
+
+
+def _warn_without_pillow() -> None:
+    # lazy: only crawls that revisit images compare them
+    from lycosa.recrawl.change.image import can_decode
+
+    if not can_decode():
+        _warn(
+            "Pillow is not installed, so an image counts as changed when its bytes differ: "
+            "pip install lycosa[images] compares what images show"
+        )
+
+
+def _index_shards(job: CrawlJob, stats: CrawlStats, ended_by: str) -> str:
+    """Nobody follows shards: their index is made when they are closed, unless the user wants to leave. Returns what
+    ended it all."""
+    # lazy: tantivy takes 0.05 s to import
+    from lycosa.cli.search import IndexingProgress
+    from lycosa.search import make_index  # lazy: likewise
+
+    if ended_by != "interrupted" and stats.pages:
+        progress = IndexingProgress()
+        try:
+            make_index(job.into, progress=None if job.quiet else progress)
+        except KeyboardInterrupt:
+            ended_by = "interrupted"
+        except StoreError as error:
+            _warn(f"the search index was not updated: {error}")
+        progress.end()
+    if ended_by == "interrupted":
+        _warn_if_index_is_behind(job)
+    return ended_by
+
+
+def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
+    if job.json:
+        sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
+    elif not job.quiet:
+        used_up = job.rest or ("" if job.recrawl else limit_used_up(job.settings, ended_by))
+        budget = job.recrawl.budget if job.recrawl else None
+        if budget is None and (job.recrawl or job.settings.keep_fresh):
+            budget = job.settings.visits_per_day
+        left = visits_left(stats, ended_by, keeps_fresh=job.settings.keep_fresh and not job.recrawl)
+        if job.recrawl and job.recrawl.everything and job.recrawl.most and not (stats.run_visits or ended_by):
+            left = "every page was visited within the last hour: --all without --visits visits them once more"
+        print(
+            summary(
+                stats,
+                job.into,
+                used_up=used_up,
+                left=left,
+                budget=budget,
+                recrawl=job.recrawl,
+                settings=None if job.rest else job.settings,
+            )
+        )
+    is_recrawl = job.recrawl is not None or stats.run_visits > 0
+    code = _exit_code(stats, ended_by, fail_on_limit=job.settings.fail_on_limit, is_recrawl=is_recrawl)
+    if code:
+        raise typer.Exit(code)
+
+
+def _exit_code(stats: CrawlStats, ended_by: str, *, fail_on_limit: bool, is_recrawl: bool = False) -> int:
+    if ended_by == "interrupted":
+        return INTERRUPTED
+    if is_recrawl and stats.has_only_silence:
+        _warn(f"no page could be visited again, no host answered: {_worded(most_first(stats.run_statuses))}")
+        return NOTHING_FETCHED
+    if ended_by in LIMITS:
+        return LIMIT if fail_on_limit else 0
+    if stats.pages == 0:
+        why = stats.standing if ended_by == "waiting" else _reasons(stats)
+        _warn(f"nothing could be fetched: {why}")
+        return NOTHING_FETCHED
+    if stats.has_only_silence:
+        _warn(f"no host answered in this run: {_worded(most_first(stats.run_statuses))}; the same command tries again")
+        return NOTHING_FETCHED
+    return 0
+
+
+def _reasons(stats: CrawlStats) -> str:
+    """`no such host (2), connect (1)`, and what helps where an option does."""
+    return _worded(most_first({**stats.failed, **stats.dropped}) or most_first(stats.ignored))
+
+
+def _worded(why: list[tuple[str, int]]) -> str:
+    words = ", ".join(f"{reason(name)} ({count(many)})" for name, many in why) or "no page was found"
+    return "; ".join([words, *(HINTS[name] for name, _ in why[:1] if name in HINTS)])
+
+
+async def _crawl(job: CrawlJob) -> tuple[CrawlStats, str]:
+    if job.settings.workers:
+        return await _crawl_with_workers(job)
+    _require_no_shards(job.settings)
+    view = view_on(sys.stderr, quiet=job.quiet)
+    async with Crawl(into=job.into, settings=job.settings, recrawl=job.recrawl) as crawl:
+        freeze_garbage_collector()
+        return_large_blocks()
+        _on_interrupt(view, crawl.stop, lambda: crawl.stats().in_flight)
+        shower = None if job.quiet else asyncio.create_task(_show(crawl, view))
+        try:
+            stats = await crawl.finish()
+        finally:
+            if shower is not None:
+                shower.cancel()
+            view.close()
+    following = crawl.following
+    if following is not None and not following.is_complete:
+        _warn_if_index_is_behind(job)
+    return stats, "interrupted" if following is not None and following.is_hurried else crawl.engine.stopped_by
+
+
+def _on_interrupt(view: ProgressView, stop: Callable[[str], None], in_flight: Callable[[], int]) -> None:
+    """From now on the first Ctrl-C is answered at once and stops the crawl gently, the second one at once."""
+    has_told = False
+
+    def interrupted() -> None:
+        nonlocal has_told
+        if not has_told:
+            has_told = True
+            view.note(f"Stopping: finishing {counted(in_flight(), 'request')}, press Ctrl-C again to stop at once")
+        stop("interrupted")
+
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signum, interrupted)
+
+
+def _require_no_shards(settings: CrawlSettings) -> None:
+    """What only shards can do is not left undone in silence."""
+    if settings.store:
+        raise SettingsError("--store is for crawls with several processes: add --workers N")
+    if settings.assignment != DEFAULTS["assignment"]:
+        raise SettingsError("--assignment is for crawls with several processes: add --workers N")
+    if settings.letters:
+        raise SettingsError("letters are for --workers N with --assignment letter-sum")
+    if settings.places:
+        raise SettingsError("--places is for crawls of a cluster: lycosa cluster crawl")
+
+
+class ClusterCallbacks(NamedTuple):
+    """How a crawl of several processes is shown, and whom Ctrl-C goes to."""
+
+    show: Callable[[CrawlStats], None]
+    tell: Callable[[str], None]
+    on_start: "Callable[[RunningCrawl], None]"
+
+
+async def _crawl_with_others(
+    job: CrawlJob, crawl: Callable[[ClusterCallbacks], Awaitable[tuple[CrawlStats, str]]]
+) -> tuple[CrawlStats, str]:
+    view, latest = view_on(sys.stderr, quiet=job.quiet), CrawlStats()
+
+    def show(stats: CrawlStats) -> None:
+        nonlocal latest
+        latest = stats
+        view.show(stats)
+
+    def on_start(cluster: "RunningCrawl") -> None:
+        _on_interrupt(view, cluster.stop, lambda: latest.in_flight)
+
+    try:
+        return await crawl(ClusterCallbacks(show, _warn, on_start))
+    finally:
+        view.close()
+
+
+async def _crawl_with_workers(job: CrawlJob) -> tuple[CrawlStats, str]:
+    # lazy: the cluster takes 0.1 s to import
+    from lycosa.cluster.run import crawl_on_this_machine
+
+    if job.settings.index and job.settings.keep_fresh:
+        _warn("with --workers the search index is built at the end; a search before that builds its own")
+
+    async def crawl(callbacks: ClusterCallbacks) -> tuple[CrawlStats, str]:
+        return await crawl_on_this_machine(job.into, job.settings, **callbacks._asdict())
+
+    return await _crawl_with_others(job, crawl)
+
+
+def _warn_if_index_is_behind(job: CrawlJob) -> None:
+    # lazy: tantivy takes 0.05 s to import
+    from lycosa.search import is_index_behind
+
+    if is_index_behind(job.into):
+        _warn(f"the search index is behind: the next search, or lycosa index {job.into}, updates it")
+
+
+def _warn(words: str) -> None:
+    print(f"lycosa: {words}", file=sys.stderr)
+
+
+async def _show(crawl: Crawl, view: ProgressView) -> None:
+    while not crawl.is_indexing:
+        view.show(crawl.stats())
+        await asyncio.sleep(VIEW_EVERY_S)
+    while crawl.following is not None:
+        await asyncio.sleep(INDEXING_EVERY_S)
+        behind = crawl.following.behind
+        what = f"{counted(behind, 'URL')} to go" if behind else "names and ranks"
+        view.note(f"indexing: {what}; Ctrl-C leaves the rest to the next search")
