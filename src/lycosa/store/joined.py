@@ -12,7 +12,8 @@ from pathlib import Path
 from lycosa.records import Family
 from lycosa.store.state import State
 
-SHARDED, SHARDS = "cluster.json", "shards"
+SHARDED = "cluster.json"  # in the folder of a collection of several shards
+SHARDS = "shards"
 COPIES_FOLDER = "copies"  # of shards that are on other machines
 
 
