@@ -16,7 +16,7 @@ from pathlib import Path
 from lycosa.graph import LinkIndexer
 from lycosa.records import Family, Request, Response
 from lycosa.search import QueryError, SearchView, make_index
-from lycosa.store import Batch, CollectionStore, HttpExchange, LinkRow, PageRow, pack, response_exchange
+from lycosa.store import Batch, CollectionStore, HttpExchange, LinkRow, PageRow, pack_row, response_exchange
 from lycosa.web import document_digest, document_fingerprint, extract_readable, url_key
 from proof import Bar, Experiment, Run
 from proof.ground.commands import scratch
@@ -80,7 +80,7 @@ def fill(path: Path, count: int) -> list[str]:
                 linker.prepare(batch)
                 for key, each, ticket in rows:
                     each.place = places[ticket].pack()
-                    batch.put(Family.PAGE, key, pack(each))
+                    batch.put(Family.PAGE, key, pack_row(each))
                 linker.write(batch)
                 collection.commit(batch)
                 linker.committed()

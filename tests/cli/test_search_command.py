@@ -9,7 +9,7 @@ import pytest
 from lycosa.records import Family, Request, Response
 from lycosa.search.index import current
 from lycosa.store import Batch, CollectionStore, HttpExchange, response_exchange
-from lycosa.store.page_rows import PageRow, pack
+from lycosa.store.page_rows import PageRow, pack_row
 from lycosa.web.url import url_key
 from tests.cli.command import Web, ended, lycosa, simulated_web, started
 
@@ -100,7 +100,7 @@ def test_get_of_a_redirect_says_where_it_leads(tmp_path: Path) -> None:
         made = response_exchange(request, Response(url, 301, head), fetched_s=1.0)
         place = collection.warc.append(made.members)[HttpExchange.RESPONSE].pack()
         batch = Batch()
-        batch.put(Family.PAGE, url_key(url), pack(PageRow(301, 1.0, place=place, location="https://a.example/new")))
+        batch.put(Family.PAGE, url_key(url), pack_row(PageRow(301, 1.0, place=place, location="https://a.example/new")))
         collection.commit(batch)
     said = lycosa("get", url, "--in", tmp_path / "c")
     assert (said.code, said.out) == (1, "")

@@ -20,7 +20,7 @@ from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from lycosa.store import Batch, CollectionStore
-from lycosa.store.page_rows import PageRow, pack, unpack_page
+from lycosa.store.page_rows import PageRow, pack_row, unpack_page
 from lycosa.web.page import analyse_page
 from lycosa.web.url import url_from_key, url_key
 from tests.engine.consistency import problems
@@ -182,7 +182,7 @@ def test_failed_urls_of_a_silent_host_are_queued_once_over_many_runs(into: Path)
     with CollectionStore.open(into) as collection:  # as if they had never been pages
         batch = Batch()
         for url in urls:
-            batch.put(Family.PAGE, url_key(url), pack(PageRow(404, BEGIN_S, 1, failure="404")))
+            batch.put(Family.PAGE, url_key(url), pack_row(PageRow(404, BEGIN_S, 1, failure="404")))
             batch.put(Family.URL, url_key(url), UrlRow(UrlState.FAILED, 1, Reason.STATUS).pack())
         collection.state.write(batch)
     queued = list[int]()

@@ -9,10 +9,10 @@ from lycosa.fetch.headers import (
     conditional,
     curl_lines,
     is_field_value,
-    media_type,
     parse_fields,
     parse_status,
     request_fields,
+    response_media_type,
     user_agent,
 )
 
@@ -96,4 +96,4 @@ def test_parse_fields_any_bytes_give_fields(block: bytes) -> None:
     [("text/HTML; charset=x", "text/html"), ("", ""), ("text/html, text/html", "text/html"), (" a/b ", "a/b")],
 )
 def test_media_type_is_bare_and_lower_case(value: str, expected: str) -> None:
-    assert media_type({"content-type": value}) == expected
+    assert response_media_type({"content-type": value}) == expected

@@ -20,7 +20,7 @@ from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.truth import truth
 from lycosa.store import Batch, CollectionStore, is_collection
-from lycosa.store.page_rows import LinkRow, PageRow, pack, unpack_page
+from lycosa.store.page_rows import LinkRow, PageRow, pack_row, unpack_page
 from lycosa.web.url import join_map, url_key
 from tests.engine.memory_crawl import crawl, front
 from tests.graph.recount import link_problems, sources_by_target
@@ -70,7 +70,7 @@ class Shop:
         else:
             self.linker.gone(url, url_key(url), row)
         self.linker.prepare(batch)
-        batch.put(Family.PAGE, url_key(url), pack(row))
+        batch.put(Family.PAGE, url_key(url), pack_row(row))
         self.linker.write(batch)
         self.collection.commit(batch)
         self.linker.committed()
@@ -149,7 +149,7 @@ def test_batch_that_was_never_acknowledged_is_not_called_covered(tmp_path: Path)
     batch, row = Batch(), PageRow(200, 0.0)
     shop.linker.page(B, url_key(B), row, LinkRow((C,), "", b"\1", ("c",)), {C: C})
     shop.linker.prepare(batch)
-    batch.put(Family.PAGE, url_key(B), pack(row))
+    batch.put(Family.PAGE, url_key(B), pack_row(row))
     shop.linker.write(batch)
     shop.collection.commit(batch)  # it is there, but the engine was told that it failed
     shop.close()

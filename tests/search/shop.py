@@ -20,7 +20,7 @@ from lycosa.store import (
     response_exchange,
     revisit_exchange,
 )
-from lycosa.store.page_rows import LinkRow, PageRow, pack, unpack_page
+from lycosa.store.page_rows import LinkRow, PageRow, pack_row, unpack_page
 from lycosa.web.document import document_digest, document_fingerprint
 from lycosa.web.page import analyse_page
 from lycosa.web.url import join_map, url_from_key, url_key
@@ -85,7 +85,7 @@ class Shop:
         if is_new_document:
             batch.put(Family.DOC, row.fingerprint.to_bytes(8), row.digest + key)
         self.linker.prepare(batch)
-        batch.put(Family.PAGE, key, pack(row))
+        batch.put(Family.PAGE, key, pack_row(row))
         self.linker.write(batch)
         self.collection.commit(batch)
         self.linker.committed()

@@ -25,7 +25,7 @@ from lycosa.search.indexer import CONSUMER, Indexer
 from lycosa.search.view import SearchView, is_index_behind, make_index, update_index
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import CollectionStore, is_collection
-from lycosa.store.joined import SHARDED, SHARDS
+from lycosa.store.joined import SHARDED_FILE, SHARDS_FOLDER
 from tests.engine.memory_crawl import crawl, front
 from tests.search.shop import Shop, index_problems
 from tests.simweb.conftest import lycosa, running_simweb
@@ -298,8 +298,8 @@ def test_follower_settles_names_while_little_comes(tmp_path: Path) -> None:
 
 
 def test_index_of_several_shards_knows_what_any_of_them_has(tmp_path: Path) -> None:
-    (tmp_path / SHARDED).write_text("{}")
-    shards = [Shop(tmp_path / SHARDS / str(n), warc_first=100 * n) for n in (1, 2)]
+    (tmp_path / SHARDED_FILE).write_text("{}")
+    shards = [Shop(tmp_path / SHARDS_FOLDER / str(n), warc_first=100 * n) for n in (1, 2)]
     shards[0].page("https://a.example/", "<title>one</title>sun <a href='https://b.other/'>warmth</a>")
     shards[1].page("https://b.other/", "<title>two</title>wind")
     for shop in shards:

@@ -20,7 +20,7 @@ from lycosa.records import Family, Request, Response
 from lycosa.store import Batch, CollectionStore, WarcLocation, central, response_exchange
 from lycosa.store import packed as packing
 from lycosa.store.central import CentralStore, claim_store, open_central_store
-from lycosa.store.packed import Capture, Left, PackedWarc, pack, unpack
+from lycosa.store.packed import Capture, LeftOutPage, PackedWarc, pack_warc, unpack_warc
 from lycosa.store.released import (
     open_packed,
     packed_name,
@@ -86,10 +86,10 @@ def test_what_is_left_out_stays_beside_its_file_and_all_places_are_read(tmp_path
     source, places = of_many_hosts(tmp_path / "warc")
     original = "http://h0.example/0"
 
-    def choose(captures: Sequence[Capture]) -> dict[int, Left]:
+    def choose(captures: Sequence[Capture]) -> dict[int, LeftOutPage]:
         numbers = {capture.number: int(capture.url.rpartition("/")[2]) for capture in captures}
-        out = {at: Left("relevance", 10) for at, number in numbers.items() if number % 3 == 1}
-        return out | {at: Left("copy", 5, original) for at, number in numbers.items() if number % 3 == 2}
+        out = {at: LeftOutPage("relevance", 10) for at, number in numbers.items() if number % 3 == 1}
+        return out | {at: LeftOutPage("copy", 5, original) for at, number in numbers.items() if number % 3 == 2}
 
     before = {place: read_record(source, place) for place in places}
     remember_store(source.parent, store.url)
@@ -111,7 +111,7 @@ def test_what_is_left_out_stays_beside_its_file_and_all_places_are_read(tmp_path
         "response": 30,
         "revisit": 30,
     }
-    assert not unpack(packed, tmp_path / "again.warc.gz")
+    assert not unpack_warc(packed, tmp_path / "again.warc.gz")
     with (tmp_path / "again.warc.gz").open("rb") as stream:
         kinds = Counter(
             (record.rec_type, record.rec_headers["WARC-Refers-To-Target-URI"]) for record in ArchiveIterator(stream)
@@ -142,10 +142,10 @@ def test_archive_goes_on_behind_what_was_released(tmp_path: Path, store: Central
 def test_packed_file_is_a_warc_under_zstd_and_becomes_the_same_gzip_file_again(tmp_path: Path) -> None:
     with filled(tmp_path / "c") as collection:
         source = min(collection.warc_folder.glob("*.warc.gz"))
-    pack(source, tmp_path / "packed")
+    pack_warc(source, tmp_path / "packed")
     data = (tmp_path / "packed").read_bytes()
     packed = PackedWarc(lambda at, size: data[at : at + size], len(data), name="packed")
-    assert unpack(packed, tmp_path / "again.warc.gz")
+    assert unpack_warc(packed, tmp_path / "again.warc.gz")
     assert (tmp_path / "again.warc.gz").read_bytes() == source.read_bytes()
     plain = tmp_path / "plain.warc"
     with plain.open("wb") as out:
@@ -175,7 +175,7 @@ def of_many_hosts(folder: Path) -> tuple[Path, dict[WarcLocation, bytes]]:
 def test_hosts_lie_together_and_every_place_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, places = of_many_hosts(tmp_path / "warc")
     monkeypatch.setattr(packing, "BLOCK_BYTES", 10_000)
-    pack(source, tmp_path / "packed")
+    pack_warc(source, tmp_path / "packed")
     data = (tmp_path / "packed").read_bytes()
     packed = PackedWarc(lambda at, size: data[at : at + size], len(data), name="packed")
     assert len(packed.index.blocks) > 5
@@ -185,7 +185,7 @@ def test_hosts_lie_together_and_every_place_is_found(tmp_path: Path, monkeypatch
         assert record.block == read_record(source, place).block
     hosts = [split_url(record.url).host for record in packed.records() if record.url]
     assert hosts == sorted(hosts)
-    assert unpack(packed, tmp_path / "again.warc.gz")
+    assert unpack_warc(packed, tmp_path / "again.warc.gz")
     assert (tmp_path / "again.warc.gz").read_bytes() == source.read_bytes()
     with pytest.raises(StoreError):
         packed.record(WarcLocation(1, 3, 5))
@@ -195,11 +195,11 @@ def test_unpacking_with_another_compressor_gives_all_records_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, places = of_many_hosts(tmp_path / "warc")
-    pack(source, tmp_path / "packed")
+    pack_warc(source, tmp_path / "packed")
     data = (tmp_path / "packed").read_bytes()
     packed = PackedWarc(lambda at, size: data[at : at + size], len(data), name="packed")
     monkeypatch.setattr(packing, "recompress_record", gzip.compress)
-    assert not unpack(packed, tmp_path / "again.warc.gz")
+    assert not unpack_warc(packed, tmp_path / "again.warc.gz")
     with WarcReader(tmp_path / "again.warc.gz") as reader:
         assert {(record.url or "").encode() for record in reader} == {b"", *places.values()}
         assert not reader.problems
@@ -226,7 +226,7 @@ def test_archive_in_a_store_is_unpacked_for_other_tools(tmp_path: Path) -> None:
 def test_packed_file_that_is_not_whole_is_refused(tmp_path: Path, where: str) -> None:
     with filled(tmp_path / "c", 5) as collection:
         source = min(collection.warc_folder.glob("*.warc.gz"))
-    index = pack(source, tmp_path / "packed")
+    index = pack_warc(source, tmp_path / "packed")
     data = bytearray((tmp_path / "packed").read_bytes())
     if where == "changed":
         data[len(data) // 4] ^= 1
@@ -299,7 +299,7 @@ def test_url_without_an_adapter_says_what_is_missing() -> None:
 
 
 STEPS = {
-    "packing": "lycosa.store.released.pack",
+    "packing": "lycosa.store.released.pack_warc",
     "put": "lycosa.store.central.os.fsync",
     "seen": "lycosa.store.released._is_there",
     "noted": "lycosa.store.state.State.write",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.errors import StoreError
-from lycosa.store.warc_read import WarcLocation, WarcReader, parse_head, read_record, unchunk, whole_length
+from lycosa.store.warc_read import WarcLocation, WarcReader, intact_length, parse_head, read_record, unchunk
 from lycosa.store.warc_record import warcinfo
 from tests.store.warc_digests import block_digest_agrees, payload_digest_agrees
 
@@ -115,7 +115,7 @@ def test_reader_cut_anywhere_gives_the_whole_records_before(file: Path) -> None:
         with WarcReader(file) as reader:
             assert len(list(reader)) == len(whole)
         assert bool(reader.problems) == (size not in ends)
-        assert whole_length(file) == whole[-1]
+        assert intact_length(file) == whole[-1]
 
 
 def test_reader_garbage_behind_whole_records_is_a_problem_not_an_error(file: Path) -> None:
@@ -126,7 +126,7 @@ def test_reader_garbage_behind_whole_records_is_a_problem_not_an_error(file: Pat
     with WarcReader(file) as reader:
         assert len(list(reader)) == 3
     assert len(reader.problems) == 1
-    assert whole_length(file) == size
+    assert intact_length(file) == size
 
 
 def test_reader_empty_file_holds_nothing(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_reader_empty_file_holds_nothing(tmp_path: Path) -> None:
 
     with WarcReader(tmp_path / "x.warc.gz") as reader:
         assert list(reader) == []
-    assert whole_length(tmp_path / "x.warc.gz") == 0
+    assert intact_length(tmp_path / "x.warc.gz") == 0
 
 
 @given(data=st.binary(max_size=200))

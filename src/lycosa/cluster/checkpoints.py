@@ -24,7 +24,7 @@ from lycosa.settings import merge, read_file
 from lycosa.store import (
     COPIES_FOLDER,
     COPY,
-    SHARDS,
+    SHARDS_FOLDER,
     STORE_WARC_FOLDER,
     CentralStore,
     CollectionStore,
@@ -39,7 +39,7 @@ from lycosa.store import (
     put_verified,
     read_chunks,
     require_store,
-    unpack,
+    unpack_warc,
 )
 
 ZSTD_LEVEL = 3
@@ -224,8 +224,8 @@ def fetch_copies(into: Path) -> dict[str, float]:
         raise SettingsError(f"{into} has no central store: its shards are where they were crawled")
     store, found = open_central_store(settings.store), {}
     require_store(store)
-    for name in store.names(SHARDS):
-        if not is_collection(into / SHARDS / name) and (copy := latest_checkpoint(store, name)) is not None:
+    for name in store.names(SHARDS_FOLDER):
+        if not is_collection(into / SHARDS_FOLDER / name) and (copy := latest_checkpoint(store, name)) is not None:
             _fetch_copy(store, copy, into / COPIES_FOLDER / name)
             found[name] = copy.at_s
     return found
@@ -264,7 +264,7 @@ def unpack_archive(where: str, folder: Path, *, tell: Callable[[str], None]) -> 
             target = folder / Path(packed.index.name).name
             part = target.with_name(f"{target.name}.part")
             left_out += sum(pages for reason, (pages, _) in packed.index.left.items() if reason != COPY)
-            if not unpack(packed, part) and not packed.index.left:
+            if not unpack_warc(packed, part) and not packed.index.left:
                 tell(f"{target.name} has the same records, compressed to other bytes than before")
             part.replace(target)
     except OSError as error:

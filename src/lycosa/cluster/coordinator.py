@@ -17,7 +17,7 @@ from lycosa.crawl.limits import effective_limits
 from lycosa.crawl.progress import WAITING
 from lycosa.crawl.stats import CrawlStats, sum_of_shards
 from lycosa.settings import CrawlSettings
-from lycosa.store import SHARDS
+from lycosa.store import SHARDS_FOLDER
 from lycosa.version import __version__
 
 MAX_SKEW_S = 30.0  # a beat may be under way for ten
@@ -110,7 +110,7 @@ class Coordinator(Membership):
         self._keep()
         self._quiet.forget()
         self._heard[name] = self._now()
-        folder = str(self.folder / SHARDS / name)
+        folder = str(self.folder / SHARDS_FOLDER / name)
         number = int(name.removeprefix("s")) + 1
         known = dict(self._incarnations)
         kept, moved = self._kept, self._kept.moved.get(name, 0)

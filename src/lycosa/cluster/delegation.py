@@ -18,7 +18,7 @@ from lycosa.cluster.transfer import OwnedHosts
 from lycosa.crawl.host_rules import ROBOTS_BYTES
 from lycosa.crawl.loop import Engine
 from lycosa.errors import ClusterError
-from lycosa.fetch import Done, Downloader, DownloaderStats, Watchable, refused_response
+from lycosa.fetch import DoneCallback, Downloader, DownloaderStats, Watchable, refused_response
 from lycosa.mapping import AddressGuard, Resolver, literal_address
 from lycosa.records import Failure, Request, Resolved, Response
 from lycosa.settings import CrawlSettings
@@ -145,7 +145,7 @@ class CentralLookups:
         is_typed = self._guard.is_typed(request.host, request.port) and request.address == literal_address(request.host)
         return None if is_typed else self._guard.refusal(request.address)
 
-    def _settle(self, url: str) -> Done:
+    def _settle(self, url: str) -> DoneCallback:
         return lambda response: self._fetching.pop(url).set_result(response)
 
 
@@ -174,11 +174,11 @@ class CentralRobotsDownloader:
 
     def __init__(self, downloader: Downloader, centre: CoordinatorLookups, now: Callable[[], float]) -> None:
         self._downloader, self._centre, self._now = downloader, centre, now
-        self._asked: dict[asyncio.Task[Response], tuple[Request, Done]] = {}
+        self._asked: dict[asyncio.Task[Response], tuple[Request, DoneCallback]] = {}
         if isinstance(downloader, Watchable):
             self.watch = downloader.watch
 
-    def start(self, request: Request, done: Done) -> None:
+    def start(self, request: Request, done: DoneCallback) -> None:
         if request.body_limit_bytes != ROBOTS_BYTES:  # the limit of nothing else
             self._downloader.start(request, done)
             return

@@ -26,9 +26,9 @@ from lycosa.cluster.assignment import (
 from lycosa.cluster.locality import LearnedAddresses, PlaceRanges, bucket_places, place_ranges
 from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.settings import CrawlSettings, read_letter
-from lycosa.store import SHARDED, SHARDS, shard_paths
+from lycosa.store import SHARDED_FILE, SHARDS_FOLDER, shard_paths
 
-STATE_FILE = SHARDED
+STATE_FILE = SHARDED_FILE
 
 
 class ClusterState(msgspec.Struct):
@@ -68,7 +68,7 @@ def missing_shards(folder: Path) -> list[str]:
     here = {path.name for path in shard_paths(folder)}
     gone = [member.name for member in kept.members if not member.address and member.name not in here]
     what = ": its last copy in the store is taken instead" if kept.stores else ", and with it all that it held"
-    return [f"the folder of shard {name} is missing ({folder / SHARDS / name}){what}" for name in gone if here]
+    return [f"the folder of shard {name} is missing ({folder / SHARDS_FOLDER / name}){what}" for name in gone if here]
 
 
 def save_cluster_state(folder: Path, kept: ClusterState) -> None:

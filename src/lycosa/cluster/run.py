@@ -36,7 +36,7 @@ from lycosa.errors import ClusterError, LycosaError, SettingsError, StoreError
 from lycosa.inspect import open_to_read, stats_of
 from lycosa.settings import CrawlSettings, to_toml
 from lycosa.store import (
-    SHARDS,
+    SHARDS_FOLDER,
     CentralStore,
     CollectionStore,
     claim_store,
@@ -74,7 +74,7 @@ class ShardedFolder:
         if path.exists() and not is_sharded(path) and any(entry.name != LOCK for entry in path.iterdir()):
             raise SettingsError(f"{path} is not empty and not a collection: choose another folder")
         try:
-            (path / SHARDS).mkdir(parents=True, exist_ok=True)
+            (path / SHARDS_FOLDER).mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise StoreError(f"{path} cannot be made: {error.strerror}") from error
@@ -126,7 +126,7 @@ class ShardedFolder:
 
     def seconds(self) -> float:
         """Seconds that it has been crawled for before."""
-        if not any(is_collection(shard) for shard in (self.path / SHARDS).iterdir()):
+        if not any(is_collection(shard) for shard in (self.path / SHARDS_FOLDER).iterdir()):
             return 0.0
         with open_to_read(self.path) as collection:
             return stats_of(collection).seconds
@@ -148,7 +148,7 @@ class ShardedFolder:
     def _wait_for_agents(self) -> None:
         """Until nobody writes the shards any more, or for so long."""
         deadline = time.monotonic() + AGENTS_TIMEOUT_S
-        for lock in (self.path / SHARDS).glob(f"*/{LOCK}"):
+        for lock in (self.path / SHARDS_FOLDER).glob(f"*/{LOCK}"):
             while is_written(lock.parent) and time.monotonic() < deadline:
                 time.sleep(0.02)
 

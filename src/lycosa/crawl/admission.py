@@ -20,7 +20,7 @@ from lycosa.learning import TrapGuard
 from lycosa.records import Family, Response
 from lycosa.settings import CrawlSettings
 from lycosa.store import Batch, LinkRow, unpack_links, unpack_page
-from lycosa.web import HEAD_BYTES, Analysers, Page, Url, filter_urls, split_url, url_from_key
+from lycosa.web import TOPIC_HEAD_BYTES, Analysers, Page, Url, filter_urls, split_url, url_from_key
 
 EVIDENCE_MOST = 4_000  # URLs whose evidence is gathered before it goes to the frontier
 EVIDENCE_EVERY_S = 2.0
@@ -137,7 +137,7 @@ class Admission:
         reader, credit = self._frontier.policy.head_reader, self._frontier.credit(lease.url)
         assert reader is not None
         if response.status == 206:
-            page = read_page(response, decoded_body(response, HEAD_BYTES), self._analysers)
+            page = read_page(response, decoded_body(response, TOPIC_HEAD_BYTES), self._analysers)
             credit = reader.refine(credit, page.title or "", page.text)
         self._frontier.rerank(lease, credit)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING
 
 from lycosa.records import Family
-from lycosa.store import Batch, CollectionStore, PageRow, pack
+from lycosa.store import Batch, CollectionStore, PageRow, pack_row
 
 if TYPE_CHECKING:
     from lycosa.recrawl.rows import ChangeRow
@@ -67,7 +67,7 @@ class Committer:
             for key, row, ticket in self._pages:
                 if ticket is not None:
                     row.place = places[ticket].pack()
-                self.batch.put(Family.PAGE, key, pack(row))
+                self.batch.put(Family.PAGE, key, pack_row(row))
             for key, change, ticket in self._changes:
                 if ticket is not None:
                     change.place = places[ticket].pack()

@@ -16,7 +16,7 @@ from lycosa.crawl.shard import Shard
 from lycosa.crawl.stats import count_document
 from lycosa.frontier import UrlState
 from lycosa.records import Family
-from lycosa.store import CLAIMED, PageRow, StoreSelection, document_bucket, pack, unpack_page
+from lycosa.store import CLAIMED_PREFIX, PageRow, StoreSelection, document_bucket, pack_row, unpack_page
 from lycosa.web import split_url, url_from_key, url_key
 
 _SHA1_BYTES = 20
@@ -95,7 +95,7 @@ class Copies:
 
     def _answers(self, claims: Sequence[CopyClaim]) -> list[CopyClaim]:
         """Keeps first claims, in their order; returns answers to the others."""
-        keys = [CLAIMED + document_bucket(claim.digest) + claim.digest for claim in claims]
+        keys = [CLAIMED_PREFIX + document_bucket(claim.digest) + claim.digest for claim in claims]
         distinct = list(dict.fromkeys(keys))
         rows = dict(zip(distinct, self._shard.collection.state.get_many(Family.DOC, distinct), strict=True))
         batch, answers = self._shard.committer.batch, list[CopyClaim]()
@@ -131,7 +131,7 @@ class Copies:
             row.original = answer.original
             row.is_elsewhere = row.payload_sha1 == answer.payload_sha1
             if key not in pending:
-                committer.batch.put(Family.PAGE, key, pack(row))
+                committer.batch.put(Family.PAGE, key, pack_row(row))
                 pending[key] = row
             self._shard.counters.totals.duplicates += 1
 

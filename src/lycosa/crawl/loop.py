@@ -145,9 +145,7 @@ class Engine:
         self.on_commit: Callable[[], None] | None = None
 
     def _due_of(self, shard: Shard, recrawl: Recrawl | None) -> "RevisitFeeder":
-        from lycosa.recrawl.due import (
-            RevisitFeeder,  # a crawl that looks at nothing again does not wait for its libraries
-        )
+        from lycosa.recrawl.due import RevisitFeeder
 
         self.outcomes.sees_new = recrawl is not None
         self.outcomes.revisits.hints.is_off = recrawl is not None and recrawl.everything

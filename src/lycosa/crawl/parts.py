@@ -14,13 +14,13 @@ import msgspec
 from lycosa.crawl.other_shards import OtherShards
 from lycosa.errors import PartError
 from lycosa.fetch import (
-    Accepts,
+    AcceptsResponse,
     CurlDownloader,
     Downloader,
     SchemeDownloader,
     TransferLimits,
-    media_type,
     raise_descriptor_limit,
+    response_media_type,
 )
 from lycosa.frontier import BREADTH, WALKS, InternalFirst, Policy, PValue, Rank, Ranking, Relevance, parse_policy
 from lycosa.mapping import AddressGuard, CaresResolver, Resolver
@@ -174,14 +174,14 @@ def _text(path: Path) -> str:
     return f"{page.title or ''} {page.text}"
 
 
-def accepts(types: Sequence[str]) -> Accepts | None:
+def accepts(types: Sequence[str]) -> AcceptsResponse | None:
     """Which bodies are read, judged by their headers: all, or those whose media type matches one of the patterns."""
     if not types:
         return None
     patterns = [pattern_pieces(pattern.lower()) for pattern in types]
 
     def wants(status: int, headers: dict[str, str]) -> bool:
-        essence = media_type(headers)
+        essence = response_media_type(headers)
         return not 200 <= status < 300 or not essence or any(matches_pattern(p, essence, to_end=True) for p in patterns)
 
     return wants

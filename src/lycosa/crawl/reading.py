@@ -15,7 +15,7 @@ from lycosa.records import Response
 from lycosa.store import LinkRow
 from lycosa.web import (
     MAX_URL_BYTES,
-    STRIPPED,
+    STRIPPED_CHARACTERS,
     Analysers,
     Joiner,
     LinkKind,
@@ -153,7 +153,7 @@ def followed(page: HasLinks, following: LinkRules) -> LinkRow:
         if links.kinds[place] != LinkKind.IMG:
             wanted[place] = _is_followed(links.kinds[place], links.rels[place].lower().split(), following)
     first, cut = _first_places(links.hrefs, wanted), None
-    if not STRIPPED.isdisjoint([stem[-1:] for stem in first]):  # a space before a fragment
+    if not STRIPPED_CHARACTERS.isdisjoint([stem[-1:] for stem in first]):  # a space before a fragment
         first, cut = _first_places(links.hrefs, wanted, cut=href_stem), href_stem
     kinds = bytes([links.kinds[place] for place in first.values()])
     anchors = [links.anchors[place] for place in first.values()]

@@ -10,7 +10,7 @@ from lycosa.frontier import Lease, RequestKind
 from lycosa.records import Request
 from lycosa.settings import CrawlSettings
 from lycosa.tables.formats import TABLE_MAX_BYTES
-from lycosa.web import HEAD_BYTES
+from lycosa.web import TOPIC_HEAD_BYTES
 
 # Of pages as much as the settings allow.
 BODY_LIMITS = {RequestKind.ROBOTS: ROBOTS_BYTES, RequestKind.SITEMAP: SITEMAP_BYTES, RequestKind.TABLE: TABLE_MAX_BYTES}
@@ -25,7 +25,7 @@ class RequestBuilder:
         self._head_fields = (
             *((name, value) for name, value in self._fields if name.lower() != "accept-encoding"),
             ("Accept-Encoding", "identity"),
-            ("Range", f"bytes=0-{HEAD_BYTES - 1}"),
+            ("Range", f"bytes=0-{TOPIC_HEAD_BYTES - 1}"),
         )
 
     def request(self, lease: Lease, ticket: int) -> Request:

@@ -396,9 +396,7 @@ class ResponseHandler:
 
     @staticmethod
     def _content_digest(page: Page, body: bytes) -> bytes:
-        from lycosa.recrawl.change.verdict import (
-            digest_of_content,  # a crawl that keeps bodies does not wait for its libraries
-        )
+        from lycosa.recrawl.change.verdict import digest_of_content
 
         return digest_of_content(page, body)
 

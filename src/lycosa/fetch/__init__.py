@@ -3,8 +3,8 @@
 from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
 from lycosa.fetch.decode import decode_body
 from lycosa.fetch.downloader import (
-    Accepts,
-    Done,
+    AcceptsResponse,
+    DoneCallback,
     Downloader,
     DownloaderStats,
     SchemeDownloader,
@@ -12,7 +12,7 @@ from lycosa.fetch.downloader import (
     Watchable,
     refused_response,
 )
-from lycosa.fetch.headers import media_type, parse_fields, request_fields, user_agent
+from lycosa.fetch.headers import parse_fields, request_fields, response_media_type, user_agent
 from lycosa.fetch.retry import (
     AT_ONCE,
     RETRY_SHARE,
@@ -24,8 +24,8 @@ from lycosa.fetch.retry import (
 )
 
 __all__ = [
-    "AT_ONCE", "RETRY_SHARE", "Accepts", "CurlDownloader", "Done", "Downloader", "DownloaderStats", "RetryRule",
-    "SchemeDownloader", "TransferLimits", "Watchable", "decode_body", "describe_next_try", "media_type", "parse_fields",
-    "parse_retry_after", "raise_descriptor_limit", "refused_response", "request_fields", "retry_rule", "retry_wait",
-    "user_agent",
+    "AT_ONCE", "RETRY_SHARE", "AcceptsResponse", "CurlDownloader", "DoneCallback", "Downloader", "DownloaderStats",
+    "RetryRule", "SchemeDownloader", "TransferLimits", "Watchable", "decode_body", "describe_next_try", "parse_fields",
+    "parse_retry_after", "raise_descriptor_limit", "refused_response", "request_fields", "response_media_type",
+    "retry_rule", "retry_wait", "user_agent",
 ]  # fmt: skip

@@ -22,7 +22,14 @@ from time import monotonic
 import pycurl
 
 from lycosa.errors import SettingsError
-from lycosa.fetch.downloader import Accepts, Done, DownloaderStats, TransferLimits, Watcher, refused_response
+from lycosa.fetch.downloader import (
+    AcceptsResponse,
+    DoneCallback,
+    DownloaderStats,
+    TransferLimits,
+    Watcher,
+    refused_response,
+)
 from lycosa.fetch.transfer import FlowControl, Transfer, TransferContext
 from lycosa.records import Failure, Request, Response
 
@@ -184,7 +191,7 @@ class CurlDownloader:
         self,
         limits: TransferLimits | None = None,
         *,
-        accepts: Accepts | None = None,
+        accepts: AcceptsResponse | None = None,
         proxy: str = "",
         verify_tls: bool = True,
         ca_file: str = "",
@@ -226,7 +233,7 @@ class CurlDownloader:
     def __repr__(self) -> str:
         return f"CurlDownloader({self.stats()})"
 
-    def start(self, request: Request, done: Done) -> None:
+    def start(self, request: Request, done: DoneCallback) -> None:
         self._started += 1
         if self._is_closed:
             self._refuse(request, done, Failure.CANCELLED, "the downloader is closed")
@@ -304,7 +311,7 @@ class CurlDownloader:
             self._plan_turn()
         self._tell(done, response)
 
-    def _tell(self, done: Done, response: Response) -> None:
+    def _tell(self, done: DoneCallback, response: Response) -> None:
         self._ended += 1
         self._failed += response.failure is not None
         try:
@@ -312,7 +319,7 @@ class CurlDownloader:
         except Exception as error:  # the others that have ended must still be told
             self._loop.call_exception_handler({"message": f"done failed for {response.url}", "exception": error})
 
-    def _refuse(self, request: Request, done: Done, failure: Failure, detail: str) -> None:
+    def _refuse(self, request: Request, done: DoneCallback, failure: Failure, detail: str) -> None:
         self._loop.call_soon(self._tell, done, refused_response(request, failure, detail))
 
     def _plan_turn(self) -> None:

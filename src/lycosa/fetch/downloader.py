@@ -14,9 +14,9 @@ import msgspec
 
 from lycosa.records import Failure, Request, Response
 
-Done = Callable[[Response], None]
+DoneCallback = Callable[[Response], None]
 Watcher = Callable[[Request, Response], None]
-Accepts = Callable[[int, dict[str, str]], bool]
+AcceptsResponse = Callable[[int, dict[str, str]], bool]
 
 
 class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class DownloaderStats(msgspec.Struct, frozen=True):
 class Downloader(Protocol):
     """See the module."""
 
-    def start(self, request: Request, done: Done) -> None: ...
+    def start(self, request: Request, done: DoneCallback) -> None: ...
 
     def cancel_all(self) -> None:
         """End every transfer now; each `done` hears CANCELLED before this returns."""
@@ -81,7 +81,7 @@ class SchemeDownloader:
     def __repr__(self) -> str:
         return f"ByScheme({self._downloaders})"
 
-    def start(self, request: Request, done: Done) -> None:
+    def start(self, request: Request, done: DoneCallback) -> None:
         downloader = self._downloaders.get(request.url.partition(":")[0].lower())
         if downloader is not None:
             downloader.start(request, done)

@@ -77,7 +77,7 @@ def parse_fields(block: bytes) -> dict[str, str]:
     return fields
 
 
-def media_type(fields: Mapping[str, str]) -> str:
+def response_media_type(fields: Mapping[str, str]) -> str:
     """The media type of a response, lower-case and without parameters; "" when it names none."""
     return fields.get("content-type", "").partition(";")[0].partition(",")[0].strip().lower()
 

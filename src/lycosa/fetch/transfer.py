@@ -20,7 +20,7 @@ from typing import Protocol
 import msgspec
 import pycurl
 
-from lycosa.fetch.downloader import Accepts, Done, TransferLimits
+from lycosa.fetch.downloader import AcceptsResponse, DoneCallback, TransferLimits
 from lycosa.fetch.headers import curl_lines, parse_fields, parse_status
 from lycosa.mapping import parse_ip_address
 from lycosa.records import Failure, Request, Response, Truncation
@@ -165,7 +165,7 @@ class TransferContext(msgspec.Struct, frozen=True):
 
     limits: TransferLimits
     flow: FlowControl
-    accepts: Accepts | None
+    accepts: AcceptsResponse | None
     options: tuple[tuple[int, object], ...]
     is_proxied: bool
     on_broken: Callable[["Transfer", int, str], None]
@@ -217,7 +217,7 @@ class Transfer:
         self._cause: Failure | Truncation | None = None
         self._detail = ""
 
-    def begin(self, request: Request, done: Done) -> None:
+    def begin(self, request: Request, done: DoneCallback) -> None:
         """Take on a request. Raises ValueError or pycurl.error for one that cannot be sent."""
         self._clear()
         self.request = request

@@ -15,7 +15,7 @@ from lycosa.graph.columns import LinkChanges
 from lycosa.graph.feed import FEED_FOLDER, Feed, FeedEntry, FeedEvent, consumers, entries_after, key_of, mark_covered
 from lycosa.graph.index import LinkWriter
 from lycosa.records import Family
-from lycosa.store import Batch, CollectionStore, LinkRow, PageRow, State, pack, unpack_links, unpack_page
+from lycosa.store import Batch, CollectionStore, LinkRow, PageRow, State, pack_row, unpack_links, unpack_page
 from lycosa.web import MAX_URL_BYTES, LinkKind, base_url, join_map, url_from_key
 
 CONSUMER = "links"
@@ -67,7 +67,7 @@ class LinkIndexer:
                 continue
             changes = self._add_entry(batch, row.file_num, url, links, joined, before if number else None)
             self._uncommitted.append(changes)
-            packed = pack(links) if links is not None and links.hrefs else b""
+            packed = pack_row(links) if links is not None and links.hrefs else b""
             if packed:
                 batch.put(Family.LINK, key, packed)
             elif before:

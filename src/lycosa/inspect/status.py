@@ -13,22 +13,10 @@ from lycosa.crawl.progress import clock
 from lycosa.crawl.stats import CrawlStats, load_counts, load_live_stats, sum_of_shards
 from lycosa.errors import SettingsError
 from lycosa.fetch import describe_next_try
-from lycosa.frontier import (
-    RETRY_LANE,
-    HostRow,
-    QueueEntry,
-    due_of,
-    lane_start,
-    unpack_host,
-)
+from lycosa.frontier import RETRY_LANE, HostRow, QueueEntry, due_of, lane_start, unpack_host
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
-from lycosa.store import (
-    CollectionStore,
-    JoinedCollection,
-    is_written,
-    left_out_counts,
-)
+from lycosa.store import CollectionStore, JoinedCollection, is_written, left_out_counts
 from lycosa.web import url_from_key
 
 

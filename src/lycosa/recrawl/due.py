@@ -22,17 +22,7 @@ from lycosa.records import Family
 from lycosa.recrawl.plan import DAY_S, ROWS_A_TURN, VisitPlanner
 from lycosa.recrawl.rows import VisitRow, due_before, due_key, key_of_due, unpack_visit
 from lycosa.store import PageRow, unpack_page
-from lycosa.web import (
-    MediaKind,
-    Page,
-    SitemapEntry,
-    Steps,
-    parse_url,
-    read_sitemap,
-    run_steps,
-    url_from_key,
-    url_key,
-)
+from lycosa.web import MediaKind, Page, SitemapEntry, Steps, parse_url, read_sitemap, run_steps, url_from_key, url_key
 
 TRIED_FIRST = 5  # pages of a host that are looked at on trust
 LEAST_TRUE = 0.5  # of what a host said: then it is believed

@@ -22,9 +22,9 @@ from lycosa.settings import merge, settings_of_folder
 from lycosa.store import (
     ArchiveUnavailable,
     CollectionStore,
-    LeftOut,
     PageRow,
     PatchBase,
+    RecordLeftOut,
     WarcLocation,
     WarcRecord,
     is_sharded,
@@ -210,7 +210,7 @@ class StoredDocuments:
             if row.place:
                 self._collection.record(WarcLocation.unpack(row.place))
         except StoreError as error:
-            return isinstance(error, LeftOut)
+            return isinstance(error, RecordLeftOut)
         return False
 
     def _location_of(self, payload_sha1: bytes) -> bytes:

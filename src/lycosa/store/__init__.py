@@ -12,7 +12,7 @@ is applied as a whole or not at all. Whatever fails is a `StoreError` of one sen
 """
 
 from lycosa.store.buckets import (
-    CLAIMED,
+    CLAIMED_PREFIX,
     BucketRow,
     activate_arrived_hosts,
     arriving_hosts,
@@ -45,9 +45,17 @@ from lycosa.store.collection import (
     is_collection,
     is_written,
 )
-from lycosa.store.joined import COPIES_FOLDER, SHARDED, SHARDS, JoinedState, is_sharded, shard_paths, sharded_parent
-from lycosa.store.packed import LeftOut, unpack
-from lycosa.store.page_rows import REDIRECTS, SITEMAP, LinkRow, PageRow, doc_key, pack, unpack_links, unpack_page
+from lycosa.store.joined import (
+    COPIES_FOLDER,
+    SHARDED_FILE,
+    SHARDS_FOLDER,
+    JoinedState,
+    is_sharded,
+    shard_paths,
+    sharded_parent,
+)
+from lycosa.store.packed import RecordLeftOut, unpack_warc
+from lycosa.store.page_rows import REDIRECTS, SITEMAP, LinkRow, PageRow, doc_key, pack_row, unpack_links, unpack_page
 from lycosa.store.released import (
     COPY,
     STORE_WARC_FOLDER,
@@ -78,15 +86,16 @@ from lycosa.store.warc_record import (
 )
 
 __all__ = [
-    "CLAIMED", "COPIES_FOLDER", "COPY", "REDIRECTS", "SHARDED", "SHARDS", "SITEMAP", "STORE_WARC_FOLDER",
-    "ArchiveUnavailable", "Batch", "BucketRow", "CentralStore", "CollectionStore", "HttpExchange", "JoinedCollection",
-    "JoinedState", "LeftOut", "LinkRow", "OriginalRecord", "PageRow", "PatchBase", "RevisitProfile", "State",
-    "StoreSelection", "WarcLocation", "WarcRecord", "WarcRecovery", "activate_arrived_hosts", "adopt_collection",
-    "arriving_hosts", "bucket_hosts", "bucket_rows", "buckets_with_rows", "claim_store", "delete_bucket", "doc_key",
-    "document_bucket", "document_buckets", "file_digest", "hold_lock", "host_buckets", "is_claimed_store",
-    "is_collection", "is_sharded", "is_written", "left_out_counts", "open_central_store", "open_packed", "pack",
-    "packed_name", "patch_locations", "patch_on_read_exchange", "patched_exchange", "put_bytes", "put_verified",
-    "read_chunks", "read_message", "read_record_at", "released_files", "remember_store", "require_shareable_store",
-    "require_store", "response_exchange", "revisit_exchange", "shard_paths", "sharded_parent", "store_urls", "unpack",
-    "unpack_links", "unpack_page", "upload_warc", "warc_path", "write_arriving",
+    "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "REDIRECTS", "SHARDED_FILE", "SHARDS_FOLDER", "SITEMAP",
+    "STORE_WARC_FOLDER", "ArchiveUnavailable", "Batch", "BucketRow", "CentralStore", "CollectionStore", "HttpExchange",
+    "JoinedCollection", "JoinedState", "LinkRow", "OriginalRecord", "PageRow", "PatchBase", "RecordLeftOut",
+    "RevisitProfile", "State", "StoreSelection", "WarcLocation", "WarcRecord", "WarcRecovery", "activate_arrived_hosts",
+    "adopt_collection", "arriving_hosts", "bucket_hosts", "bucket_rows", "buckets_with_rows", "claim_store",
+    "delete_bucket", "doc_key", "document_bucket", "document_buckets", "file_digest", "hold_lock", "host_buckets",
+    "is_claimed_store", "is_collection", "is_sharded", "is_written", "left_out_counts", "open_central_store",
+    "open_packed", "pack_row", "packed_name", "patch_locations", "patch_on_read_exchange", "patched_exchange",
+    "put_bytes", "put_verified", "read_chunks", "read_message", "read_record_at", "released_files", "remember_store",
+    "require_shareable_store", "require_store", "response_exchange", "revisit_exchange", "shard_paths",
+    "sharded_parent", "store_urls", "unpack_links", "unpack_page", "unpack_warc", "upload_warc", "warc_path",
+    "write_arriving",
 ]  # fmt: skip

@@ -13,9 +13,9 @@ from lycosa.store.state import Batch, State
 
 BUCKET_BYTES = 2
 BY_BUCKET = (Family.URL, Family.QUEUE, Family.PAGE, Family.LINK, Family.FILE)
-CLAIMED = b"claimed:"  # longer than a fingerprint, with which the other keys of `doc` begin
+CLAIMED_PREFIX = b"claimed:"  # longer than a fingerprint, with which the other keys of `doc` begin
 # Rows whose names go on with a bucket.
-NAMED = (*((Family.META, name) for name in (b"mind:", b"plain:", b"copy:", b"file:")), (Family.DOC, CLAIMED))
+NAMED = (*((Family.META, name) for name in (b"mind:", b"plain:", b"copy:", b"file:")), (Family.DOC, CLAIMED_PREFIX))
 ARRIVING = b"arriving:"  # host rows that are not raised yet
 
 BucketRow = tuple[str, bytes, bytes]  # family, key, value
@@ -39,7 +39,7 @@ def host_buckets(state: State) -> list[bytes]:
 
 def document_buckets(state: State) -> list[bytes]:
     """The buckets in which the state knows who was first to have a document."""
-    return _buckets(state, Family.DOC, CLAIMED)
+    return _buckets(state, Family.DOC, CLAIMED_PREFIX)
 
 
 def buckets_with_rows(state: State) -> list[bytes]:

@@ -12,15 +12,15 @@ from pathlib import Path
 from lycosa.records import Family
 from lycosa.store.state import State
 
-SHARDED = "cluster.json"  # in the folder of a collection of several shards
-SHARDS = "shards"
+SHARDED_FILE = "cluster.json"  # in the folder of a collection of several shards
+SHARDS_FOLDER = "shards"
 COPIES_FOLDER = "copies"  # of shards that are on other machines
 
 
 def is_sharded(path: Path) -> bool:
     """Is this the folder of a collection of several shards?"""
     try:
-        return (path / SHARDED).is_file()
+        return (path / SHARDED_FILE).is_file()
     except OSError:  # a name that cannot be one; whoever opens it says so
         return False
 
@@ -28,7 +28,7 @@ def is_sharded(path: Path) -> bool:
 def sharded_parent(path: Path) -> Path | None:
     """The collection of which this folder is a shard; None if it is none."""
     shards = path.absolute().parent
-    if shards.name != SHARDS or not is_sharded(shards.parent):
+    if shards.name != SHARDS_FOLDER or not is_sharded(shards.parent):
         return None
     return path.parent.parent if path.parent.parent.absolute() == shards.parent else shards.parent
 
@@ -36,7 +36,7 @@ def sharded_parent(path: Path) -> Path | None:
 def shard_paths(path: Path) -> list[Path]:
     """The folders of the shards that are here, and of copies of others."""
     found: dict[str, Path] = {}
-    for where in (path / COPIES_FOLDER, path / SHARDS):
+    for where in (path / COPIES_FOLDER, path / SHARDS_FOLDER):
         for folder in where.iterdir() if where.is_dir() else ():
             if folder.name[0] != "." and (folder / "lycosa.format").is_file():
                 found[folder.name] = folder

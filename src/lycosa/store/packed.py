@@ -25,7 +25,7 @@ import zstandard
 from lycosa.errors import StoreError, storage_error
 from lycosa.store.central import file_digest
 from lycosa.store.warc_file import warc_number
-from lycosa.store.warc_read import WarcLocation, WarcRecord, members, record_of, unpacked_at
+from lycosa.store.warc_read import WarcLocation, WarcRecord, iter_members, parse_member, read_members_at
 from lycosa.store.warc_record import recompress_record, revisit_of_record
 
 SUFFIX = ".warc.zst"
@@ -49,7 +49,7 @@ _CHOSEN_AT_ONCE = 500  # records, in one call
 Read = Callable[[int, int], bytes]  # offset, length
 
 
-class Index(msgspec.Struct, frozen=True):
+class PackedIndex(msgspec.Struct, frozen=True):
     """`members` are lengths in the gzip file, `records` lengths unpacked in the order in which they are packed, `order`
     the numbers of those in the gzip file, each as the difference to the one before: columns of 32 bits. `digest` is
     that of all records as they are packed. `left`: pages and bytes that were not packed, or as revisits, by reason."""
@@ -66,7 +66,7 @@ class Index(msgspec.Struct, frozen=True):
     left: dict[str, tuple[int, int]] = {}
 
 
-class LeftOut(StoreError):
+class RecordLeftOut(StoreError):
     """A record is not in a packed file, since its page was not to travel."""
 
 
@@ -79,7 +79,7 @@ class Capture(NamedTuple):
     is_revisit: bool
 
 
-class Left(NamedTuple):
+class LeftOutPage(NamedTuple):
     """Why a page is not packed, and the bytes of its body. With `original` it is the copy of a page that is stored: in
     the place of its response a revisit of that page is packed."""
 
@@ -88,19 +88,19 @@ class Left(NamedTuple):
     original: str = ""
 
 
-Choose = Callable[[Sequence[Capture]], Mapping[int, Left]]
+ChooseLeftOut = Callable[[Sequence[Capture]], Mapping[int, LeftOutPage]]
 
 
 class _Survey:
     """What a first reading of a file finds: lengths and hosts of its members, and what `choose` leaves out."""
 
-    def __init__(self, source: Path, choose: Choose | None) -> None:
+    def __init__(self, source: Path, choose: ChooseLeftOut | None) -> None:
         self.source = source
         self.lengths, self.hosts = list[int](), list[bytes]()
-        self.left, self._revisits = dict[int, Left](), set[int]()
+        self.left, self._revisits = dict[int, LeftOutPage](), set[int]()
         self._groups = array("q")  # the number of the first record of the same request, for each
         gzipped, captures, at, last = xxhash.xxh3_128(), list[Capture](), 0, b""
-        for number, (member, record) in enumerate(members(source)):
+        for number, (member, record) in enumerate(iter_members(source)):
             gzipped.update(member)
             self.lengths.append(len(member))
             self.hosts.append(_host(record))
@@ -119,7 +119,7 @@ class _Survey:
             self._choose(choose, captures)
         self.gzip_bytes, self.gzip_digest = at, gzipped.hexdigest()
 
-    def _choose(self, choose: Choose, captures: Sequence[Capture]) -> None:
+    def _choose(self, choose: ChooseLeftOut, captures: Sequence[Capture]) -> None:
         self.left.update(choose(captures))
         self._revisits.update(capture.number for capture in captures if capture.is_revisit)
 
@@ -141,7 +141,7 @@ class _Survey:
         return {reason: (pages[reason], size[reason]) for reason in pages}
 
 
-def pack(source: Path, target: Path, choose: Choose | None = None, rest: Path | None = None) -> Index:
+def pack_warc(source: Path, target: Path, choose: ChooseLeftOut | None = None, rest: Path | None = None) -> PackedIndex:
     """Packs a WARC file of ours. It is read twice: to see which records belong together, and in that order. What
     `choose` leaves out is packed to `rest`, if there is anything."""
     survey = _Survey(source, choose)
@@ -152,11 +152,11 @@ def pack(source: Path, target: Path, choose: Choose | None = None, rest: Path | 
     return _write(survey, [number for number in order if number not in staying], copies, target)
 
 
-def _write(survey: _Survey, order: Sequence[int], copies: Mapping[int, str], target: Path) -> Index:
+def _write(survey: _Survey, order: Sequence[int], copies: Mapping[int, str], target: Path) -> PackedIndex:
     """Packs the members of these numbers."""
     lengths, unpacked = survey.lengths, xxhash.xxh3_128()
     offsets = list(itertools.accumulate(lengths, initial=0))
-    read = unpacked_at(survey.source, ((offsets[number], lengths[number]) for number in order))
+    read = read_members_at(survey.source, ((offsets[number], lengths[number]) for number in order))
     pairs = zip(order, read, strict=True)
     contents = (revisit_of_record(content, copies[n]) if n in copies else content for n, content in pairs)
     blocks: list[int] = []
@@ -171,7 +171,7 @@ def _write(survey: _Survey, order: Sequence[int], copies: Mapping[int, str], tar
                 blocks.append(out.write(compressor.compress(data)))
                 counts.append(len(block))
                 sizes += map(len, block)
-            index = Index(
+            index = PackedIndex(
                 name=survey.source.name,
                 gzip_bytes=survey.gzip_bytes,
                 gzip_digest=survey.gzip_digest,
@@ -212,13 +212,13 @@ def _column(numbers: list[int]) -> bytes:
     return np.array(numbers, dtype="<u4").tobytes()
 
 
-def _ending(index: Index) -> bytes:
+def _ending(index: PackedIndex) -> bytes:
     packed = zstandard.ZstdCompressor(level=_INDEX_LEVEL).compress(msgspec.msgpack.encode(index))
     end = _END.pack(len(packed), xxhash.xxh3_64_intdigest(packed), _WORD)
     return _SKIPPED_HEAD.pack(_SKIPPED, len(packed) + len(end)) + packed + end
 
 
-def read_index(read: Read, size: int, *, name: str) -> Index:
+def read_index(read: Read, size: int, *, name: str) -> PackedIndex:
     """The index at the end of a packed file of so many bytes."""
     tail = read(max(0, size - _GUESS_BYTES), min(size, _GUESS_BYTES))
     length, digest, word = _END.unpack(tail[-_END.size :]) if len(tail) >= _END.size else (0, 0, b"")
@@ -229,7 +229,7 @@ def read_index(read: Read, size: int, *, name: str) -> Index:
     packed = tail[-length - _END.size : -_END.size]
     if xxhash.xxh3_64_intdigest(packed) != digest:
         raise StoreError(f"the index of {name} is damaged")
-    return msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(packed), type=Index)
+    return msgspec.msgpack.decode(zstandard.ZstdDecompressor().decompress(packed), type=PackedIndex)
 
 
 class PackedWarc:
@@ -260,7 +260,7 @@ class PackedWarc:
         if at is None:
             raise StoreError(f"no record begins at byte {place.offset} of {self.index.name}")
         if at < 0:
-            raise LeftOut(f"the record at byte {place.offset} of {self.index.name} was left out of the store")
+            raise RecordLeftOut(f"the record at byte {place.offset} of {self.index.name} was left out of the store")
         block = bisect_right(self._first, at) - 1
         start = int(self._sizes[self._first[block] : at].sum())
         return self._record(at, self._block(block)[start : start + int(self._sizes[at])])
@@ -288,7 +288,7 @@ class PackedWarc:
 
     def _record(self, at: int, content: bytes) -> WarcRecord:
         number = int(self._order[at])
-        return record_of(content, int(self._offsets[number]), int(self._lengths[number]), path=Path(self.name))
+        return parse_member(content, int(self._offsets[number]), int(self._lengths[number]), path=Path(self.name))
 
     def contents(self) -> Iterator[bytes]:
         """The bytes of all records as they are packed, host by host."""
@@ -341,7 +341,7 @@ class PackedWarc:
             yield int(self._offsets[number]), int(self._lengths[number]), recompress_record(content)
 
 
-def unpack(packed: PackedWarc, target: Path) -> bool:
+def unpack_warc(packed: PackedWarc, target: Path) -> bool:
     """Writes the `.warc.gz` again; True if it is the one that was packed, byte for byte. If the members have other
     lengths than then, by another version of isal, the records are there host by host."""
     try:

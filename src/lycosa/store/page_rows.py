@@ -104,7 +104,7 @@ _decode_page = msgspec.msgpack.Decoder(PageRow).decode
 _decode_links = msgspec.msgpack.Decoder(LinkRow).decode
 
 
-def pack(row: PageRow | LinkRow) -> bytes:
+def pack_row(row: PageRow | LinkRow) -> bytes:
     return _encode(row)
 
 

@@ -21,7 +21,7 @@ import msgspec
 from lycosa.errors import StoreError, storage_error
 from lycosa.records import Family
 from lycosa.store.central import CentralStore, is_claimed_store, open_central_store
-from lycosa.store.packed import SUFFIX, Capture, Choose, Left, PackedWarc, pack
+from lycosa.store.packed import SUFFIX, Capture, ChooseLeftOut, LeftOutPage, PackedWarc, pack_warc
 from lycosa.store.page_rows import PageRow, unpack_page
 from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import sync_folder, warc_number, warc_path
@@ -242,7 +242,7 @@ def upload_warc(
     store: CentralStore,
     scratch: Path,
     may_go_on: Callable[[], bool] = lambda: True,
-    choose: Choose | None = None,
+    choose: ChooseLeftOut | None = None,
 ) -> ReleasedFile:
     """Brings a finished archive file of so many bytes to the store, reads it back, and says what is there. What
     `choose` leaves out is kept beside the file.
@@ -256,7 +256,7 @@ def upload_warc(
     try:
         scratch.mkdir(exist_ok=True)
         rest.unlink(missing_ok=True)
-        index = pack(source, packed, choose, rest)
+        index = pack_warc(source, packed, choose, rest)
         if index.gzip_bytes != length:
             raise StoreError(f"{source} has {index.gzip_bytes} bytes where {length} were committed")
         size = packed.stat().st_size
@@ -332,18 +332,18 @@ class StoreSelection:
     def __repr__(self) -> str:
         return f"<Selection types={self._types} relevance={self._least}>"
 
-    def choose(self, state: State, captures: Sequence[Capture]) -> dict[int, Left]:
+    def choose(self, state: State, captures: Sequence[Capture]) -> dict[int, LeftOutPage]:
         """Those of the records that stay here, or are copies, by their number."""
         rows = state.get_many(Family.PAGE, [url_key(capture.url) for capture in captures])
-        found: dict[int, Left] = {}
+        found: dict[int, LeftOutPage] = {}
         for capture, packed in zip(captures, rows, strict=True):
             row = unpack_page(packed) if packed else None
             if row is None or row.place != capture.place.pack() or not (reason := self.reason(row)):
                 continue
             if reason != COPY:
-                found[capture.number] = Left(reason, row.size_bytes)
+                found[capture.number] = LeftOutPage(reason, row.size_bytes)
             elif row.is_elsewhere or capture.is_revisit:
-                found[capture.number] = Left(reason, row.size_bytes, row.original)
+                found[capture.number] = LeftOutPage(reason, row.size_bytes, row.original)
         return found
 
     def reason(self, row: PageRow) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.errors import StoreError, storage_error
-from lycosa.store.warc_read import MAX_FILE_BYTES, WarcLocation, whole_length
+from lycosa.store.warc_read import MAX_FILE_BYTES, WarcLocation, intact_length
 from lycosa.store.warc_record import warcinfo
 
 # The size archives rotate at: large enough to be few, small enough to copy.
@@ -94,7 +94,7 @@ class WarcWriter:
         path = self.path(number)
         size = path.stat().st_size if path.exists() else 0
         if size < committed_bytes or not _has_written_end(path, committed_bytes):
-            recovery.short[number] = min(whole_length(path), committed_bytes) if size else 0
+            recovery.short[number] = min(intact_length(path), committed_bytes) if size else 0
             return
         if size > committed_bytes:
             recovery.cut_bytes[number] = size - committed_bytes

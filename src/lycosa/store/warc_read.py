@@ -203,7 +203,7 @@ def read_message(path: Path, place: WarcLocation) -> tuple[bytes, bytes] | None:
     return None if b"hunked" in head else (head, data[end:-4])
 
 
-def members(path: Path) -> Iterator[tuple[bytes, bytes]]:
+def iter_members(path: Path) -> Iterator[tuple[bytes, bytes]]:
     """Every gzip member of the file as it is, and unpacked; `StoreError` where one is not whole."""
     source, at = _Source(path), 0
     try:
@@ -217,7 +217,7 @@ def members(path: Path) -> Iterator[tuple[bytes, bytes]]:
         source.close()
 
 
-def unpacked_at(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+def read_members_at(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
     """The unpacked members at (offset, length), in the order of the places."""
     source = _Source(path, 0)
     try:
@@ -232,7 +232,7 @@ def unpacked_at(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[bytes
         source.close()
 
 
-def record_of(content: bytes, offset: int, length: int, *, path: Path) -> WarcRecord:
+def parse_member(content: bytes, offset: int, length: int, *, path: Path) -> WarcRecord:
     """The record that the unpacked member at `offset` of `path` holds."""
     try:
         return _only_record(content, offset, length, path=path)
@@ -240,7 +240,7 @@ def record_of(content: bytes, offset: int, length: int, *, path: Path) -> WarcRe
         raise StoreError(f"no whole record at byte {offset} of {path}: {damage}") from damage
 
 
-def whole_length(path: Path) -> int:
+def intact_length(path: Path) -> int:
     """Where the last whole gzip member of the file ends."""
     source, at = _Source(path), 0
     try:

@@ -31,7 +31,7 @@ from lycosa.web.links import LinkKind, Links, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
 from lycosa.web.named_parts import UnknownPart, analysers_of, named_analysers, named_part, reads_links_as_usual
 from lycosa.web.page import analyse_page, built_in_analysers, is_built_in
-from lycosa.web.relevance import DOUBTFUL_RELEVANCE, HEAD_BYTES, RELEVANCE_BANDS, Topic, head_pays
+from lycosa.web.relevance import DOUBTFUL_RELEVANCE, RELEVANCE_BANDS, TOPIC_HEAD_BYTES, Topic, head_pays
 from lycosa.web.robots import Robots, RobotsDirectives, Steps, robots_directives, robots_from_response_steps, run_steps
 from lycosa.web.scope import (
     DropReason,
@@ -49,7 +49,7 @@ from lycosa.web.url import (
     BUCKET_BYTES,
     CACHED_HOSTS,
     MAX_URL_BYTES,
-    STRIPPED,
+    STRIPPED_CHARACTERS,
     Joiner,
     Url,
     base_url,
@@ -104,8 +104,8 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "BUCKET_BYTES", "CACHED_HOSTS", "DIGEST_BYTES", "DOUBTFUL_RELEVANCE", "HEAD_BYTES", "MAX_URL_BYTES",
-    "MAX_VOLATILE_PARTS", "RELEVANCE_BANDS", "SNIFF_BYTES", "STRIPPED", "Analyser", "Analysers", "Document",
+    "BUCKET_BYTES", "CACHED_HOSTS", "DIGEST_BYTES", "DOUBTFUL_RELEVANCE", "MAX_URL_BYTES", "MAX_VOLATILE_PARTS",
+    "RELEVANCE_BANDS", "SNIFF_BYTES", "STRIPPED_CHARACTERS", "TOPIC_HEAD_BYTES", "Analyser", "Analysers", "Document",
     "DropReason", "Joiner", "LinkKind", "Links", "Media", "MediaKind", "Page", "Readable", "Robots", "RobotsDirectives",
     "Scope", "ScopeKind", "ShapeFilter", "SitemapEntry", "Steps", "TextCodes", "Topic", "UnknownPart", "Url",
     "UrlFilter", "UrlLimits", "analyse_page", "analysers_of", "base_url", "bucket_of", "built_in_analysers",

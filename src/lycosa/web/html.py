@@ -314,8 +314,8 @@ def _hide(nodes: Sequence[LexborNode], numbers: bytes) -> None:
         place = is_hidden.find(1, place + 1)
 
 
-def _read_elements(nodes: Sequence[LexborNode], numbers: bytes) -> "_Reading":
-    reading = _Reading()
+def _read_elements(nodes: Sequence[LexborNode], numbers: bytes) -> "_ElementReader":
+    reading = _ElementReader()
     read_anchors(nodes, numbers, reading.links)
     reading.read(nodes, numbers)
     return reading
@@ -327,7 +327,7 @@ def _only_text(node: LexborNode) -> str | None:
     return child.text_content if child is not None and child.next is None else None
 
 
-def _visible_text(tree: LexborHTMLParser, reading: "_Reading") -> tuple[bytes, bytes]:
+def _visible_text(tree: LexborHTMLParser, reading: "_ElementReader") -> tuple[bytes, bytes]:
     """The visible text and the main element's part of it. Marks that part in the tree: so last of all."""
     if tree.body is None:
         return b"", b""
@@ -337,7 +337,7 @@ def _visible_text(tree: LexborHTMLParser, reading: "_Reading") -> tuple[bytes, b
     return text.collapse(tree.body.text(separator=text.BETWEEN, skip_empty=True))
 
 
-class _Reading:
+class _ElementReader:
     """What is gathered from the elements other than anchors, in one loop over the few that matter."""
 
     def __init__(self) -> None:

@@ -142,7 +142,7 @@ WORDS_WORTH = 0.5  # of their evidence: the words of a link say the same thing m
 LARGE = 6.0  # log-odds: beyond it a prediction is as good as certain
 NOTHING = (0.0, 0)  # sum and number of outcomes where there are none
 RELEVANCE_BANDS, LOWEST = 8, 5  # bands are one wide in log-odds, the lowest begins at minus this
-HEAD_BYTES = 4_096
+TOPIC_HEAD_BYTES = 4_096
 STORED_WORDS, STORED_NAMES = 5_000, 2_000
 DOUBTFUL_RELEVANCE = (0.05, 0.75)  # predictions after which a look at the head may tell something
 HEAD_DOUBT = 15  # words: with so many read of a page, half of the judgement is its own
@@ -370,7 +370,7 @@ class Topic:
 
 
 def head_pays(
-    expected: float, *, page_bytes: float | None, head_bytes: int = HEAD_BYTES, request_bytes: float = 1_000
+    expected: float, *, page_bytes: float | None, head_bytes: int = TOPIC_HEAD_BYTES, request_bytes: float = 1_000
 ) -> bool:
     """Whether reading a page's head first is cheaper than the page, `page_bytes` being the host's mean page, if known.
 

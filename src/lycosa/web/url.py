@@ -63,7 +63,7 @@ _HOST_END = 8
 _KEY_END = b"\0"  # never in a URL: ada escapes it
 FETCHABLE = ("http://", "https://")
 # The parser strips these from both ends of its input: a fragment may be cut off beforehand only behind something else.
-STRIPPED = frozenset(map(chr, range(0x21)))
+STRIPPED_CHARACTERS = frozenset(map(chr, range(0x21)))
 
 
 class Url(msgspec.Struct, frozen=True, gc=False):
@@ -145,7 +145,7 @@ def join_map(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES)
 def href_stem(href: str) -> str:
     """A href without its fragment; with it where what is left would end differently once the parser strips it."""
     stem = href.partition("#")[0]
-    return href if stem[-1:] in STRIPPED else stem
+    return href if stem[-1:] in STRIPPED_CHARACTERS else stem
 
 
 def join_stems(base: str, stems: Iterable[str], max_bytes: int) -> dict[str, str]:
@@ -304,7 +304,7 @@ class Joiner:
             if (
                 0 < len(stem) <= LONGEST_REMEMBERED_HREF
                 and stem[0] not in _ABOUT_THE_PAGE
-                and stem[-1] not in STRIPPED
+                and stem[-1] not in STRIPPED_CHARACTERS
                 and (":" not in stem or stem.startswith(FETCHABLE))
             ):
                 known[stem] = urls.get(stem, "")
