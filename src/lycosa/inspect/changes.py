@@ -70,8 +70,8 @@ def _version(collection: CollectionStore, at_s: float, row: ChangeRow) -> Pictur
 
 
 class CodesView(msgspec.Struct, frozen=True):
-    """The change parameters of a version: how many tags it has and 64 bits of each structure string (Y7), and the text
-    codes of method I and II (Y9, Y10) with the numbers of characters, and of distinct ones, that they come from."""
+    """The change parameters of a version: how many tags it has and 64 bits of each structure string, and both text
+    codes with the numbers of characters, and of distinct ones, that they come from."""
 
     tags: int
     structure: tuple[str, str]
@@ -82,7 +82,7 @@ class CodesView(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, structure: tuple[int, int, int], codes: tuple[int, int, int, int]) -> "CodesView | None":
-        """None for what has neither: no document, or a row of an earlier version."""
+        """The codes of a row; None where it has none: no document, or a row of an earlier version of Lycosa."""
         if not structure[0] and not codes[3]:
             return None
         text, (tags, *hashes) = TextCodes(*codes), structure
@@ -95,10 +95,10 @@ class CodesView(msgspec.Struct, frozen=True):
 
 
 class ChangeView(msgspec.Struct, frozen=True):
-    """One change for the eye. `at_s` is Unix time; `archived`: the version that it brought can be read; `is_kept`: its
-    body was kept at all. `sent_bytes` is
-    the size of its body as sent, or of the document that a table made; `document_bytes` with its content coding undone,
-    0 where that is not known. `pictures` are the URLs of those of the page that changed."""
+    """One change as it is shown. `at_s` is Unix time; `archived`: the version that it brought can be read; `is_kept`:
+    its body was kept at all. `sent_bytes` is the size of its body as sent, or of the document that a table made,
+    `document_bytes` that of the decoded body, 0 where it is not known. `pictures` are the URLs of the page's images
+    that changed."""
 
     url: str
     at_s: float
@@ -118,7 +118,7 @@ class ChangeView(msgspec.Struct, frozen=True):
 
 
 class ChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which changes are asked for; empty: all."""
+    """The changes that are asked for; empty fields stand for all."""
 
     since_s: float = 0.0
     until_s: float = float("inf")
@@ -127,8 +127,8 @@ class ChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageHistory(msgspec.Struct, frozen=True):
-    """The versions of one page, the oldest first, what is known of its changing, and the last difference. `pictures`
-    are those of the last version that came with other ones, before and after."""
+    """The versions of one page, the oldest first, how often it changes, and the last difference. `pictures` are the
+    images that changed last, before and after."""
 
     url: str
     versions: tuple[ChangeView, ...]
@@ -144,8 +144,8 @@ class PageHistory(msgspec.Struct, frozen=True):
 
 
 class UrlView(msgspec.Struct, frozen=True):
-    """What `why` tells of a URL: its sentences, and of a page the sizes and change parameters of the version that is
-    stored, with both structure strings (Y7) in full."""
+    """The answer of `lycosa why`: its sentences, and for a page the sizes and change parameters of the stored
+    version, with both structure strings in full."""
 
     url: str
     says: tuple[str, ...]
@@ -159,9 +159,9 @@ class UrlView(msgspec.Struct, frozen=True):
 
 
 class HostFreshness(msgspec.Struct, frozen=True):
-    """A host's pages that were looked at again, or will be; visits of its redirects and sitemaps count as visits, but
-    they are no pages. `fresh` is the expected share of pages that are still as
-    stored, `age_days` how long ago they were seen on average, `cost` the mean harmonic cost at this moment."""
+    """How fresh the revisited pages of a host are; visits of its redirects and sitemaps count as visits, but not as
+    pages. `fresh` is the expected share of pages that are still as stored, `age_days` their mean age since the last
+    visit, `cost` the mean harmonic cost at this moment."""
 
     host: str
     pages: int
@@ -196,7 +196,7 @@ def _view(url: str, at_s: float, row: ChangeRow) -> ChangeView:
 
 
 def list_changes(collection: CollectionStore, wanted: ChangeFilter, *, most: int) -> list[ChangeView]:
-    """The latest changes, the newest first; the opening of a history is none, unless a recrawl found the page."""
+    """The latest changes, the newest first; the first version of a page is none, unless a recrawl found the page."""
     return heapq.nlargest(most, _changes(collection, wanted), key=lambda view: (view.at_s, view.url))
 
 
@@ -238,7 +238,7 @@ def url_view(collection: CollectionStore, text: str) -> UrlView:
 
 
 def knows_host(collection: CollectionStore, host: str) -> bool:
-    """Is anything known of a host, under any port unless one is named?"""
+    """Is the host known, under any port unless one is named?"""
     return next(iter(collection.state.walk(Family.HOST, *_host_range(host))), None) is not None
 
 
@@ -284,7 +284,7 @@ def page_history(
 
 
 def _pictures(url: str, rows: list[tuple[float, ChangeRow]]) -> tuple[ChangedImage, ...]:
-    """Those that changed last; a picture is its own."""
+    """The images that changed last; an image is its own."""
     for at_s, row in reversed(rows):
         if row.pictures or (row.kind is ChangeKind.IMAGE and row.essence.startswith("image/")):
             return row.pictures or (ChangedImage(url, at_s),)
@@ -292,7 +292,7 @@ def _pictures(url: str, rows: list[tuple[float, ChangeRow]]) -> tuple[ChangedIma
 
 
 def _read(collection: CollectionStore, view: ChangeView, row: ChangeRow) -> ChangeView:
-    """With the size of the document from the archive, and whether it is there: older rows know what was sent alone."""
+    """The view with the size of the document from the archive, and whether it is there: older rows lack that size."""
     if not row.place:
         return view
     document = document_at(collection, row.place)
@@ -326,7 +326,7 @@ def _difference(
 
 
 def freshness(collection: CollectionStore, *, now_s: float | None = None) -> Iterator[HostFreshness]:
-    """How fresh every host is that has pages with a time to be looked at again."""
+    """The freshness of every host that has pages to revisit."""
     now = time.time() if now_s is None else now_s
     host, rows = b"", list[tuple[VisitRow, bool]]()
     for key, packed in collection.state.walk(Family.VISIT):
@@ -345,7 +345,7 @@ def freshness(collection: CollectionStore, *, now_s: float | None = None) -> Ite
 
 
 def _host(host: bytes, told: list[tuple[VisitRow, bool]], now: float) -> HostFreshness:
-    """One host by its visits, each with whether it is one of a page."""
+    """The freshness of a host from its visit rows, each with whether it is of a page."""
     rows, pages = [row for row, _ in told], [row for row, is_page in told if is_page]
     seen = [row for row in pages if row.presence is not Presence.GONE]
     # A page that was never visited again was seen when it was fetched: an interval, more or less, before it is due.

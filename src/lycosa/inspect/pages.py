@@ -48,7 +48,7 @@ def host_key_of(key: bytes) -> bytes:
 
 class StoredPage:
     """A page, or a redirect, as the archive holds it. `fields` are the header fields of its response, `body` what came
-    with them, its content coding undone, `text` what is for reading in it. `sent_bytes` is the size of the body as it
+    with them, its content coding undone, `text` its readable text. `sent_bytes` is the size of the body as it
     was sent; `duplicate_of` is the URL under which the same document was known before. With `noarchive` the page
     asks not to be offered to others as a copy."""
 
@@ -110,14 +110,14 @@ class StoredPages:
         return f"<StoredPages of {self._collection.path}>"
 
     def get(self, text: str, *, as_of: str = "") -> StoredPage:
-        """The page, or redirect, of a URL, read whole, as it is stored or as it was; raises NoPage if there is none."""
+        """The page, or redirect, of a URL, as it is stored or as of a time; raises NoPage if there is none."""
         url = asked_url(self._collection, text)
         row = self._row(url_key(url.href), as_of)
         if row is None or not (row.place or row.lacks_body):
             path, when = self._collection.path, f" as of {as_of}" if as_of else ""
             raise NoPage(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
         page = StoredPage(url.href, row, self._contents)
-        assert page.fields is not None  # now: the collection may be closed when it is looked at
+        assert page.fields is not None  # read now: the collection may be closed later
         return page
 
     def _row(self, key: bytes, as_of: str) -> PageRow | None:
@@ -127,7 +127,7 @@ class StoredPages:
         return unpack_page(packed) if packed else None
 
     def all(self, host_key: bytes = b"", *, most: int | None = None) -> Iterator[StoredPage]:
-        """The pages that are there, of one host or of all, in the order of the keys; redirects are none."""
+        """The stored pages of one host or of all, in the order of the keys; redirects are left out."""
         rows = self._collection.state.walk(Family.PAGE, host_key, host_key + b"\1" if host_key else None)
         pages = ((key, unpack_page(packed)) for key, packed in rows)
         return (

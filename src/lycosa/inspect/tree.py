@@ -38,7 +38,7 @@ class Branch(msgspec.Struct, frozen=True):
 
 
 class Subtree(NamedTuple):
-    """A part of the tree: what it is called, what its keys have in common, and the beginnings of all of them."""
+    """A part of the tree: its name, the common prefix of its keys, and the prefixes of its ranges."""
 
     words: str
     start: bytes
@@ -46,7 +46,7 @@ class Subtree(NamedTuple):
 
 
 class _Folder:
-    """A branch while the walk is inside it."""
+    """A folder while the walk is inside it."""
 
     __slots__ = ("counts", "folders", "key", "largest")
 
@@ -61,7 +61,7 @@ class _Folder:
         return sum(self.counts)
 
     def __lt__(self, other: "_Folder") -> bool:
-        """Lighter; of two that weigh the same the earlier one stays."""
+        """Orders by the number of URLs; of two equal folders the earlier one is kept."""
         return (self.known, other.key) < (other.known, self.key)
 
 
@@ -80,7 +80,7 @@ def url_tree(collection: CollectionStore, text: str = "", *, depth: int | None =
 
 
 def parts_of(state: State, text: str) -> list[Subtree]:
-    """Where to look, one after the other, until there is something."""
+    """The parts that a text may mean, to be tried one after the other until one is not empty."""
     if not text:
         return [Subtree("", b"", [b""])]
     spellings = [text] if "://" in text else [f"https://{text}", f"http://{text}"]
@@ -136,14 +136,14 @@ def _folder_end(key: bytes, position: int) -> int:
 
 
 def _close(opened: list[_Folder], kept: list[_Folder], rows: int) -> None:
-    """The walk has left the innermost folder: its counts go to the one around it."""
+    """Closes the innermost folder, which the walk has left: its counts go to the one around it."""
     closed, around = opened.pop(), opened[-1]
     known = closed.known
     around.counts = [a + b for a, b in zip(around.counts, closed.counts, strict=True)]
     around.folders += 1
     around.largest = max(around.largest, known)
     if closed.largest == known:
-        return  # its only folder says it all
+        return  # its only folder shows the same
     heapq.heappush(kept, closed)
     if len(kept) > rows:
         heapq.heappop(kept)
@@ -186,8 +186,8 @@ _READ_FIRST, _READ = 2, 2_000  # keys read at a time: most questions are about o
 
 
 class KnownUrls:
-    """The URLs of some ranges of the state, of those that are in one of the `wanted` states. The state stays open for
-    as long as this is asked."""
+    """The known URLs of some ranges of keys that are in one of the `wanted` states, as a sorted set. The state stays
+    open for as long as this is used."""
 
     def __init__(self, state: State, starts: list[bytes], wanted: frozenset[UrlState]) -> None:
         self._state, self._starts, self._wanted = state, starts, wanted

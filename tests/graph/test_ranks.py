@@ -16,7 +16,7 @@ from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_from_key
 from tests.engine.memory_crawl import crawl, front
 from tests.graph.recount import sources_by_target
-from tests.graph.test_links_of_a_crawl import A, B, C, Shop
+from tests.graph.test_indexer import A, B, C, Shop
 
 
 def reference(graph: "networkx.DiGraph") -> dict[object, float]:
