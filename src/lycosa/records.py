@@ -9,7 +9,7 @@ import msgspec
 
 
 class Failure(StrEnum):
-    """Why a request gave no whole response. One table in the frontier says what each one means for a retry."""
+    """Why a request gave no whole response. The table in `fetch.retry` says what each one means for a retry."""
 
     NO_SUCH_HOST = "no-such-host"
     DNS = "dns"
@@ -27,7 +27,7 @@ class Failure(StrEnum):
 
 
 class Truncation(StrEnum):
-    """Why a body is shorter than the server meant it; the words are those of WARC-Truncated."""
+    """Why a body is shorter than the server meant it to be; the words are those of WARC-Truncated."""
 
     LENGTH = "length"
     TIME = "time"
@@ -39,7 +39,7 @@ class Request(msgspec.Struct, frozen=True):
     """One request to one checked address. `headers` are sent exactly as given, in this order.
 
     `body_limit_bytes` replaces the downloader's usual limit (0: the usual one). `takes_any_type`: the body is wanted
-    whatever its media type, as for robots.txt and sitemaps. `ticket` is whatever the one who asks knows it by.
+    whatever its media type, as for robots.txt and sitemaps. `ticket` is the caller's own number for it.
     """
 
     url: str
@@ -56,9 +56,9 @@ class Request(msgspec.Struct, frozen=True):
 class Response(msgspec.Struct, frozen=True):
     """What came back, or why nothing did. Times are of the monotonic clock, in seconds.
 
-    `header_block` is the last response's status line and headers as received; `headers` the same with lower-case
-    names, repeated ones joined by ", ". `body` is what HTTP transferred: transfer coding undone, content coding not.
-    `hints` are the `Link` fields of 103 Early Hints that came before.
+    `header_block` is the last response's status line and headers as received; `headers` the same with lower-case names,
+    repeated ones joined by ", ". `body` is what HTTP transferred: transfer coding undone, content coding not. `hints`
+    are the `Link` fields of 103 Early Hints that came before.
     """
 
     url: str
@@ -77,7 +77,7 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Resolved(msgspec.Struct, frozen=True):
-    """What a resolver said of a name: its addresses for `ttl_s` seconds, or why there are none."""
+    """A resolver's answer for a name: its addresses for `ttl_s` seconds, or why there are none."""
 
     name: str
     addresses: tuple[str, ...] = ()
@@ -87,7 +87,8 @@ class Resolved(msgspec.Struct, frozen=True):
 
 
 class Mapped(msgspec.Struct, frozen=True):
-    """Where a host lives until `expires_s` (monotonic), or why it cannot be asked. `address` has passed the guard."""
+    """The address of a host until `expires_s` (monotonic), or why it cannot be asked. `address` has passed
+    the guard."""
 
     host: str
     address: str
@@ -97,7 +98,7 @@ class Mapped(msgspec.Struct, frozen=True):
 
 
 class Family(StrEnum):
-    """The families of keys that a collection's state has. The order is that of a URL's life."""
+    """The key families of a collection's state, in the order of a URL's life."""
 
     URL = "url"
     QUEUE = "queue"

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from lycosa.errors import SettingsError
 from lycosa.fetch.headers import (
-    conditional,
     curl_lines,
     is_field_value,
     parse_fields,
@@ -25,17 +24,6 @@ def test_user_agent_carries_the_contact() -> None:
 def test_user_agent_that_cannot_be_sent_is_a_settings_error(contact: str) -> None:
     with pytest.raises(SettingsError, match="user agent"):
         user_agent("Lycosa", contact=contact)
-
-
-def test_conditional_adds_the_validators_of_the_last_visit() -> None:
-    fields = conditional((("A", "b"),), etag='W/"1"', last_modified="Sun, 06 Nov 1994 08:49:37 GMT")
-
-    assert fields == (("A", "b"), ("If-None-Match", 'W/"1"'), ("If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 GMT"))
-
-
-@pytest.mark.parametrize("etag", ['"a"\r\nX: y', '"\u0100"', '"' + "x" * 2_000 + '"', ""])
-def test_conditional_leaves_out_what_cannot_be_sent_back(etag: str) -> None:
-    assert conditional((), etag=etag) == ()
 
 
 @given(st.text())

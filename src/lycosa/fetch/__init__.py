@@ -1,4 +1,12 @@
-"""Getting bytes: one request to one checked address, with hard limits on time and size."""
+"""Getting bytes: one request to one checked address, with hard limits on time and size.
+
+    the port           Downloader: start a Request, hear of its Response exactly once; CurlDownloader speaks HTTP
+    header fields      user_agent, request_fields for what is sent; parse_fields, response_media_type for what came
+    the body           decode_body undoes the content coding, under a cap
+    the retry table    retry_rule, retry_wait: what a failed request means, for the URL and for its host
+
+Nothing that the world does raises an exception here: every outcome is a `Response`.
+"""
 
 from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
 from lycosa.fetch.decode import decode_body

@@ -106,7 +106,8 @@ class MultiDriver:
         self._collect()
 
     def _forget(self, fd: int) -> None:
-        """A connection nobody uses has stirred, mostly because its server closed it: libcurl will see on next use."""
+        """Stops watching an unused connection that has an event, mostly because its server closed it: libcurl sees that
+        on next use."""
         self._watched.pop(fd, None)
         with suppress(OSError):  # closed meanwhile: then it has left by itself
             self._epoll.unregister(fd)
@@ -158,7 +159,7 @@ class MultiDriver:
                 self._forget(fd)
 
     def _collect(self) -> None:
-        """Report what has ended. Reporting may start and end other transfers."""
+        """Reports the transfers that have ended. Reporting may start and end others."""
         while True:
             left, good, bad = self._multi.info_read()
             for curl in good:
@@ -185,7 +186,8 @@ SMALLEST_PIECE_BYTES = 2048
 
 
 class CurlDownloader:
-    """See the module. `accepts(status, headers)` is asked at the end of the headers; False ends the transfer there."""
+    """An HTTP downloader. It asks `accepts(status, headers)` at the end of the headers; False ends the
+    transfer there."""
 
     def __init__(
         self,
@@ -254,7 +256,8 @@ class CurlDownloader:
         self._watcher = watcher
 
     def set_fence(self, fence: Callable[[], bool]) -> None:
-        """Asked before every action on a socket; where it is True, it has cancelled everything, and nothing is done."""
+        """Sets a check that runs before every action on a socket. Where it returns True, it has cancelled everything,
+        and the action is left out."""
         self._driver.fence = fence
 
     def cancel_all(self) -> None:
@@ -262,7 +265,7 @@ class CurlDownloader:
             self._end(transfer, transfer.response(0, "", Failure.CANCELLED))
 
     async def close(self) -> None:
-        """End what is under way and give everything back. A `start` after this hears CANCELLED."""
+        """Ends what is under way and releases everything. A `start` after this hears CANCELLED."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -292,7 +295,7 @@ class CurlDownloader:
             self._end(transfer, transfer.response(code, text))
 
     def _on_broken(self, transfer: Transfer, code: int, text: str) -> None:
-        """A held transfer could not go on; libcurl reports that to us and not with the ended ones."""
+        """Ends a held transfer that could not go on; libcurl reports that here and not with the ended ones."""
         if transfer.curl in self._active:
             self._end(transfer, transfer.response(code, text))
 
@@ -347,7 +350,7 @@ class CurlDownloader:
             self._tick = self._loop.call_later(TICK_S, self._on_tick)
 
     def _show_news(self, watcher: Watcher) -> None:
-        """What is done before the next tick is never looked at: only slow responses cost anything."""
+        """Shows the watcher what slow responses have so far; what is done before the next tick is never looked at."""
         for transfer in [transfer for transfer in self._active.values() if transfer.has_news]:
             if transfer.curl in self._active:  # the watcher may have ended another
                 try:
@@ -358,7 +361,7 @@ class CurlDownloader:
 
 
 def raise_descriptor_limit() -> int:
-    """Raise this process's limit of open files to what it may have; returns it."""
+    """Raises this process's limit of open files as far as the system allows, and returns it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
@@ -376,7 +379,7 @@ def _piece_bytes(bandwidth_bytes_s: float | None) -> int:
 
 
 def _options(*, proxy: str, verify_tls: bool, ca_file: str, use_http2: bool) -> tuple[tuple[int, object], ...]:
-    """What every handle is told once."""
+    """The options that are set once on every handle."""
     web = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
     return (
         (pycurl.NOSIGNAL, True),
@@ -394,7 +397,8 @@ def _options(*, proxy: str, verify_tls: bool, ca_file: str, use_http2: bool) -> 
 
 
 def _authorities(ca_file: str) -> tuple[tuple[int, object], ...]:
-    """Whom to trust. libcurl's own default is a path of the system it was built on: ask this system's."""
+    """The certificate authorities to trust. libcurl's own default is a path of the system it was built on: ask this
+    one's."""
     if ca_file:
         try:
             ssl.create_default_context(cafile=ca_file)

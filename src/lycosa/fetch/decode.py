@@ -1,7 +1,7 @@
 """Content coding undone, under a cap: gzip, deflate, br and zstd, up to five on top of each other.
 
 Pure. Invariants: never raises, whatever the bytes; no layer produces more than 1.1 times the cap (from 200 KB on);
-damaged or cut data gives the part that can be read, and says so. Called by the engine on bodies as received.
+damaged or cut data gives the part that can be read, and says so. Called on bodies as received.
 """
 
 import zlib
@@ -43,7 +43,7 @@ class DecodedBody(msgspec.Struct, frozen=True):
 
 
 def decode_body(body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_CAP_BYTES) -> DecodedBody:
-    """Undo the codings a Content-Encoding field names, the last one first."""
+    """Undoes the codings that a Content-Encoding field names, the last one first."""
     codings = [name for name in (part.strip().lower() for part in content_encoding.split(",")) if name]
     codings = [name for name in codings if name != "identity"]
     if len(codings) > MAX_CODINGS:
@@ -64,7 +64,7 @@ def decode_body(body: bytes, content_encoding: str, *, cap_bytes: int = DEFAULT_
 
 
 def _gunzip(data: bytes, limit: int) -> tuple[bytes, bool]:
-    """All members of a gzip stream; what follows the last one is not ours."""
+    """Unpacks all members of a gzip stream; what follows the last one is ignored."""
     parts: list[bytes] = []
     start = 0
     room = limit
@@ -102,7 +102,7 @@ def _gunzip_member(data: bytes, start: int, size: int, room: int) -> tuple[bytes
 
 
 def _inflate(data: bytes, limit: int) -> tuple[bytes, bool]:
-    """deflate is a zlib stream by the standard and a raw one by the habit of some servers."""
+    """Unpacks deflate, which is a zlib stream by the standard and a raw one by the habit of some servers."""
     is_zlib = data[0] & 0x0F == 8 and len(data) > 1 and (data[0] << 8 | data[1]) % 31 == 0
     if is_zlib:
         body, is_damaged = _inflate_as(data, limit, igzip_lib.DECOMP_ZLIB, zlib.MAX_WBITS)
@@ -137,7 +137,7 @@ def _inflate_steps(inflater: igzip_lib.IgzipDecompressor, data: bytes, room: int
 
 
 def _salvage(data: bytes, limit: int, *, window_bits: int) -> bytes:
-    """What stands before the damage: by slices from a copy, and the slice that fails byte by byte."""
+    """Unpacks what stands before the damage: by slices from a copy, and the slice that fails byte by byte."""
     inflater = zlib.decompressobj(window_bits)
     parts: list[bytes] = []
     room = limit
@@ -232,7 +232,7 @@ def _salvage_zstd(data: bytes, limit: int) -> bytes:
 
 
 def _is_whole_zstd(data: bytes, size_bytes: int) -> bool:
-    """Whether the last frame has its end. The reader does not say; a frame that names its size settles it.
+    """Whether the last frame has its end. The reader does not say; a frame that names its size answers it.
 
     Otherwise the data is decoded again: by now its output is known to be small enough.
     """

@@ -2,7 +2,7 @@
 
 Contract of a downloader: `start` returns at once and never raises for what the world or a URL is like; `done` is called
 exactly once for each `start`, later, from the event loop, and may call `start` itself. Every outcome is a `Response`.
-Called by the engine only, from one event loop.
+Called by the crawl loop only, from one event loop.
 """
 
 import asyncio
@@ -20,10 +20,11 @@ AcceptsResponse = Callable[[int, dict[str, str]], bool]
 
 
 class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one transfer, and all of them together, may take.
+    """The limits of one transfer, and of all of them together.
 
-    Four clocks, since none alone is a limit: until connected, from there to the first byte, between any two bytes, and
-    for the whole. `in_flight_bytes` is shared by the bodies of all unfinished transfers; beyond it they pause.
+    There are four clocks, since none alone is a limit: until connected, from there to the first byte, between any two
+    bytes, and for the whole. `in_flight_bytes` is shared by the bodies of all unfinished transfers; beyond it they
+    pause.
     """
 
     connect_s: float = 10.0
@@ -37,7 +38,7 @@ class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DownloaderStats(msgspec.Struct, frozen=True):
-    """What is under way now (the first three), and what was since the start."""
+    """Counts of what is under way now (the first three), and of all since the start."""
 
     active: int
     paused: int
@@ -50,12 +51,12 @@ class DownloaderStats(msgspec.Struct, frozen=True):
 
 
 class Downloader(Protocol):
-    """See the module."""
+    """The port through which a crawl sends requests; the contract is in the module's docstring."""
 
     def start(self, request: Request, done: DoneCallback) -> None: ...
 
     def cancel_all(self) -> None:
-        """End every transfer now; each `done` hears CANCELLED before this returns."""
+        """Ends every transfer now; each `done` hears CANCELLED before this returns."""
 
     async def close(self) -> None: ...
 
@@ -64,15 +65,15 @@ class Downloader(Protocol):
 
 @runtime_checkable
 class Watchable(Protocol):
-    """A downloader that shows what it has of a response while the rest is on its way."""
+    """A downloader that can show what it has of a response while the rest is on its way."""
 
     def watch(self, watcher: Watcher) -> None:
         """From now on `watcher` hears of slow responses: from the event loop, a few times a second at most, only of
-        those with news since, never after their `done`. What it is shown is the beginning of what `done` will be."""
+        those with news since, never after their `done`. What it is shown is the beginning of what `done` will hear."""
 
 
 class SchemeDownloader:
-    """A downloader made of others, each for the schemes it was named for. One may serve several."""
+    """A downloader made of others, one for each scheme of URLs. One may serve several schemes."""
 
     def __init__(self, downloaders: Mapping[str, Downloader]) -> None:
         self._downloaders = dict(downloaders)
@@ -96,7 +97,7 @@ class SchemeDownloader:
                 downloader.watch(watcher)
 
     def set_fence(self, fence: Callable[[], bool]) -> None:
-        """For those parts that can be fenced."""
+        """Sets the fence of those parts that can have one."""
         for downloader in self._each:
             if hasattr(downloader, "set_fence"):
                 downloader.set_fence(fence)
@@ -110,7 +111,7 @@ class SchemeDownloader:
             await downloader.close()
 
     def stats(self) -> DownloaderStats:
-        """The sum over the parts."""
+        """The sums over the parts."""
         fields = DownloaderStats.__struct_fields__
         each = [downloader.stats() for downloader in self._each]
         return DownloaderStats(*(sum(getattr(stats, field) for stats in each) for field in fields))

@@ -1,7 +1,7 @@
 """HTTP header fields: those a request carries, and how those of a response are read.
 
 Pure. Field values are Latin-1 on the wire, both ways; what goes out never contains a control character, so nothing
-from outside can start a line of its own. Called by the engine (requests), `fetch.transfer` and `fetch.decode`.
+from outside can start a line of its own. Called by the crawl for requests, and by `fetch.transfer`.
 """
 
 import re
@@ -15,15 +15,13 @@ ACCEPT_PAGES = "text/html,application/xhtml+xml,application/xml;q=0.9,text/plain
 # What `fetch.decode` undoes. No deflate: servers disagree on what it means.
 ACCEPT_ENCODING = "gzip, br, zstd"
 
-# Longer validators are not sent back: they would be a way to make us send large requests.
-MAX_VALIDATOR_CHARACTERS = 1024
-
 # libcurl takes a tab for the space and 2000 for 200; a server that writes these does not speak HTTP.
 _STATUS_LINE = re.compile(rb"HTTP/[0-9](?:\.[0-9])? ([1-9][0-9]{2})(?=[ \r\n]|\Z)")
 
 
 def user_agent(product: str, *, contact: str = "") -> str:
-    """The User-Agent field: who crawls, and where its people can be reached."""
+    """The User-Agent field: the product that crawls, and where its operators can be reached. Whoever needs the field
+    calls this."""
     value = f"{product} (+{contact})" if contact else product
     if not is_field_value(value):
         raise SettingsError(f"user agent {value!r}: use plain characters on one line")
@@ -31,21 +29,12 @@ def user_agent(product: str, *, contact: str = "") -> str:
 
 
 def request_fields(agent: str, *, accept: str = ACCEPT_PAGES) -> Fields:
-    """The fields every request carries. Make them once a crawl: equal tuples are cheap to send again."""
+    """The fields that every request carries. They are made once a crawl: equal tuples are cheap to send again."""
     return (("User-Agent", agent), ("Accept", accept), ("Accept-Encoding", ACCEPT_ENCODING))
 
 
-def conditional(fields: Fields, *, etag: str = "", last_modified: str = "") -> Fields:
-    """`fields` with the validators of an earlier visit; ones that could not be sent as they were are left out."""
-    if etag and _is_validator(etag):
-        fields = (*fields, ("If-None-Match", etag))
-    if last_modified and _is_validator(last_modified):
-        fields = (*fields, ("If-Modified-Since", last_modified))
-    return fields
-
-
 def is_field_value(value: str) -> bool:
-    """Whether `value` can be sent: Latin-1, no control characters (a tab is none), no space around it."""
+    """Whether `value` can be sent: Latin-1, no control characters but tabs, no space around it."""
     if not value.isascii() and any(character > "\xff" for character in value):
         return False
     plain = value.replace("\t", " ")
@@ -83,7 +72,7 @@ def response_media_type(fields: Mapping[str, str]) -> str:
 
 
 def curl_lines(fields: Iterable[tuple[str, str]]) -> list[bytes]:
-    """Fields as libcurl takes them. Raises ValueError for one that cannot be sent."""
+    """The fields as libcurl takes them. Raises ValueError for one that cannot be sent."""
     lines = []
     names = set()
     for name, value in fields:
@@ -103,7 +92,3 @@ def _is_field_name(name: str) -> bool:
         and bool(name)
         and all(character.isalnum() or character in "!#$%&'*+-.^_`|~" for character in name)
     )
-
-
-def _is_validator(value: str) -> bool:
-    return len(value) <= MAX_VALIDATOR_CHARACTERS and is_field_value(value)

@@ -1,8 +1,8 @@
 """The one table that says what a failed request means: how long to wait, how often to try, whether the host is lost.
 
 Pure: counts, times and the random number are arguments. Invariant: waits never shrink from one try to the next (up to
-their bound), and never fall below what the server asked for (up to a day). Called by the engine for every request that
-did not end well.
+their bound), and never fall below what the server asked for (up to a day). Called by the crawl for every request
+that failed.
 """
 
 from datetime import UTC
@@ -25,7 +25,7 @@ UNCOUNTED = 1_000_000_000
 class RetryRule(msgspec.Struct, frozen=True):
     """One line of the table. `tries` counts all requests, the first one too; 1 means final at once.
 
-    `host_after`: the whole host waits, not only this URL, when so many different URLs in a row have failed; 0: it never
+    `host_after`: when so many different URLs in a row have failed, the whole host waits, not only this URL; 0: it never
     does. `gives_up_on_host`: after the last try no other URL of the host is worth a try.
     """
 
@@ -100,7 +100,7 @@ def retry_rule(failure: Failure | None, status: int, *, is_first: bool = False) 
 
 
 def describe_next_try(tried: int, failed: str) -> str:
-    """Which try is the next of a URL, and the name of what failed, in words: `try 2 of 3 after reset`."""
+    """Says in words which try of a URL is the next, and what failed before it: `try 2 of 3 after reset`."""
     rule = retry_rule(None, int(failed)) if failed.isdigit() else retry_rule(Failure(failed), 0)
     is_counted = rule is not None and 0 < tried < rule.tries  # or the host failed, or it is tried for ever (--wait)
     which = f"try {tried + 1} of {rule.tries}" if rule and is_counted else "another try"

@@ -41,7 +41,8 @@ class Holdable(Protocol):
 
 
 class FlowControl:
-    """See the module. `plan_turn` asks for a call of `turn` soon, from outside libcurl."""
+    """Admits pieces of bodies, or holds their transfers. `plan_turn` asks for a call of `turn` soon, from outside
+    libcurl."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class FlowControl:
         return len(self._held) + len(self._held_favoured)
 
     def admit(self, transfer: Holdable, size_bytes: int) -> bool:
-        """Whether a piece may come in now. If not, the transfer is held and will be told to go on."""
+        """Whether a piece may come in now. If not, the transfer is held until `turn` tells it to go on."""
         if self._rate_bytes_s is not None and transfer is not self._next:
             return self._hold(transfer)  # every piece waits for its turn
         self._next = None
@@ -82,7 +83,7 @@ class FlowControl:
         return True
 
     def leave(self, transfer: Holdable, size_bytes: int) -> None:
-        """A transfer has ended; what it held is free."""
+        """A transfer has ended: the bytes that it held are free."""
         self.in_flight_bytes -= size_bytes
         if transfer.is_paused:
             self._queue_of(transfer).remove(transfer)
@@ -90,7 +91,7 @@ class FlowControl:
         self._favoured.discard(transfer)
 
     def turn(self, now_s: float) -> None:
-        """Time has passed or room was made: let held transfers go on, each at most once, while there is room."""
+        """Time has passed or bytes were freed: held transfers go on, each at most once, while there is room."""
         if self._rate_bytes_s is not None:
             earned = (now_s - self._credited_s) * self._rate_bytes_s
             self._credit_bytes = min(self._credit_bytes + earned, self._rate_bytes_s * BURST_S)
@@ -161,7 +162,7 @@ class Phase(Enum):
 
 
 class TransferContext(msgspec.Struct, frozen=True):
-    """What all transfers of one downloader have in common."""
+    """What all transfers of one downloader share."""
 
     limits: TransferLimits
     flow: FlowControl
@@ -178,7 +179,7 @@ class TransferContext(msgspec.Struct, frozen=True):
 
 
 class Transfer:
-    """See the module. Between `begin` and `response` it belongs to one request."""
+    """One request on a reusable handle. Between `begin` and `response` it belongs to that request."""
 
     def __init__(self, shared: TransferContext) -> None:
         self.curl = pycurl.Curl()
@@ -218,7 +219,7 @@ class Transfer:
         self._detail = ""
 
     def begin(self, request: Request, done: DoneCallback) -> None:
-        """Take on a request. Raises ValueError or pycurl.error for one that cannot be sent."""
+        """Takes on a request. Raises ValueError or pycurl.error for one that cannot be sent."""
         self._clear()
         self.request = request
         self.done = done
@@ -329,7 +330,7 @@ class Transfer:
         return None if self._cause is None else _STOP
 
     def go_on(self) -> None:
-        """Take in what was held. libcurl hands it to `_on_body` before this returns."""
+        """Takes in what was held. libcurl hands it to `_on_body` before this returns."""
         self._heard_s = monotonic()
         self._held_s += self._heard_s - self._held_since_s
         try:
@@ -339,11 +340,11 @@ class Transfer:
 
     @property
     def has_news(self) -> bool:
-        """Is there enough that a watcher has not seen?"""
+        """Whether enough has come that a watcher has not seen."""
         return self.body_bytes >= self._next_look_bytes and bool(self._block or self._hints)
 
     def so_far(self) -> Response:
-        """What has come, for a watcher."""
+        """The response as far as it has come, for a watcher."""
         if len(self._chunks) > 1:
             self._chunks[:] = [b"".join(self._chunks)]
         grown = max(LOOK_FIRST_BYTES, int(self.body_bytes * LOOK_GROWTH))
@@ -361,7 +362,7 @@ class Transfer:
         )
 
     def overdue(self, now_s: float) -> Failure | None:
-        """The clock that has run out. Time spent held by us counts for none of them."""
+        """The timeout that has expired, or None. Time for which we held the transfer counts for none of them."""
         if self.is_paused:
             return None
         limits = self._shared.limits
@@ -375,7 +376,7 @@ class Transfer:
         return Failure.IDLE_TIMEOUT if quiet_s > limits.idle_s else None
 
     def response(self, code: int, text: str, failure: Failure | None = None) -> Response:
-        """What has come of the request, by libcurl's code, the reason noted when it was stopped, or the given one."""
+        """The outcome of the request: by libcurl's code, by the reason noted when it was stopped, or the given one."""
         truncated = self._cause if isinstance(self._cause, Truncation) else None
         if failure is None and isinstance(self._cause, Failure):
             failure = self._cause
@@ -412,7 +413,7 @@ class Transfer:
 
 
 def pin_of(address: str, port: int) -> str:
-    """What libcurl is told to connect to, whatever host and port it reads in the URL. Raises ValueError."""
+    """The address that libcurl is told to connect to, whatever host and port it reads in the URL. Raises ValueError."""
     packed = parse_ip_address(address)
     if packed is None or not 0 < port < 65_536:
         raise ValueError(f"{address!r} port {port} is no address to connect to")

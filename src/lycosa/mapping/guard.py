@@ -84,7 +84,7 @@ _NAT64_HIGH_BITS = int.from_bytes(socket.inet_pton(socket.AF_INET6, "64:ff9b::")
 
 
 class _Ranges:
-    """Blocks flattened into neighbouring ranges, so that one bisection finds what the longest prefix says."""
+    """Blocks flattened into adjacent ranges, so that one bisection finds what the longest prefix says."""
 
     def __init__(self, blocks: Iterable[tuple[str, bool, str]], *, bits: int) -> None:
         nested = [(ip_network(prefix), None if ok else f"{name} ({prefix})") for prefix, ok, name in blocks]
@@ -111,7 +111,8 @@ _IPV6 = _Ranges(_IPV6_BLOCKS, bits=128)
 
 
 class AddressGuard:
-    """Says why an address is refused. `allow` are networks the user opened; seeds typed as literals are added later."""
+    """Says why an address is refused. `allow` are networks that the user opened; seeds typed as literals are added
+    later."""
 
     def __init__(self, allow: Iterable[Network] = ()) -> None:
         networks = tuple(allow)
@@ -125,7 +126,7 @@ class AddressGuard:
         return f"AddressGuard(allow=[{allowed}], typed={sorted(self._typed)})"
 
     def allow_literal(self, host: str, port: int) -> None:
-        """Open one literal address or `localhost`, on one port, because the user typed it as a seed.
+        """Opens one literal address or `localhost`, on one port, because the user typed it as a seed.
 
         A name is ignored: what it resolves to is not what the user typed.
         """
@@ -137,7 +138,7 @@ class AddressGuard:
         return (_bare(host), port) in self._typed
 
     def refusal(self, address: str) -> str | None:
-        """Why `address` may not be connected to, or None when it may. Anything that is no plain address is refused."""
+        """Why `address` may not be connected to, or None when it may. Anything but a plain address is refused."""
         return self._cached(address)
 
     def refusal_of_any(self, addresses: Iterable[str]) -> str | None:

@@ -2,7 +2,7 @@
 
 Invariants: a host is queued or being resolved at most once at a time; every host taken in is delivered exactly once
 (unless the stage is closed); an address that leaves here has passed the guard together with all others of its answer;
-a host keeps one chosen address while its answer holds. Filled by `want` (the engine, for hosts that `lookup` does not
+a host keeps one chosen address while its answer holds. Filled by `want` (the crawl, for hosts that `lookup` does not
 know), emptied by the workers; results go to `deliver`, as many at a time as came in one turn of the event loop.
 """
 
@@ -33,7 +33,7 @@ V = TypeVar("V")
 
 
 class KnownHost(msgspec.Struct, frozen=True):
-    """An answer as it is kept over restarts: with the time of the wall clock it holds until."""
+    """An answer as it is kept over restarts, with the wall-clock time that it is valid until."""
 
     host: str
     addresses: tuple[str, ...]
@@ -41,6 +41,8 @@ class KnownHost(msgspec.Struct, frozen=True):
 
 
 class MapperStats(msgspec.Struct, frozen=True):
+    """Hosts waiting and being resolved now, answers in the cache, and counts since the start."""
+
     queued: int
     resolving: int
     cached: int
@@ -55,7 +57,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class Mapper:
-    """See the module. `workers` sets of at most `batch` hosts are being resolved at a time."""
+    """The mapping stage of a crawl. `workers` sets of at most `batch` hosts are being resolved at a time."""
 
     def __init__(
         self,
@@ -90,7 +92,7 @@ class Mapper:
         return f"Mapper({self.stats()})"
 
     def lookup(self, host: str, port: int) -> Mapped | None:
-        """What is known of `host` now, at once; None when it must be asked for. Literal hosts are always known.
+        """The answer known for `host` now, at once; None when it must be resolved. Literal hosts are always known.
 
         `port` counts for literal hosts only: a seed typed as an address opens that address on that port.
         """
@@ -103,7 +105,7 @@ class Mapper:
         return None if address is None else self._map_literal(host, port, address)
 
     def want(self, host: str) -> bool:
-        """Ask for the name `host` to be resolved and delivered. False: the queue is full, ask again later."""
+        """Queues the name `host` to be resolved and delivered. False means that the queue is full: ask again later."""
         if host in self._pending:
             return True
         if literal_address(host) is not None:
@@ -116,14 +118,15 @@ class Mapper:
         return True
 
     def forget(self, host: str) -> None:
-        """Drop what is known of `host`: it is resolved anew when wanted next, and another of its addresses is tried."""
+        """Drops what is known of `host`: it is resolved anew when wanted next, and another of its addresses
+        is tried."""
         if self._cache.pop(host, None) is not None:
             turns = self._turns.pop(host, 0) + 1
             _put_bounded(self._turns, host, turns, limit=self._cache_hosts)
         self._resolver.flush()
 
     def export(self, *, now_unix_s: float) -> list[KnownHost]:
-        """The answers that hold, to be kept over a restart. Failures are not: they are short-lived."""
+        """The valid answers, to be kept over a restart. Failures are left out: they are short-lived."""
         now_s = self._now()
         return [
             KnownHost(host, entry.addresses, now_unix_s + entry.mapped.expires_s - now_s)
@@ -132,7 +135,7 @@ class Mapper:
         ]
 
     def restore(self, known: Iterable[KnownHost], *, now_unix_s: float) -> None:
-        """Take back what `export` gave. The guard judges again: what is allowed may have changed since."""
+        """Takes back what `export` gave. The guard judges again: what is allowed may have changed since."""
         for host in known:
             left_s = min(host.expires_unix_s - now_unix_s, MAX_TTL_S)
             if left_s > 0 and host.addresses:
@@ -149,7 +152,7 @@ class Mapper:
         )
 
     async def close(self) -> None:
-        """Stop the workers. Hosts that were still wanted are not delivered."""
+        """Stops the workers. Hosts that were still wanted are not delivered."""
         self._queue.clear()
         tasks = [task for held in self._workers for task in held]
         for task in tasks:
@@ -159,7 +162,7 @@ class Mapper:
         self._ready.clear()
 
     def _dispatch(self) -> None:
-        """Give queued hosts, as sets, to the workers that have answered at least half of the set they were given.
+        """Gives queued hosts, as sets, to the workers that have answered at least half of the set they were given.
 
         Waiting for the last of a set would let one dead name server hold up the others.
         """
@@ -232,7 +235,7 @@ class Mapper:
 
 
 def _put_bounded(store: dict[str, V], key: str, value: V, *, limit: int) -> None:
-    """Add to a store of fixed size, dropping the oldest entry when it is full."""
+    """Adds to a dictionary of bounded size, dropping the oldest entry when it is full."""
     if len(store) >= limit:
         del store[next(iter(store))]
     store[key] = value

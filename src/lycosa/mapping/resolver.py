@@ -1,7 +1,7 @@
 """From a name to its addresses: the `Resolver` port and its c-ares adapter.
 
 A resolver never raises for what the world does: every answer, good or bad, is a `Resolved`. It is asked for names only;
-literal addresses and `localhost` are settled before it (see `mapping.guard.literal_address`). It checks nothing: the
+literal addresses and `localhost` are answered before it (see `mapping.guard.literal_address`). It checks nothing: the
 mapper applies the address guard to whatever comes back. Called by `mapping.mapper`, from one event loop.
 """
 
@@ -27,7 +27,7 @@ _NO_SUCH = {errno.ARES_ENOTFOUND, errno.ARES_ENODATA, errno.ARES_EBADNAME}
 
 
 class Resolver(Protocol):
-    """A way to resolve names. `flush` makes it forget what it may have kept itself."""
+    """The port through which names are resolved. `flush` makes a resolver forget what it may have cached itself."""
 
     async def resolve(self, name: str) -> Resolved: ...
 
@@ -37,10 +37,10 @@ class Resolver(Protocol):
 
 
 class CaresResolver:
-    """Asks DNS servers through c-ares on the running event loop. A before AAAA; AAAA only when there is no A.
+    """Asks DNS servers through c-ares on the running event loop, for A first and for AAAA only when there is no A.
 
-    `servers` are "host:port" or plain addresses; none means those of the system. Names are asked for as they are:
-    no search domains, no hosts file.
+    `servers` are "host:port" or plain addresses; none means those of the system. Names are asked for as they are: no
+    search domains, no hosts file.
     """
 
     def __init__(
@@ -64,7 +64,8 @@ class CaresResolver:
         return f"CaresResolver(servers={self._servers or 'system'}, pending={self._channel.pending})"
 
     async def resolve(self, name: str) -> Resolved:
-        """Addresses of `name`. NO_SUCH_HOST is the word of a server; DNS means that no server gave a usable one."""
+        """The addresses of `name`. NO_SUCH_HOST means that a server said so, DNS that no server gave a usable
+        answer."""
         channel = self._fresh_channel()
         for query_type in self._types:
             try:
@@ -102,7 +103,7 @@ class CaresResolver:
 
 
 class _Channel:
-    """One c-ares channel on the event loop. Retired, it answers what is pending and then closes."""
+    """One c-ares channel on the event loop. Once retired, it answers what is pending and then closes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, servers: list[str], *, timeout_s: float, tries: int) -> None:
         self._loop = loop
@@ -123,14 +124,14 @@ class _Channel:
         self.pending += 1
 
         def answered(result: pycares.DNSResult, code: int | None) -> None:
-            self._settle(future, result if code is None else pycares.AresError(code))
+            self._answer(future, result if code is None else pycares.AresError(code))
 
         try:
             self._ares.query(name, query_type, callback=answered)
         except (pycares.AresError, UnicodeError) as error:
             # c-ares also reports some of these through the callback; the first report counts
             is_ours = isinstance(error, pycares.AresError)
-            self._settle(future, error if is_ours else pycares.AresError(errno.ARES_EBADNAME))
+            self._answer(future, error if is_ours else pycares.AresError(errno.ARES_EBADNAME))
         self._set_timer()
         return future
 
@@ -138,7 +139,7 @@ class _Channel:
         self._is_retired = True
         self._close_if_done()
 
-    def _settle(self, future: asyncio.Future[pycares.DNSResult], outcome: pycares.DNSResult | Exception) -> None:
+    def _answer(self, future: asyncio.Future[pycares.DNSResult], outcome: pycares.DNSResult | Exception) -> None:
         if future.done() and not future.cancelled():
             return
         self.pending -= 1
