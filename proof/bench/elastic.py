@@ -16,8 +16,7 @@ from lycosa.cluster.assignment import AssignmentTable
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.errors import LycosaError
 from lycosa.settings import CrawlSettings
-from lycosa.simweb import AuditRules
-from lycosa.simweb.log import LoggedRequest, audit
+from lycosa.simweb import AuditRules, LoggedRequest, audit
 from proof import Bar, Experiment, Run
 from proof.ground.ray_nodes import NOT_PAGES, RayNodes, two_nodes
 

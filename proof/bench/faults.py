@@ -37,8 +37,7 @@ from typing import NamedTuple
 from lycosa.cluster.checkpoints import latest_checkpoint
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.settings import CrawlSettings
-from lycosa.simweb import AuditRules
-from lycosa.simweb.log import audit
+from lycosa.simweb import AuditRules, audit
 from lycosa.store import open_central_store
 from proof import Bar, Experiment, Run
 from proof.ground.commands import descendants

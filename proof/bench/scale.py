@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.simweb.log import read_log
+from lycosa.simweb import read_log
 from proof import Bar, Experiment, Run
 from proof.ground.commands import cpu_s, lycosa, memory_mb, scratch
 from proof.ground.servers import simulated_web

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, median, quantiles
 
-from lycosa.simweb import AuditRules, audit_log
-from lycosa.simweb.log import LoggedRequest, read_log
+from lycosa.simweb import AuditRules, LoggedRequest, audit_log, read_log
 from proof import Bar, Experiment, Run
 from proof.ground.commands import CommandUsage, lycosa, run_command, scratch
 from proof.ground.servers import ServedWeb, simulated_web

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.simweb.log import read_log
+from lycosa.simweb import read_log
 from proof import Bar, Experiment, Run
 from proof.experiment import cores
 from proof.ground.commands import cpu_s, descendants, lycosa, scratch

@@ -25,8 +25,7 @@ from lycosa.cluster.delegation import RobotsDelegation
 from lycosa.cluster.transfer import OwnedHosts
 from lycosa.crawl.loop import Engine
 from lycosa.frontier import ForwardedUrl, Host, QueueEntry, Reason
-from lycosa.simweb import AuditRules, SimWeb, truth
-from lycosa.simweb.log import audit
+from lycosa.simweb import AuditRules, SimWeb, audit, truth_of
 from lycosa.web import domain_of
 from proof.ground.memory_cluster import MemoryCluster, crawl
 
@@ -162,7 +161,7 @@ def crawl_by(
 ) -> AssignedCrawl:
     """Crawls all that can be reached; one more crawler joins when half of the pages are there."""
     start = f"{web.linker.origin(0)}/"
-    wanted = truth(web, [start], scope="any", mine="ancestors").pages
+    wanted = truth_of(web, [start], scope="any", mine="ancestors").pages
 
     async def act(cluster: MemoryCluster) -> None:
         has_joined = not joins

@@ -20,9 +20,7 @@ from lycosa.crawl.stats import CrawlStats
 from lycosa.errors import ClusterError
 from lycosa.records import Request, Resolved, Response
 from lycosa.settings import CrawlSettings
-from lycosa.simweb import SimWeb
-from lycosa.simweb.log import LoggedRequest
-from lycosa.simweb.memory import MemoryWeb, run_virtual
+from lycosa.simweb import LoggedRequest, MemoryWeb, SimWeb, run_virtual
 from lycosa.store import claim_store, open_central_store
 
 NOT_PAGES = ("robots.txt", ".xml", ".gz", ".tol", ".tvi", ".png")

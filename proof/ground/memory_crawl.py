@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 from lycosa import Crawl
 from lycosa.crawl.limits import Recrawl
 from lycosa.crawl.stats import CrawlStats
-from lycosa.simweb import AuditRules, SimWeb
+from lycosa.simweb import AuditRules, LoggedRequest, MemoryWeb, SimWeb, audit, run_virtual
 from lycosa.simweb.documents import EPOCH_S
-from lycosa.simweb.log import LoggedRequest, audit
-from lycosa.simweb.memory import MemoryWeb, run_virtual
 from lycosa.simweb.pages import DAY_S
 
 LOOK_EVERY_PAGES = 50

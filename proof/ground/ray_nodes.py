@@ -15,8 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from lycosa.simweb import SimSettings, SimWeb, truth
-from lycosa.simweb.log import LoggedRequest, read_log
+from lycosa.simweb import LoggedRequest, SimSettings, SimWeb, read_log, truth_of
 from proof.ground.commands import descendants, lycosa, scratch
 from proof.ground.servers import free_port, simulated_web
 
@@ -141,7 +140,7 @@ class RayNodes:
 
     def truth(self) -> set[str]:
         """Hosts and paths of all pages there are to find."""
-        pages = truth(self.web(), [self.seed], scope="any", mine="ancestors").pages
+        pages = truth_of(self.web(), [self.seed], scope="any", mine="ancestors").pages
         return {url.partition("//")[2].replace(f":{self.port}", "", 1) for url in pages}
 
     def holder(self, shard: str) -> int:

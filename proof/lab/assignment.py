@@ -1,4 +1,4 @@
-"""Who gets which host (H1, H4): the paper's letter sum, Nutch's three partitions and ours.
+"""Who gets which host: the paper's letter sum, Nutch's three partitions and ours.
 
 Crawled: the simulated web by five crawlers, as in the paper, with and without a sixth that joins half-way; who fetched
 what is read from the web's logs (`lab.assigned_crawl`). Counted: how evenly the functions spread a million host names

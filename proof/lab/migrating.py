@@ -1,4 +1,4 @@
-"""Three crawl frontiers beside one central crawler (M3): three sites of 150 pages, a line each, no compression on it.
+"""Three crawl frontiers beside one central crawler: three sites of 150 pages, a line each, no compression on it.
 
 Real processes over real sockets. The central crawler takes one site after the other, as in the paper; the frontiers are
 the shards of `lycosa crawl --workers 3`, each of which owns one of the sites. Time is from the first request to the end
@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from lycosa.cluster.assignment import Member, build_table
 from lycosa.errors import LycosaError
-from lycosa.simweb import SimSettings, SimWeb, truth
-from lycosa.simweb.log import LoggedRequest, read_log
+from lycosa.simweb import LoggedRequest, SimSettings, SimWeb, read_log, truth_of
 from lycosa.store import STORE_WARC_FOLDER, State, left_out_counts, open_central_store, open_packed, released_files
 from proof import Axis, Bar, Column, ColumnChart, Experiment, Mark, Run
 from proof.ground.commands import lycosa, run_command, scratch
@@ -109,7 +108,7 @@ def _topic(seed: int, hosts: dict[str, str]) -> str:
 def _size(web: SimWeb, host: int) -> tuple[int, int]:
     """The bytes of all pages that links lead to, and how many they are."""
     origin = web.linker.origin(host)
-    pages = truth(web, [f"{origin}/"], scope="host", mine="off").pages
+    pages = truth_of(web, [f"{origin}/"], scope="host", mine="off").pages
     return sum(len(web.answer(host, url.removeprefix(origin)).body) for url in pages), len(pages)
 
 

@@ -20,7 +20,7 @@ from lycosa.frontier import Reason, UrlRow, UrlState
 from lycosa.graph.ranks import F64, LinkGraph, pagerank
 from lycosa.inspect import open_to_read
 from lycosa.records import Family
-from lycosa.simweb import SimSettings, SimWeb, truth
+from lycosa.simweb import SimSettings, SimWeb, truth_of
 from lycosa.simweb.vocabulary import TOPICS
 from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Mark, Run
 from proof.ground.commands import scratch
@@ -33,7 +33,7 @@ class KnownWeb:
     def __init__(self, web: SimWeb, *, seed_hosts: int = 1) -> None:
         self.web = web
         self.seeds = [f"{web.linker.origin(host)}/" for host in range(seed_hosts)]
-        self.pages = sorted(truth(web, self.seeds, scope="any").pages)  # sorted: a set of strings has no order
+        self.pages = sorted(truth_of(web, self.seeds, scope="any").pages)  # sorted: a set of strings has no order
         self._numbers = {url: number for number, url in enumerate(self.pages)}
         self.ranks = self._ranks()
 
@@ -141,7 +141,7 @@ class KnownGround:
 
     def unlinked_pages(self) -> int:
         """The pages that only guessing finds: folders and members of series that nobody links to."""
-        reachable = truth(self.known.web, self.known.seeds, scope="any", mine="all").pages
+        reachable = truth_of(self.known.web, self.known.seeds, scope="any", mine="all").pages
         return len(reachable) - len(self.known)
 
 

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from lycosa.crawl.limits import Recrawl
-from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb import LoggedRequest, SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
-from lycosa.simweb.log import LoggedRequest
 from lycosa.simweb.pages import DAY_S
 from lycosa.simweb.vocabulary import mix, unit
 from lycosa.tables import TVI, table_url

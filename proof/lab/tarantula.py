@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from lycosa.errors import LycosaError
-from lycosa.simweb import AuditRules, SimSettings, SimWeb
-from lycosa.simweb.log import LoggedRequest, audit, read_log
+from lycosa.simweb import AuditRules, LoggedRequest, SimSettings, SimWeb, audit, read_log
 from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Mark, Run
 from proof.ground import peers
 from proof.ground.commands import lycosa, scratch

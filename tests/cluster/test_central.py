@@ -18,7 +18,7 @@ from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.memory import MemoryWeb, run_virtual
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from proof.ground.memory_cluster import MemoryCluster, crawl
 
 WEB = SimWeb(SimSettings(hosts=8, pages=80, addresses=3, seed=5))
@@ -76,7 +76,7 @@ def test_coordinator_looks_up_every_host_and_reads_its_robots_once_for_all_shard
     assert not robots_in(*shards)
     assert not any(web.names for web in shards)
     fetched = cluster.fetched()
-    assert set(fetched) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert set(fetched) == truth_of(WEB, [SEED], scope="any", mine="ancestors").pages
     assert max(fetched.values()) == 1
     findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
@@ -115,7 +115,7 @@ def test_coordinator_that_is_away_for_a_while_costs_no_host(tmp_path: Path) -> N
             return answer
 
     cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, exchange="coordinator", cluster_type=Failing)
-    assert set(cluster.fetched()) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert set(cluster.fetched()) == truth_of(WEB, [SEED], scope="any", mine="ancestors").pages
     findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     assert set(robots_in(cluster.centre).values()) == {2}

@@ -17,7 +17,7 @@ from lycosa.settings import CrawlSettings
 from lycosa.settings.sources import to_toml
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from lycosa.store import CollectionStore
 from proof.ground.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
 from tests.engine.consistency import problems
@@ -30,7 +30,7 @@ DELAY_S = 0.05
 
 def assert_whole(cluster: MemoryCluster, into: Path, *, refetched: int = 0) -> None:
     fetched = cluster.fetched()
-    assert set(fetched) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert set(fetched) == truth_of(WEB, [SEED], scope="any", mine="ancestors").pages
     assert fetched.total() - len(fetched) <= refetched
     assert [url for url, names in cluster.askers().items() if len(names) > 1] == []
     findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
@@ -139,7 +139,7 @@ def test_stopped_cluster_goes_on_with_the_same_shards(tmp_path: Path) -> None:
     second = crawl(WEB, tmp_path, SEED, workers=3, delay_s=DELAY_S)
     assert 0 < first.coordinator.stats().pages < second.coordinator.stats().pages
     both = first.fetched() + second.fetched()
-    assert set(both) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert set(both) == truth_of(WEB, [SEED], scope="any", mine="ancestors").pages
     assert max(both.values()) == 1
 
 
@@ -180,7 +180,7 @@ def test_agent_that_joins_gets_its_share_and_nothing_is_lost_or_asked_twice(tmp_
     cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, act=join)
     assert cluster.coordinator.table.epoch == 2
     fetched = cluster.fetched()
-    assert set(fetched) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert set(fetched) == truth_of(WEB, [SEED], scope="any", mine="ancestors").pages
     assert max(fetched.values()) == 1
     findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
@@ -196,7 +196,7 @@ def test_agent_that_leaves_hands_everything_over(tmp_path: Path) -> None:
     cluster = crawl(WEB, tmp_path, SEED, workers=3, delay_s=DELAY_S, act=leave)
     assert cluster.coordinator.names == ["s0", "s2"]
     fetched = cluster.fetched()
-    assert set(fetched) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert set(fetched) == truth_of(WEB, [SEED], scope="any", mine="ancestors").pages
     assert max(fetched.values()) == 1
     findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
@@ -240,7 +240,7 @@ def test_agents_that_die_while_hosts_move_lose_nothing(tmp_path: Path, seed: int
             cluster.start(name)
 
     cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, act=stir)
-    assert set(cluster.fetched()) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert set(cluster.fetched()) == truth_of(WEB, [SEED], scope="any", mine="ancestors").pages
     findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     assert_one_view(cluster, tmp_path)

@@ -13,7 +13,7 @@ import pytest
 
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit, read_log
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from tests.cluster.test_workers import LONGEST_S, NOT_PAGES, logged, wait_for
 from tests.simweb.conftest import lycosa, running_simweb
 
@@ -85,7 +85,7 @@ def test_shards_join_and_leave_by_command_and_the_crawl_is_whole(tmp_path: Path)
     fetched = Counter(
         f"http://{e.host}:{ready.port}{e.path}" for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES)
     )
-    assert set(fetched) == truth(web, [seed], scope="any", mine="ancestors").pages
+    assert set(fetched) == truth_of(web, [seed], scope="any", mine="ancestors").pages
     assert max(fetched.values()) == 1
     findings = audit(web.settings, entries, AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]

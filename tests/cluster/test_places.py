@@ -12,7 +12,7 @@ from lycosa.errors import SettingsError
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from lycosa.web.url import bucket_of
 from proof.ground.memory_cluster import MemoryCluster, crawl
 
@@ -24,7 +24,7 @@ RULES = AuditRules(delay_s=DELAY_S)
 
 def assert_whole(cluster: MemoryCluster) -> None:
     fetched = cluster.fetched()
-    assert set(fetched) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert set(fetched) == truth_of(WEB, [SEED], scope="any", mine="ancestors").pages
     assert max(fetched.values()) == 1
     findings = audit(WEB.settings, cluster.entries(), RULES)
     assert findings.is_clean, findings.broken()[:5]

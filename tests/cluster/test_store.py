@@ -22,7 +22,7 @@ from lycosa.settings import CrawlSettings
 from lycosa.settings.sources import to_toml
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from lycosa.store import WarcLocation
 from lycosa.store.central import open_central_store
 from lycosa.store.page_rows import unpack_page
@@ -39,7 +39,7 @@ DELAY_S = 0.05
 
 def assert_whole(cluster: MemoryCluster, into: Path) -> None:
     """The truth, politely; every known URL once over all shards; every page's record can be read."""
-    assert set(cluster.fetched()) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert set(cluster.fetched()) == truth_of(WEB, [SEED], scope="any", mine="ancestors").pages
     findings = audit(WEB.settings, cluster.entries(), AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     with open_to_read(into) as whole:
@@ -224,7 +224,7 @@ def test_what_a_shard_sent_before_it_left_survives_the_disks_of_the_others(tmp_p
     manners = {"delay_s": DELAY_S, "store": str(tmp_path / "store"), "checkpoint_s": 600.0}
     cluster = crawl(WEB, into, SEED, workers=3, act=leave, **manners)
     assert cluster.coordinator.names == ["s0", "s1"]
-    assert set(cluster.fetched()) == truth(WEB, [SEED], scope="any", mine="ancestors").pages
+    assert set(cluster.fetched()) == truth_of(WEB, [SEED], scope="any", mine="ancestors").pages
     with open_to_read(into) as whole:
         assert whole.state.get(Family.URL, url_key(found)) is not None
 

@@ -18,7 +18,7 @@ from lycosa.recrawl.versions import StoredDocuments
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit, read_log
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from lycosa.store.central import open_central_store
 from lycosa.store.page_rows import unpack_page
 from tests.cluster.test_workers import LONGEST_S, NOT_PAGES, holder, logged, wait_for
@@ -56,7 +56,7 @@ def test_shard_whose_disk_is_gone_is_restored_from_its_last_copy(tmp_path: Path)
     web = SimWeb(SimSettings(hosts=HOSTS, pages=PAGES, addresses=HOSTS, port=ready.port))
     entries = list(read_log(log)[1])
     fetched = Counter(f"http://{e.host}:{ready.port}{e.path}" for e in entries if is_page(e))
-    assert set(fetched) == truth(web, [seed], scope="any", mine="ancestors").pages
+    assert set(fetched) == truth_of(web, [seed], scope="any", mine="ancestors").pages
     findings = audit(web.settings, entries, AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]
     owners: AssignmentTable = Coordinator(into, CrawlSettings()).table

@@ -19,7 +19,7 @@ from lycosa.records import Family
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit, read_log
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from lycosa.store import Batch, CollectionStore, JoinedCollection, WarcLocation
 from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_from_key
@@ -75,7 +75,7 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
     fetched = Counter(
         f"http://{e.host}:{ready.port}{e.path}" for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES)
     )
-    assert set(fetched) == truth(web, [seed], scope="any", mine="ancestors").pages
+    assert set(fetched) == truth_of(web, [seed], scope="any", mine="ancestors").pages
     assert fetched.total() - len(fetched) <= 0.2 * len(fetched)
     findings = audit(web.settings, entries, AuditRules(delay_s=DELAY_S))
     assert findings.is_clean, findings.broken()[:5]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit, read_log
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from tests.engine.consistency import problems
 from tests.simweb.conftest import running_simweb
 
@@ -49,7 +49,7 @@ def pages_of_whole(crawl: FullCrawl) -> list[LoggedRequest]:
     web = SimWeb(SimSettings(hosts=HOSTS, pages=crawl.pages, port=crawl.port))
     entries = list(read_log(crawl.log)[1])
     pages = [e for e in entries if e.status == 200 and not e.path.endswith(NOT_PAGES)]
-    assert {f"http://{e.host}:{crawl.port}{e.path}" for e in pages} == truth(
+    assert {f"http://{e.host}:{crawl.port}{e.path}" for e in pages} == truth_of(
         web, [crawl.seed], scope="any", mine="ancestors"
     ).pages
     findings = audit(web.settings, entries, AuditRules(delay_s=DELAY_S))

@@ -12,7 +12,7 @@ from lycosa.inspect import explain_url, hosts, open_to_read
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.settings import DNS, DOCUMENT_TROUBLE, ROBOTS
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from lycosa.simweb.web import Answer
 from lycosa.web.url import url_from_key
 from tests.engine.consistency import problems, uncounted
@@ -102,7 +102,7 @@ def test_pages_fetched_again_for_lost_records_are_no_trap(tmp_path: Path) -> Non
 
 def test_redirect_without_a_target_has_failed_and_leads_nowhere(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=2, pages=40, seed=3))
-    original, page = web.answer, truth(web, [front(web)], scope="host").pages - {front(web)}
+    original, page = web.answer, truth_of(web, [front(web)], scope="host").pages - {front(web)}
     lost = sorted(page)[0]
     web.answer = lambda host, target, *rest: (  # type: ignore[method-assign]
         Answer(302) if lost.endswith(target) and len(target) > 1 else original(host, target, *rest)
@@ -173,7 +173,7 @@ def test_crawl_with_all_transfers_in_use_sleeps_until_one_ends(tmp_path: Path, m
 
     monkeypatch.setattr(Engine, "_start_all", counted)
     result = crawl(web, tmp_path / "c", front(web), transfers=2, delay_s=0.01)
-    assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="ancestors").pages
+    assert set(result.fetched()) == truth_of(web, [front(web)], scope="any", mine="ancestors").pages
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from lycosa.frontier.lease import MemoryLimits
 from lycosa.inspect import explain_url, hosts, open_to_read, stats_of
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
-from lycosa.simweb.nameserver import has_dns_trouble
-from lycosa.simweb.truth import truth
+from lycosa.simweb.network import has_dns_trouble
+from lycosa.simweb.truth import truth_of
 from lycosa.simweb.web import Answer
 from tests.engine.memory_crawl import crawl, front
 
@@ -21,7 +21,7 @@ WEB = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, robots={"delay": 0.2}))
 def test_crawl_reaches_exactly_the_truth_each_page_once_and_politely(tmp_path: Path) -> None:
     result = crawl(WEB, tmp_path / "c", front(WEB))
     fetched = result.fetched()
-    assert set(fetched) == truth(WEB, [front(WEB)], scope="any", mine="ancestors").pages
+    assert set(fetched) == truth_of(WEB, [front(WEB)], scope="any", mine="ancestors").pages
     assert set(fetched.values()) == {1}
     assert audit(WEB.settings, result.entries, AuditRules()).is_clean
     assert result.stats.queued == 0
@@ -34,7 +34,7 @@ def test_crawl_reaches_exactly_the_truth_each_page_once_and_politely(tmp_path: P
 def test_scope_limits_the_crawl_to_its_truth(tmp_path: Path, scope: str) -> None:
     seed = front(WEB) if scope != "prefix" else WEB.linker.origin(0) + WEB.layout.folder(0, 1).path
     result = crawl(WEB, tmp_path / "c", seed, scope=scope)
-    assert set(result.fetched()) == truth(WEB, [seed], scope=scope, mine="ancestors").pages
+    assert set(result.fetched()) == truth_of(WEB, [seed], scope=scope, mine="ancestors").pages
 
 
 def test_several_slots_and_a_delay_stay_within_the_rules(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_stopped_crawl_goes_on_without_fetching_anything_again(tmp_path: Path) -
     first = crawl(WEB, tmp_path / "c", front(WEB), act=lambda c: c.stop(), after=200)
     second = crawl(WEB, tmp_path / "c", front(WEB))
     both = first.fetched() + second.fetched()
-    assert set(both) == truth(WEB, [front(WEB)], scope="any", mine="ancestors").pages
+    assert set(both) == truth_of(WEB, [front(WEB)], scope="any", mine="ancestors").pages
     assert set(both.values()) == {1}
     assert second.stats.pages == len([e for r in (first, second) for e in r.entries if e.status == 200]) - _special(
         [*first.entries, *second.entries]
@@ -102,7 +102,7 @@ def test_documents_that_are_copies_are_stored_once(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, mirrors=0.2))
     result = crawl(web, tmp_path / "c", front(web))
     fetched = set(result.fetched())
-    assert fetched == truth(web, [front(web)], scope="any", mine="ancestors").pages
+    assert fetched == truth_of(web, [front(web)], scope="any", mine="ancestors").pages
     bodies = {}
     for url in fetched:
         host = int(url.partition("://h")[2].partition(".")[0])
@@ -114,7 +114,7 @@ def test_documents_that_are_copies_are_stored_once(tmp_path: Path) -> None:
 def test_busy_hosts_are_left_alone_and_complete_in_the_end(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=6, pages=300, seed=3, trouble={"unavailable": 0.5, "too-many": 0.5}))
     result = crawl(web, tmp_path / "c", front(web))
-    assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="ancestors").pages
+    assert set(result.fetched()) == truth_of(web, [front(web)], scope="any", mine="ancestors").pages
     found = audit(web.settings, result.entries, AuditRules())
     assert found.is_clean, found.broken()
     assert result.fetched(503, 429)
@@ -134,7 +134,7 @@ def test_busy_hosts_are_left_alone_and_complete_in_the_end(tmp_path: Path) -> No
 def test_trouble_is_tried_as_the_table_says_then_told(tmp_path: Path, trouble: str, reason: str) -> None:
     web = SimWeb(SimSettings(hosts=4, pages=200, seed=3, trouble={trouble: 0.1}))
     result = crawl(web, tmp_path / "c", front(web))
-    expected = truth(web, [front(web)], scope="any", mine="ancestors")
+    expected = truth_of(web, [front(web)], scope="any", mine="ancestors")
     assert set(result.fetched()) >= expected.pages
     assert result.stats.failed == {reason: len(expected.troubled)}
     assert result.stats.queued == 0
@@ -146,7 +146,7 @@ def test_pages_that_come_odd_do_not_stop_the_crawl(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=3, pages=150, seed=3, trouble=odd))
     result = crawl(web, tmp_path / "c", front(web))
     assert result.stats.queued == 0
-    assert set(result.fetched()) >= truth(web, [front(web)], scope="any", mine="ancestors").pages
+    assert set(result.fetched()) >= truth_of(web, [front(web)], scope="any", mine="ancestors").pages
 
 
 def test_page_that_would_choke_the_parser_is_read_in_part_and_told(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_hosts_whose_rules_cannot_be_had_are_not_crawled(tmp_path: Path) -> None
     result = crawl(web, tmp_path / "c", *(front(web, host) for host in range(8)))
     assert (
         set(result.fetched())
-        == truth(web, [front(web, host) for host in range(8)], scope="any", mine="ancestors").pages
+        == truth_of(web, [front(web, host) for host in range(8)], scope="any", mine="ancestors").pages
     )
     assert audit(web.settings, result.entries, AuditRules()).is_clean
     assert result.stats.failed["robots-unreachable"] > 0
@@ -182,7 +182,7 @@ def test_names_that_fail_are_told(tmp_path: Path) -> None:
     result = crawl(web, tmp_path / "c", *(front(web, host) for host in range(8)))
     assert (
         set(result.fetched())
-        == truth(web, [front(web, host) for host in range(8)], scope="any", mine="ancestors").pages
+        == truth_of(web, [front(web, host) for host in range(8)], scope="any", mine="ancestors").pages
     )
     assert set(result.stats.failed) == {"dns"}
 
@@ -210,14 +210,14 @@ def test_private_addresses_are_refused_without_leave(tmp_path: Path) -> None:
 def test_urls_fed_to_a_running_crawl_are_crawled(tmp_path: Path) -> None:
     seed, other = front(WEB), front(WEB, 5)
     result = crawl(WEB, tmp_path / "c", seed, scope="host", act=lambda c: c.add(other), after=5)
-    assert set(result.fetched()) == truth(WEB, [seed, other], scope="host", mine="ancestors").pages
+    assert set(result.fetched()) == truth_of(WEB, [seed, other], scope="host", mine="ancestors").pages
 
 
 def test_memory_of_hosts_is_bounded_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(Frontier.__init__.__kwdefaults__, "memory", MemoryLimits(hosts=5))
     web = SimWeb(SimSettings(hosts=40, pages=800, seed=3))
     result = crawl(web, tmp_path / "c", front(web), delay_s=0.1)
-    assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="ancestors").pages
+    assert set(result.fetched()) == truth_of(web, [front(web)], scope="any", mine="ancestors").pages
     assert set(result.fetched().values()) == {1}
 
 

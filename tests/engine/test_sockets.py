@@ -12,7 +12,7 @@ from lycosa.records import Response
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit_log, read_log
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from lycosa.web.document import Page
 from tests.simweb.conftest import Ready, running_simweb
 
@@ -35,7 +35,7 @@ def test_crawl_over_sockets_reaches_the_truth_politely(tmp_path: Path) -> None:
         pages = asyncio.run(main())
     web = SimWeb(SimSettings(hosts=8, pages=600, seed=3, port=ready.port))
     html = {page.url for page in pages if page.content_type == "text/html"}
-    assert html == truth(web, [seed], scope="any", mine="ancestors").pages
+    assert html == truth_of(web, [seed], scope="any", mine="ancestors").pages
     assert len(pages) == len({page.url for page in pages})
     assert audit_log(log, AuditRules(delay_s=0.01)).is_clean
     front = next(page for page in pages if page.url == seed)
@@ -80,7 +80,7 @@ def test_leaving_the_block_early_stops_and_commits(tmp_path: Path) -> None:
         before, after = asyncio.run(some()), asyncio.run(rest())
     web = SimWeb(SimSettings(hosts=8, pages=600, seed=3, port=ready.port))
     assert 0 < before < after
-    assert after >= len(truth(web, [seed], scope="any", mine="ancestors").pages)
+    assert after >= len(truth_of(web, [seed], scope="any", mine="ancestors").pages)
 
 
 def test_statistics_and_filters_of_ones_own_are_asked(tmp_path: Path) -> None:

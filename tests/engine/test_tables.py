@@ -17,7 +17,7 @@ from lycosa.records import Family, Request, Response
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit
 from lycosa.simweb.memory import run_virtual
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from lycosa.tables.formats import table_digest, table_url
 from lycosa.tables.links import TableSupport
 from tests.engine.memory_crawl import Result, crawl, front
@@ -38,7 +38,7 @@ def tables_asked(result: Result) -> list[str]:
 def test_crawl_with_tables_reaches_the_truth_politely(tmp_path: Path, mode: str) -> None:
     web = web_with(hosts=3, pages=240, seed=7)
     result = crawl(web, tmp_path / "c", front(web), tables=mode, **FAST)
-    assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="ancestors").pages
+    assert set(result.fetched()) == truth_of(web, [front(web)], scope="any", mine="ancestors").pages
     assert set(result.fetched().values()) == {1}
     assert audit(web.settings, result.entries, AuditRules(delay_s=0, per_host=8, per_ip=8)).is_clean
     assert result.stats.tables["read"] > 0
@@ -72,7 +72,7 @@ def test_always_reads_each_table_before_its_document_with_any_delay_and_policy(
 ) -> None:
     web = web_with(hosts=3, pages=90, seed=7)
     result = crawl(web, tmp_path / "c", front(web), tables="always", mine="off", **{"delay_s": 1.0, **settings})
-    assert set(result.fetched()) == truth(web, [front(web)], scope="any", mine="off").pages
+    assert set(result.fetched()) == truth_of(web, [front(web)], scope="any", mine="off").pages
     assert audit(web.settings, result.entries, AuditRules(delay_s=1.0, per_host=settings.get("per_host", 1))).is_clean
     ends = {(entry.host, entry.path): entry.end for entry in result.entries}
     pages = [entry for entry in result.entries if entry.path.endswith((".html", "/"))]
@@ -107,7 +107,7 @@ def test_crawl_stopped_between_a_table_and_its_document_loses_nothing(tmp_path: 
                 running.engine.stop()
 
         fetched += crawl(web, tmp_path / "c", front(web), act=act, after=after, **options).fetched()
-    assert set(fetched) == truth(web, [front(web)], mine="off").pages
+    assert set(fetched) == truth_of(web, [front(web)], mine="off").pages
     assert set(fetched.values()) == {1}
 
 
@@ -169,7 +169,7 @@ def test_automatic_mode_leaves_full_slots_to_pages(tmp_path: Path) -> None:
 def test_lying_tables_are_noticed_and_not_asked_for_again(tmp_path: Path) -> None:
     web = web_with(trouble={"lying-table": 1.0})
     result = crawl(web, tmp_path / "c", front(web), tables="always", **FAST)
-    assert truth(web, [front(web)], mine="ancestors").pages <= set(result.fetched())
+    assert truth_of(web, [front(web)], mine="ancestors").pages <= set(result.fetched())
     assert len(tables_asked(result)) < 20
     events = [json.loads(line) for line in (tmp_path / "c" / "log.jsonl").read_text().splitlines()]
     assert [event["host"] for event in events if event["event"] == "tables-not-trusted"] == [web.linker.origin(0)]

@@ -11,7 +11,7 @@ from lycosa.learning.trap_guard import DomainBudget, write_domain_budget
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from lycosa.simweb.web import without_session
 from lycosa.store import Batch, CollectionStore
 from tests.engine.memory_crawl import crawl, front
@@ -32,7 +32,7 @@ def test_traps_take_a_tenth_of_the_requests_at_most_and_cost_no_page(
     web = SimWeb(SimSettings(seed=seed, hosts=hosts, pages=pages, trouble=dict.fromkeys(TRAPS, share)))
     seeds = [front(web, host) for host in range(hosts)]
     result = crawl(web, tmp_path / "c", *seeds, scope="host")
-    found = truth(web, seeds, scope="host", mine="ancestors")
+    found = truth_of(web, seeds, scope="host", mine="ancestors")
     real = {web.address_of(url) for url in found.pages}
     harmless = {web.address_of(url) for url in found.redirects}
     asked = [
@@ -58,7 +58,9 @@ def test_unlinked_folders_and_series_are_found_at_little_cost(tmp_path: Path) ->
     web = SimWeb(SimSettings(seed=2, hosts=10, pages=3_000))
     seeds = [front(web, host) for host in range(10)]
     crawl(web, tmp_path / "c", *seeds, scope="host", mine="all")
-    unlinked = truth(web, seeds, scope="host", mine="all").pages - truth(web, seeds, scope="host", mine="off").pages
+    unlinked = (
+        truth_of(web, seeds, scope="host", mine="all").pages - truth_of(web, seeds, scope="host", mine="off").pages
+    )
     with open_to_read(tmp_path / "c") as collection:
         rows = [UrlRow.unpack(row) for _, row in collection.state.walk(Family.URL)]
     guesses = [row for row in rows if row.origin.is_guess]

@@ -18,7 +18,7 @@ from lycosa.graph.indexer import CONSUMER, LinkIndexer, all_pages
 from lycosa.graph.links import links_of, rank_pages
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from lycosa.store import Batch, CollectionStore, is_collection
 from lycosa.store.page_rows import LinkRow, PageRow, pack_row, unpack_page
 from lycosa.web.url import join_map, url_key
@@ -38,7 +38,7 @@ def test_crawl_leaves_an_index_that_equals_a_recount(tmp_path: Path) -> None:
             default=LinkIndex.open(tmp_path / "c").covered,
         )
         pointed_to = set(sources_by_target(collection.state))
-    missing = truth(web, [front(web)], scope="any").pages - pointed_to - {front(web)}
+    missing = truth_of(web, [front(web)], scope="any").pages - pointed_to - {front(web)}
     assert len(missing) < 20, "pages are found by links; a few by sitemaps alone"
 
 

@@ -25,7 +25,7 @@ from lycosa.learning.traps import (
     sign_page,
 )
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.simweb.truth import truth
+from lycosa.simweb.truth import truth_of
 from lycosa.simweb.web import without_session
 from tests.long import long
 
@@ -228,7 +228,7 @@ def test_domain_that_everybody_links_to_has_no_limit_and_a_small_row() -> None:
 def test_traps_beside_five_thousand_pages_take_a_tenth_at_most(seed: int, hosts: int, share: float, mine: str) -> None:
     web = SimWeb(SimSettings(seed=seed, hosts=hosts, pages=6_300, trouble=dict.fromkeys(TRAPS, share)))
     seeds = [f"{web.linker.origin(host)}/" for host in range(hosts)]
-    expected = truth(web, seeds, robots=False, sitemaps=False, mine=mine)
+    expected = truth_of(web, seeds, robots=False, sitemaps=False, mine=mine)
     real = {web.address_of(url) for url in expected.pages}
     harmless = {web.address_of(url) for url in expected.redirects} | {(host, "/feed.xml") for host in range(hosts)}
     crawl = SimCrawl(web, budgets=True, mine=MiningLevel(mine), most=20_000).run(range(hosts))

@@ -16,7 +16,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import read_log
 from lycosa.simweb.server import serve_web
 from lycosa.simweb.settings import DNS, ROBOTS, TROUBLE
-from lycosa.simweb.truth import TruthLimits, truth
+from lycosa.simweb.truth import TruthLimits, truth_of
 from tests.simweb.conftest import SOON_S, lycosa, running_simweb
 
 
@@ -143,7 +143,7 @@ def test_troubles_lists_every_knob_with_its_meaning() -> None:
 def test_truth_prints_what_the_library_finds() -> None:
     code, out, err = run("--hosts", "3", "--pages", "300", "truth", "http://h1.sim:8800/", "--depth", "1")
     web = SimWeb(SimSettings(hosts=3, pages=300))
-    expected = truth(web, ["http://h1.sim:8800/"], limits=TruthLimits(max_depth=1)).pages
+    expected = truth_of(web, ["http://h1.sim:8800/"], limits=TruthLimits(max_depth=1)).pages
     assert code == 0
     assert out.split() == sorted(expected)
     assert err.startswith(f"{len(expected)} pages, ")

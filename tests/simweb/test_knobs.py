@@ -11,8 +11,7 @@ import pytest
 from lycosa.simweb import Answer, SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.links import is_mirror_source
-from lycosa.simweb.nameserver import has_dns_trouble
-from lycosa.simweb.network import Network
+from lycosa.simweb.network import Network, has_dns_trouble
 from lycosa.simweb.pages import DAY_S
 from lycosa.simweb.settings import DNS, HOST_TROUBLE, ROBOTS
 from tests.simweb.conftest import SOON_S, first_article, running_simweb

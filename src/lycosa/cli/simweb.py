@@ -35,8 +35,8 @@ from lycosa.simweb import (
     example_pages,
     serve_web,
     summarise,
+    truth_of,
 )
-from lycosa.simweb import truth as find_truth
 
 AUDIT_ROWS = 20  # hosts or addresses in an audit before only the broken ones are shown
 
@@ -327,7 +327,7 @@ def truth(
     at: Annotated[float, typer.Option(metavar="SECONDS", help="Look at the web at this simulated time.")] = 0.0,
 ) -> None:
     """Print the URLs that a perfect crawler would fetch."""
-    found = find_truth(
+    found = truth_of(
         SimWeb(context.obj),
         seeds,
         scope=scope,

@@ -1,6 +1,6 @@
 """What a host serves beside its pages: robots.txt, sitemaps, pictures and other files.
 
-Pure: everything follows from the seed. Called by `simweb.web`; `simweb.truth` reads the same rules.
+Pure: everything follows from the seed. Called by `simweb.web`; `simweb.truth_of` reads the same rules.
 """
 
 import hashlib

@@ -16,8 +16,7 @@ import msgspec
 
 from lycosa.records import Failure, Request, Resolved, Response, Truncation
 from lycosa.simweb.log import LoggedRequest
-from lycosa.simweb.nameserver import NameServer, has_dns_trouble
-from lycosa.simweb.network import Network, SimClock
+from lycosa.simweb.network import NameServer, Network, SimClock, has_dns_trouble
 from lycosa.simweb.protocol import WireRequest, WireResponse, to_wire
 from lycosa.simweb.web import Answer, SimWeb
 

@@ -10,7 +10,7 @@ import re
 import socket
 import struct
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 from isal import igzip
@@ -130,8 +130,7 @@ def _ranged(body: bytes, asked: str) -> tuple[int, bytes, list[tuple[str, str]]]
     return 206, body[start : end + 1], [("Content-Range", f"bytes {start}-{end}/{len(body)}")]
 
 
-if TYPE_CHECKING:
-    from lycosa.simweb.server import ServerConnection
+# trouble on the wire
 
 LONGEST_S = 600.0
 ENDLESS_BYTES = 1 << 30
@@ -141,31 +140,43 @@ FLOOD = b"".join(b"X-Flood-%d: %s\r\n" % (i, b"x" * 200) for i in range(64))
 WIRE_TROUBLE = frozenset({"hang", "drip", "reset", "truncated", "wrong-length", "endless", "header-flood"})
 
 
-async def misbehave(connection: "ServerConnection", message: "WireResponse") -> None:
+class WireConnection(Protocol):
+    """What trouble is played on: an open connection to a client."""
+
+    transport: asyncio.Transport
+
+    def write(self, data: bytes) -> None: ...
+
+    async def drained(self) -> None: ...
+
+    def set_status(self, status: int) -> None: ...
+
+
+async def misbehave(connection: WireConnection, message: WireResponse) -> None:
     """Plays the message's trouble to its end, LONGEST_S at most."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LONGEST_S):
             await _SCRIPTS[message.trouble](connection, message)
 
 
-async def _hang(connection: "ServerConnection", message: "WireResponse") -> None:
+async def _hang(connection: WireConnection, message: WireResponse) -> None:
     connection.set_status(0)
     await asyncio.sleep(LONGEST_S)
 
 
-async def _drip(connection: "ServerConnection", message: "WireResponse") -> None:
+async def _drip(connection: WireConnection, message: WireResponse) -> None:
     connection.write(message.head)
     for i in range(len(message.body)):
         await asyncio.sleep(1)
         connection.write(message.body[i : i + 1])
 
 
-async def _truncated(connection: "ServerConnection", message: "WireResponse") -> None:
+async def _truncated(connection: WireConnection, message: WireResponse) -> None:
     connection.write(message.head + message.body[: len(message.body) // 2])
     await connection.drained()
 
 
-async def _reset(connection: "ServerConnection", message: "WireResponse") -> None:
+async def _reset(connection: WireConnection, message: WireResponse) -> None:
     await _truncated(connection, message)
     await asyncio.sleep(0.02)  # lets the client read what came before the reset
     sock = connection.transport.get_extra_info("socket")
@@ -173,12 +184,12 @@ async def _reset(connection: "ServerConnection", message: "WireResponse") -> Non
     connection.transport.abort()
 
 
-async def _wrong_length(connection: "ServerConnection", message: "WireResponse") -> None:
+async def _wrong_length(connection: WireConnection, message: WireResponse) -> None:
     connection.write(message.head + message.body)
     await connection.drained()
 
 
-async def _endless(connection: "ServerConnection", message: "WireResponse") -> None:
+async def _endless(connection: WireConnection, message: WireResponse) -> None:
     head = b"".join(
         line for line in message.head.splitlines(keepends=True) if not line.lower().startswith(b"content-length")
     )
@@ -189,7 +200,7 @@ async def _endless(connection: "ServerConnection", message: "WireResponse") -> N
         await asyncio.sleep(0.001)  # other clients come first
 
 
-async def _header_flood(connection: "ServerConnection", message: "WireResponse") -> None:
+async def _header_flood(connection: WireConnection, message: WireResponse) -> None:
     connection.write(message.head[:-2])
     for _ in range(ENDLESS_BYTES // len(FLOOD)):
         connection.write(FLOOD)

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import httptools
@@ -20,11 +19,11 @@ import msgspec
 
 from lycosa.errors import StoreError
 from lycosa.simweb.log import LoggedRequest, RequestLog
-from lycosa.simweb.nameserver import NameServer
 from lycosa.simweb.network import (
     BACKLOG,
     LATEST_S,
     Certificates,
+    NameServer,
     Network,
     SimClock,
     TlsStream,
@@ -36,36 +35,27 @@ from lycosa.simweb.protocol import WIRE_TROUBLE, WireRequest, WireResponse, misb
 from lycosa.simweb.settings import SimSettings
 from lycosa.simweb.web import Answer, SimWeb
 
-CONTROL_PREFIX = "/.simweb/"
+CONTROL_PREFIX = "/.simweb/"  # requests that are not part of the web they control, and are not logged
 
 
-class HasStats(Protocol):
-    def stats(self) -> dict[str, float]: ...
-
-
-class Control:
-    """Answers the control requests of one server."""
-
-    def __init__(self, clock: SimClock, server: HasStats) -> None:
-        self._clock, self._server = clock, server
-
-    def answer(self, method: str, target: str) -> Answer:
-        parts = urlsplit(target)
-        if parts.path == "/.simweb/stats" and method == "GET":
-            return _json(self._server.stats())
-        if parts.path != "/.simweb/time" or method not in ("GET", "POST"):
-            return _json(
-                {"error": "GET /.simweb/time, POST /.simweb/time?set=SECONDS&scale=FACTOR, GET /.simweb/stats"}, 404
-            )
-        if method == "POST":
-            try:
-                values = {name: float(value[-1]) for name, value in parse_qs(parts.query).items()}
-            except ValueError:
-                return _json({"error": "set and scale are numbers"}, 400)
-            if not values or values.keys() - {"set", "scale"} or not all(0 <= v <= LATEST_S for v in values.values()):
-                return _json({"error": f"set=SECONDS and scale=FACTOR, each between 0 and {LATEST_S:.0f}"}, 400)
-            self._clock.set(time_s=values.get("set"), scale=values.get("scale"))
-        return _json({"time_s": self._clock.time_s(), "scale": self._clock.scale})
+def control_answer(clock: SimClock, stats: dict[str, float], method: str, target: str) -> Answer:
+    """The answer to a control request: reads or moves the clock, counts requests."""
+    parts = urlsplit(target)
+    if parts.path == "/.simweb/stats" and method == "GET":
+        return _json(stats)
+    if parts.path != "/.simweb/time" or method not in ("GET", "POST"):
+        return _json(
+            {"error": "GET /.simweb/time, POST /.simweb/time?set=SECONDS&scale=FACTOR, GET /.simweb/stats"}, 404
+        )
+    if method == "POST":
+        try:
+            values = {name: float(value[-1]) for name, value in parse_qs(parts.query).items()}
+        except ValueError:
+            return _json({"error": "set and scale are numbers"}, 400)
+        if not values or values.keys() - {"set", "scale"} or not all(0 <= v <= LATEST_S for v in values.values()):
+            return _json({"error": f"set=SECONDS and scale=FACTOR, each between 0 and {LATEST_S:.0f}"}, 400)
+        clock.set(time_s=values.get("set"), scale=values.get("scale"))
+    return _json({"time_s": clock.time_s(), "scale": clock.scale})
 
 
 def _json(value: object, status: int = 200) -> Answer:
@@ -109,7 +99,6 @@ class WebServer:
         self.web, self.clock, self.log, self.gzip, self.certificates = web, clock, log, gzip, certificates
         self._on_failure = on_failure or (lambda: None)
         self.network = Network(web.settings, web.draws)
-        self.control = Control(clock, self)
         self.connections: set[ServerConnection] = set()
         self._server: asyncio.Server | None = None
         self._flusher: asyncio.TimerHandle | None = None
@@ -144,6 +133,8 @@ class WebServer:
         """The answer to a request, and the number of the host that gives it."""
         if not job.is_http:
             return BAD_REQUEST, 0
+        if job.target.startswith(CONTROL_PREFIX):
+            return control_answer(self.clock, self.stats(), job.method, job.target), 0
         host = self.web.layout.host_number(_without_port(job.host_name))
         if host is None:
             return MISDIRECTED, 0
@@ -289,10 +280,7 @@ class ServerConnection(asyncio.Protocol):
             return
         job = self._job = self._waiting.popleft()
         self._status = self._sent = 0
-        if job.target.startswith(CONTROL_PREFIX):
-            answer, host = self._server.control.answer(job.method, job.target), 0
-        else:
-            answer, host = self._server.answer(job)
+        answer, host = self._server.answer(job)
         if answer.status in (429, 503):
             self._retry_after_s = float(dict(answer.headers)["Retry-After"])
         message = to_wire(

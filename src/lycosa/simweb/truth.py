@@ -13,8 +13,7 @@ import msgspec
 from lycosa.errors import SettingsError
 from lycosa.simweb.documents import FOLDERS_PER_SITEMAP
 from lycosa.simweb.layout import PagePlace
-from lycosa.simweb.nameserver import has_dns_trouble
-from lycosa.simweb.network import check_time
+from lycosa.simweb.network import check_time, has_dns_trouble
 from lycosa.simweb.web import SimWeb, without_session
 
 SCOPES = ("host", "domain", "prefix", "any")
@@ -57,7 +56,7 @@ class Truth(msgspec.Struct, frozen=True):
     troubled: dict[str, str]
 
 
-def truth(
+def truth_of(
     web: SimWeb,
     seeds: Iterable[str],
     *,
