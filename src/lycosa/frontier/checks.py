@@ -12,18 +12,18 @@ from lycosa.frontier.rows import QueueEntry, Reason, RequestKind
 
 
 class FrontierHook(Protocol):
-    """Whoever has a say in which URLs are asked for derives from this and overrides what concerns it."""
+    """A hook has a say in which URLs are fetched: it derives from this class and overrides what concerns it."""
 
     def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
-        """Why a URL whose turn has come is dropped, or for how many seconds it waits; None: it may go."""
+        """Return why a URL whose turn has come is dropped, or for how many seconds it has to wait; None lets it go."""
         return None
 
     def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None:
-        """A URL was dropped, by whomever."""
+        """A URL was dropped, by this hook or for any other reason."""
         return
 
     def puts_last(self, host: Host) -> bool:
-        """Has this host had its share, so that others go first?"""
+        """Return whether this host has had its share, so that other hosts go first."""
         return False
 
 
@@ -36,16 +36,16 @@ class FetchChecks:
         self.hooks: list[FrontierHook] = []
 
     def needs_robots(self, host: Host, now_unix: float) -> bool:
-        """Has the host's robots.txt to be fetched before anything else?"""
+        """Return whether the host's robots.txt has to be fetched before anything else."""
         return self._obeys_robots and (host.row.robots is None or host.row.robots_until < now_unix)
 
     def allows(self, host: Host, path: str) -> bool:
-        """Does the host's robots.txt allow this path?"""
+        """Return whether the host's robots.txt allows this path."""
         rules = host.row.robots
         return not self._obeys_robots or (rules is not None and rules.allows(path))
 
     def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
-        """Why a URL is dropped, or for how many seconds it waits for the sake of others; None: it goes."""
+        """Return why a URL is dropped, or for how many seconds it waits for the sake of others; None lets it go."""
         if not self.allows(host, entry.path):
             return Reason.ROBOTS
         if entry.kind is RequestKind.REVISIT or entry.key in host.leased:  # it was judged when it was given out first
@@ -62,12 +62,13 @@ class FetchChecks:
         return None
 
     def is_filling(self, host: Host) -> bool:
-        """May what is in flight be the last pages that this host gives? If it fails, others take its place."""
+        """Return whether what is in flight may already fill the host's limit of pages; if it fails, other URLs go
+        on."""
         most = self._most_pages
         return most is not None and host.row.pages < most <= host.row.pages + host.slots.in_use
 
     def puts_last(self, host: Host) -> bool:
-        """Do others go before this host, whatever it has?"""
+        """Return whether any hook puts this host behind all others."""
         for hook in self.hooks:  # noqa: SIM110 - for every URL given out
             if hook.puts_last(host):
                 return True

@@ -55,11 +55,11 @@ DROPS_A_CALL = 500
 
 
 class Frontier:
-    """The frontier of one shard; see the module.
+    """The frontier of one shard.
 
-    `locate` says where a host lives, or None when it has to be resolved first. `forwarder` takes the URLs of other
-    shards. `counts` are those of the collection so far. `only_due`: nothing but revisits and what waits for a time is
-    given out. `scheduler` and `hosts` are for reading only.
+    `locate` returns a host's address, or None when it has to be resolved first. `forwarder` takes URLs that belong to
+    other shards. `counts` are the collection's so far. With `only_due` the frontier leases nothing but revisits and
+    URLs that wait for a time. Other rooms read `scheduler` and `hosts`, but do not change them.
     """
 
     def __init__(
@@ -109,25 +109,25 @@ class Frontier:
 
     @property
     def known(self) -> int:
-        """URLs that the collection knows, whatever became of them."""
+        """The number of URLs that the collection knows, whatever became of them."""
         return self._counts.known
 
     @property
     def queued(self) -> int:
-        """URLs that wait for their first answer."""
+        """The number of URLs that wait for their first answer."""
         return self._counts.queued
 
     @property
     def revisiting(self) -> int:
-        """Finished URLs that wait to be looked at again."""
+        """The number of finished URLs that wait for a revisit."""
         return self._counts.revisiting
 
     def owns(self, host: str) -> bool:
-        """Does a host belong to this shard?"""
+        """Return whether a host belongs to this shard."""
         return self._forwarder is None or self._forwarder.owns(host)
 
     def add_hook(self, hook: FrontierHook) -> None:
-        """Lets `hook` have a say in which URLs are asked for; once is enough."""
+        """Give `hook` a say in which URLs are fetched; adding it twice does no harm."""
         if hook not in self._checks.hooks:
             self._checks.hooks.append(hook)
 
@@ -145,10 +145,11 @@ class Frontier:
         credits: Iterable[float] | None = None,
         source: str = "",
     ) -> list[Url]:
-        """Takes in those of the URLs that are not known yet, and returns them. A seed revives a host given up.
+        """Enqueue those of the URLs that are not known yet, and return them. A seed revives a host that was given up.
 
-        `credits`: what speaks for each of them, where the policy ranks; it counts for those that are known, too.
-        `source` is the host of the page they are on. URLs of other shards are sent there, and returned if that is new.
+        `credits` is the evidence for each URL, where the policy ranks; it also counts for URLs that are known already.
+        `source` is the host of the page that links to them. URLs of other shards are forwarded, and returned if they
+        have not been forwarded lately.
         """
         sent: list[Url] = []
         if self._forwarder is not None:
@@ -186,7 +187,7 @@ class Frontier:
         return new + sent if sent else new
 
     def add_evidence(self, evidence: Mapping[str, float], now: float) -> None:
-        """More speaks for URLs than before: those that are queued may rise, or fall, to another band."""
+        """Add to the credit of URLs, by URL; those that are queued may move to another band."""
         if self.policy.ranking is None or not evidence:
             return
         if self._forwarder is not None:
@@ -214,9 +215,8 @@ class Frontier:
         origin: Origin = Origin.LOST,
         links: int | None = None,
     ) -> None:
-        """Queues a URL again that was done but whose result is lost, and with it `pages` pages of its host; that had
-        failed, and with it `failed` failures; or that was `dropped`. `links`: how many are on its page, as far as that
-        is known."""
+        """Enqueue a URL again that was done but whose result is lost (`pages` of its host go with it), that had failed
+        (`failed` failures go with it), or that was `dropped`. `links` is the number of links on its page, if known."""
         key = url_key(href)
         host = self._host(key, now)
         host.count(pages=-pages, failed=-failed)
@@ -226,7 +226,7 @@ class Frontier:
         self.scheduler.on_more_work(host, now)
 
     def revisit(self, href: str, depth: int, origin: Origin, *, now: float, now_unix: float) -> None:
-        """Queues a URL that is finished to be asked for again, before what else its host has; it stays finished."""
+        """Enqueue a finished URL for another visit, before everything else of its host; its state stays as it is."""
         host = self._host(url_key(href), now)
         if host.row.gave_up:
             self._queues.revive(host)
@@ -234,7 +234,7 @@ class Frontier:
         self.scheduler.on_more_work(host, now)
 
     def _host(self, key: bytes, now: float) -> Host:
-        """The host of a URL, in memory from now on."""
+        """Return the host of a URL, and bring it into memory if it is not there."""
         host, is_new = self._cache.get(key[: key.index(KEY_END, BUCKET_BYTES)])
         if is_new:  # it may have work from before
             if host.row.gave_up and self._cache.tries_again:
@@ -245,7 +245,7 @@ class Frontier:
     # giving URLs out
 
     def next(self, now: float, now_unix: float) -> Lease | None:
-        """The next URL that may be asked for now, or None."""
+        """Lease the next URL that may be fetched now; None if there is none."""
         self._drops_left = DROPS_A_CALL
         while self._drops_left > 0 and (host := self.scheduler.next_ready(now)):
             lease = self._lease(host, now, now_unix)
@@ -255,11 +255,11 @@ class Frontier:
 
     @property
     def has_more(self) -> bool:
-        """Did `next` give nothing only because it had much to drop? It goes on when it is called again."""
+        """Return whether `next` gave nothing only because it had too much to drop; it goes on when called again."""
         return self._drops_left <= 0
 
     def _lease(self, host: Host, now: float, now_unix: float) -> Lease | None:
-        """Gives out one URL of a ready host, or puts the host where it has to wait."""
+        """Lease one URL of a ready host, or put the host where it has to wait."""
         if host.slots.next_at() > now:
             self.scheduler.place(host, now)
             return None
@@ -286,7 +286,7 @@ class Frontier:
         return lease
 
     def _shares(self, host: Host, mapped: Mapped) -> tuple[Share, ...]:
-        """The slots that a request to the host takes, beside the host's own."""
+        """Return the shared slots that a request to the host takes, beside one of its own."""
         if mapped.failure is not None:  # nobody will be asked
             return ()
         address = Share(mapped.address, self.politeness.per_ip, self.politeness.ip_delay_s)
@@ -296,7 +296,7 @@ class Frontier:
     def _choose(
         self, host: Host, mapped: Mapped, shares: tuple[Share, ...], now: float, now_unix: float
     ) -> Lease | None:
-        """What a host is asked for next: robots.txt for another host, its own, or the next entry that is allowed."""
+        """Choose what to fetch from a host: robots.txt for another host, its own, or the next URL that may go."""
         checks = self._checks
         if host.jobs:
             job = host.jobs.popleft()
@@ -323,7 +323,7 @@ class Frontier:
         return None
 
     def lease_beside(self, lease: Lease, kind: RequestKind, url: str, now: float) -> Lease | None:
-        """Another request to the host of a lease, if robots.txt allows it and slots for it are free now."""
+        """Lease another URL of the same host beside a lease, if robots.txt allows it and slots are free now."""
         host = lease.host
         if host.slots.next_at() > now or not self.scheduler.is_free(lease.shares, now):
             return None
@@ -338,13 +338,13 @@ class Frontier:
         return Lease(host, kind, url, lease.address, shares=lease.shares)
 
     def lease_instead(self, lease: Lease, kind: RequestKind, url: str) -> Lease | None:
-        """Another request in the slots of a lease, if robots.txt allows it; the lease itself then has to
+        """Lease another URL in the slots of a lease, if robots.txt allows it; the lease itself then has to
         `wait_next`."""
         is_allowed = self._checks.allows(lease.host, _path(url))
         return Lease(lease.host, kind, url, lease.address, shares=lease.shares) if is_allowed else None
 
     def _with_head(self, reader: HeadReader, lease: Lease, entry: QueueEntry) -> Lease:
-        """The same lease, or one for the head of the page, if it pays to read that first."""
+        """Return the same lease, or one for the head of the page if it pays to read that first."""
         host = lease.host
         if entry.has_head or entry.tries or entry.kind is not RequestKind.PAGE or entry.origin is Origin.SEED:
             return lease
@@ -359,7 +359,7 @@ class Frontier:
     # what became of a lease
 
     def finish(self, lease: Lease, state: UrlState, reason: Reason = Reason.NONE) -> None:
-        """The URL of the lease is done, failed or dropped for good."""
+        """Record that the URL of the lease is done, failed or dropped for good."""
         if lease.entry is not None:
             self._close(lease.host, lease.entry, state, reason)
 
@@ -370,19 +370,20 @@ class Frontier:
                 hook.dropped(host, entry, reason)
 
     def retry(self, lease: Lease, *, due_unix: float, due: float, failed: str = "", counts: bool = True) -> None:
-        """The URL of the lease is asked for again when it is due. If it `failed`, the others of its host go first."""
+        """Fetch the URL of the lease again when it is due. If it `failed`, the host's other URLs go before it."""
         if (entry := lease.entry) is not None:
             tries = min(entry.tries + counts, 255)
             self._queues.postpone(lease.host, entry, due_unix=due_unix, due=due, tries=tries, failed=failed)
 
     def rerank(self, lease: Lease, credit: float, links: int | None = None) -> None:
-        """The head of the page was read, or its table: the URL is queued again where it belongs now."""
+        """Enqueue the URL of the lease again in the band of its new credit: the head of its page, or its table, was
+        read."""
         assert lease.entry is not None
         self._queues.rerank(lease.host, lease.entry, credit, links)
 
     def wait_next(self, lease: Lease, links: int | None = None) -> None:
-        """Something else was asked for in place of the URL of the lease: it stays leased, the next of its host; unless
-        its page has so few `links`, by its table, that it belongs into a worse band."""
+        """Keep the URL of the lease as the next one of its host: something else was fetched in its place. If its page
+        has so few `links`, by its table, that it belongs into a worse band, it is queued there instead."""
         entry, host = lease.entry, lease.host
         if host.row.gave_up or entry is None:
             self.put_back(lease)
@@ -395,7 +396,7 @@ class Frontier:
         host.first.append(entry)
 
     def put_back(self, lease: Lease) -> None:
-        """The request was cancelled, or its host is given up: the URL is still queued, and goes first."""
+        """Return the URL of the lease to the front of its lane: the request was cancelled, or its host is given up."""
         if lease.kind is RequestKind.ROBOTS:
             lease.host.awaits_robots = False
         if lease.entry is not None:
@@ -404,7 +405,7 @@ class Frontier:
     def release(
         self, lease: Lease, ended: float, now: float, *, wait_s: float = 0.0, reason: str = "", now_unix: float = 0.0
     ) -> None:
-        """The request has ended: its slots are free again a delay later, the whole host after `wait_s` at least."""
+        """Free the slots of a request that has ended, a delay later; the whole host waits for `wait_s` at least."""
         host = lease.host
         # From the end of the request, not its start: a server that is slow gets longer pauses.
         host.slots.give_back(ended + host.delay_s)
@@ -419,7 +420,7 @@ class Frontier:
     # hosts
 
     def park(self, host: Host, now: float, *, wait_s: float, reason: str, now_unix: float) -> None:
-        """The whole host waits, for something that happened elsewhere."""
+        """Let the whole host wait, for something that happened outside of its own requests."""
         self._park(host, now, wait_s=wait_s, reason=reason, now_unix=now_unix)
         host.touch()
         if host.place in (HostPlace.READY, HostPlace.WAITING, HostPlace.IDLE):
@@ -431,27 +432,28 @@ class Frontier:
         host.row.wait_reason, host.row.wait_until = reason, now_unix + wait_s
 
     def give_up(self, host: Host, reason: str, now: float) -> None:
-        """Nothing more is asked of this host; its queue stays on disk, in case it is wanted again."""
+        """Fetch nothing more from this host; its queue stays on disk, in case it is wanted again."""
         if not host.row.gave_up:
             self._queues.give_up(host, reason)
             self.scheduler.place(host, now)  # it may still have to be asked for another host's robots.txt
 
     def on_resolved(self, name: str, now: float) -> None:
-        """A name has been resolved: its hosts may go on."""
+        """A name has been resolved: the hosts that waited for it go on."""
         for host in self.scheduler.named(name):
             self.scheduler.place(host, now)
 
     def want_robots(
         self, host_key: bytes, url: Url, hops: int, now: float, answer: Callable[[Response], None] | None = None
     ) -> None:
-        """A host's robots.txt has to be fetched from `url`, on whatever host that is. `answer`: for another shard."""
+        """Fetch a host's robots.txt from `url`, on whatever host that is; `answer` hears of it if another shard
+        asked."""
         other = self._host(url_key(url.href), now)
         other.jobs.append(RobotsJob(url.href, host_key, hops, answer))
         if other.place in (HostPlace.IDLE, HostPlace.WAITING, HostPlace.PARKED, HostPlace.ROBOTS):
             self.scheduler.place(other, now)
 
     def set_robots(self, host: Host, robots: Robots, *, until_unix: float, now: float) -> None:
-        """The host's rules are known: it may go on."""
+        """Set the host's rules: it may go on."""
         host.row.robots, host.row.robots_until, host.row.robots_tries = robots, until_unix, 0
         host.row.tries = 0
         before, host.delay_s = host.delay_s, self._cache.delay_of(host.row)
@@ -460,7 +462,7 @@ class Frontier:
         self._on_robots(host, now)
 
     def robots_failed(self, host: Host, now: float) -> None:
-        """The host's rules could not be had: they are asked for again when it may be asked again."""
+        """Record that the host's rules could not be fetched; they are tried again when the host may be asked again."""
         host.row.robots_tries += 1
         self._on_robots(host, now)
 
@@ -473,14 +475,14 @@ class Frontier:
     # commits
 
     def load(self, now: float) -> None:
-        """Brings the first hosts with work into memory; the others follow as there is room. Where nothing is queued it
-        looks on for hosts that earlier runs gave up."""
+        """Bring the first hosts with work into memory; the others follow as there is room. If nothing is queued, look
+        on for hosts that earlier runs gave up."""
         self._take_in(self._cache.rotate(), now)
         while self.queued <= 0 and self._cache.tries_again and self._cache.room > 0:
             self._take_in(self._cache.rotate(), now)
 
     def _take_in(self, hosts: Iterable[Host], now: float) -> None:
-        """Hosts have come from disk."""
+        """Place hosts that have come from disk."""
         # Those that an earlier run gave up are tried again, once a run: it may have been the line, not the host.
         for host in hosts:
             if host.row.gave_up:
@@ -488,11 +490,11 @@ class Frontier:
             self.scheduler.place(host, now)
 
     def before_commit(self) -> None:
-        """Puts the rows of all hosts that changed into the batch."""
+        """Put the rows of all hosts that changed into the batch."""
         self._cache.write(self._batch)
 
     def on_committed(self, batch: Writes, now: float) -> None:
-        """The batch is on disk: what was in it can be read now. `batch` is the next one."""
+        """The batch is on disk; `batch` is the next one to write into."""
         self._batch = batch
         self._queues.on_committed(batch)
         self._take_in(self._cache.on_committed(now), now)
@@ -501,8 +503,8 @@ class Frontier:
     def move_hosts(
         self, lost: Iterable[tuple[bytes, HostRow]], came: Iterable[HostRow], *, now: float, now_unix: float
     ) -> None:
-        """Hosts go to another shard, others come, between two commits, with nothing in flight at those that go; `load`
-        then brings those that came into memory."""
+        """Count hosts out that went to another shard and in that came from one, between two commits; nothing may be in
+        flight at those that go. `load` then brings the others into memory."""
         for key, row in lost:
             self._counts.move_host(row, -1)
             self._cache.remove(key)

@@ -25,7 +25,7 @@ class ProcessStart:
         self.now, self.now_unix, self.is_restart = now, now_unix, is_restart
 
     def first_at(self, row: HostRow, delay_s: float) -> float:
-        """When a host may be asked first."""
+        """Return when a host may be asked first."""
         # After a restart every host waits one full delay, known or not: the process before may have asked it a moment
         # ago, and that request is in no commit (decision 4). A wait from disk may lengthen that, never shorten it: the
         # wall clock may have been set back.
@@ -64,7 +64,7 @@ class HostCache:
         return f"<HostCache {len(self.hosts)} of {self._counts.hosts} hosts, {len(self._dirty)} changed>"
 
     def get(self, key: bytes) -> tuple[Host, bool]:
-        """The host, and whether it has just come into memory."""
+        """Return the host, and whether it has just come into memory."""
         host = self.hosts.get(key)
         if host is not None:
             return host, False
@@ -82,11 +82,11 @@ class HostCache:
         return host
 
     def delay_of(self, row: HostRow) -> float:
-        """The pause that a host gets, by the setting or by its Crawl-delay if that is longer."""
+        """Return the pause between two requests to a host: the setting, or its Crawl-delay if that is longer."""
         return pause_of(max(self._politeness.delay_s, (row.robots and row.robots.crawl_delay_s) or 0.0))
 
     def write(self, batch: Writes) -> None:
-        """Puts the rows of all hosts that changed into the batch."""
+        """Put the rows of all hosts that changed into the batch."""
         for host in self._dirty.values():
             host.note_lanes()
             batch.put(Family.HOST, host.key, pack_host(host.row))
@@ -94,7 +94,7 @@ class HostCache:
         self._dirty.clear()
 
     def on_committed(self, now: float) -> list[Host]:
-        """The batch is on disk. Puts surplus hosts out; returns hosts that came in in exchange."""
+        """The batch is on disk: put surplus hosts out of memory, and return those that came in."""
         # Only now: a row that is read while its successor is in the open batch would bring old counts back.
         for host in self._writing:
             host.on_committed()
@@ -110,7 +110,7 @@ class HostCache:
         return self.rotate()
 
     def rotate(self) -> list[Host]:
-        """Reads host rows on from where the last look ended, and takes in those with work while there is room."""
+        """Read host rows on from where the last look ended, and take in those with work while there is room."""
         taken: list[Host] = []
         room, memory = self.room, self._memory
         for _ in range(memory.rows_a_look // memory.rows_a_read):
@@ -126,17 +126,18 @@ class HostCache:
 
     @property
     def tries_again(self) -> bool:
-        """Are hosts that earlier runs gave up brought in? Once a run: while rows are looked at for the first time."""
+        """Return whether hosts that earlier runs gave up are brought in: once a run, in the first round over the
+        rows."""
         return self._is_first_round and not self._only_due
 
     @property
     def room(self) -> int:
-        """How many hosts may come in at once."""
+        """Return how many hosts may come in at once."""
         memory = self._memory
         return min(memory.hosts_a_look, memory.hosts - len(self.hosts) + self._scheduler.places[HostPlace.IDLE])
 
     def _take_in(self, rows: list[tuple[bytes, bytes]], taken: list[Host], room: int) -> bool:
-        """Takes in hosts with work until there are `room` of them; False if that left rows over."""
+        """Take in hosts with work until there are `room` of them; return False if that left rows over."""
         for key, packed in rows:
             if len(taken) >= room:
                 return False
@@ -147,14 +148,14 @@ class HostCache:
         return True
 
     def remove(self, key: bytes) -> None:
-        """A host is no longer this shard's: nothing of it is written any more."""
+        """Forget a host that belongs to another shard: nothing of it is written any more."""
         host = self.hosts.pop(key, None)
         if host is not None:
             self._scheduler.leave(host)
         self._dirty.pop(key, None)
 
     def begin_anew(self, start: ProcessStart) -> None:
-        """Hosts have come whose rows are on disk: they are looked for, and may have been asked a moment ago."""
+        """Look through all rows again, for hosts that have come from another shard."""
         self._start, self._cursor, self._rounds = start, b"", 2
 
     def _put_out(self, now: float, wanted: Callable[[Host], bool], most: int) -> None:

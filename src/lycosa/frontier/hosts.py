@@ -21,7 +21,7 @@ from lycosa.web import url_from_key
 
 
 class HostPlace(StrEnum):
-    """Where a host is."""
+    """Where a host is; always in exactly one place."""
 
     IDLE = "idle"  # nothing queued
     READY = "ready"  # may be asked now
@@ -111,11 +111,11 @@ class Host(msgspec.Struct, eq=False):
     # what is learned of it
 
     def touch(self) -> None:
-        """The row has changed: the next commit writes it."""
+        """Mark the row to be written by the next commit."""
         self.dirty[self.key] = self
 
     def record_request(self, size_bytes: int, seconds: float, now_unix: float) -> None:
-        """A request to the host has ended, whatever came of it."""
+        """Record a request that has ended, whatever came of it."""
         row = self.row
         row.requests += 1
         row.bytes += size_bytes
@@ -125,13 +125,13 @@ class Host(msgspec.Struct, eq=False):
         self.touch()
 
     def record_answer(self) -> None:
-        """The host answers: the failures before this do not count any more."""
+        """Record that the host answers: the failures before this do not count any more."""
         self.row.tries = self.row.failing = 0
         self.touch()
 
     def record_failure(self, *, tries: int = 0, failing: int = 0) -> None:
-        """A request has failed in a way that says something of the whole host (`tries`), or that does when several URLs
-        in a row fail so (`failing`)."""
+        """Record a failure that concerns the whole host (`tries`), or that does once several URLs in a row fail in the
+        same way (`failing`)."""
         self.row.tries += tries
         self.row.failing += failing
         self.touch()
@@ -148,7 +148,7 @@ class Host(msgspec.Struct, eq=False):
         hints: int = 0,
         hints_true: int = 0,
     ) -> None:
-        """Adds to the counts of the host's row; `HostRow` says what each of them means."""
+        """Add to the counts of the host's row; `HostRow` says what each of them means."""
         row = self.row
         row.pages += pages
         row.failed += failed
@@ -161,27 +161,27 @@ class Host(msgspec.Struct, eq=False):
         self.touch()
 
     def note_tables(self, known: int) -> None:
-        """What is known of the host's tables of links."""
+        """Record what is known of the host's tables of links."""
         self.row.tables = known
         self.touch()
 
     def note_volatile(self, known: int) -> None:
-        """What is known of the host's tables of volatile information."""
+        """Record what is known of the host's tables of volatile information."""
         self.row.volatile = known
         self.touch()
 
     def set_address(self, address: str, until_unix: float) -> None:
-        """The host's address was looked up; a restart knows it then without asking again."""
+        """Record the host's address, so that a restart need not look it up again."""
         self.row.address, self.row.address_until = address, until_unix
         self.touch()
 
     def forget_address(self) -> None:
-        """Nobody answers at the host's address: it is looked up again before the next request."""
+        """Look the address up again before the next request: nobody answers there."""
         self.row.address_until = 0.0
         self.touch()
 
     def hold_back_retries(self, until: float) -> None:
-        """Until then the other URLs of the host go before those that have failed."""
+        """Let the host's other URLs go before those that have failed, until then."""
         # In memory only: after a restart a retry may come a little early among its host's URLs, never against
         # politeness.
         self.retries_from = max(self.retries_from, until)
@@ -197,7 +197,7 @@ class Host(msgspec.Struct, eq=False):
         return window
 
     def add(self, entry: QueueEntry, *, room: int) -> None:
-        """Counts a new entry of a band in."""
+        """Add a new entry to its band."""
         self.row.queued += 1
         self.available += 1
         self.pending[entry.key] = entry
@@ -205,7 +205,7 @@ class Host(msgspec.Struct, eq=False):
         self.window(entry.lane).add(entry, room)
 
     def remove(self, entry_key: bytes, band: int) -> None:
-        """An entry that is not leased leaves its band."""
+        """Take an entry that is not leased out of its band."""
         self.row.queued -= 1
         self.available -= 1
         self.out.add(entry_key)
@@ -217,7 +217,7 @@ class Host(msgspec.Struct, eq=False):
         return (self.row.tail - 1).to_bytes(8)
 
     def forget_queue(self) -> None:
-        """What is queued is read anew from disk if the host is wanted again."""
+        """Drop the queue from memory; it is read again from disk if the host is wanted again."""
         for window in self.windows.values():
             window.forget()
         self.leased.difference_update([entry.key for entry in self.first])
@@ -226,7 +226,7 @@ class Host(msgspec.Struct, eq=False):
         self.retries.forget(self.row.retries)
 
     def note_lanes(self) -> None:
-        """Writes into the row how many entries every lane has, and where its first one is."""
+        """Write into the row how many entries every band has, and where its first one is."""
         # Deleted rows are tombstones that a seek walks over: from a lane's start, after 600,000 of them, it took 38 ms,
         # from the remembered first entry 0.007 ms. What is leased counts: after a crash it has to be found.
         leased: dict[int, list[bytes]] = {}
@@ -248,26 +248,26 @@ class Host(msgspec.Struct, eq=False):
 
     @property
     def has_work(self) -> bool:
-        """Is there anything that could be asked for now, politeness aside?"""
+        """Return whether there is anything to fetch now, politeness aside."""
         return bool(self.has_others or self.retries.ready or self.jobs)
 
     @property
     def has_others(self) -> bool:
-        """Is there anything that could be asked for now, beside retries?"""
+        """Return whether there is anything to fetch now, beside retries."""
         return bool((self.available and not self.is_held) or self.due.ready or self.first)
 
     @property
     def retries_left(self) -> int:
-        """How many of its URLs wait for another try; not those that are asked for now."""
+        """The number of its URLs that wait for a retry, without those in flight."""
         place = len(self.key) + 1
         return self.row.retries - sum(key[place] == RETRY_LANE for key in self.leased)
 
     def is_due(self, now: float) -> bool:
-        """Has the time of something come that does not wait for better URLs? Of a retry, if there is nothing else."""
+        """Return whether something is due that does not wait for better URLs; a retry only if there is nothing else."""
         return self.due.is_due(now) or (not self.available and self.retries.is_due(now))
 
     @property
     def waits_until(self) -> float:
-        """When there is something to be asked for that waits for its time."""
+        """The time at which the next of the URLs that wait for a time is due."""
         at = min(self.due.at, self.retries.at)
         return min(at, self.late_at) if self.row.late else at

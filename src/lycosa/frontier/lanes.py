@@ -41,7 +41,7 @@ class TimedLane:
         return self.start[:-1] + bytes((self.start[-1] + 1,))
 
     def forget(self, entries: int) -> None:
-        """Everything is to be read anew; there are so many entries."""
+        """Start over: so many `entries` are to be read again from disk."""
         self.ready.clear()
         self.loaded = self.start
         self.at = 0.0 if entries else NEVER
@@ -51,12 +51,12 @@ class TimedLane:
         return bool(self.ready) or self.at <= now
 
     def add(self, entry: QueueEntry, due: float) -> None:
-        """Counts an entry in that is in the batch."""
+        """Note an entry that the open batch holds."""
         if due < self.at:
             self.at, self.next = due, entry
 
     def key(self, due_unix: float, counter: int) -> bytes:
-        """The key under which a URL waits for its time; never before what was read already."""
+        """Return the key under which a URL waits for its time; never below what was read already."""
         # A key below `loaded` would be found only after a restart. Entries of a run before may stand right behind what
         # was read, so a key that would come too early goes to the next millisecond rather than to the next number.
         number = counter % (1 << DUE_COUNTER_BITS)
@@ -72,7 +72,7 @@ NO_LANE = TimedLane(b"", DUE_LANE, entries=0)  # of a host that is not made yet
 
 
 def due_of(entry: QueueEntry) -> float:
-    """When an entry of a timed lane is due, by the wall clock."""
+    """Return when an entry of a timed lane is due, by the wall clock."""
     return (int.from_bytes(entry.order) >> DUE_COUNTER_BITS) / 1000
 
 
@@ -112,11 +112,11 @@ class LaneWindow:
 
     @property
     def is_at_end(self) -> bool:
-        """Is there nothing further on, the way it moves?"""
+        """Return whether nothing lies further on, in the direction of the window."""
         return self.hi >= self.end if self.forwards else self.lo <= self.start
 
     def add(self, entry: QueueEntry, room: int) -> None:
-        """Counts a new entry, and takes it in if it lies in the window."""
+        """Count a new entry, and take it in if it lies in the window."""
         # An entry outside is on disk with the next commit, or in the host's `pending` until then: it is found when the
         # window gets there.
         key, entries = entry.key, self.entries
@@ -133,7 +133,7 @@ class LaneWindow:
             self._cut(room)
 
     def _cut(self, room: int) -> None:
-        """Forgets what it has passed, or what comes last on its way; it is still on disk, or in the batch."""
+        """Forget what the window has passed, or what comes last on its way; it is still on disk, or in the batch."""
         entries = self.entries
         if self.swings:
             self._drop_passed()
@@ -148,7 +148,7 @@ class LaneWindow:
             self.lo = entries[0].key
 
     def _drop_passed(self) -> None:
-        """Forgets what lies behind the place it has come to."""
+        """Forget what lies behind the place that the window has come to."""
         place, entries = self._place(), self.entries
         if self.forwards:
             self.unread += place
@@ -160,14 +160,14 @@ class LaneWindow:
             self.hi = min(self.hi, max(self.at + b"\0", self.lo))
 
     def _place(self) -> int:
-        """Where the next entry on the way stands; outside of `entries` if there is none."""
+        """Return the index of the next entry on the way; outside of `entries` if there is none."""
         if self.forwards:
             return bisect_left(self.entries, self.at, key=_key) if self.swings else 0
         return bisect_right(self.entries, self.at, key=_key) - 1
 
     @property
     def is_spent(self) -> bool:
-        """Is there nothing more to take before it is read on, or turned round?"""
+        """Return whether the window has to be read on, or turned round, before anything can be taken."""
         return not 0 <= self._place() < len(self.entries)
 
     def take(self) -> QueueEntry | None:
@@ -178,14 +178,14 @@ class LaneWindow:
         return entry
 
     def give_back(self, entry: QueueEntry) -> None:
-        """An entry that was taken is wanted again, first if it can be."""
+        """Return an entry that was taken, to be the first again if it can be."""
         if not self.lo <= entry.key < self.hi:
             self.unread += 1
             return
         self.entries.insert(bisect_left(self.entries, entry.key, key=_key), entry)
 
     def remove(self, key: bytes) -> None:
-        """An entry leaves the lane for another one."""
+        """Take out an entry that moves to another lane."""
         # If it is not in memory, it is one of those outside; they are counted, not known.
         at = bisect_left(self.entries, key, key=_key)
         if at < len(self.entries) and self.entries[at].key == key:
@@ -194,7 +194,7 @@ class LaneWindow:
             self.unread -= 1
 
     def extend(self, found: Iterable[QueueEntry], upto: bytes, room: int) -> None:
-        """Takes in what lies between the window's edge and `upto`, on the side it moves to."""
+        """Take in what was found between the window's edge and `upto`, on the side it moves to."""
         new = sorted(found, key=_key)
         self.unread -= len(new)
         if self.forwards:
@@ -207,7 +207,7 @@ class LaneWindow:
             self._cut(room)
 
     def leave(self) -> None:
-        """The window is spent and moves on: what lies behind it is unread again."""
+        """Move on from a spent window: what lies behind it counts as unread again."""
         self.unread += len(self.entries)
         self.entries = []
         if self.forwards:
@@ -216,7 +216,7 @@ class LaneWindow:
             self.hi = self.at = self.lo
 
     def forget(self) -> None:
-        """Everything is to be read anew."""
+        """Start over: everything is to be read again from disk."""
         # Of a host given up, whose entries in memory would only take the place of others.
         self.unread = len(self)
         self.entries = []

@@ -20,7 +20,7 @@ from lycosa.web import Url, split_url
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """A URL given out, with the address to ask. `failure` says that the host has none."""
+    """A URL in flight, with the address to fetch it from; `failure` says why the host has none."""
 
     host: Host
     kind: RequestKind
@@ -104,14 +104,14 @@ class ForwardedUrl(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class UrlForwarder(Protocol):
-    """The rest of the crawl, as a frontier sees it."""
+    """The way to the other shards of the crawl."""
 
     def owns(self, host: str) -> bool:
-        """Does the host belong to this shard?"""
+        """Return whether the host belongs to this shard."""
         ...
 
     def send(self, urls: Sequence[ForwardedUrl]) -> list[ForwardedUrl]:
-        """Takes URLs of others, to leave with the next commit; returns those that were not sent a moment ago."""
+        """Send URLs to their shards with the next commit; return those that were not sent a moment ago."""
         ...
 
 
@@ -126,7 +126,8 @@ def forward_foreign(
     origin: Origin,
     source: str,
 ) -> tuple[list[Url], list[float] | None, list[Url]]:
-    """Sends away what belongs to others: the URLs that stay, their credits, and those that left for the first time."""
+    """Send URLs to the shards that own them; return the URLs that stay, their credits, and those sent for the first
+    time."""
     own: list[Url] = []
     worth: list[float] = []
     leaving: list[ForwardedUrl] = []
@@ -143,7 +144,7 @@ def forward_foreign(
 
 
 def forward_evidence(forwarder: UrlForwarder, evidence: Mapping[str, float]) -> dict[str, float]:
-    """Sends away what speaks for URLs of others; returns the rest."""
+    """Send evidence for URLs of other shards there; return the rest."""
     own: dict[str, float] = {}
     leaving: list[ForwardedUrl] = []
     for href, credit in evidence.items():

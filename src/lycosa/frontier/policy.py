@@ -64,27 +64,27 @@ class Ranking(Protocol):
     reads_words: bool = False
 
     def fetched(self, source: LinkSource, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
-        """A page was fetched: the credit that it gives to each URL that it links to."""
+        """Return the credit that a fetched page gives to each URL that it links to."""
         ...
 
     def band(self, credit: float, host: HostRow) -> int:
-        """Where a URL of a host belongs."""
+        """Return the band of a URL with this credit."""
         ...
 
     def combine(self, credit: float, more: float) -> float:
-        """The credit of a URL after one more link to it."""
+        """Return the credit of a URL after one more link to it."""
         return credit + more
 
     def matured(self, done: int, known: int) -> None:
-        """How far the crawl is, told at every commit."""
+        """Hear how far the crawl is, at every commit."""
         return
 
     def dump(self) -> bytes:
-        """What it has learned, to go on from after a restart."""
+        """Return what was learned, to go on from after a restart."""
         return b""
 
     def load(self, learned: bytes) -> None:
-        """Goes on from what `dump` gave."""
+        """Go on from what `dump` returned."""
         return
 
 
@@ -93,15 +93,15 @@ class HeadReader(Protocol):
     """A ranking that would rather look at a page's head before it asks for the page, where that is cheaper."""
 
     def may_want_head(self, band: int, host: HostRow, delay_s: float) -> bool:
-        """Could it be, for any URL of this band? Asked first: to know what speaks for a URL is a read of the state."""
+        """Return whether a head could be wanted for any URL of this band; asked first, because a credit is a read."""
         ...
 
     def wants_head(self, credit: float, host: HostRow, delay_s: float) -> bool:
-        """Is it worth a request to this host to know more of a URL?"""
+        """Return whether it is worth a request to this host to know more of a URL."""
         ...
 
     def refine(self, credit: float, title: str, text: str) -> float:
-        """The credit of a URL whose page begins so."""
+        """Return the credit of a URL whose page begins so."""
         ...
 
 
@@ -111,11 +111,12 @@ class LinkCounter(Protocol):
     its table of links. A URL that failed has none."""
 
     def band_with(self, links: int, credit: float, host: HostRow) -> int:
-        """Where a URL belongs whose page has so many links."""
+        """Return the band of a URL whose page has so many links."""
         ...
 
     def deal(self, pages: Mapping[_Page, tuple[int, int]]) -> list[_Page]:
-        """Pages of an earlier visit, with the links on them and to them, in the order in which they are visited."""
+        """Return pages of an earlier visit, given with the links on them and to them, in the order of their next
+        visit."""
         ...
 
 
@@ -134,7 +135,7 @@ class Walk(msgspec.Struct, frozen=True):
     children: str = ""
 
     def order(self, path: str) -> bytes:
-        """What a path is sorted by."""
+        """Return what a path is sorted by."""
         if not self.children:
             return path.encode()
         # An order of its own ends in a mark that no path has: the queue of a host may hold entries from before the
@@ -145,7 +146,7 @@ class Walk(msgspec.Struct, frozen=True):
 
 @cache
 def _child_order(first: str) -> tuple[bytes, bytes]:
-    """A table that gives the bytes of paths their places, and the mark of this order."""
+    """Return a table that gives the bytes of paths their places, and the mark of this order."""
     named = dict.fromkeys(first.encode())
     places = {byte: place for place, byte in enumerate((*named, *(byte for byte in range(256) if byte not in named)))}
     return bytes(places[byte] for byte in range(256)), b"\0" + xxhash.xxh3_64_digest(bytes(named))
@@ -174,7 +175,7 @@ class Policy(msgspec.Struct, frozen=True):
         return (self.ranking.slack or 0) if self.ranking else 0
 
     def next_band(self, host: Host) -> int | None:
-        """The band of a host that the next entry is taken from."""
+        """Return the band of a host that the next entry is taken from."""
         if not host.available:
             return None
         takes = self.ranking.takes if self.ranking else ()
@@ -186,7 +187,7 @@ class Policy(msgspec.Struct, frozen=True):
         return best_band(host)
 
     def offer(self, host: Host) -> int:
-        """How good the best is that a host has to give: its band where URLs are held back for better ones, else 0."""
+        """Return the band of the best URL that a host has, where URLs are held back for better ones; else 0."""
         if self.ranking is None or self.ranking.slack is None:
             return 0
         if host.due.ready or host.jobs:
@@ -200,7 +201,8 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 def best_band(host: Host) -> int:
-    """The first band of a host that is not empty; asked several times for every URL, of hosts that have some."""
+    """Return the first band of a host that is not empty; called several times for every URL, for hosts that have
+    one."""
     for band, window in host.windows.items():
         if window.entries or window.unread:
             return band
@@ -221,8 +223,8 @@ BREADTH = Policy(None, WALKS["breadth"])
 
 
 def parse_policy(name: str, make_ranking: Callable[[str], Ranking], walks: Mapping[str, Walk] = WALKS) -> Policy:
-    """The policy of a name: WALK, RANKING or RANKING+WALK. `make_ranking` makes a ranking of its name; PartError says
-    which part of the name is not known."""
+    """Return the policy of a name: WALK, RANKING or RANKING+WALK. `make_ranking` makes a ranking of its name; PartError
+    says which part of the name is not known."""
     first, _, second = name.partition("+")
     if first in walks:
         if second:

@@ -19,7 +19,7 @@ MARGIN_S, MARGIN_SHARE = 0.01, 0.1
 
 
 def pause_of(delay_s: float) -> float:
-    """The pause that keeps a delay by the server's clock, too."""
+    """Return the pause that keeps a delay by the server's clock, too."""
     return delay_s + min(MARGIN_S, MARGIN_SHARE * delay_s)
 
 
@@ -54,7 +54,7 @@ class Politeness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostGroups:
-    """Which group a host belongs to: the first whose pattern it matches."""
+    """Finds the group of a host: the first whose pattern it matches."""
 
     def __init__(self, groups: tuple[HostGroup, ...]) -> None:
         self._groups = groups
@@ -85,7 +85,7 @@ class Slots:
         return f"<Slots {self.in_use}/{self.limit} next {self.next_at():.3f}>"
 
     def next_at(self) -> float:
-        """When a slot is free; infinity while all are in use."""
+        """Return when a slot is free; infinity while all are in use."""
         return self.free_at[0] if self.free_at else float("inf")
 
     def take(self) -> None:
@@ -98,10 +98,10 @@ class Slots:
         heapq.heappush(self.free_at, max(free_at, self.floor))
 
     def not_before(self, when: float) -> None:
-        """No slot is free before `when`: a whole host waits."""
+        """Let no slot be free before `when`: the whole host waits."""
         self.floor = max(self.floor, when)
         self.free_at = [max(time, when) for time in self.free_at]
 
     def later_by(self, seconds: float) -> None:
-        """The pause turned out to be longer than thought."""
+        """Lengthen the current pause: it turned out to be longer than thought."""
         self.free_at = [time + seconds for time in self.free_at]

@@ -42,7 +42,7 @@ LOOK_AGAIN_S = 1.0  # for entries that are in flight or not committed yet
 
 
 class Queues:
-    """See the module. `hosts` are those in memory."""
+    """The queues of one shard. `hosts` are those in memory."""
 
     def __init__(
         self,
@@ -66,16 +66,16 @@ class Queues:
     # what is known
 
     def rows_of(self, keys: list[bytes]) -> list[UrlRow | None]:
-        """What is known of URLs at this moment, committed or not."""
+        """Return what is known of URLs at this moment, committed or not."""
         found = zip(keys, self._rows.get_many(Family.URL, keys), strict=True)
         return [self.pending.get(key) or (UrlRow.unpack(packed) if packed else None) for key, packed in found]
 
     def committed(self, keys: list[bytes]) -> list[bytes | None]:
-        """The packed rows of URLs as the last commit left them: all that the seen test needs."""
+        """Return the packed rows of URLs as the last commit left them: all that the seen test needs."""
         return self._rows.get_many(Family.URL, keys) if keys else []
 
     def credit(self, href: str) -> float:
-        """The credit of a queued URL, where the policy ranks."""
+        """Return the credit of a queued URL, where the policy ranks."""
         [row] = self.rows_of([url_key(href)])
         return row.position.credit if row and row.position else 0.0
 
@@ -94,7 +94,7 @@ class Queues:
         origin: Origin = Origin.LINK,
         links: int | None = None,
     ) -> None:
-        """Puts a URL into the band where it belongs. `links`: how many are on its page, where that is known."""
+        """Put a URL into the band where it belongs. `links` is the number of links on its page, if known."""
         ranking, walk = self._policy.ranking, self._policy.walk
         band = self._band(credit, host, links) if ranking else 1
         order = walk.order(path) if walk.by_path else host.next_sequence()
@@ -113,7 +113,7 @@ class Queues:
     def enqueue_revisit(
         self, host: Host, path: str, depth: int, origin: Origin, *, now: float, now_unix: float
     ) -> None:
-        """Queues a URL that is finished to be asked for again, in the due lane: before what else its host has."""
+        """Put a finished URL into the due lane, to be visited again before what else its host has."""
         # Its `url` row stays as it is: a page that waits for its next visit is still a page, in all counts and
         # indexes (decision 16). So revisits are counted apart.
         key = host.due.key(now_unix, next(self._due_counter))
@@ -151,7 +151,7 @@ class Queues:
     # to another place
 
     def add_evidence(self, host: Host, key: bytes, row: UrlRow, more: float) -> bool:
-        """More speaks for a queued URL: it may rise or fall to another band. Returns whether anything has changed."""
+        """Add to the credit of a queued URL, which may move it to another band; return whether anything has changed."""
         ranking, old = self._policy.ranking, row.position
         if ranking is None or old is None:
             return False
@@ -163,7 +163,7 @@ class Queues:
         return True
 
     def _move(self, host: Host, old: QueuePosition, band: int, credit: float) -> QueuePosition:
-        """Where a queued URL stands now; one that is in flight keeps its place."""
+        """Move a queued URL to a band and return its new position; one that is in flight keeps its place."""
         # The order stays: the first of two URLs that rise to a band is still the first there.
         queue_key = lane_start(host.key, old.band) + old.order
         if band == old.band or queue_key in host.leased or queue_key in host.out:
@@ -182,11 +182,11 @@ class Queues:
         return QueueEntry.unpack(queue_key, row) if row else None
 
     def is_worse(self, host: Host, entry: QueueEntry, credit: float, links: int) -> bool:
-        """Does a leased URL belong into a worse band than it was in, now that the links on its page are known?"""
+        """Return whether a leased URL belongs into a worse band, now that the number of links on its page is known."""
         return self._band(credit, host, links) > entry.lane
 
     def rerank(self, host: Host, entry: QueueEntry, credit: float, links: int | None) -> None:
-        """A leased URL is queued again where it belongs by what is known now."""
+        """Put a leased URL back into the band where it belongs by what is known now."""
         band = self._band(credit, host, links)
         order = entry.order if entry.lane < DUE_LANE else host.next_sequence()
         self._take_out(host, entry)
@@ -207,7 +207,7 @@ class Queues:
         late: bool = False,
         failed: str = "",
     ) -> None:
-        """Moves an entry that is in no window to the due lane, or to that of retries if it has `failed`."""
+        """Move an entry that is in no window to the due lane, or to the lane of retries if it has `failed`."""
         lane = host.retries if failed else host.due
         key = lane.key(due_unix, next(self._due_counter))
         later = msgspec.structs.replace(entry, key=key, tries=tries, is_late=late, failed=failed)
@@ -221,7 +221,7 @@ class Queues:
         host.touch()
 
     def give_back(self, host: Host, entry: QueueEntry) -> None:
-        """A leased URL was not asked for after all: it goes first in its lane."""
+        """Put a leased URL that was not fetched after all at the front of its lane."""
         host.leased.discard(entry.key)
         if entry.lane >= DUE_LANE:
             (host.due if entry.lane == DUE_LANE else host.retries).ready.insert(0, entry)
@@ -234,7 +234,7 @@ class Queues:
     # out
 
     def close(self, host: Host, entry: QueueEntry, state: UrlState, reason: Reason) -> None:
-        """A URL that is in no window is finished for good."""
+        """Finish a URL that is in no window."""
         self._take_out(host, entry)
         row = UrlRow(state, entry.depth, reason, entry.origin)
         self._put_url(host.key + KEY_END + entry.path.encode(), row)
@@ -251,7 +251,7 @@ class Queues:
         host.touch()
 
     def _take_out(self, host: Host, entry: QueueEntry) -> None:
-        """An entry that is in no window leaves its lane."""
+        """Take an entry that is in no window out of its lane."""
         self._batch.delete(Family.QUEUE, entry.key)
         host.leased.discard(entry.key)
         host.pending.pop(entry.key, None)
@@ -263,7 +263,7 @@ class Queues:
             host.row.retries -= 1
 
     def give_up(self, host: Host, reason: str) -> None:
-        """The URLs of a host fail with it. There may be a million of them, so their rows stay (decision 3)."""
+        """Let the URLs of a host fail with it. There may be a million of them, so their rows stay (decision 3)."""
         row = host.row
         row.gave_up = reason
         self.counts.queued -= row.queued - row.revisits
@@ -273,7 +273,7 @@ class Queues:
         host.touch()
 
     def revive(self, host: Host) -> None:
-        """A host that was given up is wanted again: its URLs are queued as before."""
+        """Queue the URLs of a host that was given up, as before."""
         row = host.row
         self.counts.queued += row.queued - row.revisits
         self.counts.revisiting += row.revisits
@@ -289,8 +289,8 @@ class Queues:
     # the next entry of a host
 
     def next_entry(self, host: Host, now: float, now_unix: float) -> QueueEntry | None:
-        """The next entry of a host: one whose time has come, or the first of the band whose turn it is. One that failed
-        goes when there is nothing else, or when the others have had their time."""
+        """Take the next entry of a host: one that is due, or the first of the band whose turn it is. A retry goes when
+        there is nothing else, or when the others have had their time."""
         if host.first:
             return host.first.pop(0)
         self._look(host, host.due, now, now_unix)
@@ -319,7 +319,7 @@ class Queues:
         return entry
 
     def _fill(self, host: Host, window: LaneWindow) -> None:
-        """Reads on in the way that the window moves; one that swings turns round at the lane's ends."""
+        """Read on in the direction of the window; one that swings turns round at the lane's ends."""
         if not window.swings:
             self._read(host, window)
             return
@@ -350,7 +350,7 @@ class Queues:
         window.extend((entry for key, entry in found.items() if key not in host.leased), upto, room)
 
     def _look(self, host: Host, lane: TimedLane, now: float, now_unix: float) -> None:
-        """Takes the entries of a lane whose time has come, and notes when the next one is due."""
+        """Take the entries of a lane that are due, and note when the next one is."""
         if lane.ready or lane.at > now:
             return
         lane.next = None
@@ -368,7 +368,7 @@ class Queues:
             lane.at = now + LOOK_AGAIN_S if has_more > 0 else NEVER
 
     def _waiting(self, host: Host, lane: TimedLane) -> list[tuple[bytes, QueueEntry]]:
-        """The next entries of a lane, those among them that are not committed yet."""
+        """Return the next entries of a lane, with those that are not committed yet."""
         loaded, end = lane.loaded, lane.end
         rows = self._rows.scan(Family.QUEUE, loaded, end, limit=DUE_READ)
         found = _unpacked(host, rows)
@@ -377,14 +377,14 @@ class Queues:
         return sorted(((key, entry) for key, entry in found.items() if key not in host.leased), key=itemgetter(0))
 
     def _read_late(self, host: Host, now: float) -> None:
-        """Takes entries before their time that waited for the sake of others: there are none."""
+        """Take entries before their time that waited for the sake of others, of which there are none left."""
         host.due.ready.extend(entry for _, entry in self._waiting(host, host.due) if entry.is_late)
         if not host.due.ready:  # they are in flight, or not committed yet
             host.late_at = now + LOOK_AGAIN_S
 
 
 def _unpacked(host: Host, rows: Iterable[tuple[bytes, bytes]]) -> dict[bytes, QueueEntry]:
-    """Rows that were read, without those that the open batch deletes."""
+    """Return the entries of rows that were read, without those that the open batch deletes."""
     return {key: QueueEntry.unpack(key, row) for key, row in rows if key not in host.out}
 
 
@@ -400,11 +400,11 @@ class RecentUrls:
         self._old: set[str] = set()
 
     def is_new(self, url: str) -> bool:
-        """Notes the URL; True if it was not among the recent ones."""
+        """Note a URL; return whether it was not among the recent ones."""
         return bool(self.unseen((url,)))
 
     def unseen(self, urls: Iterable[str]) -> list[str]:
-        """Notes the URLs, each given once; returns those that were not among the recent ones."""
+        """Note URLs, each given once; return those that were not among the recent ones."""
         young, old = self._young, self._old
         new = [url for url in urls if url not in young]
         young.update(new)

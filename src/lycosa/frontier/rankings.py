@@ -37,12 +37,13 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def pvalue(forward_links: float, back_links: float, age: float) -> float:
-    """A page that leads to many others and that few point to goes first, the more so as the crawl grows older."""
+    """Return the pvalue: a page with many links on it and few to it goes first, the more so as the crawl grows
+    older."""
     return forward_links - age * back_links
 
 
 def three_lists(ranked: Mapping[_Page, float]) -> tuple[list[_Page], list[_Page], list[_Page]]:
-    """Names sorted by their pvalue, cut at round(n/3) and round(2n/3)."""
+    """Return the pages sorted by their pvalue, cut at round(n/3) and round(2n/3)."""
     names = sorted(ranked, key=lambda name: -ranked[name])
     first, second = round(len(names) / 3), round(2 * len(names) / 3)
     return names[:first], names[first:second], names[second:]
@@ -125,8 +126,8 @@ class Importance:
         return f"<Importance pages={self.pages} usual={self.usual:.3g} root={self.root:.3g}>"
 
     def spread(self, cash: float, targets: Sequence[_Key]) -> dict[_Key, float]:
-        """A page with `cash` was fetched and links to `targets`, each named once; returns what those get that get
-        any."""
+        """Spread the `cash` of a fetched page over the `targets` of its links, each named once; return what each of
+        them gets, without those that get nothing."""
         self._note(cash)
         paid = self.root * ROOT_SHARE
         self.root -= paid
@@ -144,8 +145,8 @@ class Importance:
         return {target: coin for target in targets if chance() < part}
 
     def band(self, cash: float) -> int:
-        """The band of a waiting URL with so much cash, `BANDS` - 1 the best. Bands are a factor of two apart, so that a
-        URL changes its band when much comes together, not with every link."""
+        """Return the band of a waiting URL with so much cash, `BANDS` - 1 the best. Bands are a factor of two apart, so
+        that a URL changes its band when much comes together, not with every link."""
         share = cash / self.usual
         if share <= 0:  # nothing, or less than a float can say
             return 0

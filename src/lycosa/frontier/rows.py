@@ -1,4 +1,4 @@
-"""How URLs, queue entries and hosts are written down, and the two ports through which the frontier reads and writes.
+"""The rows of URLs, queue entries and hosts, and the two ports through which the frontier reads and writes them.
 
     url     bucket·host·NUL·path        → state and origin, reason, depth, position (of a queued URL that is ranked)
     queue   bucket·host·NUL·lane·order  → kind and origin, depth, tries, hops, what failed, path (if not the order)
@@ -24,7 +24,7 @@ KEY_END = b"\0"
 
 
 class Rows(Protocol):
-    """What the frontier reads: the committed state."""
+    """The committed state, as the frontier reads it."""
 
     def get(self, family: Family, key: bytes) -> bytes | None: ...
 
@@ -38,7 +38,7 @@ class Rows(Protocol):
 
 
 class Writes(Protocol):
-    """Where the frontier writes: the batch of the next commit."""
+    """The batch of the next commit, into which the frontier writes."""
 
     def put(self, family: Family, key: bytes, value: bytes) -> None: ...
 
@@ -156,7 +156,7 @@ class UrlRow(msgspec.Struct, frozen=True):
 
 
 def state_of(row: bytes) -> int:
-    """The state in a `url` row, where nothing else of it is wanted."""
+    """Return the state in a packed `url` row, where nothing else of it is wanted."""
     return row[0] & 15
 
 

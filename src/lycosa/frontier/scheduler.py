@@ -50,11 +50,11 @@ class HostScheduler:
         return f"<HostScheduler {', '.join(f'{place.value} {n}' for place, n in self.places.items() if n)}>"
 
     def enter(self, host: Host) -> None:
-        """A host comes into memory, idle."""
+        """Count a host in that has come into memory."""
         self.places[host.place] += 1
 
     def leave(self, host: Host) -> None:
-        """A host goes out of memory; wherever it stood, it is not found there any more."""
+        """Take a host out that leaves memory; wherever it stood, it is not found there any more."""
         self.move(host, HostPlace.IDLE)
         self.places[HostPlace.IDLE] -= 1
 
@@ -77,7 +77,7 @@ class HostScheduler:
     # where a host belongs
 
     def place(self, host: Host, now: float) -> None:
-        """Puts a host where it belongs now."""
+        """Put a host where it belongs now."""
         at = host.slots.next_at()
         host.offer = self._offer(host, now)
         host.waits_for_due = not host.has_work
@@ -101,7 +101,7 @@ class HostScheduler:
             self.wait(host, at, HostPlace.PARKED if host.row.wait_reason else HostPlace.WAITING)
 
     def on_more_work(self, host: Host, now: float) -> None:
-        """A host has more to give than before: it may go on, or go before others."""
+        """Place a host again that has more to give than before, if that makes a difference."""
         if (
             host.place is HostPlace.IDLE
             or (host.place in (HostPlace.WAITING, HostPlace.PARKED) and host.waits_for_due)
@@ -110,18 +110,18 @@ class HostScheduler:
             self.place(host, now)
 
     def _offer(self, host: Host, now: float) -> int:
-        """What a host has to give, seen from outside; 0 is the best."""
+        """Return how good the best URL of a host is; 0 is the best."""
         if host.is_put_last:
             return LAST_OFFER
         return 0 if host.is_due(now) else self._policy.offer(host)
 
     def put_last(self, host: Host) -> None:
-        """From now on a host is asked only when nobody else is to be asked soon."""
+        """Let a host be asked only when no other host can be asked soon."""
         self._put_last[host.key] = host
         host.is_put_last = True
 
     def review_put_last(self, now: float, hosts: Mapping[bytes, Host]) -> None:
-        """Some of the hosts that let others go first may not have to any longer; `hosts` are those in memory."""
+        """Look again at some of the hosts that were put last: is it still so? `hosts` are those in memory."""
         for _ in range(min(REVIEWS_A_COMMIT, len(self._put_last))):
             host = self._put_last.pop(next(iter(self._put_last)))
             if hosts.get(host.key) is not host:
@@ -144,7 +144,7 @@ class HostScheduler:
         heapq.heappush(self._waiting, (until, host.turn, next(self._ticket), host))
 
     def next_ready(self, now: float) -> Host | None:
-        """The host whose turn it is; it is out of the queue then and has to be put somewhere."""
+        """Return the host whose turn it is; it stands in no queue then and has to be placed again."""
         waiting, self._now = self._waiting, now
         while waiting and waiting[0][0] <= now:
             _, turn, _, host = heapq.heappop(waiting)
@@ -182,7 +182,7 @@ class HostScheduler:
         return None
 
     def gave(self, host: Host) -> None:
-        """The host has given a URL in this step."""
+        """Note that the host has given a URL in this step."""
         if self._step_hosts:
             host.step = self.step
             self._step_given += 1
@@ -190,7 +190,7 @@ class HostScheduler:
                 self._end_step()
 
     def _end_step(self) -> None:
-        """The window moves on: those who gave in this step may give again."""
+        """Begin the next step: hosts that gave a URL in this one may give again."""
         self.step += 1
         self._step_given = 0
         late, self._next_step = self._next_step, []
@@ -199,7 +199,7 @@ class HostScheduler:
                 self._ready[host.offered].append((host, host.turn))
 
     def next_wake(self) -> float | None:
-        """When the next waiting host may be asked; None if none waits for a time."""
+        """Return when the next waiting host may be asked; None if none waits for a time."""
         waiting = self._waiting
         while waiting and waiting[0][1] != waiting[0][3].turn:
             heapq.heappop(waiting)
@@ -208,7 +208,7 @@ class HostScheduler:
     # what hosts share
 
     def claim(self, host: Host, shares: tuple[Share, ...], now: float) -> bool:
-        """Is a slot of each share free now? If not, the host waits for one."""
+        """Return whether a slot of each share is free now; if not, the host waits for one."""
         for share in shares:
             slots = self._shares.get(share.name)
             if slots is None:
@@ -228,16 +228,16 @@ class HostScheduler:
         return True
 
     def is_free(self, shares: tuple[Share, ...], now: float) -> bool:
-        """Is a slot of each share free now? Nobody waits for one."""
+        """Return whether a slot of each share is free now; nobody waits for one."""
         return all(share.name in self._shares and self._shares[share.name].next_at() <= now for share in shares)
 
     def in_use_of(self, name: str, now: float) -> int:
-        """Slots of a share that are in use, or were so short a time ago that they are not free yet."""
+        """Return how many slots of a share are in use, or not free again yet."""
         slots = self._shares.get(name)
         return 0 if slots is None else slots.in_use + sum(at > now for at in slots.free_at)
 
     def begin_anew(self, now: float) -> None:
-        """Shares that are not known yet may have been asked a moment ago, by somebody else."""
+        """Treat addresses that are not known yet as after a restart: another shard may have asked them a moment ago."""
         self._restarted_at = now
 
     def _first_at(self, share: Share) -> float:
@@ -252,7 +252,7 @@ class HostScheduler:
             self._wake(woken_for)
 
     def give_back(self, shares: tuple[Share, ...], ended: float) -> None:
-        """A request has ended: whoever has waited for its slots the longest is next."""
+        """Free the shared slots of a request that has ended; whoever has waited for them the longest is next."""
         for share in shares:
             slots = self._shares[share.name]
             slots.give_back(ended + pause_of(share.delay_s))
@@ -262,7 +262,7 @@ class HostScheduler:
                 del self._shares[share.name]
 
     def _wake(self, share: str) -> None:
-        """If a slot is free, the next who waits for one is ready; if it does not take it, the one after."""
+        """Make the host ready that has waited longest for a slot of the share, if one is free."""
         # One host is woken for one slot: waking all would let the last in the row starve behind whoever asks often.
         slots, waiters = self._shares.get(share), self._share_waiters.get(share)
         if slots is None or not slots.free_at or not waiters:
@@ -286,5 +286,5 @@ class HostScheduler:
         self._names.setdefault(host.host, []).append(host)
 
     def named(self, name: str) -> list[Host]:
-        """The hosts that waited for a name which is resolved now."""
+        """Return the hosts that waited for a name which is resolved now."""
         return [host for host in self._names.pop(name, []) if host.place is HostPlace.NAME]
