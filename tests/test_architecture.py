@@ -82,6 +82,7 @@ PENDING: dict[str, set[str]] = {
         "cli/run.py",
         "cluster/delegation.py",
         "cluster/leases.py",
+        "cluster/ray/__init__.py",
         "cluster/ray/agent.py",
         "cluster/transfer.py",
         "cli/cluster.py",

@@ -22,6 +22,7 @@ from lycosa.cluster.agent import Agent
 from lycosa.cluster.assignment import AssignmentTable, Member, Scheme
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.delegation import RobotsDelegation
+from lycosa.cluster.membership import NO_PLACES
 from lycosa.cluster.transfer import OwnedHosts
 from lycosa.crawl.loop import Engine
 from lycosa.frontier import ForwardedUrl, Host, QueueEntry, Reason
@@ -89,18 +90,17 @@ class _KeyCoordinator(Coordinator):
 
     turning: _Turning
 
-    def _drawn(self, epoch: int, members: list[Member], homes: dict[int, str]) -> AssignmentTable:
+    def _build_table(self, epoch: int, members: list[Member], addresses: dict[int, str]) -> AssignmentTable:
         return _KeyTable(epoch, tuple(members), Scheme.LETTER_SUM, turning=self.turning)
 
-    def join(self, addresses: Iterable[str], places: Mapping[str, str] | None = None) -> list[str]:
-        kept = self._kept
-        new = [Member(f"s{kept.number + number}", kept.number + number) for number, _ in enumerate(addresses)]
-        kept.members, kept.number, kept.epoch = kept.members + new, kept.number + len(new), kept.epoch + 1
-        self._keep()
+    def join(self, addresses: Iterable[str], places: Mapping[str, str] = NO_PLACES) -> list[str]:
+        new = self._new_members(addresses, places)
+        self._state.members, self._state.epoch = self._state.members + new, self._state.epoch + 1
+        self._save()
         return [member.name for member in new]
 
 
-class _KeyPart(OwnedHosts):
+class _KeyHosts(OwnedHosts):
     def adopt(self, engine: Engine, table: AssignmentTable) -> bool:
         self.table = table
         return True
@@ -141,7 +141,7 @@ class _KeyCluster(MemoryCluster):
             self.turning.round = round
             for agent in self.agents.values():
                 if agent.engine is not None:  # of what is to be sent some is its own now
-                    agent.exchange.take_back(agent.engine.receive)
+                    agent.exchange.admit_own(agent.engine.receive)
 
     def make_coordinator(self, into: Path, now: Callable[[], float]) -> Coordinator:
         coordinator = _KeyCoordinator(into, self.settings, now=now)
@@ -151,8 +151,8 @@ class _KeyCluster(MemoryCluster):
     def make_agent(self, enrolment: Any, **parts: Any) -> Agent:
         agent = _KeyAgent(enrolment, self, self, **parts)
         agent.turning = self.turning
-        agent.part = _KeyPart(agent.name, enrolment.table, None)
-        agent.errands = RobotsDelegation(agent.part, self)
+        agent.hosts = _KeyHosts(agent.name, enrolment.table, None)
+        agent.robots = RobotsDelegation(agent.hosts, self)
         return agent
 
 

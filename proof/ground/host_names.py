@@ -5,9 +5,12 @@ Made from a seed, nothing is read from anywhere. The shape: suffixes by their sh
 a heavy tail; half the sites behind addresses that many share.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from lycosa.cluster.assignment import LETTER_VALUES
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -91,3 +94,36 @@ def _addresses(sites: int, chance: np.random.Generator) -> Integers:
     own = np.arange(sites) + 10_000_000
     shared = chance.zipf(1.5, sites) % 50_000
     return np.where(chance.random(sites) < 0.5, own, shared)
+
+
+class HostArray:
+    """Host names laid end to end, for sums over all of them at once. No name is empty."""
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        encoded = [host.encode() for host in hosts]
+        self.codes = np.frombuffer(b"".join(encoded), np.uint8)
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        if not lengths.all():
+            raise ValueError("a host has a name")
+        self.starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+        self._lengths = lengths
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def letter_sums(self, table: Mapping[str, int] = LETTER_VALUES) -> Integers:
+        worth = np.zeros(256, np.int64)
+        for character, value in table.items():
+            worth[ord(character)] = value
+        sums: Integers = np.add.reduceat(worth[self.codes], self.starts)
+        return sums
+
+    def java_hashes(self) -> Integers:
+        """Java's `String.hashCode` without its sign, as Nutch partitions by: s[0]·31^(k−1) + … modulo 2^32."""
+        after = np.repeat(self.starts + self._lengths - 1, self._lengths) - np.arange(len(self.codes))
+        powers = np.ones(int(self._lengths.max()), np.uint32)
+        powers[1:] = 31
+        powers = np.multiply.accumulate(powers, dtype=np.uint32)
+        terms = self.codes.astype(np.uint32) * powers[after]
+        hashes: Integers = np.add.reduceat(terms, self.starts, dtype=np.uint32).astype(np.int64) & 0x7FFFFFFF
+        return hashes

@@ -52,7 +52,7 @@ class MemoryCluster:
         self.coordinator = self.make_coordinator(into, self._loop.time)
         if not self.coordinator.names:
             scheme = Scheme(self.settings.assignment)
-            self.coordinator.found(list(machines or [""] * workers), scheme=scheme, places=machines or {})
+            self.coordinator.create_members(list(machines or [""] * workers), scheme=scheme, places=machines or {})
         if self.settings.store:
             claim_store(open_central_store(self.settings.store), self.coordinator.identity(), into)
         self.centre = self.make_web(web)  # what the coordinator itself asks for
@@ -75,24 +75,24 @@ class MemoryCluster:
         """How many lines a message passes."""
         return 2 if self.settings.exchange == "coordinator" else 1
 
-    async def tell(self, receiver: str, message: Message) -> Reply:
+    async def send(self, receiver: str, message: Message) -> Reply:
         await asyncio.sleep(self.hops * LINE_S)
         self.messages += self.hops
         if {receiver, message.sender} & self.cut or receiver not in self.agents:
             raise ClusterError(f"{receiver} cannot be reached")
-        return await self.agents[receiver].take(message)
+        return await self.agents[receiver].receive(message)
 
-    async def carry(self, receiver: str, cargo: BucketTransfer) -> bool:
+    async def send_transfer(self, receiver: str, transfer: BucketTransfer) -> bool:
         await asyncio.sleep(LINE_S)
         if receiver in self.cut or receiver not in self.agents:
             raise ClusterError(f"{receiver} cannot be reached")
-        return await self.agents[receiver].load(cargo)
+        return await self.agents[receiver].receive_transfer(transfer)
 
-    async def robots(self, receiver: str, href: str) -> Response:
+    async def fetch_robots(self, receiver: str, href: str) -> Response:
         await asyncio.sleep(LINE_S)
         if receiver in self.cut or receiver not in self.agents:
             raise ClusterError(f"{receiver} cannot be reached")
-        return await self.agents[receiver].robots(href)
+        return await self.agents[receiver].fetch_robots(href)
 
     async def look_up(self, name: str) -> Resolved:
         await asyncio.sleep(LINE_S)
@@ -102,11 +102,11 @@ class MemoryCluster:
         await asyncio.sleep(LINE_S)
         return await self._central.fetch(request)
 
-    async def beat(self, report: AgentReport) -> AgentOrders:
+    async def heartbeat(self, report: AgentReport) -> AgentOrders:
         await asyncio.sleep(LINE_S)
         if report.name in self.cut:
             raise ClusterError("the coordinator cannot be reached")
-        return self.coordinator.beat(report)
+        return self.coordinator.heartbeat(report)
 
     def start(self, name: str) -> None:
         memory = self.make_web(self.web)

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lycosa.cluster.assignment import HostArray, Integers, Member, build_table, letter_sum
+from lycosa.cluster.assignment import Member, build_table, letter_sum
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.web import bucket_of, domain_of
 from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Run
 from proof.ground.assigned_crawl import OURS, AssignedCrawl, AssignmentWay, Key, crawl_by
 from proof.ground.commands import scratch
-from proof.ground.host_names import Hosts, make_hosts
+from proof.ground.host_names import HostArray, Hosts, Integers, make_hosts
 
 CRAWLERS = 5  # the paper's
 COUNTED = (2, CRAWLERS, 8, 16, 32, 64)

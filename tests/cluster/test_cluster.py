@@ -206,7 +206,7 @@ def test_agent_that_leaves_hands_everything_over(tmp_path: Path) -> None:
 
 def test_only_members_can_leave_and_one_has_to_stay(tmp_path: Path) -> None:
     coordinator = Coordinator(tmp_path, CrawlSettings(seeds=[SEED]))
-    coordinator.found(["", ""])
+    coordinator.create_members(["", ""])
     for names, words in ((["s9"], "cannot take s9 out of s0, s1"), (["s0", "s1"], "cannot take s0, s1 out")):
         with pytest.raises(SettingsError, match=words):
             coordinator.leave(names)
@@ -217,10 +217,10 @@ def test_only_members_can_leave_and_one_has_to_stay(tmp_path: Path) -> None:
 
 def test_new_members_go_where_there_is_room(tmp_path: Path) -> None:
     coordinator = Coordinator(tmp_path, CrawlSettings(seeds=[SEED]))
-    coordinator.found(["small", "large", "large"])
+    coordinator.create_members(["small", "large", "large"])
     machines = ["small", "small", *["large"] * 4, "new"]
-    assert coordinator.roomiest(4, machines) == ["large", "large", "new", "small"]
-    assert coordinator.roomiest(2, []) == ["", ""]
+    assert coordinator.least_loaded(4, machines) == ["large", "large", "new", "small"]
+    assert coordinator.least_loaded(2, []) == ["", ""]
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ async def _join_and_leave(cluster: MemoryCluster) -> None:
     await asyncio.sleep(1.5)
     for name in cluster.coordinator.join([""]):
         cluster.start(name)
-    while not cluster.coordinator.is_calm:  # noqa: ASYNC110 -- no event tells
+    while not cluster.coordinator.is_stable:  # noqa: ASYNC110 -- no event tells
         await asyncio.sleep(0.1)
     cluster.coordinator.leave(["s1"])
 

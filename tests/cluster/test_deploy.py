@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from lycosa.cli.main import app
-from lycosa.cluster.ray.node import ENVIRONMENT, OBJECT_STORE_BYTES
+from lycosa.cluster.ray import ENVIRONMENT, OBJECT_STORE_BYTES
 
 yaml = pytest.importorskip("yaml", reason="comes with the extra cluster")
 

@@ -30,7 +30,7 @@ class Shard:
     def __init__(self, name: str, state: MemoryState, incarnation: int, owners: AssignmentTable) -> None:
         self.name, self.state, self.incarnation = name, state, incarnation
         self.outbox = UrlOutbox(state, name, incarnation, owners)  # type: ignore[arg-type]
-        self.arrivals = UrlInbox(state, is_restorable=True)  # type: ignore[arg-type]
+        self.inbox = UrlInbox(state, is_restorable=True)  # type: ignore[arg-type]
         self.batch = Batch()
 
     def know(self, href: str) -> None:
@@ -46,25 +46,25 @@ class Shard:
 
     def take(self, message: Message) -> Reply | None:
         if message.epoch != self.outbox.table.epoch:
-            return self.arrivals.reply(message.sender, ReplyCode.EPOCH)
-        crossings = self.arrivals.open(message)
+            return self.inbox.reply(message.sender, ReplyCode.EPOCH)
+        crossings = self.inbox.new_items(message)
         if crossings is None:
-            return self.arrivals.reply(message.sender, ReplyCode.GAP)
+            return self.inbox.reply(message.sender, ReplyCode.GAP)
         for crossing in crossings:
             if self.outbox.owns(split_url(crossing.href).host):
                 self.know(crossing.href)
             else:
                 self.outbox.send([crossing])
-        self.arrivals.note(message)
+        self.inbox.record(message)
         return None  # the answer comes with the commit
 
     def commit(self) -> None:
         self.outbox.write(self.batch)
-        self.arrivals.write(self.batch)
+        self.inbox.write(self.batch)
         self.state.write(self.batch)
         self.batch = Batch()
-        self.outbox.committed()
-        self.arrivals.committed()
+        self.outbox.on_committed()
+        self.inbox.on_committed()
 
     def knows(self) -> set[str]:
         return {key.decode() for key, _ in self.state.walk(Family.URL)}
@@ -100,7 +100,7 @@ class Cluster:
 
     def exchange(self, shard: Shard, *, trouble: float) -> None:
         for receiver in shard.outbox.receivers():
-            message = shard.outbox.next(receiver)
+            message = shard.outbox.next_message(receiver)
             if message is None or self.chance.random() < trouble:
                 continue
             other = self.shards[receiver]
@@ -111,21 +111,21 @@ class Cluster:
                 if self.chance.random() < trouble:
                     continue  # the answer is lost, or the receiver dies before its commit
                 other.commit()
-                reply = other.arrivals.reply(shard.name, ReplyCode.TAKEN)
-            shard.outbox.answered(receiver, message, reply)
+                reply = other.inbox.reply(shard.name, ReplyCode.TAKEN)
+            shard.outbox.on_reply(receiver, message, reply)
 
     def restart(self, name: str, state: MemoryState) -> None:
         """A shard begins anew from a state; its incarnation was never used before, and the others hear of it."""
         self.incarnation += 1
         self.shards[name] = Shard(name, state, self.incarnation, self.table)
         for other in self.shards.values():
-            other.outbox.restarted(name)
+            other.outbox.on_receiver_restarted(name)
 
     def checkpoint(self, name: str) -> None:
         shard = self.shards[name]
-        positions = shard.arrivals.positions()
+        positions = shard.inbox.positions()
         self.copies[name] = shard.state.copy()
-        shard.arrivals.cover(positions)
+        shard.inbox.cover(positions)
 
     def step(self) -> None:
         name = self.chance.choice("abc")
@@ -158,7 +158,7 @@ class Cluster:
         assert set().union(*known.values()) == wanted
         for name, urls in known.items():
             assert {self.table.owner(split_url(url).host) for url in urls} <= {name}
-        assert all(not shard.outbox.waiting for shard in self.shards.values())
+        assert all(not shard.outbox.unsent for shard in self.shards.values())
 
 
 @settings(max_examples=40, deadline=None)
@@ -185,7 +185,7 @@ def test_rows_are_forgotten_once_a_checkpoint_covers_them(seed: int) -> None:
         shard.commit()
         cluster.exchange(shard, trouble=0)
         shard.commit()
-    assert all(shard.outbox.kept <= 2 for shard in cluster.shards.values())
+    assert all(shard.outbox.uncovered <= 2 for shard in cluster.shards.values())
 
 
 def test_number_used_again_for_other_urls_would_lose_them() -> None:
@@ -198,7 +198,7 @@ def test_number_used_again_for_other_urls_would_lose_them() -> None:
         sender = Shard("a", MemoryState(), incarnation, owners)
         sender.find("https://page/", [href])
         sender.commit()
-        message = sender.outbox.next("b")
+        message = sender.outbox.next_message("b")
         assert message is not None
         receiver.take(message)
         receiver.commit()
@@ -215,7 +215,7 @@ def test_message_after_rows_that_never_came_is_refused() -> None:
     receiver = Shard("b", MemoryState(), 2, owners)
     reply = receiver.take(Message("a", 1, (1, 5), (((1, 6), b""),)))
     assert reply is not None
-    assert (reply.word, reply.committed) == (ReplyCode.GAP, (0, 0))
+    assert (reply.code, reply.committed) == (ReplyCode.GAP, (0, 0))
 
 
 def test_idle_sender_sends_again_what_a_restored_receiver_has_lost() -> None:
@@ -225,15 +225,15 @@ def test_idle_sender_sends_again_what_a_restored_receiver_has_lost() -> None:
     before = receiver.state.copy()
     sender.find("https://page/", [link])
     sender.commit()
-    message = sender.outbox.next("b")
+    message = sender.outbox.next_message("b")
     assert message is not None
     receiver.take(message)
     receiver.commit()
-    sender.outbox.answered("b", message, receiver.arrivals.reply("a", ReplyCode.TAKEN))
-    assert sender.outbox.next("b") is None
+    sender.outbox.on_reply("b", message, receiver.inbox.reply("a", ReplyCode.TAKEN))
+    assert sender.outbox.next_message("b") is None
     restored = Shard("b", before, 3, owners)
-    sender.outbox.restarted("b")
-    again = sender.outbox.next("b")
+    sender.outbox.on_receiver_restarted("b")
+    again = sender.outbox.next_message("b")
     assert again is not None
     restored.take(again)
     restored.commit()
@@ -244,7 +244,7 @@ def test_message_by_another_table_is_refused() -> None:
     receiver = Shard("b", MemoryState(), 2, build_table(2, members("a", "b")))
     reply = receiver.take(Message("a", 1, (0, 0), ()))
     assert reply is not None
-    assert reply.word is ReplyCode.EPOCH
+    assert reply.code is ReplyCode.EPOCH
 
 
 def test_url_sent_a_moment_ago_is_not_sent_again_unless_it_brings_credit() -> None:
@@ -262,15 +262,15 @@ def test_rows_for_a_member_that_is_gone_are_routed_anew() -> None:
     shard.commit()
     assert set(shard.outbox.receivers()) == {"b", "c"}
     shard.outbox.route(after)
-    for own in shard.outbox.take_back():
+    for own in shard.outbox.take_own():
         shard.know(own.href)
     shard.commit()
     assert shard.outbox.receivers() == ["c"]
     other = Shard("c", MemoryState(), 2, after)
-    while (message := shard.outbox.next("c")) is not None:
+    while (message := shard.outbox.next_message("c")) is not None:
         other.take(message)
         other.commit()
-        shard.outbox.answered("c", message, other.arrivals.reply("a", ReplyCode.TAKEN))
+        shard.outbox.on_reply("c", message, other.inbox.reply("a", ReplyCode.TAKEN))
     assert shard.knows() | other.knows() == set(links)
 
 
@@ -283,7 +283,7 @@ def test_own_urls_wait_in_no_row_until_they_are_taken_back() -> None:
     shard.commit()
     again = Shard("a", shard.state, 2, after)
     again.commit()
-    own = [one.href for one in again.outbox.take_back()]
+    own = [one.href for one in again.outbox.take_own()]
     assert own
     again.commit()
     assert again.outbox.receivers() == ["c"]
@@ -296,6 +296,6 @@ def test_message_is_bounded(rows: int) -> None:
     for number in range(rows):
         shard.outbox.send([ForwardedUrl(f"https://x{number}-{k}.org/") for k in range(40)])
         shard.commit()
-    message = shard.outbox.next("b")
+    message = shard.outbox.next_message("b")
     assert message is not None
     assert 1 <= len(message.rows) <= 64

@@ -6,7 +6,7 @@ import pytest
 
 from lycosa.cluster.assignment import Scheme, letter_sum
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.cluster.locality import FIRST_S, LearnedAddresses, ObservedAddresses, read_places_file
+from lycosa.cluster.locality import FIRST_PAUSE_S, LearnedAddresses, ObservedAddresses, read_places_file
 from lycosa.cluster.membership import load_cluster_state, save_cluster_state
 from lycosa.errors import SettingsError
 from lycosa.settings import CrawlSettings
@@ -64,9 +64,9 @@ def owners_by_letters(into: Path, *letters: str) -> list[str]:
     settings = CrawlSettings(seeds=[SEED], assignment="letter-sum", letters=letters)
     coordinator = Coordinator(into, settings)
     if coordinator.names:
-        coordinator.require_same(settings)
+        coordinator.require_same_assignment(settings)
     else:
-        coordinator.found([""] * 5, scheme=Scheme.LETTER_SUM)
+        coordinator.create_members([""] * 5, scheme=Scheme.LETTER_SUM)
     return [coordinator.table.owner(f"h{number}-x.sim") for number in range(12)]
 
 
@@ -119,26 +119,26 @@ def test_places_bring_hosts_to_agents_near_by(tmp_path: Path) -> None:
 
 def test_collection_keeps_its_assignment_and_places(tmp_path: Path) -> None:
     cluster = crawl(WEB, tmp_path, SEED, workers=2, delay_s=DELAY_S, pages=5)
-    cluster.coordinator.require_same(cluster.settings)
+    cluster.coordinator.require_same_assignment(cluster.settings)
     for update in ({"assignment": "ip"}, {"places": ("192.0.2.0/24=berlin",)}):
         with pytest.raises(SettingsError, match="was begun with"):
-            cluster.coordinator.require_same(cluster.settings.replace(**update))
+            cluster.coordinator.require_same_assignment(cluster.settings.replace(**update))
 
 
 def test_bucket_keeps_the_first_address_that_was_told() -> None:
-    sightings, learned = ObservedAddresses(), LearnedAddresses()
-    sightings.note("a.example", "192.0.2.1")
-    sightings.note("a.example", "192.0.2.2")
+    observed, learned = ObservedAddresses(), LearnedAddresses()
+    observed.record("a.example", "192.0.2.1")
+    observed.record("a.example", "192.0.2.2")
     bucket = bucket_of("a.example")
-    assert sightings.news == {bucket: "192.0.2.1"}
-    sightings.heard(sightings.news)
-    assert sightings.news == {}
-    learned.hear({bucket: "192.0.2.1"}, {}, 0.0)
-    learned.hear({bucket: "192.0.2.9"}, {}, 0.0)
-    assert not learned.is_due(FIRST_S / 2)
-    assert learned.is_due(FIRST_S)
-    assert learned.take(FIRST_S) == {bucket: "192.0.2.1"}
-    learned.hear({bucket: "192.0.2.9"}, {bucket: "192.0.2.1"}, FIRST_S)
+    assert observed.unreported == {bucket: "192.0.2.1"}
+    observed.on_reported(observed.unreported, is_new_coordinator=False)
+    assert observed.unreported == {}
+    learned.record({bucket: "192.0.2.1"}, {}, 0.0)
+    learned.record({bucket: "192.0.2.9"}, {}, 0.0)
+    assert not learned.is_due(FIRST_PAUSE_S / 2)
+    assert learned.is_due(FIRST_PAUSE_S)
+    assert learned.take(FIRST_PAUSE_S) == {bucket: "192.0.2.1"}
+    learned.record({bucket: "192.0.2.9"}, {bucket: "192.0.2.1"}, FIRST_PAUSE_S)
     assert not learned.is_due(100.0)
 
 

@@ -80,9 +80,9 @@ def test_store_that_vanished_is_missed_before_anything_starts_and_not_replaced(t
     into, place = tmp_path / "crawl", tmp_path / "store"
     settings = CrawlSettings(seeds=(SEED,), workers=2, delay_s=DELAY_S, store=str(place))
     with closing(ShardedFolder(into)) as folder:
-        folder.found(settings)
+        folder.prepare(settings)
         place.rename(tmp_path / "early")  # nothing was brought yet: a new one does as well
-        folder.found(settings)
+        folder.prepare(settings)
     cluster = crawl(WEB, into, SEED, workers=2, delay_s=DELAY_S, store=str(place))
     assert cluster.coordinator.names
     kept, files = (into / "cluster.json").read_bytes(), len(list(place.glob("warc/*.warc.zst")))
@@ -99,12 +99,12 @@ def test_store_that_vanished_is_missed_before_anything_starts_and_not_replaced(t
     with closing(ShardedFolder(into)) as folder:
         shutil.rmtree(into / "shards")  # they are on other machines
         with pytest.raises(StoreError, match=r"has what its shards brought in .* is it mounted"):
-            folder.found(settings)
+            folder.prepare(settings)
         assert (into / "cluster.json").read_bytes() == kept
         assert not list(place.iterdir())
         place.rmdir()
         (tmp_path / "away").rename(place)
-        folder.found(settings)
+        folder.prepare(settings)
 
 
 def test_shards_of_other_machines_are_read_from_their_copies(tmp_path: Path) -> None:
@@ -147,10 +147,10 @@ def test_shards_whose_disks_are_gone_are_restored_and_nothing_is_lost(tmp_path: 
             name = chance.choice(cluster.coordinator.names)
             if name not in cluster.tasks or cluster.coordinator.is_over:
                 continue
-            keeper = cluster.agents[name].keeper
-            assert keeper is not None
+            backup = cluster.agents[name].backup
+            assert backup is not None
             await cluster.kill(name)
-            lost += pages_since(cluster, name, keeper.copied_s - 1.0)
+            lost += pages_since(cluster, name, backup.covers_s - 1.0)
             shutil.rmtree(into / "shards" / name)
             await asyncio.sleep(chance.random())
             cluster.start(name)
@@ -193,7 +193,7 @@ def test_url_that_was_added_is_there_when_the_disk_is_gone_right_after(tmp_path:
     async def add(cluster: MemoryCluster) -> None:
         await asyncio.sleep(1.0)
         name = cluster.coordinator.table.owner("h3.sim")
-        await cluster.agents[name].put([wish])
+        await cluster.agents[name].add_urls([wish])
         await cluster.kill(name)
         shutil.rmtree(into / "shards" / name)
         cluster.start(name)
@@ -212,7 +212,7 @@ def test_what_a_shard_sent_before_it_left_survives_the_disks_of_the_others(tmp_p
         await asyncio.sleep(2)
         leaver, agent = cluster.tasks["s2"], cluster.agents["s2"]
         cluster.coordinator.leave(["s2"])
-        while agent.part.moving is None:  # noqa: ASYNC110 -- no event tells
+        while agent.hosts.next_table is None:  # noqa: ASYNC110 -- no event tells
             await asyncio.sleep(0.02)
         agent.send([ForwardedUrl(found, depth=1)])  # nobody takes it before the move is over, and all have been copied
         await asyncio.wait([leaver])

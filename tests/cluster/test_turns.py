@@ -15,38 +15,38 @@ ADDRESS = "192.0.2.1"
 
 def test_second_agent_waits_until_the_first_gives_back() -> None:
     turns = AddressLeases()
-    assert turns.ask("a", ADDRESS, 0.0) == ADDRESS_LEASE_S
-    assert turns.ask("b", ADDRESS, 1.0) == 0.0
-    assert turns.awaited("a", 2.0) == {ADDRESS: False}
-    assert turns.ask("b", ADDRESS, TURN_S - 0.5) == 0.0
-    assert turns.awaited("a", TURN_S) == {ADDRESS: True}
-    turns.give_back("a", ADDRESS)
-    assert turns.ask("a", ADDRESS, TURN_S) == 0.0  # whoever waited is next
-    assert turns.ask("b", ADDRESS, TURN_S) == ADDRESS_LEASE_S
+    assert turns.request("a", ADDRESS, 0.0) == ADDRESS_LEASE_S
+    assert turns.request("b", ADDRESS, 1.0) == 0.0
+    assert turns.contended("a", 2.0) == {ADDRESS: False}
+    assert turns.request("b", ADDRESS, TURN_S - 0.5) == 0.0
+    assert turns.contended("a", TURN_S) == {ADDRESS: True}
+    turns.release("a", ADDRESS)
+    assert turns.request("a", ADDRESS, TURN_S) == 0.0  # whoever waited is next
+    assert turns.request("b", ADDRESS, TURN_S) == ADDRESS_LEASE_S
 
 
 def test_agent_that_is_gone_loses_the_address_when_its_time_is_over() -> None:
     turns = AddressLeases()
-    turns.ask("a", ADDRESS, 0.0)
-    assert turns.ask("b", ADDRESS, ADDRESS_LEASE_S - 0.1) == 0.0
-    assert turns.ask("b", ADDRESS, ADDRESS_LEASE_S) == ADDRESS_LEASE_S
+    turns.request("a", ADDRESS, 0.0)
+    assert turns.request("b", ADDRESS, ADDRESS_LEASE_S - 0.1) == 0.0
+    assert turns.request("b", ADDRESS, ADDRESS_LEASE_S) == ADDRESS_LEASE_S
 
 
 def test_agent_that_no_longer_asks_holds_up_nobody() -> None:
     turns = AddressLeases()
-    turns.ask("a", ADDRESS, 0.0)
-    turns.ask("b", ADDRESS, 1.0)
-    turns.give_back("a", ADDRESS)
-    assert turns.ask("c", ADDRESS, 10.0) == ADDRESS_LEASE_S
+    turns.request("a", ADDRESS, 0.0)
+    turns.request("b", ADDRESS, 1.0)
+    turns.release("a", ADDRESS)
+    assert turns.request("c", ADDRESS, 10.0) == ADDRESS_LEASE_S
 
 
 def test_new_coordinator_grants_nothing_before_it_has_heard_who_holds_what() -> None:
-    turns = AddressLeases(hears_until=ADDRESS_LEASE_S)
-    assert turns.ask("b", ADDRESS, 1.0) == 0.0
-    turns.held("a", ADDRESS, 1.5)
-    turns.hears_until = 0.0
-    assert turns.ask("b", ADDRESS, 2.0) == 0.0
-    assert turns.ask("a", ADDRESS, 2.0) == ADDRESS_LEASE_S
+    turns = AddressLeases(quiet_until=ADDRESS_LEASE_S)
+    assert turns.request("b", ADDRESS, 1.0) == 0.0
+    turns.restore("a", ADDRESS, 1.5)
+    turns.quiet_until = 0.0
+    assert turns.request("b", ADDRESS, 2.0) == 0.0
+    assert turns.request("a", ADDRESS, 2.0) == ADDRESS_LEASE_S
 
 
 def test_never_two_agents_think_that_they_may_ask() -> None:
@@ -61,15 +61,15 @@ def test_never_two_agents_think_that_they_may_ask() -> None:
         now += chance.random() * 0.4
         name = chance.choice("abc")
         visits = agents[name]
-        visits.look(lambda _, name=name, at=now: int(busy_until[name] > at), now)
+        visits.release_idle(lambda _, name=name, at=now: int(busy_until[name] > at), now)
         if chance.random() < 0.9:  # the beat arrives
-            for address in visits.returns():
-                turns.give_back(name, address)
-            granted = {a: held for a in visits.wants(now) if (held := turns.ask(name, a, now))}
-            awaited = turns.awaited(name, now)
+            for address in visits.releases():
+                turns.release(name, address)
+            granted = {a: held for a in visits.requests(now) if (held := turns.request(name, a, now))}
+            awaited = turns.contended(name, now)
             if chance.random() < 0.9:  # and so does the answer
-                visits.granted(granted, awaited, now)
-        if visits.may_visit(ADDRESS, "host", now):
+                visits.on_granted(granted, awaited, now)
+        if visits.may_request(ADDRESS, "host", now):
             assert all(until <= now for other, until in busy_until.items() if other != name)
             busy_until[name] = now + 0.3
             served.add(name)
@@ -83,7 +83,7 @@ def test_caps_never_exceed_the_limit_and_all_of_it_is_used() -> None:
     for _ in range(5_000):
         name = chance.choice("abc")
         used[name] = min(caps[name], used[name] + chance.randrange(10))
-        caps[name] = allowance.beat(name, used=used[name], cap=caps[name], wants=True, members="abc")
+        caps[name] = allowance.update(name, used=used[name], cap=caps[name], wants=True, members="abc")
         assert sum(caps.values()) <= 1_000
     assert sum(used.values()) == 1_000
 
@@ -91,28 +91,28 @@ def test_caps_never_exceed_the_limit_and_all_of_it_is_used() -> None:
 def test_quiet_needs_everyone_idle_twice_and_nothing_in_between() -> None:
     quiet = TerminationDetector()
     for name in "ab":
-        quiet.heard(name, (1, 7), "ab")
-    assert not quiet.is_quiet("ab")
-    quiet.heard("a", (1, 7), "ab")
-    quiet.heard("b", (1, 8), "ab")  # it did something
-    quiet.heard("a", (1, 7), "ab")
-    assert not quiet.is_quiet("ab")
+        quiet.record(name, (1, 7), "ab")
+    assert not quiet.has_terminated("ab")
+    quiet.record("a", (1, 7), "ab")
+    quiet.record("b", (1, 8), "ab")  # it did something
+    quiet.record("a", (1, 7), "ab")
+    assert not quiet.has_terminated("ab")
     for name in "bab":
-        quiet.heard(name, (1, 8) if name == "b" else (1, 7), "ab")
-    assert quiet.is_quiet("ab")
-    quiet.heard("b", None, "ab")
-    assert not quiet.is_quiet("ab")
+        quiet.record(name, (1, 8) if name == "b" else (1, 7), "ab")
+    assert quiet.has_terminated("ab")
+    quiet.record("b", None, "ab")
+    assert not quiet.has_terminated("ab")
 
 
 def beat(coordinator: Coordinator, name: str, incarnation: int, **words: object) -> AgentOrders:
     report = AgentReport(name=name, incarnation=incarnation, epoch=1, stats=CrawlStats(), **words)  # type: ignore[arg-type]
-    return coordinator.beat(report)
+    return coordinator.heartbeat(report)
 
 
 def test_new_coordinator_gives_nobody_an_address_that_another_one_holds(tmp_path: Path) -> None:
     settings = CrawlSettings(seeds=["http://a.example/"])
     first = Coordinator(tmp_path, settings)
-    first.found(["", ""])
+    first.create_members(["", ""])
     given = {name: first.enrol(name).incarnation for name in ("s0", "s1")}
     for name in ("s0", "s1"):
         beat(first, name, given[name])
@@ -121,28 +121,28 @@ def test_new_coordinator_gives_nobody_an_address_that_another_one_holds(tmp_path
     boot = beat(second, "s1", given["s1"], boot="old", wants=(ADDRESS,)).boot
     beat(second, "s0", given["s0"], boot="old")
     assert not beat(second, "s1", given["s1"], boot=boot, wants=(ADDRESS,)).granted
-    assert beat(second, "s0", given["s0"], boot=boot, holds=(ADDRESS,)).awaited == {ADDRESS: False}
+    assert beat(second, "s0", given["s0"], boot=boot, holds=(ADDRESS,)).contended == {ADDRESS: False}
     assert not beat(second, "s1", given["s1"], boot=boot, wants=(ADDRESS,)).granted
 
 
 def test_address_that_others_wait_for_is_given_back_when_there_is_nothing_to_ask() -> None:
     visits = HeldAddresses()
-    visits.granted({ADDRESS: ADDRESS_LEASE_S}, {}, 0.0)
-    assert visits.may_visit(ADDRESS, "host", 0.5)
-    visits.look(lambda _: 0, 1.0)
-    assert visits.returns() == ()
-    visits.granted({}, {ADDRESS: False}, 1.0)
-    visits.look(lambda _: 1, 1.5)  # something is under way
-    assert visits.returns() == ()
-    visits.look(lambda _: 0, 1.7)
-    assert visits.returns() == (ADDRESS,)
-    assert not visits.may_visit(ADDRESS, "host", 1.8)
-    assert visits.has_news
+    visits.on_granted({ADDRESS: ADDRESS_LEASE_S}, {}, 0.0)
+    assert visits.may_request(ADDRESS, "host", 0.5)
+    visits.release_idle(lambda _: 0, 1.0)
+    assert visits.releases() == ()
+    visits.on_granted({}, {ADDRESS: False}, 1.0)
+    visits.release_idle(lambda _: 1, 1.5)  # something is under way
+    assert visits.releases() == ()
+    visits.release_idle(lambda _: 0, 1.7)
+    assert visits.releases() == (ADDRESS,)
+    assert not visits.may_request(ADDRESS, "host", 1.8)
+    assert visits.has_new_requests
 
 
 def test_address_is_renewed_in_time_to_outlast_a_lease() -> None:
     visits = HeldAddresses()
-    visits.granted({ADDRESS: ADDRESS_LEASE_S}, {}, 0.0)
-    assert visits.wants(1.0) == ()
-    assert visits.wants(ADDRESS_LEASE_S - RENEW_S + 0.1) == (ADDRESS,)
+    visits.on_granted({ADDRESS: ADDRESS_LEASE_S}, {}, 0.0)
+    assert visits.requests(1.0) == ()
+    assert visits.requests(ADDRESS_LEASE_S - RENEW_S + 0.1) == (ADDRESS,)
     assert RENEW_S > AGENT_LEASE_S

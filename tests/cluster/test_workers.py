@@ -98,7 +98,7 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
 def test_lost_shard_is_named_json_stays_alone_when_ray_speaks_and_the_index_is_made(tmp_path: Path) -> None:
     log, into, lost = tmp_path / "log", tmp_path / "crawl", tmp_path / "crawl" / "shards" / "s1"
     folder = ShardedFolder(into)
-    folder.found(CrawlSettings(workers=2))
+    folder.prepare(CrawlSettings(workers=2))
     folder.close()
     CollectionStore.create(into / "shards" / "s0").close()
     sentence = f"lycosa: the folder of shard s1 is missing ({lost}), and with it all that it held\n"
@@ -123,7 +123,7 @@ def test_lost_shard_is_named_json_stays_alone_when_ray_speaks_and_the_index_is_m
 def test_recrawl_of_shards_is_refused_and_says_what_looks_at_them_again(tmp_path: Path) -> None:
     into, shard = tmp_path / "c", tmp_path / "c" / "shards" / "s0"
     folder = ShardedFolder(into)
-    folder.found(CrawlSettings(workers=1))
+    folder.prepare(CrawlSettings(workers=1))
     folder.close()
     CollectionStore.create(shard).close()
     for path, what in ((into, "has shards"), (shard, f"is a shard of {into}")):
@@ -137,7 +137,7 @@ def test_recrawl_of_shards_is_refused_and_says_what_looks_at_them_again(tmp_path
 
 def test_summary_of_agents_that_were_ended_at_once_has_the_counts_that_they_kept(tmp_path: Path) -> None:
     folder = ShardedFolder(tmp_path / "c")
-    folder.found(CrawlSettings(workers=1))
+    folder.prepare(CrawlSettings(workers=1))
     agent = CollectionStore.create(tmp_path / "c" / "shards" / "s0")
     kept = Totals(pages=33, known=50, queued=17, bytes=900, requests=40, seconds=3.0)
 
@@ -151,7 +151,7 @@ def test_summary_of_agents_that_were_ended_at_once_has_the_counts_that_they_kept
     told = CrawlStats(pages=23, known=40, queued=17, bytes=500, requests=25, run_pages=13, run_bytes=400, seconds=7.0)
     ending = threading.Thread(target=commit_late)
     ending.start()
-    found = folder.as_kept(told)
+    found = folder.final_stats(told)
     ending.join()
     folder.close()
     assert (found.pages, found.known, found.queued, found.bytes, found.requests) == (33, 50, 17, 900, 40)
@@ -179,7 +179,7 @@ def test_summary_after_ctrl_c_to_the_whole_group_agrees_with_status(tmp_path: Pa
 
 def test_summary_where_nothing_was_kept_is_as_told(tmp_path: Path) -> None:
     folder, told = ShardedFolder(tmp_path / "c"), CrawlStats(pages=1)
-    assert folder.as_kept(told) == told
+    assert folder.final_stats(told) == told
     folder.close()
 
 

@@ -11,7 +11,7 @@ import typer
 
 from lycosa.cli.help import AsJsonLines, CommandTable, Folder
 from lycosa.cli.wording import counted, note, say, say_json, size
-from lycosa.cluster.run import recrawl_command
+from lycosa.cluster import recrawl_command
 from lycosa.errors import SettingsError
 from lycosa.inspect import (
     ChangeFilter,

@@ -25,15 +25,18 @@ from lycosa.cli.progress import line_of
 from lycosa.cli.run import ClusterCallbacks, finish
 from lycosa.cli.summary import left_out
 from lycosa.cli.wording import counted
-from lycosa.cluster import run as shared
-from lycosa.cluster.checkpoints import fetch_copies as fetch_copies
-from lycosa.cluster.checkpoints import unpack_archive
-from lycosa.cluster.ray.node import (
+from lycosa.cluster import (
+    cluster_status,
+    crawl_on_cluster,
+    fetch_copies,
     host_and_port,
     node_command,
     prepare_environment,
     require_own_address,
     require_ray,
+    resize_crawl,
+    stop_crawls,
+    unpack_archive,
 )
 from lycosa.crawl.stats import CrawlStats
 from lycosa.errors import ClusterError, SettingsError
@@ -161,7 +164,7 @@ def _crawl(job: CrawlJob) -> None:
     token = _token(_cluster.token_file)
 
     async def crawl(showing: ClusterCallbacks) -> tuple[CrawlStats, str]:
-        return await shared.crawl_on_cluster(
+        return await crawl_on_cluster(
             job.into.absolute(),
             job.settings,
             address=_cluster.address,
@@ -203,7 +206,7 @@ def _token(file: Path, *, may_make: bool = False) -> str:
 @app.command()
 def status(json: AsJson = False) -> None:
     """Show the machines of a cluster and the crawls on it."""
-    found = shared.cluster_status(_cluster.address, _token(_cluster.token_file))
+    found = cluster_status(_cluster.address, _token(_cluster.token_file))
     if json:
         sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
         return
@@ -228,7 +231,7 @@ def status(json: AsJson = False) -> None:
 @app.command()
 def grow(count: Annotated[int, typer.Argument(min=1, help="Add this many shards.")] = 1) -> None:
     """Add shards to the running crawl."""
-    for crawl in shared.resize_crawl(_cluster.address, _token(_cluster.token_file), join=count):
+    for crawl in resize_crawl(_cluster.address, _token(_cluster.token_file), join=count):
         print(f"{crawl}: grows by {counted(count, 'shard')}", file=sys.stderr)
 
 
@@ -239,7 +242,7 @@ def shrink(
     ],
 ) -> None:
     """Take shards out of the running crawl; they hand over what they have."""
-    for crawl in shared.resize_crawl(_cluster.address, _token(_cluster.token_file), leave=names):
+    for crawl in resize_crawl(_cluster.address, _token(_cluster.token_file), leave=names):
         print(f"{crawl}: {', '.join(names)} told to hand over and end", file=sys.stderr)
 
 
@@ -263,5 +266,5 @@ def unpack(
 @app.command()
 def stop() -> None:
     """End the crawls of a cluster gently; its nodes keep running."""
-    count = shared.stop_crawls(_cluster.address, _token(_cluster.token_file))
+    count = stop_crawls(_cluster.address, _token(_cluster.token_file))
     print(f"{count} {'crawl' if count == 1 else 'crawls'} told to end", file=sys.stderr)

@@ -20,7 +20,7 @@ import typer
 from lycosa.cli.help import AsJson, AsJsonLines, CommandTable, Folder, InFolder
 from lycosa.cli.summary import as_json, limit_reached, limit_used_up, summary
 from lycosa.cli.wording import count, counted, duration, note, printable, reason, say, say_json, size
-from lycosa.cluster.run import lost_shards
+from lycosa.cluster import lost_shards
 from lycosa.errors import MissingExtra, SettingsError, StoreError
 from lycosa.graph import LinkView, Ranked, links_of, rank_hosts, rank_pages, ranked_pages
 from lycosa.inspect import HostView, asked_url, explain_url, open_to_read, settings_of, stats_of, url_tree, url_view

@@ -71,7 +71,7 @@ def crawl_command(run: Callable[[CrawlJob], None]) -> Callable[..., None]:
             raise SettingsError("say where to keep the pages: --into DIR")
         if typed["places"]:
             # lazy: the cluster takes 0.1 s to import, and most crawls have none
-            from lycosa.cluster.locality import read_places_file
+            from lycosa.cluster import read_places_file
 
             typed["places"] = [line for file in typed["places"] for line in read_places_file(Path(file))]
         settings = gather(
@@ -116,7 +116,7 @@ def recrawl(
     the same command again continues. `lycosa changes DIR` shows what was found.
     """
     # lazy: only this command of the module needs them
-    from lycosa.cluster.run import require_one_process
+    from lycosa.cluster import require_one_process
     from lycosa.inspect import open_to_read  # lazy: likewise
 
     with open_to_read(into):

@@ -25,7 +25,7 @@ from lycosa.errors import SettingsError, StoreError
 from lycosa.settings import DEFAULTS, CrawlSettings
 
 if TYPE_CHECKING:
-    from lycosa.cluster.run import RunningCrawl
+    from lycosa.cluster import RunningCrawl
 
 VIEW_EVERY_S = 0.25
 INDEXING_EVERY_S = 5.0
@@ -224,7 +224,7 @@ async def _crawl_with_others(
 
 async def _crawl_with_workers(job: CrawlJob) -> tuple[CrawlStats, str]:
     # lazy: the cluster takes 0.1 s to import
-    from lycosa.cluster.run import crawl_on_this_machine
+    from lycosa.cluster import crawl_on_this_machine
 
     if job.settings.index and job.settings.keep_fresh:
         _warn("with --workers the search index is built at the end; a search before that builds its own")

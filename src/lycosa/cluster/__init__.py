@@ -1,5 +1,48 @@
-"""Many shards of one crawl: who owns which part of the web, how URLs travel to their owner, who joins and who is gone.
+"""Cluster: many shards of one crawl, each with its own agent, and a coordinator that decides who owns what.
 
-One shard is the engine that crawls on one machine. `assignment`, `places`, `letters` and `crossing` do no I/O and read
-no clock; the modules that import Ray say so on top.
+Every host belongs to one member of the crawl (`assignment`); URLs of other members travel to them in numbered rows and
+are never lost (`outbox`, `exchange`); hosts change their owner without being asked by two (`transfer`); an agent that
+nobody hears makes no request (`leases`); a shard whose machine is gone is restored (`checkpoints`). Only `cluster.ray`
+knows Ray, which is the extra `lycosa[cluster]` and imported where it is needed; all else runs in one process as well.
 """
+
+from lycosa.cluster.checkpoints import fetch_copies, unpack_archive
+from lycosa.cluster.locality import read_places_file
+from lycosa.cluster.ray import (
+    cluster_status,
+    host_and_port,
+    node_command,
+    prepare_environment,
+    require_own_address,
+    require_ray,
+    resize_crawl,
+    stop_crawls,
+)
+from lycosa.cluster.run import (
+    RunningCrawl,
+    crawl_on_cluster,
+    crawl_on_this_machine,
+    lost_shards,
+    recrawl_command,
+    require_one_process,
+)
+
+__all__ = [
+    "RunningCrawl",
+    "cluster_status",
+    "crawl_on_cluster",
+    "crawl_on_this_machine",
+    "fetch_copies",
+    "host_and_port",
+    "lost_shards",
+    "node_command",
+    "prepare_environment",
+    "read_places_file",
+    "recrawl_command",
+    "require_one_process",
+    "require_own_address",
+    "require_ray",
+    "resize_crawl",
+    "stop_crawls",
+    "unpack_archive",
+]

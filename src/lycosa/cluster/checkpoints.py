@@ -45,6 +45,8 @@ from lycosa.store import (
 ZSTD_LEVEL = 3
 _MANIFEST = re.compile(r"checkpoint-\d{8}-\d{6}\.json")
 _IMMUTABLE = ".sst"
+_GENERATION_FILE = "generation"
+_SETTINGS_FILE, _COPY_OF_FILE = "lycosa.toml", "copy-of"
 
 
 class CheckpointFile(msgspec.Struct, frozen=True):
@@ -56,7 +58,7 @@ class CheckpointFile(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """A copy of a shard's state as of `at_s` (Unix time). `positions` is how far other shards' URLs are in it."""
+    """A checkpoint of a shard's state as of `at_s` (Unix time). `positions` is how far other shards' rows are in it."""
 
     shard: str
     incarnation: int
@@ -70,65 +72,67 @@ class Manifest(msgspec.Struct, frozen=True):
         return f"checkpoint-{self.incarnation:08d}-{self.number:06d}.json"
 
 
-def shard_folder(shard: str) -> str:
+def _folder(shard: str) -> str:
     """The folder of a shard in the store."""
-    return f"shards/{shard}"
+    return f"{SHARDS_FOLDER}/{shard}"
 
 
 def latest_checkpoint(store: CentralStore, shard: str) -> Manifest | None:
-    """The copy that counts; None if there is none yet."""
-    names = [name for name in store.names(shard_folder(shard)) if _MANIFEST.fullmatch(name)]
+    """The checkpoint that counts; None if there is none yet."""
+    names = [name for name in store.names(_folder(shard)) if _MANIFEST.fullmatch(name)]
     for name in reversed(names):
-        whole = f"{shard_folder(shard)}/{name}"
         try:
-            return msgspec.json.decode(b"".join(read_chunks(store, whole)), type=Manifest)
+            return msgspec.json.decode(b"".join(read_chunks(store, f"{_folder(shard)}/{name}")), type=Manifest)
         except msgspec.DecodeError:  # its put did not come to an end, in a store where that can be seen
             continue
     return None
 
 
 def publish_checkpoint(
-    store: CentralStore, copy: Path, manifest: Manifest, before: Manifest | None, may_go_on: Callable[[], bool]
+    store: CentralStore, copy: Path, manifest: Manifest, before: Manifest | None, has_lease: Callable[[], bool]
 ) -> tuple[Manifest, int]:
-    """Brings the files in the folder `copy` that the copy `before` does not have, then the manifest; returns it, with
-    the files, and the bytes that travelled. `may_go_on` is asked right before it counts."""
+    """Uploads the files in the folder `copy` that the checkpoint `before` does not have, then the manifest; returns it,
+    with the files, and the bytes that travelled."""
     files: dict[str, CheckpointFile] = {}
-    brought = 0
+    sent = 0
     try:
         for path in sorted(copy.iterdir()):
             known = before.files.get(path.name) if before is not None and path.suffix == _IMMUTABLE else None
             if known is None or known.bytes != path.stat().st_size:
                 known, size = _upload(store, path, manifest)
-                brought += size
+                sent += size
             files[path.name] = known
     except OSError as error:
         raise StoreError(f"the copy {copy} cannot be packed: {error.strerror}") from error
     whole = msgspec.structs.replace(manifest, files=files)
     data = msgspec.json.encode(whole)
-    if not may_go_on():
+    # Asked last: an agent without a lease may have been taken over, and its checkpoint would take the place of those
+    # of the agent after it.
+    if not has_lease():
         raise StoreError(f"the copy of {manifest.shard} does not count: the shard may have been taken over")
-    put_bytes(store, f"{shard_folder(manifest.shard)}/{whole.name}", data, copy.parent)
-    return whole, brought + len(data)
+    put_bytes(store, f"{_folder(manifest.shard)}/{whole.name}", data, copy.parent)
+    return whole, sent + len(data)
 
 
 def _upload(store: CentralStore, path: Path, manifest: Manifest) -> tuple[CheckpointFile, int]:
-    """A file that changes is another one in every copy."""
-    prefix = f"{shard_folder(manifest.shard)}/{manifest.incarnation:08d}"
-    copy = "" if path.suffix == _IMMUTABLE else f"-{manifest.number:06d}"
+    # Named by the incarnation, since a restored shard may use the number of a table file again for other content; a
+    # file that changes is another object in every checkpoint.
+    prefix = f"{_folder(manifest.shard)}/{manifest.incarnation:08d}"
+    number = "" if path.suffix == _IMMUTABLE else f"-{manifest.number:06d}"
     packed = path.with_name(f"{path.name}.zst")
     try:
         with path.open("rb") as source, packed.open("wb") as target:
             zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).copy_stream(source, target)
-        name, size = f"{prefix}{copy}-{path.name}.zst", packed.stat().st_size
+        name, size = f"{prefix}{number}-{path.name}.zst", packed.stat().st_size
         return CheckpointFile(name, path.stat().st_size, put_verified(store, name, packed)), size
     finally:
         packed.unlink(missing_ok=True)
 
 
 def delete_old_checkpoints(store: CentralStore, manifest: Manifest) -> None:
-    """Removes what no copy from this one on needs; what a later incarnation brought is not this one's to judge."""
-    folder = shard_folder(manifest.shard)
-    needed = {copied.object for copied in manifest.files.values()}
+    """Deletes what no checkpoint from this one on needs; a later incarnation's files are not its to judge."""
+    folder = _folder(manifest.shard)
+    needed = {file.object for file in manifest.files.values()}
     for name in store.names(folder):
         if _MANIFEST.fullmatch(name):
             is_old = name < manifest.name
@@ -141,14 +145,14 @@ def delete_old_checkpoints(store: CentralStore, manifest: Manifest) -> None:
 def restore_checkpoint(
     store: CentralStore, manifest: Manifest, folder: Path, *, numbers: range, then: Callable[[Path], None]
 ) -> None:
-    """Makes the collection at `folder` anew as it was copied; it is there whole or not at all. Its archive files, of
-    `numbers`, are in the store. `then` adds what else belongs to it."""
+    """Makes the collection at `folder` anew as of the checkpoint; it is there whole or not at all. Its archive files,
+    of `numbers`, are in the store. `then` adds what else belongs to it."""
     new = folder.with_name(f".{folder.name}.restoring")
     try:
         shutil.rmtree(new, ignore_errors=True)
         (new / "state").mkdir(parents=True)
-        for name, copied in manifest.files.items():
-            _download(store, copied, new / "state" / name)
+        for name, file in manifest.files.items():
+            _download(store, file, new / "state" / name)
         adopt_collection(new, store, numbers=numbers)
         then(new)
         new.replace(folder)
@@ -156,40 +160,46 @@ def restore_checkpoint(
         raise StoreError(f"{folder} cannot be restored: {error.strerror}") from error
 
 
-def _download(store: CentralStore, copied: CheckpointFile, target: Path) -> None:
+def _download(store: CentralStore, file: CheckpointFile, target: Path) -> None:
     packed = target.with_name(f"{target.name}.zst")
-    with packed.open("wb") as file:
-        for chunk in read_chunks(store, copied.object):
-            file.write(chunk)
-    if file_digest(packed) != copied.digest:
-        raise StoreError(f"{store.url}/{copied.object} is damaged: the shard cannot be restored from it")
-    with packed.open("rb") as source, target.open("wb") as file:
-        zstandard.ZstdDecompressor().copy_stream(source, file)
-        file.flush()
-        os.fsync(file.fileno())
+    with packed.open("wb") as downloaded:
+        for chunk in read_chunks(store, file.object):
+            downloaded.write(chunk)
+    if file_digest(packed) != file.digest:
+        raise StoreError(f"{store.url}/{file.object} is damaged: the shard cannot be restored from it")
+    with packed.open("rb") as source, target.open("wb") as unpacked:
+        zstandard.ZstdDecompressor().copy_stream(source, unpacked)
+        unpacked.flush()
+        os.fsync(unpacked.fileno())
     packed.unlink()
 
 
-_GENERATION_FILE = "generation"
+# the folder of a shard
+#
+# When a machine is gone for good the coordinator moves its shards to others; each move has a number, the generation,
+# which is in a small file of the shard's folder, too. A folder of an earlier generation, on a machine that has come
+# back, is void: what was done in it after its last checkpoint was done again elsewhere.
 
 
 def ensure_shard_folder(folder: Path, shard: str, generation: int, store: CentralStore, numbers: range) -> bool:
-    """Sees to it that the folder is the shard's: it is there, or restored from its last copy, or, if there never was
-    one, not there. True if it was restored. `numbers` are those of the shard's archive files."""
+    """Sees to it that the folder is the shard's: it is there, or restored from its last checkpoint, or, if there never
+    was one, not there. True if it was restored. `numbers` are those of the shard's archive files."""
     if not is_claimed_store(store):
         raise SettingsError(f"{store.url} is not the crawl's store on this machine: all machines must see the same one")
     if is_collection(folder) and _read_generation(folder) == generation:
         return False
-    copy = latest_checkpoint(store, shard)
-    if is_collection(folder) or copy is not None:
+    checkpoint = latest_checkpoint(store, shard)
+    if is_collection(folder) or checkpoint is not None:
         _remove_folder(folder)
-    if copy is not None:
-        restore_checkpoint(store, copy, folder, numbers=numbers, then=lambda new: write_generation(new, generation))
-    return copy is not None
+    if checkpoint is not None:
+        restore_checkpoint(
+            store, checkpoint, folder, numbers=numbers, then=lambda new: write_generation(new, generation)
+        )
+    return checkpoint is not None
 
 
 def write_generation(folder: Path, generation: int) -> None:
-    """The folder is the shard's home of this generation."""
+    """The folder is the shard's of this generation."""
     if _read_generation(folder) != generation:
         (folder / _GENERATION_FILE).write_text(f"{generation}\n")
 
@@ -212,45 +222,49 @@ def _remove_folder(folder: Path) -> None:
         shutil.rmtree(void, ignore_errors=True)
 
 
-_SETTINGS, _NOTE = "lycosa.toml", "copy-of"
+# what a machine without the shards reads
 
 
 def fetch_copies(into: Path) -> dict[str, float]:
-    """Brings the last copy of every shard that is not here; returns which, and from when each is (Unix time)."""
+    """Downloads the last checkpoint of every shard that is not here, for reading only, into a folder of their own:
+    shards of this machine go before them. Returns which, and from when each is (Unix time)."""
     if not is_sharded(into):
         raise SettingsError(f"{into} is not a collection of several shards")
-    settings = merge(read_file(into / _SETTINGS))
+    settings = merge(read_file(into / _SETTINGS_FILE))
     if not settings.store:
         raise SettingsError(f"{into} has no central store: its shards are where they were crawled")
     store, found = open_central_store(settings.store), {}
     require_store(store)
     for name in store.names(SHARDS_FOLDER):
-        if not is_collection(into / SHARDS_FOLDER / name) and (copy := latest_checkpoint(store, name)) is not None:
-            _fetch_copy(store, copy, into / COPIES_FOLDER / name)
-            found[name] = copy.at_s
+        if (
+            not is_collection(into / SHARDS_FOLDER / name)
+            and (checkpoint := latest_checkpoint(store, name)) is not None
+        ):
+            _fetch_copy(store, checkpoint, into / COPIES_FOLDER / name)
+            found[name] = checkpoint.at_s
     return found
 
 
-def _fetch_copy(store: CentralStore, copy: Manifest, folder: Path) -> None:
-    if (folder / _NOTE).is_file() and (folder / _NOTE).read_text() == copy.name:
+def _fetch_copy(store: CentralStore, checkpoint: Manifest, folder: Path) -> None:
+    if (folder / _COPY_OF_FILE).is_file() and (folder / _COPY_OF_FILE).read_text() == checkpoint.name:
         return  # it is here already
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(exist_ok=True)
-    restore_checkpoint(store, copy, folder, numbers=range(0), then=lambda new: _complete_copy(new, copy))
+    restore_checkpoint(store, checkpoint, folder, numbers=range(0), then=lambda new: _complete_copy(new, checkpoint))
 
 
-def _complete_copy(folder: Path, copy: Manifest) -> None:
-    """The link index is not part of a copy: it is made from the state."""
+def _complete_copy(folder: Path, checkpoint: Manifest) -> None:
+    """The link index is not part of a checkpoint: it is made from the state."""
     with CollectionStore.open(folder) as collection:
         linker = LinkIndexer(collection)
         linker.catch_up()
         linker.close()
-    (folder / _NOTE).write_text(copy.name)
+    (folder / _COPY_OF_FILE).write_text(checkpoint.name)
 
 
 def unpack_archive(where: str, folder: Path, *, tell: Callable[[str], None]) -> int:
-    """Writes every archive file of the store at `where` into `folder`, each whole or not at all; returns how many.
-    `tell` hears of those whose bytes are not the former ones."""
+    """Writes every archive file of the store at `where` into `folder` as `.warc.gz`, for tools that read those, each
+    whole or not at all; returns how many. `tell` hears of those whose bytes are not the former ones."""
     store = open_central_store(where)
     if not is_claimed_store(store):
         raise SettingsError(f"{where} is no central store of Lycosa")

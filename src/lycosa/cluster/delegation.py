@@ -11,7 +11,6 @@ from collections.abc import Callable
 from ipaddress import ip_network
 from typing import Protocol
 
-import msgspec
 from msgspec.structs import replace
 
 from lycosa.cluster.transfer import OwnedHosts
@@ -24,77 +23,16 @@ from lycosa.records import Failure, Request, Resolved, Response
 from lycosa.settings import CrawlSettings
 from lycosa.web import Url, named_part, parse_url
 
-ROBOTS_TIMEOUT_S = 60.0
-DISK_RETRY_S = 0.5
+ROBOTS_TIMEOUT_S = 60.0  # a delegated request that takes longer has failed, and is retried like any other
+RETRY_S = 0.5
 
 
 class RobotsClient(Protocol):
-    """How an errand gets to its owner."""
+    """How an agent asks another one to fetch a robots.txt."""
 
-    async def robots(self, receiver: str, href: str) -> Response:
-        """What the URL gave, fetched by the receiver; ClusterError if it could not be asked."""
+    async def fetch_robots(self, receiver: str, href: str) -> Response:
+        """The response to the URL, fetched by the receiver; ClusterError if it could not be asked."""
         ...
-
-
-class RobotsDelegation:
-    """The errands of one agent: those it has others do, and those it does for others."""
-
-    def __init__(self, part: OwnedHosts, messengers: RobotsClient) -> None:
-        self._part, self._messengers = part, messengers
-        self._asked: set[asyncio.Task[None]] = set()
-        self._doing: dict[str, asyncio.Future[Response]] = {}
-
-    def __repr__(self) -> str:
-        return f"<Errands asked={len(self._asked)} doing={len(self._doing)}>"
-
-    def tasks(self) -> "list[asyncio.Task[None]]":
-        return list(self._asked)
-
-    def ask(self, engine: Engine, url: Url, then: Callable[[Response], None]) -> None:
-        """Has a URL fetched by the owner of its host; `then` hears what came back."""
-        task = asyncio.get_running_loop().create_task(self._ask(engine, url, then))
-        self._asked.add(task)
-        task.add_done_callback(self._asked.discard)
-
-    async def _ask(self, engine: Engine, url: Url, then: Callable[[Response], None]) -> None:
-        try:
-            response = await self._messengers.robots(self._part.table.owner(url.host), url.href)
-        except ClusterError as error:
-            response = Response(url.href, failure=Failure.CONNECT, detail=str(error))
-        while not engine.hear(lambda: then(response)):  # noqa: ASYNC110 -- the disk refuses, no event tells
-            await asyncio.sleep(DISK_RETRY_S)
-
-    async def do(self, engine: Engine, href: str) -> Response:
-        """Fetches a URL for another shard."""
-        url = parse_url(href)
-        if url is None or not self._part.owns(url.host):
-            raise ClusterError(f"{href} is no longer asked for by this shard")
-        done = self._doing.get(href)
-        if done is None:
-            done = self._doing[href] = asyncio.get_running_loop().create_future()
-            answer = self._answer(href, done)
-            if not engine.hear(lambda: engine.frontier.want_robots(b"", url, 0, engine.now(), answer)):
-                del self._doing[href]
-                raise ClusterError("the disk of this shard refuses")
-        try:
-            return await asyncio.wait_for(asyncio.shield(done), ROBOTS_TIMEOUT_S)
-        except TimeoutError as error:
-            raise ClusterError(f"{href} could not be fetched in time") from error
-        finally:
-            self._doing.pop(href, None)
-
-    @staticmethod
-    def _answer(href: str, done: "asyncio.Future[Response]") -> Callable[[Response], None]:
-        def answer(response: Response) -> None:
-            if not done.done():
-                body = response.body[:ROBOTS_BYTES]
-                times = {"started_s": 0.0, "first_byte_s": 0.0, "ended_s": 0.0}  # another machine's clock
-                done.set_result(msgspec.structs.replace(response, url=href, body=body, header_block=b"", **times))
-
-        return answer
-
-
-CALL_RETRY_S = 0.5  # after a call that failed
 
 
 class CoordinatorLookups(Protocol):
@@ -105,12 +43,74 @@ class CoordinatorLookups(Protocol):
         ...
 
     async def fetch(self, request: Request) -> Response:
-        """What a robots.txt gave."""
+        """The response to a request for a robots.txt."""
         ...
 
 
+class RobotsDelegation:
+    """The requests for robots.txt that an agent has others make, and makes for others.
+
+    Without it two agents would ask one host, each by its own idea of that host's pace. A further redirect comes back
+    as it is, and is followed from here. Nothing of it has to last: a request that was lost is retried.
+    """
+
+    def __init__(self, hosts: OwnedHosts, peers: RobotsClient) -> None:
+        self._hosts, self._peers = hosts, peers
+        self._delegated: set[asyncio.Task[None]] = set()
+        self._fetching: dict[str, asyncio.Future[Response]] = {}
+
+    def __repr__(self) -> str:
+        return f"<RobotsDelegation delegated={len(self._delegated)} fetching={len(self._fetching)}>"
+
+    def tasks(self) -> "list[asyncio.Task[None]]":
+        return list(self._delegated)
+
+    def delegate(self, engine: Engine, url: Url, then: Callable[[Response], None]) -> None:
+        """Has a URL fetched by the owner of its host; `then` gets the response."""
+        task = asyncio.get_running_loop().create_task(self._delegate(engine, url, then))
+        self._delegated.add(task)
+        task.add_done_callback(self._delegated.discard)
+
+    async def _delegate(self, engine: Engine, url: Url, then: Callable[[Response], None]) -> None:
+        try:
+            response = await self._peers.fetch_robots(self._hosts.table.owner(url.host), url.href)
+        except ClusterError as error:
+            response = Response(url.href, failure=Failure.CONNECT, detail=str(error))
+        while not engine.hear(lambda: then(response)):  # noqa: ASYNC110 -- the disk refuses, no event tells
+            await asyncio.sleep(RETRY_S)
+
+    async def fetch_for_peer(self, engine: Engine, href: str) -> Response:
+        """Fetches a robots.txt for another shard, among the other requests to its host."""
+        url = parse_url(href)
+        if url is None or not self._hosts.owns(url.host):
+            raise ClusterError(f"{href} is no longer asked for by this shard")
+        done = self._fetching.get(href)
+        if done is None:
+            done = self._fetching[href] = asyncio.get_running_loop().create_future()
+            answer = _answer(href, done)
+            if not engine.hear(lambda: engine.frontier.want_robots(b"", url, 0, engine.now(), answer)):
+                del self._fetching[href]
+                raise ClusterError("the disk of this shard refuses")
+        try:
+            return await asyncio.wait_for(asyncio.shield(done), ROBOTS_TIMEOUT_S)
+        except TimeoutError as error:
+            raise ClusterError(f"{href} could not be fetched in time") from error
+        finally:
+            self._fetching.pop(href, None)
+
+
+def _answer(href: str, done: "asyncio.Future[Response]") -> Callable[[Response], None]:
+    def answer(response: Response) -> None:
+        if not done.done():
+            body = response.body[:ROBOTS_BYTES]
+            times = {"started_s": 0.0, "first_byte_s": 0.0, "ended_s": 0.0}  # by this machine's clock, not theirs
+            done.set_result(replace(response, url=href, body=body, header_block=b"", **times))
+
+    return answer
+
+
 class CentralLookups:
-    """The coordinator's side. Needs the running event loop."""
+    """The coordinator's side of central lookups. Needs the running event loop."""
 
     def __init__(
         self, settings: CrawlSettings, *, resolver: Resolver | None = None, downloader: Downloader | None = None
@@ -124,57 +124,55 @@ class CentralLookups:
         self._fetching: dict[str, asyncio.Future[Response]] = {}
 
     def __repr__(self) -> str:
-        return f"<Central fetching={len(self._fetching)}>"
+        return f"<CentralLookups fetching={len(self._fetching)}>"
 
     async def look_up(self, name: str) -> Resolved:
         self._resolver.flush()  # whoever asks again has reason to doubt the last answer
         return await self._resolver.resolve(name)
 
     async def fetch(self, request: Request) -> Response:
-        """Whoever asks again for what is still under way, as a shard that was started anew may, waits for that."""
-        under_way = self._fetching.get(request.url)
-        if under_way is None:
+        """Fetches a robots.txt. A shard that was started anew may ask for what is in flight: it waits for that."""
+        in_flight = self._fetching.get(request.url)
+        if in_flight is None:
             if (reason := self._refusal(request)) is not None:
                 return refused_response(request, Failure.ADDRESS_REFUSED, f"{request.address}: {reason}")
-            under_way = self._fetching[request.url] = asyncio.get_running_loop().create_future()
-            self._downloader.start(request, self._settle(request.url))
-        return await asyncio.shield(under_way)
+            in_flight = self._fetching[request.url] = asyncio.get_running_loop().create_future()
+            self._downloader.start(request, lambda response: self._fetching.pop(request.url).set_result(response))
+        return await asyncio.shield(in_flight)
 
     def _refusal(self, request: Request) -> str | None:
-        """Why this process must not connect there. The shard's guard has judged the address, too."""
+        """Why this process must not connect there. The shard's guard has judged the address, too; this process does not
+        take its word for it."""
         is_typed = self._guard.is_typed(request.host, request.port) and request.address == literal_address(request.host)
         return None if is_typed else self._guard.refusal(request.address)
 
-    def _settle(self, url: str) -> DoneCallback:
-        return lambda response: self._fetching.pop(url).set_result(response)
-
 
 class CentralResolver:
-    """A shard's resolver: the coordinator's. Waits while that is away; the shard's mapper judges what it says."""
+    """A shard's resolver that asks the coordinator, and waits while that is away."""
 
-    def __init__(self, centre: CoordinatorLookups) -> None:
-        self._centre = centre
+    def __init__(self, coordinator: CoordinatorLookups) -> None:
+        self._coordinator = coordinator
 
     async def resolve(self, name: str) -> Resolved:
         while True:
             try:
-                return await self._centre.look_up(name)
+                return await self._coordinator.look_up(name)
             except ClusterError:
-                await asyncio.sleep(CALL_RETRY_S)
+                await asyncio.sleep(RETRY_S)
 
     def flush(self) -> None:
-        """Nothing is kept here."""
+        """Does nothing: no answer is kept here."""
 
     async def close(self) -> None:
-        """Nothing is held here."""
+        """Does nothing: no connection is held here."""
 
 
 class CentralRobotsDownloader:
-    """A shard's downloader, by which robots.txt is fetched through the coordinator; `now` is the shard's clock."""
+    """A shard's downloader that has robots.txt fetched by the coordinator; `now` is the shard's clock."""
 
-    def __init__(self, downloader: Downloader, centre: CoordinatorLookups, now: Callable[[], float]) -> None:
-        self._downloader, self._centre, self._now = downloader, centre, now
-        self._asked: dict[asyncio.Task[Response], tuple[Request, DoneCallback]] = {}
+    def __init__(self, downloader: Downloader, coordinator: CoordinatorLookups, now: Callable[[], float]) -> None:
+        self._downloader, self._coordinator, self._now = downloader, coordinator, now
+        self._delegated: dict[asyncio.Task[Response], tuple[Request, DoneCallback]] = {}
         if isinstance(downloader, Watchable):
             self.watch = downloader.watch
 
@@ -182,27 +180,27 @@ class CentralRobotsDownloader:
         if request.body_limit_bytes != ROBOTS_BYTES:  # the limit of nothing else
             self._downloader.start(request, done)
             return
-        task = asyncio.get_running_loop().create_task(self._ask(request))
-        self._asked[task] = request, done
-        task.add_done_callback(self._answered)
+        task = asyncio.get_running_loop().create_task(self._fetch(request))
+        self._delegated[task] = request, done
+        task.add_done_callback(self._on_done)
 
-    async def _ask(self, request: Request) -> Response:
+    async def _fetch(self, request: Request) -> Response:
         began = self._now()
         try:
-            response = await self._centre.fetch(request)
+            response = await self._coordinator.fetch(request)
         except ClusterError as error:  # as if the host could not be reached: it may have been asked, so it has to wait
             response = Response(request.url, failure=Failure.CONNECT, detail=str(error))
-        now = self._now()  # by the clock of another machine it took from `started_s` to `ended_s`
+        now = self._now()  # `response` has the times of another machine's clock: only their differences count
         first = max(began, now - (response.ended_s - response.first_byte_s))
         return replace(response, started_s=began, first_byte_s=first, ended_s=now)
 
-    def _answered(self, task: "asyncio.Task[Response]") -> None:
-        if (asked := self._asked.pop(task, None)) is not None:  # else it was cancelled
-            asked[1](task.result())
+    def _on_done(self, task: "asyncio.Task[Response]") -> None:
+        if (delegated := self._delegated.pop(task, None)) is not None:  # else it was cancelled
+            delegated[1](task.result())
 
     def cancel_all(self) -> None:
-        while self._asked:
-            task, (request, done) = self._asked.popitem()
+        while self._delegated:
+            task, (request, done) = self._delegated.popitem()
             task.cancel()
             now = self._now()
             done(Response(request.url, started_s=now, ended_s=now, failure=Failure.CANCELLED))

@@ -1,6 +1,6 @@
 """The URL exchange of one shard: rows go out after each commit, and come in with one, acknowledged after it.
 
-`UrlInbox` takes every row once and in order, and remembers how far each sender has come in the same commit as its URLs
+`UrlInbox` takes every row once and in order, and writes how far each sender has come in the same commit as its URLs
 (rows: `in:` sender). `UrlExchange` sends one message at a time to each receiver; a receiver that cannot be reached, or
 does not take it, gets the same message again later.
 """
@@ -26,11 +26,20 @@ from lycosa.errors import ClusterError
 from lycosa.records import Family
 from lycosa.store import Batch, State
 
+RETRY_S = 0.5  # after a call that failed
+COMMIT_TIMEOUT_S = 5.0  # a commit takes less; the sender's call waits longer, so that it hears an answer
 _PREFIX, _END = b"in:", b"in;"
+
+SendMessage = Callable[[str, Message], Awaitable[Reply]]
+AdmitItems = Callable[[Sequence[ExchangeItem]], bool]
 
 
 class UrlInbox:
-    """How far every sender has come. `is_restorable`: covered is what `cover` says, and no longer every commit."""
+    """How far every sender's rows have come here: taken, committed, and covered by what would be restored.
+
+    A sender hears two positions: it sends nothing that is committed, and forgets what is covered. Without checkpoints
+    elsewhere every commit is covered; with `is_restorable` only what `cover` says.
+    """
 
     def __init__(self, state: State, *, is_restorable: bool = False) -> None:
         self._is_restorable = is_restorable
@@ -39,42 +48,41 @@ class UrlInbox:
         self._writing: dict[str, Position] = {}
         self._committed = dict(self._taken)
         self._covered: dict[str, Position] = {} if is_restorable else dict(self._taken)
-        self.rows_taken = 0
 
     def __repr__(self) -> str:
-        return f"<Arrivals from {len(self._taken)} rows={self.rows_taken}>"
+        return f"<UrlInbox of {len(self._taken)} senders>"
 
-    def open(self, message: Message) -> list[ExchangeItem] | None:
-        """What is in those rows of a message that were not taken before; None if rows are missing in between."""
+    def new_items(self, message: Message) -> list[ExchangeItem] | None:
+        """The items in those rows of a message that were not taken before; None if rows are missing in between."""
         taken = self._taken.get(message.sender, START_POSITION)
         if message.after > taken:
             return None
-        parcels: list[ExchangeItem] = []
+        items: list[ExchangeItem] = []
         for position, row in message.rows:
             if position > taken:
-                parcels += unpack_items(row)
-        return parcels
+                items += unpack_items(row)
+        return items
 
-    def note(self, message: Message) -> None:
-        """The URLs of a message are in the open batch."""
+    def record(self, message: Message) -> None:
+        """The items of a message are in the open batch."""
         if message.rows:
             last = message.rows[-1][0]
             if last > self._taken.get(message.sender, START_POSITION):
                 self._taken[message.sender] = last
                 self._writing[message.sender] = last
-                self.rows_taken += 1
 
     def write(self, batch: Batch) -> None:
+        # In one commit with the items: written before them they would be lost in a crash, after them taken twice.
         for sender, position in self._writing.items():
             batch.put(Family.META, _PREFIX + sender.encode(), pack_position(position))
 
-    def committed(self) -> None:
+    def on_committed(self) -> None:
         self._committed |= self._writing
         self._writing = {}
         if not self._is_restorable:
             self._covered = self._committed
 
-    def wait_for_copies(self) -> None:
+    def wait_for_checkpoints(self) -> None:
         """From now on covered is what `cover` says, and no longer every commit."""
         self._is_restorable, self._covered = True, {}
 
@@ -83,43 +91,36 @@ class UrlInbox:
         return dict(self._committed)
 
     def cover(self, positions: Mapping[str, Position]) -> None:
-        """A checkpoint with these positions is where it would be restored from."""
+        """A checkpoint with these positions is what this shard would be restored from."""
         self._covered = dict(positions)
 
-    def reply(self, sender: str, word: ReplyCode) -> Reply:
-        return Reply(word, self._committed.get(sender, START_POSITION), self._covered.get(sender, START_POSITION))
-
-
-RETRY_S = 0.5  # after a call that failed
-COMMIT_TIMEOUT_S = 5.0  # a commit takes less, and a call more
-
-SendMessage = Callable[[str, Message], Awaitable[Reply]]
-AdmitItems = Callable[[Sequence[ExchangeItem]], bool]
+    def reply(self, sender: str, code: ReplyCode) -> Reply:
+        return Reply(code, self._committed.get(sender, START_POSITION), self._covered.get(sender, START_POSITION))
 
 
 class UrlExchange:
-    """What leaves and what comes in, of one start of a shard; `tell` hands a message over."""
+    """The exchange of one start of a shard; `send` hands a message to another one."""
 
-    def __init__(self, outbox: UrlOutbox, arrivals: UrlInbox, tell: SendMessage) -> None:
-        self.outbox, self.arrivals, self._tell_other = outbox, arrivals, tell
-        self.received = 0
-        self.is_parting = False  # this shard has left: copies of the others must have what it sent
-        self.want_copy: Callable[[], None] = lambda: None  # somebody who leaves waits for a copy of this shard
-        self._telling: dict[str, asyncio.Task[None]] = {}
+    def __init__(self, outbox: UrlOutbox, inbox: UrlInbox, send: SendMessage) -> None:
+        self.outbox, self.inbox, self._send = outbox, inbox, send
+        self._received = 0
+        self.is_parting = False  # this shard has left: checkpoints of the others must have what it sent
+        self.request_checkpoint: Callable[[], None] = lambda: None  # a shard that leaves waits for one of this shard
+        self._sending: dict[str, asyncio.Task[None]] = {}
         self._commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def __repr__(self) -> str:
-        return f"<Exchange {self.outbox!r} {self.arrivals!r}>"
+        return f"<UrlExchange {self.outbox!r} {self.inbox!r}>"
 
     @property
     def activity(self) -> int:
-        """A number that moves with everything that goes out or comes in."""
-        return self.received + self.outbox.messages_sent
+        """A number that changes with everything that goes out or comes in."""
+        return self._received + self.outbox.messages_sent
 
     @property
     def unsent(self) -> int:
-        """Rows that others do not have; once this shard has left, those that no copy of theirs has."""
-        return self.outbox.waiting + (self.outbox.kept if self.is_parting else 0)
+        """Rows that others do not have; once this shard has left, rows that no checkpoint of theirs has."""
+        return self.outbox.unsent + (self.outbox.uncovered if self.is_parting else 0)
 
     def sent(self) -> dict[str, int]:
         """What was sent since this start."""
@@ -127,89 +128,85 @@ class UrlExchange:
         return {"urls": out.urls_sent, "bytes": out.bytes_sent, "messages": out.messages_sent}
 
     def report(self) -> dict[str, Any]:
-        """What the coordinator is told (`Report`)."""
+        """The exchange's part of an `AgentReport`."""
         return {f"sent_{what}": count for what, count in self.sent().items()}
 
     def tasks(self) -> "list[asyncio.Task[None]]":
-        return list(self._telling.values())
+        return list(self._sending.values())
 
     def write(self, batch: Batch) -> None:
         """Puts what has to last into a commit."""
         self.outbox.write(batch)
-        self.arrivals.write(batch)
+        self.inbox.write(batch)
 
-    def committed(self) -> None:
-        """The commit is on disk."""
-        self.outbox.committed()
-        self.arrivals.committed()
+    def on_committed(self) -> None:
+        """The commit is on disk: senders are answered, and rows leave."""
+        self.outbox.on_committed()
+        self.inbox.on_committed()
         commit, self._commit = self._commit, asyncio.get_running_loop().create_future()
         commit.set_result(None)
-        self.tell_all()
+        self.send_pending()
 
     async def next_commit(self) -> None:
         await asyncio.shield(self._commit)
 
-    async def take(self, message: Message, epoch: int, receive: AdmitItems) -> Reply:
-        """URLs from another shard, given to `receive`; answered when they are on disk."""
+    async def receive(self, message: Message, epoch: int, admit: AdmitItems) -> Reply:
+        """Takes a message from another shard, gives its items to `admit`, and answers when they are on disk."""
         if message.epoch != epoch:
-            return self.arrivals.reply(message.sender, ReplyCode.EPOCH)
-        parcels = self.arrivals.open(message)
-        if parcels is None:
-            return self.arrivals.reply(message.sender, ReplyCode.GAP)
-        if not receive(parcels):
-            return self.arrivals.reply(message.sender, ReplyCode.BUSY)
-        self.arrivals.note(message)
-        self.received += len(message.rows)
+            return self.inbox.reply(message.sender, ReplyCode.EPOCH)
+        items = self.inbox.new_items(message)
+        if items is None:
+            return self.inbox.reply(message.sender, ReplyCode.GAP)
+        if not admit(items):
+            return self.inbox.reply(message.sender, ReplyCode.BUSY)
+        self.inbox.record(message)
+        self._received += len(message.rows)
         try:
             await asyncio.wait_for(self.next_commit(), COMMIT_TIMEOUT_S)
         except TimeoutError:
-            return self.arrivals.reply(message.sender, ReplyCode.BUSY)
-        reply = self.arrivals.reply(message.sender, ReplyCode.TAKEN)
+            return self.inbox.reply(message.sender, ReplyCode.BUSY)
+        reply = self.inbox.reply(message.sender, ReplyCode.TAKEN)
         if message.is_parting and reply.covered < reply.committed:
-            self.want_copy()
+            self.request_checkpoint()
         return reply
 
-    def take_back(self, receive: AdmitItems) -> None:
-        """What was kept for others and is this shard's own by now."""
-        own = self.outbox.take_back()
+    def admit_own(self, admit: AdmitItems) -> None:
+        """Admits what was gathered for others and belongs to this shard itself by now."""
+        own = self.outbox.take_own()
         if own:
-            receive(own)
+            admit(own)
 
-    def tell_all(self) -> None:
-        """Sends what waits to be sent, to everyone who is not being told already."""
+    def send_pending(self) -> None:
+        """Sends what waits to be sent, to every receiver that is not being sent to already."""
         for receiver in self.outbox.receivers():
-            if receiver not in self._telling:
-                self._telling[receiver] = asyncio.get_running_loop().create_task(self._tell(receiver))
-        for receiver, message in self.outbox.parting() if self.is_parting else ():
-            if receiver not in self._telling:
-                self._telling[receiver] = asyncio.get_running_loop().create_task(self._part(receiver, message))
+            if receiver not in self._sending:
+                self._sending[receiver] = asyncio.get_running_loop().create_task(self._send_all(receiver))
+        for receiver, message in self.outbox.parting_messages() if self.is_parting else ():
+            if receiver not in self._sending:
+                task = asyncio.get_running_loop().create_task(self._send_parting(receiver, message))
+                self._sending[receiver] = task
 
-    async def _part(self, receiver: str, message: Message) -> None:
-        """Asks whether a copy of the receiver has everything by now."""
+    async def _send_all(self, receiver: str) -> None:
+        """Sends to one receiver until there is nothing left or it does not take it."""
         try:
-            with contextlib.suppress(ClusterError):
-                self.outbox.answered(receiver, message, await self._tell_other(receiver, message))
-            await asyncio.sleep(RETRY_S)
-        finally:
-            del self._telling[receiver]
-
-    async def _tell(self, receiver: str) -> None:
-        """Sends to one receiver until there is nothing left or it does not take them."""
-        try:
-            while (message := self.outbox.next(receiver)) is not None:
+            while (message := self.outbox.next_message(receiver)) is not None:
                 try:
-                    reply = await self._tell_other(receiver, message)
+                    reply = await self._send(receiver, message)
                 except ClusterError:
                     await asyncio.sleep(RETRY_S)
                     return
-                self.outbox.answered(receiver, message, reply)
-                if reply.word not in (ReplyCode.TAKEN, ReplyCode.GAP):
+                self.outbox.on_reply(receiver, message, reply)
+                if reply.code not in (ReplyCode.TAKEN, ReplyCode.GAP):
                     await asyncio.sleep(RETRY_S)
                     return
         finally:
-            del self._telling[receiver]
+            del self._sending[receiver]
 
-
-def busy_reply() -> Reply:
-    """What a shard says that is not open, or whose hosts are moving."""
-    return Reply(ReplyCode.BUSY, START_POSITION, START_POSITION)
+    async def _send_parting(self, receiver: str, message: Message) -> None:
+        """Asks whether a checkpoint of the receiver has everything by now."""
+        try:
+            with contextlib.suppress(ClusterError):
+                self.outbox.on_reply(receiver, message, await self._send(receiver, message))
+            await asyncio.sleep(RETRY_S)
+        finally:
+            del self._sending[receiver]

@@ -1,9 +1,8 @@
 """Locality: which place an address is in, and which address decides where a bucket belongs.
 
-Used by the assignment `ip` and by places. A bucket begins with the member that its name draws. The agent that looks up
-its first host reports the address; the coordinator keeps the first one it hears, for ever, so that a name with many
-addresses stays where it is. Now and then the buckets that belong elsewhere by now move there, as they do when a member
-joins. Pure: `now` is an argument.
+Used by the assignment `ip` and by places. A bucket begins with the member that its name draws, since an address is only
+known once somebody has looked it up. The agent that looks up its first host reports the address; now and then the
+buckets that belong elsewhere by now move there, as they do when a member joins. Pure: `now` is an argument.
 """
 
 from collections.abc import Mapping
@@ -16,10 +15,13 @@ from lycosa.settings import CrawlSettings, read_place
 from lycosa.web import bucket_of
 
 CACHED_ADDRESSES = 16_384
+REMEMBERED_HOSTS = 65_536  # hosts whose bucket an agent has looked at; beyond it the memory begins anew
+# Every move stops the exchange for a moment, and most addresses are learned early: pauses double from move to move.
+FIRST_PAUSE_S, MAX_PAUSE_S = 2.0, 60.0
 
 
 class PlaceRanges:
-    """The map from address ranges, such as 192.0.2.0/24, to places."""
+    """The map from address ranges, such as 192.0.2.0/24, to names of places; the narrowest range counts."""
 
     def __init__(self, ranges: Mapping[str, str]) -> None:
         self._places: dict[IPv4Network | IPv6Network, str] = {}
@@ -34,13 +36,10 @@ class PlaceRanges:
             version: sorted({n.prefixlen for n in self._places if n.version == version}, reverse=True)
             for version in (4, 6)
         }
-        self.of = lru_cache(CACHED_ADDRESSES)(self._of)
+        self.place_of = lru_cache(CACHED_ADDRESSES)(self._place_of)
 
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def _of(self, address: str) -> str:
-        """The place of an address; nothing where no range has it."""
+    def _place_of(self, address: str) -> str:
+        """The place of an address; empty where no range has it."""
         try:
             parsed = ip_address(address)
         except ValueError:
@@ -51,14 +50,20 @@ class PlaceRanges:
                 return place
         return ""
 
+    def bucket_places(self, addresses: Mapping[int, str]) -> dict[int, str]:
+        """The places of buckets, for those whose address is in a range."""
+        if not self._places:
+            return {}
+        return {bucket: place for bucket, address in addresses.items() if (place := self.place_of(address))}
+
 
 def place_ranges(settings: CrawlSettings) -> dict[str, str]:
-    """The ranges that a crawl's settings name."""
+    """The ranges that a crawl's settings name, and their places."""
     return dict(read_place(text) for text in settings.places)
 
 
 def read_places_file(path: Path) -> list[str]:
-    """A file of ranges and places, a line each (`192.0.2.0/24 berlin  # comment`), as the settings have them."""
+    """Reads ranges and places, one pair a line (`192.0.2.0/24 berlin  # comment`), as the setting `places` has them."""
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -75,70 +80,61 @@ def read_places_file(path: Path) -> list[str]:
     return found
 
 
-REMEMBERED_HOSTS = 65_536  # hosts that an agent remembers to have told of
-FIRST_S, LONGEST_S = 2.0, 60.0  # between two moves, each time twice as long
-
-
 class ObservedAddresses:
-    """An agent's side: addresses of buckets that the coordinator has not heard of."""
+    """The agent's side: addresses of buckets that the coordinator has not heard of."""
 
     def __init__(self) -> None:
         self._hosts: set[str] = set()
-        self._told: set[int] = set()
-        self.news: dict[int, str] = {}
+        self._reported: set[int] = set()
+        self.unreported: dict[int, str] = {}
 
     def __repr__(self) -> str:
-        return f"<Sightings {len(self._told)} told, {len(self.news)} to tell>"
+        return f"<ObservedAddresses reported={len(self._reported)} unreported={len(self.unreported)}>"
 
-    def note(self, host: str, address: str) -> None:
-        """A host was looked up."""
+    def record(self, host: str, address: str) -> None:
+        """Notes the address of a host that was looked up."""
         if host in self._hosts:
             return
         if len(self._hosts) >= REMEMBERED_HOSTS:
             self._hosts.clear()
         self._hosts.add(host)
         bucket = bucket_of(host)
-        if bucket not in self._told:
-            self.news.setdefault(bucket, address)
+        if bucket not in self._reported:
+            self.unreported.setdefault(bucket, address)
 
-    def heard(self, told: Mapping[int, str], *, is_new_to_it: bool = False) -> None:
-        """The coordinator knows these. `is_new_to_it`: it is another one than before, and is told all of it again."""
-        if is_new_to_it:
+    def on_reported(self, reported: Mapping[int, str], *, is_new_coordinator: bool) -> None:
+        """The coordinator has heard of these. A new one may not have what the one before heard: it hears it all."""
+        if is_new_coordinator:
             self._hosts.clear()
-            self._told.clear()
-        self._told |= told.keys()
-        self.news = {bucket: address for bucket, address in self.news.items() if bucket not in told}
+            self._reported.clear()
+        self._reported |= reported.keys()
+        self.unreported = {bucket: a for bucket, a in self.unreported.items() if bucket not in reported}
 
 
 class LearnedAddresses:
-    """The coordinator's side: what was told since the last move, and when the next one is worth it."""
+    """The coordinator's side: addresses of buckets that were reported since the last move."""
 
     def __init__(self) -> None:
-        self.homes: dict[int, str] = {}
-        self._next, self._pause_s = 0.0, FIRST_S
+        self._addresses: dict[int, str] = {}
+        self._due, self._pause_s = 0.0, FIRST_PAUSE_S
 
     def __repr__(self) -> str:
-        return f"<Learned {len(self.homes)}>"
+        return f"<LearnedAddresses {len(self._addresses)}>"
 
-    def hear(self, told: Mapping[int, str], known: Mapping[int, str], now: float) -> None:
-        if not self.homes:
-            self._next = max(self._next, now + FIRST_S)
-        for bucket, address in told.items():
+    def record(self, reported: Mapping[int, str], known: Mapping[int, str], now: float) -> None:
+        """The first address that is heard of a bucket counts for ever: a name with many addresses stays where it is."""
+        if not self._addresses:
+            self._due = max(self._due, now + FIRST_PAUSE_S)
+        for bucket, address in reported.items():
             if bucket not in known:
-                self.homes.setdefault(bucket, address)
+                self._addresses.setdefault(bucket, address)
 
     def is_due(self, now: float) -> bool:
-        return bool(self.homes) and now >= self._next
+        """Is another move worth it?"""
+        return bool(self._addresses) and now >= self._due
 
     def take(self, now: float) -> dict[int, str]:
-        """What is to be settled now."""
-        self._next, self._pause_s = now + self._pause_s, min(2 * self._pause_s, LONGEST_S)
-        homes, self.homes = self.homes, {}
-        return homes
-
-
-def bucket_places(homes: Mapping[int, str], ranges: PlaceRanges) -> dict[int, str]:
-    """Buckets and their places, for those whose address is in a range."""
-    if not len(ranges):
-        return {}
-    return {bucket: place for bucket, address in homes.items() if (place := ranges.of(address))}
+        """Returns what was learned since the last call, and begins a longer pause."""
+        self._due, self._pause_s = now + self._pause_s, min(2 * self._pause_s, MAX_PAUSE_S)
+        addresses, self._addresses = self._addresses, {}
+        return addresses

@@ -1,9 +1,9 @@
-"""What leaves a shard: URLs and documents of others, in the commit of their page, kept until they are safe there.
+"""The outbox of a shard: URLs and claims of documents for other shards, kept until they are safe there.
 
-A URL is gathered, written as part of a numbered row for its owner in the next commit, sent, and forgotten when what
-would be *restored* of the receiver covers the row: until then it can be sent again. In memory are positions, not URLs;
-a row is read when it is sent. When the table changes, rows for a member that is gone are routed anew.
-Filled by the frontier through `send`, emptied by `covered`. Rows: `out:` receiver NUL position.
+An item is gathered, written as part of a numbered row for its owner in the next commit, sent, and forgotten when what
+would be *restored* of the receiver covers the row: until then it can be sent again. Only positions are in memory; a row
+is read when it is sent. When the table changes, rows for a member that is gone are routed anew. Filled by the frontier
+through `send`, emptied by `on_reply`. Rows: `out:` receiver NUL position.
 """
 
 from collections import deque
@@ -28,118 +28,120 @@ from lycosa.records import Family
 from lycosa.store import Batch, State
 from lycosa.web import split_url
 
-ROW_URLS = 1_000  # in one row
-MESSAGE_ROWS, MESSAGE_BYTES = 64, 256 << 10  # in one message: it is taken in one go, between two pages
-RECENTLY_SENT_URLS = 100_000  # sent a moment ago, in each of two generations: about 30 MB
+ROW_ITEMS = 1_000
+MESSAGE_ROWS, MESSAGE_BYTES = 64, 256 << 10  # the receiver takes a message in one go, between two pages
+RECENTLY_SENT_URLS = 100_000  # in each of two generations, about 30 MB: most links repeat those of the page before
 _PREFIX, _END = b"out:", b"out;"
 
 
 class _ReceiverQueue:
-    """The rows for one receiver. `rows` are kept, in order; the first `sent` of them are committed there."""
+    """The rows for one receiver. `rows` are not covered yet, in order; the first `sent` of them are committed there."""
 
     __slots__ = ("floor", "rows", "sent")
 
     def __init__(self) -> None:
         self.rows: deque[Position] = deque()
         self.sent = 0
-        self.floor = START_POSITION  # rows up to here were kept and are covered
+        self.floor = START_POSITION  # rows up to here are covered
 
 
 class UrlOutbox:
     """The outbox of the shard `me`. `table` says who owns what; `incarnation` is this start's."""
 
     def __init__(self, state: State, me: str, incarnation: int, table: AssignmentTable) -> None:
-        self._state, self.me, self._incarnation, self.table = state, me, incarnation, table
-        self._number = 0
-        self._lanes: dict[str, _ReceiverQueue] = {}
+        self._state, self._me, self._incarnation, self.table = state, me, incarnation, table
+        self._last_number = 0
+        self._queues: dict[str, _ReceiverQueue] = {}
         self._gathered: list[ExchangeItem] = []
         self._writing: list[tuple[str, Position]] = []
-        self._gone: list[bytes] = []  # keys to be deleted with the next commit
+        self._deleted: list[bytes] = []  # keys to delete with the next commit
         self._recent = RecentUrls(RECENTLY_SENT_URLS)
         self.urls_sent = self.bytes_sent = self.messages_sent = 0
         for key, _ in state.walk(Family.META, _PREFIX, _END):
             receiver, _, position = key[len(_PREFIX) :].partition(b"\0")
-            self._lane(receiver.decode()).rows.append(unpack_position(position))
+            self._queue(receiver.decode()).rows.append(unpack_position(position))
         self.route(table)
 
     def __repr__(self) -> str:
-        return f"<Outbox {self.me} kept={self.kept} waiting={self.waiting}>"
+        return f"<UrlOutbox {self._me} uncovered={self.uncovered} unsent={self.unsent}>"
 
     @property
-    def kept(self) -> int:
-        """Rows that are not covered yet."""
-        return sum(len(lane.rows) for lane in self._lanes.values())
+    def uncovered(self) -> int:
+        """Rows that a receiver could lose with its disk."""
+        return sum(len(queue.rows) for queue in self._queues.values())
 
     @property
-    def waiting(self) -> int:
-        """Rows, and URLs not yet in one, that no receiver has committed."""
-        rows = sum(len(lane.rows) - lane.sent for lane in self._lanes.values())
+    def unsent(self) -> int:
+        """Rows, and items not yet in one, that no receiver has committed."""
+        rows = sum(len(queue.rows) - queue.sent for queue in self._queues.values())
         return rows + len(self._gathered) + len(self._writing)
 
     # filling
 
     def owns(self, host: str) -> bool:
-        return self.table.owner(host) == self.me
+        return self.table.owner(host) == self._me
 
-    def _owner(self, parcel: ExchangeItem) -> str:
+    def _owner(self, item: ExchangeItem) -> str:
         """A question about a document goes to the document's owner, all else to that of the page."""
-        if isinstance(parcel, CopyClaim) and not parcel.original:
-            return self.table.owner_of_document(parcel.digest)
-        return self.table.owner(split_url(parcel.href).host)
+        if isinstance(item, CopyClaim) and not item.original:
+            return self.table.owner_of_document(item.digest)
+        return self.table.owner(split_url(item.href).host)
 
-    def send(self, crossings: Sequence[ForwardedUrl]) -> list[ForwardedUrl]:
+    def send(self, urls: Sequence[ForwardedUrl]) -> list[ForwardedUrl]:
         """Takes URLs of others; returns those that were not sent a moment ago. What brings credit is always sent."""
         is_new = self._recent.is_new
-        fresh = [one for one in crossings if (not one.is_vouch and is_new(one.href)) or one.credit]
+        fresh = [url for url in urls if (not url.is_vouch and is_new(url.href)) or url.credit]
         self._gathered += fresh
         self.urls_sent += len(fresh)
-        return [one for one in fresh if not one.is_vouch]
+        return [url for url in fresh if not url.is_vouch]
 
     def send_claims(self, claims: Sequence[CopyClaim]) -> None:
         """Takes claims of documents that others own, and answers to theirs."""
         self._gathered += claims
 
     def write(self, batch: Batch) -> None:
-        """Puts what has gathered into a commit, and takes out what is covered."""
-        gone, self._gone = self._gone, []
-        for key in gone:
+        """Puts what was gathered into a commit, and takes out what is covered."""
+        # In the commit of the page that has the link: a page that is done has its links known here or in the outbox,
+        # and after a crash the page is done again with all of them.
+        deleted, self._deleted = self._deleted, []
+        for key in deleted:
             batch.delete(Family.META, key)
         gathered, self._gathered = self._gathered, []
         by_owner: dict[str, list[ExchangeItem]] = {}
-        for parcel in gathered:
-            by_owner.setdefault(self._owner(parcel), []).append(parcel)
-        self._gathered += by_owner.pop(self.me, [])  # until they are taken back
-        for receiver, parcels in by_owner.items():
-            for start in range(0, len(parcels), ROW_URLS):
-                self._number += 1
-                position = self._incarnation, self._number
-                batch.put(Family.META, _key(receiver, position), pack_items(parcels[start : start + ROW_URLS]))
+        for item in gathered:
+            by_owner.setdefault(self._owner(item), []).append(item)
+        self._gathered += by_owner.pop(self._me, [])  # until they are taken back
+        for receiver, items in by_owner.items():
+            for start in range(0, len(items), ROW_ITEMS):
+                self._last_number += 1
+                position = self._incarnation, self._last_number
+                batch.put(Family.META, _key(receiver, position), pack_items(items[start : start + ROW_ITEMS]))
                 self._writing.append((receiver, position))
 
-    def committed(self) -> None:
+    def on_committed(self) -> None:
         """The commit is on disk: its rows may be sent."""
         for receiver, position in self._writing:
-            self._lane(receiver).rows.append(position)
+            self._queue(receiver).rows.append(position)
         self._writing = []
 
-    def _lane(self, receiver: str) -> _ReceiverQueue:
-        lane = self._lanes.get(receiver)
-        if lane is None:
-            lane = self._lanes[receiver] = _ReceiverQueue()
-        return lane
+    def _queue(self, receiver: str) -> _ReceiverQueue:
+        queue = self._queues.get(receiver)
+        if queue is None:
+            queue = self._queues[receiver] = _ReceiverQueue()
+        return queue
 
     # sending
 
     def receivers(self) -> list[str]:
-        """Those for whom there is something to send."""
-        return [name for name, lane in self._lanes.items() if len(lane.rows) > lane.sent and name != self.me]
+        """The members for whom there is something to send."""
+        return [name for name, queue in self._queues.items() if len(queue.rows) > queue.sent and name != self._me]
 
-    def next(self, receiver: str) -> Message | None:
+    def next_message(self, receiver: str) -> Message | None:
         """The next message for a receiver, the same again until it was answered."""
-        lane = self._lanes.get(receiver)
-        if lane is None or len(lane.rows) <= lane.sent:
+        queue = self._queues.get(receiver)
+        if queue is None or len(queue.rows) <= queue.sent:
             return None
-        positions = [lane.rows[at] for at in range(lane.sent, min(lane.sent + MESSAGE_ROWS, len(lane.rows)))]
+        positions = [queue.rows[at] for at in range(queue.sent, min(queue.sent + MESSAGE_ROWS, len(queue.rows)))]
         rows: list[tuple[Position, bytes]] = []
         size = 0
         for position, row in zip(positions, self._rows(receiver, positions), strict=True):
@@ -147,56 +149,56 @@ class UrlOutbox:
                 break
             rows.append((position, row))
             size += len(row)
-        after = lane.rows[lane.sent - 1] if lane.sent else lane.floor
-        return Message(self.me, self.table.epoch, after, tuple(rows))
+        after = queue.rows[queue.sent - 1] if queue.sent else queue.floor
+        return Message(self._me, self.table.epoch, after, tuple(rows))
 
-    def parting(self) -> list[tuple[str, Message]]:
-        """Messages without rows to all whose copies do not have everything yet: how far have they come?"""
-        lanes = [(name, lane) for name, lane in self._lanes.items() if lane.rows and len(lane.rows) == lane.sent]
-        return [(name, Message(self.me, self.table.epoch, lane.rows[-1], (), True)) for name, lane in lanes]
+    def parting_messages(self) -> list[tuple[str, Message]]:
+        """Messages without rows to all whose checkpoints do not have everything yet: how far have they come?"""
+        queues = [(name, queue) for name, queue in self._queues.items() if queue.rows and len(queue.rows) == queue.sent]
+        return [(name, Message(self._me, self.table.epoch, queue.rows[-1], (), True)) for name, queue in queues]
 
     def _rows(self, receiver: str, positions: Sequence[Position]) -> list[bytes]:
         rows = self._state.get_many(Family.META, [_key(receiver, position) for position in positions])
         return [row or b"" for row in rows]
 
-    def answered(self, receiver: str, message: Message, reply: Reply) -> None:
-        """The receiver has said how far it has come; it may be less than before, if it was restored from a copy."""
-        lane = self._lane(receiver)
-        if reply.word is ReplyCode.TAKEN:
+    def on_reply(self, receiver: str, message: Message, reply: Reply) -> None:
+        """The receiver has said how far it has come; less far than before, if it was restored from a checkpoint."""
+        queue = self._queue(receiver)
+        if reply.code is ReplyCode.TAKEN:
             self.messages_sent += 1
             self.bytes_sent += sum(len(row) for _, row in message.rows)
-        if reply.word in (ReplyCode.TAKEN, ReplyCode.GAP):
-            lane.sent = sum(position <= reply.committed for position in lane.rows)
-            if (
-                reply.committed < lane.floor
-            ):  # it lost what it had told was safe: all that is left is sent, from here on
-                lane.floor = START_POSITION
-        while lane.rows and lane.rows[0] <= reply.covered:
-            lane.floor = lane.rows.popleft()
-            self._gone.append(_key(receiver, lane.floor))
-            lane.sent = max(0, lane.sent - 1)
+        if reply.code in (ReplyCode.TAKEN, ReplyCode.GAP):
+            queue.sent = sum(position <= reply.committed for position in queue.rows)
+            # It lost what it had said was safe: with the old floor it would see a gap for ever, so all rows that are
+            # left are sent, and it goes on from there.
+            if reply.committed < queue.floor:
+                queue.floor = START_POSITION
+        while queue.rows and queue.rows[0] <= reply.covered:
+            queue.floor = queue.rows.popleft()
+            self._deleted.append(_key(receiver, queue.floor))
+            queue.sent = max(0, queue.sent - 1)
 
-    def restarted(self, receiver: str) -> None:
-        """The receiver has begun anew, perhaps from an older copy of itself: all that is kept for it is sent again."""
-        if receiver in self._lanes:
-            self._lanes[receiver].sent = 0
+    def on_receiver_restarted(self, receiver: str) -> None:
+        """The receiver has begun anew, perhaps from an older copy of itself: all rows for it are sent again."""
+        if receiver in self._queues:
+            self._queues[receiver].sent = 0
 
     # tables
 
     def route(self, table: AssignmentTable) -> None:
-        """There is a new table: what is kept for members that are gone goes elsewhere."""
+        """There is a new table: rows for members that are gone go elsewhere."""
         self.table = table
-        names = {member.name for member in table.members} - {self.me}
-        for receiver in [name for name in self._lanes if name not in names]:
-            lane = self._lanes.pop(receiver)
-            for row in self._rows(receiver, list(lane.rows)):
+        names = {member.name for member in table.members} - {self._me}
+        for receiver in [name for name in self._queues if name not in names]:
+            queue = self._queues.pop(receiver)
+            for row in self._rows(receiver, list(queue.rows)):
                 self._gathered += unpack_items(row) if row else []
-            self._gone += [_key(receiver, position) for position in lane.rows]
+            self._deleted += [_key(receiver, position) for position in queue.rows]
 
-    def take_back(self) -> list[ExchangeItem]:
-        """What has gathered and belongs to this shard itself, by the table of now."""
-        own = [one for one in self._gathered if self._owner(one) == self.me]
-        self._gathered = [one for one in self._gathered if self._owner(one) != self.me]
+    def take_own(self) -> list[ExchangeItem]:
+        """Takes out what was gathered and belongs to this shard itself, by the table of now."""
+        own = [item for item in self._gathered if self._owner(item) == self._me]
+        self._gathered = [item for item in self._gathered if self._owner(item) != self._me]
         return own
 
 

@@ -1,79 +1,94 @@
 """Termination: how the coordinator learns that a crawl is finished, out of pages, or cannot go on.
 
 `TerminationDetector` finds that nobody has work and nothing is under way. `PageQuota` divides a limit of pages among
-the agents. `MemberHealth` counts the failures of members and decides when only failing ones are left. Pure.
+the agents. `MemberHealth` counts the failures of members and says when only failing ones could go on. Pure: `now` is an
+argument.
 """
 
 from collections.abc import Collection
 from typing import NamedTuple
 
-ActivityMark = tuple[int, int]  # incarnation and activity
+MIN_GRANT_PAGES = 8  # an agent gets so many pages at a time, or half an equal share of what is free, if that is more
+
+FAILING_AFTER, RECENT_FAILURES_S = 3, 120.0
+RESTART_PAUSE_S = 15.0  # between two starts of a failing member: a full disk is not emptied by trying at once
+ALL_RESTING_S = 10.0  # all others have been idle for so long: what they wait for will not come
+
+ActivityMark = tuple[int, int]  # an agent's incarnation and its count of everything it did
 
 
 class TerminationDetector:
-    """Told of every beat by `heard`; `is_quiet` for given members."""
+    """The crawl has terminated when every member was idle twice in a row and nothing at all moved in between.
+
+    An agent is idle when nothing is queued, in flight or uncommitted there, and its receivers have committed every row
+    it sent; one whose whole queue has to wait for very long counts as idle, too (`AgentReport.waits_long`).
+    """
+
+    # One round is not enough: agents report one after the other, and one that was idle may have been given work by one
+    # that reported later and is idle by now. In a second round without any activity nobody can have given anything.
 
     def __init__(self) -> None:
-        self._first: dict[str, ActivityMark] = {}
-        self._second: set[str] = set()
+        self._first_round: dict[str, ActivityMark] = {}
+        self._second_round: set[str] = set()
 
-    def heard(self, name: str, mark: ActivityMark | None, members: Collection[str]) -> None:
-        """A member has told of itself; `mark` is None while it is busy."""
-        if mark is None or self._first.get(name, mark) != mark:
-            self._first, self._second = {}, set()
+    def record(self, name: str, mark: ActivityMark | None, members: Collection[str]) -> None:
+        """A member has reported; `mark` is None while it is busy."""
+        if mark is None or self._first_round.get(name, mark) != mark:
+            self.reset()
         if mark is None:
             return
-        if self._first.keys() >= set(members):
-            self._second.add(name)
-        self._first[name] = mark
+        if self._first_round.keys() >= set(members):
+            self._second_round.add(name)
+        self._first_round[name] = mark
 
-    def is_quiet(self, members: Collection[str]) -> bool:
-        return bool(members) and self._second >= set(members)
+    def has_terminated(self, members: Collection[str]) -> bool:
+        return bool(members) and self._second_round >= set(members)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """The members have changed, or there is new work."""
-        self._first, self._second = {}, set()
-
-
-MIN_GRANT_PAGES = 8  # pages given at a time, or half an equal share of what is free, if that is more
+        self._first_round, self._second_round = {}, set()
 
 
 class PageQuota:
-    """Caps by name. `limit` is the number of pages of the whole collection."""
+    """The limit of pages of a whole collection, as caps of its agents: their sum never exceeds the limit.
+
+    An idle agent lowers its own cap to what it has used. What is free goes to agents with work, little by little, so
+    that none holds what another could use.
+    """
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
+        self._limit = limit
         self._caps: dict[str, int] = {}
 
     def __repr__(self) -> str:
-        return f"<Allowance {sum(self._caps.values())} of {self.limit}>"
+        return f"<PageQuota {sum(self._caps.values())} of {self._limit}>"
 
-    def beat(self, name: str, *, used: int, cap: int, wants: bool, members: Collection[str]) -> int:
-        """An agent tells how many pages it has or is getting, and its cap; returns its cap from now on."""
+    def update(self, name: str, *, used: int, cap: int, wants: bool, members: Collection[str]) -> int:
+        """An agent reports the pages that it has or fetches, and its cap; returns its new cap."""
         self._caps[name] = max(cap, used)
-        if not wants or not self._caps.keys() >= set(members):  # unknown caps of others may fill the limit
+        # A new coordinator grants nothing before it knows all caps: those of the others may fill the limit.
+        if not wants or not self._caps.keys() >= set(members):
             return self._caps[name]
-        free = self.limit - sum(self._caps.values())
+        free = self._limit - sum(self._caps.values())
         room = self._caps[name] - used
         grant = max(MIN_GRANT_PAGES, free // (2 * len(members))) - room
         self._caps[name] += max(0, min(free, grant))
         return self._caps[name]
 
 
-AILS_AFTER, RECENT_S = 3, 120.0
-RESTART_PAUSE_S = 15.0  # between two starts of a member that ails
-ALL_RESTING_S = 10.0  # all others rest for so long: nothing more will happen
-
-
 class MemberFailure(NamedTuple):
-    """Why a member ended."""
+    """Why a member ended. `is_store`: its disk or store was to blame."""
 
-    words: str
+    reason: str
     is_store: bool
 
 
 class MemberHealth:
-    """Failures by name. `AILS_AFTER` of them make a member ail until `RECENT_S` without any have passed."""
+    """The failures of members. A member is failing after `FAILING_AFTER` failures within `RECENT_FAILURES_S`.
+
+    A failing member is started less often, and the others go on. Once all of those are idle and wait for it, the crawl
+    has failed, for its reason.
+    """
 
     def __init__(self) -> None:
         self._failures: dict[str, list[float]] = {}
@@ -81,28 +96,27 @@ class MemberHealth:
         self._resting_since: float | None = None
 
     def __repr__(self) -> str:
-        return f"<Ailing {', '.join(self._failures) or 'nobody'}>"
+        return f"<MemberHealth failures of {', '.join(self._failures) or 'nobody'}>"
 
-    def failed(self, name: str, trouble: MemberFailure, now: float) -> None:
-        recent = [at for at in self._failures.get(name, []) if at > now - RECENT_S]
-        self._failures[name] = [*recent[1 - AILS_AFTER :], now]
-        self._last[name] = trouble
+    def record_failure(self, name: str, failure: MemberFailure, now: float) -> None:
+        recent = [at for at in self._failures.get(name, []) if at > now - RECENT_FAILURES_S]
+        self._failures[name] = [*recent[1 - FAILING_AFTER :], now]
+        self._last[name] = failure
 
-    def ails(self, name: str, now: float) -> bool:
-        failures = self._failures.get(name, [])
-        return sum(at > now - RECENT_S for at in failures) >= AILS_AFTER
+    def is_failing(self, name: str, now: float) -> bool:
+        return sum(at > now - RECENT_FAILURES_S for at in self._failures.get(name, [])) >= FAILING_AFTER
 
     def may_start(self, name: str, now: float) -> bool:
-        """May a member be started now?"""
-        return not self.ails(name, now) or now - self._failures[name][-1] >= RESTART_PAUSE_S
+        return not self.is_failing(name, now) or now - self._failures[name][-1] >= RESTART_PAUSE_S
 
-    def verdict(self, members: Collection[str], resting: Collection[str], now: float) -> MemberFailure | None:
-        """What ends the crawl: nobody is left who could go on. `resting`: members with nothing to do of their own."""
-        ill = [name for name in members if self.ails(name, now)]
-        if not ill or not set(members) <= {*ill, *resting}:
+    def crawl_failure(self, members: Collection[str], resting: Collection[str], now: float) -> MemberFailure | None:
+        """The failure that ends the crawl, once nobody is left who could go on. `resting` members have nothing to do
+        of their own."""
+        failing = [name for name in members if self.is_failing(name, now)]
+        if not failing or not set(members) <= {*failing, *resting}:
             self._resting_since = None
             return None
         if self._resting_since is None:
             self._resting_since = now
-        is_vain = len(ill) == len(members) or now - self._resting_since >= ALL_RESTING_S
-        return self._last[ill[0]] if is_vain else None
+        is_hopeless = len(failing) == len(members) or now - self._resting_since >= ALL_RESTING_S
+        return self._last[failing[0]] if is_hopeless else None

@@ -1,7 +1,7 @@
 """The handover of buckets from one shard to another when the assignment changes.
 
-While buckets move there are two tables: by the one in force a shard still has what leaves, by the one to come it will
-have what arrives. In between, nobody asks those hosts: the old owner has stopped, the new one has not started. The new
+While buckets move there are two tables: by the one in force a shard still has what leaves, by the next one it will have
+what arrives. In between, nobody asks those hosts: the old owner has stopped, the new one has not started. The next
 table is in force only when every transfer has arrived everywhere.
 """
 
@@ -31,15 +31,19 @@ from lycosa.web import BUCKET_BYTES
 
 TRANSFER_BYTES = 1 << 20
 ZSTD_LEVEL = 3
+POLL_S = 0.1
+RETRY_S = 0.5
 
-_HostRows = list[tuple[bytes, bytes]]
-_Contents = tuple[list[bytes], list[BucketRow], _HostRows]
+_Contents = tuple[list[bytes], list[BucketRow], list[tuple[bytes, bytes]]]  # buckets that begin here, rows, host rows
 _decoder = msgspec.msgpack.Decoder(_Contents)
 
 
 class BucketTransfer(msgspec.Struct, frozen=True):
-    """Rows for the shard that will own their buckets from `epoch` on. In every round all of them are handed over; the
-    first cargo of a round, which may have no rows, takes the place of all that came in rounds before."""
+    """Rows for the shard that will own their buckets from `epoch` on, about a megabyte at a time.
+
+    In every round all rows are handed over; the first transfer of a round, which may be empty, takes the place of all
+    that came in rounds before.
+    """
 
     sender: str
     epoch: int
@@ -47,185 +51,165 @@ class BucketTransfer(msgspec.Struct, frozen=True):
     round: int = 0
 
 
-def unpack_transfer(cargo: BucketTransfer) -> _Contents:
-    """Buckets that begin here, rows, and host rows."""
-    load: _Contents = _decoder.decode(zstandard.ZstdDecompressor().decompress(cargo.packed))
-    return load
-
-
-def leaving_buckets(state: State, me: str, now: AssignmentTable, after: AssignmentTable) -> list[tuple[bytes, str]]:
-    """The buckets with hosts or documents that this shard has and will not own, each with its owner to be."""
-    found = []
-    for bucket in sorted({*host_buckets(state), *document_buckets(state)}):
-        before, owner = now.owner_of_bucket(bucket), after.owner_of_bucket(bucket)
-        if before == me and owner != me:
-            found.append((bucket, owner))
-    return found
-
-
-def bucket_transfers(
-    state: State,
-    me: str,
-    epoch: int,
-    going: list[tuple[bytes, str]],
-    others: Collection[str] = (),
-    round: int = 0,
-) -> Iterator[tuple[str, BucketTransfer]]:
-    """(receiver, cargo), everything of the buckets that go; in rounds each of `others` hears that one begins."""
-    for receiver in sorted({owner for _, owner in going}.union(others)):
-        load: _Contents = ([], [], [])
-        size = 0
-        if round:
-            yield receiver, _pack_transfer(me, epoch, load, round)
-        for bucket in (bucket for bucket, owner in going if owner == receiver):
-            load[0].append(bucket)
-            for row in bucket_rows(state, bucket):
-                load[1].append(row)
-                size += len(row[1]) + len(row[2])
-                if size >= TRANSFER_BYTES:
-                    yield receiver, _pack_transfer(me, epoch, load, round)
-                    load, size = ([], [], []), 0
-            load[2].extend(bucket_hosts(state, bucket))
-        if any(load):
-            yield receiver, _pack_transfer(me, epoch, load, round)
-
-
-def _pack_transfer(me: str, epoch: int, load: _Contents, round: int) -> BucketTransfer:
-    return BucketTransfer(
-        me, epoch, zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(msgspec.msgpack.encode(load)), round
-    )
-
-
-POLL_S = 0.1
-RETRY_S = 0.5
-
 SendTransfer = Callable[[str, BucketTransfer], Awaitable[bool]]
+WaitForCommit = Callable[[], Awaitable[None]]
 
 
 class OwnedHosts:
-    """What the shard `me` owns. `shipped` is the epoch for which everything that leaves has been handed over."""
+    """The hosts that the shard `me` owns, and their handover. `handed_over` is the epoch for which it is done."""
 
-    def __init__(self, me: str, table: AssignmentTable, moving: AssignmentTable | None) -> None:
-        self._me, self.table, self.moving = me, table, moving
-        self.shipped = 0
-        self.round = 0  # of what is handed over; all of it is, again, in every round
-        self._rounds: dict[str, int] = {}  # of what others hand over
-        self._carrying: asyncio.Task[None] | None = None
+    def __init__(self, me: str, table: AssignmentTable, next_table: AssignmentTable | None) -> None:
+        self._me, self.table, self.next_table = me, table, next_table
+        self.handed_over = 0
+        self.round = 0
+        self._rounds_of_others: dict[str, int] = {}
+        self._handover: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
-        return f"<Part {self._me} epoch={self.table.epoch}{' moving' if self.moving else ''}>"
+        return f"<OwnedHosts {self._me} epoch={self.table.epoch}{' moving' if self.next_table else ''}>"
 
     def owns(self, host: str) -> bool:
-        """Is a host this shard's, now and after what is moving has arrived?"""
+        """Is a host this shard's, now and after what moves has arrived?"""
         is_mine = self.table.owner(host) == self._me
-        return is_mine if self.moving is None else is_mine and self.moving.owner(host) == self._me
+        return is_mine if self.next_table is None else is_mine and self.next_table.owner(host) == self._me
 
     def owns_document(self, digest: bytes) -> bool:
-        """The same of a document."""
-        tables = [self.table] if self.moving is None else [self.table, self.moving]
+        """Is a document this shard's, now and after what moves has arrived?"""
+        tables = [self.table] if self.next_table is None else [self.table, self.next_table]
         return all(table.owner_of_document(digest) == self._me for table in tables)
 
-    def may_visit(self, host: str) -> bool:
+    def may_request(self, host: str) -> bool:
         """Hosts that leave are not asked any more: they are put aside until they are dropped."""
-        return self.moving is None or self.owns(host)
+        return self.next_table is None or self.owns(host)
 
     @property
-    def is_carrying(self) -> bool:
-        return self._carrying is not None
-
-    @property
-    def carrying(self) -> int:
-        """The epoch for which it hands over what leaves; 0: it does not."""
-        return self.moving.epoch if self.moving is not None and self.is_carrying else 0
+    def is_handing_over(self) -> bool:
+        return self._handover is not None
 
     def report(self) -> dict[str, Any]:
-        """What the coordinator is told (`Report`)."""
-        numbers = {"epoch": self.table.epoch, "shipped": self.shipped, "round": self.round}
-        return {**numbers, "carrying": self.carrying}
+        """The handover's part of an `AgentReport`."""
+        epoch = self.next_table.epoch if self.next_table is not None and self.is_handing_over else 0
+        numbers = {"epoch": self.table.epoch, "handed_over": self.handed_over, "round": self.round}
+        return {**numbers, "handing_over": epoch}
 
     def tasks(self) -> "list[asyncio.Task[None]]":
-        return [self._carrying] if self._carrying else []
+        return [self._handover] if self._handover else []
 
-    def begin(
-        self,
-        engine: Engine,
-        after: AssignmentTable,
-        carry: SendTransfer,
-        commit: Callable[[], Awaitable[None]],
-        *,
-        round: int = 0,
+    def start_handover(
+        self, engine: Engine, after: AssignmentTable, send: SendTransfer, next_commit: WaitForCommit, *, round: int = 0
     ) -> None:
-        """Begins to hand over what leaves, or begins anew: whoever was restored from a copy meanwhile, here or there,
-        has lost a part of it. `commit` waits for the engine's next one."""
-        if self._carrying is not None:
-            self._carrying.cancel()
-        self.moving, self.shipped, self.round = after, 0, round
-        self._carrying = asyncio.get_running_loop().create_task(self._carry(engine, after, carry, commit))
+        """Begins to hand over what leaves, or begins anew: a shard that was restored from a checkpoint meanwhile, here
+        or there, has lost a part of it."""
+        if self._handover is not None:
+            self._handover.cancel()
+        self.next_table, self.handed_over, self.round = after, 0, round
+        self._handover = asyncio.get_running_loop().create_task(self._hand_over(engine, after, send, next_commit))
 
-    async def _carry(
-        self, engine: Engine, after: AssignmentTable, carry: SendTransfer, commit: Callable[[], Awaitable[None]]
+    async def _hand_over(
+        self, engine: Engine, after: AssignmentTable, send: SendTransfer, next_commit: WaitForCommit
     ) -> None:
-        """Lets what is under way end, then hands the buckets that leave to their owners."""
+        """Lets what is in flight end, then sends the buckets that leave to their owners."""
         try:
             while any(not self.owns(host) for host in engine.hosts_in_flight()):  # noqa: ASYNC110 -- no event tells
                 await asyncio.sleep(POLL_S)
-            for _ in range(2):  # the second one has begun after the last of them was settled
-                await commit()
+            # The first commit may have begun before the last response was handled; the second one has it.
+            for _ in range(2):
+                await next_commit()
             state = engine.collection.state
-            going = leaving_buckets(state, self._me, self.table, after)
+            leaving = self._leaving_buckets(state, after)
             others = [one.name for one in after.members if one.name != self._me] if self.round else []
-            for receiver, cargo in bucket_transfers(state, self._me, after.epoch, going, others, self.round):
-                while not await _try_to_send(carry, receiver, cargo):  # noqa: ASYNC110 -- the other one is not there yet
+            for receiver, transfer in _transfers(state, self._me, after.epoch, leaving, others, self.round):
+                while not await _try_to_send(send, receiver, transfer):  # noqa: ASYNC110 -- it is not there yet
                     await asyncio.sleep(RETRY_S)
-            self.shipped = after.epoch
+            self.handed_over = after.epoch
         except Exception as error:  # an agent that cannot hand over ends, and says why
             engine.fail(error)
 
-    def load(self, engine: Engine, cargo: BucketTransfer) -> bool:
-        """Puts down rows that will be this shard's; True when they are on disk."""
-        if self.moving is None or cargo.epoch != self.moving.epoch:
+    def _leaving_buckets(self, state: State, after: AssignmentTable) -> list[tuple[bytes, str]]:
+        """The buckets with hosts or documents that this shard has and will not own, each with its next owner."""
+        found = []
+        for bucket in sorted({*host_buckets(state), *document_buckets(state)}):
+            before, owner = self.table.owner_of_bucket(bucket), after.owner_of_bucket(bucket)
+            if before == self._me and owner != self._me:
+                found.append((bucket, owner))
+        return found
+
+    def receive(self, engine: Engine, transfer: BucketTransfer) -> bool:
+        """Writes rows that will be this shard's, apart from its own; True when they are on disk."""
+        if self.next_table is None or transfer.epoch != self.next_table.epoch:
             return False
         state, batch = engine.collection.state, Batch()
-        latest = self._rounds.get(cargo.sender, 0)
-        if cargo.round < latest:
+        latest = self._rounds_of_others.get(transfer.sender, 0)
+        if transfer.round < latest:
             return False
-        if cargo.round > latest:  # what it handed over before, it may know no more
+        # The sender may have been restored from an older copy of itself: what it handed over before is then more than
+        # it knows of now, and it will do those URLs again.
+        if transfer.round > latest:
             for bucket in buckets_with_rows(state):
-                if self.table.owner_of_bucket(bucket) == cargo.sender:
+                if self.table.owner_of_bucket(bucket) == transfer.sender:
                     write_arriving(batch, [bucket], [], [])
-            self._rounds[cargo.sender] = cargo.round
-        write_arriving(batch, *unpack_transfer(cargo))
+            self._rounds_of_others[transfer.sender] = transfer.round
+        contents: _Contents = _decoder.decode(zstandard.ZstdDecompressor().decompress(transfer.packed))
+        write_arriving(batch, *contents)
         state.write(batch)
         return True
 
     def adopt(self, engine: Engine, table: AssignmentTable) -> bool:
-        """The new table is in force: what left is dropped, what came is raised; False: the disk refuses, once more."""
-        if not engine.move_hosts(lost=self._lost(engine.collection.state, table), came=self._came(engine, table)):
+        """The new table is in force: drops what left and raises what came; False: the disk refuses, try again."""
+        lost, came = self._lost(engine.collection.state, table), self._came(engine.collection.state, table)
+        if not engine.move_hosts(lost=lost, came=came):
             return False
-        self.table, self.moving, self._carrying, self._rounds = table, None, None, {}
+        self.table, self.next_table, self._handover, self._rounds_of_others = table, None, None, {}
         return True
 
-    def put_right(self, engine: Engine) -> None:
+    def reconcile(self, engine: Engine) -> None:
         """After a start: hosts went to others, or came, while this shard was not there to hear of the table."""
         if not self.table.owners:  # a scheme with which nothing moves
             return
-        lost, came = self._lost(engine.collection.state, self.table), self._came(engine, self.table)
+        lost, came = self._lost(engine.collection.state, self.table), self._came(engine.collection.state, self.table)
         if lost or came:
             engine.move_hosts(lost=lost, came=came)
 
     def _lost(self, state: State, table: AssignmentTable) -> list[bytes]:
         buckets = set(host_buckets(state))
-        if self.moving is None or table is not self.table:  # else documents of others are here and will be its own
+        # After a start in the middle of a move, documents of others are here that will be this shard's own.
+        if self.next_table is None or table is not self.table:
             buckets.update(document_buckets(state))
         return sorted(bucket for bucket in buckets if table.owner_of_bucket(bucket) != self._me)
 
-    def _came(self, engine: Engine, table: AssignmentTable) -> list[tuple[bytes, bytes]]:
-        rows = arriving_hosts(engine.collection.state)
-        return [row for row in rows if table.owner_of_bucket(row[0][:BUCKET_BYTES]) == self._me]
+    def _came(self, state: State, table: AssignmentTable) -> list[tuple[bytes, bytes]]:
+        return [row for row in arriving_hosts(state) if table.owner_of_bucket(row[0][:BUCKET_BYTES]) == self._me]
 
 
-async def _try_to_send(carry: SendTransfer, receiver: str, cargo: BucketTransfer) -> bool:
+def _transfers(
+    state: State, me: str, epoch: int, leaving: list[tuple[bytes, str]], others: Collection[str], round: int
+) -> Iterator[tuple[str, BucketTransfer]]:
+    """(receiver, transfer) for everything that leaves; in rounds each of `others` hears that one begins."""
+
+    def pack(contents: _Contents) -> BucketTransfer:
+        packed = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(msgspec.msgpack.encode(contents))
+        return BucketTransfer(me, epoch, packed, round)
+
+    for receiver in sorted({owner for _, owner in leaving}.union(others)):
+        contents: _Contents = ([], [], [])
+        size = 0
+        if round:
+            yield receiver, pack(contents)
+        for bucket in (bucket for bucket, owner in leaving if owner == receiver):
+            contents[0].append(bucket)
+            for row in bucket_rows(state, bucket):
+                contents[1].append(row)
+                size += len(row[1]) + len(row[2])
+                if size >= TRANSFER_BYTES:
+                    yield receiver, pack(contents)
+                    contents, size = ([], [], []), 0
+            contents[2].extend(bucket_hosts(state, bucket))
+        if any(contents):
+            yield receiver, pack(contents)
+
+
+async def _try_to_send(send: SendTransfer, receiver: str, transfer: BucketTransfer) -> bool:
     try:
-        return await carry(receiver, cargo)
+        return await send(receiver, transfer)
     except ClusterError:
         return False

@@ -1,32 +1,120 @@
-"""An agent as a Ray actor.
+"""An agent as a Ray actor, and the client by which it calls the others and the coordinator.
 
 The actor holds nothing that its shard's folder does not: Ray brings it back empty after a death, and the coordinator's
-actor starts it anew.
+actor starts it anew. Actors find each other by name, and every call answers in time or fails.
 """
 
 import asyncio
 import contextlib
 import os
-import time
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, TypeVar
 
 import ray
+import ray.util
+from ray.exceptions import ActorDiedError, RayError
 
 from lycosa.api.process import freeze_garbage_collector, return_large_blocks
 from lycosa.cluster.agent import Agent
-from lycosa.cluster.exchange import busy_reply
-from lycosa.cluster.heartbeat import Enrolment
-from lycosa.cluster.messages import Message, Reply
-from lycosa.cluster.ray.client import NAMESPACE, RayClient, await_answer, coordinator_name, own_address
+from lycosa.cluster.delegation import ROBOTS_TIMEOUT_S
+from lycosa.cluster.heartbeat import AgentOrders, AgentReport, Enrolment
+from lycosa.cluster.messages import Message, Reply, busy_reply
+from lycosa.cluster.ray import CALL_TIMEOUT_S, NAMESPACE
 from lycosa.cluster.transfer import BucketTransfer
 from lycosa.errors import ClusterError, LycosaError, StoreError
-from lycosa.records import Response
+from lycosa.records import Request, Resolved, Response
 from lycosa.version import __version__
+
+# The coordinator's downloader has limits of its own, and an agent that is cut off has no lease after a few seconds.
+FETCH_TIMEOUT_S = 600.0
+
+T = TypeVar("T")
+
+
+async def await_answer(call: Awaitable[T], *, whom: str, within_s: float = CALL_TIMEOUT_S) -> T:
+    """The answer to a remote call, or ClusterError in time."""
+    try:
+        return await asyncio.wait_for(call, within_s)
+    except (RayError, TimeoutError, ValueError) as error:  # ValueError: no actor has that name
+        raise ClusterError(f"{whom} does not answer: {type(error).__name__}") from error
+
+
+def agent_name(crawl: str, shard: str) -> str:
+    return f"{crawl}/agent/{shard}"
+
+
+def coordinator_name(crawl: str) -> str:
+    return f"{crawl}/coordinator"
+
+
+def actor_options(name: str, *, is_detached: bool) -> dict[str, Any]:
+    """The options of an actor that others find by its name; a detached one outlives whoever made it."""
+    options: dict[str, Any] = {"name": name, "namespace": NAMESPACE, "get_if_exists": True}
+    return options | ({"lifetime": "detached"} if is_detached else {})
+
+
+def own_address() -> str:
+    """The address of this machine, as the cluster knows it."""
+    return str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
+
+
+class RayClient:
+    """The `PeerClient` and `CoordinatorClient` of an agent; its messages go straight, or through the coordinator."""
+
+    def __init__(self, crawl: str, *, is_direct: bool) -> None:
+        self._crawl, self._is_direct = crawl, is_direct
+        self._handles: dict[str, Any] = {}
+
+    async def send(self, receiver: str, message: Message) -> Reply:
+        if not self._is_direct:
+            return await await_answer(self._coordinator().relay.remote(receiver, message), whom="the coordinator")
+        reply: Reply = await self._call_agent(receiver, "receive", message)
+        return reply
+
+    async def send_transfer(self, receiver: str, transfer: BucketTransfer) -> bool:
+        return bool(await self._call_agent(receiver, "receive_transfer", transfer))
+
+    async def fetch_robots(self, receiver: str, href: str) -> Response:
+        within_s = ROBOTS_TIMEOUT_S + CALL_TIMEOUT_S
+        response: Response = await self._call_agent(receiver, "fetch_robots", href, within_s=within_s)
+        return response
+
+    async def _call_agent(self, receiver: str, what: str, argument: Any, within_s: float = CALL_TIMEOUT_S) -> Any:
+        name = agent_name(self._crawl, receiver)
+        try:
+            call = getattr(self._handle(name), what).remote(argument)
+            return await await_answer(call, whom=receiver, within_s=within_s)
+        except ClusterError as error:
+            if isinstance(error.__cause__, ActorDiedError):  # there is, or will be, another one elsewhere
+                self._handles.pop(name, None)
+            raise
+
+    async def look_up(self, name: str) -> Resolved:
+        call = self._coordinator().look_up.remote(name)
+        return await await_answer(call, whom="the coordinator", within_s=ROBOTS_TIMEOUT_S)
+
+    async def fetch(self, request: Request) -> Response:
+        call = self._coordinator().fetch.remote(request)
+        return await await_answer(call, whom="the coordinator", within_s=FETCH_TIMEOUT_S)
+
+    async def heartbeat(self, report: AgentReport) -> AgentOrders:
+        return await await_answer(self._coordinator().heartbeat.remote(report), whom="the coordinator")
+
+    def _coordinator(self) -> Any:
+        return self._handle(coordinator_name(self._crawl))
+
+    def _handle(self, name: str) -> Any:
+        handle = self._handles.get(name)
+        if handle is None:
+            try:
+                handle = self._handles[name] = ray.get_actor(name, namespace=NAMESPACE)
+            except ValueError as error:
+                raise ClusterError(f"there is no {name}") from error
+        return handle
 
 
 class ShardProcess:
-    """One shard, wherever Ray put it."""
+    """One shard's process, wherever Ray put it."""
 
     def __init__(self, crawl: str, *, is_direct: bool) -> None:
         self._crawl, self._is_direct = crawl, is_direct
@@ -41,46 +129,43 @@ class ShardProcess:
         if enrolment.version != __version__:
             address = own_address()
             raise ClusterError(f"{address} has Lycosa {__version__}, the coordinator has {enrolment.version}")
-        lines = RayClient(self._crawl, is_direct=self._is_direct)
-        self._agent = Agent(enrolment, lines, lines)
+        client = RayClient(self._crawl, is_direct=self._is_direct)
+        self._agent = Agent(enrolment, client, client)
         freeze_garbage_collector()
         return_large_blocks()
         self._task = asyncio.get_running_loop().create_task(self._run(self._agent))
 
     async def _run(self, agent: Agent) -> None:
-        """An agent that fails tells why and takes its process with it: nothing half alive is left behind."""
+        """An agent that fails says why and takes its process with it: nothing half alive is left behind."""
         try:
             await agent.run()
         except Exception as error:
-            words = str(error) if isinstance(error, LycosaError) else f"{type(error).__name__}: {error}"
+            reason = str(error) if isinstance(error, LycosaError) else f"{type(error).__name__}: {error}"
             coordinator = ray.get_actor(coordinator_name(self._crawl), namespace=NAMESPACE)
             with contextlib.suppress(ClusterError):
                 is_store = isinstance(error, StoreError)
-                failed: Awaitable[None] = coordinator.failed.remote(agent.name, words, is_store, own_address())
-                await await_answer(failed, whom="the coordinator")
+                call: Awaitable[None] = coordinator.on_failure.remote(agent.name, reason, is_store, own_address())
+                await await_answer(call, whom="the coordinator")
             os._exit(1)
 
-    async def take(self, message: Message) -> Reply:
-        return await self._agent.take(message) if self._agent else busy_reply()
+    async def receive(self, message: Message) -> Reply:
+        return await self._agent.receive(message) if self._agent else busy_reply()
 
-    async def load(self, cargo: BucketTransfer) -> bool:
-        return await self._agent.load(cargo) if self._agent else False
+    async def receive_transfer(self, transfer: BucketTransfer) -> bool:
+        return await self._agent.receive_transfer(transfer) if self._agent else False
 
-    async def robots(self, href: str) -> Response:
+    async def fetch_robots(self, href: str) -> Response:
+        return await self._require_agent().fetch_robots(href)
+
+    async def add_urls(self, urls: list[str]) -> None:
+        await self._require_agent().add_urls(urls)
+
+    def _require_agent(self) -> Agent:
         if self._agent is None:
             raise ClusterError("the agent is not open yet")
-        return await self._agent.robots(href)
-
-    async def put(self, urls: list[str]) -> None:
-        """URLs that the user adds: they are safe when this returns."""
-        if self._agent is None or self._agent.engine is None:
-            raise ClusterError("the agent is not open yet")
-        await self._agent.put(urls)
-
-    async def spent(self) -> tuple[int, float]:
-        """Process and seconds of processor time."""
-        return os.getpid(), time.process_time()
+        return self._agent
 
 
-# Ray brings it back, as often as it dies; it takes no processor of its own from those that Ray hands out.
+# Ray restarts it as often as it dies. It takes none of the processors that Ray hands out: how many shards a machine
+# gets is the coordinator's decision.
 AgentActor: Any = ray.remote(num_cpus=0, max_restarts=-1)(ShardProcess)
