@@ -21,7 +21,7 @@ from lycosa.graph.links import (
     stored_link_index,
 )
 from lycosa.graph.processes import start_helper
-from lycosa.graph.ranks import Ranks, RankTable, load_ranks
+from lycosa.graph.ranks import Ranks, load_ranks
 
 __all__ = [
     "FEED_FOLDER",
@@ -30,7 +30,6 @@ __all__ = [
     "LinkIndex",
     "LinkIndexer",
     "LinkView",
-    "RankTable",
     "Ranked",
     "Ranks",
     "UrlLinks",

@@ -99,7 +99,7 @@ class LinkIndexer:
             return _new_links(number, url, links, joined)
         self.feed.append(batch, FeedEvent.REMOVED if links is None else FeedEvent.CHANGED, number, before)
         now = _linked(links, joined) if links is not None else {}
-        return _changed(number, url, _linked_before(before, url), now, is_gone=links is None)
+        return _changed(number, url, stored_links(before, url), now, is_gone=links is None)
 
     def write(self, batch: Batch) -> None:
         """Adds the counters of the feed, as the last rows of a commit."""
@@ -190,8 +190,8 @@ def replay(state: State, covered: int) -> Iterator[LinkChanges]:
         if key is None:
             raise StoreError(f"the state {state.path} is damaged: page {file_num} has no URL")
         url = url_from_key(key)
-        before = {} if entry.event is FeedEvent.NEW else _linked_before(entry.before, url)
-        now = _linked_before(state.get(Family.LINK, key) or b"", url)
+        before = {} if entry.event is FeedEvent.NEW else stored_links(entry.before, url)
+        now = stored_links(state.get(Family.LINK, key), url)
         yield _changed(file_num, url, before, now, is_gone=last[file_num] is FeedEvent.REMOVED)
 
 
@@ -204,7 +204,7 @@ def all_pages(state: State) -> Iterator[LinkChanges]:
         for (file_num, key), (page, links) in zip(some, rows, strict=True):
             if page is not None and 0 < unpack_page(page).status < 400:
                 url = url_from_key(key)
-                yield _changed(int.from_bytes(file_num), url, {}, _linked_before(links or b"", url))
+                yield _changed(int.from_bytes(file_num), url, {}, stored_links(links, url))
 
 
 def _new_links(file_num: int, url: str, links: LinkRow, joined: Mapping[str, str]) -> LinkChanges:
@@ -232,12 +232,11 @@ def _linked(links: LinkRow, joined: Mapping[str, str]) -> Linked:
     return {url: (kind, anchor) for url, kind, anchor in urls if 0 < len(url) <= MAX_URL_BYTES}
 
 
-def _linked_before(packed: bytes, url: str) -> Linked:
-    return linked(unpack_links(packed), url) if packed else {}
-
-
-def linked(links: LinkRow, url: str) -> Linked:
-    """Where the links of a stored page lead, with kind and anchor."""
+def stored_links(packed: bytes | None, url: str) -> Linked:
+    """Where the links of a page lead by its packed link row, with kind and anchor."""
+    if not packed:
+        return {}
+    links = unpack_links(packed)
     return _linked(links, join_map(base_url(url, links.base_href), links.hrefs, max_bytes=MAX_URL_BYTES))
 
 

@@ -15,22 +15,22 @@ from itertools import islice
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from lycosa.errors import LycosaError, StoreError
-from lycosa.graph.columns import BLOCK_TEXTS, KIND_BITS, from_pages, url_id, url_ids
+from lycosa.graph.columns import KIND_BITS, from_pages, url_id, url_ids
 from lycosa.graph.feed import FEED_FOLDER, consumers, entries_after, key_of, last_sequence, mark_covered
 from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, LinkWriter, SegmentList
-from lycosa.graph.indexer import CONSUMER, all_pages, linked, replay, slices
+from lycosa.graph.indexer import CONSUMER, all_pages, replay, slices, stored_links
 from lycosa.graph.packing import I64, U64
 from lycosa.graph.ranks import LinkGraph, PageGraph, Ranks, compute_ranks, harmonic, load_ranks, page_graph, save_ranks
 from lycosa.graph.segment import Segment
 from lycosa.records import Family
-from lycosa.store import CollectionStore, JoinedCollection, State, hold_lock, unpack_links, unpack_page
+from lycosa.store import CollectionStore, JoinedCollection, State, hold_lock, unpack_page
 from lycosa.web import BUCKET_BYTES, LinkKind, url_from_key, url_key
 
 MOST_TEXTS = 24  # of one page, the most used first
 FEW = 4  # pages that point somewhere: with more, a text that only one of them uses says little
-_BLOCKS_KEPT = 256
 # A text in one number: 32 bits within its segment, 12 for the segment; before it 19 bits for the page.
 _SEGMENT_SHIFT, _PAGE_SHIFT = 32, 44
 _NUMBER_MASK, _TEXT_MASK = (1 << _SEGMENT_SHIFT) - 1, (1 << _PAGE_SHIFT) - 1
@@ -42,7 +42,7 @@ class AnchorTexts:
     """The anchor texts of an index as it was when opened."""
 
     def __init__(self, index: LinkIndex) -> None:
-        self._segments = [_SegmentTexts(segment) for segment in index.segments]
+        self._segments = index.segments
 
     def __repr__(self) -> str:
         return f"<AnchorTexts segments={len(self._segments)}>"
@@ -50,7 +50,7 @@ class AnchorTexts:
     def of(self, urls: Sequence[str]) -> list[Anchors]:
         """For each URL the texts of the links to it with the number of pages that use each, the most used first."""
         ids = url_ids(urls)
-        rows = [segment.rows(ids, place) for place, segment in enumerate(self._segments)]
+        rows = [self._rows(ids, place) for place in range(len(self._segments))]
         if not rows or not len(urls):
             return [[] for _ in urls]
         page, source, is_plus, text = (np.concatenate(column) for column in zip(*rows, strict=True))
@@ -59,6 +59,11 @@ class AnchorTexts:
         differs = (page[1:] != page[:-1]) | (source[1:] != source[:-1])
         kept = np.append(differs, True) & is_plus if len(page) else is_plus
         return self._counted(len(urls), page[kept], text[kept])
+
+    def _rows(self, ids: U64, place: int) -> tuple[I64, U64, NDArray[np.bool_], I64]:
+        """The links to these URLs in a segment: place among `ids`, source, whether it came or went, text."""
+        pages, sources, is_plus, codes = self._segments[place].links_to(ids)
+        return pages, sources, is_plus, (codes >> KIND_BITS) | (place << _SEGMENT_SHIFT)
 
     def _counted(self, size: int, page: I64, text: I64) -> list[Anchors]:
         found: list[dict[str, int]] = [{} for _ in range(size)]
@@ -76,27 +81,6 @@ class AnchorTexts:
 
     def _text(self, number: int) -> str:
         return self._segments[number >> _SEGMENT_SHIFT].text(number & _NUMBER_MASK)
-
-
-class _SegmentTexts:
-    """The texts of one segment, with the blocks that were decoded."""
-
-    def __init__(self, segment: Segment) -> None:
-        self._segment = segment
-        self._blocks: dict[int, list[str]] = {}
-
-    def rows(self, ids: U64, place: int) -> tuple[I64, U64, "np.ndarray[tuple[int], np.dtype[np.bool_]]", I64]:
-        """The links to these URLs: place among `ids`, source, whether it came or went, number of the text."""
-        pages, sources, is_plus, codes = self._segment.links_to(ids)
-        return pages, sources, is_plus, (codes >> KIND_BITS) | (place << _SEGMENT_SHIFT)
-
-    def text(self, number: int) -> str:
-        block, place = divmod(number, BLOCK_TEXTS)
-        if block not in self._blocks:
-            if len(self._blocks) >= _BLOCKS_KEPT:
-                self._blocks.clear()
-            self._blocks[block] = self._segment.text_block(block)
-        return self._blocks[block][place]
 
 
 Note = Callable[[str], None]
@@ -209,8 +193,7 @@ def links_of(
     shown_in = tuple(
         LinkView(_url_of(state, link.source), KINDS[link.kind], link.anchor) for link in islice(incoming, most)
     )
-    row = state.get(Family.LINK, url_key(url))
-    outgoing = linked(unpack_links(row), url) if row else {}
+    outgoing = stored_links(state.get(Family.LINK, url_key(url)), url)
     outgoing.pop(url, None)
     views = (LinkView(target, KINDS[kind], anchor) for target, (kind, anchor) in outgoing.items())
     return UrlLinks(url, len(incoming), len(outgoing), shown_in, tuple(islice(views, most)))
@@ -273,7 +256,7 @@ def rank_hosts(collection: CollectionStore, note: Note | None = None) -> list[Ra
     return [Ranked(place, names[at], float(scores[at])) for place, at in enumerate(order, 1)]
 
 
-def _hosts(state: State, pages: PageGraph) -> tuple[list[str], "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
+def _hosts(state: State, pages: PageGraph) -> tuple[list[str], I64]:
     """The names of the hosts, and for each page the place of its host among them."""
     places: dict[bytes, int] = {}
     host_of_number = {

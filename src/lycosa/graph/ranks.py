@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lycosa.errors import StoreError
-from lycosa.graph.columns import url_ids
 from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, not_usable
 from lycosa.graph.packing import I64, U64
 from lycosa.graph.segment import Segment
@@ -136,6 +135,7 @@ def _spread(graph: LinkGraph, origins: I64, filled: I64, edges: I64, total: F64)
 FILE = "ranks"
 _FORMAT = b"lycosa ranks "
 MAGIC = _FORMAT + b"2\n\0"
+_NO_RANKS = np.empty((3, 0), dtype=np.uint64)
 _DOUBLINGS = 5  # of the steps along redirects: 32 of them, more than a crawl follows
 
 
@@ -146,16 +146,12 @@ class Ranks(NamedTuple):
     ids: U64
     ranks: F64
 
-    def of(self, urls: Sequence[str]) -> list[float]:
-        """The rank of each URL, 0 for what is no page here."""
-        order = np.argsort(self.ids, kind="stable")
-        wanted = url_ids(urls)
-        places = np.searchsorted(self.ids, wanted, sorter=order)
-        found = order[np.minimum(places, max(0, len(order) - 1))] if len(order) else places
-        return [
-            float(self.ranks[place]) if len(order) and self.ids[place] == url else 0.0
-            for place, url in zip(found.tolist(), wanted, strict=True)
-        ]
+    def mean_ranks(self, file_nums: Sequence[int]) -> list[float]:
+        """The rank of each page in units of the mean; −1 where it is not known."""
+        if not len(self.ranks) or not file_nums:
+            return [-1.0] * len(file_nums)
+        places = _places(self.file_nums, np.array(file_nums, dtype=np.uint64), None)
+        return np.where(places >= 0, self.ranks[places] * len(self.ranks), -1.0).tolist()  # type: ignore[no-any-return]
 
 
 class PageGraph(NamedTuple):
@@ -270,49 +266,20 @@ def save_ranks(collection: Path, ranks: Ranks) -> None:
 
 
 def load_ranks(collection: Path) -> Ranks | None:
-    """The ranks as they were worked out last; None if they never were."""
-    path = collection / LINK_INDEX_FOLDER / FILE
+    """The ranks as they were computed last, read through a memory map; None if they never were."""
+    path, head = collection / LINK_INDEX_FOLDER / FILE, len(MAGIC) + 8
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            start = file.read(head)
+        if start.startswith(_FORMAT) and not start.startswith(MAGIC):
+            return None  # of another version, with other URL ids: they are computed anew
+        count = int.from_bytes(start[len(MAGIC) :], "little")
+        if start[: len(MAGIC)] != MAGIC or path.stat().st_size != head + 24 * count:
+            raise StoreError(f"{path} is damaged: delete it, and the next lycosa rank makes it anew")
+        columns = np.memmap(path, dtype=np.uint64, mode="r", offset=head).reshape(3, count) if count else _NO_RANKS
     except FileNotFoundError:
         return None
     except OSError as error:
         raise not_usable(error, path, doing="reading the ranks") from error
-    if data.startswith(_FORMAT) and not data.startswith(MAGIC):
-        return None  # of another version, with other URL ids: they are worked out anew
-    head = len(MAGIC) + 8
-    count = int.from_bytes(data[len(MAGIC) : head], "little")
-    if data[: len(MAGIC)] != MAGIC or len(data) != head + 24 * count:
-        raise StoreError(f"{path} is damaged: delete it, and the next lycosa rank makes it anew")
-    columns = np.frombuffer(data, dtype=np.uint64, offset=head).reshape(3, count)
-    return Ranks(columns[0], columns[2], columns[1].view(np.float64))
-
-
-class RankTable:
-    """The ranks as they were when opened, read through a memory map; empty if they never were worked out."""
-
-    def __init__(self, collection: Path) -> None:
-        path, head = collection / LINK_INDEX_FOLDER / FILE, len(MAGIC) + 8
-        self._file_nums, self._ranks = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.float64)
-        try:
-            size = path.stat().st_size
-            if size <= head or (size - head) % 24:
-                return
-            columns = np.memmap(path, dtype=np.uint64, mode="r", offset=head).reshape(3, -1)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise not_usable(error, path, doing="reading the ranks") from error
-        self._file_nums, self._ranks = np.asarray(columns[0]), np.asarray(columns[1]).view(np.float64)
-
-    def __repr__(self) -> str:
-        return f"<RankTable pages={len(self._ranks)}>"
-
-    def mean_ranks(self, file_nums: Sequence[int]) -> list[float]:
-        """The rank of each page in units of the mean; −1 where it is not known."""
-        if not len(self._ranks) or not len(file_nums):
-            return [-1.0] * len(file_nums)
-        wanted = np.array(file_nums, dtype=np.uint64)
-        places = np.minimum(np.searchsorted(self._file_nums, wanted), len(self._file_nums) - 1)
-        found = np.where(self._file_nums[places] == wanted, self._ranks[places] * len(self._ranks), -1.0)
-        return found.tolist()  # type: ignore[no-any-return]
+    file_nums, ranks, ids = map(np.asarray, columns)
+    return Ranks(file_nums, ids, ranks.view(np.float64))

@@ -76,6 +76,8 @@ def unfolded(steps: I64, sizes: I64) -> I64:
 GROUP = 4_096  # targets
 SUFFIX = ".links"
 _ANCHOR_SECTIONS = ("codes", "code_ends", "text_sizes", "text_blocks", "text_data")
+_KIND_MASK = (1 << KIND_BITS) - 1
+_BLOCKS_KEPT = 256  # of anchor texts, unpacked
 _MANY = 0.5  # of the groups: when so many are asked for, all of them are opened, and kept
 
 
@@ -151,6 +153,7 @@ class Segment:
         self._minus: NDArray[np.uint32] = sections["minus"]
         self.links, self._targets, self._sources, width = (int(count) for count in sections["counts"])
         self._ids = SortedNumbers(width, sections["lower"], sections["upper"])
+        self._text_blocks: dict[int, list[str]] = {}
 
     @classmethod
     def open(cls, path: Path) -> "Segment":
@@ -255,12 +258,11 @@ class Segment:
     def inlinks(self, target: int) -> list[Inlink]:
         """Who points to a URL id, in the order of the sources."""
         _, sources, is_plus, codes = self.links_to(np.array([target], dtype=np.uint64))
-        blocks = {block: self.text_block(block) for block in np.unique((codes >> KIND_BITS) // BLOCK_TEXTS).tolist()}
-        found = []
-        for source, code, plus in zip(sources.tolist(), codes.tolist(), is_plus.tolist(), strict=True):
-            block, place = divmod(code >> KIND_BITS, BLOCK_TEXTS)
-            found.append(Inlink(source, (code & ((1 << KIND_BITS) - 1)) + 1, blocks[block][place], not plus))
-        return found
+        rows = zip(sources.tolist(), codes.tolist(), is_plus.tolist(), strict=True)
+        return [
+            Inlink(source, (code & _KIND_MASK) + 1, self.text(code >> KIND_BITS), not plus)
+            for source, code, plus in rows
+        ]
 
     def links_to(self, ids: U64) -> tuple[I64, U64, NDArray[np.bool_], I64]:
         """The links to some URL ids in columns: place among `ids`, source, whether it came or went, code."""
@@ -296,9 +298,15 @@ class Segment:
     def _text_sizes(self) -> I64:
         return decode_varints(self._sections["text_sizes"]).astype(np.int64)
 
-    def text_block(self, block: int) -> list[str]:
-        """The texts of one block, in the order of their numbers."""
-        return read_text_block(block, self._text_sizes, self._sections["text_blocks"], self._sections["text_data"])
+    def text(self, number: int) -> str:
+        """An anchor text by its number."""
+        block, place = divmod(number, BLOCK_TEXTS)
+        if block not in self._text_blocks:
+            if len(self._text_blocks) >= _BLOCKS_KEPT:
+                self._text_blocks.clear()
+            sections = self._sections["text_blocks"], self._sections["text_data"]
+            self._text_blocks[block] = read_text_block(block, self._text_sizes, *sections)
+        return self._text_blocks[block][place]
 
     def pairs(self) -> tuple[I64, I64, NDArray[np.bool_]]:
         """Every link as (place among targets, place among sources, is taken back)."""

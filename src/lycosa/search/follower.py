@@ -20,6 +20,7 @@ from pathlib import Path
 
 from lycosa.errors import StoreError
 from lycosa.graph import start_helper
+from lycosa.search.anchors import is_anchor_update_due
 from lycosa.search.index import IndexInUse
 from lycosa.search.indexer import Indexer
 from lycosa.store import ArchiveUnavailable, CollectionStore
@@ -207,7 +208,7 @@ class FollowerProcess:
     def _update_anchors_if_due(self, indexer: Indexer, *, is_calm: bool) -> None:
         """Updates anchors and ranks where links have doubled, or where much has come and little comes now."""
         now = time.monotonic()
-        is_due = is_calm and now >= self._next_update and indexer.is_anchor_update_due()
+        is_due = is_calm and now >= self._next_update and is_anchor_update_due(indexer.reader)
         if now >= self._next_look:
             self._next_look = now + LINKS_LOOK_S
             is_due = is_due or indexer.links_have_doubled()

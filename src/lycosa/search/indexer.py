@@ -30,7 +30,7 @@ from lycosa.graph import (
     stored_link_index,
 )
 from lycosa.records import Family
-from lycosa.search.anchors import AnchorUpdater, is_anchor_update_due, note_updated
+from lycosa.search.anchors import AnchorUpdater, note_updated
 from lycosa.search.documents import (
     IndexMember,
     copy_document,
@@ -363,10 +363,6 @@ class Indexer:
     def links_have_doubled(self) -> bool:
         """Are there twice as many links as when anchors were updated last?"""
         return stored_link_index(self._collection).links >= 2 * max(1, self._links_indexed)
-
-    def is_anchor_update_due(self) -> bool:
-        """Has one page in twenty come or changed since?"""
-        return is_anchor_update_due(self.reader)
 
     def update_anchors_and_ranks(self) -> int:
         """Computes ranks, and indexes changed anchor texts again; returns how many pages have other ones."""

@@ -7,6 +7,7 @@ A view stays open for many questions and sees what came meanwhile after `refresh
 state, snippets from the archive.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from lycosa.errors import StoreError
-from lycosa.graph import RankTable, key_of, last_sequence
+from lycosa.graph import key_of, last_sequence, load_ranks
 from lycosa.records import Family
 from lycosa.recrawl.versions import require_bodies
 from lycosa.search.anchors import is_anchor_update_due
@@ -27,7 +28,7 @@ from lycosa.search.indexer import Indexer
 from lycosa.search.language import LANGUAGES
 from lycosa.search.past import agent_of, full_row_as_of, make_reader, past_time, reader_as_of
 from lycosa.search.query import parse_query, pasted_url, terms
-from lycosa.search.retrieval import Hit, retrieve
+from lycosa.search.retrieval import Hit, RankLookup, retrieve
 from lycosa.search.snippet import Highlighter, Snippet
 from lycosa.search.texts import PageTexts
 from lycosa.store import ArchiveUnavailable, CollectionStore, PageRow, unpack_page
@@ -154,7 +155,7 @@ def update_index(
         try:
             is_new = indexer.covered < 0
             indexer.catch_up()
-            if is_new or indexer.is_anchor_update_due():
+            if is_new or is_anchor_update_due(indexer.reader):
                 indexer.update_anchors_and_ranks()
             if indexer.unread:
                 note(unread_words(indexer.unread))
@@ -202,7 +203,7 @@ class SearchView:
             self.close()
             raise
         self._texts = PageTexts(self._collection, skips_missing=True, for_snippets=True)
-        self._ranks = RankTable(path)
+        self._mean_ranks = _rank_lookup(path)
         self._agent = agent_of(self._collection) if self._as_of_s is not None else ""
 
     def __repr__(self) -> str:
@@ -245,7 +246,7 @@ class SearchView:
             return
         if self._collection.state.refresh() or self._temporary is None:
             self._reader = self._open()
-        self._ranks = RankTable(self.path)
+        self._mean_ranks = _rank_lookup(self.path)
 
     def search(self, query: str, *, most: int = 10, offset: int = 0, weights: Weights | None = None) -> SearchResults:
         """The pages that a query finds, from `offset` on."""
@@ -253,7 +254,7 @@ class SearchView:
         tree, weights = parse_query(query), weights or Weights()
         if self._as_of_s is not None or self._temporary is not None:
             weights = msgspec.structs.replace(weights, anchors=0.0, rank=0.0)
-        ranks, first = self._ranks.mean_ranks, self._pasted(query)
+        ranks, first = self._mean_ranks, self._pasted(query)
         hits = retrieve(self._reader, tree, ranks, weights=weights, most=most, offset=offset, first=first)
         words = [term.text for term in terms(tree)]
         results = self._results(hits.hits, words)
@@ -268,8 +269,7 @@ class SearchView:
 
     def find(self, query: str, *, most: int = 10, weights: Weights | None = None) -> list[str]:
         """The URLs alone of what a query finds, without a look into the archive."""
-        ranks = self._ranks.mean_ranks
-        tree, first = parse_query(query), self._pasted(query)
+        tree, first, ranks = parse_query(query), self._pasted(query), self._mean_ranks
         hits = retrieve(self._reader, tree, ranks, weights=weights or Weights(), most=most, first=first).hits
         pages = zip(*self._rows([hit.file_num for hit in hits]), strict=True)
         return [url_from_key(key) for key, row in pages if key and row and not has_expired(row, time.time())]
@@ -353,6 +353,14 @@ class SearchView:
 
     def _read(self, url: str, row: PageRow) -> Readable:
         return next(self._texts.of([IndexMember(row.file_num, url, row)])) or Readable()
+
+
+def _rank_lookup(path: Path) -> RankLookup:
+    """The ranks of a collection; without ranks, or with damaged ones, no page has one."""
+    with contextlib.suppress(StoreError):
+        if ranks := load_ranks(path):
+            return ranks.mean_ranks
+    return lambda file_nums: [-1.0] * len(file_nums)
 
 
 def _day(seconds: float) -> str:
