@@ -15,7 +15,7 @@ from lycosa.crawl.reading import LinkRules, followed
 from lycosa.learning.guesses import MiningLevel
 from lycosa.learning.mining import GuessOutcome, ancestors
 from lycosa.learning.profiles import HostProfile
-from lycosa.learning.traps import Judgement, PageSignature, TrapAction, fold, sign_page
+from lycosa.learning.traps import Judgement, PageSignature, TrapAction, path_pattern, sign_page
 from lycosa.simweb import SimWeb
 from lycosa.simweb.truth import DEFAULT_TRUTH_LIMITS
 from lycosa.web import LinkKind, Page, analyse_page
@@ -102,11 +102,11 @@ class SimCrawl:
         if (plain != job[1] and (host, plain) in self.known) or sim.parameters.was_fetched(plain):
             return False
         verdict = sim.budgets.ask(job[1], self.now)
-        if verdict.do is TrapAction.WAIT and not job[2]:  # a guess into a slowed family is not worth a wait
+        if verdict.action is TrapAction.WAIT and not job[2]:  # a guess into a slowed family is not worth a wait
             heapq.heappush(sim.waiting, (self.now + verdict.wait_s, next(self._ticket), job))
-        elif verdict.do is TrapAction.GO:
+        elif verdict.action is TrapAction.GO:
             self.known.setdefault((host, plain), True)
-        return verdict.do is TrapAction.GO
+        return verdict.action is TrapAction.GO
 
     def allows(self, host: int, path: str) -> bool:
         return DEFAULT_TRUTH_LIMITS.allow(self.web.linker.origin(host) + path, path)
@@ -128,7 +128,7 @@ class SimCrawl:
         own = [url[len(origin) :] for url in join_all(origin + path, hrefs) if url.startswith(origin + "/")]
         new = self.admit(host, depth + is_page, own)
         self.known[host, path] = answer.status < 400
-        pattern = fold(path)
+        pattern = path_pattern(path)
         seen = see(page, depth, sum(sim.budgets.counts(link, pattern) for link in new))
         judgement = sim.budgets.note(path, seen, self.now) if is_page else Judgement.DULL
         if is_guess:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.learning.mining import ancestors, numbers
-from lycosa.learning.traps import MOST_CHARS, fold
+from lycosa.learning.traps import MOST_CHARS, path_pattern
 
 ADVERSARIAL = (
     "/1",
@@ -43,7 +43,7 @@ ADVERSARIAL = (
     ],
 )
 def test_pages_of_one_family_have_one_pattern(one: str, other: str) -> None:
-    assert fold(one) == fold(other)
+    assert path_pattern(one) == path_pattern(other)
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,16 @@ def test_pages_of_one_family_have_one_pattern(one: str, other: str) -> None:
     ],
 )
 def test_different_families_stay_apart(one: str, other: str) -> None:
-    assert fold(one) != fold(other)
+    assert path_pattern(one) != path_pattern(other)
 
 
 def test_words_with_a_number_are_no_ids() -> None:
-    assert fold("/vol1-ch2-p3/JavaScript2Guide") == "/vol#-ch#-p#/JavaScript#Guide"
+    assert path_pattern("/vol1-ch2-p3/JavaScript2Guide") == "/vol#-ch#-p#/JavaScript#Guide"
 
 
 @given(st.text(max_size=400))
 def test_any_text_has_a_bounded_pattern_and_neighbours(path: str) -> None:
-    assert len(fold(path)) <= MOST_CHARS
+    assert len(path_pattern(path)) <= MOST_CHARS
     assert all(folder.endswith("/") for folder in ancestors(path))
     for number in numbers(path):
         assert path.startswith(number.head)
@@ -85,7 +85,7 @@ def test_time_is_linear_in_the_length(piece: str) -> None:
         gc.disable()
         for _ in range(3):
             start = time.process_time()
-            fold.__wrapped__(path), numbers(path), list(ancestors(path))
+            path_pattern.__wrapped__(path), numbers(path), list(ancestors(path))
             spent.append(time.process_time() - start)
         gc.enable()
         return min(spent)

@@ -21,7 +21,7 @@ from lycosa.learning.traps import (
     PatternBudgets,
     TrapAction,
     family_key,
-    fold,
+    path_pattern,
     sign_page,
 )
 from lycosa.simweb import SimSettings, SimWeb
@@ -40,7 +40,7 @@ def fetched(budgets: PatternBudgets, pages: Iterable[tuple[str, PageSignature]])
     """How many of the pages were asked for before their family was dropped or slowed; each comes a second later."""
     went = 0
     for now, (path, seen) in enumerate(pages):
-        if budgets.ask(path, float(now)).do is TrapAction.GO:
+        if budgets.ask(path, float(now)).action is TrapAction.GO:
             went += 1
             budgets.note(path, seen, float(now))
     return went
@@ -49,7 +49,7 @@ def fetched(budgets: PatternBudgets, pages: Iterable[tuple[str, PageSignature]])
 def slowed() -> PatternBudgets:
     """Budgets of a host whose family `/lost/#` has just run out of credit."""
     budgets = PatternBudgets()
-    while budgets.ask("/lost/0", 0.0).do is TrapAction.GO:
+    while budgets.ask("/lost/0", 0.0).action is TrapAction.GO:
         budgets.note("/lost/0", page("Sorry"), 0.0)
     return budgets
 
@@ -58,24 +58,24 @@ def test_family_of_one_text_waits_ever_longer_and_is_dropped() -> None:
     budgets, now, waits = PatternBudgets(), 0.0, []
     for n in range(100):
         verdict = budgets.ask(f"/lost/{n}", now)
-        if verdict.do is TrapAction.DROP:
+        if verdict.action is TrapAction.DROP:
             break
-        if verdict.do is TrapAction.WAIT:
+        if verdict.action is TrapAction.WAIT:
             waits.append(verdict.wait_s)
             now += verdict.wait_s
-            assert budgets.ask(f"/lost/{n}", now).do is TrapAction.GO
+            assert budgets.ask(f"/lost/{n}", now).action is TrapAction.GO
         budgets.note(f"/lost/{n}", page("Sorry"), now)
     assert waits == [FIRST_WAIT_S * 2**n for n in range(4)]
     assert verdict.pattern == "/lost/#"
-    assert budgets.ask("/lost/999", now).do is TrapAction.DROP
-    assert budgets.ask("/found/999", now).do is TrapAction.GO
+    assert budgets.ask("/lost/999", now).action is TrapAction.DROP
+    assert budgets.ask("/found/999", now).action is TrapAction.GO
 
 
 def test_answers_to_many_requests_under_way_do_no_more_than_drop_the_family() -> None:
     budgets = slowed()
     for _ in range(2_000):
         budgets.note("/lost/1", page("Sorry"), 0.0)
-    assert budgets.ask("/lost/1", 0.0).do is TrapAction.DROP
+    assert budgets.ask("/lost/1", 0.0).action is TrapAction.DROP
 
 
 def test_slowed_family_gets_one_request_a_wait() -> None:
@@ -85,9 +85,9 @@ def test_slowed_family_gets_one_request_a_wait() -> None:
 
 def test_one_good_page_frees_a_slowed_family() -> None:
     budgets = slowed()
-    assert budgets.ask("/lost/9", 0.0).do is TrapAction.WAIT
+    assert budgets.ask("/lost/9", 0.0).action is TrapAction.WAIT
     budgets.note("/lost/6", page("Something to read at last"), 0.0)
-    assert budgets.ask("/lost/9", 0.0).do is TrapAction.GO
+    assert budgets.ask("/lost/9", 0.0).action is TrapAction.GO
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_memory_and_row_are_bounded_and_the_row_keeps_what_was_dropped() -> None
         packed = msgspec.msgpack.encode(row)
         assert len(packed) < 2_000
         assert msgspec.msgpack.decode(packed, type=BudgetRow) == row
-    assert PatternBudgets(small.pack()).ask("/lost/77", 0.0).do is TrapAction.DROP
+    assert PatternBudgets(small.pack()).ask("/lost/77", 0.0).action is TrapAction.DROP
 
 
 def test_more_dull_families_than_are_held_the_oldest_is_forgotten() -> None:
@@ -171,7 +171,7 @@ def test_more_dull_families_than_are_held_the_oldest_is_forgotten() -> None:
     for name in names:
         for _ in range(3):
             budgets.note(name, page("Sorry"), 0.0)
-    held = [name for name in names if family_key(fold(name)) in budgets._families]
+    held = [name for name in names if family_key(path_pattern(name)) in budgets._families]
     assert held == names[-MOST_FAMILIES:]
 
 

@@ -15,7 +15,7 @@ from lycosa.errors import LycosaError, SettingsError
 from lycosa.frontier import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, host_key_of
 from lycosa.inspect.status import counted, due_words, retry_entries, robots_words, settings_of, wait_words
-from lycosa.learning import fold, read_domain_budget
+from lycosa.learning import path_pattern, read_domain_budget
 from lycosa.records import Family
 from lycosa.recrawl.rows import history, visit_of
 from lycosa.store import CollectionStore, PageRow, StoreSelection, unpack_page
@@ -121,7 +121,7 @@ def _known(row: UrlRow, url: Url, host: HostRow | None, page: PageRow | None) ->
         words += f" after {page.tries} {'try' if page.tries == 1 else 'tries'}" if page.tries else ""
     lines = [f"{words}{f': {reason}' if reason else ''}, {depth}"]
     if row.reason in WHY:
-        lines.append(WHY[row.reason].format(pattern=fold(url.path)))
+        lines.append(WHY[row.reason].format(pattern=path_pattern(url.path)))
     return lines
 
 

@@ -9,7 +9,7 @@ from lycosa.learning.guesses import MiningLevel, UrlMining
 from lycosa.learning.mining import ancestors
 from lycosa.learning.profiles import HostProfiles
 from lycosa.learning.trap_guard import TrapGuard, read_domain_budget
-from lycosa.learning.traps import fold
+from lycosa.learning.traps import path_pattern
 
 __all__ = [
     "HostProfiles",
@@ -17,6 +17,6 @@ __all__ = [
     "TrapGuard",
     "UrlMining",
     "ancestors",
-    "fold",
+    "path_pattern",
     "read_domain_budget",
 ]

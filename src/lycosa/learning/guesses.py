@@ -27,7 +27,7 @@ class MiningLevel(StrEnum):
 
 
 class UrlMining(FrontierHook):
-    """The guesses of a shard. `sift` gives those of the URLs that are wanted at all; `most_depth` is the crawl's."""
+    """The guesses of a shard. `sift` returns those URLs that the crawl's filters let through."""
 
     def __init__(
         self,
@@ -51,18 +51,18 @@ class UrlMining(FrontierHook):
         return f"<UrlMining {self._level} folders={len(self._folders)}>"
 
     def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
-        """A guessed folder is dropped where a host has shown that its folders are not there."""
+        """Drop a guessed folder where the host has shown that its folders are not there."""
         row = host.row
         is_vain = row.folders_tried >= FOLDERS_ENOUGH and row.folders_found < FOLDERS_LEAST * row.folders_tried
         return Reason.GUESS if entry.origin is Origin.ANCESTOR and is_vain else None
 
     def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None:
-        """A URL is not asked for: a guess may have been forbidden."""
+        """Tell the miner of a guess that was dropped, by robots.txt or a limit."""
         if entry.origin is Origin.SERIES and reason is not Reason.GUESS:
             self._profiles.change(host).miner.record_outcome(entry.path, GuessOutcome.BARRED)
 
     def page_fetched(self, lease: Lease) -> None:
-        """A page was fetched: the folders above it may be there too, and its neighbours."""
+        """Learn from a page that was fetched: the folders above it may be there too, and its neighbours."""
         entry, host = lease.entry, lease.host
         if self._level is MiningLevel.OFF or entry is None:
             return
@@ -76,7 +76,7 @@ class UrlMining(FrontierHook):
             self._busy[host.key] = host, entry.depth
 
     def record_outcome(self, lease: Lease, *, is_hit: bool) -> None:
-        """A request has ended; a guess that hit is a document that was not known before."""
+        """Record what became of a guess: it hit if it gave a document that was not known before."""
         entry, host = lease.entry, lease.host
         if entry is None or not entry.origin.is_guess:
             return
@@ -88,7 +88,7 @@ class UrlMining(FrontierHook):
             self._busy[host.key] = host, entry.depth
 
     def before_commit(self) -> None:
-        """Queues the guesses."""
+        """Enqueue the guesses."""
         # Folders go into the same commit as the page below them: after a crash nobody would think of them again.
         folders, self._folders = self._folders, {}
         for url, depth in folders.items():
@@ -103,7 +103,7 @@ class UrlMining(FrontierHook):
                         miner.record_outcome(path, GuessOutcome.BARRED if is_new is None else GuessOutcome.KNOWN)
 
     def _admit(self, url: str, depth: int, origin: Origin) -> bool | None:
-        """Whether a guess is new; None if it is not wanted."""
+        """Enqueue a guess; return whether it is new, None if it is not wanted."""
         kept = self._sift([url]) if self._most_depth is None or depth <= self._most_depth else []
         if not kept:
             return None

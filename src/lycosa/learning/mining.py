@@ -38,7 +38,7 @@ _DIGITS = re.compile("[0-9]+")
 
 
 class Unit(StrEnum):
-    """What the next one of a number is: the next number, day or month."""
+    """What a number of a path counts: plain numbers, days or months."""
 
     NUMBER = "n"
     DAY = "d"
@@ -57,12 +57,12 @@ class Number(msgspec.Struct, frozen=True):
 
     @property
     def template(self) -> tuple[str, str, str]:
-        """The path without this number: equal for all members of a series."""
+        """Return the path without this number: equal for all members of a series."""
         return self.head, self.unit + self.between, self.tail
 
 
 def format_number(unit: str, value: int, width: int) -> str | None:
-    """A value as it stands in a path; None where there is none. `unit` is `Number.template[1]`."""
+    """Return a value as it stands in a path; None if there is no such date. `unit` is `Number.template[1]`."""
     kind, between = unit[0], unit[1:]
     if kind == Unit.NUMBER:
         return f"{value:0{width}d}" if 0 <= value < 10**MOST_DIGITS else None
@@ -76,7 +76,8 @@ def format_number(unit: str, value: int, width: int) -> str | None:
 
 
 def ancestors(path: str) -> Iterator[str]:
-    """The folders that a path lies in, the nearest first, at most `MOST_ANCESTORS`. A query makes no difference."""
+    """Yield the folders that a path lies in, the nearest first, at most `MOST_ANCESTORS`; a query makes no
+    difference."""
     folder = path.partition("?")[0].rstrip("/").rpartition("/")[0]
     for _ in range(MOST_ANCESTORS - 1):
         if not folder:
@@ -88,7 +89,7 @@ def ancestors(path: str) -> Iterator[str]:
 
 
 def numbers(path: str) -> list[Number]:
-    """The last numbers and dates of a path, in their order."""
+    """Return the last numbers and dates of a path, in their order."""
     if not _DIGITS.search(path):
         return []
     found: list[tuple[int, int, Unit, str, int, int]] = []  # start, end, and what `Number` has
@@ -114,7 +115,7 @@ def numbers(path: str) -> list[Number]:
 
 
 def _taken(match: re.Match[str]) -> str:
-    """As long as what it stands for, so that places stay, and without a digit."""
+    """Return text without a digit that is as long as the match, so that places stay."""
     return "\0" * len(match[0])
 
 
@@ -173,7 +174,7 @@ class Series(msgspec.Struct, array_like=True):
         return cls(value, value, [(value, value)], width, is_outer)
 
     def add(self, value: int, width: int) -> bool:
-        """A member that is there. False if that was known, or is a guess under way."""
+        """Add a member that is there; return False if that was known, or is a guess in flight."""
         self.width = self.width or width
         if self._is_excluded(value):
             return False
@@ -199,7 +200,7 @@ class Series(msgspec.Struct, array_like=True):
             runs[i : i + 2] = [(runs[i][0], runs[i + 1][1])]
 
     def candidates(self) -> list[tuple[SeriesKind, int]]:
-        """What could be guessed now, the likeliest first."""
+        """Return what could be guessed now, the likeliest first."""
         if self.credit < MISS * (1 + self.open_guesses):
             return []
         found = []
@@ -213,7 +214,7 @@ class Series(msgspec.Struct, array_like=True):
         return sorted(named, key=lambda candidate: candidate[0])
 
     def _inside(self) -> int | None:
-        """The first value of the smallest hole."""
+        """Return the first value of the smallest hole between two members."""
         runs = self.runs
         holes = [
             (after[0] - before[1], before[1] + 1)
@@ -223,7 +224,7 @@ class Series(msgspec.Struct, array_like=True):
         return min(holes)[1] if holes else None
 
     def _end(self, step: int) -> tuple[SeriesKind, int]:
-        """The next value beyond one end; −1 where nothing is left to try there."""
+        """Return the next value beyond one end; −1 where nothing is left to try there."""
         end = self.high if step > 0 else self.low
         start, stop = self.runs[bisect_right(self.runs, (end, _BEYOND)) - 1]
         value = stop + 1 if step > 0 else start - 1
@@ -295,7 +296,7 @@ class Miner:
         return f"<Miner series={len(self._series)} open={len(self._open)}>"
 
     def learn(self, path: str) -> None:
-        """A path of this host that became known: linked, redirected to, named by a sitemap, or a seed."""
+        """Learn of a path of this host that is there."""
         self._learn(path, None)
 
     def _learn(self, path: str, but: Template | None) -> None:
@@ -319,12 +320,12 @@ class Miner:
                 self._ready.pop(template, None)
 
     def _usefulness(self, template: Template) -> tuple[bool, int, int]:
-        """What is forgotten first: series that are spent or complete, then those with little to show."""
+        """Return a sort key: series that are spent or complete are forgotten first, then those with little to show."""
         members = self._series[template]
         return bool(members.open_guesses) or template in self._ready, members.hits, members.present
 
     def guesses(self, most: int) -> list[str]:
-        """Up to `most` paths worth a try now. Each counts as in flight until its outcome is recorded."""
+        """Return up to `most` paths worth a try now. Each counts as in flight until its outcome is recorded."""
         return list(islice(self._guesses(), max(0, min(most, MOST_OPEN - len(self._open)))))
 
     def _guesses(self) -> Iterator[str]:
@@ -350,8 +351,7 @@ class Miner:
         return None
 
     def _worthwhile(self, members: Series) -> Iterator[tuple[SeriesKind, int]]:
-        """The candidates that are likely enough, until there are none; each is excluded before the next is asked
-        for."""
+        """Yield candidates that are likely enough; the caller excludes each before it takes the next."""
         while True:
             for kind, value in members.candidates():
                 if (members.hits and kind < SeriesKind.ZERO) or self._pays(kind):  # own hits speak for a series
@@ -361,7 +361,7 @@ class Miner:
                 return
 
     def _is_first(self, path: str) -> bool:
-        """Whether this guess was not made lately: two series may meet in one path."""
+        """Return whether this guess was not made lately: two series may meet in one path."""
         key = _hash(path)
         if key in self._made:
             return False
@@ -375,7 +375,7 @@ class Miner:
         return (hits + WEIGHT * EXPECTED.get(kind, SELDOM)) / (tries + WEIGHT) >= LEAST_ODDS
 
     def record_outcome(self, path: str, outcome: GuessOutcome) -> None:
-        """What became of a guess. One from before a restart counts as a known path if it was there."""
+        """Record what became of a guess. One from before a restart counts as a known path if it was there."""
         kind, template, value = self._open.pop(path, (None, None, 0))
         is_there = outcome in (GuessOutcome.HIT, GuessOutcome.KNOWN)
         if is_there:
@@ -400,7 +400,7 @@ class Miner:
         self._ready[template] = None
 
     def pack(self) -> MinerRow:
-        """The part worth keeping: the odds and the most useful series."""
+        """Return the part worth keeping: the odds and the most useful series."""
         alive = sorted(((self._usefulness(template), template) for template in self._series), reverse=True)
         useful = [
             (template, self._series[template])

@@ -43,7 +43,7 @@ class ParameterRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
 
 class QueryParameters:
-    """What one host's parameters are worth."""
+    """The query parameters of one host, and which of them make no difference."""
 
     def __init__(self, row: ParameterRow | None = None) -> None:
         self._names = dict(row.names) if row else {}
@@ -57,7 +57,7 @@ class QueryParameters:
         return [name for name, evidence in self._names.items() if evidence.is_idle]
 
     def plain(self, path: str) -> str:
-        """The path without its idle parameters: equal for URLs that lead to the same document."""
+        """Return the path without its idle parameters: equal for URLs that lead to the same document."""
         if not self._names or "=" not in path:
             return path
         base, parameters = _split(path)
@@ -65,11 +65,12 @@ class QueryParameters:
         return path if len(kept) == len(parameters) else _joined(base, kept)
 
     def was_fetched(self, plain: str) -> bool:
-        """Was a URL with this plain form fetched before its parameter was found idle? As far as samples go."""
+        """Return whether a URL with this plain form was fetched before its parameter was found idle, as far as samples
+        go."""
         return any(_hash(f"{name}\n{plain}") in self._samples for name in self.idle)
 
     def note(self, path: str, text: int) -> None:
-        """A page was fetched; `text` is `Sight.text`."""
+        """Compare a page that was fetched with earlier ones; `text` is a hash of its text."""
         if "=" not in path and not self._names:
             return
         base, parameters = _split(path)
@@ -104,7 +105,7 @@ class QueryParameters:
 
 
 def _split(path: str) -> tuple[str, list[tuple[str, str]]]:
-    """The path and its parameters as (name, as written): `/a;s=1?b=2` → `/a`, [(;s, ;s=1), (b, b=2)]."""
+    """Return the path and its parameters as (name, as written): `/a;s=1?b=2` → `/a`, [(;s, ;s=1), (b, b=2)]."""
     path, _, query = path.partition("?")
     found = [(part.partition("=")[0], part) for part in query.split("&")] if query else []
     base, mark, matrix = path.rpartition(";")

@@ -57,7 +57,7 @@ class HostProfiles:
         return f"<HostProfiles {len(self._profiles)}, {len(self._changed)} changed>"
 
     def of(self, host: Host) -> HostProfile:
-        """The profile of a host, to be read."""
+        """Return the profile of a host, to be read."""
         profile = self._profiles.get(host.key)
         if profile is None:
             row = self._state.get(Family.META, _key(host.key))
@@ -66,17 +66,18 @@ class HostProfiles:
         return profile
 
     def change(self, host: Host) -> HostProfile:
-        """The profile of a host, to be changed."""
+        """Return the profile of a host, to be changed."""
         self._changed[host.key] = None
         return self.of(host)
 
     def forget(self) -> None:
-        """Hosts have come or gone: what is not written is lost, experience of some seconds."""
+        """Forget all profiles, because hosts have come or gone; what is not written is lost, experience of some
+        seconds."""
         self._profiles.clear()
         self._changed.clear()
 
     def before_commit(self, batch: Batch) -> None:
-        """Writes some of the profiles that changed, and all of those that are forgotten."""
+        """Write some of the profiles that changed, and all of those that are forgotten."""
         for _ in range(min(WRITES_A_COMMIT, len(self._changed))):
             self._write(batch, self._changed.popitem(last=False)[0])
         while len(self._profiles) > PROFILES_MOST:

@@ -1,4 +1,4 @@
-"""The trap guard of a crawl: it slows and drops URL families that say nothing new, and limits domains.
+"""The trap guard slows and drops URL families that say nothing new, and limits the pages of a domain.
 
 The frontier asks it about every URL whose turn has come: the URL goes, waits, or is dropped with a reason. Waits are
 for the sake of a host's other URLs: where it has nothing else to give they are over at once. Of URLs that differ in
@@ -17,7 +17,7 @@ import xxhash
 
 from lycosa.frontier import KEY_END, Frontier, FrontierHook, Host, Lease, Origin, QueueEntry, Reason, RequestKind
 from lycosa.learning.profiles import HostProfiles
-from lycosa.learning.traps import Judgement, PageSignature, TrapAction, family_key, fold, sign_page
+from lycosa.learning.traps import Judgement, PageSignature, TrapAction, family_key, path_pattern, sign_page
 from lycosa.records import Family
 from lycosa.store import Batch, PageRow, State
 from lycosa.web import LinkKind, Page, Url, domain_of, key_prefix_end
@@ -35,7 +35,7 @@ class DomainBudget(msgspec.Struct, array_like=True, omit_defaults=True):
     sources: set[int] = msgspec.field(default_factory=set)
 
     def linked_from(self, domain: str) -> None:
-        """A page of another registrable domain links here."""
+        """Count a link from a page of another registrable domain."""
         if len(self.sources) < MOST_SOURCES:
             self.sources.add(xxhash.xxh32_intdigest(domain.encode()))
 
@@ -53,7 +53,7 @@ _decode = msgspec.msgpack.Decoder(DomainBudget).decode
 
 
 def read_domain_budget(state: State, domain: str) -> DomainBudget:
-    """The budget of a domain as it is stored; a new one where there is none."""
+    """Return the budget of a domain as it is stored; a new one where there is none."""
     row = state.get(Family.META, _domain_key(domain))
     return _decode(row) if row else DomainBudget()
 
@@ -109,19 +109,19 @@ class TrapGuard(FrontierHook):
             return Reason.PARAMETER
         budgets = self._profiles.change(host).budgets
         verdict = budgets.ask(entry.path, now_unix)
-        if verdict.do is TrapAction.WAIT and entry.is_late and not host.available:  # it waits for nobody any longer
+        if verdict.action is TrapAction.WAIT and entry.is_late and not host.available:  # it waits for nobody any longer
             verdict = budgets.ask(entry.path, now_unix + verdict.wait_s)
-        if verdict.do is TrapAction.GO:
+        if verdict.action is TrapAction.GO:
             return None
-        event = "pattern-dropped" if verdict.do is TrapAction.DROP else "pattern-slowed"
+        event = "pattern-dropped" if verdict.action is TrapAction.DROP else "pattern-slowed"
         if self._is_first(event, host.origin, verdict.pattern):
             known = self._known_below(host, verdict.pattern)
             wait_s = round(verdict.wait_s, 1)
             self._log(event, host=host.origin, pattern=verdict.pattern, wait_s=wait_s, known=known)
-        return Reason.PATTERN if verdict.do is TrapAction.DROP else verdict.wait_s
+        return Reason.PATTERN if verdict.action is TrapAction.DROP else verdict.wait_s
 
     def puts_last(self, host: Host) -> bool:
-        """Has the host's domain had its pages?"""
+        """Return whether the host's domain has had its pages."""
         if self._domains is None:
             return False
         domain = domain_of(host.host)
@@ -131,7 +131,7 @@ class TrapGuard(FrontierHook):
         return budget.is_spent
 
     def _is_first(self, *what: str) -> bool:
-        """Is something logged for the first time?"""
+        """Return whether something is logged for the first time."""
         if what in self._logged:
             return False
         if len(self._logged) >= LOGGED_MOST:
@@ -140,21 +140,21 @@ class TrapGuard(FrontierHook):
         return True
 
     def _known_below(self, host: Host, pattern: str) -> int:
-        """The size of the subtree that a family lies in: known URLs that begin as the pattern does, up to a bound."""
+        """Count the known URLs that begin as the pattern of a family does, up to a bound."""
         start = host.key + KEY_END + _FOLDED.split(pattern, 1)[0].encode("utf-8", "surrogatepass")
         return self._state.count(Family.URL, start, key_prefix_end(start) or start, most=SUBTREE_MOST)
 
     # URLs and documents that stand for each other
 
     def without_doubles(self, host: Host, urls: Sequence[Url]) -> list[Url]:
-        """The URLs of a page that are not the same as known ones but for parameters that change nothing."""
+        """Leave out URLs that differ from known ones in idle parameters only."""
         if not self._profiles.of(host).parameters.idle:
             return list(urls)
         here = host.origin + "/"
         return [url for url in urls if not url.href.startswith(here) or not self._has_double(host, url.path)]
 
     def _has_double(self, host: Host, path: str) -> bool:
-        """Does another URL stand for this one, idle parameters aside? If none does, this one will."""
+        """Return whether another URL stands for this one, idle parameters aside; if none does, this one will."""
         parameters = self._profiles.of(host).parameters
         if not parameters.idle:
             return False
@@ -169,8 +169,8 @@ class TrapGuard(FrontierHook):
         return False
 
     def _is_first_copy(self, host: Host, path: str, fingerprint: int) -> bool:
-        """Has the family of a path had no copy of this document before? It has from now on."""
-        key = b"copy:" + host.key + KEY_END + family_key(fold(path)).to_bytes(8) + fingerprint.to_bytes(8)
+        """Return whether the family of a path has had no copy of this document before; it has from now on."""
+        key = b"copy:" + host.key + KEY_END + family_key(path_pattern(path)).to_bytes(8) + fingerprint.to_bytes(8)
         if self._row(key) is not None:
             return False
         self._pending[key] = b"1"
@@ -182,7 +182,8 @@ class TrapGuard(FrontierHook):
     # what the crawl tells
 
     def page_fetched(self, lease: Lease, page: Page, new: Sequence[Url]) -> bool:
-        """A page was fetched, by which `new` URLs became known; returns whether it says anything that is new here."""
+        """Learn from a page that was fetched and led to `new` URLs; return whether it says anything new for its
+        host."""
         entry, host = lease.entry, lease.host
         assert entry is not None
         if entry.origin is Origin.LOST:  # it had its say the first time: nothing on it would be new
@@ -191,14 +192,14 @@ class TrapGuard(FrontierHook):
         budgets = self._profiles.change(host).budgets
         seen = _signature(page, entry.depth)
         if budgets.is_known_text(seen):
-            pattern = fold(entry.path)
+            pattern = path_pattern(entry.path)
             own = [url.path for url in new if url.host == host.host]
             fresh = len(new) - len(own) + sum(budgets.counts(path, pattern) for path in own)
             seen = msgspec.structs.replace(seen, fresh=fresh)
         return self._note(lease.host, entry.path, seen, page.text_digest, new) is Judgement.GOOD
 
     def copy_fetched(self, lease: Lease, original: PageRow, new: Sequence[Url]) -> None:
-        """A page was fetched whose document is known under another URL."""
+        """Learn from a page whose document is known under another URL."""
         entry, host = lease.entry, lease.host
         assert entry is not None
         if entry.origin is Origin.LOST:
@@ -222,7 +223,7 @@ class TrapGuard(FrontierHook):
         return judgement
 
     def count_links(self, source: str, new: Sequence[Url]) -> None:
-        """A page of the host `source` led to new URLs; each domain counts where it belongs."""
+        """Count links from a page of the host `source` to new URLs for the domains of these."""
         if self._domains is None:
             return
         here, owns = domain_of(source), self._frontier.owns
@@ -256,7 +257,7 @@ class TrapGuard(FrontierHook):
         self._pending.clear()
 
     def forget(self) -> None:
-        """Hosts have come or gone, between two commits: what is remembered of rows may be wrong."""
+        """Forget what is remembered of rows, because hosts have come or gone between two commits."""
         if self._domains is not None:
             self._domains.clear()
         self._profiles.forget()

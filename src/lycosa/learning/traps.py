@@ -42,8 +42,8 @@ _HEX = re.compile("[0-9a-f]+|[0-9A-F]+")
 
 
 @lru_cache(CACHED)
-def fold(path: str) -> str:
-    """The pattern of a path with its query, as `Url.path` has them."""
+def path_pattern(path: str) -> str:
+    """Return the pattern of a path with its query, as `Url.path` has them."""
     path, mark, query = path.partition("?")
     pattern = _fold_path(path)
     if mark:
@@ -55,7 +55,7 @@ def fold(path: str) -> str:
 
 
 def is_id(word: str) -> bool:
-    """Whether a word of letters and digits was made by a machine: hexadecimal, a UUID, base 36 or base 62."""
+    """Return whether a word was made by a machine: hexadecimal, a UUID, base 36 or base 62."""
     if len(word) < ID_LEAST or word.isdigit() or not _DIGIT.search(word):
         return False
     return bool(_HEX.fullmatch(word)) or "-" in word or len(word) < ID_GROUP * len(_GROUP.findall(word))
@@ -68,7 +68,7 @@ def _fold_path(path: str) -> str:
 
 @lru_cache(CACHED)
 def _fold_folder(path: str) -> str:
-    """Of most paths this was asked a moment ago."""
+    # Cached: of most paths the folder was folded a moment ago.
     folders = path.split("/")
     words = [folder for folder in folders if folder and not folder.isdigit()]
     again = {word for word, times in Counter(words).items() if times > 1} if len(set(words)) < len(words) else ()
@@ -95,7 +95,7 @@ def _folded(match: re.Match[str]) -> str:
 
 
 def _fold_parameter(parameter: str) -> str:
-    """A value with a digit in it is a number or an id, whatever it looks like."""
+    """Fold a parameter: a value with a digit in it is a number or an id, whatever it looks like."""
     name, equals, value = parameter.partition("=")
     if _DIGIT.search(value):
         value = "#" if value.isdigit() else "*"
@@ -132,9 +132,9 @@ class TrapAction(StrEnum):
 
 
 class TrapVerdict(msgspec.Struct, frozen=True):
-    """With `WAIT` the seconds; with `WAIT` and `DROP` the pattern to blame."""
+    """What to do with a URL: with `WAIT` for how many seconds, with `WAIT` and `DROP` because of which pattern."""
 
-    do: TrapAction
+    action: TrapAction
     wait_s: float = 0.0
     pattern: str = ""
 
@@ -233,8 +233,8 @@ class PatternBudgets:
         return f"<PatternBudgets families={len(self._families)} slowed={slowed}>"
 
     def ask(self, path: str, now: float) -> TrapVerdict:
-        """May this URL be asked for now? A slowed family gets one request at the end of every wait."""
-        pattern = fold(path)
+        """Return whether a URL may be fetched now. A slowed family gets one request at the end of every wait."""
+        pattern = path_pattern(path)
         family = self._families.get(family_key(pattern))
         if family is None or not family.is_slowed:
             return GO
@@ -246,14 +246,14 @@ class PatternBudgets:
         return GO
 
     def counts(self, path: str, pattern: str) -> bool:
-        """Does a new URL speak for the page of `pattern` that it was found on? See `sign_page`."""
-        own = fold(path)
+        """Return whether a new URL speaks for the page of `pattern` that it was found on; see `sign_page`."""
+        own = path_pattern(path)
         family = self._families.get(family_key(own))
         return own != pattern and (family is None or not family.is_slowed)
 
     def note(self, path: str, page: PageSignature, now: float) -> Judgement:
-        """A page was fetched: what is it worth? A guess has hit only if its page is good."""
-        family = self._family(family_key(fold(path)), page.depth)
+        """Judge a page that was fetched, and change its family's credit. A guess has hit only if its page is good."""
+        family = self._family(family_key(path_pattern(path)), page.depth)
         family.pages += 1
         judgement = self._judge(family, page)
         family.credit = max(0, min(MOST_CREDIT, family.credit + judgement))
@@ -267,7 +267,7 @@ class PatternBudgets:
         return judgement
 
     def is_known_text(self, page: PageSignature) -> bool:
-        """Was this text on the host before? Only then does `fresh` matter."""
+        """Return whether this text was on the host before; only then does `fresh` matter."""
         return page.text in self._texts or page.text in self._refrains
 
     def _family(self, key: int, depth: int) -> UrlFamily:
@@ -281,7 +281,7 @@ class PatternBudgets:
         return family
 
     def _forget(self) -> None:
-        """The oldest family that nothing speaks against; if there is none, the oldest."""
+        """Forget the oldest family that nothing speaks against; if there is none, the oldest."""
         harmless = next((key for key, family in self._families.items() if not family.dull), None)
         self._families.pop(harmless if harmless is not None else next(iter(self._families)))
 
@@ -300,7 +300,8 @@ class PatternBudgets:
         return Judgement.NEUTRAL if has_same_words else Judgement.GOOD
 
     def _count(self, text: int) -> int:
-        """How often it was seen before; the one not seen for longest is forgotten, those seen once sooner."""
+        """Count a text; return how often it was seen before. Those not seen for longest are forgotten, those seen once
+        sooner."""
         if text in self._refrains:
             self._refrains[text] += 1
             self._refrains.move_to_end(text)
@@ -319,13 +320,13 @@ class PatternBudgets:
     # keeping
 
     def pack(self) -> BudgetRow:
-        """The part worth keeping: the families that something speaks against, the texts seen again, the latest ones."""
+        """Return the part worth keeping: families that something speaks against, texts seen again, the latest ones."""
         dull = [item for item in self._families.items() if item[1].dull][-STORED_FAMILIES:]
         return BudgetRow(dull, list(self._refrains.items())[-STORED_REFRAINS:], list(self._texts)[-STORED_TEXTS:])
 
 
 def family_key(pattern: str) -> int:
-    """What a family is known by."""
+    """Return what a family is known by."""
     return _hash(pattern.encode("utf-8", "surrogatepass"))
 
 
