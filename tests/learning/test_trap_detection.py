@@ -80,7 +80,7 @@ def test_answers_to_many_requests_under_way_do_no_more_than_drop_the_family() ->
 
 def test_slowed_family_gets_one_request_a_wait() -> None:
     budgets, now = slowed(), FIRST_WAIT_S
-    assert [budgets.ask("/lost/9", now).do for _ in range(3)] == [TrapAction.GO, TrapAction.WAIT, TrapAction.WAIT]
+    assert [budgets.ask("/lost/9", now).action for _ in range(3)] == [TrapAction.GO, TrapAction.WAIT, TrapAction.WAIT]
 
 
 def test_one_good_page_frees_a_slowed_family() -> None:
