@@ -70,7 +70,7 @@ def to_utf8(body: bytes, encoding: str) -> bytes:
 
 
 def prescan(body: bytes, *, within: int = PRESCAN_BYTES) -> str | None:
-    """The encoding a `<meta>` in the first bytes declares, by the standard's prescan algorithm."""
+    """The encoding that a `<meta>` in the first bytes declares, by the standard's prescan algorithm."""
     head = body[:within]
     said = head.lower().find(b"charset")
     if said < 0:
@@ -112,9 +112,9 @@ def xml_declared(body: bytes) -> str | None:
 
 
 def _plainly_declared(head: bytes, said: int) -> str | None:
-    """The way nearly every page has it, read in a few calls: one tidy `<meta>`, and nothing odd before it.
+    """The declaration as nearly every page has it, read in a few calls: one tidy `<meta>`, and nothing odd before it.
 
-    Nothing odd: no comment or script, as many tags ended as begun, and all quotes in pairs.
+    Nothing odd means: no comment or script, as many tags closed as opened, and all quotes in pairs.
     """
     start = head.rfind(b"<", 0, said)
     meta = _PLAIN_META.match(head, start) if start >= 0 else None
@@ -137,7 +137,7 @@ def _read_meta(head: bytes, at: int) -> tuple[str | None, int]:
 
 
 def _as_declared(encoding: str | None) -> str | None:
-    """What can be read as ASCII is not in UTF-16, whatever it says; and x-user-defined means the default."""
+    """A document that can be read as ASCII is not in UTF-16, whatever it says; and x-user-defined means the default."""
     if encoding in ("UTF-16LE", "UTF-16BE"):
         return "UTF-8"
     return DEFAULT_CHARSET if encoding == "x-user-defined" else encoding

@@ -16,7 +16,7 @@ _YEAR_AND_MONTH = re.compile(r"(\d{4})(?:-(\d\d?))?", re.ASCII)
 
 
 def parse_date(text: str) -> float | None:
-    """Seconds since 1970, or None if `text` is not a date."""
+    """The seconds since 1970 that `text` means, or None if it is not a date."""
     if not text or len(text) > MAX_DATE_CHARS:
         return None
     try:
@@ -27,17 +27,17 @@ def parse_date(text: str) -> float | None:
 
 
 def format_timestamp(unix_s: float) -> str:
-    """A time for programs: `2026-01-31T12:00:00Z`."""
+    """A time as programs read it: `2026-01-31T12:00:00Z`."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix_s))
 
 
 def format_date(unix_s: float) -> str:
-    """A date and time of day in UTC, as it can be written wherever Lycosa reads one."""
+    """A date and time of day in UTC, in a form that every option of Lycosa accepts as a date."""
     return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(unix_s))
 
 
 def _epoch_of_other(text: str) -> float | None:
-    """The two forms that `fromisoformat` does not read: less than a day, and those of mail."""
+    """Reads the two forms that `fromisoformat` does not: less than a day, and those of mail."""
     try:
         if found := _YEAR_AND_MONTH.fullmatch(text):
             return datetime(int(found[1]), int(found[2] or 1), 1, tzinfo=UTC).timestamp()

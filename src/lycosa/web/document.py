@@ -20,18 +20,19 @@ DIGEST_BYTES = 16
 
 
 def document_fingerprint(body: bytes) -> int:
-    """P6: the 64-bit number by which an equal document is looked up (XXH3; anybody can make two bodies collide)."""
+    """The 64-bit number by which an equal document is looked up (XXH3; anybody can make two bodies collide)."""
     return int(xxhash.xxh3_64_intdigest(body))
 
 
 def payload_sha1(body: bytes) -> bytes:
-    """The digest that archives name a body by."""
+    """The digest by which archives name a body."""
     return hashlib.sha1(body, usedforsecurity=False).digest()
 
 
 def document_digest(body: bytes) -> bytes:
-    """P6: the 128 bits that confirm it: the archive's SHA-1, cut. Nobody can make another document pass for a stored
-    one of somebody else; whoever makes two that collide, in this and in the fingerprint, has one of his own kept."""
+    """The 128 bits that confirm a fingerprint: the archive's SHA-1, cut. Nobody can make another document pass for a
+    stored one of somebody else; whoever makes two that collide, in this and in the fingerprint, has one of his own
+    kept."""
     return payload_sha1(body)[:DIGEST_BYTES]
 
 
@@ -41,7 +42,7 @@ def text_digest(main_text: bytes) -> bytes:
 
 
 class TextCodes(msgspec.Struct, frozen=True):
-    """The numbers both of the text codes are made of, exact."""
+    """The exact sums that both text codes of a page are made of."""
 
     total: int = 0
     squares: int = 0
@@ -50,17 +51,18 @@ class TextCodes(msgspec.Struct, frozen=True):
 
     @property
     def mean_per_symbol(self) -> float:
-        """Y9: sum of the character codes over the number of distinct characters; 0 for no text."""
+        """The sum of the character codes over the number of distinct characters; 0 for no text."""
         return self.total / self.distinct if self.distinct else 0.0
 
     @property
     def root_of_squares(self) -> float:
-        """Y10: square root of the sum of squared character codes over the number of characters; 0 for no text."""
+        """The square root of the sum of squared character codes over the number of characters; 0 for no text."""
         return sqrt(self.squares) / self.length if self.length else 0.0
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A body on its way to an analyser: content coding undone, encoding known; its digests (P6) are for the page."""
+    """A body on its way to an analyser: content coding undone, encoding known; its digests are handed on to
+    the page."""
 
     body: bytes
     url: str
@@ -72,15 +74,14 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One document, analysed. Whatever is not there is `None`, empty or zero.
+    """One analysed document. Whatever it does not have is `None`, empty or zero.
 
-    `fingerprint` and `digest` are of the body's bytes (P6), `text_digest` of the main element's text, or of all text
-    where there is no one main element. `structure_first` and `structure_last` are the structure strings (Y7), `codes`
-    the text codes (Y9, Y10). `robots` are the contents of `<meta name=robots>`, and of those for one robot, its
-    name before; `headings` are pairs of level and text.
-    `is_volatile`: there are marks of volatile parts (P7), or what looks like them.
-    `text_utf8` is the text as bytes: of most pages nobody asks for its characters.
-    `is_cut` tells that only the first part was analysed, since the whole was built to choke a parser.
+    `fingerprint` and `digest` are of the body's bytes, `text_digest` is of the main element's text, or of all text
+    where there is not exactly one main element. `structure_first` and `structure_last` are the structure strings (see
+    `html`), `codes` the text codes. `robots` are the contents of `<meta name=robots>`, and of those that name one
+    robot, with that name before; `headings` are pairs of level and text. `is_volatile`: it has marks of volatile parts,
+    or what looks like them. `text_utf8` is the text as bytes, because most callers never need its characters.
+    `is_cut`: only the beginning was analysed, since the whole was built to choke a parser.
     """
 
     url: str
@@ -110,7 +111,8 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class Analyser(Protocol):
-    """Reads one kind of document. Contract: any bytes give a page, in time linear in their number; never raises."""
+    """A reader of one kind of document. Contract: any bytes give a page, in time linear in their number; it never
+    raises."""
 
     def __call__(self, document: Document) -> Page: ...
 

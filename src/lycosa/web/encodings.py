@@ -158,7 +158,7 @@ _USER_DEFINED = "".join(map(chr, range(0x80))) + "".join(map(chr, range(0xF780, 
 
 
 def encoding_of(label: str) -> str | None:
-    """The encoding a label means, by its name in the standard; `None` for a label nobody knows."""
+    """The encoding that a label means, by its name in the standard; `None` for an unknown label."""
     return _ENCODING_OF.get(label.strip(_WHITESPACE).lower())
 
 
@@ -234,7 +234,7 @@ def _map_of(encoding: str) -> Any:
 
 
 def _decode_leniently(body: bytes, codec: str, handler: str) -> str:
-    """Decode with a second opinion on what the codec cannot read, unless that is so much that it is no text at all."""
+    """Decodes with a second opinion on what the codec cannot read, unless that is so much that it is no text at all."""
     text = body.decode(codec, "replace")
     return body.decode(codec, handler) if 0 < text.count(REPLACEMENT) <= _MAX_OPINIONS else text
 

@@ -49,7 +49,7 @@ def analyse_xml(document: Document) -> Page:
 
 
 class _XmlReader:
-    """Tag names, text and the links any XML may have: XLink, and the anchors of embedded XHTML."""
+    """Gathers tag names, text and the links that any XML may have: XLink, and the anchors of embedded XHTML."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -87,7 +87,7 @@ class _XmlReader:
 
 
 class _FeedReader(_XmlReader):
-    """Also the feed's title, description and language, and each entry's links under its title."""
+    """Gathers the feed's title, description and language, too, and each entry's links under its title."""
 
     def __init__(self) -> None:
         super().__init__()

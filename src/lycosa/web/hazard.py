@@ -73,7 +73,7 @@ def _steps() -> "np.ndarray[tuple[int, int], np.dtype[np.int8]]":
 
 
 def _name_lengths() -> "np.ndarray[tuple[int, int], np.dtype[np.int8]]":
-    """Where the name of a formatting tag ends, known by its first two bytes; 0 for other tags."""
+    """The lengths of the names of formatting tags by their first two bytes; 0 for other tags."""
     lengths = np.zeros((256, 256), dtype=np.int8)
     for name in _FORMATTING_NAMES:
         for first in (name[0], name[0] - 32):
@@ -155,7 +155,7 @@ def _by_blocks(flags: _Flags, blocks: int) -> "np.ndarray[tuple[int], np.dtype[n
 
 
 def _is_safe_by_tags(body: bytes, codes: _Octets, is_open: _Flags) -> bool:
-    """The same tag by tag."""
+    """The same question, answered tag by tag."""
     opens = is_open[:-1].nonzero()[0]
     steps = _STEPS[codes[opens + 1], codes[np.minimum(opens + 2, len(codes) - 1)]]
     if int(steps.cumsum(dtype=np.int32).max(initial=0)) > _SURELY_SAFE and not _nests_reasonably(body):
@@ -165,7 +165,7 @@ def _is_safe_by_tags(body: bytes, codes: _Octets, is_open: _Flags) -> bool:
 
 
 def _nests_reasonably(body: bytes) -> bool:
-    """Count what is open, tag by tag. A closing tag counts only for an open tag of its name."""
+    """Counts the open elements, tag by tag. A closing tag counts only for an open tag of its name."""
     still_open: dict[bytes, int] = {}
     depth = formatting = most_formatting = 0
     for tag in _TAG.findall(_without_drawn(body).lower()):

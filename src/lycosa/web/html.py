@@ -114,7 +114,7 @@ _NONE: frozenset[int] = frozenset()
 
 
 def read_anchors(nodes: Sequence[LexborNode], numbers: bytes, collector: LinkCollector) -> None:
-    """Add every `<a href>` among the elements, which come with their tag numbers (`structure.tag_numbers`)."""
+    """Adds every `<a href>` among the elements, which come with their tag numbers."""
     anchors = list(compress(nodes, numbers.translate(_IS_A)))
     holders = _holders(nodes, numbers) if len(anchors) * len(nodes) > NESTING_WORK else _NONE
     places: dict[str, int] = {}
@@ -228,7 +228,7 @@ _NOT_READ = bytes(number for number in range(256) if number not in _READ)
 _SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]  # a tree would make one of its own
 
 _META_NAMES = frozenset(("description", "robots", "content-language"))
-# What is said to one robot, in a meta element with its name; whether it is ours, `robots.directives` knows.
+# What is said to one robot, in a meta element with its name; whether it is ours, `robots_directives` knows.
 _AIMED = re.compile(r"\s*+(?:all|index|follow|no[a-z]+|unavailable_after|max-[a-z-]+)\s*+(?:[,:]|$)", re.IGNORECASE)
 _AIMED_CHARS = 200
 
@@ -301,12 +301,12 @@ def parse_html(document: Document) -> tuple[LexborHTMLParser, bool]:
 
 
 def _elements(tree: LexborHTMLParser, which: str = "*") -> Sequence[LexborNode]:
-    """In document order."""
+    """The elements in document order."""
     return _SELECTOR.find(which, root) if (root := tree.root) is not None else []
 
 
 def _hide(nodes: Sequence[LexborNode], numbers: bytes) -> None:
-    """Take what is not for reading out of the tree, before any text is read; the elements themselves stay readable."""
+    """Takes what is not for reading out of the tree, before any text is read; the elements themselves stay readable."""
     is_hidden = numbers.translate(_IS_HIDDEN)
     place = is_hidden.find(1)
     while place >= 0:  # by leaps: a page has few of them
@@ -328,7 +328,7 @@ def _only_text(node: LexborNode) -> str | None:
 
 
 def _visible_text(tree: LexborHTMLParser, reading: "_ElementReader") -> tuple[bytes, bytes]:
-    """The visible text and the main element's part of it. Marks that part in the tree: so last of all."""
+    """The visible text and the main element's part of it. This marks that part in the tree, so it comes last."""
     if tree.body is None:
         return b"", b""
     if len(reading.mains) == 1:
@@ -338,7 +338,7 @@ def _visible_text(tree: LexborHTMLParser, reading: "_ElementReader") -> tuple[by
 
 
 class _ElementReader:
-    """What is gathered from the elements other than anchors, in one loop over the few that matter."""
+    """Gathers what the elements other than anchors say, in one loop over the few that matter."""
 
     def __init__(self) -> None:
         self.links = LinkCollector()

@@ -46,24 +46,20 @@ class LinkKind(IntEnum):
 
 
 class Link(NamedTuple):
-    """One link, for those who prefer rows."""
+    """One link, for callers that prefer rows."""
 
     href: str
     kind: LinkKind
     anchor: str
     rel: str
 
-    @property
-    def is_nofollow(self) -> bool:
-        return "nofollow" in self.rel.lower().split()
-
 
 class Links(msgspec.Struct, frozen=True):
     """Links in columns, in document order within a kind, each pair of `href` and kind once.
 
     `hrefs` are as written, without the white space around them; but queries beyond ASCII are escaped where the page is
-    not in UTF-8 (`web.links`). `anchors` has the first non-empty text. `rels` has the
-    words all occurrences agree on, so that a link is nofollow only if it is so everywhere on the page.
+    not in UTF-8 (`escape_queries`). `anchors` has the first non-empty text. `rels` has the words that all occurrences
+    share, so that a link is nofollow only if it is so everywhere on the page.
     """
 
     hrefs: tuple[str, ...] = ()
@@ -92,7 +88,7 @@ class LinkCollector:
         self._places: dict[tuple[str, int], int] = {}
 
     def add(self, href: str, kind: LinkKind, *, anchor: str = "", rel: str = "") -> None:
-        """Add one link, unless it is there or is no address (`is_address`)."""
+        """Adds one link, unless it is there already or is no address (`can_be_address`)."""
         href = href.strip(WHITESPACE)
         place = self._places.get((href, kind))
         if place is not None:
@@ -106,9 +102,9 @@ class LinkCollector:
             self._rels.append(rel)
 
     def extend(self, hrefs: list[str], kind: LinkKind, *, anchors: list[str], rels: Mapping[int, str]) -> None:
-        """Add links of a kind not added before: distinct hrefs, not padded, a text each, and a `rel` for some places.
+        """Adds links of a kind not added before: distinct hrefs, not padded, a text each, and a `rel` for some places.
 
-        What `add` looks for in each link is looked for in all of them at once: it is nearly never there.
+        What `add` checks in each link is checked in all of them at once: it is nearly never there.
         """
         if _are_loose(anchors):
             anchors = [" ".join(anchor.split()) for anchor in anchors]
@@ -131,19 +127,19 @@ class LinkCollector:
 
 
 def can_be_address(href: str) -> bool:
-    """False for what stands in an address's place and is content: `data:` (often long) and `javascript:`."""
+    """Whether `href` can be one; `data:` (often long) and `javascript:` stand in an address's place and are content."""
     return not href[:11].lower().startswith(_NO_ADDRESS)
 
 
 def are_padded(hrefs: list[str]) -> bool:
-    """Does one of them begin or end with white space?"""
+    """Whether one of them begins or ends with white space."""
     together = "\0".join(hrefs)
     is_spaced = any(space in together for space in WHITESPACE)
     return is_spaced and any(href.strip(WHITESPACE) != href for href in hrefs)
 
 
 def _are_loose(texts: list[str]) -> bool:
-    """Is there white space in one of them that is more than a single space between words?"""
+    """Whether one of them has white space that is more than a single space between words."""
     together = "\0".join(texts)
     return together != " ".join(together.split()) or "\0 " in together or " \0" in together
 
@@ -157,7 +153,7 @@ def common_rel(rel: str, other: str) -> str:
 
 
 def shorten_anchor(text: str) -> str:
-    """An anchor: white space collapsed, cut to `ANCHOR_LENGTH`."""
+    """An anchor's text with white space collapsed, cut to `ANCHOR_LENGTH`."""
     words = text.split()
     if len(words) == 1:
         return words[0][:ANCHOR_LENGTH]
@@ -184,7 +180,11 @@ _WRITTEN = [f"%{byte:02X}" if byte in _ESCAPED else chr(byte) for byte in range(
 
 
 def escape_queries(links: Links, encoding: str) -> Links:
-    """The links of a page in `encoding`, their queries escaped."""
+    """The links of a page in `encoding`, with their queries escaped.
+
+    By the URL standard what a query has beyond ASCII goes to the server in the encoding of the document that the link
+    stands in, and what that encoding lacks as a numeric reference; path and host are UTF-8 everywhere.
+    """
     if encoding in _AS_UTF8 or "".join(links.hrefs).isascii():
         return links
     collector = LinkCollector()  # two that were written differently may now be the same

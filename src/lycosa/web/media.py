@@ -25,7 +25,7 @@ _CACHED_LENGTH = 100
 
 
 class MimeType(msgspec.Struct, frozen=True):
-    """`essence` is `type/subtype` in lower case; parameter names are lower case, values as sent."""
+    """A MIME type: `essence` is `type/subtype` in lower case; parameter names are lower case, values as sent."""
 
     essence: str
     parameters: dict[str, str] = {}
@@ -33,9 +33,6 @@ class MimeType(msgspec.Struct, frozen=True):
     @property
     def charset(self) -> str | None:
         return self.parameters.get("charset")
-
-    def __str__(self) -> str:
-        return self.essence + "".join(f";{name}={_written(value)}" for name, value in self.parameters.items())
 
 
 def parse_mime_type(value: str) -> MimeType | None:
@@ -118,18 +115,12 @@ def _first_of(value: str, stops: str, at: int) -> int:
     return min(found, default=len(value))
 
 
-def _written(content: str) -> str:
-    if _TOKEN.match(content):
-        return content
-    return '"' + content.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 # The MIME Sniffing standard's "resource header".
 SNIFF_BYTES = 1445
 
 
 class MediaKind(StrEnum):
-    """Which analyser applies. Those from PDF on have none: they are stored unread."""
+    """The kind of a document, by which its analyser is chosen. Those from PDF on have none: they are stored unread."""
 
     HTML = "html"
     XHTML = "xhtml"
@@ -150,7 +141,7 @@ class MediaKind(StrEnum):
 
 
 class Media(msgspec.Struct, frozen=True):
-    """`essence` is the MIME type without parameters, `charset` the header's, as sent."""
+    """The type of a document: `essence` is the MIME type without parameters, `charset` the header's, as sent."""
 
     kind: MediaKind
     essence: str
@@ -247,7 +238,7 @@ def identify_media(content_type: str | None, head: bytes = b"") -> Media:
 
 
 def media_kind(essence: str) -> MediaKind:
-    """What a header alone promises; fetch asks this before it takes the body."""
+    """The kind that a header alone promises, for whoever decides before the body is there."""
     kind = _KIND_OF_ESSENCE.get(essence)
     if kind is not None:
         return kind
@@ -257,7 +248,7 @@ def media_kind(essence: str) -> MediaKind:
 
 
 def _corrected(kind: MediaKind, essence: str, head: bytes) -> tuple[MediaKind, str]:
-    """Where the bytes deny what the header says of a text, they are believed."""
+    """The kind by the bytes, where they contradict what the header says of a text."""
     if head and head[0] in _FIRST_BYTES and (signed := _signature(head)) is not None:
         return signed
     if kind is MediaKind.TEXT:
@@ -271,7 +262,7 @@ def _corrected(kind: MediaKind, essence: str, head: bytes) -> tuple[MediaKind, s
 
 
 def _sniff(head: bytes) -> tuple[MediaKind, str]:
-    """The type of bytes that came without one."""
+    """The kind and type of bytes that came without a type."""
     if _HTML_START.match(head):
         return MediaKind.HTML, "text/html"
     if head.lstrip(b"\t\n\f\r ").startswith((b"<?xml", b"\xef\xbb\xbf<?xml")):

@@ -34,7 +34,7 @@ _SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]  # a tree would
 
 
 class Readable(msgspec.Struct, frozen=True):
-    """Texts as they stand in the document, white space included."""
+    """The texts of a document that are for reading, as they stand there, white space included."""
 
     title: str = ""
     headings: tuple[str, ...] = ()
@@ -49,9 +49,11 @@ def extract_readable(
     analysers: Analysers | None = None,
     for_snippets: bool = False,
 ) -> Readable:
-    """What is for reading in `body` (content coding undone); empty for what has no text here, such as images. Where
-    `analysers` say it is another than the usual one who reads HTML, it is what that one finds. `for_snippets` leaves
-    out what asks not to be shown in results (`data-nosnippet`)."""
+    """What is for reading in `body` (content coding undone); empty for what has no text, such as images.
+
+    Where `analysers` replace the built-in one for HTML, it is what that analyser finds. `for_snippets` leaves out what
+    asks not to be shown in results (`data-nosnippet`).
+    """
     media = identify_media(content_type, body[:SNIFF_BYTES])
     if media.kind not in (MediaKind.HTML, MediaKind.XHTML) or not is_built_in(analysers, media):
         page = analyse_page(body, url=url, content_type=content_type, analysers=analysers)
@@ -70,7 +72,7 @@ def extract_text(body: bytes, *, url: str, content_type: str | None = None, anal
 
 
 def _read(document: Document, unshown: str, *, is_whole: bool) -> tuple[Readable, bool]:
-    """What is for reading, without elements that have the attribute `unshown`, and whether it is that of a main
+    """What is for reading, without elements that have the attribute `unshown`, and whether that is of a main
     element."""
     tree, _ = parse_html(document)
     top, root = tree.root, tree.body
@@ -105,7 +107,7 @@ def _read(document: Document, unshown: str, *, is_whole: bool) -> tuple[Readable
 
 
 def _inside(nodes: Sequence[LexborNode], root: LexborNode) -> int:
-    """How many of the nodes that follow an element lie within it: in the order of a document they come first."""
+    """How many of the nodes that follow an element lie within it: in document order they come first."""
     sought, low, high = root.mem_id, 0, len(nodes)
     while low < high:
         middle = (low + high) // 2
@@ -117,7 +119,7 @@ def _inside(nodes: Sequence[LexborNode], root: LexborNode) -> int:
 
 
 def _is_furniture(node: LexborNode, tag: str | None) -> bool:
-    """Is it navigation, or what stands on every page?"""
+    """Whether an element is navigation, or what stands on every page."""
     if tag in _FURNITURE:
         return True
     attributes = node.attributes

@@ -32,7 +32,8 @@ LEAST, MOST = 0.002, 0.998  # no prediction is a certainty, or nothing could mov
 
 
 class TrackRecord:
-    """Sum and number of outcomes by name, in two generations of `size` names."""
+    """The sum and number of outcomes by name, kept in two generations of `size` names: the ones not asked about for
+    longest go first."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -43,7 +44,7 @@ class TrackRecord:
         return len(self._young) + len(self._old)
 
     def get(self, name: str) -> tuple[float, int] | None:
-        """(sum, number) of a name, or None."""
+        """The sum and number of outcomes of a name, or None."""
         return self._young.get(name) or self._old.get(name)
 
     def add(self, name: str, value: float) -> None:
@@ -53,7 +54,7 @@ class TrackRecord:
             self._young, self._old = {}, self._young
 
     def latest(self, most: int) -> dict[str, tuple[float, int]]:
-        """The names with outcomes last, at most so many."""
+        """The `most` names that had outcomes last."""
         names = [*self._old, *self._young][-most:]
         return {name: found for name in names if (found := self.get(name))}
 
@@ -62,7 +63,7 @@ class TrackRecord:
 
 
 class Calibration:
-    """Predicted → actual."""
+    """Corrects predictions by their outcomes."""
 
     def __init__(self) -> None:
         self._expected = [1 / (1 + exp((STEPS / 2 - step - 0.5) * STEP)) for step in range(STEPS)]
@@ -83,7 +84,7 @@ class Calibration:
             self._renew()
 
     def sums(self) -> list[tuple[float, float]]:
-        """Sum and number of outcomes of each step."""
+        """The sum and number of outcomes of each step."""
         return list(zip(self._sums, self._counts, strict=True))
 
     def restore(self, sums: Sequence[tuple[float, float]]) -> None:
@@ -96,7 +97,7 @@ class Calibration:
         self.edition += 1
 
     def actual(self, predicted: float) -> float:
-        """What pages with this prediction turned out to be, on the mean; between steps along a line."""
+        """The mean relevance of pages with this prediction; between two steps it is interpolated."""
         place = _place(predicted) - 0.5
         low = max(0, min(STEPS - 2, int(place)))
         part = max(0.0, min(1.0, place - low))
@@ -149,7 +150,7 @@ HEAD_DOUBT = 15  # words: with so many read of a page, half of the judgement is 
 
 
 class TopicRow(msgspec.Struct, array_like=True):
-    """A topic's experience as it is stored: some 200 KB."""
+    """What a topic has learned as it is stored: some 200 KB."""
 
     read: int
     relevance_sum: float
@@ -160,7 +161,7 @@ class TopicRow(msgspec.Struct, array_like=True):
 
 
 class Topic:
-    """One topic and all that was learned of it."""
+    """One topic and all that was learned about it."""
 
     def __init__(self, wished: Iterable[str]) -> None:
         self._roots = {form: word for word in wished for form in word_forms(word)}
@@ -179,7 +180,7 @@ class Topic:
 
     @classmethod
     def of_words(cls, text: str) -> "Topic":
-        """The topic of a few words; ValueError if there is none among them."""
+        """The topic of a few words; raises ValueError if there is none among them."""
         wished = dict.fromkeys(split_words(text))
         if not wished:
             raise ValueError(f"a topic needs at least one word, {text!r} has none")
@@ -205,16 +206,16 @@ class Topic:
     # pages
 
     def page(self, *, title: str = "", headings: str = "", text: str = "") -> float:
-        """The relevance of a page. Nothing is learned."""
+        """The relevance of a page, without learning from it."""
         return self._judge(split_words(f"{title} {headings}"), _sample(text))
 
     def wants(self) -> bool:
-        """Is a page worth reading for what can be learned of it alone? All are at first, later one in `THEN_EVERY`."""
+        """Whether a page is worth reading just to learn from it. All are at first, later one in `THEN_EVERY`."""
         self._asked += 1
         return self.lexicon.pages < ENOUGH_PAGES or self._asked % THEN_EVERY == 0
 
     def wants_prediction(self) -> bool:
-        """Is it worth looking up what was predicted of the page that is read next? Again of all pages at first."""
+        """Whether it is worth looking up what was predicted of the page that is read next: at first of all pages."""
         return self._read < ENOUGH_PAGES or self._read % THEN_EVERY == 0
 
     def read(
@@ -256,8 +257,8 @@ class Topic:
         return own + (1 - own) * BORROWED * self._borrowed(set(names), body)
 
     def _may_have_own(self, body: str) -> bool:
-        """Is any of the topic's words in a folded text, be it as a part of another word? To search is cheaper than to
-        split, if there are not many."""
+        """Whether any of the topic's words is in a folded text, be it as a part of another word. Searching is cheaper
+        than splitting, if there are not many."""
         for mark in self._marks:
             if mark in body:
                 return True
@@ -317,7 +318,7 @@ class Topic:
         return priors
 
     def expected(self, predicted: float) -> float:
-        """What pages with this prediction turned out to be, on the mean: the prediction, corrected by its outcomes."""
+        """The mean relevance of pages with this prediction: the prediction, corrected by its outcomes."""
         return self._calibration.actual(predicted)
 
     def expected_in(self, band: int) -> tuple[float, float]:
@@ -338,7 +339,7 @@ class Topic:
     # keeping what was learned
 
     def dump(self) -> bytes:
-        """What was learned, the most of it: to go on from after a restart."""
+        """What was learned, most of it, to go on from after a restart."""
         row = TopicRow(
             self._read,
             self._relevance_sum,
@@ -372,12 +373,11 @@ class Topic:
 def head_pays(
     expected: float, *, page_bytes: float | None, head_bytes: int = TOPIC_HEAD_BYTES, request_bytes: float = 1_000
 ) -> bool:
-    """Whether reading a page's head first is cheaper than the page, `page_bytes` being the host's mean page, if known.
+    """Whether it is cheaper to read a page's head first than the page. `page_bytes` is the host's mean page, if known.
 
-    Only in doubt: a page that is likely on the topic is fetched whole, one that is hardly so is put off unseen.
-
-    `request_bytes` is what a request costs beside its body: headers, and what the line could carry while a turn of the
-    host is used up. With a long delay that is far more than a page, and no head is worth a turn.
+    It is so in doubt only: a page that is likely on the topic is fetched whole, one that is hardly so is put off
+    unseen. `request_bytes` is what a request costs beside its body: headers, and what the line could carry while a turn
+    of the host is used up. With a long delay that is far more than a page, and no head is worth a turn.
     """
     if page_bytes is None or not DOUBTFUL_RELEVANCE[0] <= expected <= DOUBTFUL_RELEVANCE[1]:
         return False

@@ -24,7 +24,7 @@ Steps: TypeAlias = Generator[None, None, StepResult]
 
 
 def run_steps(steps: Steps[StepResult]) -> StepResult:
-    """Runs all steps; returns what they give."""
+    """Runs all steps at once and returns their result."""
     while True:
         try:
             next(steps)
@@ -85,7 +85,7 @@ class Robots(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def effort(self) -> int:
-        """What an answer of `allows` may take, in steps that are a small part of a millisecond."""
+        """How long an answer of `allows` may take, in units that are a small part of a millisecond."""
         return 1 + sum("*" in rule for rule in (*self.allow, *self.disallow)) // PATTERNS_AN_EFFORT
 
     @cached_property
@@ -94,15 +94,15 @@ class Robots(msgspec.Struct, frozen=True, dict=True):
 
 
 def robots_from_response(status: int, body: bytes, *, agent: str) -> Robots:
-    """As `response_steps`, in one go."""
+    """As `robots_from_response_steps`, at once."""
     return run_steps(robots_from_response_steps(status, body, agent=agent))
 
 
 def robots_from_response_steps(status: int, body: bytes, *, agent: str) -> Steps[Robots]:
-    """What the answer to a request for robots.txt means; `status` 0 stands for no whole answer.
+    """The rules that the answer to a request for robots.txt means; `status` 0 stands for no whole answer.
 
-    2xx is parsed. Any 4xx, and a redirect that led nowhere, means there are no rules. Everything else means the rules
-    are there and cannot be read: nothing is allowed and `is_unreachable` asks the caller to try again.
+    2xx is parsed. Any 4xx, and a redirect that led nowhere, means there are no rules. Everything else means that there
+    are rules that cannot be read: nothing is allowed and `is_unreachable` asks the caller to try again.
     """
     if 200 <= status < 300:
         return (yield from parse_robots_steps(body, agent=agent))
@@ -118,7 +118,7 @@ def parse_robots(body: bytes, *, agent: str) -> Robots:
 
 
 def parse_robots_steps(body: bytes, *, agent: str) -> Steps[Robots]:
-    """As `parse`, in steps of a few milliseconds."""
+    """As `parse_robots`, in steps of a few milliseconds."""
     token = product_token(agent)
     ours, others, sitemaps = _RobotsGroup(), _RobotsGroup(), list[str]()
     current: set[_RobotsGroup] = set()  # whom the rules that follow are for
@@ -152,8 +152,8 @@ def product_token(agent: str) -> str:
 
 
 class RobotsDirectives(msgspec.Struct, frozen=True):
-    """What a page itself says to robots. Nothing said means yes; `unavailable_s` is when it wants to be found no more,
-    in seconds since 1970, or 0."""
+    """What a page itself says to robots. Nothing said means yes; `unavailable_s` is when the page wants to disappear
+    from search results, in seconds since 1970, or 0."""
 
     noindex: bool = False
     nofollow: bool = False
@@ -162,7 +162,7 @@ class RobotsDirectives(msgspec.Struct, frozen=True):
     unavailable_s: float = 0.0
 
     def __or__(self, other: "RobotsDirectives") -> "RobotsDirectives":
-        """Both together."""
+        """The directives of both together."""
         ends = [each.unavailable_s for each in (self, other) if each.unavailable_s]
         return RobotsDirectives(
             self.noindex or other.noindex,

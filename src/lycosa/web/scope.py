@@ -51,7 +51,7 @@ _USUAL_PORTS = tuple(DEFAULT_PORTS.values())
 
 
 class DropReason(StrEnum):
-    """Why a filter dropped a URL. `FILTER` is for filters that are not from here."""
+    """Why a filter dropped a URL. `FILTER` is for a user's own filters."""
 
     OUT_OF_SCOPE = "out-of-scope"
     NOT_INCLUDED = "not-included"
@@ -67,18 +67,18 @@ class UrlFilter(Protocol):
     """Decides about one normalised URL. Must not block: it runs for every link of every page."""
 
     def reason(self, url: Url) -> DropReason | None:
-        """Why `url` is dropped, or None if this filter has nothing against it."""
+        """Why `url` is dropped, or None if this filter keeps it."""
 
 
 class FilteredUrls(NamedTuple):
-    """What is left of a page's links, in their order, and what was dropped with the first filter's reason."""
+    """The URLs that are left of a page's links, in their order, and those dropped, with the first filter's reason."""
 
     kept: list[Url]
     dropped: list[tuple[str, DropReason]]
 
 
 def filter_urls(hrefs: Iterable[str], filters: Sequence[UrlFilter]) -> FilteredUrls:
-    """Normalised URLs (as `join_all` gives them) through all filters; the cheapest and strictest belong first."""
+    """Passes normalised URLs through all filters; the cheapest and strictest belong first."""
     sifted = FilteredUrls([], [])
     reasons = [url_filter.reason for url_filter in filters]
     for href in hrefs:
@@ -103,7 +103,7 @@ class ScopeKind(StrEnum):
 
 
 class Scope:
-    """Keeps what lies within the reach of at least one seed.
+    """Keeps the URLs within reach of at least one seed.
 
     `host`: the same host and port, where http and https on their usual ports count as one. `prefix`: the same, and
     within the seed's folder, which is its path up to the last slash. `domain`: every host of the same registrable

@@ -3,8 +3,8 @@
 Any bytes give a `Sitemap`, possibly empty; broken XML gives what stands before the break, or more after one repair.
 Safe by construction: expat never opens anything, a document type definition is refused (so there are no entities to
 expand), and bytes, URLs, elements and depth are bounded. Entries are normalised http(s) URLs. Whoever fetches a
-sitemap calls `read`, or `read_steps` where nothing may be held up; whether a date can be believed, and how deep
-indexes may nest, is the caller's to decide.
+sitemap calls `read_sitemap`, or `read_sitemap_steps` where nothing may be held up; the caller decides whether a date
+can be believed, and how deep indexes may nest.
 """
 
 import re
@@ -102,7 +102,7 @@ def read_sitemap(body: bytes, base: str, *, skip_dtd: bool = False) -> Sitemap:
 
 
 def read_sitemap_steps(body: bytes, base: str, *, skip_dtd: bool = False) -> Steps[Sitemap]:
-    """As `read`, in steps of a few milliseconds."""
+    """As `read_sitemap`, in steps of a few milliseconds."""
     body, problem = yield from _unpacked(body)
     start = _blank_end(body)
     if not body.startswith((b"<", *_UTF16_MARKS), start):
@@ -118,7 +118,7 @@ def read_sitemap_steps(body: bytes, base: str, *, skip_dtd: bool = False) -> Ste
 
 
 class _Stop(Exception):
-    """The way out of expat's callbacks: a bound was reached, or something is there that is not read on principle."""
+    """Ends the reading from within expat's callbacks: a bound was reached, or something is refused on principle."""
 
 
 class _SitemapReader:
@@ -256,11 +256,11 @@ def _local(name: str) -> str:
 
 
 def _ignore(data: str) -> None:
-    """For what expat has no other handler for."""
+    """Handles what expat has no other handler for."""
 
 
 def _finished(kind: SitemapKind, found: list[tuple[str, str]], base: str, problem: str) -> Steps[Sitemap]:
-    """The record: texts made URLs, each URL once, dates made numbers."""
+    """Makes the record: texts become URLs, each URL once, and dates numbers."""
     site = split_url(base)
     domain = domain_of(site.host)
     entries: dict[str, SitemapEntry] = {}
@@ -337,8 +337,8 @@ def _too_long(is_too_long: bool) -> str:
 
 
 def _repaired(body: bytes) -> Iterator[bytes]:
-    """What most often breaks otherwise good files, mended: `&` that begins no entity, control characters, bytes that
-    are not what the file says they are. (As Latin-1 every byte is something, and ASCII, which URLs are, stays.)"""
+    """Mends what most often breaks otherwise good files: `&` that begins no entity, control characters, bytes that are
+    not what the file says they are. (As Latin-1 every byte is something, and ASCII, which URLs are, stays.)"""
     if body.startswith(_UTF16_MARKS):
         text = body.decode("utf-16", "replace")
     else:

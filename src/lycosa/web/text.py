@@ -38,7 +38,7 @@ def analyse_text(document: Document) -> Page:
 
 
 def page_of_text(document: Document, content: str, *, title: str | None = None, links: Links = _NO_LINKS) -> Page:
-    """The page of a document of which the text is known: for analysers of formats that have little else to say."""
+    """The page of a document whose text is known: for analysers of formats that have little else to say."""
     visible, main = collapse(content.replace(MAIN_START, " ").replace(MAIN_END, " "))
     return Page(
         url=document.url,

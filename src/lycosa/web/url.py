@@ -27,13 +27,13 @@ CACHED_HOSTS = 16_384
 
 
 def registrable_domain(host: str) -> str | None:
-    """The part of `host` that someone registered; None where there is none: an address, a public suffix, one label."""
+    """The part of `host` that somebody registered; None for an address, a public suffix or a single label."""
     return None if is_ip_host(host) else _suffix_list().privatesuffix(host)
 
 
 @lru_cache(CACHED_HOSTS)
 def domain_of(host: str) -> str:
-    """The registrable domain, or the host itself where it has none. A final dot belongs to neither."""
+    """The registrable domain, or the host itself where it has none; without a final dot."""
     return registrable_domain(host) or host.removesuffix(".")
 
 
@@ -44,7 +44,8 @@ def is_ip_host(host: str) -> bool:
 
 @cache
 def _suffix_list() -> PublicSuffixList:
-    """Read on first use: it takes some 40 ms, which a command that asks for no domain need not wait for."""
+    """The public suffix list, read on first use: it takes some 40 ms that a command without domains need not
+    wait for."""
     return PublicSuffixList()
 
 
@@ -78,7 +79,7 @@ class Url(msgspec.Struct, frozen=True, gc=False):
 
 
 def parse_url(text: str, base: str | None = None) -> Url | None:
-    """The URL that `text` means, seen from `base`; None if that is nothing one can fetch over http or https."""
+    """The URL that `text` means, relative to `base`; None if it cannot be fetched over http or https."""
     href = None if len(text) > MAX_INPUT_BYTES else serialise_url(text, base)
     href = href and normalise_url(href)
     return split_url(href) if href else None
@@ -92,7 +93,7 @@ def split_url(href: str) -> Url:
 
 
 def serialise_url(text: str, base: str | None = None) -> str | None:
-    """The href the WHATWG URL standard gives, of any scheme, or None where it says failure."""
+    """The href by the WHATWG URL standard, of any scheme, or None where the standard says failure."""
     raw = _utf8(text)
     if base is None:
         found = lib.ada_parse(raw, len(raw))
@@ -107,7 +108,7 @@ def serialise_url(text: str, base: str | None = None) -> str | None:
 
 
 def normalise_url(href: str) -> str | None:
-    """What `serialise` gave in the form that is stored and fetched; None if the scheme is not http or https."""
+    """The result of `serialise_url` in the form that is stored and fetched; None if the scheme is not http or https."""
     if not href.startswith(FETCHABLE):
         return None
     if "#" in href:
@@ -120,11 +121,7 @@ def normalise_url(href: str) -> str | None:
 
 
 def join_all(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES) -> list[str]:
-    """The distinct normalised URLs that a page's hrefs lead to, in the order they first appear.
-
-    What is not http(s), does not parse or is longer than `max_bytes` is left out. `base` is the page's URL or its
-    `<base>`, already absolute.
-    """
+    """The distinct URLs of `join_map`, in the order they first appear."""
     stems = dict.fromkeys(map(href_stem, hrefs))
     return list(dict.fromkeys(join_stems(base, stems, max_bytes).values()))
 
@@ -136,14 +133,18 @@ def base_url(url: str, base_href: str | None) -> str:
 
 
 def join_map(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES) -> dict[str, str]:
-    """As `join_all`, but says which href led where: href → URL; hrefs that lead nowhere are absent."""
+    """The normalised URLs that a page's hrefs lead to, by href; hrefs that lead nowhere are absent.
+
+    What is not http(s), does not parse or is longer than `max_bytes` is left out. `base` is the page's URL or its
+    `<base>`, already absolute.
+    """
     stems = {href: href_stem(href) for href in hrefs}
     urls = join_stems(base, dict.fromkeys(stems.values()), max_bytes)
     return {href: urls[stem] for href, stem in stems.items() if stem in urls}
 
 
 def href_stem(href: str) -> str:
-    """A href without its fragment; with it where what is left would end differently once the parser strips it."""
+    """A href without its fragment; unchanged where the parser would strip something from what is left."""
     stem = href.partition("#")[0]
     return href if stem[-1:] in STRIPPED_CHARACTERS else stem
 
@@ -174,7 +175,7 @@ def join_stems(base: str, stems: Iterable[str], max_bytes: int) -> dict[str, str
 
 
 def bucket_of(host: str) -> int:
-    """The part of the web a host belongs to, 0–65,535: the same for all hosts of a registrable domain, for ever."""
+    """The bucket of a host, 0 to 65,535: the same for all hosts of a registrable domain, for ever."""
     return int.from_bytes(_bucket_bytes(host))
 
 
@@ -269,7 +270,12 @@ _PLAIN_PATH = re.compile(r"(/|(?:\.\./)*+)((?:[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+/?+
 
 
 class Joiner:
-    """See the module."""
+    """Joins the hrefs of page after page and remembers, for each folder, what it joined lately.
+
+    Hrefs share the work of their folder if they begin with something else than `?` once their fragment is gone, and
+    name no scheme, or http and https with their slashes. Invariants: `join_map` gives what the function `join_map`
+    gives; memory is bounded by `generation`, twice. `base` is a normalised URL.
+    """
 
     def __init__(self, *, max_bytes: int = MAX_URL_BYTES, generation: int = JOINER_GENERATION) -> None:
         self._max_bytes, self._generation = max_bytes, generation
@@ -287,7 +293,7 @@ class Joiner:
         return {href: urls[stem] for href, stem in stems.items() if stem in urls}
 
     def join_stems(self, base: str, stems: Collection[str]) -> dict[str, str]:
-        """The same for distinct hrefs that have no fragments any more (`web.url.href_stem`)."""
+        """The same for distinct hrefs whose fragments are gone (`href_stem`)."""
         known = self._folder(base)
         urls = dict(zip(stems, map(known.get, stems), strict=True))  # None where nothing is remembered
         if new := [stem for stem, url in urls.items() if url is None]:
@@ -295,7 +301,7 @@ class Joiner:
         return cast("dict[str, str]", urls) if all(urls.values()) else {stem: url for stem, url in urls.items() if url}
 
     def _join(self, base: str, new: list[str], known: dict[str, str]) -> dict[str, str]:
-        """Joins and remembers."""
+        """Joins hrefs and remembers them."""
         urls = _join_plain(base, new, self._max_bytes)
         if len(urls) < len(new):
             urls.update(join_stems(base, [stem for stem in new if stem not in urls], self._max_bytes))
@@ -312,7 +318,7 @@ class Joiner:
         return urls
 
     def _folder(self, base: str) -> dict[str, str]:
-        """What is remembered of a base's folder; when enough is, what was not asked for lately is forgotten."""
+        """What is remembered of a base's folder; when that is enough, what was not asked for lately is forgotten."""
         folder = _folder_of_base(base)
         known = self._young.get(folder)
         if known is None:
@@ -332,7 +338,7 @@ def _folder_of_base(base: str) -> str:
 
 
 def _join_plain(base: str, stems: Iterable[str], max_bytes: int) -> dict[str, str]:
-    """Those of the stems that are empty or plain paths, joined by hand: half the time that the parser takes."""
+    """Joins by hand those of the stems that are empty or plain paths: half the time that the parser takes."""
     end = len(_folder_of_base(base))
     ends = [end]  # of the folder and those above it, the root last
     while (end := base.rfind("/", 0, end - 1) + 1) > len("https://"):

@@ -144,7 +144,7 @@ def _counts(body: bytes) -> dict[bytes, int]:
 
 
 def _parts(body: bytes, ids: frozenset[str] | None, *, is_xml: bool) -> list[VolatilePart]:
-    """The parts of these ids, or all marked ones (None), each id once; a part that never ends is none."""
+    """The parts of these ids, or all marked ones (None), each id once; a part without an end is left out."""
     parts: list[VolatilePart] = []
     taken: set[str] = set()
     open_by_name: dict[bytes, list[tuple[str, int]]] = {}  # for names with a part open: its nested elements, too

@@ -33,7 +33,7 @@ _KEPT_RUNS = 20_000
 
 
 class _Runs(dict[str, str]):
-    """Run of characters beyond ASCII → the same folded. Texts repeat them, so most are found here."""
+    """A cache from a run of characters beyond ASCII to its folded form. Texts repeat them, so most are found here."""
 
     def __missing__(self, run: str) -> str:
         if len(self) >= _KEPT_RUNS:
@@ -97,7 +97,8 @@ def logit(share: float) -> float:
 
 
 class Lexicon(dict[str, float]):
-    """Word → evidence, worked out on first use. `wished` are the words the topic was given as."""
+    """A map from a word to its evidence, worked out on first use. `wished` are the words that the topic was
+    given as."""
 
     def __init__(self, wished: Iterable[str] = ()) -> None:
         super().__init__()
@@ -157,7 +158,7 @@ class Lexicon(dict[str, float]):
         return self.pages, self.relevant, words
 
     def restore(self, pages: int, relevant: int, words: Mapping[str, tuple[int, int]]) -> None:
-        """Goes on from what `counts` gave."""
+        """Goes on from the result of `counts`."""
         self.pages, self.relevant = pages, relevant
         self._pages = Counter({word: seen for word, (seen, _) in words.items()})
         self._relevant_pages = Counter({word: on_topic for word, (_, on_topic) in words.items() if on_topic})
