@@ -27,44 +27,44 @@ _PUTS_WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl",
 
 
 class CentralStore(Protocol):
-    """Objects by name. `url` is how it is found again, from any machine that sees it."""
+    """A store of objects by name. `url` is how it is found again, from any machine that sees it."""
 
     url: str
 
     def put(self, name: str, file: Path) -> None:
-        """Brings the file here; afterwards it is there whole, under this name, on the disk."""
+        """Uploads the file; afterwards the object is whole, under this name, on the disk."""
         ...
 
     def size(self, name: str) -> int | None:
-        """Bytes of an object; None if there is none of this name."""
+        """The size of an object in bytes; None if there is none of this name."""
         ...
 
     def read(self, name: str, offset: int, length: int) -> bytes:
-        """A part of an object, within its size."""
+        """Reads a part of an object, within its size."""
         ...
 
     def names(self, folder: str) -> list[str]:
-        """The names, without the folder, of the objects directly in it, in order; of what is half there, none."""
+        """The names, without the folder, of the whole objects directly in it, in order."""
         ...
 
     def delete(self, name: str) -> None:
-        """No object of this name is there any more."""
+        """Deletes the object of this name, if there is one."""
         ...
 
     def sweep(self, folder: str, names: Container[str]) -> None:
-        """Removes what was begun under these names, directly in the folder, and never became whole."""
+        """Removes unfinished uploads under these names, directly in the folder."""
         ...
 
 
 def open_central_store(where: str) -> CentralStore:
-    """The store at a folder or a URL."""
+    """Opens the store at a folder or a URL."""
     if "://" not in where:
         return FolderStore(Path(where))
     return UrlStore(where)
 
 
 def require_shareable_store(where: str) -> None:
-    """Can several processes see what is there? And is all installed that it takes?"""
+    """Raises SettingsError unless several processes can see the store, and all is installed that it needs."""
     if "memory://" in where:
         raise SettingsError(f"{where} is in the memory of one process: choose a store that all processes see")
     open_central_store(where)
@@ -89,18 +89,19 @@ def claim_store(store: CentralStore, identity: str, scratch: Path) -> None:
 
 
 def is_claimed_store(store: CentralStore) -> bool:
-    """Is this a store that a collection has made its own?"""
+    """Whether a collection has made this store its own."""
     return store.size(_MARKER) is not None
 
 
 def require_store(store: CentralStore) -> None:
-    """A folder that is not mounted looks like an empty one, and takes what is put there."""
+    """Raises StoreError unless the store is there: a folder that is not mounted looks like an empty one, and takes what
+    is put there."""
     if not is_claimed_store(store):
         raise StoreError(f"the store {store.url} is away: there is nothing of it at its place")
 
 
 def put_verified(store: CentralStore, name: str, file: Path) -> str:
-    """Brings a file to the store and reads it back; returns its digest, or raises if what is there is not the file."""
+    """Uploads a file and reads it back; returns its digest, or raises if the store holds something else."""
     wanted = file_digest(file)
     store.put(name, file)
     if object_digest(store, name) != wanted:
@@ -110,7 +111,7 @@ def put_verified(store: CentralStore, name: str, file: Path) -> str:
 
 
 def put_bytes(store: CentralStore, name: str, data: bytes, scratch: Path) -> None:
-    """The same for a few bytes, by way of a file in the folder `scratch`."""
+    """Uploads a few bytes in the same way, through a file in the folder `scratch`."""
     file = scratch / f"{uuid.uuid4().hex}.put"
     try:
         file.write_bytes(data)
@@ -122,7 +123,7 @@ def put_bytes(store: CentralStore, name: str, data: bytes, scratch: Path) -> Non
 
 
 def read_chunks(store: CentralStore, name: str) -> Iterator[bytes]:
-    """All of an object, piece by piece."""
+    """Reads all of an object, piece by piece."""
     size = store.size(name)
     if size is None:
         raise StoreError(f"{store.url} has no {name}")
@@ -131,7 +132,7 @@ def read_chunks(store: CentralStore, name: str) -> Iterator[bytes]:
 
 
 def object_digest(store: CentralStore, name: str) -> str:
-    """The digest of an object as it is there."""
+    """The digest of an object as the store holds it."""
     digest = xxhash.xxh3_128()
     for chunk in read_chunks(store, name):
         digest.update(chunk)
@@ -139,6 +140,7 @@ def object_digest(store: CentralStore, name: str) -> str:
 
 
 def file_digest(file: Path) -> str:
+    """The digest of a local file, made in the same way."""
     digest = xxhash.xxh3_128()
     with file.open("rb") as opened:
         while chunk := opened.read(CHUNK_BYTES):
@@ -217,7 +219,7 @@ class FolderStore:
 
 
 class UrlStore:
-    """A store at a URL such as s3://bucket/crawl. What it takes to log in, the adapter finds in its own places."""
+    """A store at a URL such as s3://bucket/crawl. The adapter finds the credentials in its own places."""
 
     def __init__(self, url: str) -> None:
         try:

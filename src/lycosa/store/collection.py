@@ -9,7 +9,7 @@
 
 Guarantee: `commit` appends nothing itself but names in the state only WARC bytes that were handed to the disk before,
 so after a crash the archive holds at least what the state speaks of, and opening cuts what it does not speak of.
-Opened by the engine for writing and by every command that only looks, beside it, for reading.
+Opened by the crawl for writing and by every command that only looks, beside it, for reading.
 
 
 A collection whose state came from a copy: its archive files are all in a central store, and none is here.
@@ -66,7 +66,7 @@ class CollectionStore:
     ) -> None:
         self.path = path
         self.state = state
-        # What opening found and put right; the engine requeues the pages whose place `recovery.is_lost`.
+        # What opening found and put right; the crawl requeues the pages whose place `recovery.is_lost`.
         self.recovery = recovery
         self._warc = warc
         self._lock = lock
@@ -80,7 +80,8 @@ class CollectionStore:
         warc_bytes: int = DEFAULT_FILE_BYTES,
         warc_first: int = 0,
     ) -> "CollectionStore":
-        """Make a collection at `path`, or finish one whose making was interrupted, or open the one that is there."""
+        """Makes a collection at `path`, or finishes one whose making was interrupted, or opens the one that
+        is there."""
         if is_collection(path):
             return cls.open(path, warc_info=warc_info, warc_bytes=warc_bytes, warc_first=warc_first)
         _require_room_for_one(path)
@@ -105,8 +106,11 @@ class CollectionStore:
         warc_bytes: int = DEFAULT_FILE_BYTES,
         warc_first: int = 0,
     ) -> "CollectionStore":
-        """Open the collection at `path`; with `read_only` beside whoever writes it, as it is now, and all its shards as
-        one if it has several. The archive's files are numbered from `warc_first` on."""
+        """Opens the collection at `path`.
+
+        With `read_only` it is opened beside whoever writes it, as it is now, and all its shards as one if it has
+        several. The archive's files are numbered from `warc_first` on.
+        """
         if read_only and is_sharded(path):
             return JoinedCollection(path, open_shards(path))
         _require_collection(path)
@@ -128,7 +132,8 @@ class CollectionStore:
         warc_first: int,
         state: State | None = None,
     ) -> "CollectionStore":
-        """`state` comes open from the making of a collection: to open it a second time takes 50 ms."""
+        """Opens for writing, with the lock held. `state` comes open from the making of a collection: to open it a
+        second time takes 50 ms."""
         with contextlib.ExitStack() as undo:
             undo.callback(os.close, lock)
             if state is not None:
@@ -161,15 +166,15 @@ class CollectionStore:
         return self.path / _LOG
 
     def save_settings(self, text: str) -> None:
-        """Replace the settings file; a crash leaves the old one or the new one."""
+        """Replaces the settings file; a crash leaves the old one or the new one."""
         with _reported(self.settings_path, "saving the settings"):
             _replace(self.settings_path, text)
 
     def commit(self, batch: Batch, *, sync: bool = False) -> None:
-        """Make `batch` and everything appended to the WARC before it one with the state.
+        """Commits `batch`, and with it everything that was appended to the WARC before.
 
-        With `sync` both survive a power loss. When it fails nothing is acknowledged: commit the same batch again,
-        after `state.reopen()`, when the cause is gone.
+        With `sync` both survive a power loss. When it fails nothing is acknowledged: commit the same batch again, after
+        `state.reopen()`, when the cause is gone.
         """
         if sync:
             self.warc.sync()
@@ -182,27 +187,27 @@ class CollectionStore:
 
     @property
     def warc_folders(self) -> list[Path]:
-        """Where archive files are, those of all shards."""
+        """The folders that hold archive files, those of all shards."""
         return [self.warc_folder]
 
     def record(self, place: WarcLocation) -> WarcRecord:
-        """The archived record at `place`, here or in the central store."""
+        """Reads the record at `place`, here or in the central store."""
         return read_record_at(self.warc_folders, place)
 
     def records(self) -> Iterator[tuple[int, WarcRecord]]:
-        """(file number, record) of the whole archive, here and in the central store."""
+        """Reads the whole archive, here and in the central store, as (file number, record)."""
         return records_in(self.warc_folder, released_files(self.state))
 
     def finished_files(self) -> dict[int, int]:
-        """The archive files that are complete and here, by number, with their lengths."""
+        """The lengths of the archive files that are complete and here, by number."""
         return {number: length for number, length in committed_lengths(self.state).items() if number < self.warc.number}
 
     def release(self, number: int, what: ReleasedFile) -> None:
-        """A central store holds the file of this number, as `what` says: it goes from here."""
+        """Deletes the file of this number here, since a central store holds it, as `what` says."""
         release_warc(self.state, self.warc_folder, number, what, length_key(number))
 
     def acknowledge_losses(self, batch: Batch) -> None:
-        """Add to `batch` that the losses in `recovery` are dealt with: the one that requeues the last lost page."""
+        """Adds to `batch`, the one that requeues the last lost page, that the losses in `recovery` are dealt with."""
         for number, kept_bytes in self.recovery.short.items():
             batch.put(Family.META, *_committed_row(number, kept_bytes))
 
@@ -225,7 +230,7 @@ class CollectionStore:
 
 
 class JoinedCollection(CollectionStore):
-    """The shards of a crawl, read as one collection."""
+    """All shards of a crawl, read as one collection."""
 
     def __init__(self, path: Path, shards: Sequence[CollectionStore]) -> None:
         states = [shard.state for shard in shards]
@@ -246,7 +251,7 @@ class JoinedCollection(CollectionStore):
 
 
 def open_shards(path: Path) -> list[CollectionStore]:
-    """All shards of the collection at `path`, for reading."""
+    """Opens all shards of the collection at `path`, for reading."""
     folders = shard_paths(path)
     if not folders:
         raise SettingsError(f"{path} has no shards yet: its crawl has not begun")
@@ -257,12 +262,12 @@ def open_shards(path: Path) -> list[CollectionStore]:
 
 
 def is_collection(path: Path) -> bool:
-    """True when a collection, of whatever version, was made at `path`."""
+    """Whether a collection, of whatever version, was made at `path`."""
     return os.path.isfile(path / _MARKER)  # noqa: PTH113 -- False where Path.is_file would raise: a name too long
 
 
 def length_key(number: int) -> bytes:
-    """The row that tells how long an archive file is."""
+    """The key of the row that holds the length of an archive file."""
     return _WARC_KEY + struct.pack(">I", number)
 
 
@@ -271,18 +276,18 @@ def _committed_row(number: int, length: int) -> tuple[bytes, bytes]:
 
 
 def committed_lengths(state: State) -> dict[int, int]:
-    """The archive files that a state names as here, by number."""
+    """The committed lengths of the archive files that are here, by number."""
     rows = state.walk(Family.META, _WARC_KEY, _WARC_KEYS_END)
     return {struct.unpack(">I", key[len(_WARC_KEY) :])[0]: struct.unpack(">Q", value)[0] for key, value in rows}
 
 
 def mark_whole(path: Path) -> None:
-    """The folder is a collection from now on: all that belongs to one is there."""
+    """Makes the folder a collection: everything that belongs to one is there."""
     _replace(path / _MARKER, f"{_MARKER_WORDS}{FORMAT}\n")
 
 
 def _finish_creation(path: Path) -> State:
-    """State first, marker last: whoever is killed in between is followed by the next one at the same place."""
+    """Writes the state first and the marker last: after a kill in between, the next start goes on at the same point."""
     with contextlib.ExitStack() as undo:
         state = undo.enter_context(State.open(path / _STATE))
         batch = Batch()
@@ -349,8 +354,8 @@ def _require_format(path: Path, found: str) -> None:
 
 @contextlib.contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
-    """Holds the writer's lock of a collection while something beside the state is put right; SettingsError if somebody
-    else has it."""
+    """Holds the writer's lock of a collection while something beside the state is mended; raises SettingsError if
+    another process has it."""
     with _reported(path, "opening the collection"):
         lock = _lock(path)
     try:
@@ -360,7 +365,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 
 def is_written(path: Path) -> bool:
-    """Does any process hold the writer's lock of a collection?"""
+    """Whether any process holds the writer's lock of a collection."""
     try:
         with (path / _LOCK).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -372,7 +377,7 @@ def is_written(path: Path) -> bool:
 
 
 def _lock(path: Path) -> int:
-    """Take the writer's lock, or say who has it. It is gone with the process, however that ends."""
+    """Takes the writer's lock, or says who has it. It is released with the process, however that ends."""
     lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -394,7 +399,7 @@ def _lock(path: Path) -> int:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a small file so that it is there whole or not at all."""
+    """Writes a small file so that it is there whole or not at all."""
     new = path.with_name(path.name + _NEW_SUFFIX)
     with new.open("w") as file:
         file.write(text)
@@ -417,9 +422,11 @@ def _reported(path: Path, doing: str) -> Iterator[None]:
 
 
 def adopt_collection(folder: Path, store: CentralStore, *, numbers: range) -> None:
-    """Makes a collection of a folder that has nothing but a state. The store must have every archive file that the
-    state names. Of `numbers`, all that the store has are taken: the archive goes on behind them, also where the state
-    does not know them."""
+    """Makes a collection of a folder that holds nothing but a state.
+
+    The store must have every archive file that the state names. Of `numbers`, all that the store has are taken, also
+    where the state does not know them, and the archive goes on behind them.
+    """
     there = {warc_number(name) for name in store.names(STORE_WARC_FOLDER)}
     with State.open(folder / "state", may_make=False) as state:
         named, batch = committed_lengths(state), Batch()

@@ -18,7 +18,7 @@ COPIES_FOLDER = "copies"  # of shards that are on other machines
 
 
 def is_sharded(path: Path) -> bool:
-    """Is this the folder of a collection of several shards?"""
+    """Whether this is the folder of a collection of several shards."""
     try:
         return (path / SHARDED_FILE).is_file()
     except OSError:  # a name that cannot be one; whoever opens it says so
@@ -26,7 +26,7 @@ def is_sharded(path: Path) -> bool:
 
 
 def sharded_parent(path: Path) -> Path | None:
-    """The collection of which this folder is a shard; None if it is none."""
+    """The collection of which this folder is a shard, or None."""
     shards = path.absolute().parent
     if shards.name != SHARDS_FOLDER or not is_sharded(shards.parent):
         return None
@@ -34,7 +34,7 @@ def sharded_parent(path: Path) -> Path | None:
 
 
 def shard_paths(path: Path) -> list[Path]:
-    """The folders of the shards that are here, and of copies of others."""
+    """The folders of the shards that are here, and of local copies of others."""
     found: dict[str, Path] = {}
     for where in (path / COPIES_FOLDER, path / SHARDS_FOLDER):
         for folder in where.iterdir() if where.is_dir() else ():
@@ -44,7 +44,7 @@ def shard_paths(path: Path) -> list[Path]:
 
 
 class JoinedState(State):
-    """The states of all shards as one that can be read."""
+    """The states of all shards, read as one."""
 
     def __init__(self, path: Path, states: Sequence[State]) -> None:
         super().__init__(path, is_reader=True)

@@ -50,9 +50,12 @@ Read = Callable[[int, int], bytes]  # offset, length
 
 
 class PackedIndex(msgspec.Struct, frozen=True):
-    """`members` are lengths in the gzip file, `records` lengths unpacked in the order in which they are packed, `order`
-    the numbers of those in the gzip file, each as the difference to the one before: columns of 32 bits. `digest` is
-    that of all records as they are packed. `left`: pages and bytes that were not packed, or as revisits, by reason."""
+    """The index of a packed file, in columns of 32 bits.
+
+    `members` are the lengths in the gzip file, `records` the unpacked lengths in the order in which they are packed,
+    `order` their numbers in the gzip file, each as the difference to the one before. `digest` is that of all records as
+    they are packed. `left`: pages and bytes that were left out, or packed as revisits, by reason.
+    """
 
     name: str
     gzip_bytes: int
@@ -67,11 +70,11 @@ class PackedIndex(msgspec.Struct, frozen=True):
 
 
 class RecordLeftOut(StoreError):
-    """A record is not in a packed file, since its page was not to travel."""
+    """A record is not in a packed file, because its page was left out of the store."""
 
 
 class Capture(NamedTuple):
-    """A record with an answer, by its number in the file that is packed."""
+    """A response or revisit, by its number in the file that is packed."""
 
     number: int
     url: str
@@ -80,8 +83,8 @@ class Capture(NamedTuple):
 
 
 class LeftOutPage(NamedTuple):
-    """Why a page is not packed, and the bytes of its body. With `original` it is the copy of a page that is stored: in
-    the place of its response a revisit of that page is packed."""
+    """Why a page is left out, and the bytes of its body. With `original` it is a copy of a page that is stored: a
+    revisit of that page is packed in place of its response."""
 
     reason: str
     bytes: int
@@ -92,7 +95,7 @@ ChooseLeftOut = Callable[[Sequence[Capture]], Mapping[int, LeftOutPage]]
 
 
 class _Survey:
-    """What a first reading of a file finds: lengths and hosts of its members, and what `choose` leaves out."""
+    """A first reading of a file: the lengths and hosts of its members, and what `choose` leaves out."""
 
     def __init__(self, source: Path, choose: ChooseLeftOut | None) -> None:
         self.source = source
@@ -124,16 +127,16 @@ class _Survey:
         self._revisits.update(capture.number for capture in captures if capture.is_revisit)
 
     def copies(self) -> dict[int, str]:
-        """Responses in whose place a revisit is packed, with the URL it names."""
+        """The responses in whose place a revisit is packed, with the URL that it names."""
         return {n: left.original for n, left in self.left.items() if left.original and n not in self._revisits}
 
     def staying(self) -> set[int]:
-        """All records of the requests that are not packed."""
+        """The numbers of all records of the requests that are left out."""
         groups = {self._groups[number] for number, left in self.left.items() if not left.original}
         return {number for number, group in enumerate(self._groups) if group in groups} if groups else set()
 
     def told(self) -> dict[str, tuple[int, int]]:
-        """Pages and bytes that are left out, by reason."""
+        """The pages and bytes that are left out, by reason."""
         pages, size = Counter[str](), Counter[str]()
         for left in self.left.values():
             pages[left.reason] += 1
@@ -195,7 +198,7 @@ def _host(record: bytes) -> bytes:
 
 
 def _blocks(contents: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """As many records together as make a block."""
+    """Groups records into blocks."""
     block: list[bytes] = []
     size = 0
     for content in contents:
@@ -219,7 +222,7 @@ def _ending(index: PackedIndex) -> bytes:
 
 
 def read_index(read: Read, size: int, *, name: str) -> PackedIndex:
-    """The index at the end of a packed file of so many bytes."""
+    """Reads the index at the end of a packed file of `size` bytes."""
     tail = read(max(0, size - _GUESS_BYTES), min(size, _GUESS_BYTES))
     length, digest, word = _END.unpack(tail[-_END.size :]) if len(tail) >= _END.size else (0, 0, b"")
     if word != _WORD or length > size:
@@ -233,7 +236,7 @@ def read_index(read: Read, size: int, *, name: str) -> PackedIndex:
 
 
 class PackedWarc:
-    """The records of one packed file, by their places in the file it was made from. `read` gives parts of it."""
+    """The records of one packed file, by their locations in the file it was made from. `read` gives parts of it."""
 
     def __init__(self, read: Read, size: int, *, name: str) -> None:
         self._read, self.name = read, name
@@ -266,12 +269,12 @@ class PackedWarc:
         return self._record(at, self._block(block)[start : start + int(self._sizes[at])])
 
     def has(self, place: WarcLocation) -> bool:
-        """Is the record at `place` among those that are packed here?"""
+        """Whether the record at `place` is packed here."""
         at = self._at(place)
         return at is not None and at >= 0
 
     def _at(self, place: WarcLocation) -> int | None:
-        """Where a record is among those that are packed; -1: it was left out, None: there is none at `place`."""
+        """The position of a record among the packed ones; -1: it was left out, None: no record begins at `place`."""
         number = int(np.searchsorted(self._offsets, place.offset))
         if number >= len(self) or (self._offsets[number], self._lengths[number]) != (place.offset, place.length):
             return None
@@ -279,7 +282,7 @@ class PackedWarc:
 
     @property
     def is_whole(self) -> bool:
-        """Is every record of the file here that this one was made from?"""
+        """Whether every record of the original file is here."""
         return len(self._order) == len(self._lengths)
 
     def records(self) -> Iterator[WarcRecord]:
@@ -299,14 +302,14 @@ class PackedWarc:
                 start += size
 
     def digest(self) -> str:
-        """The digest of all records, from what is really there."""
+        """The digest of all records, computed from what is really there."""
         digest = xxhash.xxh3_128()
         for _, data in self._all_blocks():
             digest.update(data)
         return digest.hexdigest()
 
     def _all_blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Every block, unpacked; several are read at once."""
+        """Reads every block, several at once, and unpacks them."""
         first, count = 0, len(self.index.blocks)
         while first < count:
             last = max(first + 1, bisect_right(self._block_at, self._block_at[first] + _AHEAD_BYTES) - 1)
@@ -317,7 +320,7 @@ class PackedWarc:
             first = last
 
     def _block(self, block: int) -> bytes:
-        """One block, kept for the neighbours that are read next."""
+        """One block, cached for the neighbours that are read next."""
         data = self._kept.get(block)
         if data is None:
             data = self._unpacked(self._read(self._block_at[block], self.index.blocks[block]))
@@ -335,15 +338,17 @@ class PackedWarc:
             raise StoreError(f"{self.name} is damaged: {error}") from error
 
     def members(self) -> Iterator[tuple[int, int, bytes]]:
-        """(offset, length, bytes now) of every gzip member of the file that this one was made from, host by host."""
+        """(offset, length, bytes now) of every gzip member of the original file, host by host."""
         for at, content in enumerate(self.contents()):
             number = int(self._order[at])
             yield int(self._offsets[number]), int(self._lengths[number]), recompress_record(content)
 
 
 def unpack_warc(packed: PackedWarc, target: Path) -> bool:
-    """Writes the `.warc.gz` again; True if it is the one that was packed, byte for byte. If the members have other
-    lengths than then, by another version of isal, the records are there host by host."""
+    """Writes the `.warc.gz` again; True if it is the original, byte for byte.
+
+    If the members have other lengths than they had, by another version of isal, the records are there host by host.
+    """
     try:
         with target.open("wb") as out:
             is_same = packed.is_whole and all(_put(out, *member) for member in packed.members())

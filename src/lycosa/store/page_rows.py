@@ -5,7 +5,7 @@
     doc   claimed: bucket · digest      → the first page of all shards with it (`crawl.copies`)
     link  url key                       → LinkRow: the links that are followed, as written, with kinds and anchor texts
 
-Written by the engine in the commit that settles the URL, read by it and by the views.
+Written by the crawl in the commit that ends with a URL, read by it and by whoever looks at a collection.
 """
 
 import msgspec
@@ -66,17 +66,17 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
     @property
     def is_page(self) -> bool:
-        """Is it a document that counts as one, of those that are done?"""
+        """Whether it is a document that counts as a page, rather than a redirect or a sitemap."""
         return not (self.location or self.is_sitemap)
 
     @property
     def lacks_body(self) -> bool:
-        """Is it a document of which no body was kept (`archive = none`)?"""
+        """Whether it is a document whose body was not kept (`archive = none`)."""
         return bool(self.payload_sha1) and not self.place and self.is_page
 
     @property
     def has_failed(self) -> bool:
-        """Was it asked for in vain, and never a page?"""
+        """Whether it was asked for in vain, and never was a page."""
         return bool(self.failure or self.status >= 400) and not self.file_num
 
     @property
@@ -91,7 +91,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
 
 class LinkRow(msgspec.Struct, array_like=True, omit_defaults=True):
-    """The links of a document that are followed, in columns, before they are joined."""
+    """The followed links of a document, in columns, before they are joined."""
 
     hrefs: tuple[str, ...]
     base_href: str = ""

@@ -37,8 +37,8 @@ _OPEN_FILES = 8  # packed files whose indexes are kept in memory
 
 
 class ReleasedFile(msgspec.Struct, frozen=True):
-    """What a store holds of an archive file: bytes there, bytes before, and the digest of its records. `left`: pages
-    and bytes of bodies that were left out, by reason."""
+    """What a store holds of an archive file: its bytes there, its bytes before, and the digest of its records. `left`:
+    pages and bytes of bodies that were left out, by reason."""
 
     bytes: int
     gzip_bytes: int
@@ -47,8 +47,8 @@ class ReleasedFile(msgspec.Struct, frozen=True):
 
 
 class ArchiveUnavailable(StoreError):
-    """A file of the archive is missing, or its store cannot be reached: nothing is known of its records now. A record
-    that is damaged, in a file that is there, is another matter."""
+    """A file of the archive is missing, or its store cannot be reached, so nothing is known of its records now. (A
+    damaged record in a file that is there is another `StoreError`.)"""
 
 
 # what the state knows
@@ -65,7 +65,7 @@ def released_row(number: int, what: ReleasedFile) -> tuple[bytes, bytes]:
 
 
 def left_out_counts(state: State) -> tuple[Counter[str], Counter[str]]:
-    """Pages, and bytes of their bodies, that were left out of the store, by reason."""
+    """The pages, and the bytes of their bodies, that were left out of the store, by reason."""
     pages, size = Counter[str](), Counter[str]()
     for what in released_files(state).values():
         pages.update({reason: count for reason, (count, _) in what.left.items()})
@@ -74,7 +74,7 @@ def left_out_counts(state: State) -> tuple[Counter[str], Counter[str]]:
 
 
 def number_in(key: bytes) -> int:
-    """The number of a file at the end of its key."""
+    """The file number at the end of a key."""
     number: int = struct.unpack(">I", key[-4:])[0]
     return number
 
@@ -83,7 +83,7 @@ def number_in(key: bytes) -> int:
 
 
 def remember_store(folder: Path, url: str) -> None:
-    """Writes down that files of this archive are, or will be, in the store at `url`."""
+    """Records in the archive's folder that files of it are, or will be, in the store at `url`."""
     known = store_urls(folder)
     if known[:1] == [url]:
         return
@@ -106,7 +106,7 @@ def store_urls(folder: Path) -> list[str]:
 
 
 def packed_name(number: int) -> str:
-    """The name of a file in a store."""
+    """The name of a packed file in a store."""
     return f"{STORE_WARC_FOLDER}/{warc_path(Path(), number).name.removesuffix('.warc.gz')}{SUFFIX}"
 
 
@@ -114,8 +114,10 @@ def packed_name(number: int) -> str:
 
 
 def read_record_at(folders: Sequence[Path], place: WarcLocation) -> WarcRecord:
-    """The record at `place`, in the one of these archive folders that has its file, or in their stores. Raises
-    `ArchiveAway` where there is no such file, and another `StoreError` where the record is not whole."""
+    """Reads the record at `place`, from the one of these archive folders that has its file, or from their stores.
+
+    Raises `ArchiveUnavailable` where there is no such file, and another `StoreError` where the record is not whole.
+    """
     for folder in folders:
         path = warc_path(folder, place.file_number)
         if path.exists():
@@ -137,7 +139,7 @@ def read_record_at(folders: Sequence[Path], place: WarcLocation) -> WarcRecord:
 
 
 def _missing(folders: Sequence[Path], stores: Sequence[str], number: int) -> str:
-    """Says where an archive file should be."""
+    """The sentence that says where an archive file should be."""
     away = [url for url in stores if not is_claimed_store(_store(url))]
     if away:
         return f"the store {away[0]} cannot be reached: there is nothing of it at its place"
@@ -147,7 +149,7 @@ def _missing(folders: Sequence[Path], stores: Sequence[str], number: int) -> str
 
 
 def records_in(folder: Path, numbers: Iterable[int]) -> Iterator[tuple[int, WarcRecord]]:
-    """(file number, record) of all files of the archive in a folder; `numbers` are those that were released."""
+    """Reads all files of the archive in a folder as (file number, record); `numbers` are those that were released."""
     here = {warc_number(path.name): path for path in folder.glob("*.warc.gz")}
     for number in sorted({*here, *numbers}):
         if number in here:
@@ -166,7 +168,7 @@ def records_in(folder: Path, numbers: Iterable[int]) -> Iterator[tuple[int, Warc
 
 
 def open_packed(store: CentralStore, name: str) -> PackedWarc | None:
-    """The packed file of this name in a store; None if there is none."""
+    """Opens the packed file of this name in a store; None if there is none."""
     with _reached(store):
         size = store.size(name)
     if size is None:
@@ -180,7 +182,7 @@ def open_packed(store: CentralStore, name: str) -> PackedWarc | None:
 
 
 def _rest(folder: Path, number: int) -> PackedWarc | None:
-    """What was left out of the store of a file, if there is anything, and it is here."""
+    """Opens what was left out of the store of a file, if there is anything, and it is here."""
     try:
         path = folder / _rest_name(number)
         found = path.stat()
@@ -226,7 +228,7 @@ def _found(url: str, number: int) -> PackedWarc:
 
 
 def _packed(url: str, number: int) -> PackedWarc | None:
-    """As `open_packed`, and kept; that there is none is not kept."""
+    """As `open_packed`, but cached; that there is none is not cached."""
     try:
         return _found(url, number)
     except FileNotFoundError:
@@ -244,11 +246,11 @@ def upload_warc(
     may_go_on: Callable[[], bool] = lambda: True,
     choose: ChooseLeftOut | None = None,
 ) -> ReleasedFile:
-    """Brings a finished archive file of so many bytes to the store, reads it back, and says what is there. What
-    `choose` leaves out is kept beside the file.
+    """Uploads a finished archive file of `length` bytes, reads it back, and says what the store holds. What `choose`
+    leaves out is kept beside the file.
 
-    Once more after a kill is harmless: what is whole in the store already is only read back. `may_go_on` is asked right
-    before anything is seen in the store: whoever may have been replaced must not.
+    To do it again after a kill is harmless: what is whole in the store already is only read back. `may_go_on` is asked
+    right before anything becomes visible in the store: a shard that may have been replaced must not write there.
     """
     number = warc_number(source.name)
     name = packed_name(number)
@@ -275,7 +277,8 @@ def upload_warc(
 
 
 def _keep_rest(rest: Path, kept: Path) -> None:
-    """What was left out is on the disk, under its own name, and was read back; or there is nothing."""
+    """Puts what was left out under its own name, on the disk and read back; or removes an old one, if there
+    is nothing."""
     if not rest.exists():
         kept.unlink(missing_ok=True)
         return
@@ -289,7 +292,7 @@ def _keep_rest(rest: Path, kept: Path) -> None:
 
 
 def _is_there(store: CentralStore, name: str, size: int, digest: str) -> bool:
-    """Does the store hold all records of a packed file? Every byte of it is read."""
+    """Whether the store holds all records of a packed file. Every byte of it is read."""
     if store.size(name) != size:
         return False
     try:
@@ -300,7 +303,7 @@ def _is_there(store: CentralStore, name: str, size: int, digest: str) -> bool:
 
 
 def release_warc(state: State, folder: Path, number: int, what: ReleasedFile, length_key: bytes) -> None:
-    """The store holds the file: the state says so from now on, and the file goes."""
+    """Writes to the state that the store holds the file, then deletes the file here."""
     batch = Batch()
     batch.put(Family.META, *released_row(number, what))
     batch.delete(Family.META, length_key)
@@ -333,7 +336,7 @@ class StoreSelection:
         return f"<Selection types={self._types} relevance={self._least}>"
 
     def choose(self, state: State, captures: Sequence[Capture]) -> dict[int, LeftOutPage]:
-        """Those of the records that stay here, or are copies, by their number."""
+        """The records that stay here, or are copies, by their number."""
         rows = state.get_many(Family.PAGE, [url_key(capture.url) for capture in captures])
         found: dict[int, LeftOutPage] = {}
         for capture, packed in zip(captures, rows, strict=True):
@@ -357,7 +360,7 @@ class StoreSelection:
         return COPY if row.original else ""
 
     def words(self, row: PageRow) -> list[str]:
-        """What a user is told of it."""
+        """What `why` tells a user about it."""
         lines = [] if row.relevance is None else [f"relevance to the topic: {row.relevance:.2f}"]
         reason, stays = self.reason(row), "not for the central store, its body is in the archive of its shard"
         if reason == MEDIA_TYPE:

@@ -8,7 +8,7 @@ After a failed write (disk full) RocksDB may refuse every later one even when sp
 goes on after `reopen`, which needs about as much free space as the write-ahead log holds.
 
 One process writes; others read beside it through `State.open_reader`. An open state does not survive a fork.
-Used by `lycosa.store.collection`, and through it by the frontier and the engine, which own what keys and values mean.
+Used by `lycosa.store.collection`, and through it by the rooms above, which own what keys and values mean.
 """
 
 import contextlib
@@ -69,7 +69,7 @@ class Batch:
         self._changes.append((family, key, None, None))
 
     def delete_range(self, family: Family, start: bytes, end: bytes) -> None:
-        """Delete every key from `start` up to, not including, `end`."""
+        """Deletes every key from `start` up to, not including, `end`."""
         self._changes.append((family, start, None, end))
 
     def extend(self, other: "Batch") -> None:
@@ -79,7 +79,7 @@ class Batch:
         return len(self._changes)
 
     def __iter__(self) -> Iterator[tuple[Family, bytes, bytes | None, bytes | None]]:
-        """Changes as (family, key, value or None, end or None)."""
+        """The changes as (family, key, value or None, end or None)."""
         return iter(self._changes)
 
     def __repr__(self) -> str:
@@ -87,6 +87,8 @@ class Batch:
 
 
 class FamilyStats(msgspec.Struct, frozen=True):
+    """Sizes of one family."""
+
     keys_estimate: int
     disk_bytes: int
     memtable_bytes: int
@@ -124,15 +126,16 @@ class State:
 
     @classmethod
     def open(cls, path: Path, *, may_make: bool = True) -> "State":
-        """Open for writing. With `may_make` a state that is missing is made, also after a creation that was
-        interrupted; where files of one are left, never: RocksDB would delete them."""
+        """Opens for writing. With `may_make` a missing state is made, also after a creation that was interrupted; but
+        never where files of one are left: RocksDB would delete them."""
         state = cls(path, is_reader=False, may_make=may_make)
         state.reopen()
         return state
 
     @classmethod
     def open_reader(cls, path: Path) -> "State":
-        """Open beside a writer, as it is now; `refresh` sees what was written since. Leaves nothing behind."""
+        """Opens beside a writer, as the state is now; `refresh` sees what was written since. It leaves
+        nothing behind."""
         state = cls(path, is_reader=True)
         try:
             state.reopen()
@@ -144,7 +147,7 @@ class State:
         return state
 
     def reopen(self) -> None:
-        """Close if open, and open again. When it fails the state stays closed and may be reopened later."""
+        """Closes, if open, and opens again. When it fails the state stays closed and may be reopened later."""
         self.close()
         self.repaired = ""
         try:
@@ -188,7 +191,7 @@ class State:
         return database
 
     def _catch_up(self, database: Rdict) -> None:
-        """Read until nothing moved meanwhile: a log that is flushed and deleted in between would leave a hole."""
+        """Reads until nothing moved meanwhile: a log that is flushed and deleted in between would leave a hole."""
         for _ in _tries():
             before, self._seen = self._version(), self._written()
             try:
@@ -212,9 +215,12 @@ class State:
 
     @contextlib.contextmanager
     def _stand_in(self) -> Iterator[None]:
-        """A folder that a reader has open in place of the state, where it may not write and the binding insists on
-        writing a file. It links to the manifest; tables and logs are read where they are. It is there for moments
-        only, so that hardly a kill leaves it behind."""
+        """Makes a folder that a reader opens in place of the state, where it may not write although the binding insists
+        on writing a file.
+
+        It links to the manifest; tables and logs are read where they are. It is there for moments only, so that hardly
+        a kill leaves it behind.
+        """
         self._own.mkdir(mode=0o700)
         try:
             for name in self._names():
@@ -239,8 +245,8 @@ class State:
         return Rdict(str(self._own), options, families, access)
 
     def refresh(self) -> bool:
-        """A reader catches up with its writer: afterwards it sees all of every batch up to some moment. Returns
-        whether anything was written since it did last."""
+        """Catches up with the writer: afterwards a reader sees all of every batch up to some moment. Returns whether
+        anything was written since the last time."""
         try:
             database = self._opened()
             if self._written() == self._seen:
@@ -301,7 +307,7 @@ class State:
         return found
 
     def count(self, family: Family, start: bytes, end: bytes, *, most: int | None = None) -> int:
-        """How many keys there are from `start` up to, not including, `end`, counted up to `most`: it takes a fifth of a
+        """The number of keys from `start` up to, not including, `end`, counted up to `most`: it takes a fifth of a
         second for a million."""
         bounds = ReadOptions()
         bounds.set_iterate_upper_bound(end)
@@ -317,7 +323,7 @@ class State:
             start = pairs[-1][0] + b"\0"
 
     def write(self, batch: Batch, *, sync: bool = False) -> None:
-        """Apply the whole batch; with `sync` it is on the disk, with everything written before, when this returns."""
+        """Applies the whole batch; with `sync` it is on the disk, with everything written before, when this returns."""
         options = WriteOptions()
         options.sync = sync
         try:
@@ -329,7 +335,7 @@ class State:
             self._fit_cache()
 
     def _fit_cache(self) -> None:
-        """The cache grows with what there is to be looked up in."""
+        """Sizes the cache by the number of URLs that are looked up."""
         urls = self._families[Family.URL].property_int_value("rocksdb.estimate-num-keys") or 0
         self._cache_most_bytes = cache_bytes(urls)
         self._cache.set_capacity(self._cache_most_bytes)
@@ -361,7 +367,7 @@ class State:
             raise storage_error(error, path=path, doing="copying the state") from error
 
     def compact(self) -> None:
-        """Write every family anew without what was deleted or replaced; takes seconds per million keys."""
+        """Writes every family anew without what was deleted or replaced; takes seconds per million keys."""
         try:
             for family in self._families.values():
                 family.flush()
@@ -392,7 +398,7 @@ class State:
         )
 
     def close(self) -> None:
-        """Close; what was written stays. Closing twice does nothing."""
+        """Closes; what was written stays. Closing twice does nothing."""
         opened = [*self._families.values(), *([self._database] if self._database is not None else [])]
         # RocksDB gives its lock back only when every handle is gone.
         self._families, self._handles, self._database = {}, {}, None
@@ -424,7 +430,7 @@ class State:
 
 
 def _tries() -> Iterator[bool]:
-    """Yield until patience is over, with short pauses between, each time whether it is the last."""
+    """Yields until the patience is over, with short pauses, each time whether it is the last try."""
     end_s = time.monotonic() + _PATIENCE_S
     yield False
     while time.monotonic() < end_s:
@@ -450,12 +456,12 @@ def _folder_bytes(path: Path) -> int:
 
 
 def _is_vacant(path: Path) -> bool:
-    """No table and no log of writes is in the folder, which need not be there."""
+    """Whether neither a table nor a log of writes is in the folder, which need not exist."""
     return not any(path.glob("*.sst")) and not any(path.glob("*.log"))
 
 
 def _complete(path: Path) -> None:
-    """Makes the families that an earlier version did not know; a writer does, and nobody else may be one."""
+    """Makes the families that an earlier version did not know; only a writer can, and there may be only one."""
     try:
         State.open(path, may_make=False).close()
     except StoreError as error:

@@ -33,7 +33,7 @@ class WarcRecovery(msgspec.Struct, frozen=True):
     short: dict[int, int] = {}
 
     def is_lost(self, place: WarcLocation) -> bool:
-        """True when the record at `place` is not whole: its page has to be fetched again."""
+        """Whether the record at `place` is not whole: its page has to be fetched again."""
         kept = self.short.get(place.file_number)
         return kept is not None and place.offset + place.length > kept
 
@@ -67,7 +67,7 @@ class WarcWriter:
         return warc_path(self.folder, number)
 
     def recover(self, committed: Mapping[int, int], released: Collection[int] = ()) -> WarcRecovery:
-        """Make the files agree with the committed lengths, and go on behind the last of them; files that were
+        """Makes the files agree with the committed lengths, and goes on behind the last of them. Files that were
         released are elsewhere, and their numbers are taken."""
         self.close()
         recovery = WarcRecovery()
@@ -103,7 +103,7 @@ class WarcWriter:
             path.unlink(missing_ok=True)
 
     def append(self, members: Sequence[bytes]) -> list[WarcLocation]:
-        """Write all members behind each other into one file; returns where each one is."""
+        """Writes all members behind each other into one file; returns where each one is."""
         try:
             self._ready()
             start = self._length
@@ -116,7 +116,7 @@ class WarcWriter:
         ]
 
     def _ready(self) -> None:
-        """A file to write to, whole to its end and not yet full."""
+        """Prepares a file to write to, whole to its end and not yet full."""
         if self._has_torn_end:
             os.ftruncate(self._file, self._length)
             self._has_torn_end = False
@@ -129,13 +129,13 @@ class WarcWriter:
             self._write(warcinfo(self._info, filename=name, created_s=time.time()))
 
     def finish_file(self) -> None:
-        """The open file is finished, however short it is; the next append begins another."""
+        """Finishes the open file, however short it is; the next append begins another."""
         if self._length:
             self._rotate()
 
     @property
     def number(self) -> int:
-        """The file that is appended to next; those before it are finished."""
+        """The number of the file that is appended to next; those before it are finished."""
         return self._number
 
     def _rotate(self) -> None:
@@ -171,7 +171,7 @@ class WarcWriter:
         self.lengths[self._number] = at
 
     def on_committed(self) -> None:
-        """The state names `lengths` now."""
+        """Hears that the state names `lengths` now."""
         self.lengths.clear()
 
     def sync(self) -> None:
@@ -207,7 +207,7 @@ def warc_number(name: str) -> int:
 
 
 def _has_written_end(path: Path, end: int) -> bool:
-    """False when the member that ends at `end` was never written: after a power loss its blocks read as zeros."""
+    """Whether the member that ends at `end` was written: after a power loss its blocks may read as zeros."""
     if not end:
         return True
     with path.open("rb") as file:

@@ -26,6 +26,8 @@ MAX_FILE_BYTES = 2 << 30
 
 
 class WarcLocation(msgspec.Struct, frozen=True, order=True):
+    """Where a record lies in the archive."""
+
     file_number: int
     offset: int
     length: int
@@ -56,7 +58,7 @@ class WarcRecord(msgspec.Struct, frozen=True):
     length: int
 
     def header(self, name: str) -> str | None:
-        """The first field of this name, in any case of letters."""
+        """The first field of this name, whatever its case."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
 
     @property
@@ -66,7 +68,7 @@ class WarcRecord(msgspec.Struct, frozen=True):
         return None if target is None else target.removeprefix("<").removesuffix(">").replace(" ", "%20")
 
     def http(self) -> tuple[bytes, bytes]:
-        """Header block and body of the HTTP message, a chunked body put together; content coding is kept."""
+        """The header block and the body of the HTTP message; a chunked body is joined, content coding is kept."""
         found = _HEAD_END.search(self.block)
         end = found.end() if found else len(self.block)
         head, body = self.block[:end], self.block[end:]
@@ -89,7 +91,7 @@ def parse_head(data: bytes) -> tuple[str, Headers, int, int] | None:
 
 
 def unchunk(body: bytes) -> bytes:
-    """The body without its chunk sizes; from where it is not chunked it is taken as it is."""
+    """The body without its chunk sizes; the rest is taken as it is from where it is not chunked."""
     parts: list[bytes] = []
     at = 0
     while found := _CHUNK_SIZE.match(body, at):
@@ -114,7 +116,7 @@ _NEXT_RECORD = re.compile(rb"\r\n\r\n(?=WARC/\d)")
 
 
 class _Damage(Exception):
-    """What is wrong from here on."""
+    """Says what is wrong from here on."""
 
 
 class WarcReader:
@@ -163,7 +165,7 @@ class WarcReader:
 
 
 def read_record(path: Path, place: WarcLocation) -> WarcRecord:
-    """The record at `place` of the file at `path`; `StoreError` when it is not whole."""
+    """Reads the record at `place` of the file at `path`; raises `StoreError` when it is not whole."""
     source = _Source(path, place.length)
     try:
         data, end = _member(source, place.offset, min(place.length, _WINDOW_BYTES))
@@ -177,8 +179,8 @@ def read_record(path: Path, place: WarcLocation) -> WarcRecord:
 
 
 def read_message(path: Path, place: WarcLocation) -> tuple[bytes, bytes] | None:
-    """Header block and body, as `WarcRecord.http` gives them, of a response of ours, and nothing else looked at: for
-    whoever reads all of them. None where there is no such record, or it takes a closer look."""
+    """Reads header block and body of a response of ours, as `WarcRecord.http` gives them, and checks nothing else: for
+    whoever reads all of them. None where there is no such record, or it needs a closer look."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -204,7 +206,7 @@ def read_message(path: Path, place: WarcLocation) -> tuple[bytes, bytes] | None:
 
 
 def iter_members(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Every gzip member of the file as it is, and unpacked; `StoreError` where one is not whole."""
+    """Every gzip member of the file as it is, and unpacked; raises `StoreError` where one is not whole."""
     source, at = _Source(path), 0
     try:
         while at < source.size:
@@ -218,7 +220,7 @@ def iter_members(path: Path) -> Iterator[tuple[bytes, bytes]]:
 
 
 def read_members_at(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    """The unpacked members at (offset, length), in the order of the places."""
+    """The unpacked members at these (offset, length), in their order."""
     source = _Source(path, 0)
     try:
         for offset, length in places:

@@ -63,7 +63,7 @@ def _is_well_formed(block: bytes) -> bool:
 
 
 def header_block_for_body(block: bytes, *, status: int, body_bytes: int) -> bytes:
-    """The well-formed block as it has to read in front of `body_bytes` bytes of body without transfer coding."""
+    """The well-formed block as it must read before `body_bytes` bytes of body without transfer coding."""
     block = well_formed_header_block(block, status=status)
     length = b"%d" % body_bytes
     lower = block.lower()
@@ -121,7 +121,7 @@ class RevisitProfile(StrEnum):
 
 
 class OriginalRecord(msgspec.Struct, frozen=True):
-    """The record a revisit points to: its URL, its `fetched_s`, and its payload digest."""
+    """The record that a revisit refers to: its URL, its `fetched_s`, and its payload digest."""
 
     url: str
     fetched_s: float
@@ -178,7 +178,7 @@ def revisit_exchange(
     profile: RevisitProfile,
     metadata: Mapping[str, str] | None = None,
 ) -> HttpExchange:
-    """The same for a body that is already stored: the revisit keeps the headers and points to the original."""
+    """The records of a fetch whose body is already stored: the revisit keeps the headers and refers to the original."""
     if profile is not RevisitProfile.NOT_MODIFIED:
         block = header_block_for_body(response.header_block, status=response.status, body_bytes=len(response.body))
     else:
@@ -192,15 +192,15 @@ def revisit_exchange(
 
 
 def patched_exchange(response: Response, *, fetched_s: float, metadata: Mapping[str, str]) -> HttpExchange:
-    """A response that was put together here; in the place of a request is a record that tells how."""
+    """The records of a response that was put together here; in place of a request stands a record that says how."""
     digest = sha1(response.body, usedforsecurity=False).digest()
     head = header_block_for_body(response.header_block, status=response.status, body_bytes=len(response.body))
     date, (metadata_id, response_id, _) = _date(fetched_s), _record_ids()
     about = b"WARC-Target-URI: " + _uri(response.url) + b"\r\n"
-    fellow = about + b"WARC-Concurrent-To: <urn:uuid:" + response_id + b">\r\n"
+    concurrent = about + b"WARC-Concurrent-To: <urn:uuid:" + response_id + b">\r\n"
     extra = about + b"WARC-Payload-Digest: sha1:" + b32encode(digest) + b"\r\n"
     members = [
-        _member(b"metadata", metadata_id, date, fellow, _FIELDS, (_fields(metadata),)),
+        _member(b"metadata", metadata_id, date, concurrent, _FIELDS, (_fields(metadata),)),
         _member(b"response", response_id, date, extra, _HTTP_RESPONSE, (head, response.body)),
     ]
     return HttpExchange(members, digest, fetched_s)
@@ -215,8 +215,9 @@ def patch_on_read_exchange(
     fetched_s: float,
     metadata: Mapping[str, str],
 ) -> HttpExchange:
-    """A document that is put together whenever it is read: the answer that is its table, and behind it a revisit that
-    names the record it is patched into. The revisit's head is the document's, its digest that of the whole made so."""
+    """The records of a document that is put together whenever it is read: the response that is its table, and behind it
+    a revisit that names the record it is patched into. The revisit's head is the document's, its digest that of the
+    patched whole."""
     asked = response_exchange(request, answer, fetched_s=fetched_s)
     digest = sha1(document.body, usedforsecurity=False).digest()
     head = header_block_for_body(document.header_block, status=document.status, body_bytes=len(document.body))
@@ -238,18 +239,18 @@ def patch_on_read_exchange(
         TABLE_FIELD.encode(),
         len(table_member),
     )
-    fellow = about + b"WARC-Concurrent-To: <urn:uuid:" + revisit_id + b">\r\n"
+    concurrent = about + b"WARC-Concurrent-To: <urn:uuid:" + revisit_id + b">\r\n"
     members = [
         table_member,
         _member(b"revisit", revisit_id, date, about + extra, _HTTP_RESPONSE, (head,)),
         request_member,
-        _member(b"metadata", metadata_id, date, fellow, _FIELDS, (_fields(metadata),)),
+        _member(b"metadata", metadata_id, date, concurrent, _FIELDS, (_fields(metadata),)),
     ]
     return HttpExchange(members, digest, fetched_s)
 
 
 def patch_locations(record: WarcRecord, place: WarcLocation) -> tuple[WarcLocation, WarcLocation] | None:
-    """Of a revisit made by `patch_on_read` that stands at `place`: where the whole document is, and where its table."""
+    """For a revisit of `patch_on_read_exchange` at `place`: where the whole document is, and where its table."""
     whole, table = record.header(WHOLE_FIELD) or "", record.header(TABLE_FIELD) or ""
     numbers = [int(word) for word in (*whole.split(), table) if word.isascii() and word.isdecimal()]
     if record.header("WARC-Profile") != RevisitProfile.PATCHED or len(numbers) != 4 or numbers[3] > place.offset:
@@ -258,7 +259,7 @@ def patch_locations(record: WarcRecord, place: WarcLocation) -> tuple[WarcLocati
 
 
 def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> bytes:
-    """The record a WARC file opens with: who wrote it, with what settings."""
+    """The record that a WARC file opens with: who wrote it, with what settings."""
     extra = b"WARC-Filename: " + _clean(filename) + b"\r\n"
     return _member(b"warcinfo", _record_ids()[0], _date(created_s), extra, _FIELDS, (_fields(fields),))
 
@@ -273,7 +274,7 @@ def _linked(
     fetched_s: float,
     metadata: Mapping[str, str],
 ) -> list[bytes]:
-    """Request, response (or revisit) and metadata; the first and the last name the response as their fellow."""
+    """Request, response (or revisit) and metadata; the first and the last name the response as concurrent."""
     date = _date(fetched_s)
     request_id, response_id, metadata_id = _record_ids()
     about = b"WARC-Target-URI: " + _uri(request.url) + b"\r\n"
@@ -281,13 +282,13 @@ def _linked(
         about += b"WARC-Protocol: h" + version[1] + b"\r\n"
     if response.address:
         about += b"WARC-IP-Address: " + _clean(response.address) + b"\r\n"
-    fellow = about + b"WARC-Concurrent-To: <urn:uuid:" + response_id + b">\r\n"
+    concurrent = about + b"WARC-Concurrent-To: <urn:uuid:" + response_id + b">\r\n"
     members = [
-        _member(b"request", request_id, date, fellow, _HTTP_REQUEST, (_request_block(request),)),
+        _member(b"request", request_id, date, concurrent, _HTTP_REQUEST, (_request_block(request),)),
         _member(kind, response_id, date, about + extra, _HTTP_RESPONSE, block),
     ]
     if metadata:
-        members.append(_member(b"metadata", metadata_id, date, fellow, _FIELDS, (_fields(metadata),)))
+        members.append(_member(b"metadata", metadata_id, date, concurrent, _FIELDS, (_fields(metadata),)))
     return members
 
 
@@ -307,7 +308,7 @@ def _gzipped(record: bytes, block_bytes: int) -> bytes:
 
 
 def recompress_record(record: bytes) -> bytes:
-    """The member that a record of ours came from: the same bytes again, by the same version of isal."""
+    """The gzip member of a record of ours: the same bytes again, by the same version of isal."""
     found = parse_head(record)
     return _gzipped(record, found[3] if found else len(record))
 
@@ -347,7 +348,7 @@ def _fields(fields: Mapping[str, str]) -> bytes:
 
 
 def _clean(value: str) -> bytes:
-    """One line of text whatever came in: control characters, line ends and lone surrogates become spaces."""
+    """The value as one line of text: control characters, line ends and lone surrogates become spaces."""
     if not value.isprintable():
         value = "".join(character if character.isprintable() else " " for character in value)
     return value.encode()
