@@ -11,7 +11,6 @@ from lycosa.frontier.checks import FrontierHook
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.host_cache import ProcessStart
 from lycosa.frontier.hosts import Host, HostPlace
-from lycosa.frontier.lanes import due_of
 from lycosa.frontier.lease import ForwardedUrl, FrontierStats, Lease, UrlCounts, UrlForwarder
 from lycosa.frontier.policy import BREADTH, WALKS, LinkCounter, LinkSource, Policy, Ranking, parse_policy
 from lycosa.frontier.politeness import HostGroup, Politeness
@@ -20,7 +19,6 @@ from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
 from lycosa.frontier.rows import (
     KEY_END,
     MOST_BANDS,
-    RETRY_LANE,
     HostRow,
     Origin,
     QueueEntry,
@@ -28,7 +26,7 @@ from lycosa.frontier.rows import (
     RequestKind,
     UrlRow,
     UrlState,
-    lane_start,
+    retry_range,
     state_of,
     unpack_host,
 )
@@ -37,7 +35,6 @@ __all__ = [
     "BREADTH",
     "KEY_END",
     "MOST_BANDS",
-    "RETRY_LANE",
     "WALKS",
     "ForwardedUrl",
     "Frontier",
@@ -67,9 +64,8 @@ __all__ = [
     "UrlForwarder",
     "UrlRow",
     "UrlState",
-    "due_of",
-    "lane_start",
     "parse_policy",
+    "retry_range",
     "state_of",
     "unpack_host",
 ]

@@ -12,10 +12,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
 
-from lycosa.frontier.rows import DUE_LANE, QueueEntry, lane_start
+from lycosa.frontier.rows import DUE_COUNTER_BITS, DUE_LANE, QueueEntry, lane_start
 
-# The order in a timed lane is the time in milliseconds and a counter, so that two URLs due at once have two keys.
-DUE_COUNTER_BITS = 20
 NEVER = float("inf")
 
 
@@ -69,11 +67,6 @@ class TimedLane:
 
 
 NO_LANE = TimedLane(b"", DUE_LANE, entries=0)  # of a host that is not made yet
-
-
-def due_of(entry: QueueEntry) -> float:
-    """Return when an entry of a timed lane is due, by the wall clock."""
-    return (int.from_bytes(entry.order) >> DUE_COUNTER_BITS) / 1000
 
 
 _key = attrgetter("key")

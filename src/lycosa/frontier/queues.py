@@ -14,10 +14,11 @@ from operator import itemgetter
 import msgspec
 
 from lycosa.frontier.hosts import Host
-from lycosa.frontier.lanes import DUE_COUNTER_BITS, NEVER, LaneWindow, TimedLane, due_of
+from lycosa.frontier.lanes import NEVER, LaneWindow, TimedLane
 from lycosa.frontier.lease import MemoryLimits, UrlCounts
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.rows import (
+    DUE_COUNTER_BITS,
     DUE_LANE,
     KEY_END,
     RETRY_LANE,
@@ -355,7 +356,7 @@ class Queues:
             return
         lane.next = None
         for key, entry in self._waiting(host, lane):
-            due_in = due_of(entry) - now_unix
+            due_in = entry.due_unix - now_unix
             if due_in > 0:
                 lane.at, lane.next = now + due_in, entry
                 return

@@ -107,6 +107,8 @@ class Origin(IntEnum):
 MOST_BANDS = 16
 DUE_LANE = 0x80
 RETRY_LANE = 0x81
+# The order in a timed lane is the time in milliseconds and a counter, so that two URLs due at once have two keys.
+DUE_COUNTER_BITS = 20
 
 
 class QueuePosition(msgspec.Struct, frozen=True):
@@ -207,6 +209,11 @@ class QueueEntry(msgspec.Struct, frozen=True):
         return order_of(self.key)
 
     @property
+    def due_unix(self) -> float:
+        """When an entry of a timed lane is due, by the wall clock."""
+        return (int.from_bytes(self.order) >> DUE_COUNTER_BITS) / 1000
+
+    @property
     def lane(self) -> int:
         return self.key[self.key.index(KEY_END, BUCKET_BYTES) + 1]
 
@@ -256,6 +263,11 @@ unpack_host = msgspec.msgpack.Decoder(HostRow).decode
 
 def lane_start(host_key: bytes, lane: int) -> bytes:
     return host_key + KEY_END + bytes((lane,))
+
+
+def retry_range(host_key: bytes) -> tuple[bytes, bytes]:
+    """Return the start and the end of a host's lane of retries."""
+    return lane_start(host_key, RETRY_LANE), lane_start(host_key, RETRY_LANE + 1)
 
 
 def order_of(queue_key: bytes) -> bytes:

@@ -13,7 +13,7 @@ from lycosa.crawl.progress import clock
 from lycosa.crawl.stats import CrawlStats, load_counts, load_live_stats, sum_of_shards
 from lycosa.errors import SettingsError
 from lycosa.fetch import describe_next_try
-from lycosa.frontier import RETRY_LANE, HostRow, QueueEntry, due_of, lane_start, unpack_host
+from lycosa.frontier import HostRow, QueueEntry, retry_range, unpack_host
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import CollectionStore, JoinedCollection, is_written, left_out_counts
@@ -83,13 +83,13 @@ def _next_retry(collection: CollectionStore, host_key: bytes, now: float) -> str
 
 def retry_entries(collection: CollectionStore, host_key: bytes) -> Iterator[QueueEntry]:
     """The URLs of a host that failed and wait for a retry, the earliest first."""
-    start, end = lane_start(host_key, RETRY_LANE), lane_start(host_key, RETRY_LANE + 1)
+    start, end = retry_range(host_key)
     return (QueueEntry.unpack(key, row) for key, row in collection.state.walk(Family.QUEUE, start, end))
 
 
 def due_words(entry: QueueEntry, now: float) -> str:
     """Which try comes next, and when."""
-    at = due_of(entry)
+    at = entry.due_unix
     when = f"at {clock(at, now_unix=now)}" if at > now else "now"
     return f"{describe_next_try(entry.tries, entry.failed)}, {when}"
 
