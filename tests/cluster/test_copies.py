@@ -138,7 +138,7 @@ def test_claims_are_kept_until_their_rows_could_be_read() -> None:
     copies.take([CopyClaim("http://a.test/", b"d" * 16, b"s" * 20)])
 
     with pytest.raises(StoreError):
-        copies.prepare()
+        copies.before_commit(Batch(), is_last=False)
     assert repr(copies) == "<Copies waiting=1>"
 
 

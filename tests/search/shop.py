@@ -84,11 +84,10 @@ class Shop:
             row.place = self.collection.warc.append(made.members)[HttpExchange.RESPONSE].pack()
         if is_new_document:
             batch.put(Family.DOC, row.fingerprint.to_bytes(8), row.digest + key)
-        self.linker.prepare(batch)
+        self.linker.before_commit(batch, is_last=False)
         batch.put(Family.PAGE, key, pack_row(row))
-        self.linker.write(batch)
         self.collection.commit(batch)
-        self.linker.committed()
+        self.linker.on_committed()
         return row.file_num
 
     def index(self, *, anew: bool = False, settle: bool = True) -> None:

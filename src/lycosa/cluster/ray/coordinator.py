@@ -252,7 +252,7 @@ class CoordinatorProcess:
             self._inbox = Inbox(self._folder)  # the files are still there: all of it again, later
             await asyncio.sleep(RETRY_S)
         else:
-            self._inbox.settle()
+            self._inbox.on_committed()
 
 
 # Ray restarts it as often as it dies; it takes none of the processors that Ray hands out.
