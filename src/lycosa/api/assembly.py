@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lycosa.crawl.early_links import EarlyLinks
-from lycosa.crawl.limits import Recrawl
-from lycosa.crawl.loop import Engine
-from lycosa.crawl.other_shards import OtherShards
-from lycosa.crawl.seams import Parts, ReadPage, Statistics
+from lycosa.crawl import EarlyLinks, Engine, OtherShards, Parts, ReadPage, Recrawl, Statistics
 from lycosa.errors import PartError
 from lycosa.fetch import (
     AcceptsResponse,
@@ -44,7 +40,7 @@ from lycosa.mapping import AddressGuard, CaresResolver, Resolver
 from lycosa.records import Request, Response
 from lycosa.settings import CrawlSettings
 from lycosa.store import CollectionStore
-from lycosa.tables.links import LinkTables
+from lycosa.tables import LinkTables
 from lycosa.web import (
     Analyser,
     Page,

@@ -15,11 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lycosa.api.assembly import assemble_engine, usual_parts
-from lycosa.crawl.inbox import literal_hosts, refuse_private
-from lycosa.crawl.limits import Recrawl
-from lycosa.crawl.loop import Engine
-from lycosa.crawl.seams import Parts, Statistics
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CrawlStats, Engine, Parts, Recrawl, Statistics, literal_hosts, refuse_private
 from lycosa.errors import SettingsError
 from lycosa.fetch import Downloader
 from lycosa.mapping import Resolver

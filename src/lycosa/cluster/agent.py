@@ -40,10 +40,7 @@ from lycosa.cluster.locality import ObservedAddresses
 from lycosa.cluster.messages import Message, Reply, busy_reply
 from lycosa.cluster.outbox import UrlOutbox
 from lycosa.cluster.transfer import BucketTransfer, OwnedHosts
-from lycosa.crawl.copies import CopyClaim
-from lycosa.crawl.inbox import Inbox
-from lycosa.crawl.loop import Engine
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CopyClaim, CrawlStats, Engine, Inbox
 from lycosa.errors import ClusterError, LycosaError, StoreError
 from lycosa.frontier import ForwardedUrl
 from lycosa.records import Response

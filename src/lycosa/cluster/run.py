@@ -32,7 +32,7 @@ from lycosa.cluster.ray import (
     start_local,
     stop_local,
 )
-from lycosa.crawl.stats import CrawlStats, Totals
+from lycosa.crawl import CrawlStats, Totals
 from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.inspect import open_to_read, stats_of
 from lycosa.settings import CrawlSettings, to_toml

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from lycosa.crawl.admission import Admission
-from lycosa.crawl.reading import LinkRules, decoded_body, followed, header_hrefs, page_directives
+from lycosa.crawl.reading import LinkRules, decoded_body, followed_links, header_hrefs, page_directives
 from lycosa.crawl.seams import ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import Lease
@@ -93,7 +93,7 @@ def links_so_far(response: Response, rules: LinkRules) -> LinkRow:
     found = analyse_page(body, url=response.url, content_type=content_type, links_only=True)
     if is_nofollow(found.robots, response, rules):
         return LinkRow(())
-    row = followed(found, rules)
+    row = followed_links(found, rules)
     return LinkRow(tuple([href for href in row.hrefs if href.isascii()]), row.base_href)
 
 

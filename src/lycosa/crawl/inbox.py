@@ -18,7 +18,7 @@ from lycosa.mapping import AddressGuard, is_literal_host, literal_address
 from lycosa.settings import CrawlSettings
 from lycosa.web import Url, parse_url
 
-FOLDER = "inbox"
+INBOX_FOLDER = "inbox"
 MOST_FILES = 100  # taken at a time
 URLS_A_SLICE = 500
 
@@ -27,7 +27,7 @@ class Inbox(CommitParticipant):
     """The inbox of the collection at `path`."""
 
     def __init__(self, path: Path) -> None:
-        self._folder = path / FOLDER
+        self._folder = path / INBOX_FOLDER
         self._taken: list[Path] = []
 
     def put(self, urls: Iterable[str]) -> None:

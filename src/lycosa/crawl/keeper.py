@@ -11,7 +11,7 @@ from functools import partial
 from lycosa.crawl.archive import Archive
 from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.copies import Copies
-from lycosa.crawl.reading import LinkRules, decoded_body, followed, page_directives, read_page, with_headers
+from lycosa.crawl.reading import LinkRules, decoded_body, followed_links, page_directives, read_page, with_headers
 from lycosa.crawl.seams import Parts, ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import Lease
@@ -236,7 +236,7 @@ class PageKeeper:
         said = page_directives(page.robots, response, self.rules.agent)
         if said.nofollow and self.rules.obeys_nofollow:
             return LinkRow(()), said
-        links = followed(page, self.rules)
+        links = followed_links(page, self.rules)
         if response.hints or "link" in response.headers:
             links = with_headers(links, response)
         return links, said

@@ -42,7 +42,7 @@ from lycosa.web import (
     robots_directives,
 )
 
-FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
+FOLLOWED_KINDS = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
 
 
@@ -50,7 +50,7 @@ def _by_kind(followed: Collection[LinkKind]) -> bytes:
     return bytes(kind in followed for kind in range(256))
 
 
-_WITHOUT_IMAGES, _WITH_IMAGES = _by_kind(FOLLOWED), _by_kind(FOLLOWED | {LinkKind.IMG})
+_WITHOUT_IMAGES, _WITH_IMAGES = _by_kind(FOLLOWED_KINDS), _by_kind(FOLLOWED_KINDS | {LinkKind.IMG})
 
 
 def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
@@ -155,7 +155,7 @@ def with_headers(row: LinkRow, response: Response) -> LinkRow:
     return LinkRow((*row.hrefs, *hrefs), row.base_href, kinds, (*row.anchors, *([""] * len(hrefs))))
 
 
-def followed(page: HasLinks, following: LinkRules) -> LinkRow:
+def followed_links(page: HasLinks, following: LinkRules) -> LinkRow:
     """The links of a page that are followed, as written but without fragments, each href once with its first words."""
     links = page.links
     if not links.hrefs:
@@ -190,7 +190,7 @@ def _first_places(
 def _is_followed(kind: int, rels: list[str], following: LinkRules) -> bool:
     if kind == LinkKind.LINK:
         return not FOLLOWED_RELS.isdisjoint(rels)
-    return kind in FOLLOWED and not (following.obeys_nofollow and "nofollow" in rels)
+    return kind in FOLLOWED_KINDS and not (following.obeys_nofollow and "nofollow" in rels)
 
 
 class LinkFilter:

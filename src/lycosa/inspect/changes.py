@@ -11,7 +11,7 @@ from math import exp, log1p
 
 import msgspec
 
-from lycosa.crawl.reading import analysers_of
+from lycosa.crawl import analysers_of
 from lycosa.errors import SettingsError
 from lycosa.inspect.why import explain_url
 from lycosa.records import Family

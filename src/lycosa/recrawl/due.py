@@ -13,10 +13,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 
-from lycosa.crawl.committer import CommitParticipant
-from lycosa.crawl.limits import Recrawl
-from lycosa.crawl.seams import FetchObserver, ReadPage, UrlSource
-from lycosa.crawl.shard import Shard
+from lycosa.crawl import CommitParticipant, FetchObserver, ReadPage, Recrawl, Shard, UrlSource
 from lycosa.frontier import Lease, LinkCounter, Origin, UrlRow, UrlState, unpack_host
 from lycosa.records import Family, Response
 from lycosa.recrawl.plan import DAY_S, ROWS_A_TURN

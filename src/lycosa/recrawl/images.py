@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.crawl.keeper import DocumentStore
-from lycosa.crawl.shard import Shard
+from lycosa.crawl import DocumentStore, Shard
 from lycosa.records import Family, Response
 from lycosa.recrawl.change.verdict import UNCHANGED, ChangedImage, ChangeKind, ChangeVerdict, Presence
 from lycosa.recrawl.plan import DAY_S, SHORTEST_DAYS

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from lycosa.crawl.shard import Shard
+from lycosa.crawl import Shard
 from lycosa.frontier import Host, HostRow, Lease, unpack_host
 from lycosa.graph import Ranks, load_ranks
 from lycosa.records import Family

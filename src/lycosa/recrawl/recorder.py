@@ -10,9 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.crawl.archive import Archive
-from lycosa.crawl.keeper import DocumentStore
-from lycosa.crawl.shard import Shard
+from lycosa.crawl import Archive, DocumentStore, Shard
 from lycosa.frontier import Host, Lease, Reason, UrlState
 from lycosa.records import Family, Request, Response
 from lycosa.recrawl.change.content import Masks

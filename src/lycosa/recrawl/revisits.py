@@ -10,12 +10,17 @@ from functools import partial
 
 import msgspec
 
-from lycosa.crawl.archive import PatchedDocument
-from lycosa.crawl.host_rules import HostRules
-from lycosa.crawl.pages import PageHandler
-from lycosa.crawl.reading import decoded_body, read_page, redirect_location
-from lycosa.crawl.seams import ReadPage, RequestHandler
-from lycosa.crawl.shard import Shard
+from lycosa.crawl import (
+    HostRules,
+    PageHandler,
+    PatchedDocument,
+    ReadPage,
+    RequestHandler,
+    Shard,
+    decoded_body,
+    read_page,
+    redirect_location,
+)
 from lycosa.frontier import KEY_END, FrontierHook, Host, Lease, QueueEntry, Reason, RequestKind, UrlState
 from lycosa.records import Family, Request, Response, Truncation
 from lycosa.recrawl.change.content import Masks

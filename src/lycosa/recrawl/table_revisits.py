@@ -12,9 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from lycosa.crawl.archive import Archive, PatchedDocument
-from lycosa.crawl.reading import decoded_body
-from lycosa.crawl.shard import Shard
+from lycosa.crawl import Archive, PatchedDocument, Shard, decoded_body
 from lycosa.frontier import Lease
 from lycosa.records import Family, Request, Response
 from lycosa.recrawl.rows import VisitRow, visit_of

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from lycosa.crawl.reading import analysers_of
+from lycosa.crawl import analysers_of
 from lycosa.errors import SettingsError, StoreError
 from lycosa.fetch import decode_body
 from lycosa.records import Family

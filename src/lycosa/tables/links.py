@@ -13,11 +13,16 @@ from collections.abc import Collection, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from lycosa.crawl.early_links import MISLED_MOST, is_nofollow
-from lycosa.crawl.pages import PageHandler
-from lycosa.crawl.reading import decoded_body, followed, header_hrefs
-from lycosa.crawl.seams import ReadPage
-from lycosa.crawl.shard import Shard
+from lycosa.crawl import (
+    MISLED_MOST,
+    PageHandler,
+    ReadPage,
+    Shard,
+    decoded_body,
+    followed_links,
+    header_hrefs,
+    is_nofollow,
+)
 from lycosa.fetch import parse_retry_after
 from lycosa.frontier import Host, Lease, RequestKind
 from lycosa.records import Request, Response
@@ -222,7 +227,7 @@ class LinkTables:
             return
         said = (found.robots,) if found.robots else ()
         is_followed = not is_nofollow(said, response, self._pages.keeper.rules)
-        links = followed(found, self._pages.keeper.rules) if is_followed else LinkRow(())
+        links = followed_links(found, self._pages.keeper.rules) if is_followed else LinkRow(())
         joined = self._shard.link_filter.joined(links, document.url)
         self._claims[document.ticket] = TableClaim(found.document, frozenset(joined.values()), found.volatile > 0)
         self._new.setdefault(document.ticket, []).extend(self._admission.take_table(document, links, joined))

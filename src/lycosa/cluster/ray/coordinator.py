@@ -33,8 +33,7 @@ from lycosa.cluster.ray.agent import (
     own_address,
 )
 from lycosa.cluster.termination import MemberFailure, MemberHealth
-from lycosa.crawl.inbox import Inbox
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CrawlStats, Inbox
 from lycosa.errors import ClusterError, LycosaError
 from lycosa.records import Request, Resolved, Response
 from lycosa.settings import CrawlSettings
