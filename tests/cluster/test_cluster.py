@@ -20,7 +20,7 @@ from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth_of
 from lycosa.store import CollectionStore
 from proof.ground.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
-from tests.engine.consistency import problems
+from tests.crawl.consistency import problems
 from tests.long import long
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5))

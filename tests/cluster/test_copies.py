@@ -21,7 +21,7 @@ from lycosa.store import Batch
 from lycosa.store.page_rows import PageRow, unpack_page
 from lycosa.web.url import split_url, url_from_key
 from proof.ground.memory_cluster import MemoryCluster, crawl
-from tests.engine.consistency import problems
+from tests.crawl.consistency import problems
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5, mirrors=0.2))
 SEED = f"{WEB.linker.origin(0)}/"

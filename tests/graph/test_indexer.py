@@ -22,7 +22,7 @@ from lycosa.simweb.truth import truth_of
 from lycosa.store import Batch, CollectionStore, is_collection
 from lycosa.store.page_rows import LinkRow, PageRow, pack_row, unpack_page
 from lycosa.web.url import join_map, url_key
-from tests.engine.memory_crawl import crawl, front
+from tests.crawl.memory_crawl import crawl, front
 from tests.graph.recount import link_problems, sources_by_target
 from tests.simweb.conftest import lycosa, running_simweb
 

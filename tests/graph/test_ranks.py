@@ -13,7 +13,7 @@ from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_from_key
-from tests.engine.memory_crawl import crawl, front
+from tests.crawl.memory_crawl import crawl, front
 from tests.graph.recount import sources_by_target
 from tests.graph.test_indexer import A, B, C, Shop
 

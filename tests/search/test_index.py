@@ -25,7 +25,7 @@ from lycosa.search.view import SearchView, is_index_behind, make_index, update_i
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import CollectionStore, is_collection
 from lycosa.store.joined import SHARDED_FILE, SHARDS_FOLDER
-from tests.engine.memory_crawl import crawl, front
+from tests.crawl.memory_crawl import crawl, front
 from tests.search.shop import Shop, index_problems
 from tests.simweb.conftest import lycosa, running_simweb
 

@@ -15,9 +15,9 @@ from lycosa.simweb.settings import DNS, DOCUMENT_TROUBLE, ROBOTS
 from lycosa.simweb.truth import truth_of
 from lycosa.simweb.web import Answer
 from lycosa.web.url import url_from_key
-from tests.engine.consistency import problems, uncounted
-from tests.engine.memory_crawl import crawl, front
-from tests.engine.small_site import FIRST, crawl_site, links
+from tests.crawl.consistency import problems, uncounted
+from tests.crawl.memory_crawl import crawl, front
+from tests.crawl.small_site import FIRST, crawl_site, links
 
 HEAVY = {"huge", "endless", "bomb", "deep"}  # megabytes a page: tested elsewhere
 TROUBLE = {name: 0.04 for name in DOCUMENT_TROUBLE if name not in HEAVY}
