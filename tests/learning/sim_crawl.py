@@ -15,7 +15,7 @@ from lycosa.crawl.reading import LinkRules, followed_links
 from lycosa.learning.guesses import MiningLevel
 from lycosa.learning.mining import GuessOutcome, ancestors
 from lycosa.learning.profiles import HostProfile
-from lycosa.learning.traps import Judgement, PageSignature, TrapAction, path_pattern, sign_page
+from lycosa.learning.traps import DROPPED, Judgement, PageSignature, path_pattern, sign_page
 from lycosa.simweb import SimWeb
 from lycosa.simweb.truth import DEFAULT_TRUTH_LIMITS
 from lycosa.web import LinkKind, Page, analyse_page
@@ -101,12 +101,12 @@ class SimCrawl:
         plain = sim.parameters.plain(job[1])
         if (plain != job[1] and (host, plain) in self.known) or sim.parameters.was_fetched(plain):
             return False
-        verdict = sim.budgets.ask(job[1], self.now)
-        if verdict.action is TrapAction.WAIT and not job[2]:  # a guess into a slowed family is not worth a wait
-            heapq.heappush(sim.waiting, (self.now + verdict.wait_s, next(self._ticket), job))
-        elif verdict.action is TrapAction.GO:
+        wait_s = sim.budgets.claim(job[1], self.now)
+        if 0 < wait_s < DROPPED and not job[2]:  # a guess into a slowed family is not worth a wait
+            heapq.heappush(sim.waiting, (self.now + wait_s, next(self._ticket), job))
+        elif not wait_s:
             self.known.setdefault((host, plain), True)
-        return verdict.action is TrapAction.GO
+        return not wait_s
 
     def allows(self, host: int, path: str) -> bool:
         return DEFAULT_TRUTH_LIMITS.allow(self.web.linker.origin(host) + path, path)

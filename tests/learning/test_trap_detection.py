@@ -12,6 +12,7 @@ from lycosa.learning.guesses import MiningLevel
 from lycosa.learning.parameters import ParameterRow, QueryParameters
 from lycosa.learning.trap_guard import BASE, MOST_SOURCES, PER_DOMAIN, DomainBudget
 from lycosa.learning.traps import (
+    DROPPED,
     FIRST_WAIT_S,
     MOST_FAMILIES,
     MOST_REFRAINS,
@@ -19,7 +20,6 @@ from lycosa.learning.traps import (
     BudgetRow,
     PageSignature,
     PatternBudgets,
-    TrapAction,
     family_key,
     path_pattern,
     sign_page,
@@ -40,7 +40,7 @@ def fetched(budgets: PatternBudgets, pages: Iterable[tuple[str, PageSignature]])
     """How many of the pages were asked for before their family was dropped or slowed; each comes a second later."""
     went = 0
     for now, (path, seen) in enumerate(pages):
-        if budgets.ask(path, float(now)).action is TrapAction.GO:
+        if budgets.claim(path, float(now)) == 0:
             went += 1
             budgets.note(path, seen, float(now))
     return went
@@ -49,7 +49,7 @@ def fetched(budgets: PatternBudgets, pages: Iterable[tuple[str, PageSignature]])
 def slowed() -> PatternBudgets:
     """Budgets of a host whose family `/lost/#` has just run out of credit."""
     budgets = PatternBudgets()
-    while budgets.ask("/lost/0", 0.0).action is TrapAction.GO:
+    while budgets.claim("/lost/0", 0.0) == 0:
         budgets.note("/lost/0", page("Sorry"), 0.0)
     return budgets
 
@@ -57,37 +57,36 @@ def slowed() -> PatternBudgets:
 def test_family_of_one_text_waits_ever_longer_and_is_dropped() -> None:
     budgets, now, waits = PatternBudgets(), 0.0, []
     for n in range(100):
-        verdict = budgets.ask(f"/lost/{n}", now)
-        if verdict.action is TrapAction.DROP:
+        wait_s = budgets.claim(f"/lost/{n}", now)
+        if wait_s == DROPPED:
             break
-        if verdict.action is TrapAction.WAIT:
-            waits.append(verdict.wait_s)
-            now += verdict.wait_s
-            assert budgets.ask(f"/lost/{n}", now).action is TrapAction.GO
+        if wait_s:
+            waits.append(wait_s)
+            now += wait_s
+            assert budgets.claim(f"/lost/{n}", now) == 0
         budgets.note(f"/lost/{n}", page("Sorry"), now)
     assert waits == [FIRST_WAIT_S * 2**n for n in range(4)]
-    assert verdict.pattern == "/lost/#"
-    assert budgets.ask("/lost/999", now).action is TrapAction.DROP
-    assert budgets.ask("/found/999", now).action is TrapAction.GO
+    assert budgets.claim("/lost/999", now) == DROPPED
+    assert budgets.claim("/found/999", now) == 0
 
 
 def test_answers_to_many_requests_under_way_do_no_more_than_drop_the_family() -> None:
     budgets = slowed()
     for _ in range(2_000):
         budgets.note("/lost/1", page("Sorry"), 0.0)
-    assert budgets.ask("/lost/1", 0.0).action is TrapAction.DROP
+    assert budgets.claim("/lost/1", 0.0) == DROPPED
 
 
 def test_slowed_family_gets_one_request_a_wait() -> None:
     budgets, now = slowed(), FIRST_WAIT_S
-    assert [budgets.ask("/lost/9", now).action for _ in range(3)] == [TrapAction.GO, TrapAction.WAIT, TrapAction.WAIT]
+    assert [budgets.claim("/lost/9", now) > 0 for _ in range(3)] == [False, True, True]
 
 
 def test_one_good_page_frees_a_slowed_family() -> None:
     budgets = slowed()
-    assert budgets.ask("/lost/9", 0.0).action is TrapAction.WAIT
+    assert budgets.claim("/lost/9", 0.0) > 0
     budgets.note("/lost/6", page("Something to read at last"), 0.0)
-    assert budgets.ask("/lost/9", 0.0).action is TrapAction.GO
+    assert budgets.claim("/lost/9", 0.0) == 0
 
 
 @pytest.mark.parametrize(
@@ -139,7 +138,7 @@ def test_chain_that_differs_in_numbers_only_is_cut_short() -> None:
 def test_any_order_of_events_gives_a_verdict(events: list[tuple[str, int, int]]) -> None:
     budgets, parameters = PatternBudgets(), QueryParameters()
     for now, (path, text, depth) in enumerate(events):
-        assert budgets.ask(path, float(now)).wait_s >= 0
+        assert budgets.claim(path, float(now)) >= 0
         seen = page("x" * text, depth=depth)
         budgets.note(path, seen, float(now))
         parameters.note(path, seen.text)
@@ -162,7 +161,7 @@ def test_memory_and_row_are_bounded_and_the_row_keeps_what_was_dropped() -> None
         packed = msgspec.msgpack.encode(row)
         assert len(packed) < 2_000
         assert msgspec.msgpack.decode(packed, type=BudgetRow) == row
-    assert PatternBudgets(small.pack()).ask("/lost/77", 0.0).action is TrapAction.DROP
+    assert PatternBudgets(small.pack()).claim("/lost/77", 0.0) == DROPPED
 
 
 def test_more_dull_families_than_are_held_the_oldest_is_forgotten() -> None:

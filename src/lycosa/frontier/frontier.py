@@ -157,11 +157,9 @@ class Frontier:
                 self._forwarder, urls, credits, depth=depth, kind=kind, hops=hops, origin=origin, source=source
             )
         queues, is_seed = self._queues, origin is Origin.SEED
-        worth = list(zip(urls, credits, strict=True)) if credits is not None else None
+        offered = list(zip(urls, repeat(0.0) if credits is None else credits, strict=credits is not None))
         asked = [
-            (url, key, credit)
-            for url, credit in (worth if worth is not None else zip(urls, repeat(0.0), strict=False))
-            if (key := url_key(url.href)) not in queues.pending or is_seed
+            (url, key, credit) for url, credit in offered if (key := url_key(url.href)) not in queues.pending or is_seed
         ]
         touched: dict[bytes, Host] = {}
         new: list[Url] = []
@@ -181,9 +179,9 @@ class Frontier:
         self._counts.known += len(new)
         for host in touched.values():
             self.scheduler.on_more_work(host, now)
-        if worth is not None and len(new) < len(worth):
+        if credits is not None and len(new) < len(offered):
             taken = {url.href for url in new}
-            self.add_evidence({url.href: credit for url, credit in worth if credit and url.href not in taken}, now)
+            self.add_evidence({url.href: credit for url, credit in offered if credit and url.href not in taken}, now)
         return new + sent if sent else new
 
     def add_evidence(self, evidence: Mapping[str, float], now: float) -> None:

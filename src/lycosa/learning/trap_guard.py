@@ -17,7 +17,7 @@ import xxhash
 
 from lycosa.frontier import KEY_END, Frontier, FrontierHook, Host, Lease, Origin, QueueEntry, Reason, RequestKind
 from lycosa.learning.profiles import HostProfiles
-from lycosa.learning.traps import Judgement, PageSignature, TrapAction, family_key, path_pattern, sign_page
+from lycosa.learning.traps import DROPPED, Judgement, PageSignature, family_key, path_pattern, sign_page
 from lycosa.records import Family
 from lycosa.store import Batch, PageRow, State
 from lycosa.web import LinkKind, Page, Url, domain_of, key_prefix_end
@@ -108,17 +108,18 @@ class TrapGuard(FrontierHook):
         if self._has_double(host, entry.path):
             return Reason.PARAMETER
         budgets = self._profiles.change(host).budgets
-        verdict = budgets.ask(entry.path, now_unix)
-        if verdict.action is TrapAction.WAIT and entry.is_late and not host.available:  # it waits for nobody any longer
-            verdict = budgets.ask(entry.path, now_unix + verdict.wait_s)
-        if verdict.action is TrapAction.GO:
+        wait_s = budgets.claim(entry.path, now_unix)
+        if 0 < wait_s < DROPPED and entry.is_late and not host.available:  # it waits for nobody any longer
+            wait_s = budgets.claim(entry.path, now_unix + wait_s)
+        if not wait_s:
             return None
-        event = "pattern-dropped" if verdict.action is TrapAction.DROP else "pattern-slowed"
-        if self._is_first(event, host.origin, verdict.pattern):
-            known = self._known_below(host, verdict.pattern)
-            wait_s = round(verdict.wait_s, 1)
-            self._log(event, host=host.origin, pattern=verdict.pattern, wait_s=wait_s, known=known)
-        return Reason.PATTERN if verdict.action is TrapAction.DROP else verdict.wait_s
+        pattern, is_dropped = path_pattern(entry.path), wait_s == DROPPED
+        event = "pattern-dropped" if is_dropped else "pattern-slowed"
+        if self._is_first(event, host.origin, pattern):
+            seconds = 0.0 if is_dropped else round(wait_s, 1)
+            known = self._known_below(host, pattern)
+            self._log(event, host=host.origin, pattern=pattern, wait_s=seconds, known=known)
+        return Reason.PATTERN if is_dropped else wait_s
 
     def puts_last(self, host: Host) -> bool:
         """Return whether the host's domain has had its pages."""

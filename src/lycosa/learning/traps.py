@@ -20,7 +20,7 @@ request, `note` after it.
 
 import re
 from collections import Counter, OrderedDict
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from functools import lru_cache
 
 import msgspec
@@ -103,6 +103,7 @@ def _fold_parameter(parameter: str) -> str:
 
 
 FIRST_WAIT_S, MOST_WAITS = 60.0, 4  # 60, 120, 240, 480 seconds, then dropped
+DROPPED = float("inf")  # seconds
 START, MOST_CREDIT = 3, 64
 MOST_FAMILIES, MOST_TEXTS, MOST_REFRAINS = 128, 192, 64
 STORED_FAMILIES, STORED_REFRAINS, STORED_TEXTS = 32, 32, 32  # about 1.4 KB
@@ -121,25 +122,6 @@ class Judgement(IntEnum):
     NEUTRAL = 0
     DULL = -1
     NOTORIOUS = -2
-
-
-class TrapAction(StrEnum):
-    """What to do with a URL."""
-
-    GO = "go"
-    WAIT = "wait"
-    DROP = "drop"
-
-
-class TrapVerdict(msgspec.Struct, frozen=True):
-    """What to do with a URL: with `WAIT` for how many seconds, with `WAIT` and `DROP` because of which pattern."""
-
-    action: TrapAction
-    wait_s: float = 0.0
-    pattern: str = ""
-
-
-GO = TrapVerdict(TrapAction.GO)
 
 
 class PageSignature(msgspec.Struct, frozen=True):
@@ -232,18 +214,18 @@ class PatternBudgets:
         slowed = sum(family.is_slowed for family in self._families.values())
         return f"<PatternBudgets families={len(self._families)} slowed={slowed}>"
 
-    def ask(self, path: str, now: float) -> TrapVerdict:
-        """Return whether a URL may be fetched now. A slowed family gets one request at the end of every wait."""
-        pattern = path_pattern(path)
-        family = self._families.get(family_key(pattern))
+    def claim(self, path: str, now: float) -> float:
+        """Return for how many seconds a URL has to wait: 0 if it may be fetched now, infinity if its family is given
+        up. A slowed family gets one request at the end of every wait, and a claim of 0 takes it."""
+        family = self._families.get(family_key(path_pattern(path)))
         if family is None or not family.is_slowed:
-            return GO
+            return 0.0
         if family.is_dropped:
-            return TrapVerdict(TrapAction.DROP, 0.0, pattern)
+            return DROPPED
         if now < family.until:
-            return TrapVerdict(TrapAction.WAIT, family.until - now, pattern)
+            return family.until - now
         family.until = now + FIRST_WAIT_S * 2**family.waits
-        return GO
+        return 0.0
 
     def counts(self, path: str, pattern: str) -> bool:
         """Return whether a new URL speaks for the page of `pattern` that it was found on; see `sign_page`."""
