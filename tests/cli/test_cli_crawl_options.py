@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from lycosa.cli.options import CrawlCommand, CrawlJob, gather, read_urls, spell_
 from lycosa.errors import SettingsError
 from lycosa.settings import SETTINGS, CrawlSettings, to_toml
 from lycosa.settings.values import PRIVATE_NETWORKS
+from tests.cli.command import lycosa
 
 Crawl = Callable[..., CrawlJob]
 Refused = Callable[..., str]
@@ -217,3 +219,37 @@ def test_collection_with_broken_settings_is_one_sentence_with_its_file(refused: 
 def test_into_that_is_a_file_is_left_for_the_store_to_refuse(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert gather({"seeds": ["a.org"]}, into=tmp_path / "file", environ={}) == CrawlSettings(seeds=["a.org"])
+
+
+def _pages_of_help() -> list[str]:
+    main = importlib.import_module("lycosa.cli.main")
+    groups = {
+        name: typer.main.get_group(importlib.import_module(f"lycosa.cli.{name}").app) for name in ("cluster", "simweb")
+    }
+    return ["", *main.MODULES, *(f"{name} {command}" for name, group in groups.items() for command in group.commands)]
+
+
+@pytest.mark.parametrize("words", _pages_of_help())
+def test_help_fits_into_80_columns_and_speaks_plainly(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = lycosa(*words.split(), "--help")
+    assert (said.code, said.err) == (0, "")
+    assert max(map(len, said.out.splitlines())) <= 80
+    assert "..." not in said.out.replace("COMMAND [ARGS]...", ""), "nothing is cut off"
+    assert not re.search(r"<\w+>|list\[", said.out.replace("<Vol1>", "").replace("<Vol2>", "")), (
+        "metavars are for people"
+    )
+
+
+def test_summaries_of_commands_fit_into_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    main = importlib.import_module("lycosa.cli.main")
+    lines = lycosa("--help").out.splitlines()
+    for commands in main.COMMANDS.values():
+        for name, (_, summary) in commands.items():
+            assert any(line.split() == [name, *summary.split()] for line in lines)
+
+
+def test_every_option_of_the_schema_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = lycosa("crawl", "--help").out
+    assert all(setting.option in shown for setting in SETTINGS.values() if setting.option)

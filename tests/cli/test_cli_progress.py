@@ -222,3 +222,16 @@ def test_view_on_a_stream_that_is_no_terminal_writes_lines_and_quiet_nothing() -
 def test_line_of_a_recrawl_tells_what_was_revisited() -> None:
     line = line_of(CrawlStats(pages=250, run_visits=120, run_changed=7))
     assert line.startswith("250 pages, 120 revisited, 7 changed, ")
+
+
+def test_view_says_that_politeness_sets_the_pace() -> None:
+    said = "one request a second to a.example: this is as fast as politeness allows"
+    stats = CrawlStats(pages=5, queued=80, standing="waiting: 1 host between two requests", pace=said)
+    assert drawn(stats, 100)[-1] == f"now      {said}"
+    assert line_of(stats).endswith(f"; {said}")
+
+
+def test_note_is_said_at_once_whatever_was_drawn() -> None:
+    stream = io.StringIO()
+    LineView(stream).note("Stopping: finishing 2 requests")
+    assert stream.getvalue() == "Stopping: finishing 2 requests\n"

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -113,9 +114,9 @@ def test_crawl_that_reaches_nobody_ends_with_1_and_says_why(garbage: int, tmp_pa
         (["--store", "", "--workers", "2"], "--store is empty"),
         (["--store", "memory://x", "--workers", "2"], "memory://x is in the memory of one process"),
         (["--store", "nonsense://x", "--workers", "2"], "nonsense://x is no place for a store"),
-        (["--store", "x"], "--store is for the shards of --workers N"),
+        (["--store", "x"], "--store is for crawls with several processes"),
         (["--checkpoint", "1m"], "--checkpoint copies shards to a central store"),
-        (["--assignment", "ip"], "--assignment is for the shards of --workers N"),
+        (["--assignment", "ip"], "--assignment is for crawls with several processes"),
         (["--config", "letters.toml", "--workers", "2"], "letters are for --assignment letter-sum, not rendezvous"),
         (["--places", "/dev/null"], "/dev/null has no places"),
         (["--mine", "sometimes"], "off, ancestors, all"),
@@ -208,7 +209,7 @@ def test_demo_that_is_over_does_not_say_that_a_command_goes_on_with_it(tmp_path:
 
 def test_status_after_a_limit_does_not_say_that_the_same_command_goes_on(collection: Path) -> None:
     told = lycosa("status", collection).out
-    assert "still queued; its limit of 1 page is used up: a larger --pages goes on" in told
+    assert "still queued; its limit of 1 page is used up: a larger --pages continues" in told
     assert "the same command" not in told
     (collection / "lycosa.toml").write_text("pages = [")
     assert lycosa("status", collection).code == DONE
@@ -270,9 +271,12 @@ def test_command_on_a_collection_without_its_state_says_so_and_touches_nothing(c
 
 
 def test_crawl_collection_in_use_names_the_process_and_leaves_it_alone(web: Web, tmp_path: Path) -> None:
+    before = len(web.requests())
     running = started(*web.crawl(tmp_path / "c", "--json", delay="0.05"))
     try:
         wait_until_locked(tmp_path / "c", running)
+        while len(web.requests()) < before + 3:  # robots.txt and a page have come
+            time.sleep(0.05)
         second = lycosa(*web.crawl(tmp_path / "c"))
         assert is_one_sentence(second, USAGE, f"process {running.pid}")
     finally:

@@ -77,7 +77,7 @@ def test_crawl_that_keeps_fresh_interrupted_says_who_goes_on_and_loses_no_visit(
         running.send_signal(signal.SIGINT)
         said = ended(running)
         assert (said.code, "Traceback" in said.err) == (INTERRUPTED, False)
-        assert "\n  interrupted: the same command goes on keeping it fresh\n" in said.out
+        assert "\n  interrupted: the same command continues to keep it fresh\n" in said.out
         every = lycosa("recrawl", into, "--all", "--json").facts["visits"]
 
         settings = (into / "lycosa.toml").read_text()
@@ -93,8 +93,8 @@ def test_crawl_that_keeps_fresh_interrupted_says_who_goes_on_and_loses_no_visit(
         assert said.code == INTERRUPTED
         (into / "lycosa.toml").write_text(settings)
         rest = lycosa("recrawl", into, "--json").facts
-    done = re.search(r"looked again at (\d+)", said.out)
-    assert re.search(r"interrupted: \d+ URLs still to be looked at, the same command goes on", said.out)
+    done = re.search(r"revisited (\d+)", said.out)
+    assert re.search(r"interrupted: \d+ URLs still to be visited, the same command continues", said.out)
     assert done is not None
     assert int(done[1]) + rest["run_visits"] == every
     assert rest["visits"] == 2 * every

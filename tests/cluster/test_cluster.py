@@ -20,7 +20,7 @@ from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth_of
 from lycosa.store import CollectionStore
 from proof.ground.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
-from tests.crawl.consistency import problems
+from tests.engine.consistency import problems
 from tests.long import long
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5))
@@ -126,7 +126,7 @@ def test_status_says_that_the_time_of_all_agents_is_used_up(tmp_path: Path, caps
     assert cluster.coordinator.stopping == "time"
     (tmp_path / "lycosa.toml").write_text(to_toml(cluster.settings))
     status(tmp_path)
-    assert " still queued; its time of 2.5 s is used up: a larger --time goes on\n" in capsys.readouterr().out
+    assert " still queued; its time of 2.5 s is used up: a larger --time continues\n" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from lycosa.store.released import open_packed
 from lycosa.web.url import url_from_key
 from proof.ground.memory_cluster import MemoryCluster, crawl
 from tests.cli.command import lycosa
-from tests.crawl.consistency import problems
+from tests.engine.consistency import problems
 
 WEB = SimWeb(SimSettings(hosts=6, pages=90, seed=5, mirrors=0.4))
 SEED = f"{WEB.linker.origin(0)}/"
@@ -96,7 +96,7 @@ def test_only_what_is_wanted_travels_and_everything_is_done_readable_and_counted
         assert {url for url, row in pages.items() if row.is_elsewhere or not row.original} <= records
     assert [problems(tmp_path / "shards" / name) for name in cluster.coordinator.names] == [[], [], []]
     said = lycosa("status", tmp_path).out
-    assert "left out of the store: " in said
+    assert "not moved to the store: " in said
     assert f"{len(images):,} pages of other media types" in said
 
     (tmp_path / "shards").rename(tmp_path / "machines that are away")

@@ -29,7 +29,7 @@ from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_from_key, url_key
 from proof.ground.memory_cluster import MemoryCluster, crawl
 from tests.cli.command import lycosa
-from tests.crawl.consistency import problems
+from tests.engine.consistency import problems
 from tests.long import long
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5))

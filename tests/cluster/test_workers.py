@@ -24,7 +24,7 @@ from lycosa.store import Batch, CollectionStore, JoinedCollection, WarcLocation
 from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_from_key
 from tests.cli.command import ended, simulated_web, started
-from tests.crawl.consistency import problems
+from tests.engine.consistency import problems
 from tests.long import long
 from tests.simweb.conftest import lycosa, running_simweb
 

@@ -15,7 +15,7 @@ from lycosa.frontier.rows import HostRow, pack_host, unpack_host
 from lycosa.inspect import hosts, open_to_read, stats_of
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
-from tests.crawl.memory_crawl import Result, front
+from tests.engine.memory_crawl import Result, front
 from tests.engine.recrawl_world import BEGIN_S, run
 
 WEB = SimWeb(SimSettings(hosts=6, pages=120, seed=4, robots={"delay": 0.5}))
@@ -44,10 +44,10 @@ def test_status_of_a_running_crawl_says_so_and_gives_its_rate(
 
     text, facts, dead, over = told[0], json.loads(told[1]), told[2], told[3]
     assert " pages/s, " in text.partition("  running for ")[2].partition("\n")[0]
-    assert "goes on with them" not in text
+    assert "continues" not in text
     assert facts["is_running"]
     assert facts["pages_per_s"] > 1
-    assert "goes on with them" in dead
+    assert "continues" in dead
     assert "running" not in dead + over
     with open_to_read(into) as collection:
         assert not stats_of(collection).is_running

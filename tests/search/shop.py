@@ -10,7 +10,7 @@ from lycosa.graph.indexer import LinkIndexer, redirect_row
 from lycosa.records import Family, Request, Response
 from lycosa.search.documents import is_searchable
 from lycosa.search.index import IndexReader
-from lycosa.search.indexer import BUILD_PAGES, Indexer
+from lycosa.search.indexer import Indexer
 from lycosa.store import (
     Batch,
     CollectionStore,
@@ -84,16 +84,17 @@ class Shop:
             row.place = self.collection.warc.append(made.members)[HttpExchange.RESPONSE].pack()
         if is_new_document:
             batch.put(Family.DOC, row.fingerprint.to_bytes(8), row.digest + key)
-        self.linker.before_commit(batch, is_last=False)
+        self.linker.prepare(batch)
         batch.put(Family.PAGE, key, pack_row(row))
+        self.linker.write(batch)
         self.collection.commit(batch)
-        self.linker.on_committed()
+        self.linker.committed()
         return row.file_num
 
-    def index(self, *, anew: bool = False, settle: bool = True, build_pages: int = BUILD_PAGES) -> None:
+    def index(self, *, anew: bool = False, settle: bool = True) -> None:
         self.linker.flush()
         with CollectionStore.open(self.path, read_only=True) as collection:
-            indexer = Indexer(collection, anew=anew, build_pages=build_pages)
+            indexer = Indexer(collection, anew=anew)
             try:
                 indexer.catch_up()
                 if settle:

@@ -21,9 +21,9 @@ app = CommandTable()
 
 @app.command(
     epilog="""
-        lycosa augment public/                        after each build of the site
-        lycosa augment public/ --volatile .visitors   elements of class visitors change often
-        lycosa augment public/ --check                in a test: are all tables current?
+        lycosa augment public/                        after each build
+        lycosa augment public/ --volatile .visitors   with a CSS selector
+        lycosa augment public/ --check                are all tables current?
     """
 )
 def augment(

@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 import typer
 
-from lycosa.cli.crawl import CRAWL_EXAMPLES, crawl_command
+from lycosa.cli.crawl import crawl_command
 from lycosa.cli.help import AsJson, CommandTable
 from lycosa.cli.options import CrawlCommand, CrawlJob
 from lycosa.cli.progress import line_of
@@ -38,7 +38,7 @@ from lycosa.cluster import (
     stop_crawls,
     unpack_archive,
 )
-from lycosa.crawl import CrawlStats
+from lycosa.crawl.stats import CrawlStats
 from lycosa.errors import ClusterError, SettingsError
 from lycosa.web import format_date
 
@@ -182,7 +182,10 @@ app.command(
     "crawl",
     cls=CrawlCommand,
     help="Crawl with all machines, or continue a crawl.",
-    epilog=CRAWL_EXAMPLES.replace("lycosa crawl", "lycosa cluster crawl"),
+    epilog="""
+        lycosa cluster crawl https://example.org --into my-crawl --pages 100000
+        lycosa cluster --at 10.0.0.1:6379 crawl -i urls.txt --into my-crawl
+    """,
 )(crawl_command(_crawl))
 
 

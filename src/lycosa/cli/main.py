@@ -112,7 +112,7 @@ def main() -> NoReturn:
         if isinstance(stream, TextIOWrapper):  # a terminal without the letter gets its number
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="lycosa", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
         sentence = error.format_message().strip()

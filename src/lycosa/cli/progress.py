@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from lycosa.cli.wording import count, counted, duration, fit, most_first, printable, rate, reason, size
-from lycosa.crawl import CrawlStats, Retry
+from lycosa.crawl.stats import CrawlStats, Retry
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -21,6 +21,7 @@ LINE_S = 5.0
 # A drawing costs 0.7 ms of the one thread that crawls: 0.3 % of it at this pace.
 REDRAW_S = 0.25
 LABEL_COLUMNS = 9
+SLOW_S = 1.0  # a host that answers sooner is not worth a line
 UTF_8 = "utf-8"
 
 Clock = Callable[[], float]
@@ -149,8 +150,8 @@ def line_of(stats: CrawlStats, encoding: str = UTF_8) -> str:
         parts.append(f"{count(stats.retrying)} to be retried")
     if stats.left_s is not None:
         parts.append(f"{duration(stats.left_s)} left")
-    line = ", ".join(parts)
-    return f"{line}; {printable(stats.standing, encoding)}" if stats.standing else line
+    line, said = ", ".join(parts), stats.pace or stats.standing
+    return f"{line}; {printable(said, encoding)}" if said else line
 
 
 def hosts_of(stats: CrawlStats) -> str:
@@ -170,8 +171,8 @@ def drawing(stats: CrawlStats, *, width: int, encoding: str = UTF_8) -> "Rendera
     for label, items, style in _rows(stats):
         line = printable(fit(items, room), encoding)
         grid.add_row(label, Text(line, style=style, no_wrap=True, overflow="crop"))
-    if stats.standing:
-        grid.add_row("now", Text(printable(stats.standing, encoding), style="yellow", overflow="fold"))
+    if said := stats.pace or stats.standing:
+        grid.add_row("now", Text(printable(said, encoding), style="dim" if stats.pace else "yellow", overflow="fold"))
     return grid
 
 
@@ -186,7 +187,11 @@ def _rows(stats: CrawlStats) -> list[tuple[str, list[str], str]]:
         f"{count(stats.hosts)} in all",
     ]
     errors = [f"{count(many)} {reason(kind)}" for kind, many in most_first(stats.failed)]
-    slowest = [f"{duration(slow.mean_s)} {slow.host} ({count(slow.queued)} queued)" for slow in stats.slowest]
+    slowest = [
+        f"{duration(slow.mean_s)} {slow.host} ({count(slow.queued)} queued)"
+        for slow in stats.slowest
+        if slow.mean_s >= SLOW_S
+    ]
     retries = [f"{counted(stats.retrying, 'URL')} waiting", *map(_retry, stats.retries)]
     spent = [duration(stats.seconds)] + ([] if stats.left_s is None else [f"{duration(stats.left_s)} left"])
     rows = [("pages", pages, "bold green"), ("queued", queued, ""), ("hosts", hosts, "")]

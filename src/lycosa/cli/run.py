@@ -20,7 +20,7 @@ from lycosa.cli.progress import ProgressView, view_on
 from lycosa.cli.startup import INTERRUPTED
 from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
 from lycosa.cli.wording import count, counted, most_first, reason
-from lycosa.crawl import CrawlStats
+from lycosa.crawl.stats import CrawlStats
 from lycosa.errors import SettingsError, StoreError
 from lycosa.settings import DEFAULTS, CrawlSettings
 
@@ -176,7 +176,8 @@ def _on_interrupt(view: ProgressView, stop: Callable[[str], None], in_flight: Ca
         nonlocal has_told
         if not has_told:
             has_told = True
-            view.note(f"Stopping: finishing {counted(in_flight(), 'request')}, press Ctrl-C again to stop at once")
+            what = f"finishing {counted(many, 'request')}" if (many := in_flight()) else "writing what there is"
+            view.note(f"Stopping: {what}, press Ctrl-C again to stop at once")
         stop("interrupted")
 
     for signum in (signal.SIGINT, signal.SIGTERM):

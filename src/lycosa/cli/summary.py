@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from lycosa.cli.wording import count, counted, duration, most_first, rate, reason, size
-from lycosa.crawl import CrawlStats, Recrawl
+from lycosa.crawl.limits import Recrawl
+from lycosa.crawl.stats import CrawlStats
 from lycosa.settings import CrawlSettings
 
 # The five reasons people ask for, and what the filters and the frontier call them; others are shown as they are.
@@ -22,7 +23,7 @@ GROUPS = {
     "trap": ("trap", "path-pattern", "too-long", "too-deep", "repeated-segments", "too-many-redirects"),
 }
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
-NO_CONTACT = "site owners cannot reach you: --contact URL|EMAIL tells them whom to ask, and makes blocking less likely"
+NO_CONTACT = "no contact was given: --contact URL|EMAIL lets site owners reach you"
 MOST_VISITS_A_DAY = 24  # of a page; see recrawl.plan
 
 

@@ -8,21 +8,21 @@ over all shards, and a host that came waits one full delay.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from lycosa.crawl.committer import CommitParticipant
-from lycosa.crawl.copies import DocumentOwners
-from lycosa.crawl.requeue import requeue_failed
+from lycosa.crawl.copies import CopyClaim, DocumentOwners
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import ForwardedUrl, HostRow, Origin, RequestKind, UrlForwarder, unpack_host
-from lycosa.learning import TrapGuard
 from lycosa.records import Response
 from lycosa.store import Batch, activate_arrived_hosts, bucket_hosts, delete_bucket
 from lycosa.web import Url, split_url
 
+if TYPE_CHECKING:
+    from lycosa.crawl.responses import ResponseHandler
 
-class OtherShards(UrlForwarder, DocumentOwners, CommitParticipant, Protocol):
-    """The rest of the crawl, as one shard sees it. It takes part in commits, with what has to last."""
+
+class OtherShards(UrlForwarder, DocumentOwners, Protocol):
+    """The rest of the crawl, as an engine sees it."""
 
     def may_ask(self, pages: int) -> bool:
         """May one more request be started, `pages` being fetched or under way already?"""
@@ -40,10 +40,23 @@ class OtherShards(UrlForwarder, DocumentOwners, CommitParticipant, Protocol):
         """Has a robots.txt fetched by the shard that owns its host; `then` hears what came back."""
         ...
 
+    def write(self, batch: Batch) -> None:
+        """Puts what has to last into a commit."""
+        ...
 
-def accept_urls(shard: Shard, traps: TrapGuard, crossings: Sequence[ForwardedUrl]) -> None:
-    """Takes in URLs that other shards found, as if they had been found here."""
-    frontier, now = shard.frontier, shard.now()
+    def committed(self) -> None:
+        """That commit is on disk."""
+        ...
+
+
+def accept_parcels(
+    shard: Shard, outcomes: "ResponseHandler", parcels: Sequence[ForwardedUrl | CopyClaim], *, now: float
+) -> None:
+    """Takes in what other shards found, as if it had been found here."""
+    crossings = [one for one in parcels if isinstance(one, ForwardedUrl)]
+    if len(crossings) < len(parcels) and outcomes.copies is not None:
+        outcomes.copies.take([one for one in parcels if isinstance(one, CopyClaim)])
+    frontier = shard.frontier
     is_ranked = frontier.policy.ranking is not None
     groups: dict[tuple[int, int, int, int, str], list[ForwardedUrl]] = defaultdict(list)
     for one in crossings:
@@ -52,9 +65,9 @@ def accept_urls(shard: Shard, traps: TrapGuard, crossings: Sequence[ForwardedUrl
     for (depth, kind, hops, origin, source), some in groups.items():
         urls = [split_url(one.href) for one in some]
         if depth == 0 and kind == RequestKind.PAGE and origin in (Origin.SEED, Origin.REDIRECT):
-            shard.link_filter.widen(urls)  # asked for by the user, or where that leads
+            outcomes.widen(urls)  # asked for by the user, or where that leads
             if origin == Origin.SEED:
-                requeue_failed(shard, urls)
+                outcomes.ask_again(urls)
         new = frontier.admit(
             urls,
             depth=depth,
@@ -66,7 +79,7 @@ def accept_urls(shard: Shard, traps: TrapGuard, crossings: Sequence[ForwardedUrl
             source=source,
         )
         if source and new:
-            traps.count_links(source, new)
+            outcomes.traps.count_links(source, new)
     vouches = {one.href: one.credit for one in crossings if one.is_vouch}
     frontier.add_evidence(vouches, now)
 
@@ -77,6 +90,8 @@ def move_hosts(
     *,
     lost: Collection[bytes],
     came: Sequence[tuple[bytes, bytes]],
+    now: float,
+    now_unix: float,
 ) -> Batch:
     """Takes buckets out and hosts in, in memory; returns the batch that does it on disk. `forget`: what is remembered
     of rows may be wrong."""
@@ -86,6 +101,5 @@ def move_hosts(
         delete_bucket(batch, bucket)
     activate_arrived_hosts(batch, came)
     forget()
-    arriving = [unpack_host(packed) for _, packed in came]
-    shard.frontier.move_hosts(leaving, arriving, now=shard.now(), now_unix=shard.now_unix())
+    shard.frontier.move_hosts(leaving, [unpack_host(packed) for _, packed in came], now=now, now_unix=now_unix)
     return batch

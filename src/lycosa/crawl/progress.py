@@ -6,14 +6,13 @@ Reads what the other parts hold and changes nothing. Asked by the progress view 
 
 import time
 from collections import Counter
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from heapq import nlargest, nsmallest
 from itertools import islice
 from operator import itemgetter
 
 import msgspec
 
-from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.limits import LimitChecker
 from lycosa.crawl.shard import Shard
 from lycosa.crawl.stats import MOMENT, RETRIES_SHOWN, SLOWEST_SHOWN, CrawlStats, Retry, SlowHost
@@ -115,6 +114,21 @@ def waits_long(frontier: Frontier, now: float, now_unix: float) -> bool:
     return sum(row.queued - row.revisits for row in parked) >= frontier.queued  # nobody else is on disk
 
 
+def politeness_limit(hosts: Sequence[Host]) -> str:
+    """That politeness to one host sets the pace, where that host alone has work; empty otherwise."""
+    at_work = list(islice((host for host in hosts if host.row.queued and host.place is not HostPlace.IDLE), 2))
+    if len(at_work) != 1 or at_work[0].delay_s <= 0 or at_work[0].slots.limit > 1:
+        return ""
+    host = at_work[0]
+    if host.place not in (HostPlace.READY, HostPlace.WAITING, HostPlace.BUSY) or _waits_for_retry(host):
+        return ""
+    pause = f"{host.delay_s:.2g}"  # without the margin of a few milliseconds
+    often = "a second" if pause == "1" else f"every {pause} s"
+    asked = host.row.robots is not None and bool(host.row.robots.crawl_delay_s)
+    why = "its robots.txt asks for this pace" if asked else "this is as fast as politeness allows"
+    return f"one request {often} to {host.host}: {why}"
+
+
 def _left_alone(hosts: Sequence[Host], now_unix: float) -> str:
     if not hosts:
         return ""
@@ -143,16 +157,15 @@ MOMENT_EVERY_S = 1.0
 HOSTS_SAMPLED = 5_000  # for the slowest ones and for retries, four times a second
 
 
-class ProgressReporter(CommitParticipant):
+class ProgressReporter:
     """Speaks for one shard; `began` is when this run did."""
 
-    def __init__(self, shard: Shard, limits: LimitChecker, in_flight: Sized, *, began: float) -> None:
-        self._shard, self._limits, self._in_flight, self._began = shard, limits, in_flight, began
+    def __init__(self, shard: Shard, limits: LimitChecker, *, began: float) -> None:
+        self._shard, self._limits, self._began = shard, limits, began
         self._next_moment = began
 
-    def stats(self, *, is_over: bool = False) -> CrawlStats:
+    def stats(self, *, in_flight: int, is_over: bool = False) -> CrawlStats:
         """The crawl at this moment, or at its end."""
-        in_flight = len(self._in_flight)
         shard, now = self._shard, self._shard.now()
         hosts = list(islice(shard.frontier.hosts.values(), HOSTS_SAMPLED))
         retrying, retries = retries_of(hosts, now)
@@ -166,23 +179,22 @@ class ProgressReporter(CommitParticipant):
             retrying=retrying,
             retries=retries,
             left_s=self._limits.left_s(),
+            pace="" if is_over else politeness_limit(hosts),
             standing=standstill_reason(shard.frontier, now, shard.now_unix(), in_flight=in_flight, is_over=is_over),
         )
 
-    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
-        """Every commit keeps the counts. Once a second it keeps all of it, for whoever asks from outside; the last one
-        takes that away."""
-        self.write_counts(batch)
+    def write_moment(self, batch: Batch, *, in_flight: int, is_over: bool) -> None:
+        """Once a second a commit keeps the whole of it, for whoever asks from outside; the last one takes it away."""
         now = self._shard.now()
-        if is_last:
+        if is_over:
             batch.delete(Family.META, MOMENT)
         elif now >= self._next_moment:
             self._next_moment = now + MOMENT_EVERY_S
-            batch.put(Family.META, MOMENT, msgspec.json.encode(self.stats()))
+            batch.put(Family.META, MOMENT, msgspec.json.encode(self.stats(in_flight=in_flight)))
 
-    def write_counts(self, batch: Batch) -> None:
-        """Puts the counts of the collection into a commit."""
-        batch.put(*self._shard.counters.row(self._shard.frontier.stats(), seconds=self._limits.seconds()))
+    def row(self) -> tuple[Family, bytes, bytes]:
+        """The counts as a commit keeps them."""
+        return self._shard.counters.row(self._shard.frontier.stats(), seconds=self._limits.seconds())
 
 
 def retries_of(hosts: Sequence[Host], now: float) -> tuple[int, tuple[Retry, ...]]:

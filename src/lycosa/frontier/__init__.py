@@ -12,7 +12,7 @@ from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.host_cache import ProcessStart
 from lycosa.frontier.hosts import Host, HostPlace
 from lycosa.frontier.lease import ForwardedUrl, FrontierStats, Lease, UrlCounts, UrlForwarder
-from lycosa.frontier.policy import BREADTH, WALKS, HeadReader, LinkCounter, LinkSource, Policy, Ranking, parse_policy
+from lycosa.frontier.policy import BREADTH, WALKS, LinkCounter, LinkSource, Policy, Ranking, parse_policy
 from lycosa.frontier.politeness import HostGroup, Politeness
 from lycosa.frontier.queues import RecentUrls
 from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
@@ -40,7 +40,6 @@ __all__ = [
     "Frontier",
     "FrontierHook",
     "FrontierStats",
-    "HeadReader",
     "Host",
     "HostGroup",
     "HostPlace",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit, read_log
 from lycosa.simweb.truth import truth_of
-from tests.crawl.consistency import problems
+from tests.engine.consistency import problems
 from tests.simweb.conftest import running_simweb
 
 HOSTS, PAGES, DELAY_S = 50, 20_000, 0.02

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lycosa.simweb.log import LoggedRequest
-from tests.crawl.full_crawl import LONGEST_S, PAGES, full_crawl, pages_of_whole
+from tests.engine.full_crawl import LONGEST_S, PAGES, full_crawl, pages_of_whole
 from tests.long import long
 from tests.simweb.conftest import lycosa
 

@@ -14,8 +14,8 @@ from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth_of
 from lycosa.simweb.web import without_session
 from lycosa.store import Batch, CollectionStore
-from tests.crawl.memory_crawl import crawl, front
-from tests.crawl.small_site import crawl_site, links
+from tests.engine.memory_crawl import crawl, front
+from tests.engine.small_site import crawl_site, links
 from tests.long import long
 
 TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")

@@ -14,7 +14,7 @@ from lycosa.inspect import explain_url, hosts, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from proof.ground.memory_cluster import crawl
-from tests.crawl.memory_crawl import front
+from tests.engine.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run, wall_clock
 
 WEB = SimWeb(SimSettings(hosts=3, pages=60, seed=3))
@@ -48,7 +48,7 @@ def test_long_retry_after_ends_the_crawl_and_the_same_command_goes_on(tmp_path: 
     assert not any(entry.host == "h1.sim" for entry in soon.entries)
     assert (later.stats.pages, later.stats.queued, later.stats.known) == (whole.pages, 0, whole.known)
     text = summary(first.stats, tmp_path, left=visits_left(first.stats, first.ended_by, keeps_fresh=False))
-    assert f"{first.stats.queued:,} still queued: the same command goes on with them" in text
+    assert f"{first.stats.queued:,} still queued: the same command continues" in text
     assert "--wait would wait" in text
     assert "http://h1.sim:8800 asks for patience; it is left alone until 20" in text
     assert "Ctrl-C" not in text
