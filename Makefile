@@ -3,10 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: crawl test lint lab bench clean
+.PHONY: crawl check test lint lab bench clean
 
 crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
+
+check: lint                ## before every commit: style, types, fast tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test: lint                 ## everything CI runs: style, types, fast tests, slow tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"

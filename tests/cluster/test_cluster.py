@@ -20,8 +20,7 @@ from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth_of
 from lycosa.store import CollectionStore
 from proof.ground.memory_cluster import START_AGAIN_S, MemoryCluster, crawl
-from tests.engine.consistency import problems
-from tests.long import long
+from tests.crawl.consistency import problems
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5))
 SEED = f"{WEB.linker.origin(0)}/"
@@ -59,7 +58,7 @@ def test_policies_that_rank_reach_the_truth_too(tmp_path: Path, policy: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=long)])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_agents_that_die_and_start_again_lose_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
 
@@ -224,7 +223,7 @@ def test_new_members_go_where_there_is_room(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=long)])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_agents_that_die_while_hosts_move_lose_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
 

@@ -29,8 +29,7 @@ from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_from_key, url_key
 from proof.ground.memory_cluster import MemoryCluster, crawl
 from tests.cli.command import lycosa
-from tests.engine.consistency import problems
-from tests.long import long
+from tests.crawl.consistency import problems
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5))
 SEED = f"{WEB.linker.origin(0)}/"
@@ -135,7 +134,7 @@ def pages_since(cluster: MemoryCluster, name: str, since_s: float) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=long)])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_shards_whose_disks_are_gone_are_restored_and_nothing_is_lost(tmp_path: Path, seed: int) -> None:
     into, place, chance = tmp_path / "crawl", tmp_path / "store", random.Random(seed)
     lost = 0
@@ -230,7 +229,7 @@ def test_what_a_shard_sent_before_it_left_survives_the_disks_of_the_others(tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=long)])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_disks_that_go_while_hosts_move_lose_nothing(tmp_path: Path, seed: int) -> None:
     into, place, chance = tmp_path / "crawl", tmp_path / "store", random.Random(seed)
 

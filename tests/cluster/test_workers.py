@@ -24,8 +24,7 @@ from lycosa.store import Batch, CollectionStore, JoinedCollection, WarcLocation
 from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_from_key
 from tests.cli.command import ended, simulated_web, started
-from tests.engine.consistency import problems
-from tests.long import long
+from tests.crawl.consistency import problems
 from tests.simweb.conftest import lycosa, running_simweb
 
 pytest.importorskip("ray", reason="--workers needs the extra cluster")
@@ -93,7 +92,6 @@ def test_two_workers_reach_the_truth_although_agent_and_driver_are_killed(tmp_pa
     assert [problems(into / "shards" / name) for name in ("s0", "s1")] == [[], []]
 
 
-@long
 @pytest.mark.slow
 def test_lost_shard_is_named_json_stays_alone_when_ray_speaks_and_the_index_is_made(tmp_path: Path) -> None:
     log, into, lost = tmp_path / "log", tmp_path / "crawl", tmp_path / "crawl" / "shards" / "s1"
@@ -158,7 +156,6 @@ def test_summary_of_agents_that_were_ended_at_once_has_the_counts_that_they_kept
     assert (found.run_pages, found.run_bytes, found.seconds) == (23, 800, 7.0)
 
 
-@long
 @pytest.mark.slow
 def test_summary_after_ctrl_c_to_the_whole_group_agrees_with_status(tmp_path: Path) -> None:
     with simulated_web(tmp_path, "--hosts", "8", "--pages", "2000") as web:

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.full_crawl import LONGEST_S, PAGES, full_crawl, pages_of_whole
-from tests.long import long
+from tests.crawl.full_crawl import LONGEST_S, full_crawl, pages_of_whole
 from tests.simweb.conftest import lycosa
+
+PAGES = 3_300
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [PAGES // 6, pytest.param(PAGES, marks=long)])
-def test_crawl_that_nobody_disturbs_is_the_truth_each_page_once(tmp_path: Path, size: int) -> None:
-    with full_crawl(tmp_path, size) as crawl:
+def test_crawl_that_nobody_disturbs_is_the_truth_each_page_once(tmp_path: Path) -> None:
+    with full_crawl(tmp_path, PAGES) as crawl:
         process = lycosa(*crawl.words)
         try:
             _, err = process.communicate(timeout=LONGEST_S)
@@ -23,4 +23,4 @@ def test_crawl_that_nobody_disturbs_is_the_truth_each_page_once(tmp_path: Path, 
     assert (process.returncode, err) == (0, "")
     pages = Counter((entry.host, entry.path) for entry in pages_of_whole(crawl))
     assert [page for page, times in pages.items() if times > 1] == []
-    assert len(pages) > size // 2
+    assert len(pages) > PAGES // 2

@@ -1,4 +1,4 @@
-"""Nothing lost: a crawl killed fifty times ends with exactly the truth, politely, and with whole files."""
+"""Nothing lost: a crawl killed again and again ends with exactly the truth, politely, and with whole files."""
 
 import os
 import random
@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from lycosa.simweb.log import LoggedRequest
-from tests.engine.full_crawl import LONGEST_S, PAGES, full_crawl, pages_of_whole
-from tests.long import long
+from tests.crawl.full_crawl import LONGEST_S, full_crawl, pages_of_whole
 from tests.simweb.conftest import lycosa
+
+PAGES, KILLS = 7_000, 14  # more pages than it can fetch before the last kill
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("times", "pages"), [(14, 7_000), pytest.param(50, PAGES, marks=long)])
-def test_kills_lose_nothing(tmp_path: Path, times: int, pages: int) -> None:
-    with full_crawl(tmp_path, pages) as crawl:
-        kills = kill_often(crawl.words, times, random.Random(1))
+def test_kills_lose_nothing(tmp_path: Path) -> None:
+    with full_crawl(tmp_path, PAGES) as crawl:
+        kills = kill_often(crawl.words, KILLS, random.Random(1))
     assert unexplained_refetches(pages_of_whole(crawl), kills) == []
 
 

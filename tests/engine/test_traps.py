@@ -14,9 +14,8 @@ from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.truth import truth_of
 from lycosa.simweb.web import without_session
 from lycosa.store import Batch, CollectionStore
-from tests.engine.memory_crawl import crawl, front
-from tests.engine.small_site import crawl_site, links
-from tests.long import long
+from tests.crawl.memory_crawl import crawl, front
+from tests.crawl.small_site import crawl_site, links
 
 TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
 
@@ -24,7 +23,7 @@ TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "hosts", "pages", "share"),
-    [(1, 1, 2_500, 1.0), pytest.param(1, 1, 7_000, 1.0, marks=long), pytest.param(2, 10, 7_000, 0.5, marks=long)],
+    [(1, 1, 2_500, 1.0), (2, 2, 1_800, 0.5)],
 )
 def test_traps_take_a_tenth_of_the_requests_at_most_and_cost_no_page(
     tmp_path: Path, seed: int, hosts: int, pages: int, share: float
@@ -42,7 +41,7 @@ def test_traps_take_a_tenth_of_the_requests_at_most_and_cost_no_page(
     ]
     fetched = set(asked) & real
     trapped = len(asked) - len(fetched) - len(set(asked) & harmless)
-    assert len(real) >= pages * 5 // 7
+    assert len(real) >= pages * 2 // 3
     assert len(fetched) >= 0.99 * len(real)
     assert trapped <= 0.1 * len(asked)
     assert audit(web.settings, result.entries, AuditRules()).is_clean

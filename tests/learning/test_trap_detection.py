@@ -27,7 +27,6 @@ from lycosa.learning.traps import (
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.truth import truth_of
 from lycosa.simweb.web import without_session
-from tests.long import long
 
 TRAPS = ("calendar", "path-loop", "session-ids", "soft-404")
 
@@ -221,19 +220,18 @@ def test_domain_that_everybody_links_to_has_no_limit_and_a_small_row() -> None:
     assert msgspec.msgpack.decode(packed, type=DomainBudget) == domain
 
 
-@long
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "hosts", "share", "mine"), [(3, 10, 1.0, "off")])
-def test_traps_beside_five_thousand_pages_take_a_tenth_at_most(seed: int, hosts: int, share: float, mine: str) -> None:
-    web = SimWeb(SimSettings(seed=seed, hosts=hosts, pages=6_300, trouble=dict.fromkeys(TRAPS, share)))
+def test_traps_beside_thousands_of_pages_take_a_tenth_at_most() -> None:
+    hosts = 2
+    web = SimWeb(SimSettings(seed=3, hosts=hosts, pages=1_500, trouble=dict.fromkeys(TRAPS, 1.0)))
     seeds = [f"{web.linker.origin(host)}/" for host in range(hosts)]
-    expected = truth_of(web, seeds, robots=False, sitemaps=False, mine=mine)
+    expected = truth_of(web, seeds, robots=False, sitemaps=False, mine="off")
     real = {web.address_of(url) for url in expected.pages}
     harmless = {web.address_of(url) for url in expected.redirects} | {(host, "/feed.xml") for host in range(hosts)}
-    crawl = SimCrawl(web, budgets=True, mine=MiningLevel(mine), most=20_000).run(range(hosts))
+    crawl = SimCrawl(web, budgets=True, mine=MiningLevel.OFF, most=20_000).run(range(hosts))
     places = [(fetch.host, without_session(fetch.path)) for fetch in crawl.fetches]
     fresh = len(set(places) & real)
     trapped = len(places) - fresh - len(set(places) & harmless)
-    assert fresh >= 0.99 * len(real) >= 0.99 * 5_000
+    assert fresh >= 0.99 * len(real) >= 0.99 * 1_000
     assert trapped <= 0.1 * len(places)
     assert trapped > 20
