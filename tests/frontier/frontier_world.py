@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from lycosa.frontier.checks import FrontierHook
 from lycosa.frontier.frontier import Frontier
-from lycosa.frontier.host_cache import ProcessStart
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import MEMORY_LIMITS, Lease, MemoryLimits, UrlCounts
 from lycosa.frontier.policy import Policy, parse_policy
-from lycosa.frontier.politeness import Politeness
+from lycosa.frontier.politeness import Politeness, ProcessStart
 from lycosa.frontier.rankings import RANKINGS
 from lycosa.frontier.rows import RequestKind, UrlRow, UrlState, unpack_host
 from lycosa.records import Family, Mapped

@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa.frontier.frontier import Frontier
-from lycosa.frontier.host_cache import ProcessStart
 from lycosa.frontier.lease import MemoryLimits
-from lycosa.frontier.politeness import Politeness
+from lycosa.frontier.politeness import Politeness, ProcessStart
 from lycosa.frontier.rows import Origin, Reason, UrlRow, UrlState
 from lycosa.records import Failure, Family
 from lycosa.web.robots import Robots

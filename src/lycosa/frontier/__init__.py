@@ -9,11 +9,10 @@ room are changed here and nowhere else.
 
 from lycosa.frontier.checks import FrontierHook
 from lycosa.frontier.frontier import Frontier
-from lycosa.frontier.host_cache import ProcessStart
 from lycosa.frontier.hosts import Host, HostPlace
 from lycosa.frontier.lease import ForwardedUrl, FrontierStats, Lease, UrlCounts, UrlForwarder
 from lycosa.frontier.policy import BREADTH, WALKS, LinkCounter, LinkSource, Policy, Ranking, parse_policy
-from lycosa.frontier.politeness import HostGroup, Politeness
+from lycosa.frontier.politeness import HostGroup, Politeness, ProcessStart
 from lycosa.frontier.queues import RecentUrls
 from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
 from lycosa.frontier.rows import (

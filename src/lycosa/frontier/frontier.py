@@ -18,7 +18,7 @@ from itertools import repeat
 import msgspec
 
 from lycosa.frontier.checks import FetchChecks, FrontierHook
-from lycosa.frontier.host_cache import HostCache, ProcessStart
+from lycosa.frontier.host_cache import HostCache
 from lycosa.frontier.hosts import Host, HostPlace, RobotsJob
 from lycosa.frontier.lease import (
     MEMORY_LIMITS,
@@ -31,7 +31,7 @@ from lycosa.frontier.lease import (
     forward_foreign,
 )
 from lycosa.frontier.policy import BREADTH, HeadReader, Policy
-from lycosa.frontier.politeness import MARGIN_S, HostGroups, Politeness, Share
+from lycosa.frontier.politeness import MARGIN_S, HostGroups, Politeness, ProcessStart, Share
 from lycosa.frontier.queues import Queues
 from lycosa.frontier.rows import (
     DUE_LANE,
@@ -454,7 +454,7 @@ class Frontier:
         """Set the host's rules: it may go on."""
         host.row.robots, host.row.robots_until, host.row.robots_tries = robots, until_unix, 0
         host.row.tries = 0
-        before, host.delay_s = host.delay_s, self._cache.delay_of(host.row)
+        before, host.delay_s = host.delay_s, self.politeness.pause_s(robots)
         if host.delay_s > before:  # its Crawl-delay holds for the pause after robots.txt itself, too
             host.slots.later_by(host.delay_s - before)
         self._on_robots(host, now)

@@ -10,29 +10,10 @@ from itertools import islice
 
 from lycosa.frontier.hosts import Host, HostPlace
 from lycosa.frontier.lease import MemoryLimits, UrlCounts
-from lycosa.frontier.politeness import Politeness, Slots, pause_of
+from lycosa.frontier.politeness import Politeness, ProcessStart, Slots
 from lycosa.frontier.rows import HostRow, Rows, Writes, pack_host, unpack_host
 from lycosa.frontier.scheduler import HostScheduler
 from lycosa.records import Family
-
-LONGEST_WAIT_S = 86_400.0  # a wait from disk is believed up to here: the wall clock may have been wrong
-
-
-class ProcessStart:
-    """When this process began, by both clocks, and whether another one may have asked hosts just before."""
-
-    def __init__(self, now: float, now_unix: float, *, is_restart: bool) -> None:
-        self.now, self.now_unix, self.is_restart = now, now_unix, is_restart
-
-    def first_at(self, row: HostRow, delay_s: float) -> float:
-        """Return when a host may be asked first."""
-        # After a restart every host waits one full delay, known or not: the process before may have asked it a moment
-        # ago, and that request is in no commit (decision 4). A wait from disk may lengthen that, never shorten it: the
-        # wall clock may have been set back.
-        at = self.now + delay_s if self.is_restart or row.requests else 0.0
-        if row.wait_until > self.now_unix:
-            at = max(at, self.now + min(row.wait_until - self.now_unix, LONGEST_WAIT_S))
-        return at
 
 
 class HostCache:
@@ -74,16 +55,12 @@ class HostCache:
         return self._adopt(key, unpack_host(row) if row is not None else HostRow()), True
 
     def _adopt(self, key: bytes, row: HostRow) -> Host:
-        delay_s = self.delay_of(row)
+        delay_s = self._politeness.pause_s(row.robots)
         slots = Slots(self._politeness.per_host, first_at=self._start.first_at(row, delay_s))
         host = Host(key, row, slots, delay_s, self._dirty, self._swings, self._only_due)
         self.hosts[key] = host
         self._scheduler.enter(host)
         return host
-
-    def delay_of(self, row: HostRow) -> float:
-        """Return the pause between two requests to a host: the setting, or its Crawl-delay if that is longer."""
-        return pause_of(max(self._politeness.delay_s, (row.robots and row.robots.crawl_delay_s) or 0.0))
 
     def write(self, batch: Writes) -> None:
         """Put the rows of all hosts that changed into the batch."""

@@ -1,9 +1,13 @@
-"""Politeness: slots that are free again a delay after the request in them has ended.
+"""Politeness decides how long a host waits, and how many requests it gets at a time.
 
-Pure: takes `now`, never reads a clock. A `Slots` stands for a host or an address. Invariant: never more than `limit`
-requests at a time, and a slot is not used again sooner than the delay after its last request's *end*, as the crawler
-saw it, plus a margin (`pause_of`). A host has slots of its own, and shares those of its address and of its group, if it
-has one: hosts of one registrable domain, or of a pattern that the user gave, behind which stands one infrastructure.
+    between two requests       `Politeness.pause_s`: the delay or the host's Crawl-delay, and a margin
+    after a start or restart   `ProcessStart.first_at`: one full delay, and what is left of a wait from disk
+    after a failure            what `Frontier.release` is told, by the retry table (`fetch.retry`, `crawl.failures`)
+    for others                 the slots of its address and of its group (`Share`)
+
+`Slots` stand for a host, an address or a group. Invariant: never more than `limit` requests at a time, and a slot is
+not used again sooner than the delay after its last request's *end*, as the crawler saw it. The longest of all waits
+counts. Pure: takes `now`, never reads a clock.
 """
 
 import heapq
@@ -11,11 +15,13 @@ from functools import lru_cache
 
 import msgspec
 
-from lycosa.web import CACHED_HOSTS, domain_of, matches_pattern, pattern_pieces
+from lycosa.frontier.rows import HostRow
+from lycosa.web import CACHED_HOSTS, Robots, domain_of, matches_pattern, pattern_pieces
 
 # A busy server may note the end of an answer a few milliseconds after its last byte has left, and counts from there. So
 # a pause is longer than the delay: by more than a process waits for its turn, but at most by this share of the delay.
 MARGIN_S, MARGIN_SHARE = 0.01, 0.1
+LONGEST_WAIT_S = 86_400.0  # a wait from disk is believed up to here: the wall clock may have been wrong
 
 
 def pause_of(delay_s: float) -> float:
@@ -51,6 +57,10 @@ class Politeness(msgspec.Struct, frozen=True, kw_only=True):
     pages_per_host: int | None = None
     host_depth: int | None = None
     robots: bool = True
+
+    def pause_s(self, robots: Robots | None) -> float:
+        """Return the pause between two requests to a host: the delay, or its Crawl-delay if that is longer."""
+        return pause_of(max(self.delay_s, (robots and robots.crawl_delay_s) or 0.0))
 
 
 class HostGroups:
@@ -105,3 +115,20 @@ class Slots:
     def later_by(self, seconds: float) -> None:
         """Lengthen the current pause: it turned out to be longer than thought."""
         self.free_at = [time + seconds for time in self.free_at]
+
+
+class ProcessStart:
+    """When this process began, by both clocks, and whether another one may have asked hosts just before."""
+
+    def __init__(self, now: float, now_unix: float, *, is_restart: bool) -> None:
+        self.now, self.now_unix, self.is_restart = now, now_unix, is_restart
+
+    def first_at(self, row: HostRow, delay_s: float) -> float:
+        """Return when a host may be asked first."""
+        # After a restart every host waits one full delay, known or not: the process before may have asked it a moment
+        # ago, and that request is in no commit (decision 4). A wait from disk may lengthen that, never shorten it: the
+        # wall clock may have been set back.
+        at = self.now + delay_s if self.is_restart or row.requests else 0.0
+        if row.wait_until > self.now_unix:
+            at = max(at, self.now + min(row.wait_until - self.now_unix, LONGEST_WAIT_S))
+        return at
