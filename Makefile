@@ -13,7 +13,7 @@ check: lint                ## before every commit: style, types, fast tests
 
 test: lint                 ## everything CI runs: style, types, fast tests, slow tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check src tests proof

@@ -15,7 +15,7 @@ from lycosa.frontier.lease import ForwardedUrl
 from lycosa.records import Family
 from lycosa.store import Batch
 from lycosa.web.url import split_url
-from tests.cluster.rows import MemoryState
+from tests.cluster.memory_state import MemoryState
 
 PAGES, LINKS = 60, 5
 

@@ -116,9 +116,9 @@ def test_only_what_is_wanted_travels_and_everything_is_done_readable_and_counted
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ({"store_types": ["text/*"]}, "say which with --store"),
-        ({"store_relevance": "0.3", "topic": "heat"}, "say which with --store"),
-        ({"store_relevance": "0.3", "store": "store"}, "say which with --topic"),
+        ({"store_types": ["text/*"]}, "name one with --store"),
+        ({"store_relevance": "0.3", "topic": "heat"}, "name one with --store"),
+        ({"store_relevance": "0.3", "store": "store"}, "name it with --topic"),
         ({"store_relevance": "1.5", "store": "store", "topic": "heat"}, "a number from 0 to 1"),
     ],
 )

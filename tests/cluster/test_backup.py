@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import shutil
 from collections import Counter
 from contextlib import closing
@@ -28,7 +29,6 @@ from lycosa.store.central import open_central_store
 from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_from_key, url_key
 from proof.ground.memory_cluster import MemoryCluster, crawl
-from tests.cli.command import lycosa
 from tests.crawl.consistency import problems
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5))
@@ -87,13 +87,11 @@ def test_store_that_vanished_is_missed_before_anything_starts_and_not_replaced(t
     kept, files = (into / "cluster.json").read_bytes(), len(list(place.glob("warc/*.warc.zst")))
     place.rename(tmp_path / "away")
 
-    said = lycosa("crawl", SEED, "--into", into, "--workers", "3", "--store", place)
-    assert (said.code, said.complaints) == (
-        4,
-        [f"lycosa: {into} has {files} archive files in {place}, which holds no store: is it mounted?"],
-    )
-    fetched = lycosa("cluster", "fetch", into)
-    assert (fetched.code, len(fetched.complaints)) == (4, 1)
+    missing = f"{into} has {files} archive files in {place}, which holds no store: is it mounted?"
+    with closing(ShardedFolder(into)) as folder, pytest.raises(StoreError, match=re.escape(missing)):
+        folder.prepare(settings.replace(workers=3))
+    with pytest.raises(StoreError):
+        fetch_copies(into)
     place.mkdir()  # where it was mounted
     with closing(ShardedFolder(into)) as folder:
         shutil.rmtree(into / "shards")  # they are on other machines
