@@ -15,7 +15,7 @@ from lycosa.records import Request, Response
 from lycosa.store import response_exchange
 from lycosa.store.warc_file import WarcWriter
 from lycosa.store.warc_read import WarcReader
-from lycosa.web import analyse_page, read_sitemap, robots, scope, url
+from lycosa.web import analyse_page, read_sitemap, robots, run_steps, scope, url
 from proof import Experiment, Run
 from proof.ground.commands import best_us, scratch
 from proof.ground.sites import POSTGRESQL
@@ -84,15 +84,14 @@ def page_hrefs(page: int) -> list[str]:
 
 def _links(cost: Cost) -> None:
     pages = [page_hrefs(page) for page in range(200)]
-    joined = [url.join_all(BASE, hrefs) for hrefs in pages]
+    joined = [list(dict.fromkeys(url.join_map(BASE, hrefs).values())) for hrefs in pages]
     links = [link for page in joined for link in page]
     keys, parsed, seeds = (
         [url.url_key(link) for link in links],
         [url.split_url(link) for link in links],
         [url.split_url(BASE)],
     )
-    cost("join_all, a page", lambda: [url.join_all(BASE, page) for page in pages], len(pages))
-    cost("join_all, a href", lambda: [url.join_all(BASE, page) for page in pages], sum(map(len, pages)))
+    cost("join_map, a href", lambda: [url.join_map(BASE, page) for page in pages], sum(map(len, pages)))
     cost("join_map, a page", lambda: [url.join_map(BASE, page) for page in pages], len(pages))
     cost("parse, a URL", lambda: [url.parse_url(link) for link in links], len(links))
     cost("split, a URL", lambda: [url.split_url(link) for link in links], len(links))
@@ -101,9 +100,13 @@ def _links(cost: Cost) -> None:
     shape = scope.ShapeFilter(scope.UrlLimits())
     filters: list[scope.UrlFilter] = [scope.Scope(scope.ScopeKind.DOMAIN, seeds), shape]
     cost("sift by domain and shape, a link", lambda: [scope.filter_urls(page, filters) for page in joined], len(links))
-    rules = robots.parse_robots(ROBOTS, agent="Lycosa")
+    rules = run_steps(robots.parse_robots_steps(ROBOTS, agent="Lycosa"))
     cost("robots allows, 5 rules", lambda: [rules.allows(link.path) for link in parsed], len(parsed))
-    cost("robots parse, 5 rules", lambda: [robots.parse_robots(ROBOTS, agent="Lycosa") for _ in range(500)], 500)
+    cost(
+        "robots parse, 5 rules",
+        lambda: [run_steps(robots.parse_robots_steps(ROBOTS, agent="Lycosa")) for _ in range(500)],
+        500,
+    )
     entry = "<url><loc>https://docs.example.org/{0}</loc><lastmod>2024-05-01T10:00:00Z</lastmod></url>"
     body = f"<urlset>{''.join(map(entry.format, range(20_000)))}</urlset>".encode()
     cost("sitemap read, a URL", lambda: read_sitemap(body, BASE), 20_000)

@@ -25,7 +25,7 @@ from lycosa.inspect import open_to_read
 from lycosa.records import Family
 from lycosa.store import Batch, CollectionStore, unpack_links
 from lycosa.web import url_from_key, url_key
-from lycosa.web.url import base_url, join_all
+from lycosa.web.url import base_url, join_map
 from proof import Bar, Experiment, Run
 from proof.ground.commands import run_command, scratch
 from proof.ground.servers import nginx_of
@@ -120,7 +120,7 @@ def beside_networkx() -> tuple[float, int, float]:
             graph.add_nodes_from(ranks)
             for key, row in collection.state.walk(Family.LINK):
                 url, links = url_from_key(key), unpack_links(row)
-                targets = set(join_all(base_url(url, links.base_href), links.hrefs)) - {url}
+                targets = set(join_map(base_url(url, links.base_href), links.hrefs).values()) - {url}
                 graph.add_edges_from((url, target) for target in targets if target in ranks)
     expected = networkx.pagerank(graph, alpha=DAMPING, tol=1e-14, max_iter=1_000)
     return sum(abs(ranks[url] - expected[url]) for url in ranks), len(ranks), link_bytes

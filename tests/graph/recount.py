@@ -9,7 +9,7 @@ from lycosa.graph.indexer import replay
 from lycosa.records import Family
 from lycosa.store import CollectionStore, State
 from lycosa.store.page_rows import unpack_links, unpack_page
-from lycosa.web.url import base_url, join_all, url_from_key
+from lycosa.web.url import base_url, join_map, url_from_key
 
 
 def sources_by_target(state: State) -> dict[str, set[str]]:
@@ -19,7 +19,7 @@ def sources_by_target(state: State) -> dict[str, set[str]]:
         row, links = unpack_page(packed), state.get(Family.LINK, key)
         if row.file_num and 0 < row.status < 400 and links:
             url, written = url_from_key(key), unpack_links(links)
-            for target in join_all(base_url(url, written.base_href), written.hrefs):
+            for target in set(join_map(base_url(url, written.base_href), written.hrefs).values()):
                 if target != url:
                     found[target].add(url)
     return found

@@ -19,7 +19,7 @@ from lycosa.learning.traps import DROPPED, Judgement, PageSignature, path_patter
 from lycosa.simweb import SimWeb
 from lycosa.simweb.truth import DEFAULT_TRUTH_LIMITS
 from lycosa.web import LinkKind, Page, analyse_page
-from lycosa.web.url import join_all
+from lycosa.web.url import join_map
 
 FOLLOWING = LinkRules(agent="lycosa")
 Job = tuple[int, str, bool]  # depth, path, whether it is a guess
@@ -125,7 +125,11 @@ class SimCrawl:
         page = analyse_page(answer.body, url=origin + path, content_type=answer.content_type)
         is_page = answer.status == 200
         hrefs = followed(page, FOLLOWING).hrefs if is_page else [dict(answer.headers).get("Location", "")]
-        own = [url[len(origin) :] for url in join_all(origin + path, hrefs) if url.startswith(origin + "/")]
+        own = [
+            url[len(origin) :]
+            for url in dict.fromkeys(join_map(origin + path, hrefs).values())
+            if url.startswith(origin + "/")
+        ]
         new = self.admit(host, depth + is_page, own)
         self.known[host, path] = answer.status < 400
         pattern = path_pattern(path)

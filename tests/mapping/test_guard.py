@@ -2,7 +2,6 @@
 
 import ipaddress
 import json
-import time
 from pathlib import Path
 
 import ada_url
@@ -166,17 +165,3 @@ def test_guard_any_text_gives_a_verdict(text: str) -> None:
     verdict = GUARD.refusal(text)
 
     assert verdict is None or verdict
-
-
-def test_guard_check_takes_at_most_five_microseconds() -> None:
-    addresses = [f"{20 + n % 60}.{n % 251}.{n % 241}.7" for n in range(2_000)]
-    addresses += [f"2606:4700:{n:x}::{n:x}" for n in range(2_000)]
-    best_s = 1.0
-    for _ in range(5):
-        guard = AddressGuard(allow=PRIVATE_NETWORKS)
-        start_s = time.process_time()
-        for address in addresses:
-            guard.refusal(address)
-        best_s = min(best_s, time.process_time() - start_s)
-
-    assert best_s / len(addresses) < 5e-6

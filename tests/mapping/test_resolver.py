@@ -9,7 +9,6 @@ import uvloop
 from name_server import NameServer, Zone, name_server
 
 from lycosa.errors import SettingsError
-from lycosa.mapping import resolver as resolver_module
 from lycosa.mapping.resolver import CaresResolver, parse_server
 from lycosa.records import Failure, Resolved
 
@@ -30,7 +29,7 @@ ZONE: Zone = {
 def with_resolver(work: Callable[[CaresResolver, NameServer], Awaitable[T]], *, use_ipv6: bool = True) -> T:
     async def main() -> T:
         async with name_server(dict(ZONE)) as server:
-            resolver = CaresResolver([server.address], use_ipv6=use_ipv6, timeout_s=0.1, tries=2)
+            resolver = CaresResolver([server.address], use_ipv6=use_ipv6, timeout_s=0.1, tries=2, flush_interval_s=0.0)
             try:
                 return await asyncio.wait_for(work(resolver, server), 5)
             finally:
@@ -111,9 +110,7 @@ def test_resolver_many_names_at_once_are_all_answered() -> None:
     assert [answer.addresses for answer in with_resolver(work)] == [(f"192.0.2.{n}",) for n in range(200)]
 
 
-def test_resolver_flushed_asks_the_server_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolver_module, "FLUSH_INTERVAL_S", 0.0)
-
+def test_resolver_flushed_asks_the_server_again() -> None:
     async def work(resolver: CaresResolver, server: NameServer) -> list[tuple[str, ...]]:
         seen = [(await resolver.resolve("two.example")).addresses]
         server.zone[("two.example", "A")] = (300, ["192.0.2.9"])
@@ -128,9 +125,7 @@ def test_resolver_flushed_asks_the_server_again(monkeypatch: pytest.MonkeyPatch)
     assert fresh == ("192.0.2.9",)
 
 
-def test_resolver_flushed_with_a_query_under_way_still_answers_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolver_module, "FLUSH_INTERVAL_S", 0.0)
-
+def test_resolver_flushed_with_a_query_under_way_still_answers_it() -> None:
     async def work(resolver: CaresResolver, server: NameServer) -> list[Resolved]:
         slow = asyncio.ensure_future(resolver.resolve("silent.example"))
         await asyncio.sleep(0)

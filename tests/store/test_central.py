@@ -172,10 +172,9 @@ def of_many_hosts(folder: Path) -> tuple[Path, dict[WarcLocation, bytes]]:
     return writer.path(1), places
 
 
-def test_hosts_lie_together_and_every_place_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_lie_together_and_every_place_is_found(tmp_path: Path) -> None:
     source, places = of_many_hosts(tmp_path / "warc")
-    monkeypatch.setattr(packing, "BLOCK_BYTES", 10_000)
-    pack_warc(source, tmp_path / "packed")
+    pack_warc(source, tmp_path / "packed", block_bytes=10_000)
     data = (tmp_path / "packed").read_bytes()
     packed = PackedWarc(lambda at, size: data[at : at + size], len(data), name="packed")
     assert len(packed.index.blocks) > 5

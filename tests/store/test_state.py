@@ -47,7 +47,6 @@ def test_get_many_mixed_keys_answers_in_the_order_asked(state: State) -> None:
     written(state, {b"a": b"1", b"c": b""})
 
     assert state.get_many(Family.URL, [b"c", b"b", b"a"]) == [b"", None, b"1"]
-    assert state.has_many(Family.URL, (b"c", b"b", b"a")) == [True, False, True]
     assert state.get_many(Family.URL, []) == []
 
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.web import words as lexicon_module
 from lycosa.web.relevance import BORROWED, RELEVANCE_BANDS, Calibration, Topic, TrackRecord, head_pays
-from lycosa.web.words import MOST_WEIGHT, Lexicon
+from lycosa.web.words import MOST_WEIGHT, REFRESH_PAGES, Lexicon
 
 SOLAR = (
     "Solar power storage pays off: a battery stores solar power by day, and the storage feeds the inverter at night. "
@@ -153,12 +152,11 @@ def test_any_page_gives_a_number_from_0_to_1(title: str, text: str, url: str) ->
     assert 0 <= topic.refine(0.5, title=title, text=text) <= 1
 
 
-def test_lexicon_forgets_rather_than_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lexicon_module, "VOCABULARY", 200)
-    lexicon = Lexicon(["solar"])
+def test_lexicon_forgets_rather_than_grows() -> None:
+    lexicon = Lexicon(["solar"], vocabulary=200)
     for i in range(300):
         lexicon.count({"often", *(f"word{i}-{j}" for j in range(10))}, is_relevant=i % 2 == 0)
-    assert len(lexicon._pages) <= 200 + 10 * lexicon_module.REFRESH_PAGES
+    assert len(lexicon._pages) <= 200 + 10 * REFRESH_PAGES
     assert lexicon._pages["often"] > 1
 
 

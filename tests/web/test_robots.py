@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.web import robots
-from lycosa.web.robots import Robots, RobotsDirectives, robots_directives
+from lycosa.web.robots import Robots, RobotsDirectives, robots_directives, run_steps
 from lycosa.web.url import parse_url as parse_url
 
 # Rows that contradict the normalisation of RFC 9309 §2.2.2: they expect an escape and its character to differ.
@@ -22,6 +22,10 @@ DISPUTED = {
     "google_robots_test.jsonl": {f"ID_Encoding#{number}" for number in (3, 5, 6)},
     "robotstxt_spec_test.jsonl": {f"correctness/non-ascii-paths#{number}" for number in (3, 5, 6)},
 }
+
+
+def parse_robots(body: bytes, *, agent: str) -> Robots:
+    return run_steps(robots.parse_robots_steps(body, agent=agent))
 
 
 def rows(conformance: Path, name: str) -> list[dict[str, Any]]:
@@ -34,11 +38,11 @@ def our_answer(row: dict[str, Any]) -> bool:
     body = base64.b64decode(encoded) if encoded else (row["robots"] or "").encode()
     found = parse_url(row["url"])
     assert found is not None
-    return robots.parse_robots(body, agent=row["agent"]).allows(found.path)
+    return parse_robots(body, agent=row["agent"]).allows(found.path)
 
 
 def rules(text: str, agent: str = "Lycosa/1.0") -> Robots:
-    return robots.parse_robots(text.encode(), agent=agent)
+    return parse_robots(text.encode(), agent=agent)
 
 
 @pytest.mark.parametrize(("name", "count"), [("google_robots_test.jsonl", 69), ("robotstxt_spec_test.jsonl", 375)])
@@ -124,7 +128,9 @@ def test_parse_beyond_500_kib_cut_at_a_line() -> None:
     (0, False, True),
 ])  # fmt: skip
 def test_from_response_status_decides(status: int, is_allowed: bool, is_unreachable: bool) -> None:
-    found = robots.robots_from_response(status, b"User-agent: *\nDisallow: /private", agent="Lycosa/1.0")
+    found = run_steps(
+        robots.robots_from_response_steps(status, b"User-agent: *\nDisallow: /private", agent="Lycosa/1.0")
+    )
     assert found.allows("/private") is is_allowed
     assert found.is_unreachable is is_unreachable
     assert found.allows("/public") is not is_unreachable
@@ -140,7 +146,7 @@ def test_robots_record_survives_storing_and_pickling() -> None:
 
 @given(st.binary(max_size=300), st.text(max_size=30))
 def test_parse_any_bytes_give_a_record(body: bytes, path: str) -> None:
-    found = robots.parse_robots(b"User-agent: *\nDisallow:" + body, agent="Lycosa")
+    found = parse_robots(b"User-agent: *\nDisallow:" + body, agent="Lycosa")
     assert found.allows("/" + path) in (True, False)
 
 
@@ -219,7 +225,7 @@ def test_directives_values_that_concern_us_add_up(values: list[str], expected: R
 def test_parse_utf16_with_a_byte_order_mark_is_obeyed(encoding: str) -> None:
     body = "\ufeffUser-agent: *\r\nDisallow: /secret\r\n".encode(encoding)
 
-    rules = robots.parse_robots(body, agent="Lycosa/1.0")
+    rules = parse_robots(body, agent="Lycosa/1.0")
 
     assert not rules.allows("/secret/x")
     assert rules.allows("/open")
@@ -228,7 +234,7 @@ def test_parse_utf16_with_a_byte_order_mark_is_obeyed(encoding: str) -> None:
 @pytest.mark.parametrize("agent_key", ["User Agent", "Useragent", "USER-AGENTS"])
 @pytest.mark.parametrize("key", ["Disalow", "Dissallow", "Dissalow", "Diasllow", "Disallaw", "Desallow"])
 def test_parse_misspelt_keys_are_obeyed(agent_key: str, key: str) -> None:
-    rules = robots.parse_robots(
+    rules = parse_robots(
         f"{agent_key}: lycosa\n{key}: /secret\nSite-map: https://e.org/s.xml\n".encode(), agent="Lycosa/1.0"
     )
 
@@ -237,4 +243,4 @@ def test_parse_misspelt_keys_are_obeyed(agent_key: str, key: str) -> None:
 
 
 def test_parse_misspelt_allow_allows_nothing() -> None:
-    assert not robots.parse_robots(b"User-agent: *\nDisallow: /\nAlow: /x\n", agent="Lycosa").allows("/x")
+    assert not parse_robots(b"User-agent: *\nDisallow: /\nAlow: /x\n", agent="Lycosa").allows("/x")

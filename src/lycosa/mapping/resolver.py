@@ -50,11 +50,13 @@ class CaresResolver:
         use_ipv6: bool = True,
         timeout_s: float = TIMEOUT_S,
         tries: int = TRIES,
+        flush_interval_s: float = FLUSH_INTERVAL_S,
     ) -> None:
         self._servers = [parse_server(server) for server in servers]
         self._types = (pycares.QUERY_TYPE_A, pycares.QUERY_TYPE_AAAA) if use_ipv6 else (pycares.QUERY_TYPE_A,)
         self._timeout_s = timeout_s
         self._tries = tries
+        self._flush_interval_s = flush_interval_s
         self._loop = asyncio.get_running_loop()
         self._channel = self._open()
         self._opened_s = self._loop.time()
@@ -93,7 +95,7 @@ class CaresResolver:
 
     def _fresh_channel(self) -> "_Channel":
         now_s = self._loop.time()
-        if self._has_flush_due and now_s - self._opened_s >= FLUSH_INTERVAL_S:
+        if self._has_flush_due and now_s - self._opened_s >= self._flush_interval_s:
             self._channel.retire()
             self._channel, self._opened_s, self._has_flush_due = self._open(), now_s, False
         return self._channel

@@ -219,8 +219,8 @@ class RevisitFeeder:
         """Queues what a page shows, with the page and at the cost of the budget, unless it is queued already."""
         visits = [unpack_visit(packed) if packed else None for packed in self._state.get_many(Family.VISIT, keys)]
         dues = [due_key(key, visit.due_s) for key, visit in zip(keys, visits, strict=True) if visit is not None]
-        is_waiting = self._state.has_many(Family.DUE, dues)  # what is queued is not due any more
-        dues = [due for due, waits in zip(dues, is_waiting, strict=True) if waits]
+        rows = self._state.get_many(Family.DUE, dues)
+        dues = [due for due, row in zip(dues, rows, strict=True) if row is not None]  # others are queued already
         if self._order is not None and self._order.most is not None:
             dues = dues[: max(0, int(self._allowance))]
         self._queue(dues)

@@ -144,18 +144,27 @@ class _Survey:
         return {reason: (pages[reason], size[reason]) for reason in pages}
 
 
-def pack_warc(source: Path, target: Path, choose: ChooseLeftOut | None = None, rest: Path | None = None) -> PackedIndex:
+def pack_warc(
+    source: Path,
+    target: Path,
+    choose: ChooseLeftOut | None = None,
+    rest: Path | None = None,
+    *,
+    block_bytes: int = BLOCK_BYTES,
+) -> PackedIndex:
     """Packs a WARC file of ours. It is read twice: to see which records belong together, and in that order. What
     `choose` leaves out is packed to `rest`, if there is anything."""
     survey = _Survey(source, choose)
     order = sorted(range(len(survey.hosts)), key=survey.hosts.__getitem__)  # of one host, in the order they came in
     staying, copies = survey.staying(), survey.copies()
     if rest is not None and (staying or copies):
-        _write(survey, [number for number in order if number in staying or number in copies], {}, rest)
-    return _write(survey, [number for number in order if number not in staying], copies, target)
+        _write(survey, [number for number in order if number in staying or number in copies], {}, rest, block_bytes)
+    return _write(survey, [number for number in order if number not in staying], copies, target, block_bytes)
 
 
-def _write(survey: _Survey, order: Sequence[int], copies: Mapping[int, str], target: Path) -> PackedIndex:
+def _write(
+    survey: _Survey, order: Sequence[int], copies: Mapping[int, str], target: Path, block_bytes: int
+) -> PackedIndex:
     """Packs the members of these numbers."""
     lengths, unpacked = survey.lengths, xxhash.xxh3_128()
     offsets = list(itertools.accumulate(lengths, initial=0))
@@ -168,7 +177,7 @@ def _write(survey: _Survey, order: Sequence[int], copies: Mapping[int, str], tar
     compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
     try:
         with target.open("wb") as out:
-            for block in _blocks(contents):
+            for block in _blocks(contents, block_bytes):
                 data = b"".join(block)
                 unpacked.update(data)
                 blocks.append(out.write(compressor.compress(data)))
@@ -197,12 +206,12 @@ def _host(record: bytes) -> bytes:
     return found[1] if found else b""
 
 
-def _blocks(contents: Iterable[bytes]) -> Iterator[list[bytes]]:
+def _blocks(contents: Iterable[bytes], block_bytes: int) -> Iterator[list[bytes]]:
     """Groups records into blocks."""
     block: list[bytes] = []
     size = 0
     for content in contents:
-        if block and size + len(content) > BLOCK_BYTES:
+        if block and size + len(content) > block_bytes:
             yield block
             block, size = [], 0
         block.append(content)

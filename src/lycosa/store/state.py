@@ -272,9 +272,6 @@ class State:
             raise self._failed(error, "reading the state") from error
         return values
 
-    def has_many(self, family: Family, keys: Sequence[bytes]) -> list[bool]:
-        return [value is not None for value in self.get_many(family, keys)]
-
     def scan(
         self, family: Family, start: bytes = b"", end: bytes | None = None, *, limit: int
     ) -> list[tuple[bytes, bytes]]:

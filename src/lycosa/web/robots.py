@@ -93,11 +93,6 @@ class Robots(msgspec.Struct, frozen=True, dict=True):
         return _RobotsMatcher(self.allow, self.disallow)
 
 
-def robots_from_response(status: int, body: bytes, *, agent: str) -> Robots:
-    """As `robots_from_response_steps`, at once."""
-    return run_steps(robots_from_response_steps(status, body, agent=agent))
-
-
 def robots_from_response_steps(status: int, body: bytes, *, agent: str) -> Steps[Robots]:
     """The rules that the answer to a request for robots.txt means; `status` 0 stands for no whole answer.
 
@@ -111,14 +106,9 @@ def robots_from_response_steps(status: int, body: bytes, *, agent: str) -> Steps
     return Robots(product_token(agent), disallow=("/",), is_unreachable=True)
 
 
-def parse_robots(body: bytes, *, agent: str) -> Robots:
+def parse_robots_steps(body: bytes, *, agent: str) -> Steps[Robots]:
     """The rules in a robots.txt for `agent`: those of every group that names its product token, or else those of
     every group for `*`."""
-    return run_steps(parse_robots_steps(body, agent=agent))
-
-
-def parse_robots_steps(body: bytes, *, agent: str) -> Steps[Robots]:
-    """As `parse_robots`, in steps of a few milliseconds."""
     token = product_token(agent)
     ours, others, sitemaps = _RobotsGroup(), _RobotsGroup(), list[str]()
     current: set[_RobotsGroup] = set()  # whom the rules that follow are for

@@ -92,25 +92,24 @@ class Sitemap(msgspec.Struct, frozen=True):
         return self.kind is SitemapKind.INDEX
 
 
-def read_sitemap(body: bytes, base: str, *, skip_dtd: bool = False) -> Sitemap:
+def read_sitemap(body: bytes, base: str) -> Sitemap:
     """The sitemap in `body`, which came from `base` (a normalised URL).
 
-    Its content decides what it is, not its name or media type. `skip_dtd` reads on past a document type definition
-    instead of refusing the file; what it declares stays unknown all the same.
+    Its content decides what it is, not its name or media type.
     """
-    return run_steps(read_sitemap_steps(body, base, skip_dtd=skip_dtd))
+    return run_steps(read_sitemap_steps(body, base))
 
 
-def read_sitemap_steps(body: bytes, base: str, *, skip_dtd: bool = False) -> Steps[Sitemap]:
+def read_sitemap_steps(body: bytes, base: str) -> Steps[Sitemap]:
     """As `read_sitemap`, in steps of a few milliseconds."""
     body, problem = yield from _unpacked(body)
     start = _blank_end(body)
     if not body.startswith((b"<", *_UTF16_MARKS), start):
         return (yield from _finished(SitemapKind.TEXT, _text_lines(body), base, problem))
-    reader = _SitemapReader(skip_dtd=skip_dtd)
+    reader = _SitemapReader()
     yield from reader.feed(body, _chunks(body, start), start=start)
     if reader.problem and not reader.is_final and len(body) <= MAX_REPAIR_BYTES:
-        repaired = _SitemapReader(skip_dtd=skip_dtd)
+        repaired = _SitemapReader()
         yield from repaired.feed(body, _repaired(body[start:]), encoding="utf-8")
         if len(repaired.found) > len(reader.found):
             reader = repaired
@@ -129,12 +128,11 @@ class _SitemapReader:
     missing namespaces are common. `image:loc` and the like have another parent and are not taken.
     """
 
-    def __init__(self, *, skip_dtd: bool) -> None:
+    def __init__(self) -> None:
         self.kind = SitemapKind.UNKNOWN
         self.found: list[tuple[str, str]] = []
         self.problem = ""
         self.is_final = False  # whether a second attempt would be pointless
-        self._skip_dtd = skip_dtd
         self._entry_names: frozenset[str] = frozenset()
         self._elements = self._depth = self._entry_depth = 0
         self._url = self._guid = self._date = ""
@@ -170,11 +168,8 @@ class _SitemapReader:
             self.problem = str(error)
 
     def _doctype(self, name: str, system_id: str | None, public_id: str | None, has_subset: bool) -> None:
-        if has_subset and not self._skip_dtd:
-            raise _Stop("refused: it brings its own document type definition")
         if has_subset:
-            self.is_final = True
-            self._parser.DefaultHandler = _ignore  # with any handler here, expat leaves entities in text unexpanded
+            raise _Stop("refused: it brings its own document type definition")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._elements += 1
@@ -253,10 +248,6 @@ class _SitemapReader:
 def _local(name: str) -> str:
     """`sit:Loc` → `loc`."""
     return name.rpartition(":")[2].lower()
-
-
-def _ignore(data: str) -> None:
-    """Handles what expat has no other handler for."""
 
 
 def _finished(kind: SitemapKind, found: list[tuple[str, str]], base: str, problem: str) -> Steps[Sitemap]:

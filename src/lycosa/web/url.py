@@ -120,12 +120,6 @@ def normalise_url(href: str) -> str | None:
     return href
 
 
-def join_all(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES) -> list[str]:
-    """The distinct URLs of `join_map`, in the order they first appear."""
-    stems = dict.fromkeys(map(href_stem, hrefs))
-    return list(dict.fromkeys(join_stems(base, stems, max_bytes).values()))
-
-
 def base_url(url: str, base_href: str | None) -> str:
     """The URL that the hrefs of a page are joined with: its own, or that of its `<base>` element."""
     base = parse_url(base_href, url) if base_href else None

@@ -100,9 +100,9 @@ class Lexicon(dict[str, float]):
     """A map from a word to its evidence, worked out on first use. `wished` are the words that the topic was
     given as."""
 
-    def __init__(self, wished: Iterable[str] = ()) -> None:
+    def __init__(self, wished: Iterable[str] = (), *, vocabulary: int = VOCABULARY) -> None:
         super().__init__()
-        self._wished = frozenset(wished)
+        self._wished, self._vocabulary = frozenset(wished), vocabulary
         self._pages = Counter[str]()
         self._relevant_pages = Counter[str]()
         self.pages = 0
@@ -178,7 +178,7 @@ class Lexicon(dict[str, float]):
     def _refresh(self) -> None:
         self.clear()
         self._seen_since = 0
-        while len(self._pages) > VOCABULARY:
+        while len(self._pages) > self._vocabulary:
             self._pages, self._relevant_pages = _halved(self._pages), _halved(self._relevant_pages)
             self.pages, self.relevant = self.pages // 2, self.relevant // 2
         self._share = self.share
