@@ -244,10 +244,11 @@ def perform(
     kind: str = "lab",
 ) -> ExperimentResult:
     """Run it. Standard output is the caller's: what the experiment prints goes to standard error."""
-    if unknown := set(only) - set(experiment.choices):
+    wanted = {name.lower() for name in only}
+    if unknown := wanted - {name.lower() for name in experiment.choices}:
         known = f"knows {', '.join(experiment.choices)}" if experiment.choices else "is for experiments with choices"
         raise SettingsError(f"--only {known}, not {', '.join(sorted(unknown))}")
-    chosen = tuple(name for name in experiment.choices if name in only or not only)
+    chosen = tuple(name for name in experiment.choices if name.lower() in wanted or not wanted)
     run = Run(seed=seed, quick=quick, view=view, runs=runs or (1 if quick else experiment.runs), chosen=chosen)
     started_s, load = time.perf_counter(), os.getloadavg()[0]
     with redirect_stdout(sys.stderr), view.shown():
