@@ -77,13 +77,12 @@ def fill(path: Path, count: int) -> list[str]:
             linker.page(url, url_key(url), row, links, {href: href for href in hrefs})
             if len(rows) == COMMIT or number == count - 1:
                 places = collection.warc.append(members)
-                linker.prepare(batch)
+                linker.before_commit(batch, is_last=False)
                 for key, each, ticket in rows:
                     each.place = places[ticket].pack()
                     batch.put(Family.PAGE, key, pack_row(each))
-                linker.write(batch)
                 collection.commit(batch)
-                linker.committed()
+                linker.on_committed()
                 batch, members, rows = Batch(), [], []
         linker.close()
     return [text for _, _, text in made[:2_000]]

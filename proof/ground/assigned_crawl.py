@@ -24,7 +24,7 @@ from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.delegation import RobotsDelegation
 from lycosa.cluster.membership import NO_PLACES
 from lycosa.cluster.transfer import OwnedHosts
-from lycosa.crawl.loop import Engine
+from lycosa.crawl import Engine
 from lycosa.frontier import ForwardedUrl, Host, QueueEntry, Reason
 from lycosa.simweb import AuditRules, SimWeb, audit, truth_of
 from lycosa.web import domain_of

@@ -16,7 +16,7 @@ from lycosa.cluster.delegation import CentralLookups
 from lycosa.cluster.heartbeat import AgentOrders, AgentReport, Enrolment
 from lycosa.cluster.messages import Message, Reply
 from lycosa.cluster.transfer import BucketTransfer
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CrawlStats
 from lycosa.errors import ClusterError
 from lycosa.records import Request, Resolved, Response
 from lycosa.settings import CrawlSettings

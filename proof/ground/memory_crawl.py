@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lycosa import Crawl
-from lycosa.crawl.limits import Recrawl
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CrawlStats, Recrawl
 from lycosa.simweb import AuditRules, LoggedRequest, MemoryWeb, SimWeb, audit, run_virtual
 from lycosa.simweb.documents import EPOCH_S
 from lycosa.simweb.pages import DAY_S

@@ -10,7 +10,7 @@ later. The papers' codes judge the same pairs beside it. Half of the volatile pa
 from collections import Counter
 from collections.abc import Iterator
 
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl import Recrawl
 from lycosa.errors import SettingsError
 from lycosa.records import Family
 from lycosa.recrawl.change.image import can_decode, image_value

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl import Recrawl
 from lycosa.simweb import LoggedRequest, SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.pages import DAY_S

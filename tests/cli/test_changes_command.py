@@ -13,7 +13,7 @@ from lycosa.cli.main import app
 from lycosa.cli.search import IndexingProgress
 from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
-from tests.engine.memory_crawl import front
+from tests.crawl.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
 
 

@@ -13,7 +13,7 @@ import pytest
 from lycosa.inspect import open_to_read
 from lycosa.search import SearchView, make_index
 from tests.cli.command import REPOSITORY
-from tests.engine.small_site import FIRST, crawl_site, links
+from tests.crawl.small_site import FIRST, crawl_site, links
 
 SITE = {FIRST: f"<title>Home</title><p>Solar heat.{links('a')}", f"{FIRST}a": "<title>A</title><p>A solar roof."}
 # Root may write everywhere, whatever the permissions say, as long as it has this capability.

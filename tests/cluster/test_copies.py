@@ -21,7 +21,7 @@ from lycosa.store import Batch
 from lycosa.store.page_rows import PageRow, unpack_page
 from lycosa.web.url import split_url, url_from_key
 from proof.ground.memory_cluster import MemoryCluster, crawl
-from tests.engine.consistency import problems
+from tests.crawl.consistency import problems
 
 WEB = SimWeb(SimSettings(hosts=8, pages=240, seed=5, mirrors=0.2))
 SEED = f"{WEB.linker.origin(0)}/"
@@ -138,7 +138,7 @@ def test_claims_are_kept_until_their_rows_could_be_read() -> None:
     copies.take([CopyClaim("http://a.test/", b"d" * 16, b"s" * 20)])
 
     with pytest.raises(StoreError):
-        copies.prepare()
+        copies.before_commit(Batch(), is_last=False)
     assert repr(copies) == "<Copies waiting=1>"
 
 

@@ -22,7 +22,7 @@ from lycosa.store.released import open_packed
 from lycosa.web.url import url_from_key
 from proof.ground.memory_cluster import MemoryCluster, crawl
 from tests.cli.command import lycosa
-from tests.engine.consistency import problems
+from tests.crawl.consistency import problems
 
 WEB = SimWeb(SimSettings(hosts=6, pages=90, seed=5, mirrors=0.4))
 SEED = f"{WEB.linker.origin(0)}/"

@@ -12,7 +12,7 @@ from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimWeb
 from lycosa.simweb.documents import EPOCH_S
 from lycosa.simweb.memory import MemoryWeb, run_virtual
-from tests.engine.memory_crawl import Result
+from tests.crawl.memory_crawl import Result
 
 BEGIN_S = EPOCH_S + 43_200  # the wall clock of the first crawl: half a day after the simulated web began
 DAY_S = 86_400.0

@@ -24,8 +24,8 @@ from lycosa.simweb.web import Answer
 from lycosa.store import CollectionStore, WarcLocation
 from lycosa.store.page_rows import PageRow, unpack_page
 from lycosa.web.url import url_from_key, url_key
-from tests.engine.consistency import problems
-from tests.engine.memory_crawl import front
+from tests.crawl.consistency import problems
+from tests.crawl.memory_crawl import front
 from tests.engine.recrawl_world import run
 
 WEB = SimWeb(SimSettings(seed=1, hosts=1, pages=30, mirrors=0.2, tables=1.0))

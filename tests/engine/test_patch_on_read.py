@@ -25,8 +25,8 @@ from lycosa.store.page_rows import PageRow, unpack_page
 from lycosa.tables.formats import Tvi, table_digest, tvi_of, write_tvi
 from lycosa.web import volatile
 from lycosa.web.url import url_from_key, url_key
-from tests.engine.consistency import problems
-from tests.engine.memory_crawl import front
+from tests.crawl.consistency import problems
+from tests.crawl.memory_crawl import front
 from tests.engine.recrawl_victim import WITH_TABLES
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
 from tests.engine.test_table_visits import ALL, stored

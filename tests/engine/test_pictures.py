@@ -24,8 +24,8 @@ from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.web import NOT_FOUND, Answer
 from lycosa.store import Batch, CollectionStore
 from lycosa.web.url import url_key
-from tests.engine.consistency import problems
-from tests.engine.memory_crawl import Result, front
+from tests.crawl.consistency import problems
+from tests.crawl.memory_crawl import Result, front
 from tests.engine.recrawl_world import BEGIN_S, run
 
 ALL = Recrawl(everything=True)

@@ -23,8 +23,8 @@ from lycosa.simweb.web import Answer
 from lycosa.store import CollectionStore
 from lycosa.store.page_rows import PageRow, unpack_page
 from lycosa.web.url import url_from_key, url_key
-from tests.engine.consistency import problems
-from tests.engine.memory_crawl import front
+from tests.crawl.consistency import problems
+from tests.crawl.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
 
 WEB = SimWeb(SimSettings(seed=1, hosts=4, pages=160, tables=0.0))  # by table: test_table_visits

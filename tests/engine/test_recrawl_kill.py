@@ -13,8 +13,8 @@ from lycosa.recrawl.rows import ChangeRow, split_change_key, unpack_change, unpa
 from lycosa.simweb import SimWeb
 from lycosa.store import CollectionStore
 from lycosa.web.url import url_from_key
-from tests.engine.consistency import problems
-from tests.engine.memory_crawl import front
+from tests.crawl.consistency import problems
+from tests.crawl.memory_crawl import front
 from tests.engine.recrawl_victim import SETTINGS
 from tests.engine.recrawl_world import run
 

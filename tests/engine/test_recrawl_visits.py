@@ -8,8 +8,8 @@ import pytest
 from lycosa.api.crawl import Crawl
 from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
-from tests.engine.consistency import problems
-from tests.engine.memory_crawl import Result, front
+from tests.crawl.consistency import problems
+from tests.crawl.memory_crawl import Result, front
 from tests.engine.recrawl_world import run
 
 WEB = SimWeb(SimSettings(seed=1, hosts=2, pages=16, tables=0.0))

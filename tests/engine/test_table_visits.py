@@ -21,8 +21,8 @@ from lycosa.tables.formats import tvi_of, write_tvi
 from lycosa.tables.links import TableSupport
 from lycosa.tables.publisher import AugmentOptions, tables_of
 from lycosa.web.url import url_from_key, url_key
-from tests.engine.consistency import problems
-from tests.engine.memory_crawl import Result, front
+from tests.crawl.consistency import problems
+from tests.crawl.memory_crawl import Result, front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
 
 ALL = Recrawl(everything=True)

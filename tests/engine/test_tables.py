@@ -20,7 +20,7 @@ from lycosa.simweb.memory import run_virtual
 from lycosa.simweb.truth import truth_of
 from lycosa.tables.formats import table_digest, table_url
 from lycosa.tables.links import TableSupport
-from tests.engine.memory_crawl import Result, crawl, front
+from tests.crawl.memory_crawl import Result, crawl, front
 
 SLOW = {"rtt_ms": 50, "transfer_bytes_s": 30_000}
 FAST = {"delay_s": 0, "per_host": 8, "eager": False}

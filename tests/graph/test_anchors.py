@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.graph import links as anchors
 from lycosa.graph import segment
 from lycosa.graph.columns import LinkChanges
 from lycosa.graph.index import LinkWriter
@@ -22,8 +21,6 @@ def test_texts_of_many_pages_equal_those_of_each(
 ) -> None:
     monkeypatch.setattr(segment, "_MANY", many)  # in whole columns, or by groups
     monkeypatch.setattr(segment, "GROUP", 4)
-    monkeypatch.setattr(anchors, "FEW", 10**6)
-    monkeypatch.setattr(anchors, "MOST_TEXTS", 10**6)
     choose, index, now = random.Random(seed), LinkWriter.open(tmp_path), dict[int, dict[str, str]]()
     for number in range(1, 9):
         pages = []
@@ -38,7 +35,7 @@ def test_texts_of_many_pages_equal_those_of_each(
             )
             now[page] = new
         index.add([pages], number)
-    found = AnchorTexts(index).of([*URLS, "https://nobody.example/"])
+    found = AnchorTexts(index, most=10**6, few_pages=10**6).of([*URLS, "https://nobody.example/"])
     expected = [Counter(link.anchor for link in index.inlinks(url)) for url in URLS]
     recounted = [Counter(links[url] for links in now.values() if url in links) for url in URLS]
     assert [Counter(dict(each)) for each in found] == [*expected, Counter()]

@@ -22,7 +22,7 @@ from lycosa.simweb.truth import truth_of
 from lycosa.store import Batch, CollectionStore, is_collection
 from lycosa.store.page_rows import LinkRow, PageRow, pack_row, unpack_page
 from lycosa.web.url import join_map, url_key
-from tests.engine.memory_crawl import crawl, front
+from tests.crawl.memory_crawl import crawl, front
 from tests.graph.recount import link_problems, sources_by_target
 from tests.simweb.conftest import lycosa, running_simweb
 
@@ -69,11 +69,10 @@ class Shop:
             self.linker.page(url, url_key(url), row, links, join_map(url, hrefs))
         else:
             self.linker.gone(url, url_key(url), row)
-        self.linker.prepare(batch)
+        self.linker.before_commit(batch, is_last=False)
         batch.put(Family.PAGE, url_key(url), pack_row(row))
-        self.linker.write(batch)
         self.collection.commit(batch)
-        self.linker.committed()
+        self.linker.on_committed()
         return row.file_num
 
     def die(self) -> None:
@@ -148,9 +147,8 @@ def test_batch_that_was_never_acknowledged_is_not_called_covered(tmp_path: Path)
     shop.settle(A, B)
     batch, row = Batch(), PageRow(200, 0.0)
     shop.linker.page(B, url_key(B), row, LinkRow((C,), "", b"\1", ("c",)), {C: C})
-    shop.linker.prepare(batch)
+    shop.linker.before_commit(batch, is_last=False)
     batch.put(Family.PAGE, url_key(B), pack_row(row))
-    shop.linker.write(batch)
     shop.collection.commit(batch)  # it is there, but the engine was told that it failed
     shop.close()
     assert LinkIndex.open(tmp_path).covered == 1

@@ -6,7 +6,6 @@ import networkx
 import numpy as np
 import pytest
 
-from lycosa.graph import ranks as rank_module
 from lycosa.graph.links import rank_hosts, rank_pages, ranked_pages
 from lycosa.graph.ranks import DAMPING, LinkGraph, harmonic, load_ranks, pagerank
 from lycosa.inspect import open_to_read
@@ -14,7 +13,7 @@ from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_from_key
-from tests.engine.memory_crawl import crawl, front
+from tests.crawl.memory_crawl import crawl, front
 from tests.graph.recount import sources_by_target
 from tests.graph.test_indexer import A, B, C, Shop
 
@@ -40,11 +39,10 @@ def test_pagerank_is_that_of_networkx(size: int, links: int, seed: int) -> None:
     assert np.abs(ranks - [expected[i] for i in range(size)]).sum() < 1e-6
 
 
-def test_pagerank_in_small_chunks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pagerank_in_small_chunks_is_the_same() -> None:
     graph, _ = random_graph(500, 9_000, 3)
     whole, _ = pagerank(graph)
-    monkeypatch.setattr(rank_module, "CHUNK_LINKS", 16)
-    assert np.abs(pagerank(graph)[0] - whole).max() < 1e-12
+    assert np.abs(pagerank(graph, chunk_links=16)[0] - whole).max() < 1e-12
 
 
 def test_restart_from_the_last_vector_needs_fewer_steps() -> None:
@@ -67,11 +65,10 @@ def test_harmonic_centrality_is_that_of_networkx(seed: int) -> None:
     assert harmonic(graph) == pytest.approx([expected[i] for i in range(150)])
 
 
-def test_harmonic_centrality_of_many_hosts_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_harmonic_centrality_of_many_hosts_is_estimated() -> None:
     graph, _ = random_graph(1_000, 10_000, 5)
     exact = harmonic(graph)
-    monkeypatch.setattr(rank_module, "HOSTS_EXACT", 256)
-    estimated = harmonic(graph)
+    estimated = harmonic(graph, exact=256)
     assert np.abs(estimated - exact).mean() < 0.1 * exact.mean()
     assert np.corrcoef(estimated, exact)[0, 1] > 0.95
 

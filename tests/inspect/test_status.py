@@ -15,7 +15,7 @@ from lycosa.frontier.rows import HostRow, pack_host, unpack_host
 from lycosa.inspect import hosts, open_to_read, stats_of
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
-from tests.engine.memory_crawl import Result, front
+from tests.crawl.memory_crawl import Result, front
 from tests.engine.recrawl_world import BEGIN_S, run
 
 WEB = SimWeb(SimSettings(hosts=6, pages=120, seed=4, robots={"delay": 0.5}))

@@ -17,7 +17,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import CollectionStore
 from lycosa.store.state import Batch
 from lycosa.web.url import url_key
-from tests.engine.memory_crawl import crawl, front
+from tests.crawl.memory_crawl import crawl, front
 
 ALL_ROWS = 10_000
 URLS = {

@@ -11,7 +11,7 @@ from itertools import count
 
 import msgspec
 
-from lycosa.crawl.reading import LinkRules, followed
+from lycosa.crawl.reading import LinkRules, followed_links
 from lycosa.learning.guesses import MiningLevel
 from lycosa.learning.mining import GuessOutcome, ancestors
 from lycosa.learning.profiles import HostProfile
@@ -124,7 +124,7 @@ class SimCrawl:
         answer = self.web.answer(host, path)
         page = analyse_page(answer.body, url=origin + path, content_type=answer.content_type)
         is_page = answer.status == 200
-        hrefs = followed(page, FOLLOWING).hrefs if is_page else [dict(answer.headers).get("Location", "")]
+        hrefs = followed_links(page, FOLLOWING).hrefs if is_page else [dict(answer.headers).get("Location", "")]
         own = [
             url[len(origin) :]
             for url in dict.fromkeys(join_map(origin + path, hrefs).values())

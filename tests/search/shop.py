@@ -10,7 +10,7 @@ from lycosa.graph.indexer import LinkIndexer, redirect_row
 from lycosa.records import Family, Request, Response
 from lycosa.search.documents import is_searchable
 from lycosa.search.index import IndexReader
-from lycosa.search.indexer import Indexer
+from lycosa.search.indexer import BUILD_PAGES, Indexer
 from lycosa.store import (
     Batch,
     CollectionStore,
@@ -84,17 +84,16 @@ class Shop:
             row.place = self.collection.warc.append(made.members)[HttpExchange.RESPONSE].pack()
         if is_new_document:
             batch.put(Family.DOC, row.fingerprint.to_bytes(8), row.digest + key)
-        self.linker.prepare(batch)
+        self.linker.before_commit(batch, is_last=False)
         batch.put(Family.PAGE, key, pack_row(row))
-        self.linker.write(batch)
         self.collection.commit(batch)
-        self.linker.committed()
+        self.linker.on_committed()
         return row.file_num
 
-    def index(self, *, anew: bool = False, settle: bool = True) -> None:
+    def index(self, *, anew: bool = False, settle: bool = True, build_pages: int = BUILD_PAGES) -> None:
         self.linker.flush()
         with CollectionStore.open(self.path, read_only=True) as collection:
-            indexer = Indexer(collection, anew=anew)
+            indexer = Indexer(collection, anew=anew, build_pages=build_pages)
             try:
                 indexer.catch_up()
                 if settle:

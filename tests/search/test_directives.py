@@ -12,7 +12,7 @@ from lycosa.crawl.limits import Recrawl
 from lycosa.inspect import explain_url, open_to_read
 from lycosa.search import view as search_views
 from lycosa.simweb.memory import run_virtual
-from tests.engine.small_site import FIRST, Sent, SmallSite, crawl_site, links
+from tests.crawl.small_site import FIRST, Sent, SmallSite, crawl_site, links
 
 HOUR_S = 3_600
 SOON = time.strftime("%d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + HOUR_S))

@@ -17,7 +17,6 @@ from lycosa.errors import StoreError
 from lycosa.graph import feed
 from lycosa.graph.feed import FEED_FOLDER, consumers, mark_covered
 from lycosa.graph.processes import start_helper
-from lycosa.search import indexer
 from lycosa.search.documents import AnchorSummary, IndexedPage, documents, schema
 from lycosa.search.follower import IndexFollower
 from lycosa.search.index import IndexInUse, IndexReader, IndexWriter, NoIndex, current, is_index_written
@@ -26,7 +25,7 @@ from lycosa.search.view import SearchView, is_index_behind, make_index, update_i
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import CollectionStore, is_collection
 from lycosa.store.joined import SHARDED_FILE, SHARDS_FOLDER
-from tests.engine.memory_crawl import crawl, front
+from tests.crawl.memory_crawl import crawl, front
 from tests.search.shop import Shop, index_problems
 from tests.simweb.conftest import lycosa, running_simweb
 
@@ -52,14 +51,13 @@ def test_index_of_a_crawl_has_every_page_once(tmp_path: Path) -> None:
     assert index_problems(tmp_path / "c") == []
 
 
-def test_index_made_in_many_lots_has_every_document_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_made_in_many_lots_has_every_document_once(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     first = shop.page(A, "aardvark")
     copies = [shop.page(f"https://{n}.example/", "aardvark") for n in range(20)]
     before = sum(copy < first for copy in copies)
     assert before
-    monkeypatch.setattr(indexer, "BUILD_PAGES", before)  # a copy's lot comes just before that of the first URL
-    shop.index(anew=True)
+    shop.index(anew=True, build_pages=before)  # a copy's lot comes just before that of the first URL
     assert found(tmp_path, "aardvark") == [first]
     assert index_problems(tmp_path) == []
     shop.close()
@@ -207,7 +205,7 @@ def test_what_is_taken_in_bit_by_bit_agrees_at_every_commit(tmp_path: Path, seed
                 shop.page(choose.choice(urls), f"<title>{choose.randrange(3)}</title>word")
             if choose.random() < 0.7:
                 collection.state.refresh()
-                indexer.take()
+                indexer.index_feed()
             if choose.random() < 0.15:
                 collection.state.refresh()
                 indexer.catch_up()
@@ -224,7 +222,7 @@ def test_names_and_ranks_of_a_crawl_that_was_followed_from_its_beginning_are_set
     shop = Shop(tmp_path)
     with CollectionStore.open(tmp_path, read_only=True) as collection:
         indexer = Indexer(collection, follows=True)
-        indexer.take()
+        indexer.index_feed()
         shop.page("https://a.example/1", "<title>one</title><a href='/2'>machine for warmth</a>")
         shop.page("https://a.example/2", "<title>two</title>words")
         shop.linker.flush()
@@ -242,7 +240,7 @@ def test_search_settles_names_that_a_follower_left(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     with CollectionStore.open(tmp_path, read_only=True) as collection:
         indexer = Indexer(collection, follows=True)
-        indexer.take()
+        indexer.index_feed()
         for n in range(30):
             shop.page(f"https://a.example/{n}", f"<title>{n}</title><a href='/{n + 1}'>machine {n}</a>")
         collection.state.refresh()

@@ -18,7 +18,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import Batch
 from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_key
-from tests.engine.memory_crawl import front
+from tests.crawl.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
 from tests.search.shop import Shop, index_problems
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from lycosa.api.crawl import Crawl
-from lycosa.crawl.parts import named_part
 from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader
 from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
@@ -23,6 +22,7 @@ from lycosa.testing import (
     StatisticsContract,
     UrlFilterContract,
 )
+from lycosa.web import named_part
 from lycosa.web.document import Analyser, Page
 from lycosa.web.html import analyse_html
 from lycosa.web.relevance import Topic
@@ -124,7 +124,7 @@ def test_part_named_in_the_settings_is_used(tmp_path: Path) -> None:
             seeds=("http://127.0.0.1:9/",), statistics=("tests.testing.test_contracts:CountsTitles",)
         )
         async with Crawl(into=tmp_path / "c", settings=settings) as crawl:
-            assert isinstance(crawl.engine.outcomes.statistics[-1], CountsTitles)
+            assert isinstance(crawl.engine.pages.statistics[-1], CountsTitles)
             crawl.stop()
 
     asyncio.run(main())

@@ -13,7 +13,7 @@ first asked, stays open, and sees what came meanwhile.
 from collections.abc import Iterator
 from pathlib import Path
 
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CrawlStats
 from lycosa.graph import LinkIndex, UrlLinks, current_link_index, links_of
 from lycosa.inspect import KnownUrls, StoredPage, StoredPages, asked_url, known_urls, open_to_read, stats_of
 from lycosa.search import SearchResults, SearchView, Weights, past_time, update_index

@@ -14,11 +14,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lycosa.crawl.inbox import literal_hosts, refuse_private
-from lycosa.crawl.limits import Recrawl
-from lycosa.crawl.loop import Engine
-from lycosa.crawl.parts import Parts, Statistics, usual_parts
-from lycosa.crawl.stats import CrawlStats
+from lycosa.api.assembly import assemble_engine, usual_parts
+from lycosa.crawl import CrawlStats, Engine, Parts, Recrawl, Statistics, literal_hosts, refuse_private
 from lycosa.errors import SettingsError
 from lycosa.fetch import Downloader
 from lycosa.mapping import Resolver
@@ -124,7 +121,7 @@ class Crawl:
         try:
             self._collection = CollectionStore.create(self.into, warc_info=info, warc_bytes=s.warc_bytes)
             self._collection.save_settings(to_toml(s))
-            self._engine = Engine(self._collection, s, parts, is_restart=is_restart, recrawl=self._recrawl)
+            self._engine = assemble_engine(self._collection, s, parts, is_restart=is_restart, recrawl=self._recrawl)
         except BaseException:
             if self._collection is not None:
                 self._collection.close()
@@ -196,7 +193,7 @@ class Crawl:
             return
         if not self._is_read:
             self._is_read = True
-            self.engine.outcomes.listeners.append(self._hear)
+            self.engine.listen(self._hear)
         while True:
             while self._pages:
                 yield self._pages.popleft()

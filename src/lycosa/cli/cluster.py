@@ -38,7 +38,7 @@ from lycosa.cluster import (
     stop_crawls,
     unpack_archive,
 )
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CrawlStats
 from lycosa.errors import ClusterError, SettingsError
 from lycosa.web import format_date
 

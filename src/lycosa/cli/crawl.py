@@ -17,8 +17,7 @@ from lycosa.cli.help import COMMON, OUTPUT, CommandTable, Folder, UrlFiles
 from lycosa.cli.options import CrawlCommand, CrawlJob, gather, read_urls, with_settings
 from lycosa.cli.run import run
 from lycosa.cli.wording import counted, note
-from lycosa.crawl.inbox import Inbox, refuse_private
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl import Inbox, Recrawl, refuse_private
 from lycosa.errors import LycosaError, SettingsError
 from lycosa.settings import SETTINGS, CrawlSettings, SettingsSource, merge, reference, to_toml
 from lycosa.web import parse_url

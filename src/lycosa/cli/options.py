@@ -15,8 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from lycosa.cli.help import COMMON, LycosaCommand, default_words
-from lycosa.crawl.inbox import literal_hosts
-from lycosa.crawl.limits import Recrawl
+from lycosa.crawl import Recrawl, literal_hosts
 from lycosa.errors import SettingsError
 from lycosa.settings import (
     DEFAULTS,

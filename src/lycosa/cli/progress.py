@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from lycosa.cli.wording import count, counted, duration, fit, most_first, printable, rate, reason, size
-from lycosa.crawl.stats import CrawlStats, Retry
+from lycosa.crawl import CrawlStats, Retry
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -20,7 +20,7 @@ from lycosa.cli.progress import ProgressView, view_on
 from lycosa.cli.startup import INTERRUPTED
 from lycosa.cli.summary import as_json, limit_used_up, summary, visits_left
 from lycosa.cli.wording import count, counted, most_first, reason
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CrawlStats
 from lycosa.errors import SettingsError, StoreError
 from lycosa.settings import DEFAULTS, CrawlSettings
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 
 from lycosa.cli.wording import count, counted, duration, most_first, rate, reason, size
-from lycosa.crawl.limits import Recrawl
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CrawlStats, Recrawl
 from lycosa.settings import CrawlSettings
 
 # The five reasons people ask for, and what the filters and the frontier call them; others are shown as they are.

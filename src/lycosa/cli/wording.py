@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from lycosa.crawl.progress import duration as duration  # written alike in all of it
+from lycosa.crawl import duration as duration  # written alike in all of it
 
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 

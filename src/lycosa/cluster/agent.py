@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from lycosa.api.assembly import assemble_engine, usual_parts
 from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.backup import AddedUrls, RunInThread, ShardBackup
 from lycosa.cluster.checkpoints import ensure_shard_folder, write_generation
@@ -39,11 +40,7 @@ from lycosa.cluster.locality import ObservedAddresses
 from lycosa.cluster.messages import Message, Reply, busy_reply
 from lycosa.cluster.outbox import UrlOutbox
 from lycosa.cluster.transfer import BucketTransfer, OwnedHosts
-from lycosa.crawl.copies import CopyClaim
-from lycosa.crawl.inbox import Inbox
-from lycosa.crawl.loop import Engine
-from lycosa.crawl.parts import usual_parts
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CopyClaim, CrawlStats, Engine, Inbox
 from lycosa.errors import ClusterError, LycosaError, StoreError
 from lycosa.frontier import ForwardedUrl
 from lycosa.records import Response
@@ -180,7 +177,7 @@ class Agent:
         parts = usual_parts(self.settings, outside=self, **self._parts)
         if self._is_central:
             parts.downloader = CentralRobotsDownloader(parts.downloader, self._coordinator, self._now)
-        engine = Engine(collection, self.settings, parts, is_restart=is_restart)
+        engine = assemble_engine(collection, self.settings, parts, is_restart=is_restart)
         self._told_scope = len(engine.scope_seeds)
         self.hosts.reconcile(engine)
         self.exchange.admit_own(engine.receive)
@@ -238,10 +235,10 @@ class Agent:
     def has_lease(self) -> bool:
         return self._lease.is_valid
 
-    def write(self, batch: Batch) -> None:
+    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         self.exchange.write(batch)
 
-    def committed(self) -> None:
+    def on_committed(self) -> None:
         self.exchange.on_committed()
 
     # what others ask
@@ -311,7 +308,7 @@ class Agent:
                 self.exchange.outbox.on_receiver_restarted(name)
             self._incarnations[name] = incarnation
         if orders.widened:
-            engine.outcomes.widen([split_url(href) for href in orders.widened])
+            engine.widen([split_url(href) for href in orders.widened])
         self._follow_tables(engine, orders)
         if (orders.stop or orders.is_over) and not engine.stopped_by and not self._is_over:
             engine.events.write("exchange", **self.exchange.sent())

@@ -17,8 +17,7 @@ from typing import Any, Protocol
 from lycosa.cluster.checkpoints import Manifest, delete_old_checkpoints, latest_checkpoint, publish_checkpoint
 from lycosa.cluster.exchange import UrlInbox
 from lycosa.cluster.heartbeat import NO_MOVE, MoveRound
-from lycosa.crawl.inbox import FOLDER, Inbox
-from lycosa.crawl.loop import Engine
+from lycosa.crawl import INBOX_FOLDER, Engine, Inbox
 from lycosa.errors import ClusterError, StoreError
 from lycosa.settings import CrawlSettings
 from lycosa.store import (
@@ -251,7 +250,7 @@ class AddedUrls:
                 new = [url for url in urls if url not in self._checkpoints]
                 if new:
                     Inbox(self._folder).put(new)
-                    while any((self._folder / FOLDER).glob("*.urls")):  # noqa: ASYNC110 -- until a commit has them
+                    while any((self._folder / INBOX_FOLDER).glob("*.urls")):  # noqa: ASYNC110 -- until a commit has them
                         await asyncio.sleep(ADDED_POLL_S)
                     self._checkpoints |= dict.fromkeys(new, self._backup.request_checkpoint())
                 last = max((self._checkpoints[url] for url in urls), default=0)

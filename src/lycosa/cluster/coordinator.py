@@ -13,9 +13,7 @@ from lycosa.cluster.heartbeat import NO_MOVE, AgentOrders, AgentReport, Enrolmen
 from lycosa.cluster.leases import ADDRESS_LEASE_S, AddressLeases
 from lycosa.cluster.membership import Membership
 from lycosa.cluster.termination import PageQuota, TerminationDetector
-from lycosa.crawl.limits import effective_limits
-from lycosa.crawl.progress import WAITING
-from lycosa.crawl.stats import CrawlStats, sum_of_shards
+from lycosa.crawl import WAITING, CrawlStats, effective_limits, sum_of_shards
 from lycosa.settings import CrawlSettings
 from lycosa.store import SHARDS_FOLDER
 from lycosa.version import __version__

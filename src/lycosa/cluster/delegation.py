@@ -14,8 +14,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from lycosa.cluster.transfer import OwnedHosts
-from lycosa.crawl.host_rules import ROBOTS_BYTES
-from lycosa.crawl.loop import Engine
+from lycosa.crawl import ROBOTS_BYTES, Engine
 from lycosa.errors import ClusterError
 from lycosa.fetch import DoneCallback, Downloader, DownloaderStats, Watchable, refused_response
 from lycosa.mapping import AddressGuard, Resolver, literal_address

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lycosa.cluster.assignment import AssignmentTable
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CrawlStats
 from lycosa.settings import CrawlSettings
 
 HEARTBEAT_S = 0.5

@@ -10,7 +10,7 @@ than 15 s after it, and the coordinator takes the agent for dead after 19 s.
 import asyncio
 from collections.abc import Callable, Mapping
 
-from lycosa.crawl.loop import Engine
+from lycosa.crawl import Engine
 from lycosa.errors import ClusterError
 
 # Shorter than an address lease, and than the time after which another agent may get the shard: whoever takes over can

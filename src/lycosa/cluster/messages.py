@@ -16,7 +16,7 @@ from enum import StrEnum
 import msgspec
 import zstandard
 
-from lycosa.crawl.copies import CopyClaim
+from lycosa.crawl import CopyClaim
 from lycosa.frontier import ForwardedUrl
 
 ZSTD_LEVEL = 3

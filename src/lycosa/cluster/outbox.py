@@ -22,7 +22,7 @@ from lycosa.cluster.messages import (
     unpack_items,
     unpack_position,
 )
-from lycosa.crawl.copies import CopyClaim
+from lycosa.crawl import CopyClaim
 from lycosa.frontier import ForwardedUrl, RecentUrls
 from lycosa.records import Family
 from lycosa.store import Batch, State

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from lycosa.api.assembly import usual_parts
 from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.locality import place_ranges
@@ -31,8 +32,7 @@ from lycosa.cluster.ray import (
     start_local,
     stop_local,
 )
-from lycosa.crawl.parts import usual_parts
-from lycosa.crawl.stats import CrawlStats, Totals
+from lycosa.crawl import CrawlStats, Totals
 from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.inspect import open_to_read, stats_of
 from lycosa.settings import CrawlSettings, to_toml

@@ -13,7 +13,7 @@ import msgspec
 import zstandard
 
 from lycosa.cluster.assignment import AssignmentTable
-from lycosa.crawl.loop import Engine
+from lycosa.crawl import Engine
 from lycosa.errors import ClusterError
 from lycosa.store import (
     Batch,

@@ -1,1 +1,81 @@
-"""The crawl of one shard: lease, resolve, fetch, read, admit, commit. `loop` shows the life of a URL."""
+"""The crawl of one shard: lease, resolve, fetch, read, admit, commit. `loop` shows the life of a URL on one screen.
+
+The room decides what becomes of an answer: which pages are kept and how, which links are admitted, what is retried,
+when the crawl ends. `Engine` is its face. Whatever a crawl can do without (tables, revisits, rankings, links taken
+early) hangs on it by the protocols of `seams`; `api.assembly` puts a crawl together. Nobody outside changes its
+counters or its batch: `Counters` has methods, and a `CommitParticipant` writes into commits.
+
+Guarantees: what is committed is on disk with everything that it counts; a crash loses only what was in flight; a failed
+request is an outcome, never an exception.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lycosa.crawl.archive import Archive, PatchedDocument
+    from lycosa.crawl.committer import CommitParticipant
+    from lycosa.crawl.copies import CopyClaim
+    from lycosa.crawl.early_links import MISLED_MOST, EarlyLinks, is_nofollow
+    from lycosa.crawl.host_rules import ROBOTS_BYTES, ROBOTS_FOR_S, HostRules
+    from lycosa.crawl.inbox import INBOX_FOLDER, Inbox, literal_hosts, refuse_private
+    from lycosa.crawl.keeper import DocumentStore
+    from lycosa.crawl.limits import Recrawl, effective_limits
+    from lycosa.crawl.loop import Engine
+    from lycosa.crawl.other_shards import OtherShards
+    from lycosa.crawl.pages import PageHandler
+    from lycosa.crawl.progress import WAITING, clock, duration
+    from lycosa.crawl.reading import (
+        FOLLOWED_KINDS,
+        analysers_of,
+        decoded_body,
+        filters_of,
+        followed_links,
+        header_hrefs,
+        page_directives,
+        read_page,
+        redirect_location,
+    )
+    from lycosa.crawl.seams import FetchObserver, Parts, ReadPage, RequestHandler, Statistics, UrlSource
+    from lycosa.crawl.shard import Shard
+    from lycosa.crawl.stats import CrawlStats, Retry, Totals, load_counts, load_live_stats, sum_of_shards
+
+# Module → names. Each is imported when it is first used: `lycosa status` does not wait for the loop and its libraries.
+_NAMES = {
+    "archive": "Archive PatchedDocument",
+    "committer": "CommitParticipant",
+    "copies": "CopyClaim",
+    "early_links": "MISLED_MOST EarlyLinks is_nofollow",
+    "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
+    "inbox": "INBOX_FOLDER Inbox literal_hosts refuse_private",
+    "keeper": "DocumentStore",
+    "limits": "Recrawl effective_limits",
+    "loop": "Engine",
+    "other_shards": "OtherShards",
+    "pages": "PageHandler",
+    "progress": "WAITING clock duration",
+    "reading": "FOLLOWED_KINDS analysers_of decoded_body filters_of followed_links header_hrefs page_directives"
+    " read_page redirect_location",
+    "seams": "FetchObserver Parts ReadPage RequestHandler Statistics UrlSource",
+    "shard": "Shard",
+    "stats": "CrawlStats Retry Totals load_counts load_live_stats sum_of_shards",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'lycosa.crawl' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"lycosa.crawl.{_MODULES[name]}"), name)
+    return value
+
+
+__all__ = [
+    "FOLLOWED_KINDS", "INBOX_FOLDER", "MISLED_MOST", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING", "Archive",
+    "CommitParticipant", "CopyClaim", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver",
+    "HostRules", "Inbox", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "ReadPage", "Recrawl",
+    "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of", "clock", "decoded_body",
+    "duration", "effective_limits", "filters_of", "followed_links", "header_hrefs", "is_nofollow", "literal_hosts",
+    "load_counts", "load_live_stats", "page_directives", "read_page", "redirect_location", "refuse_private",
+    "sum_of_shards",
+]  # fmt: skip

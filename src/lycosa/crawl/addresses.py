@@ -1,11 +1,11 @@
-"""Where hosts live, for the frontier: what the mapper knows, what a host's row remembers, and whom to look up.
+"""The addresses of hosts, for the frontier: what the mapper knows, what a host's row remembers, and whom to look up.
 
-An answer is at hand or comes later: the frontier then puts the host aside and hears of it by `on_news`.
+An answer is at hand or comes later: then the frontier puts the host aside until `on_located` names it.
 """
 
 from collections.abc import Callable
 
-from lycosa.crawl.parts import Parts
+from lycosa.crawl.seams import Parts
 from lycosa.frontier import Host
 from lycosa.mapping import KnownHost, Mapper
 from lycosa.records import Mapped
@@ -22,9 +22,9 @@ class HostAddresses:
         *,
         now: Callable[[], float],
         now_unix: Callable[[], float],
-        on_news: Callable[[list[str]], None],
+        on_located: Callable[[list[str]], None],
     ) -> None:
-        self._now, self._now_unix, self._on_news, self._outside = now, now_unix, on_news, parts.outside
+        self._now, self._now_unix, self._on_located, self._outside = now, now_unix, on_located, parts.outside
         self._put_off: list[str] = []  # names that found the mapping queue full
         for typed in settings.typed_hosts:
             host, _, port = typed.rpartition(":")
@@ -55,7 +55,15 @@ class HostAddresses:
                 return None
         return mapped
 
+    def forget(self, host: Host) -> None:
+        """The address of a host seems to be wrong: it is looked up before the host is asked again."""
+        self.mapper.forget(host.host)
+        host.forget_address()
+
+    async def close(self) -> None:
+        await self.mapper.close()
+
     def _on_mapped(self, mapped: list[Mapped]) -> None:
-        self._on_news([each.host for each in mapped])
+        self._on_located([each.host for each in mapped])
         waiting, self._put_off = self._put_off, []
         self._put_off = [name for name in waiting if not self.mapper.want(name)]

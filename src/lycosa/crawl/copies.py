@@ -12,11 +12,12 @@ from typing import Protocol
 
 import msgspec
 
+from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.shard import Shard
 from lycosa.crawl.stats import count_document
 from lycosa.frontier import UrlState
 from lycosa.records import Family
-from lycosa.store import CLAIMED_PREFIX, PageRow, StoreSelection, document_bucket, pack_row, unpack_page
+from lycosa.store import CLAIMED_PREFIX, Batch, PageRow, StoreSelection, document_bucket, pack_row, unpack_page
 from lycosa.web import split_url, url_from_key, url_key
 
 _SHA1_BYTES = 20
@@ -50,12 +51,12 @@ class DocumentOwners(Protocol):
         ...
 
 
-class Copies:
+class Copies(CommitParticipant):
     """The claims of one shard: its own, those of documents that it owns, and answers for its pages."""
 
     def __init__(self, shard: Shard, owners: DocumentOwners) -> None:
-        self._shard, self._owners = shard, owners
-        self._selection = StoreSelection(shard.settings.store_types, shard.settings.store_relevance)
+        self._shard, self._owners, settings = shard, owners, shard.settings
+        self._selection = StoreSelection(settings.store_types, settings.store_relevance)
         self._claims: list[CopyClaim] = []
 
     def __repr__(self) -> str:
@@ -74,14 +75,14 @@ class Copies:
         """Claims and answers of other shards."""
         self._claims += claims
 
-    def prepare(self) -> None:
-        """Settles everything that came since the last commit, in the one that is made now."""
+    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
+        """Deals with all claims that came since the last commit, in the one that is made now."""
         if not self._claims:
             return
         claims = list(self._claims)
         answers = [claim for claim in claims if claim.original]
         asked, leaving = _parted([claim for claim in claims if not claim.original], self._owns_document)
-        answers, away = _parted(answers + self._answers(asked), self._owns_page)
+        answers, away = _parted(answers + self._answers(asked, batch), self._owns_page)
         self._note(answers)
         if leaving or away:
             self._owners.send_claims(leaving + away)
@@ -93,12 +94,12 @@ class Copies:
     def _owns_page(self, claim: CopyClaim) -> bool:
         return self._owners.owns(split_url(claim.href).host)
 
-    def _answers(self, claims: Sequence[CopyClaim]) -> list[CopyClaim]:
+    def _answers(self, claims: Sequence[CopyClaim], batch: Batch) -> list[CopyClaim]:
         """Keeps first claims, in their order; returns answers to the others."""
         keys = [CLAIMED_PREFIX + document_bucket(claim.digest) + claim.digest for claim in claims]
         distinct = list(dict.fromkeys(keys))
         rows = dict(zip(distinct, self._shard.collection.state.get_many(Family.DOC, distinct), strict=True))
-        batch, answers = self._shard.committer.batch, list[CopyClaim]()
+        answers = list[CopyClaim]()
         for key, claim in zip(keys, claims, strict=True):
             page, row = url_key(claim.href), rows[key]
             if row is None:

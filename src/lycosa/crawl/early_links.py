@@ -1,18 +1,19 @@
-"""Links before their document is whole: from what has arrived of it, from its headers, from the table beside it.
+"""Links before their document is whole, from its headers and from what has arrived of it: an observer of fetches.
 
 A slow or large document feeds the frontier before its last byte. What is taken early is what the whole document would
 have given: the beginning of a document is parsed as the whole is, what is cut off at its end counts for nothing, and
 addresses with other letters than ASCII wait for the encoding to be known. When the document is there, the two are
 compared; a host whose documents keep saying something else in the end is not read early any more.
-With a ranking only tables are taken early: else a link is judged by its whole page.
+Where the policy ranks URLs nothing is taken early: a link is judged by its whole page.
 Memory: the links of documents in flight.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from lycosa.crawl.admission import Admission
-from lycosa.crawl.reading import LinkRules, decoded_body, followed, header_hrefs, page_directives
+from lycosa.crawl.reading import LinkRules, decoded_body, followed_links, header_hrefs, page_directives
+from lycosa.crawl.seams import ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import Lease
 from lycosa.records import Response
@@ -27,78 +28,58 @@ CAP_BYTES = 4 * 1024 * 1024
 _HEAD_ENDS = (b"<body", b"</head")
 
 
-class EarlyClaim(NamedTuple):
-    """What a table says of its document: its digest, and the URLs of its links; None: there is no table."""
-
-    document: str
-    urls: frozenset[str] | None
-    has_parts: bool = False
-
-
 class TakenEarly(NamedTuple):
-    """What was taken early for one document: the URLs that were seen in it, and all those that were new."""
+    """What was taken early of one document: the URLs that were seen in it, and those among them that were new."""
 
     urls: set[str]
     new: list[Url]
-    claim: EarlyClaim | None = None
 
 
 class EarlyLinks:
-    """Takes links early. Holds, for documents in flight, what was taken."""
+    """Observes fetches and takes links while their document arrives. Holds, for documents in flight, what was taken."""
 
-    def __init__(self, shard: Shard, admission: Admission, following: LinkRules) -> None:
-        self._shard, self._admission, self._following = shard, admission, following
-        self.taken: dict[int, TakenEarly] = {}
+    def __init__(self, shard: Shard, admission: Admission, rules: LinkRules) -> None:
+        self._shard, self._admission, self._rules = shard, admission, rules
+        self._taken: dict[int, TakenEarly] = {}  # by ticket
 
     def __repr__(self) -> str:
-        return f"<Early documents={len(self.taken)}>"
+        return f"<EarlyLinks documents={len(self._taken)}>"
+
+    def started(self, lease: Lease) -> Lease:
+        return lease
+
+    def idle(self) -> Iterator[Lease]:
+        return iter(())
 
     def arriving(self, lease: Lease, response: Response) -> None:
-        """A part of a document has come."""
-        if not self.can_take(lease) or lease.host.row.misled >= MISLED_MOST:
+        if lease.host.row.misled >= MISLED_MOST or not self._admission.can_take_early(lease):
             return
         hrefs = header_hrefs(response)
-        if hrefs and not is_nofollow((), response, self._following):
-            self.take(lease, hrefs)
+        if hrefs and not is_nofollow((), response, self._rules):
+            self._take(lease, hrefs)
         if response.status == 200 and response.body:
-            row = links_so_far(response, self._following)
-            self.take(lease, self._shard.sifter.joined(row, lease.url).values())
+            row = links_so_far(response, self._rules)
+            self._take(lease, self._shard.link_filter.joined(row, lease.url).values())
 
-    def can_take(self, lease: Lease) -> bool:
-        """Would links of this document be taken while it arrives?"""
-        return self._admission.can_take_early(lease)
-
-    def leads_on(self, lease: Lease) -> bool:
-        """Are links of this document followed at all?"""
-        return self._admission.leads_on(lease)
-
-    def take(self, lease: Lease, urls: Iterable[str]) -> None:
-        """These URLs were seen in the document of the lease."""
-        taken = self._taken(lease)
+    def _take(self, lease: Lease, urls: Iterable[str]) -> None:
+        taken = self._taken.setdefault(lease.ticket, TakenEarly(set(), []))
         fresh = [url for url in urls if url not in taken.urls]
         taken.urls.update(fresh)
         taken.new.extend(self._admission.take_early(lease, fresh))
 
-    def take_table(self, lease: Lease, links: LinkRow, joined: Mapping[str, str]) -> None:
-        """The table of the document of the lease says that it has these links."""
-        self._taken(lease).new.extend(self._admission.take_table(lease, links, joined))
-
-    def _taken(self, lease: Lease) -> TakenEarly:
-        return self.taken.setdefault(id(lease), TakenEarly(set(), []))
-
-    def ended(self, lease: Lease) -> TakenEarly | None:
-        """The request of a lease has ended, one way or the other: what was taken for it is no longer held."""
-        return self.taken.pop(id(lease), None)
-
-    def compare(self, lease: Lease, taken: TakenEarly, joined: Mapping[str, str]) -> None:
-        """The whole document is there: does it have all that was taken early?"""
-        if not taken.urls <= set(joined.values()):
+    def ended(self, lease: Lease, response: Response, page: ReadPage | None) -> None:
+        """What was taken counts with the page; a page that lacks some of it in the end counts against its host."""
+        taken = self._taken.pop(lease.ticket, None)
+        if taken is None or page is None:
+            return
+        page.new += taken.new
+        if not taken.urls <= set(page.joined.values()):
             lease.host.count(misled=1)
             if lease.host.row.misled == MISLED_MOST:
                 self._shard.events.write("not-read-early", host=lease.host.origin, url=lease.url)
 
 
-def links_so_far(response: Response, following: LinkRules) -> LinkRow:
+def links_so_far(response: Response, rules: LinkRules) -> LinkRow:
     """The links in what has come of a document, all of which the whole document will have."""
     body, content_type = decoded_body(response, CAP_BYTES), response.headers.get("content-type")
     if len(body) >= CAP_BYTES or identify_media(content_type, body[:SNIFF_BYTES]).kind not in (
@@ -110,12 +91,12 @@ def links_so_far(response: Response, following: LinkRules) -> LinkRow:
     if not any(end in start for end in _HEAD_ENDS):
         return LinkRow(())
     found = analyse_page(body, url=response.url, content_type=content_type, links_only=True)
-    if is_nofollow(found.robots, response, following):
+    if is_nofollow(found.robots, response, rules):
         return LinkRow(())
-    row = followed(found, following)
+    row = followed_links(found, rules)
     return LinkRow(tuple([href for href in row.hrefs if href.isascii()]), row.base_href)
 
 
-def is_nofollow(robots: tuple[str, ...], response: Response, following: LinkRules) -> bool:
+def is_nofollow(robots: tuple[str, ...], response: Response, rules: LinkRules) -> bool:
     """Does a page, or its headers, forbid to follow its links?"""
-    return following.obeys_nofollow and page_directives(robots, response, following.agent).nofollow
+    return rules.obeys_nofollow and page_directives(robots, response, rules.agent).nofollow

@@ -8,6 +8,7 @@ says more of the URL than of the host). `--wait` never gives a host up.
 
 from collections.abc import Callable
 
+from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.archive import Archive
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import AT_ONCE, RETRY_SHARE, RetryRule, parse_retry_after, retry_rule, retry_wait
@@ -22,30 +23,43 @@ PATIENT_WAIT_S = 300.0
 FORGETS_ADDRESS = frozenset({Failure.CONNECT, Failure.CONNECT_TIMEOUT})
 
 
-class FailureHandler:
-    """Settles requests that did not end well."""
+# Called instead of failing the URL where the table has nothing more to try: lease, request, response, reason.
+GiveUp = Callable[[Lease, Request | None, Response, str], None]
 
-    def __init__(self, shard: Shard, archive: Archive, mining: UrlMining) -> None:
-        self._shard, self._archive, self._mining = shard, archive, mining
-        self.on_revisit: Callable[[Lease, Request | None, Response, str], None] | None = None
+
+class FailureHandler:
+    """Retries or gives up URLs whose request did not end well."""
+
+    def __init__(self, shard: Shard, archive: Archive, addresses: HostAddresses, mining: UrlMining) -> None:
+        self._shard, self._archive, self._addresses, self._mining = shard, archive, addresses, mining
 
     def rule_of(self, response: Response) -> RetryRule | None:
         """What the table says of an answer; None when it was no failure."""
         return retry_rule(response.failure, response.status, is_first=not self._shard.counters.has_answer)
 
-    def settle(self, lease: Lease, request: Request | None, response: Response, rule: RetryRule) -> None:
+    def handle(
+        self, lease: Lease, request: Request | None, response: Response, *, give_up: GiveUp | None = None
+    ) -> bool:
+        """Deals with a failure: the URL is retried or given up and its lease released. False: it was none."""
+        rule = self.rule_of(response)
+        if rule is None:
+            if lease.host.row.tries or lease.host.row.failing:
+                lease.host.record_answer()
+            return False
         shard, host, entry = self._shard, lease.host, lease.entry
         assert entry is not None
         name = str(response.failure or response.status)
         _count_with_host(host, entry, response, rule)
         if response.failure in FORGETS_ADDRESS:
-            shard.mapper.forget(host.host)
-            host.forget_address()
+            self._addresses.forget(host)
         self._archive.keep_answer(lease, request, response)
         wait_s, host_s = self._waits(host, entry, response, rule)
         if wait_s is None:
-            self._give_up(lease, entry, request, response, rule, name, host_s)
-            return
+            if give_up is not None:
+                give_up(lease, request, response, name)
+            self._give_up(lease, entry, response, rule, name, is_revisit=give_up is not None)
+            shard.release(lease, response, wait_s=host_s, reason=name)
+            return True
         now = shard.now()
         took_s = max(0.0, response.ended_s - response.started_s) + host.delay_s
         host.hold_back_retries(now + took_s / RETRY_SHARE)
@@ -57,6 +71,7 @@ class FailureHandler:
             counts=not rule.gives_up_on_host,
         )
         shard.release(lease, response, wait_s=host_s, reason=name)
+        return True
 
     def _waits(self, host: Host, entry: QueueEntry, response: Response, rule: RetryRule) -> tuple[float | None, float]:
         """How long the URL waits for its next try, None when there is none; and how long its host waits."""
@@ -79,19 +94,9 @@ class FailureHandler:
         return retry_wait(rule, tried, random=shard.roll()), host_s
 
     def _give_up(
-        self,
-        lease: Lease,
-        entry: QueueEntry,
-        request: Request | None,
-        response: Response,
-        rule: RetryRule,
-        name: str,
-        host_s: float,
+        self, lease: Lease, entry: QueueEntry, response: Response, rule: RetryRule, name: str, *, is_revisit: bool
     ) -> None:
         shard, host = self._shard, lease.host
-        is_revisit = lease.kind is RequestKind.REVISIT
-        if is_revisit and self.on_revisit is not None:
-            self.on_revisit(lease, request, response, name)
         if rule.gives_up_on_host:
             if not is_revisit:  # the URL fails with its host, and comes back with it
                 shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
@@ -100,14 +105,12 @@ class FailureHandler:
                 shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)
             shard.frontier.give_up(host, name, shard.now())
         if is_revisit or rule.gives_up_on_host:
-            shard.release(lease, response, wait_s=host_s, reason=name)
             return
         self._mining.record_outcome(lease, is_hit=False)
         if entry.origin.is_guess:
             shard.frontier.finish(lease, UrlState.DROPPED, Reason.GUESS)
-            shard.release(lease, response, wait_s=host_s, reason=name)
             return
-        shard.counters.totals.failed[name] += 1
+        shard.counters.failed(name)
         host.count(failed=1)
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if response.failure else Reason.STATUS)
         essence = SITEMAP if lease.kind is RequestKind.SITEMAP else ""
@@ -117,7 +120,6 @@ class FailureHandler:
         shard.linker.gone(lease.url, url_key(lease.url), row)
         self._archive.put(lease, row, None)
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
-        shard.release(lease, response, wait_s=host_s, reason=name)
 
 
 def _count_with_host(host: Host, entry: QueueEntry, response: Response, rule: RetryRule) -> None:

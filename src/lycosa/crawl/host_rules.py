@@ -1,4 +1,4 @@
-"""What a host says before its pages: robots.txt (P3) and the sitemaps that it names.
+"""The rules of a host, read before its pages: robots.txt, and the sitemaps that it names.
 
 Nothing of a host is asked for before its robots.txt is known. Where it cannot be had, the host's address is forgotten
 and it is tried again as the retry table says; then the host is given up.
@@ -7,15 +7,19 @@ and it is tried again as the retry table says; then the host is given up.
 from collections.abc import Callable, Sequence
 from hashlib import sha1
 
+from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.archive import Archive
 from lycosa.crawl.failures import PATIENT_WAIT_S
 from lycosa.crawl.other_shards import OtherShards
+from lycosa.crawl.pages import PageHandler
 from lycosa.crawl.progress import ROBOTS
 from lycosa.crawl.reading import decoded_body, redirect_location
+from lycosa.crawl.requests import RequestBuilder
+from lycosa.crawl.seams import ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import retry_rule, retry_wait
 from lycosa.frontier import Host, Lease, Origin, Reason, RequestKind, UrlState
-from lycosa.records import Request, Response
+from lycosa.records import Request, Response, Truncation
 from lycosa.store import REDIRECTS, SITEMAP, PageRow
 from lycosa.web import (
     SitemapEntry,
@@ -35,14 +39,55 @@ URLS_A_STEP = 250  # of a sitemap
 SITEMAP_DEPTH = 3  # an index of indexes of sitemaps
 
 
-class HostRules:
-    """Settles answers to robots.txt and to sitemaps."""
+class RobotsHandler:
+    """Asks for robots.txt and reads the answers."""
 
-    def __init__(self, shard: Shard, archive: Archive, outside: OtherShards | None = None) -> None:
-        self._shard, self._archive, self._outside = shard, archive, outside
+    def __init__(self, rules: "HostRules") -> None:
+        self._rules = rules
+
+    def request(self, lease: Lease) -> Request:
+        return self._rules.requests.build(lease, body_limit_bytes=ROBOTS_BYTES, takes_any_type=True)
+
+    def handle(self, lease: Lease, request: Request | None, response: Response) -> None:
+        self._rules.robots(lease, request, response)
+
+
+class SitemapHandler:
+    """Asks for sitemaps and reads the answers."""
+
+    def __init__(self, rules: "HostRules", pages: PageHandler) -> None:
+        self._rules, self._pages = rules, pages
+
+    def request(self, lease: Lease) -> Request:
+        return self._rules.requests.build(lease, body_limit_bytes=SITEMAP_BYTES, takes_any_type=True)
+
+    def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+        if self._pages.failures.handle(lease, request, response):
+            return None
+        if response.truncated is Truncation.UNWANTED or response.status in REDIRECTS:
+            return self._pages.answered(lease, request, response)
+        self._rules.sitemap(lease, request, response)
+        self._pages.release(lease, response)
+        return None
+
+
+class HostRules:
+    """Reads robots.txt and sitemaps, in the background where they are large."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        archive: Archive,
+        addresses: HostAddresses,
+        requests: RequestBuilder,
+        outside: OtherShards | None = None,
+    ) -> None:
+        self._shard, self._archive, self._addresses, self._outside = shard, archive, addresses, outside
+        self.requests = requests
         self.on_dates: Callable[[Host, Sequence[SitemapEntry]], Steps[int]] | None = None
 
     def robots(self, lease: Lease, request: Request | None, response: Response) -> None:
+        """Takes in a robots.txt, follows where it leads, or has it retried."""
         shard = self._shard
         self._archive.keep_answer(lease, request, response)
         if lease.job is not None and lease.job.answer is not None:  # another shard wanted it
@@ -103,8 +148,7 @@ class HostRules:
     def _unreachable(self, host: Host, lease: Lease | None, response: Response) -> None:
         shard = self._shard
         if lease is not None:
-            shard.mapper.forget(lease.host.host)
-            lease.host.forget_address()
+            self._addresses.forget(lease.host)
         shard.frontier.robots_failed(host, shard.now())
         name = str(response.failure or response.status)
         rule = retry_rule(response.failure, response.status, is_first=not shard.counters.has_answer)
@@ -127,7 +171,7 @@ class HostRules:
         shard = self._shard
         found = [url for text in urls if (url := parse_url(text))]
         kept = [url for url in found if url.host == host]
-        kept += shard.sifter.sift([url.href for url in found if url.host != host])
+        kept += shard.link_filter.sift([url.href for url in found if url.host != host])
         shard.frontier.admit(kept, depth=depth, kind=RequestKind.SITEMAP, now=shard.now(), origin=Origin.SITEMAP)
 
     def sitemap(
@@ -147,15 +191,16 @@ class HostRules:
         if self.on_dates is not None:
             yield from self.on_dates(lease.host, found.entries)
         urls = [entry.url for entry in found.entries]
-        most = shard.settings.depth
+        most, counts = shard.settings.depth, lease.kind is not RequestKind.REVISIT  # what is read again was counted
         for start in range(0, len(urls), URLS_A_STEP):
             some = urls[start : start + URLS_A_STEP]
             if not found.is_index and (most is None or most >= 1):
                 parsed = [url.href for text in some if (url := parse_url(text))]
-                shard.frontier.admit(shard.sifter.sift(parsed), depth=1, now=shard.now(), origin=Origin.SITEMAP)
+                kept = shard.link_filter.sift(parsed, counts=counts)
+                shard.frontier.admit(kept, depth=1, now=shard.now(), origin=Origin.SITEMAP)
             elif found.is_index and depth < SITEMAP_DEPTH:
                 self._admit_sitemaps(some, lease.host.host, depth=depth + 1)
-            shard.committer.waiting += len(some)
+            shard.committer.count_outcomes(len(some))
             yield
         if then is not None:
             then()
@@ -176,5 +221,5 @@ class HostRules:
             last_modified=response.headers.get("last-modified", ""),
         )
         self._archive.put(lease, row, self._archive.keep_answer(lease, request, response, now))
-        shard.counters.totals.sitemaps += 1
+        shard.counters.sitemap()
         shard.frontier.finish(lease, UrlState.DONE)

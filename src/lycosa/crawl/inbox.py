@@ -12,21 +12,22 @@ from ipaddress import ip_network
 from itertools import islice
 from pathlib import Path
 
+from lycosa.crawl.committer import CommitParticipant
 from lycosa.errors import SettingsError, StoreError
 from lycosa.mapping import AddressGuard, is_literal_host, literal_address
 from lycosa.settings import CrawlSettings
 from lycosa.web import Url, parse_url
 
-FOLDER = "inbox"
+INBOX_FOLDER = "inbox"
 MOST_FILES = 100  # taken at a time
 URLS_A_SLICE = 500
 
 
-class Inbox:
+class Inbox(CommitParticipant):
     """The inbox of the collection at `path`."""
 
     def __init__(self, path: Path) -> None:
-        self._folder = path / FOLDER
+        self._folder = path / INBOX_FOLDER
         self._taken: list[Path] = []
 
     def put(self, urls: Iterable[str]) -> None:
@@ -48,14 +49,14 @@ class Inbox:
                     return True
         return False
 
-    def settle(self) -> None:
-        """What was taken is committed."""
+    def on_committed(self) -> None:
+        """What was taken is in the frontier for good: its files can go."""
         for path in self._taken:
             path.unlink(missing_ok=True)
         self._taken = []
 
     def take(self) -> Iterator[list[Url]]:
-        """The URLs left here since the last look, slice by slice. A file goes with the commit (`settle`) that holds its
+        """The URLs left here since the last look, slice by slice. A file goes with the commit that holds its
         last slice; whoever stops before that gets it again, from its beginning."""
         if not self._folder.is_dir():
             return

@@ -8,21 +8,21 @@ over all shards, and a host that came waits one full delay.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from lycosa.crawl.copies import CopyClaim, DocumentOwners
+from lycosa.crawl.committer import CommitParticipant
+from lycosa.crawl.copies import DocumentOwners
+from lycosa.crawl.requeue import requeue_failed
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import ForwardedUrl, HostRow, Origin, RequestKind, UrlForwarder, unpack_host
+from lycosa.learning import TrapGuard
 from lycosa.records import Response
 from lycosa.store import Batch, activate_arrived_hosts, bucket_hosts, delete_bucket
 from lycosa.web import Url, split_url
 
-if TYPE_CHECKING:
-    from lycosa.crawl.responses import ResponseHandler
 
-
-class OtherShards(UrlForwarder, DocumentOwners, Protocol):
-    """The rest of the crawl, as an engine sees it."""
+class OtherShards(UrlForwarder, DocumentOwners, CommitParticipant, Protocol):
+    """The rest of the crawl, as one shard sees it. It takes part in commits, with what has to last."""
 
     def may_ask(self, pages: int) -> bool:
         """May one more request be started, `pages` being fetched or under way already?"""
@@ -40,23 +40,10 @@ class OtherShards(UrlForwarder, DocumentOwners, Protocol):
         """Has a robots.txt fetched by the shard that owns its host; `then` hears what came back."""
         ...
 
-    def write(self, batch: Batch) -> None:
-        """Puts what has to last into a commit."""
-        ...
 
-    def committed(self) -> None:
-        """That commit is on disk."""
-        ...
-
-
-def accept_parcels(
-    shard: Shard, outcomes: "ResponseHandler", parcels: Sequence[ForwardedUrl | CopyClaim], *, now: float
-) -> None:
-    """Takes in what other shards found, as if it had been found here."""
-    crossings = [one for one in parcels if isinstance(one, ForwardedUrl)]
-    if len(crossings) < len(parcels) and outcomes.copies is not None:
-        outcomes.copies.take([one for one in parcels if isinstance(one, CopyClaim)])
-    frontier = shard.frontier
+def accept_urls(shard: Shard, traps: TrapGuard, crossings: Sequence[ForwardedUrl]) -> None:
+    """Takes in URLs that other shards found, as if they had been found here."""
+    frontier, now = shard.frontier, shard.now()
     is_ranked = frontier.policy.ranking is not None
     groups: dict[tuple[int, int, int, int, str], list[ForwardedUrl]] = defaultdict(list)
     for one in crossings:
@@ -65,9 +52,9 @@ def accept_parcels(
     for (depth, kind, hops, origin, source), some in groups.items():
         urls = [split_url(one.href) for one in some]
         if depth == 0 and kind == RequestKind.PAGE and origin in (Origin.SEED, Origin.REDIRECT):
-            outcomes.widen(urls)  # asked for by the user, or where that leads
+            shard.link_filter.widen(urls)  # asked for by the user, or where that leads
             if origin == Origin.SEED:
-                outcomes.ask_again(urls)
+                requeue_failed(shard, urls)
         new = frontier.admit(
             urls,
             depth=depth,
@@ -79,7 +66,7 @@ def accept_parcels(
             source=source,
         )
         if source and new:
-            outcomes.traps.count_links(source, new)
+            traps.count_links(source, new)
     vouches = {one.href: one.credit for one in crossings if one.is_vouch}
     frontier.add_evidence(vouches, now)
 
@@ -90,8 +77,6 @@ def move_hosts(
     *,
     lost: Collection[bytes],
     came: Sequence[tuple[bytes, bytes]],
-    now: float,
-    now_unix: float,
 ) -> Batch:
     """Takes buckets out and hosts in, in memory; returns the batch that does it on disk. `forget`: what is remembered
     of rows may be wrong."""
@@ -101,5 +86,6 @@ def move_hosts(
         delete_bucket(batch, bucket)
     activate_arrived_hosts(batch, came)
     forget()
-    shard.frontier.move_hosts(leaving, [unpack_host(packed) for _, packed in came], now=now, now_unix=now_unix)
+    arriving = [unpack_host(packed) for _, packed in came]
+    shard.frontier.move_hosts(leaving, arriving, now=shard.now(), now_unix=shard.now_unix())
     return batch

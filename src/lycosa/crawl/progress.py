@@ -6,13 +6,14 @@ Reads what the other parts hold and changes nothing. Asked by the progress view 
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from heapq import nlargest, nsmallest
 from itertools import islice
 from operator import itemgetter
 
 import msgspec
 
+from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.limits import LimitChecker
 from lycosa.crawl.shard import Shard
 from lycosa.crawl.stats import MOMENT, RETRIES_SHOWN, SLOWEST_SHOWN, CrawlStats, Retry, SlowHost
@@ -157,15 +158,16 @@ MOMENT_EVERY_S = 1.0
 HOSTS_SAMPLED = 5_000  # for the slowest ones and for retries, four times a second
 
 
-class ProgressReporter:
+class ProgressReporter(CommitParticipant):
     """Speaks for one shard; `began` is when this run did."""
 
-    def __init__(self, shard: Shard, limits: LimitChecker, *, began: float) -> None:
-        self._shard, self._limits, self._began = shard, limits, began
+    def __init__(self, shard: Shard, limits: LimitChecker, in_flight: Sized, *, began: float) -> None:
+        self._shard, self._limits, self._in_flight, self._began = shard, limits, in_flight, began
         self._next_moment = began
 
-    def stats(self, *, in_flight: int, is_over: bool = False) -> CrawlStats:
+    def stats(self, *, is_over: bool = False) -> CrawlStats:
         """The crawl at this moment, or at its end."""
+        in_flight = len(self._in_flight)
         shard, now = self._shard, self._shard.now()
         hosts = list(islice(shard.frontier.hosts.values(), HOSTS_SAMPLED))
         retrying, retries = retries_of(hosts, now)
@@ -183,18 +185,20 @@ class ProgressReporter:
             standing=standstill_reason(shard.frontier, now, shard.now_unix(), in_flight=in_flight, is_over=is_over),
         )
 
-    def write_moment(self, batch: Batch, *, in_flight: int, is_over: bool) -> None:
-        """Once a second a commit keeps the whole of it, for whoever asks from outside; the last one takes it away."""
+    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
+        """Every commit keeps the counts. Once a second it keeps all of it, for whoever asks from outside; the last one
+        takes that away."""
+        self.write_counts(batch)
         now = self._shard.now()
-        if is_over:
+        if is_last:
             batch.delete(Family.META, MOMENT)
         elif now >= self._next_moment:
             self._next_moment = now + MOMENT_EVERY_S
-            batch.put(Family.META, MOMENT, msgspec.json.encode(self.stats(in_flight=in_flight)))
+            batch.put(Family.META, MOMENT, msgspec.json.encode(self.stats()))
 
-    def row(self) -> tuple[Family, bytes, bytes]:
-        """The counts as a commit keeps them."""
-        return self._shard.counters.row(self._shard.frontier.stats(), seconds=self._limits.seconds())
+    def write_counts(self, batch: Batch) -> None:
+        """Puts the counts of the collection into a commit."""
+        batch.put(*self._shard.counters.row(self._shard.frontier.stats(), seconds=self._limits.seconds()))
 
 
 def retries_of(hosts: Sequence[Host], now: float) -> tuple[int, tuple[Retry, ...]]:

@@ -3,20 +3,24 @@
 No I/O of its own: the state is read through the engine. One call a page; the dearest part of the crawl.
 """
 
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from lycosa.frontier import RecentUrls
 from lycosa.records import Response
+from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import LinkRow
 from lycosa.web import (
     MAX_URL_BYTES,
     STRIPPED_CHARACTERS,
     Analysers,
+    DropReason,
     Joiner,
     LinkKind,
     Links,
@@ -32,15 +36,13 @@ from lycosa.web import (
     base_url,
     filter_urls,
     href_stem,
+    named_analysers,
     parse_link_header,
     parse_url,
     robots_directives,
 )
 
-if TYPE_CHECKING:
-    from lycosa.settings import CrawlSettings  # the search index reads pages without settings
-
-FOLLOWED = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
+FOLLOWED_KINDS = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
 FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
 
 
@@ -48,10 +50,10 @@ def _by_kind(followed: Collection[LinkKind]) -> bytes:
     return bytes(kind in followed for kind in range(256))
 
 
-_WITHOUT_IMAGES, _WITH_IMAGES = _by_kind(FOLLOWED), _by_kind(FOLLOWED | {LinkKind.IMG})
+_WITHOUT_IMAGES, _WITH_IMAGES = _by_kind(FOLLOWED_KINDS), _by_kind(FOLLOWED_KINDS | {LinkKind.IMG})
 
 
-def filters_of(s: "CrawlSettings", seeds: Sequence[Url]) -> list[UrlFilter]:
+def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
     """The filters that the settings ask for: scope first, then shape."""
     limits = UrlLimits(
         include=tuple(s.include),
@@ -109,6 +111,16 @@ def read_page(
     )
 
 
+def analysers_of(collection: Path) -> Analysers | None:
+    """The analysers of the collection at a path, as its settings name them; None: the usual ones."""
+    try:
+        with (collection / "lycosa.toml").open("rb") as file:
+            has_some = bool(tomllib.load(file).get("analysers"))
+    except (OSError, ValueError):  # a shard, or settings for the next crawl to complain of
+        return None
+    return named_analysers(merge(read_file(collection / "lycosa.toml"))) if has_some else None
+
+
 def page_directives(robots: tuple[str, ...], response: Response, agent: str) -> RobotsDirectives:
     """What a page (the contents of its `<meta name=robots>`) and its headers say to robots."""
     tag = response.headers.get("x-robots-tag")
@@ -143,7 +155,7 @@ def with_headers(row: LinkRow, response: Response) -> LinkRow:
     return LinkRow((*row.hrefs, *hrefs), row.base_href, kinds, (*row.anchors, *([""] * len(hrefs))))
 
 
-def followed(page: HasLinks, following: LinkRules) -> LinkRow:
+def followed_links(page: HasLinks, following: LinkRules) -> LinkRow:
     """The links of a page that are followed, as written but without fragments, each href once with its first words."""
     links = page.links
     if not links.hrefs:
@@ -178,17 +190,33 @@ def _first_places(
 def _is_followed(kind: int, rels: list[str], following: LinkRules) -> bool:
     if kind == LinkKind.LINK:
         return not FOLLOWED_RELS.isdisjoint(rels)
-    return kind in FOLLOWED and not (following.obeys_nofollow and "nofollow" in rels)
+    return kind in FOLLOWED_KINDS and not (following.obeys_nofollow and "nofollow" in rels)
 
 
 class LinkFilter:
-    """Joins hrefs and keeps the URLs that are wanted and were not seen a moment ago; counts what it drops by reason."""
+    """Joins hrefs and keeps the URLs that are wanted and were not seen a moment ago. `ignored` counts the others by
+    reason; `scope_seeds` are the URLs whose hosts, folders or domains are the scope, which only grows."""
 
-    def __init__(self, filters: Sequence[UrlFilter], dropped: "Counter[str]") -> None:
-        self.filters = list(filters)
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        seeds: Sequence[Url],
+        more: Sequence[UrlFilter] = (),
+        ignored: "Counter[str] | None" = None,
+    ) -> None:
+        self.scope_seeds, self.filters = list(seeds), [*filters_of(settings, seeds), *more]
         self._joiner = Joiner()
         self._recent = RecentUrls()
-        self.dropped = dropped
+        self.ignored = Counter[str]() if ignored is None else ignored
+
+    def widen(self, urls: Iterable[Url]) -> None:
+        """Makes the hosts (or folders, or domains) of these URLs part of the scope."""
+        for i, url_filter in enumerate(self.filters):
+            if isinstance(url_filter, Scope):
+                wider = [url for url in urls if url_filter.reason(url) is DropReason.OUT_OF_SCOPE]
+                if wider:
+                    self.scope_seeds.extend(wider)
+                    self.filters[i] = Scope(url_filter.kind, self.scope_seeds)
 
     def joined(self, links: LinkRow, url: str) -> dict[str, str]:
         """Where a document's hrefs lead: href → URL."""
@@ -198,13 +226,15 @@ class LinkFilter:
         """Those that were not seen a moment ago and are not too long; they are noted."""
         return [url for url in self._recent.unseen(dict.fromkeys(urls)) if len(url) <= MAX_URL_BYTES]
 
-    def wanted(self, urls: Iterable[str]) -> list[Url]:
-        """Those of a document's URLs that may be new."""
+    def wanted(self, urls: Iterable[str], *, counts: bool = True) -> list[Url]:
+        """Those of a document's URLs that may be new. `counts`: what is left out is counted as ignored."""
         fresh = self.unseen(urls)
-        return self.sift(fresh) if fresh else []
+        return self.sift(fresh, counts=counts) if fresh else []
 
-    def sift(self, hrefs: Sequence[str]) -> list[Url]:
+    def sift(self, hrefs: Sequence[str], *, counts: bool = True) -> list[Url]:
+        """Those of the URLs that pass the filters."""
         kept, dropped = filter_urls(hrefs, self.filters)
-        for _, reason in dropped:
-            self.dropped[reason] += 1
+        if counts:
+            for _, reason in dropped:
+                self.ignored[reason] += 1
         return kept

@@ -1,6 +1,6 @@
-"""What the parts of one shard's engine share: the state they write to, the clocks they read, the settings they obey.
+"""What everybody who reads answers or writes into the next commit needs of one shard.
 
-Made by the engine, handed to everything that settles requests. No behaviour of its own.
+Made by the loop. It has no behaviour of its own but for handing a lease back.
 """
 
 import random
@@ -14,30 +14,26 @@ from lycosa.crawl.reading import LinkFilter
 from lycosa.crawl.stats import Counters
 from lycosa.frontier import Frontier, Lease
 from lycosa.graph import LinkIndexer
-from lycosa.mapping import Mapper
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings
 from lycosa.store import CollectionStore
-from lycosa.web import Url
 
 
 class Shard(NamedTuple):
-    """One shard, open. `scope_seeds` grows when the user adds URLs or a seed redirects."""
+    """One shard, open. `now` is the monotonic clock, `now_unix` the wall clock, `roll` gives the jitter of waits."""
 
     collection: CollectionStore
     settings: CrawlSettings
     frontier: Frontier
     counters: Counters
     committer: Committer
-    mapper: Mapper
     events: EventLog
-    sifter: LinkFilter
+    link_filter: LinkFilter
     linker: LinkIndexer
     background: BackgroundWork
-    scope_seeds: list[Url]
     now: Callable[[], float]
     now_unix: Callable[[], float]
-    roll: Callable[[], float] = random.random  # for jitter
+    roll: Callable[[], float] = random.random
 
     def release(self, lease: Lease, response: Response, *, wait_s: float = 0.0, reason: str = "") -> None:
         """The request of a lease has ended: its slots go back."""

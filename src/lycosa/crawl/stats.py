@@ -15,7 +15,7 @@ import msgspec
 
 from lycosa.fetch import describe_next_try
 from lycosa.frontier import FrontierStats
-from lycosa.records import Family
+from lycosa.records import Family, Response
 from lycosa.store import PageRow, State
 
 SLOWEST_SHOWN = RETRIES_SHOWN = 3  # of all hosts
@@ -191,7 +191,7 @@ def _to_counter(_: type, counts: Any) -> "Counter[str]":
 
 
 class Counters:
-    """Totals of the collection, and what this run added. `totals` is open: whoever settles a URL counts it there."""
+    """Totals of the collection, and what this run added. Whoever finishes a URL has it counted here."""
 
     def __init__(self, totals: Totals) -> None:
         self.totals = totals
@@ -199,15 +199,77 @@ class Counters:
         self._statuses_before = totals.statuses.copy()
         self._before = (totals.visits, totals.visits_changed, totals.not_modified, totals.visits_saved_bytes)
 
-    def request(self, size_bytes: int) -> None:
+    def request(self, response: Response) -> None:
+        """A request has ended, one way or the other."""
+        size_bytes = len(response.body)
         self.totals.requests += 1
         self.totals.bytes += size_bytes
+        self.totals.statuses[str(response.status or response.failure or "none")] += 1
         self.run_requests += 1
         self.run_bytes += size_bytes
 
-    def page(self) -> None:
-        self.totals.pages += 1
+    def page(self, row: PageRow) -> None:
+        """A page was fetched for the first time."""
         self.run_pages += 1
+        self.add(row)
+
+    def add(self, row: PageRow) -> None:
+        """A stored page counts from now on."""
+        self.totals.pages += 1
+        self.totals.duplicates += bool(row.original)
+        count_document(self.totals, row)
+
+    def remove(self, row: PageRow) -> None:
+        """What a row was counted as, a page, a redirect, a sitemap or a failure, it is no more."""
+        totals = self.totals
+        if row.failure:
+            totals.failed[row.failure] -= 1
+        elif row.location:
+            totals.redirects -= 1
+        elif row.is_sitemap:
+            totals.sitemaps -= 1
+        elif row.status and row.status < 400:
+            totals.pages -= 1
+            totals.duplicates -= bool(row.original)
+            count_document(totals, row, -1)
+        else:
+            totals.failed[str(row.status or "none")] -= 1
+
+    def failed(self, name: str, urls: int = 1) -> None:
+        """A URL is given up for a reason, or queued again."""
+        self.totals.failed[name] += urls
+
+    def redirect(self) -> None:
+        self.totals.redirects += 1
+
+    def sitemap(self) -> None:
+        self.totals.sitemaps += 1
+
+    def ignored(self, reason: str, links: int) -> None:
+        """Links of a page are not followed."""
+        self.totals.ignored[reason] += links
+
+    def table(self, outcome: str) -> None:
+        """The answer to a table was read, or is none."""
+        self.totals.tables[outcome] += 1
+
+    def visit(self, *, changed: bool = False) -> None:
+        """A page was visited again."""
+        self.totals.visits += 1
+        self.totals.visits_changed += changed
+
+    def visit_changed(self) -> None:
+        """A visit that was counted found a change after all."""
+        self.totals.visits_changed += 1
+
+    def lost(self, records: int) -> None:
+        """Records are not in the archive any more; their pages are asked for again."""
+        self.run_lost += records
+
+    def visit_saved(self, size_bytes: int, *, not_modified: bool = False) -> None:
+        """A visit did without the body of a page."""
+        self.totals.visits_saved_bytes += size_bytes
+        self.totals.not_modified += not_modified
 
     @property
     def has_answer(self) -> bool:

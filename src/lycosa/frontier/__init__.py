@@ -11,7 +11,7 @@ from lycosa.frontier.checks import FrontierHook
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.hosts import Host, HostPlace
 from lycosa.frontier.lease import ForwardedUrl, FrontierStats, Lease, UrlCounts, UrlForwarder
-from lycosa.frontier.policy import BREADTH, WALKS, LinkCounter, LinkSource, Policy, Ranking, parse_policy
+from lycosa.frontier.policy import BREADTH, WALKS, HeadReader, LinkCounter, LinkSource, Policy, Ranking, parse_policy
 from lycosa.frontier.politeness import HostGroup, Politeness, ProcessStart
 from lycosa.frontier.queues import RecentUrls
 from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
@@ -39,6 +39,7 @@ __all__ = [
     "Frontier",
     "FrontierHook",
     "FrontierStats",
+    "HeadReader",
     "Host",
     "HostGroup",
     "HostPlace",

@@ -7,7 +7,7 @@ been this shard's own; a crawl of one shard never makes one. Records and pure fu
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import repeat
+from itertools import count, repeat
 from typing import Protocol
 
 import msgspec
@@ -20,7 +20,8 @@ from lycosa.web import Url, split_url
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """A URL in flight, with the address to fetch it from; `failure` says why the host has none."""
+    """A URL in flight, with the address to fetch it from; `failure` says why the host has none, `ticket` names the
+    lease."""
 
     host: Host
     kind: RequestKind
@@ -33,6 +34,7 @@ class Lease(msgspec.Struct, frozen=True):
     shares: tuple[Share, ...] = ()
     is_head: bool = False  # only the beginning is asked for
     credit: float | None = None  # what spoke for it, where that was looked up
+    ticket: int = msgspec.field(default_factory=count(1).__next__)
 
     @property
     def depth(self) -> int:

@@ -56,7 +56,7 @@ class LinkIndexer:
 
     # commits
 
-    def prepare(self, batch: Batch) -> None:
+    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         """Adds the numbers, feed entries and link rows of the fetched pages: all at once, since that is cheaper."""
         rows = self._rows_before({key for _, key, *_ in self._fetched})
         fetched, self._fetched = self._fetched, []
@@ -73,6 +73,11 @@ class LinkIndexer:
             elif before:
                 batch.delete(Family.LINK, key)
             rows[key] = row.file_num, packed
+        self.feed.write(batch)
+        self._batch_sequence = self.feed.last
+        if self._can_prune:
+            self._can_prune = False
+            self.feed.prune(batch)
 
     def _rows_before(self, keys: Iterable[bytes]) -> dict[bytes, tuple[int, bytes]]:
         """The number and the packed link row of each URL that was a page before."""
@@ -101,15 +106,7 @@ class LinkIndexer:
         now = _linked(links, joined) if links is not None else {}
         return _changed(number, url, stored_links(before, url), now, is_gone=links is None)
 
-    def write(self, batch: Batch) -> None:
-        """Adds the counters of the feed, as the last rows of a commit."""
-        self.feed.write(batch)
-        self._batch_sequence = self.feed.last
-        if self._can_prune:
-            self._can_prune = False
-            self.feed.prune(batch)
-
-    def committed(self) -> None:
+    def on_committed(self) -> None:
         """The batch is on disk: its pages may go into the index."""
         self._committed_sequence = self._batch_sequence
         committed, self._uncommitted = self._uncommitted, []

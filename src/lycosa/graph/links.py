@@ -30,7 +30,7 @@ from lycosa.store import CollectionStore, JoinedCollection, State, hold_lock, un
 from lycosa.web import BUCKET_BYTES, LinkKind, url_from_key, url_key
 
 MOST_TEXTS = 24  # of one page, the most used first
-FEW = 4  # pages that point somewhere: with more, a text that only one of them uses says little
+FEW_PAGES = 4  # that point somewhere: with more, a text that only one of them uses says little
 # A text in one number: 32 bits within its segment, 12 for the segment; before it 19 bits for the page.
 _SEGMENT_SHIFT, _PAGE_SHIFT = 32, 44
 _NUMBER_MASK, _TEXT_MASK = (1 << _SEGMENT_SHIFT) - 1, (1 << _PAGE_SHIFT) - 1
@@ -41,8 +41,8 @@ Anchors = list[tuple[str, int]]
 class AnchorTexts:
     """The anchor texts of an index as it was when opened."""
 
-    def __init__(self, index: LinkIndex) -> None:
-        self._segments = index.segments
+    def __init__(self, index: LinkIndex, *, most: int = MOST_TEXTS, few_pages: int = FEW_PAGES) -> None:
+        self._segments, self._most, self._few_pages = index.segments, most, few_pages
 
     def __repr__(self) -> str:
         return f"<AnchorTexts segments={len(self._segments)}>"
@@ -73,7 +73,7 @@ class AnchorTexts:
         for pair, count in zip(pairs[order].tolist(), counts[order].tolist(), strict=True):
             at, number = pair >> _PAGE_SHIFT, pair & _TEXT_MASK
             said = found[at]
-            if len(said) >= MOST_TEXTS or (count == 1 and totals[at] > FEW and said):
+            if len(said) >= self._most or (count == 1 and totals[at] > self._few_pages and said):
                 continue
             if words := " ".join(self._text(number).split()):
                 said[words] = said.get(words, 0) + count

@@ -66,7 +66,7 @@ class LinkGraph(NamedTuple):
         return cls(starts, sources)
 
 
-def pagerank(graph: LinkGraph, start: F64 | None = None, *, tolerance: float = TOLERANCE) -> tuple[F64, int]:
+def pagerank(graph: LinkGraph, start: F64 | None = None, *, chunk_links: int = CHUNK_LINKS) -> tuple[F64, int]:
     """The rank of each page, all together 1, and the steps it took. `start` is a vector to begin from."""
     size = graph.size
     if not size:
@@ -77,9 +77,9 @@ def pagerank(graph: LinkGraph, start: F64 | None = None, *, tolerance: float = T
     rank = np.full(size, 1.0 / size) if start is None else start / start.sum()
     steps = 0
     moved = np.inf
-    while moved >= tolerance and steps < STEPS_MOST:
+    while moved >= TOLERANCE and steps < STEPS_MOST:
         base = (1.0 - DAMPING + DAMPING * rank[dangling].sum()) / size
-        new = _gathered(graph, rank * share)
+        new = _gathered(graph, rank * share, chunk_links)
         new += base
         moved = np.abs(new - rank).sum()
         rank = new
@@ -87,13 +87,13 @@ def pagerank(graph: LinkGraph, start: F64 | None = None, *, tolerance: float = T
     return rank / rank.sum(), steps
 
 
-def _gathered(graph: LinkGraph, gives: F64) -> F64:
+def _gathered(graph: LinkGraph, gives: F64, chunk_links: int) -> F64:
     """What each page gets: a running sum over the links, chunk by chunk, read off where targets end."""
     total = np.zeros(graph.size)
     starts, sources = graph.starts, graph.sources
     first = 0
     while first < graph.size:
-        last = int(np.searchsorted(starts, starts[first] + CHUNK_LINKS, side="right")) - 1
+        last = int(np.searchsorted(starts, starts[first] + chunk_links, side="right")) - 1
         last = min(max(last, first + 1), graph.size)
         begin, end = int(starts[first]), int(starts[last])
         if end > begin:
@@ -104,12 +104,12 @@ def _gathered(graph: LinkGraph, gives: F64) -> F64:
     return total
 
 
-def harmonic(graph: LinkGraph, *, seed: int = 1) -> F64:
-    """The harmonic centrality of each host; with more than `HOSTS_EXACT` of them estimated from a random sample."""
+def harmonic(graph: LinkGraph, *, seed: int = 1, exact: int = HOSTS_EXACT) -> F64:
+    """The harmonic centrality of each host; with more than `exact` of them estimated from a random sample."""
     size = graph.size
     origins = np.arange(size)
-    if size > HOSTS_EXACT:
-        origins = np.random.default_rng(seed).choice(size, HOSTS_EXACT, replace=False)
+    if size > exact:
+        origins = np.random.default_rng(seed).choice(size, exact, replace=False)
     total = np.zeros(size)
     filled = np.flatnonzero(np.diff(graph.starts))
     edges = graph.starts[:-1][filled]

@@ -11,6 +11,7 @@ from math import exp, log1p
 
 import msgspec
 
+from lycosa.crawl import analysers_of
 from lycosa.errors import SettingsError
 from lycosa.inspect.why import explain_url
 from lycosa.records import Family
@@ -23,7 +24,7 @@ from lycosa.recrawl.recorder import opening
 from lycosa.recrawl.rows import ChangeRow, VisitRow, history, split_change_key, unpack_change, unpack_visit, visit_of
 from lycosa.recrawl.versions import document_at, no_bodies, version_at
 from lycosa.store import CollectionStore, unpack_page
-from lycosa.web import TextCodes, analysers_of, parse_url, url_from_key, url_key
+from lycosa.web import TextCodes, parse_url, url_from_key, url_key
 
 
 class PictureVersion(msgspec.Struct, frozen=True):

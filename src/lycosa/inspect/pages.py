@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from lycosa.crawl.reading import redirect_location
+from lycosa.crawl import redirect_location
 from lycosa.errors import NoPage, SettingsError, StoreError
 from lycosa.records import Family, Response
 from lycosa.recrawl.versions import Fields, StoredDocuments, no_bodies

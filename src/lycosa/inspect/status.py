@@ -9,8 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from lycosa.crawl.progress import clock
-from lycosa.crawl.stats import CrawlStats, load_counts, load_live_stats, sum_of_shards
+from lycosa.crawl import CrawlStats, clock, load_counts, load_live_stats, sum_of_shards
 from lycosa.errors import SettingsError
 from lycosa.fetch import describe_next_try
 from lycosa.frontier import HostRow, QueueEntry, retry_range, unpack_host

@@ -8,9 +8,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-from lycosa.crawl.host_rules import ROBOTS_FOR_S
-from lycosa.crawl.inbox import Inbox
-from lycosa.crawl.reading import FOLLOWED, filters_of
+from lycosa.crawl import FOLLOWED_KINDS, ROBOTS_FOR_S, Inbox, filters_of
 from lycosa.errors import LycosaError, SettingsError
 from lycosa.frontier import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, host_key_of
@@ -205,5 +203,5 @@ def _elements(page: StoredPage, href: str, name: str) -> Iterator[str]:
             continue
         if kind == LinkKind.IMG:
             yield "<img>, and images are asked for with --images only"
-        elif kind not in FOLLOWED or "nofollow" in rel.lower().split():
+        elif kind not in FOLLOWED_KINDS or "nofollow" in rel.lower().split():
             yield f"<{LinkKind(kind).name.lower()}{f' rel={rel}' if rel else ''}>, which is not followed"

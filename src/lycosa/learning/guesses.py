@@ -10,6 +10,7 @@ from enum import StrEnum
 from lycosa.frontier import Frontier, FrontierHook, Host, Lease, Origin, QueueEntry, Reason, RecentUrls
 from lycosa.learning.mining import GuessOutcome, ancestors
 from lycosa.learning.profiles import HostProfiles
+from lycosa.store import Batch
 from lycosa.web import Url
 
 GUESSES_AT_ONCE = 8
@@ -87,7 +88,7 @@ class UrlMining(FrontierHook):
             self._profiles.change(host).miner.record_outcome(entry.path, outcome)
             self._busy[host.key] = host, entry.depth
 
-    def before_commit(self) -> None:
+    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         """Enqueue the guesses."""
         # Folders go into the same commit as the page below them: after a crash nobody would think of them again.
         folders, self._folders = self._folders, {}
@@ -101,6 +102,9 @@ class UrlMining(FrontierHook):
                     is_new = self._admit(host.origin + path, depth + 1, Origin.SERIES)
                     if not is_new:
                         miner.record_outcome(path, GuessOutcome.BARRED if is_new is None else GuessOutcome.KNOWN)
+
+    def on_committed(self) -> None:
+        """Nothing to do."""
 
     def _admit(self, url: str, depth: int, origin: Origin) -> bool | None:
         """Enqueue a guess; return whether it is new, None if it is not wanted."""

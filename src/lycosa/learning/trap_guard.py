@@ -242,7 +242,7 @@ class TrapGuard(FrontierHook):
 
     # commits
 
-    def before_commit(self, batch: Batch) -> None:
+    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         for key, value in self._pending.items():
             batch.put(Family.META, key, value)
         domains = self._domains

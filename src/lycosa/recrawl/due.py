@@ -4,105 +4,23 @@ A recrawl takes what was due when it began, at most what the budget allows for t
 most: a clock that jumps ahead by a year makes a week's work, not a stampede. A crawl that keeps itself fresh never ends
 and runs at most an hour's budget ahead. What is taken leaves `due` in the commit that queues it. A recrawl of
 everything takes the pages first that were not seen for longest, by the hour: `due` is read once for each range of ages.
+Those that were visited within the hour come last or, if visits are counted, not at all.
 
-Change hints are the dates in sitemaps and feeds: a page that is said to have changed is visited sooner, if its host has
-been right before. A new host is trusted with a few pages; one that dates everything today loses that trust. Hints add
-no visits to the budget, they only say which come first. Called by the crawl before each commit and by
-`recrawl.revisits`.
+The feeder also observes fetches: a page that a recrawl finds for the first time is new, and opens its history.
 """
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
-from lycosa.crawl.limits import Recrawl
-from lycosa.crawl.shard import Shard
-from lycosa.frontier import Host, HostRow, Lease, LinkCounter, UrlRow, UrlState, unpack_host
-from lycosa.records import Family
-from lycosa.recrawl.plan import DAY_S, ROWS_A_TURN, VisitPlanner
+from lycosa.crawl import CommitParticipant, FetchObserver, ReadPage, Recrawl, Shard, UrlSource
+from lycosa.frontier import Lease, LinkCounter, Origin, UrlRow, UrlState, unpack_host
+from lycosa.records import Family, Response
+from lycosa.recrawl.plan import DAY_S, ROWS_A_TURN
+from lycosa.recrawl.revisits import Revisits
 from lycosa.recrawl.rows import VisitRow, due_before, due_key, key_of_due, unpack_visit
-from lycosa.store import PageRow, unpack_page
-from lycosa.web import MediaKind, Page, SitemapEntry, Steps, parse_url, read_sitemap, run_steps, url_from_key, url_key
-
-TRIED_FIRST = 5  # pages of a host that are looked at on trust
-LEAST_TRUE = 0.5  # of what a host said: then it is believed
-HINTS_READ = 500  # rows read at a time
-
-
-class ChangeHints:
-    """The hints of a shard. `is_off` where everything is looked at anyway."""
-
-    def __init__(self, shard: Shard, *, is_off: bool = False) -> None:
-        self._shard, self._state, self.is_off = shard, shard.collection.state, is_off
-
-    def heard(self, host: Host, entries: Sequence[SitemapEntry]) -> Steps[int]:
-        """A sitemap or a feed of `host` was read; returns how many pages are looked at sooner for it."""
-        left = _trust(host.row)
-        if self.is_off or not left:
-            return 0
-        dated: dict[bytes, float] = {}
-        for start in range(0, len(entries), HINTS_READ):
-            for entry in entries[start : start + HINTS_READ]:
-                if entry.lastmod_s is not None and (url := parse_url(entry.url)) and url.host == host.host:
-                    dated[url_key(url.href)] = entry.lastmod_s
-            yield
-        sooner, keys = 0, sorted(dated)
-        for start in range(0, len(keys), HINTS_READ):
-            some = keys[start : start + HINTS_READ]
-            visits = self._state.get_many(Family.VISIT, some)
-            claimed = [
-                (key, visit, dated[key])
-                for key, packed in zip(some, visits, strict=True)
-                if packed and self._is_waiting(visit := unpack_visit(packed)) and dated[key] > visit.hint_s
-            ]
-            sooner += self._pull(claimed, left - sooner)
-            if sooner >= left:
-                break
-            yield
-        host.touch()
-        return sooner
-
-    def heard_feed(self, lease: Lease, page: Page, body: bytes) -> None:
-        """A page was read; if it is a feed, it says something of others."""
-        if page.media.kind is MediaKind.FEED:
-            run_steps(self.heard(lease.host, read_sitemap(body, lease.url).entries))
-
-    def _is_waiting(self, visit: VisitRow) -> bool:
-        """Is the page to be looked at later, and has it no part that changes all the time?"""
-        return visit.due_s > self._shard.now_unix() and not any(part.is_volatile for part in visit.masks.parts)
-
-    def _pull(self, claimed: Iterable[tuple[bytes, VisitRow, float]], most: int) -> int:
-        now, batch, sooner = self._shard.now_unix(), self._shard.committer.batch, 0
-        for key, visit, lastmod_s in claimed:
-            if sooner >= most:
-                break
-            seen_s = visit.checked_s or self._fetched_s(key)
-            if not seen_s < lastmod_s <= now:
-                continue
-            batch.delete(Family.DUE, due_key(key, visit.due_s))
-            visit.hint_s, visit.due_s = lastmod_s, now
-            batch.put(Family.DUE, due_key(key, now), b"")
-            batch.put(Family.VISIT, key, visit.pack())
-            sooner += 1
-        return sooner
-
-    def _fetched_s(self, key: bytes) -> float:
-        packed = self._state.get(Family.PAGE, key)
-        return unpack_page(packed).fetched_s if packed else float("inf")
-
-    @staticmethod
-    def proved(host: Host, before: VisitRow, *, changed: bool) -> None:
-        """A page was looked at: had its host said that it changed?"""
-        if before.hint_s > before.checked_s:
-            host.count(hints=1, hints_true=changed)
-
-
-def _trust(row: HostRow) -> int:
-    """How many pages of a host are looked at sooner because it says so."""
-    if row.hints < TRIED_FIRST:
-        return TRIED_FIRST - row.hints
-    return 1_000_000 if row.hints_true >= LEAST_TRUE * row.hints else 0
-
+from lycosa.store import Batch, PageRow, unpack_page
+from lycosa.web import url_from_key
 
 AHEAD = 1_000  # revisits queued at a time
 DUE_READ = 500  # rows of `due` read at a time
@@ -116,12 +34,15 @@ PLAN_AGAIN_S = DAY_S
 PLAN_SOON_S, GROWN = 600.0, 1.1  # a collection that grew by so much needs its plan anew sooner
 
 
-class RevisitFeeder:
+class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
     """Feeds the frontier with what is due. `order` is that of a recrawl, None for a crawl that keeps itself fresh."""
 
-    def __init__(self, shard: Shard, plan: VisitPlanner, order: Recrawl | None) -> None:
-        self._shard, self.plan, self._order = shard, plan, order
+    def __init__(self, shard: Shard, revisits: Revisits, order: Recrawl | None) -> None:
+        self._shard, self._revisits, self._planner, self._order = shard, revisits, revisits.planner, order
+        revisits.images.ask = self.ask
+        revisits.hints.is_off = order is not None and order.everything
         self._state = shard.collection.state
+        self._sees_new = order is not None  # the collection was whole: a page that is found now is new
         self._head, self._taken = b"", set[bytes]()
         self._began_unix = shard.now_unix()
         self._failed_head = b""
@@ -129,16 +50,20 @@ class RevisitFeeder:
         self._allowance = 0.0
         self._filled_at = self._planned_at = shard.now()
         self._planning: asyncio.Task[object] | None = None
-        self.is_exhausted = False
+        self._is_exhausted = False
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self._is_exhausted
 
     def __repr__(self) -> str:
-        return f"<Due {self.plan!r} allowance={self._allowance:.0f} exhausted={self.is_exhausted}>"
+        return f"<RevisitFeeder {self._planner!r} allowance={self._allowance:.0f} exhausted={self._is_exhausted}>"
 
     async def begin(self) -> None:
-        """Makes the plan; afterwards `feed` may be called."""
-        last_s = self.plan.plan.made_s
+        """Makes the plan and the allowance of this run."""
+        last_s = self._planner.plan.made_s
         budget = self._order.budget if self._order else None
-        plan = await self.plan.make(budget or self._shard.settings.visits_per_day)
+        plan = await self._planner.make(budget or self._shard.settings.visits_per_day)
         if self._order is None:
             self._allowance = plan.budget * BURST_S / DAY_S + 1
         elif self._order.most is not None or self._order.everything:
@@ -152,9 +77,9 @@ class RevisitFeeder:
         self._planned_at = self._shard.now()
 
     async def _range_ages(self) -> None:
-        """Finds out how many pages were last seen how many hours ago, and in which ranges of hours they are taken."""
+        """Counts the pages by the hours since they were seen, and makes the ranges of hours in which they are taken."""
         hours = Counter[int]()
-        for number, (_, row, visit) in enumerate(self.plan.pages()):
+        for number, (_, row, visit) in enumerate(self._planner.pages()):
             if number % ROWS_A_TURN == 0:
                 await asyncio.sleep(0)
             hours[self._hours(row, visit or VisitRow())] += 1
@@ -171,25 +96,26 @@ class RevisitFeeder:
             self._ages.append(range(min(hours), oldest + 1))
 
     def _hours(self, row: PageRow, visit: VisitRow) -> int:
-        """Whole hours since a page was seen, when this run began. To be fetched the first time is not to be looked at
-        again, so that only pages of which a visit is known can be at 0."""
+        """Whole hours from the last visit of a page to the beginning of this run. The first fetch is no visit, so that
+        only pages that were visited can be at 0."""
         hours = int(max(0.0, self._began_unix - (visit.checked_s or row.fetched_s)) / HOUR_S)
         return hours if visit.checked_s else max(1, hours)
 
     def feed(self) -> None:
-        """Queues what is due, as far as there is room and budget; called before every commit."""
+        """Queues what is due, as far as there is room and budget."""
+        self._sees_new |= self._shard.frontier.queued <= 0 < self._shard.counters.totals.visits
         if self._order is None:
             self._refill()
         room = AHEAD - self._shard.frontier.revisiting
         limit = int(min(room, self._allowance, DUE_READ))
-        if limit <= 0 or self.is_exhausted:
-            self.is_exhausted = self.is_exhausted or (self._order is not None and self._allowance < 1)
+        if limit <= 0 or self._is_exhausted:
+            self._is_exhausted = self._is_exhausted or (self._order is not None and self._allowance < 1)
             return
         if self._order is not None and self._order.everything:
             if self._ages:
                 self._feed_by_age(limit)
             else:
-                self.is_exhausted = not self._queue_failed(limit)
+                self._is_exhausted = not self._queue_failed(limit)
             return
         end = due_before(self._shard.now_unix() if self._order is None else self._began_unix)
         rows = self._state.scan(Family.DUE, self._head, end, limit=limit)
@@ -197,7 +123,7 @@ class RevisitFeeder:
             self._head = rows[-1][0] + b"\0"
             self._queue([key for key, _ in rows])
         else:
-            self.is_exhausted = self._order is not None
+            self._is_exhausted = self._order is not None
 
     def _feed_by_age(self, limit: int) -> None:
         dues = [key for key, _ in self._state.scan(Family.DUE, self._head, limit=AGES_READ)]
@@ -216,7 +142,7 @@ class RevisitFeeder:
         self._queue(wanted)
 
     def ask(self, keys: Sequence[bytes]) -> None:
-        """Queues what a page shows, with the page and at the cost of the budget, unless it is queued already."""
+        """Queues the images of a page, at the cost of the budget, unless they are queued already."""
         visits = [unpack_visit(packed) if packed else None for packed in self._state.get_many(Family.VISIT, keys)]
         dues = [due_key(key, visit.due_s) for key, visit in zip(keys, visits, strict=True) if visit is not None]
         rows = self._state.get_many(Family.DUE, dues)
@@ -228,7 +154,7 @@ class RevisitFeeder:
     def _queue(self, dues: Sequence[bytes]) -> None:
         frontier, batch = self._shard.frontier, self._shard.committer.batch
         if frontier.policy.link_counter is not None:
-            dues = self._dealt(dues, frontier.policy.link_counter)
+            dues = self._ranked(dues, frontier.policy.link_counter)
         keys = [key_of_due(due) for due in dues]
         visits = self._state.get_many(Family.VISIT, keys)
         urls = self._state.get_many(Family.URL, keys)
@@ -239,7 +165,7 @@ class RevisitFeeder:
             visit = unpack_visit(packed) if packed else None
             is_current = visit is not None and due_key(key, visit.due_s) == due
             if is_current and visit is not None and visit.checked_s >= self._began_unix and self._order is not None:
-                continue  # looked at in this very run
+                continue  # visited in this very run
             self._taken.add(due)
             batch.delete(Family.DUE, due)
             if is_current and url is not None:
@@ -247,9 +173,9 @@ class RevisitFeeder:
                 frontier.revisit(url_from_key(key), row.depth, row.origin, now=now, now_unix=now_unix)
                 self._allowance -= 1
 
-    def _dealt(self, dues: Sequence[bytes], counter: LinkCounter) -> list[bytes]:
-        """What is due in the order of a ranking that knows, from the visit before, how many links are on each page and
-        how many pages point to it; a page that was gone then has none."""
+    def _ranked(self, dues: Sequence[bytes], counter: LinkCounter) -> list[bytes]:
+        """What is due in the order of a ranking by the links on each page, as of the visit before, and to it; a page
+        that was gone then has none."""
         keys = [key_of_due(due) for due in dues]
         pages = [unpack_page(row) if row else None for row in self._state.get_many(Family.PAGE, keys)]
         links = [0 if page is None or page.failure or page.status >= 400 else page.links for page in pages]
@@ -257,10 +183,10 @@ class RevisitFeeder:
         return counter.deal(dict(zip(dues, zip(links, back, strict=True), strict=True)))
 
     def _queue_failed(self, limit: int) -> bool:
-        """Queues URLs that have failed and were never pages, after all that is due; False when there are no more."""
+        """Queues URLs that have failed and were never pages, after all that is due; False if there are no more."""
         frontier, now, now_unix = self._shard.frontier, self._shard.now(), self._shard.now_unix()
         if not self._failed_head and frontier.revisiting:
-            return True  # what an earlier run has queued is settled first: nothing is asked for twice
+            return True  # what an earlier run has queued comes first: nothing is asked for twice
         rows = self._state.scan(Family.PAGE, self._failed_head, limit=ROWS_READ)
         failed = [key for key, packed in rows if self._is_wanted(unpack_page(packed))]
         urls = self._state.get_many(Family.URL, failed) if failed else []
@@ -284,25 +210,30 @@ class RevisitFeeder:
         return row is not None and bool(row.gave_up) and row.revisits > 0
 
     def _is_wanted(self, row: PageRow) -> bool:
-        """Has it failed, and not in this very run, nor within the hour where visits are counted?"""
+        """Has it failed, and not in this very run, nor within the hour if visits are counted?"""
         counts = self._order is not None and self._order.most is not None
         return row.has_failed and row.fetched_s < self._began_unix - HOUR_S * counts
 
     def _refill(self) -> None:
-        """A crawl that goes on for ever: its budget comes in drop by drop, and its plan is made anew every day."""
-        now, budget = self._shard.now(), self.plan.plan.budget
+        """A crawl without end gets its budget as time passes, and a new plan every day."""
+        now, budget = self._shard.now(), self._planner.plan.budget
         self._allowance = min(
             self._allowance + budget * (now - self._filled_at) / DAY_S, max(1.0, budget * BURST_S / DAY_S)
         )
         self._filled_at = now
-        has_grown = self._shard.counters.totals.pages > GROWN * self.plan.plan.pages
+        has_grown = self._shard.counters.totals.pages > GROWN * self._planner.plan.pages
         wait_s = PLAN_SOON_S if has_grown else PLAN_AGAIN_S
         if now - self._planned_at >= wait_s and (self._planning is None or self._planning.done()):
             self._planned_at = now
-            self._planning = asyncio.get_running_loop().create_task(self.plan.make(self._shard.settings.visits_per_day))
+            self._planning = asyncio.get_running_loop().create_task(
+                self._planner.make(self._shard.settings.visits_per_day)
+            )
 
-    def committed(self) -> None:
-        """What was taken is no longer in `due`. What came in before the place that was reached is looked for again."""
+    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
+        return  # what is taken was written when it was taken
+
+    def on_committed(self) -> None:
+        """What was taken is no longer in `due`; a crawl without end reads it from the beginning again."""
         self._taken.clear()
         if self._order is None:
             self._head = b""
@@ -310,3 +241,19 @@ class RevisitFeeder:
     def close(self) -> None:
         if self._planning is not None:
             self._planning.cancel()
+
+    # observing
+
+    def started(self, lease: Lease) -> Lease:
+        return lease
+
+    def arriving(self, lease: Lease, response: Response) -> None:
+        return
+
+    def ended(self, lease: Lease, response: Response, page: ReadPage | None) -> None:
+        is_lost = lease.entry is not None and lease.entry.origin is Origin.LOST
+        if page is not None and self._sees_new and not is_lost:
+            self._revisits.record_new(page)
+
+    def idle(self) -> Iterator[Lease]:
+        return iter(())

@@ -1,11 +1,11 @@
-"""The pictures of pages that are looked at again: the last step of the cascade (Y12).
+"""The images of pages that are visited again: the last thing that is compared.
 
-Where neither structure nor text of a page has changed, its pictures are asked for too, each a URL with conditions, a
-history and versions of its own. One that has changed is a change of every page that waits for it: they are told in the
+If neither structure nor text of a page has changed, its images are asked for too, each a URL with conditions, a history
+and versions of its own. An image that has changed is a change of every page that waits for it: they are told in the
 background, since each is read again. A page that nobody remembers to be waiting, after a crash or when very many do,
-finds it at its next visit in the history of the picture. Only pictures that were fetched count (`--images`), and only
-those in the main content. One that was seen within the hour is not asked for again.
-Called by `recrawl.recorder` with every visit that is settled, by `recrawl.revisits` before a new version is stored.
+finds the change at its next visit in the history of the image. Only images that were fetched count (`--images`), and
+only those in the main content. An image that was seen within the hour is not asked for again.
+Called by `recrawl.recorder` with every visit that is finished, by `recrawl.revisits` before a new version is stored.
 """
 
 from collections import deque
@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.crawl.archive import DocumentStore
-from lycosa.crawl.shard import Shard
+from lycosa.crawl import DocumentStore, Shard
 from lycosa.records import Family, Response
 from lycosa.recrawl.change.verdict import UNCHANGED, ChangedImage, ChangeKind, ChangeVerdict, Presence
 from lycosa.recrawl.plan import DAY_S, SHORTEST_DAYS
@@ -25,17 +24,17 @@ from lycosa.recrawl.versions import version_at
 from lycosa.store import LinkRow, PageRow, unpack_page
 from lycosa.web import LinkKind, Steps, url_key
 
-MOST_PICTURES = 64  # of a page, asked for at one visit: those first that were not seen for longest
-MOST_PAGES = 2_000  # that wait for pictures
-MOST_WAITING = 1_000  # pages that wait for one picture: each is read again when it has changed
-MOST_RECENT = 10_000  # pictures that were looked at a moment ago, and may not be committed yet
+MOST_IMAGES = 64  # of a page, asked for at one visit: those first that were not seen for longest
+MOST_PAGES = 2_000  # that wait for images
+MOST_WAITING = 1_000  # pages that wait for one image: each is read again when it has changed
+MOST_RECENT = 10_000  # images that were visited a moment ago, and may not be committed yet
 STEP_BYTES = 50_000  # of a page, read in some milliseconds
-MOST_HOPS = 3  # redirects between a page and its picture
+MOST_HOPS = 3  # redirects between a page and its image
 OPENING = UNCHANGED | {ChangeKind.NEW}  # rows of a history that are no change
 
 
 class _ShownImage(NamedTuple):
-    """A picture of a page. `seen_s` is when it was looked at last, `changed_s` when it was last found to be another."""
+    """An image of a page. `seen_s` is when it was last visited, `changed_s` when it was last found to have changed."""
 
     href: str  # as the page has it
     url: str
@@ -45,8 +44,8 @@ class _ShownImage(NamedTuple):
 
 
 class _WaitingPage(msgspec.Struct):
-    """A page whose pictures are being looked at. `row` is what its visit left; `found` are those that have changed, in
-    its history since `noted_s`."""
+    """A page whose images are visited. `row` is the visit row that its visit left; `found` are the images that have
+    changed, which are in its history since `noted_s`."""
 
     visit: Visit
     row: VisitRow
@@ -56,29 +55,27 @@ class _WaitingPage(msgspec.Struct):
 
 
 class ImageRevisits:
-    """See the module. `ask` queues visits of pictures, but for those that are queued already."""
+    """Compares images and tells their pages. `ask` queues visits of images, but for those that are queued already."""
 
-    def __init__(self, shard: Shard, documents: DocumentStore, books: VisitRecorder) -> None:
-        self._shard, self._state, self._documents, self._books = shard, shard.collection.state, documents, books
+    def __init__(self, shard: Shard, documents: DocumentStore, recorder: VisitRecorder) -> None:
+        self._shard, self._state, self._documents, self._recorder = shard, shard.collection.state, documents, recorder
         self.ask: Callable[[Sequence[bytes]], None] | None = None
         self._pages: dict[bytes, _WaitingPage] = {}
-        self._waiting: dict[bytes, dict[bytes, None]] = {}  # the pages that wait for a picture
-        self._news: deque[tuple[bytes, float, list[_WaitingPage]]] = (
-            deque()
-        )  # pictures that changed, when, and who waits
-        self._recent: dict[bytes, tuple[float, float]] = {}  # when a picture was seen, and when found to be another
+        self._waiting: dict[bytes, dict[bytes, None]] = {}  # the pages that wait for an image
+        self._news: deque[tuple[bytes, float, list[_WaitingPage]]] = deque()  # images that changed, when, and who waits
+        self._recent: dict[bytes, tuple[float, float]] = {}  # when an image was seen, and when it last changed
         if shard.settings.images:
-            books.on_settled = self._settled
+            recorder.on_finished = self._finished
 
     def __repr__(self) -> str:
-        return f"<Pictures pages={len(self._pages)} pictures={len(self._waiting)}>"
+        return f"<ImageRevisits pages={len(self._pages)} images={len(self._waiting)}>"
 
     def changed_before(self, visit: Visit) -> tuple[ChangedImage, ...]:
-        """The pictures of the stored version that are known to have changed since the page was last seen."""
-        return tuple(self._changed(visit, self._shown(visit))) if self._shard.settings.images else ()
+        """The images of the stored version that are known to have changed since the page was last seen."""
+        return tuple(self._changed(visit, self._images_of(visit))) if self._shard.settings.images else ()
 
-    def _settled(self, visit: Visit, found: VisitResult, row: VisitRow) -> None:
-        """A visit is over, that of a picture or that of a page."""
+    def _finished(self, visit: Visit, found: VisitResult, row: VisitRow) -> None:
+        """A visit is over, that of an image or that of a page."""
         now, is_change = self._shard.now_unix(), found.verdict is not None and found.verdict.is_change
         is_page = found.presence is Presence.PAGE
         if found.verdict is not None and not is_page:
@@ -95,8 +92,8 @@ class ImageRevisits:
             self._look(visit, row)
 
     def _tell_all(self) -> Steps[None]:
-        """Pictures have changed: the pages that wait for them hear of it, but for those that were visited again since,
-        or forgotten. One picture after the other, so that after a crash what a page has not heard is what came last."""
+        """Images have changed: the pages that wait for them are told, but for those that were visited again since, or
+        forgotten. One image after the other, so that after a crash what a page was not told is what came last."""
         while self._news:
             key, at_s, waiting = self._news[0]
             for page in waiting:
@@ -108,17 +105,17 @@ class ImageRevisits:
             self._news.popleft()
 
     def _look(self, visit: Visit, row: VisitRow) -> None:
-        """Neither structure nor text of a page has changed: what do its pictures say?"""
-        shown = self._shown(visit)
+        """Asks for the images of a page whose structure and text have not changed."""
+        shown = self._images_of(visit)
         if not shown:
             return
         visit = visit._replace(response=Response(visit.lease.url))  # its body is not needed any more
-        oldest = sorted(shown, key=lambda picture: picture.seen_s)[:MOST_PICTURES]
-        page = _WaitingPage(visit, row, {picture.key: picture for picture in oldest})
+        oldest = sorted(shown, key=lambda image: image.seen_s)[:MOST_IMAGES]
+        page = _WaitingPage(visit, row, {image.key: image for image in oldest})
         self._tell(page, self._changed(visit, shown), self._shard.now_unix())
         if self.ask is not None:
             latest = self._shard.now_unix() - SHORTEST_DAYS * DAY_S
-            self.ask([picture.key for picture in oldest if picture.seen_s <= latest])
+            self.ask([image.key for image in oldest if image.seen_s <= latest])
         if len(self._pages) >= MOST_PAGES:
             self._forget(next(iter(self._pages)))
         self._pages[visit.key] = page
@@ -128,22 +125,22 @@ class ImageRevisits:
                 waiting[visit.key] = None
 
     def _forget(self, key: bytes) -> None:
-        """A page waits no more."""
+        """A page waits for its images no more."""
         page = self._pages.pop(key, None)
-        for picture in page.shown if page else ():
-            waiting = self._waiting.get(picture, {})
+        for image in page.shown if page else ():
+            waiting = self._waiting.get(image, {})
             waiting.pop(key, None)
             if not waiting:
-                self._waiting.pop(picture, None)
+                self._waiting.pop(image, None)
 
-    def _shown(self, visit: Visit) -> list[_ShownImage]:
-        """The pictures of the stored version that were fetched, with the redirects on the way to them."""
+    def _images_of(self, visit: Visit) -> list[_ShownImage]:
+        """The images of the stored version that were fetched, with the redirects on the way to them."""
         links = self._documents.links(visit.key)
         if links is None or LinkKind.IMG not in links.kinds:
             return []
         hrefs = tuple(href for href, kind in zip(links.hrefs, links.kinds, strict=True) if kind == LinkKind.IMG)
-        joined = self._shard.sifter.joined(LinkRow(hrefs, links.base_href), visit.lease.url)
-        found = {picture.key: picture for href, url in joined.items() for picture in self._fetched(href, url)}
+        joined = self._shard.link_filter.joined(LinkRow(hrefs, links.base_href), visit.lease.url)
+        found = {image.key: image for href, url in joined.items() for image in self._fetched(href, url)}
         return list(found.values())
 
     def _fetched(self, href: str, url: str) -> Iterator[_ShownImage]:
@@ -163,33 +160,33 @@ class ImageRevisits:
                 return
 
     def _changed_s(self, key: bytes, visit: VisitRow) -> float:
-        """When a picture was last found to be another one."""
+        """When an image was last found to have changed."""
         if not visit.changes:
             return 0.0
         return max((at_s for at_s, row in history(self._state, key) if row.kind not in OPENING), default=0.0)
 
     def _changed(self, visit: Visit, shown: Sequence[_ShownImage]) -> list[ChangedImage]:
         since = visit.before.checked_s or visit.row.fetched_s
-        found = self._in_content(visit, [picture for picture in shown if picture.changed_s > since])
-        return [ChangedImage(picture.url, picture.changed_s) for picture in found]
+        found = self._in_content(visit, [image for image in shown if image.changed_s > since])
+        return [ChangedImage(image.url, image.changed_s) for image in found]
 
-    def _in_content(self, visit: Visit, pictures: Sequence[_ShownImage]) -> Sequence[_ShownImage]:
-        """Those that stand in the main content of the page. A new logo in the frame is no news of every page."""
-        version = version_at(self._shard.collection, visit.row.place, visit.lease.url) if pictures else None
+    def _in_content(self, visit: Visit, images: Sequence[_ShownImage]) -> Sequence[_ShownImage]:
+        """The images in the main content of the page: a new logo in the frame is no change of every page."""
+        version = version_at(self._shard.collection, visit.row.place, visit.lease.url) if images else None
         if version is None:
-            return pictures
-        images = version.content().images
-        return [picture for picture in pictures if any(picture.href in image for image in images)]
+            return images
+        shown = version.content().images
+        return [image for image in images if any(image.href in text for text in shown)]
 
-    def _tell(self, page: _WaitingPage, pictures: list[ChangedImage], at_s: float) -> None:
-        """Pictures have changed, as was seen at `at_s`: the visit of their page found a change after all."""
+    def _tell(self, page: _WaitingPage, images: list[ChangedImage], at_s: float) -> None:
+        """Records that images have changed, as was seen at `at_s`: the visit of their page found a change after all."""
         visit = page.visit
-        if not pictures or not self._shard.frontier.owns(visit.lease.host.host):
+        if not images or not self._shard.frontier.owns(visit.lease.host.host):
             return
-        page.found += pictures
+        page.found += images
         page.noted_s = page.noted_s or at_s
         more = f" and {len(page.found) - 1} more" if len(page.found) > 1 else ""
         where = f"picture {page.found[0].url}{more}"
         verdict = ChangeVerdict(ChangeKind.IMAGE, where, len(page.found), pictures=tuple(page.found))
-        self._books.note(visit, verdict, PageRow(visit.row.status, 0.0), None, at_s=page.noted_s)
-        page.row = self._books.amended(visit, page.row, at_s)
+        self._recorder.add_change(visit, verdict, PageRow(visit.row.status, 0.0), None, at_s=page.noted_s)
+        page.row = self._recorder.amend(visit, page.row, at_s)

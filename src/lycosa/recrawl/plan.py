@@ -1,21 +1,24 @@
-"""When every page is looked at next: the plan that spreads the budget, and the times it gives to pages.
+"""The visit planner decides when each page is visited next: it spreads the budget, and gives every page its time.
 
-A plan is a price: at it, importance and rate of change say how often a page is visited (`recrawl.change.schedule`).
-It is made
-by one walk over the pages, which also gives a time to every page that has none; afterwards each visit asks for its
-page's next interval. Memory: two numbers for each of at most `SAMPLE` pages, whatever their number. Times that a wrong
-clock has put too far away are pulled in, so a clock that goes back loses nothing.
+A plan is a price: at that price, importance and rate of change say how often a page is visited
+(`recrawl.change.schedule`). It is made by one walk over the pages, which also gives a time to every page that has none;
+afterwards each visit asks for its page's next interval. Memory: two numbers for each of at most `SAMPLE` pages. Times
+that a wrong clock has put too far away are pulled in, so a clock that goes back loses nothing.
+
+Change hints are the dates in sitemaps and feeds: a page that is said to have changed is visited sooner, if its host has
+been right before. A new host is trusted with a few pages; one that dates everything today loses that trust. Hints add
+no visits to the budget, they only say which come first.
 """
 
 import asyncio
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 
-from lycosa.crawl.shard import Shard
-from lycosa.frontier import unpack_host
+from lycosa.crawl import Shard
+from lycosa.frontier import Host, HostRow, Lease, unpack_host
 from lycosa.graph import Ranks, load_ranks
 from lycosa.records import Family
 from lycosa.recrawl.change.schedule import (
@@ -29,22 +32,26 @@ from lycosa.recrawl.change.schedule import (
 from lycosa.recrawl.change.verdict import Presence
 from lycosa.recrawl.rows import VisitRow, due_key, unpack_visit
 from lycosa.store import Batch, PageRow, unpack_page
+from lycosa.web import MediaKind, Page, SitemapEntry, Steps, parse_url, read_sitemap, run_steps, url_key
 
 DAY_S = 86_400.0
 PLAN_KEY = b"visits:plan"
-SAMPLE = 500_000  # pages that the price is worked out from
+SAMPLE = 500_000  # pages from which the price is computed
 ROWS_A_TURN = 1_000  # rows walked before the loop gets a turn
 SHORTEST_DAYS, LONGEST_DAYS = 1 / 24, 180.0
-USUAL_SHARE, LEAST_BUDGET = 0.1, 24.0  # of the pages, a day, where no budget is set
+USUAL_SHARE, LEAST_BUDGET = 0.1, 24.0  # of the pages, a day, if no budget is set
 HOST_SHARE = 0.5  # of the requests that a host may get politely
 EMPTY_WORTH = 0.25  # of what is gone or leads elsewhere, beside a page
-SITEMAP_DAYS = 1.0  # sitemaps are read again so often: what they say of changes is worth more than they cost
-SPREAD = 0.1  # times differ by so much, so that what was fetched together is not due together
+SITEMAP_DAYS = 1.0  # between visits of a sitemap: its dates are worth more than they cost
+SPREAD = 0.1  # times vary by this share, so that what was fetched together is not due together
 TOO_FAR = 1.5  # times the interval: no due time is further away than that
+TRIED_FIRST = 5  # pages of a host that are visited sooner on trust
+LEAST_TRUE = 0.5  # of what a host said: then it is believed
+HINTS_READ = 500  # rows read at a time
 
 
 class VisitPlan(msgspec.Struct, array_like=True):
-    """What a walk found. `prices` are those of hosts that cannot take their share."""
+    """A plan as it is stored. `prices` are those of hosts that cannot take their share."""
 
     budget: float = 0.0
     pages: int = 0
@@ -58,7 +65,7 @@ _decode = msgspec.msgpack.Decoder(VisitPlan).decode
 
 
 class VisitImportance:
-    """How much a page matters: its rank where ranks were worked out, else how near it is to a seed; 1 on average."""
+    """How much a page matters: its rank if ranks were computed, else its distance from a seed; 1 on average."""
 
     def __init__(self, ranks: Ranks | None) -> None:
         self._ranks = ranks if ranks is not None and len(ranks.file_nums) else None
@@ -73,7 +80,7 @@ class VisitImportance:
 
 
 class VisitPlanner:
-    """The plan in force, and the walk that makes it."""
+    """Makes and keeps the plan, and gives pages their times. `plan` is the plan in force."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard, self._state = shard, shard.collection.state
@@ -83,12 +90,12 @@ class VisitPlanner:
         self._schedule = shard.settings.schedule
 
     def __repr__(self) -> str:
-        return f"<VisitPlan {self._schedule} budget={self.plan.budget:g} pages={self.plan.pages}>"
+        return f"<VisitPlanner {self._schedule} budget={self.plan.budget:g} pages={self.plan.pages}>"
 
     # the times of a page
 
     def interval(self, key: bytes, row: PageRow, visit: VisitRow, *, changed: bool | None = None) -> float:
-        """Days until a page is looked at next; `changed` tells what a visit found, None where there was none."""
+        """Days until the next visit of a page; `changed` is what the last visit found, None if there was none."""
         plan = self.plan
         if row.is_sitemap:
             return SITEMAP_DAYS
@@ -109,7 +116,7 @@ class VisitPlanner:
         return self._importance.of(row) * (EMPTY_WORTH if is_empty else 1.0)
 
     def schedule(self, batch: Batch, key: bytes, row: PageRow, visit: VisitRow, *, changed: bool | None = None) -> None:
-        """Gives a page its next time, counted from its last visit, in the open batch."""
+        """Gives a page its next time, counted from its last visit, in `batch`."""
         visit.interval = self.interval(key, row, visit, changed=changed)
         days = visit.interval * (1 + SPREAD * (2 * self._shard.roll() - 1))
         visit.due_s = (visit.checked_s or row.fetched_s) + days * DAY_S
@@ -119,7 +126,7 @@ class VisitPlanner:
     # the walk
 
     async def make(self, budget: float | None) -> VisitPlan:
-        """Works the price out, gives a time to every page that has none, and keeps the plan."""
+        """Computes the price, gives a time to every page that has none, and stores the plan."""
         now = self._shard.now_unix()
         stride = -(-max(self._shard.counters.totals.pages, 1) // SAMPLE)
         worth, rates, hosts, names = array("d"), array("d"), array("q"), list[bytes]()
@@ -168,7 +175,7 @@ class VisitPlanner:
         }
 
     def _most_visits(self, host: bytes) -> float:
-        """Visits a day that a host can take politely, beside what else it is asked for."""
+        """Visits a day that a host can take politely, beside other requests."""
         packed, settings = self._state.get(Family.HOST, host), self._shard.settings
         row = unpack_host(packed) if packed else None
         delay_s = max(settings.delay_s, (row and row.robots and row.robots.crawl_delay_s) or 0.0)
@@ -191,7 +198,7 @@ class VisitPlanner:
         self._state.write(batch)
 
     def pages(self) -> Iterator[tuple[bytes, PageRow, VisitRow | None]]:
-        """Every URL that was ever a page, and sitemaps, with their visits: two walks side by side."""
+        """Every URL that was ever a page, and every sitemap, with its visit row: two walks side by side."""
         visits = self._state.walk(Family.VISIT)
         visit_key, visit = next(visits, (b"\xff", b""))
         for key, packed in self._state.walk(Family.PAGE):
@@ -209,3 +216,72 @@ def _host_of(key: bytes) -> bytes:
 def _is_too_far(visit: VisitRow, now: float) -> bool:
     """Is the page due so late that the clock must have gone back?"""
     return visit.due_s > now + TOO_FAR * max(visit.interval, SHORTEST_DAYS) * DAY_S
+
+
+class ChangeHints:
+    """Reads the dates in sitemaps and feeds. `is_off`: everything is visited anyway."""
+
+    def __init__(self, shard: Shard, *, is_off: bool = False) -> None:
+        self._shard, self._state, self.is_off = shard, shard.collection.state, is_off
+
+    def read_dates(self, host: Host, entries: Sequence[SitemapEntry]) -> Steps[int]:
+        """Takes the dates of a sitemap or a feed of `host`; returns how many pages are visited sooner for it."""
+        left = _trust(host.row)
+        if self.is_off or not left:
+            return 0
+        dated: dict[bytes, float] = {}
+        for start in range(0, len(entries), HINTS_READ):
+            for entry in entries[start : start + HINTS_READ]:
+                if entry.lastmod_s is not None and (url := parse_url(entry.url)) and url.host == host.host:
+                    dated[url_key(url.href)] = entry.lastmod_s
+            yield
+        sooner, keys = 0, sorted(dated)
+        for start in range(0, len(keys), HINTS_READ):
+            some = keys[start : start + HINTS_READ]
+            visits = self._state.get_many(Family.VISIT, some)
+            claimed = [
+                (key, visit, dated[key])
+                for key, packed in zip(some, visits, strict=True)
+                if packed and self._is_waiting(visit := unpack_visit(packed)) and dated[key] > visit.hint_s
+            ]
+            sooner += self._advance(claimed, left - sooner)
+            if sooner >= left:
+                break
+            yield
+        host.touch()
+        return sooner
+
+    def read_feed(self, lease: Lease, page: Page, body: bytes) -> None:
+        """Takes the dates of a page that is a feed."""
+        if page.media.kind is MediaKind.FEED:
+            run_steps(self.read_dates(lease.host, read_sitemap(body, lease.url).entries))
+
+    def _is_waiting(self, visit: VisitRow) -> bool:
+        """Is the page due later, and without volatile parts, with which its date would change all the time?"""
+        return visit.due_s > self._shard.now_unix() and not any(part.is_volatile for part in visit.masks.parts)
+
+    def _advance(self, claimed: Iterable[tuple[bytes, VisitRow, float]], most: int) -> int:
+        now, batch, sooner = self._shard.now_unix(), self._shard.committer.batch, 0
+        for key, visit, lastmod_s in claimed:
+            if sooner >= most:
+                break
+            seen_s = visit.checked_s or self._fetched_s(key)
+            if not seen_s < lastmod_s <= now:
+                continue
+            batch.delete(Family.DUE, due_key(key, visit.due_s))
+            visit.hint_s, visit.due_s = lastmod_s, now
+            batch.put(Family.DUE, due_key(key, now), b"")
+            batch.put(Family.VISIT, key, visit.pack())
+            sooner += 1
+        return sooner
+
+    def _fetched_s(self, key: bytes) -> float:
+        packed = self._state.get(Family.PAGE, key)
+        return unpack_page(packed).fetched_s if packed else float("inf")
+
+
+def _trust(row: HostRow) -> int:
+    """How many pages of a host are visited sooner because it says that they changed."""
+    if row.hints < TRIED_FIRST:
+        return TRIED_FIRST - row.hints
+    return 1_000_000 if row.hints_true >= LEAST_TRUE * row.hints else 0

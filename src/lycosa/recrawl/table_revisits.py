@@ -1,30 +1,29 @@
-"""Looking again by table (P7): of a page with volatile parts only its `.tvi` is fetched, and patched into the document.
+"""Revisits by table: of a page with volatile parts only its `.tvi` is fetched, and patched into the stored document.
 
-A page is looked at so if the stored version has volatile parts and its host has such tables, as far as is known; the
-first table that is missing settles that for the host. What comes out of a patch is proved by the digests in the table:
-it is the version that the host would have sent, stored as such or, with `patch = "read"`, as the table alone, and made
-again whenever it is read. Where the frame has changed as well, or a table is none, the document is fetched whole:
-queued again at once, so that the host's pace is kept. It is fetched whole every so often anyway: a table that nobody
-keeps up would hide for ever what became of its document.
-Called by the outcomes with answers to tables, by the engine before a page is looked at.
+A page is visited so if the stored version has volatile parts and its host has such tables, as far as is known; the
+first table that is missing decides that for the host. The digests in the table prove what comes out of a patch: it is
+the version that the host would have sent, stored as such or, with `patch = "read"`, as the table alone, and made again
+whenever it is read. If more than the volatile parts has changed, or there is no table, the document is fetched whole:
+it is queued again at once, so that the host's delay is kept. It is fetched whole every so often anyway: a table that
+nobody keeps up would hide for ever what became of its document. Called by `recrawl.revisits`.
 """
 
 from collections.abc import Callable
 
 import msgspec
 
-from lycosa.crawl.archive import Archive, PatchedDocument
-from lycosa.crawl.reading import decoded_body
-from lycosa.crawl.shard import Shard
+from lycosa.crawl import Archive, PatchedDocument, Shard, decoded_body
 from lycosa.frontier import Lease
 from lycosa.records import Family, Request, Response
 from lycosa.recrawl.rows import VisitRow, visit_of
 from lycosa.recrawl.versions import StoredVersion, headers_of, stored_at
 from lycosa.store import PageRow, PatchBase, unpack_page
 from lycosa.tables import (
+    IN_VAIN,
     TABLE_MAX_BYTES,
     TVI,
     TableRefusal,
+    TableSupport,
     Tvi,
     has_xml_parts,
     is_table_of,
@@ -32,7 +31,6 @@ from lycosa.tables import (
     patch_document,
     table_url,
 )
-from lycosa.tables.links import IN_VAIN, TableSupport
 from lycosa.web import document_digest, url_key
 
 # In a row, of a page; the next visit asks for the document. A table that has changed was made by somebody who keeps it
@@ -42,12 +40,12 @@ TABLE_VISITS_MOST, SAME_TABLES_MOST = 50, 7
 _OF_A_VERSION = frozenset({"etag", "last-modified", "content-encoding", "content-md5", "digest", "content-digest"})
 
 Patched = Callable[[Lease, Request, PatchedDocument | None, str], None]
-"""Settles a visit: lease, the request for the table, the document that the table gave (None: as before), its tag."""
+"""Ends a visit: lease, the request for the table, the document that the table gave (None: as before), its ETag."""
 
 
 class TableRevisits:
-    """See the module. `whole` are URLs to be fetched whole next time: those that are queued again; `missing` those
-    among them that have no table."""
+    """Asks for tables in place of pages. `_whole` are the URLs to be fetched whole next time, which are queued again;
+    `_missing` are those among them that have no table."""
 
     def __init__(self, shard: Shard, archive: Archive, patched: Patched) -> None:
         self._shard, self._archive, self._patched = shard, archive, patched
@@ -60,7 +58,7 @@ class TableRevisits:
         return f"<TableVisits whole={len(self._whole)}>"
 
     def table_of(self, lease: Lease) -> str | None:
-        """The URL to ask for instead of the document; None: the document."""
+        """The URL of the table to ask for in place of the document; None: the document itself."""
         host, entry = lease.host, lease.entry
         if lease.url in self._whole:
             self._whole.discard(lease.url)
@@ -80,53 +78,53 @@ class TableRevisits:
         return url if is_allowed and not (row and row.truncated) else None
 
     def conditions(self, lease: Lease) -> tuple[tuple[str, str], ...]:
-        """The header fields that ask for a table only if it changed."""
+        """The header fields that ask for a table only if it has changed."""
         etag = self._visit(lease).table_etag
         return (("If-None-Match", etag),) if etag and etag.isascii() and etag.isprintable() else ()
 
     def _visit(self, lease: Lease) -> VisitRow:
         return visit_of(self._shard.collection.state, url_key(lease.url)) or VisitRow()
 
-    def settle(self, lease: Lease, request: Request, response: Response) -> None:
-        """An answer to a table that is no failure of the host's, one way or the other."""
+    def handle(self, lease: Lease, request: Request, response: Response) -> None:
+        """Reads the answer to a table that is no failure of the host's."""
         shard, host = self._shard, lease.host
         made = self._document(lease, response) if response.status != 304 else None
         is_kept_with_version = isinstance(made, PatchedDocument) and made.whole is not None
         if not is_kept_with_version:
             self._archive.keep_answer(lease, request, response)
         if made is None or isinstance(made, PatchedDocument):
-            shard.counters.totals.tables["patched" if made else "unchanged"] += 1
+            shard.counters.table("patched" if made else "unchanged")
             if response.status != 304:
-                self._know(lease, TableSupport.HAS)
+                self._note_support(lease, TableSupport.HAS)
             etag = response.headers.get("etag", "") or (self._visit(lease).table_etag if response.status == 304 else "")
             self._patched(lease, request, made, etag)
             return
-        shard.counters.totals.tables[made] += 1
+        shard.counters.table(made)
         if made == TableRefusal.NOT_WHAT_IT_SAYS:
-            self._know(lease, TableSupport.LIES)
+            self._note_support(lease, TableSupport.LIES)
             shard.events.write("tables-not-trusted", host=host.origin, url=request.url)
         elif host.row.volatile == TableSupport.NOTHING and made not in (
             TableRefusal.FRAME_CHANGED,
             TableRefusal.OTHER_DOCUMENT,
         ):
-            self._know(lease, TableSupport.HAS_NONE)  # where there are some, the page may be gone with its table
-        self.failed(lease)
+            self._note_support(lease, TableSupport.HAS_NONE)  # else the page may be gone with its table
+        self.fetch_whole(lease)
         if made not in (TableRefusal.FRAME_CHANGED, TableRefusal.OTHER_DOCUMENT):
             self._missing.add(lease.url)
         shard.frontier.retry(lease, due_unix=shard.now_unix(), due=shard.now(), counts=False)
 
-    def failed(self, lease: Lease) -> None:
-        """The table could not be had: the next time the document is asked for."""
+    def fetch_whole(self, lease: Lease) -> None:
+        """Has the document itself asked for next time."""
         self._whole.add(lease.url)
 
     def has_parts(self, lease: Lease, before: PageRow) -> bool:
-        """Whether a page that was fetched whole may still have a table, of parts that it does not mark itself."""
+        """May a page that was fetched whole still have a table, of parts that it does not mark itself?"""
         is_missing = lease.url in self._missing
         self._missing.discard(lease.url)
         return before.volatile and not is_missing
 
     def _document(self, lease: Lease, response: Response) -> PatchedDocument | str | None:
-        """The document of now; None: as it is stored; or why the table does not give it."""
+        """The document as it is now; None if it is as stored; or why the table does not give it."""
         if response.status != 200 or response.truncated is not None:
             return str(response.truncated or response.status)
         found = parse_tvi(decoded_body(response, TABLE_MAX_BYTES + 1))
@@ -153,7 +151,7 @@ class TableRevisits:
         return PatchedDocument(document, response, whole)
 
     def _patchable(self, stored: StoredVersion, place: bytes, found: Tvi, patched: bytes) -> PatchBase | None:
-        """The record with a body that the same document can be made from later on; None if there is none."""
+        """The record with a body from which the same document can be made later on; None if there is none."""
         at = stored.whole.place.pack()
         if at == place:
             return stored.whole
@@ -164,9 +162,9 @@ class TableRevisits:
         packed = self._shard.collection.state.get(Family.PAGE, url_key(lease.url))
         return unpack_page(packed) if packed else None
 
-    def _know(self, lease: Lease, known: TableSupport) -> None:
-        if lease.host.row.volatile not in (known, TableSupport.LIES):
-            lease.host.note_volatile(known)
+    def _note_support(self, lease: Lease, support: TableSupport) -> None:
+        if lease.host.row.volatile not in (support, TableSupport.LIES):
+            lease.host.note_volatile(support)
 
 
 def is_doubtful(visit: VisitRow) -> bool:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from lycosa.crawl import analysers_of
 from lycosa.errors import SettingsError, StoreError
 from lycosa.fetch import decode_body
 from lycosa.records import Family
@@ -32,7 +33,7 @@ from lycosa.store import (
     unpack_page,
 )
 from lycosa.tables import TABLE_MAX_BYTES, TableRefusal, has_xml_parts, parse_tvi, patch_document
-from lycosa.web import Analysers, analyse_page, analysers_of, parse_url, url_key
+from lycosa.web import Analysers, analyse_page, parse_url, url_key
 
 BODY_CAP_BYTES = 64 << 20  # of a body with its content coding undone
 _HOPS_MOST = 3  # revisit records that refer to revisit records

@@ -173,7 +173,7 @@ class FollowerProcess:
         committed = time.monotonic()
         while not self._is_over:
             collection.state.refresh()
-            indexer.take(goes_on=lambda: self._goes_on(indexer, 0.0))
+            indexer.index_feed(goes_on=lambda: self._goes_on(indexer, 0.0))
             if self._is_over:
                 break
             since_s = time.monotonic() - committed

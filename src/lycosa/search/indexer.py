@@ -1,8 +1,8 @@
 """The indexer brings committed pages into the search index: one document for each cluster of equal pages.
 
-    take       brings in what the feed has since the last page taken in; it commits every few thousand pages
-    commit     makes what was taken in count; `catch_up` does both
-    build      brings in every page of the state, where there is no index or the feed can no longer complete it
+    index_feed    brings in what the feed has since the last entry; it commits every few thousand pages
+    commit        makes that count; `catch_up` does both
+    build         brings in every page of the state, where there is no index or the feed can no longer complete it
     update_anchors_and_ranks    at the end, or when much is new: only anchor texts that have changed are indexed again
 
 Every step can be killed: the index holds the sequence it covers, and pages are taken in by what the state says of them
@@ -114,8 +114,8 @@ Progress = Callable[[int, int], None]  # pages done, pages in all
 
 class Indexer:
     """The writer of a collection's search index. Close it. `follows`: a crawl is under way and anchors will be updated
-    later, so anchor texts are not looked up when a page is taken in. `skips_missing`: pages whose archive file is
-    missing are taken in all the same, by title and URL."""
+    later, so anchor texts are not looked up when a page is indexed. `skips_missing`: pages whose archive file is
+    missing are indexed all the same, by title and URL."""
 
     def __init__(
         self,
@@ -125,7 +125,9 @@ class Indexer:
         follows: bool = False,
         skips_missing: bool = False,
         progress: Progress | None = None,
+        build_pages: int = BUILD_PAGES,
     ) -> None:
+        self._build_pages = build_pages
         self._collection, self._state = collection, collection.state
         self._texts = PageTexts(collection, skips_missing=skips_missing)
         self._progress = progress or (lambda done, pages: None)
@@ -141,9 +143,9 @@ class Indexer:
             self.writer.close()
             raise
         self.is_alone = not follows  # no crawl goes on beside it
-        self._taken_sequence = self.covered  # the feed is taken in up to here, of which `covered` is committed
+        self._indexed_sequence = self.covered  # the feed is indexed up to here, and committed up to `covered`
         self._since = UncommittedPages()
-        self._replaced: list[int] = []  # pages that are copies now; taken out once those that wait are added
+        self._replaced: list[int] = []  # pages that are copies now; deleted once those that wait are added
         self._links_indexed = 0  # links there were when anchors were updated last
         self._follows = follows
         self._anchors: AnchorTexts | None = None  # while an index is built
@@ -160,34 +162,30 @@ class Indexer:
         return last_sequence(self._state) - max(0, self.covered)
 
     @property
-    def documents(self) -> int:
-        return self.reader.documents
-
-    @property
     def unread(self) -> int:
-        """The number of pages that were taken in by title and URL alone, since their records cannot be read."""
+        """The number of pages that were indexed by title and URL alone, since their records cannot be read."""
         return self._texts.unread
 
-    def catch_up(self, *, goes_on: Callable[[], bool] = lambda: True) -> int:
-        """Takes in all of the feed, or builds, and commits; returns how many pages."""
-        pages = self.take(goes_on=goes_on)
+    def catch_up(self) -> int:
+        """Indexes all of the feed, or builds, and commits; returns how many pages."""
+        pages = self.index_feed()
         self.commit()
         return pages
 
-    def take(self, *, goes_on: Callable[[], bool] = lambda: True) -> int:
-        """Takes in what the feed has, or builds; returns how many pages. `goes_on` is asked between batches."""
+    def index_feed(self, *, goes_on: Callable[[], bool] = lambda: True) -> int:
+        """Indexes what the feed has, or builds; returns how many pages. `goes_on` is asked between batches."""
         if self.covered < 0:
             return self.build()
-        pages, self._expected = 0, last_sequence(self._state) - self._taken_sequence
+        pages, self._expected = 0, last_sequence(self._state) - self._indexed_sequence
         if not self._expected:
             return 0
-        entries = entries_after(self._state, self._taken_sequence)
+        entries = entries_after(self._state, self._indexed_sequence)
         with self._texts.expected(self._expected if self.is_alone else 0):
             while some := list(islice(entries, BATCH_PAGES)):
                 self._taken, self.is_built = pages, False
-                self.take_in(list(dict.fromkeys(each.file_num for each in some)))
+                self.index_pages(list(dict.fromkeys(each.file_num for each in some)))
                 pages += len(some)
-                self._taken_sequence = some[-1].sequence
+                self._indexed_sequence = some[-1].sequence
                 if len(self._since) >= COMMIT_PAGES:
                     self.commit()
                 if not goes_on():
@@ -196,16 +194,16 @@ class Indexer:
 
     @property
     def uncommitted(self) -> int:
-        """The number of feed entries that were taken in since the last commit."""
-        return max(0, self._taken_sequence - self.covered)
+        """The number of feed entries that were indexed since the last commit."""
+        return max(0, self._indexed_sequence - self.covered)
 
     def commit(self) -> None:
-        """Makes what was taken in count."""
+        """Commits what was indexed."""
         if self.uncommitted:
-            self._commit(self._taken_sequence)
+            self._commit(self._indexed_sequence)
 
     def build(self) -> int:
-        """Takes in every page of the open state; ranks are computed meanwhile, while the text workers are starting."""
+        """Indexes every page of the open state; ranks are computed meanwhile, while the text workers are starting."""
         covered, before = last_sequence(self._state), _covered_before(self._collection)
         mark_covered(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
         try:
@@ -226,7 +224,7 @@ class Indexer:
         numbers = (int.from_bytes(number) for number, _ in self._state.walk(Family.FILE))
         pages, waiting = 0, None
         self._expected = expected
-        while some := list(islice(numbers, BUILD_PAGES)):
+        while some := list(islice(numbers, self._build_pages)):
             lot = self._prepared(some)
             if waiting is not None:
                 self._add(*waiting)
@@ -242,7 +240,7 @@ class Indexer:
 
     def _commit(self, covered: int) -> None:
         self.writer.commit(covered)
-        self.covered = self._taken_sequence = covered
+        self.covered = self._indexed_sequence = covered
         self._refresh()
         mark_covered(self._collection.path, CONSUMER, covered)
 
@@ -255,7 +253,7 @@ class Indexer:
 
     # pages
 
-    def take_in(self, numbers: list[int]) -> None:
+    def index_pages(self, numbers: list[int]) -> None:
         """Brings the index in line with what the state has of these pages now."""
         self._add(*self._prepared(numbers))
 
@@ -284,7 +282,7 @@ class Indexer:
         self, cluster: int, page: int | None, members: list[IndexMember], copies: list[int]
     ) -> Iterator[IndexMember]:
         """Yields the page that represents a cluster, if it is not the one that does already; the others become copies.
-        `page` and `copies` are in the index, `members` are taken in: a document's first URL comes before all others."""
+        `page` and `copies` are in the index, `members` are new: a document's first URL comes before all others."""
         members = sorted(members, key=lambda member: (bool(member.row.original), member.number))
         first = members[0] if members else None
         if page is not None and first is not None and not first.row.original and self._is_later(page):
@@ -383,14 +381,14 @@ class Indexer:
         return updated
 
     def _repair(self) -> None:
-        """Takes in again the pages that are there twice, or are no more: there are such where deletions were lost."""
+        """Indexes again the pages that are there twice, or are no more: there are such where deletions were lost."""
         pages, wrong = iter(sorted(self.reader.all("page", "page"))), []
         while some := list(islice(pages, REPAIR_PAGES)):
             alive = searchable_pages(self._state, some)
             wrong += [page for page, next_page in pairwise(some) if page == next_page]
             wrong += [page for page in some if page not in alive]
         for start in range(0, len(wrong), REPAIR_PAGES):
-            self.take_in(list(dict.fromkeys(wrong[start : start + REPAIR_PAGES])))
+            self.index_pages(list(dict.fromkeys(wrong[start : start + REPAIR_PAGES])))
         if wrong:
             self._commit(self.covered)
 

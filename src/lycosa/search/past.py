@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from lycosa.crawl.reading import page_directives
+from lycosa.crawl import page_directives
 from lycosa.errors import SettingsError
 from lycosa.fetch import parse_fields
 from lycosa.graph import last_sequence

@@ -72,6 +72,10 @@ class Batch:
         """Deletes every key from `start` up to, not including, `end`."""
         self._changes.append((family, start, None, end))
 
+    def clear(self) -> None:
+        """Begins anew: what it held is written."""
+        self._changes.clear()
+
     def extend(self, other: "Batch") -> None:
         self._changes += other._changes
 

@@ -19,15 +19,19 @@ from lycosa.tables.formats import (
     table_digest,
     table_url,
 )
+from lycosa.tables.links import IN_VAIN, LinkTables, TableSupport
 from lycosa.tables.publisher import AugmentOptions, augment_site, tables_of
 from lycosa.tables.serving import AsgiTables, WsgiTables
 
 __all__ = [
+    "IN_VAIN",
     "TABLE_MAX_BYTES",
     "TVI",
     "AsgiTables",
     "AugmentOptions",
+    "LinkTables",
     "TableRefusal",
+    "TableSupport",
     "Tol",
     "Tvi",
     "WsgiTables",

@@ -11,11 +11,18 @@ pass the filters, robots.txt and the guard as all others do. Memory: documents i
 
 from collections.abc import Collection, Iterator
 from enum import IntEnum
+from typing import NamedTuple
 
-from lycosa.crawl.archive import Archive
-from lycosa.crawl.early_links import MISLED_MOST, EarlyClaim, EarlyLinks, TakenEarly, is_nofollow
-from lycosa.crawl.reading import LinkRules, decoded_body, followed, header_hrefs
-from lycosa.crawl.shard import Shard
+from lycosa.crawl import (
+    MISLED_MOST,
+    PageHandler,
+    ReadPage,
+    Shard,
+    decoded_body,
+    followed_links,
+    header_hrefs,
+    is_nofollow,
+)
 from lycosa.fetch import parse_retry_after
 from lycosa.frontier import Host, Lease, RequestKind
 from lycosa.records import Request, Response
@@ -31,7 +38,7 @@ from lycosa.tables.formats import (
     table_digest,
     table_url,
 )
-from lycosa.web import parse_link_header
+from lycosa.web import Url, parse_link_header
 
 BUSY = frozenset({429, 503})
 BUSY_WAIT_S = 5.0
@@ -58,67 +65,88 @@ IN_VAIN = frozenset({TableSupport.HAS_NONE, TableSupport.LIES, TableSupport.TRYI
 _ENDINGS = frozenset(("html", "htm", "xhtml", "shtml", "xml", "php", "asp", "aspx", "jsp"))
 
 
-NO_TABLE = EarlyClaim("", None)
+class TableClaim(NamedTuple):
+    """What a table says of its document: its digest, and the URLs of its links; None: there is no table."""
+
+    document: str
+    urls: frozenset[str] | None
+    has_parts: bool = False
+
+
+class TakenByTable(NamedTuple):
+    """What was taken for one document: what its table claims, and the URLs that were new."""
+
+    claim: TableClaim | None
+    new: list[Url]
+
+
+NO_TABLE = TableClaim("", None)
+NOTHING_TAKEN = TakenByTable(None, [])
 
 
 class LinkTables:
-    """Asks for tables, reads them, and compares them with their documents."""
+    """Observes fetches: asks for tables, reads them, and compares them with their documents."""
 
-    def __init__(
-        self, shard: Shard, archive: Archive, early: EarlyLinks, following: LinkRules, *, cap_bytes: int
-    ) -> None:
-        self._shard, self._archive, self._early, self._following = shard, archive, early, following
-        self._mode, self._cap_bytes = shard.settings.tables, cap_bytes
+    def __init__(self, shard: Shard, pages: PageHandler) -> None:
+        self._shard, self._pages, self._admission = shard, pages, pages.admission
+        self._mode = shard.settings.tables
         self._goes_first = self._mode == "always"
-        # a limit of pages a host counts what is in flight, and a table beside a document would pass for another page
-        self.is_on = self._goes_first or (self._mode == "auto" and shard.settings.pages_per_host is None)
-        self._open: dict[int, float] = {}  # id of a document's lease in flight → when it began
+        # All by the ticket of a lease.
+        self._open: dict[int, float] = {}  # documents in flight, and when they began
         self._young: dict[int, Lease] = {}  # those whose table was not asked for
-        self._asked: dict[int, Lease] = {}  # id of a table's lease → the lease of its document
-        self._claims: dict[int, EarlyClaim] = {}
+        self._asked: dict[int, Lease] = {}  # tables in flight, and the leases of their documents
+        self._claims: dict[int, TableClaim] = {}
+        self._new: dict[int, list[Url]] = {}  # the URLs that tables brought
         self._was_busy: set[bytes] = set()  # hosts whose first table did not come
-        self._next: dict[str, TakenEarly | None] = {}  # documents that are next, and what their tables gave
+        self._next: dict[str, TakenByTable] = {}  # documents that are next, and what their tables gave
 
     def __repr__(self) -> str:
-        return f"<Tables {self._mode} documents={len(self._open)} asked={len(self._asked)}>"
+        return f"<LinkTables {self._mode} documents={len(self._open)} asked={len(self._asked)}>"
 
     # asking
 
-    def started(self, document: Lease) -> Lease | None:
-        """A document is about to be asked for; the lease of its table, if that is asked for in its place."""
+    def request(self, lease: Lease) -> Request:
+        return self._pages.requests.build(lease, body_limit_bytes=TABLE_MAX_BYTES, takes_any_type=True)
+
+    def started(self, lease: Lease) -> Lease:
+        """A document is about to be asked for; returns the lease of its table, if that is asked for in its place."""
+        if lease.kind is not RequestKind.PAGE or lease.failure is not None:
+            return lease
         if self._goes_first:
-            return self._first(document)
-        if document.host.slots.limit > 1 and self._may_have(document) and self._early.can_take(document):
-            self._open[id(document)] = self._shard.now()
-            self._young[id(document)] = document
-        return None
+            return self._first(lease) or lease
+        if lease.host.slots.limit > 1 and self._may_have(lease) and self._admission.can_take_early(lease):
+            self._open[lease.ticket] = self._shard.now()
+            self._young[lease.ticket] = lease
+        return lease
 
     def _first(self, document: Lease) -> Lease | None:
         if document.url in self._next:
-            self._go_on(document, self._next.pop(document.url))
+            self._resume(document, self._next.pop(document.url))
             return None
         is_retry = document.entry is None or document.entry.tries > 0
-        if document.is_head or is_retry or not self._may_have(document) or not self._early.leads_on(document):
+        if document.is_head or is_retry or not self._may_have(document) or not self._admission.leads_on(document):
             return None
         url = table_url(document.url, TOL)
         lease = self._shard.frontier.lease_instead(document, RequestKind.TABLE, url) if url else None
         if lease is not None:
-            self._open[id(document)] = self._shard.now()
+            self._open[document.ticket] = self._shard.now()
             self._ask(document, lease)
         return lease
 
-    def _go_on(self, document: Lease, taken: TakenEarly | None) -> None:
+    def _resume(self, document: Lease, taken: TakenByTable) -> None:
         """The document whose table was read has its turn, with another lease."""
-        if taken is None:
-            return
-        self._open[id(document)] = self._shard.now()
+        if taken.claim is not None or taken.new:
+            self._open[document.ticket] = self._shard.now()
+            self._new[document.ticket] = taken.new
         if taken.claim is not None:
-            self._claims[id(document)] = taken.claim
-        self._early.taken[id(document)] = taken._replace(claim=None)
+            self._claims[document.ticket] = taken.claim
+
+    def arriving(self, lease: Lease, response: Response) -> None:
+        """Nothing to do: what arrives of a document is `crawl.early_links`' business."""
 
     def idle(self) -> Iterator[Lease]:
-        """Nothing else can be asked for now: the tables of documents that were asked for a moment ago, the latest of
-        them first: a table gains the time that its document still takes."""
+        """The tables of documents that were asked for a moment ago, the latest of them first: a table gains the time
+        that its document still takes."""
         now = self._shard.now()
         for ticket, document in reversed(list(self._young.items())):
             host = document.host
@@ -145,28 +173,26 @@ class LinkTables:
         return lease
 
     def _ask(self, document: Lease, lease: Lease) -> None:
-        self._asked[id(lease)] = document
+        self._asked[lease.ticket] = document
         if document.host.row.tables == TableSupport.NOTHING:
             self._know(document.host, TableSupport.TRYING)
 
     # hearing
 
-    def hear(self, host: Host, response: Response) -> None:
+    def _hear(self, host: Host, response: Response) -> None:
         """The headers of a document: do they tell of a table?"""
         value = response.headers.get("link", "")
         told = TableSupport.HAS if _is_likely(response.url, TableSupport.NOTHING) else TableSupport.HAS_ALL
-        is_news = (
-            host.row.tables in (TableSupport.NOTHING, TableSupport.HAS) and host.row.tables != told and TOL_REL in value
-        )
-        if is_news and any(TOL_REL in link.rels for link in parse_link_header(value)):
+        may_be_news = host.row.tables in (TableSupport.NOTHING, TableSupport.HAS) and host.row.tables != told
+        if may_be_news and TOL_REL in value and any(TOL_REL in link.rels for link in parse_link_header(value)):
             self._know(host, told)
 
-    def settle(self, lease: Lease, request: Request | None, response: Response) -> None:
+    def handle(self, lease: Lease, request: Request | None, response: Response) -> None:
         """The answer to a table."""
-        document, shard = self._asked.pop(id(lease)), self._shard
-        self._archive.keep_answer(lease, request, response)
+        document, shard = self._asked.pop(lease.ticket), self._shard
+        self._pages.keeper.archive.keep_answer(lease, request, response)
         found = self._read(document, response)
-        shard.counters.totals.tables["read" if isinstance(found, Tol) else found] += 1
+        shard.counters.table("read" if isinstance(found, Tol) else found)
         if isinstance(found, Tol):
             if lease.host.row.tables not in _HAS:
                 self._know(lease.host, TableSupport.HAS)
@@ -178,19 +204,11 @@ class LinkTables:
             asked_for = parse_retry_after(response.headers.get("retry-after", ""), now_unix_s=shard.now_unix())
             wait_s = max(BUSY_WAIT_S, asked_for or 0.0)
         if self._goes_first:
-            self._next[document.url] = self.ended(document, self._early.ended(document))
+            self._next[document.url] = self._taken(document)
             if len(self._next) > NEXT_MOST:
                 del self._next[next(iter(self._next))]
             shard.frontier.wait_next(document, len(found.links) if isinstance(found, Tol) else None)
         shard.release(lease, response, wait_s=wait_s, reason=str(response.status) if wait_s else "")
-
-    def cancelled(self, lease: Lease) -> None:
-        """The request for a table, or for a document, was cancelled."""
-        document = self._asked.pop(id(lease), None)
-        if document is not None and self._goes_first:
-            self.ended(document)
-            self._shard.frontier.put_back(document)
-        self.ended(lease)
 
     def _read(self, document: Lease, response: Response) -> Tol | str:
         """The table in an answer, or why there is none."""
@@ -205,14 +223,14 @@ class LinkTables:
 
     def _claim(self, document: Lease, found: Tol, response: Response) -> None:
         """Takes in what a table says of a document, if that is still on its way."""
-        if id(document) not in self._open or document.host.row.tables == TableSupport.LIES:
+        if document.ticket not in self._open or document.host.row.tables == TableSupport.LIES:
             return
         said = (found.robots,) if found.robots else ()
-        is_followed = not is_nofollow(said, response, self._following)
-        links = followed(found, self._following) if is_followed else LinkRow(())
-        joined = self._shard.sifter.joined(links, document.url)
-        self._claims[id(document)] = EarlyClaim(found.document, frozenset(joined.values()), found.volatile > 0)
-        self._early.take_table(document, links, joined)
+        is_followed = not is_nofollow(said, response, self._pages.keeper.rules)
+        links = followed_links(found, self._pages.keeper.rules) if is_followed else LinkRow(())
+        joined = self._shard.link_filter.joined(links, document.url)
+        self._claims[document.ticket] = TableClaim(found.document, frozenset(joined.values()), found.volatile > 0)
+        self._new.setdefault(document.ticket, []).extend(self._admission.take_table(document, links, joined))
 
     def _says_nothing(self, host: Host, response: Response) -> bool:
         """Did no answer come, or only that the host is busy? A host without a table so far is tried twice."""
@@ -231,22 +249,38 @@ class LinkTables:
         """There is no table. A host that was tried has none; on one that has some, the document has to be one."""
         if document.host.row.tables == TableSupport.TRYING:
             self._know(document.host, TableSupport.HAS_NONE)
-        elif id(document) in self._open:
-            self._claims[id(document)] = NO_TABLE
+        elif document.ticket in self._open:
+            self._claims[document.ticket] = NO_TABLE
 
     # comparing
 
-    def ended(self, document: Lease, taken: TakenEarly | None = None) -> TakenEarly | None:
-        """The request for a document has ended: what was taken for it, with what its table claimed in time."""
-        if self._open.pop(id(document), None) is None:
-            return taken
-        self._young.pop(id(document), None)
-        claim = self._claims.pop(id(document), None)
-        if claim is None:
-            return taken
-        return taken._replace(claim=claim) if taken else TakenEarly(set(), [], claim)
+    def ended(self, lease: Lease, response: Response, page: ReadPage | None) -> None:
+        """Compares a document with what its table gave, which counts with the page; puts the document of a table back
+        whose request was cancelled."""
+        document = self._asked.pop(lease.ticket, None)
+        if document is not None and self._goes_first:
+            self._taken(document)
+            self._shard.frontier.put_back(document)
+        claim, new = self._taken(lease)
+        if page is None:
+            return
+        page.new += new
+        if "link" in response.headers:
+            self._hear(lease.host, response)
+        if claim is not None:
+            page.taken |= claim.urls or frozenset()
+            page.row.volatile |= claim.has_parts
+            self._compare(lease, claim, page.joined.values(), response)
 
-    def compare(self, document: Lease, claim: EarlyClaim, urls: Collection[str], response: Response) -> None:
+    def _taken(self, document: Lease) -> TakenByTable:
+        """What the table of a document gave in time; it is no longer held."""
+        ticket = document.ticket
+        if self._open.pop(ticket, None) is None:
+            return NOTHING_TAKEN
+        self._young.pop(ticket, None)
+        return TakenByTable(self._claims.pop(ticket, None), self._new.pop(ticket, []))
+
+    def _compare(self, document: Lease, claim: TableClaim, urls: Collection[str], response: Response) -> None:
         """The document is there: are its links those that its table has?"""
         host = document.host
         if claim.urls is None:  # one request in vain is enough; but feeds have none on hosts where pages do
@@ -256,7 +290,9 @@ class LinkTables:
         wrong = claim.urls.symmetric_difference(urls)
         if not wrong or response.truncated is not None or wrong <= set(header_hrefs(response)):
             return
-        if claim.document and claim.document != table_digest(decoded_body(response, self._cap_bytes)):
+        if claim.document and claim.document != table_digest(
+            decoded_body(response, self._pages.keeper.decoded_most_bytes)
+        ):
             host.count(misled=1)  # it may have changed since the table was made
             if host.row.misled < MISLED_MOST:
                 return

@@ -29,7 +29,7 @@ from lycosa.web.document import (
 )
 from lycosa.web.links import LinkKind, Links, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
-from lycosa.web.named_parts import UnknownPart, analysers_of, named_analysers, named_part, reads_links_as_usual
+from lycosa.web.named_parts import UnknownPart, named_analysers, named_part, reads_links_as_usual
 from lycosa.web.page import analyse_page, built_in_analysers, is_built_in
 from lycosa.web.relevance import DOUBTFUL_RELEVANCE, RELEVANCE_BANDS, TOPIC_HEAD_BYTES, Topic, head_pays
 from lycosa.web.robots import Robots, RobotsDirectives, Steps, robots_directives, robots_from_response_steps, run_steps
@@ -108,7 +108,7 @@ __all__ = [
     "RELEVANCE_BANDS", "SNIFF_BYTES", "STRIPPED_CHARACTERS", "TOPIC_HEAD_BYTES", "Analyser", "Analysers", "Document",
     "DropReason", "Joiner", "LinkKind", "Links", "Media", "MediaKind", "Page", "Readable", "Robots", "RobotsDirectives",
     "Scope", "ScopeKind", "ShapeFilter", "SitemapEntry", "Steps", "TextCodes", "Topic", "UnknownPart", "Url",
-    "UrlFilter", "UrlLimits", "analyse_page", "analysers_of", "base_url", "bucket_of", "built_in_analysers",
+    "UrlFilter", "UrlLimits", "analyse_page", "base_url", "bucket_of", "built_in_analysers",
     "cut_if_unsafe", "cut_parts", "document_digest", "document_fingerprint", "domain_of", "extract_readable",
     "extract_text", "fill_parts", "filter_urls", "format_date", "format_timestamp", "head_pays", "href_stem",
     "identify_media", "is_built_in", "is_ip_host", "is_part_id", "join_map", "key_prefix_end", "marked_parts",

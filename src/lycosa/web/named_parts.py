@@ -4,21 +4,16 @@ What is named is called with the settings and gives the part. Built-in parts com
 part itself: the search index reads documents without what a crawl needs.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoints, entry_points
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lycosa.errors import PartError
 from lycosa.web.document import Analyser, Analysers, Document, Page
 from lycosa.web.media import MediaKind
 from lycosa.web.page import built_in_analysers
-
-if TYPE_CHECKING:
-    from lycosa.settings import CrawlSettings
 
 GROUP = "lycosa.parts"
 
@@ -27,7 +22,7 @@ class UnknownPart(PartError):
     """No part has this name."""
 
 
-def named_part(kind: str, name: str, settings: "CrawlSettings") -> Any:
+def named_part(kind: str, name: str, settings: Any) -> Any:
     """The part that the settings name; raises PartError with what went wrong."""
     try:
         return _maker(kind, name)(settings)
@@ -40,7 +35,7 @@ def named_part(kind: str, name: str, settings: "CrawlSettings") -> Any:
         raise PartError(f"the {kind} {name!r} cannot be made: {error!r}") from error
 
 
-def _maker(kind: str, name: str) -> "Callable[[CrawlSettings], Any]":
+def _maker(kind: str, name: str) -> Callable[[Any], Any]:
     module, colon, attribute = name.partition(":")
     if colon:
         return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
@@ -60,9 +55,10 @@ def _entry_points() -> EntryPoints:
 # analysers
 
 
-def named_analysers(settings: "CrawlSettings", given: Mapping[str, Analyser] | None = None) -> Analysers | None:
-    """Who reads documents of which kind or media type: the usual analysers, those that the settings name, and those
-    given as objects, the later in place of the earlier. None: only the usual ones, imported with the first document."""
+def named_analysers(settings: Any, given: Mapping[str, Analyser] | None = None) -> Analysers | None:
+    """Who reads documents of which kind or media type: the usual analysers, those that `settings.analysers` name, and
+    those given as objects, the later in place of the earlier. None: only the usual ones, imported with the first
+    document."""
     named = dict(entry.split("=", 1) for entry in settings.analysers)
     parts: dict[str, Analyser] = {kind: named_part("analyser", name, settings) for kind, name in named.items()}
     parts |= given or {}
@@ -70,20 +66,6 @@ def named_analysers(settings: "CrawlSettings", given: Mapping[str, Analyser] | N
         names = f"there is {', '.join(MediaKind)}, or write TYPE/SUBTYPE"
         raise PartError(f"there is no kind of document called {unknown[0]!r}; {names}")
     return {**built_in_analysers(), **{kind: _strict(part, kind) for kind, part in parts.items()}} if parts else None
-
-
-def analysers_of(collection: Path) -> Analysers | None:
-    """The analysers of the collection at a path, as its settings name them; None: the usual ones."""
-    try:
-        with (collection / "lycosa.toml").open("rb") as file:
-            has_some = bool(tomllib.load(file).get("analysers"))
-    except (OSError, ValueError):  # a shard, or settings for the next crawl to complain of
-        return None
-    if not has_some:
-        return None
-    from lycosa.settings import merge, read_file  # most collections name none, and it takes a tenth of a second
-
-    return named_analysers(merge(read_file(collection / "lycosa.toml")))
 
 
 def reads_links_as_usual(analysers: Analysers | None) -> bool:
@@ -108,16 +90,16 @@ def _strict(part: Analyser, kind: str) -> Analyser:
     return part if part in built_in_analysers().values() else read
 
 
-def html_analyser(_: "CrawlSettings") -> Analyser:
+def html_analyser(_: Any) -> Analyser:
     """The analyser `html`."""
     return built_in_analysers()[MediaKind.HTML]
 
 
-def xml_analyser(_: "CrawlSettings") -> Analyser:
+def xml_analyser(_: Any) -> Analyser:
     """The analyser `xml`, of feeds, too."""
     return built_in_analysers()[MediaKind.XML]
 
 
-def text_analyser(_: "CrawlSettings") -> Analyser:
+def text_analyser(_: Any) -> Analyser:
     """The analyser `text`."""
     return built_in_analysers()[MediaKind.TEXT]

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CrawlStats
 from lycosa.errors import ClusterError, LycosaError, MissingExtra, SettingsError
 
 NAMESPACE = "lycosa"

@@ -33,8 +33,7 @@ from lycosa.cluster.ray.agent import (
     own_address,
 )
 from lycosa.cluster.termination import MemberFailure, MemberHealth
-from lycosa.crawl.inbox import Inbox
-from lycosa.crawl.stats import CrawlStats
+from lycosa.crawl import CrawlStats, Inbox
 from lycosa.errors import ClusterError, LycosaError
 from lycosa.records import Request, Resolved, Response
 from lycosa.settings import CrawlSettings
@@ -252,7 +251,7 @@ class CoordinatorProcess:
             self._inbox = Inbox(self._folder)  # the files are still there: all of it again, later
             await asyncio.sleep(RETRY_S)
         else:
-            self._inbox.settle()
+            self._inbox.on_committed()
 
 
 # Ray restarts it as often as it dies; it takes none of the processors that Ray hands out.

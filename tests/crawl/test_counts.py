@@ -15,9 +15,9 @@ from lycosa.simweb.settings import DNS, DOCUMENT_TROUBLE, ROBOTS
 from lycosa.simweb.truth import truth_of
 from lycosa.simweb.web import Answer
 from lycosa.web.url import url_from_key
-from tests.engine.consistency import problems, uncounted
-from tests.engine.memory_crawl import crawl, front
-from tests.engine.small_site import FIRST, crawl_site, links
+from tests.crawl.consistency import problems, uncounted
+from tests.crawl.memory_crawl import crawl, front
+from tests.crawl.small_site import FIRST, crawl_site, links
 
 HEAVY = {"huge", "endless", "bomb", "deep"}  # megabytes a page: tested elsewhere
 TROUBLE = {name: 0.04 for name in DOCUMENT_TROUBLE if name not in HEAVY}
@@ -163,15 +163,15 @@ def test_url_that_failed_is_asked_for_again_when_somebody_asks_for_it(tmp_path: 
 
 def test_crawl_with_all_transfers_in_use_sleeps_until_one_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     web = SimWeb(SimSettings(hosts=8, pages=200, seed=3, rtt_ms=200))
-    looks, start_all = 0, Engine._start_all
+    looks, turn = 0, Engine._turn
 
     def counted(engine: Engine) -> None:
         nonlocal looks
         looks += 1
         assert looks < 50 * (engine.stats().requests + 10)
-        start_all(engine)
+        turn(engine)
 
-    monkeypatch.setattr(Engine, "_start_all", counted)
+    monkeypatch.setattr(Engine, "_turn", counted)
     result = crawl(web, tmp_path / "c", front(web), transfers=2, delay_s=0.01)
     assert set(result.fetched()) == truth_of(web, [front(web)], scope="any", mine="ancestors").pages
 

@@ -1,17 +1,18 @@
-"""The exchangeable parts of a crawl, and how they are made from the settings when none are given.
+"""The assembly of a crawl: its parts, from the settings or as they are given, and the features that hang on its loop.
 
-Each part is a small Protocol: `Resolver`, `Downloader`, `UrlFilter`, `Analyser`, `Statistics`. They are passed as
-objects, or named in the settings (`web.named_parts`).
+A part is an object, or named in the settings (`lycosa.web`'s `named_part`). A feature that the settings turn off is not
+made: the loop knows nobody but `crawl.seams`. Whoever wants to know what a crawl is made of reads this module.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from lycosa.crawl.other_shards import OtherShards
+from lycosa.crawl import EarlyLinks, Engine, OtherShards, Parts, ReadPage, Recrawl, Statistics
 from lycosa.errors import PartError
 from lycosa.fetch import (
     AcceptsResponse,
@@ -19,16 +20,29 @@ from lycosa.fetch import (
     Downloader,
     SchemeDownloader,
     TransferLimits,
+    Watchable,
     raise_descriptor_limit,
     response_media_type,
 )
-from lycosa.frontier import BREADTH, WALKS, InternalFirst, Policy, PValue, Rank, Ranking, Relevance, parse_policy
+from lycosa.frontier import (
+    WALKS,
+    InternalFirst,
+    Lease,
+    Policy,
+    PValue,
+    Rank,
+    Ranking,
+    Relevance,
+    RequestKind,
+    parse_policy,
+)
 from lycosa.mapping import AddressGuard, CaresResolver, Resolver
-from lycosa.records import Response
+from lycosa.records import Request, Response
 from lycosa.settings import CrawlSettings
+from lycosa.store import CollectionStore
+from lycosa.tables import LinkTables
 from lycosa.web import (
     Analyser,
-    Analysers,
     Page,
     Topic,
     UnknownPart,
@@ -38,13 +52,61 @@ from lycosa.web import (
     named_analysers,
     named_part,
     pattern_pieces,
+    reads_links_as_usual,
 )
 
+if TYPE_CHECKING:
+    from lycosa.recrawl.revisits import Revisits
 
-class Statistics(Protocol):
-    """Sees every analysed page, in the order of the commits (T7)."""
 
-    def page(self, page: Page, response: Response) -> None: ...
+def assemble_engine(
+    collection: CollectionStore,
+    settings: CrawlSettings,
+    parts: Parts,
+    *,
+    is_restart: bool = False,
+    recrawl: Recrawl | None = None,
+) -> Engine:
+    """The engine of a crawl with everything that its settings ask for. Needs the running event loop."""
+    engine = Engine(collection, settings, parts, is_restart=is_restart, recrawl=recrawl)
+    pages, downloader = engine.pages, parts.downloader
+    if settings.eager and reads_links_as_usual(parts.analysers) and isinstance(downloader, Watchable):
+        engine.observe(EarlyLinks(engine.shard, pages.admission, pages.keeper.rules))
+        downloader.watch(engine.on_arriving)
+    # A limit of pages a host counts what is in flight, and a table beside a document would pass for another page.
+    if settings.tables == "always" or (settings.tables == "auto" and settings.pages_per_host is None):
+        tables = LinkTables(engine.shard, pages)
+        engine.observe(tables)
+        engine.handle(RequestKind.TABLE, tables)
+    revisits = _Revisits(engine)
+    engine.handle(RequestKind.REVISIT, revisits)
+    if recrawl is not None or settings.keep_fresh:
+        from lycosa.recrawl.due import RevisitFeeder  # lazy: change detection, which a first crawl can do without
+
+        feeder = RevisitFeeder(engine.shard, revisits.made, recrawl)
+        engine.feed_from(feeder)
+        engine.observe(feeder)
+        engine.committer.join(feeder)
+    return engine
+
+
+class _Revisits:
+    """Handles revisits from the first one on: a crawl without any does not wait for change detection's libraries."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @cached_property
+    def made(self) -> "Revisits":
+        from lycosa.recrawl.revisits import Revisits  # lazy: change detection, which a first crawl can do without
+
+        return Revisits(self._engine.shard, self._engine.pages, self._engine.host_rules)
+
+    def request(self, lease: Lease) -> Request:
+        return self.made.request(lease)
+
+    def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+        return self.made.handle(lease, request, response)
 
 
 def cares_resolver(settings: CrawlSettings) -> Resolver:
@@ -63,22 +125,6 @@ def curl_downloader(settings: CrawlSettings) -> Downloader:
         ca_file=settings.ca_file,
     )
     return SchemeDownloader({"http": curl, "https": curl})
-
-
-class Parts(msgspec.Struct, kw_only=True):
-    """What an engine is made of. `now` replaces the monotonic clock, for virtual time, and `wall` the one that says
-    which day it is, read when the crawl begins."""
-
-    resolver: Resolver
-    downloader: Downloader
-    guard: AddressGuard
-    filters: Sequence[UrlFilter] = ()
-    analysers: Analysers | None = None
-    statistics: Sequence[Statistics] = ()
-    policy: Policy = BREADTH
-    now: Callable[[], float] | None = None
-    wall: Callable[[], float] | None = None
-    outside: OtherShards | None = None  # the other shards, where there are any
 
 
 def usual_parts(
@@ -106,7 +152,15 @@ def usual_parts(
         now=now,
         wall=wall,
         outside=outside,
+        topic=topic_of(settings) if settings.store_relevance else None,
+        content_digest=_content_digest if settings.archive == "none" else None,
     )
+
+
+def _content_digest(page: Page, body: bytes) -> bytes:
+    from lycosa.recrawl.change.verdict import digest_of_content  # lazy: change detection, only where no body is kept
+
+    return digest_of_content(page, body)
 
 
 def named_policy(settings: CrawlSettings) -> Policy:

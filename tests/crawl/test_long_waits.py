@@ -14,7 +14,7 @@ from lycosa.inspect import explain_url, hosts, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from proof.ground.memory_cluster import crawl
-from tests.engine.memory_crawl import front
+from tests.crawl.memory_crawl import front
 from tests.engine.recrawl_world import BEGIN_S, DAY_S, run, wall_clock
 
 WEB = SimWeb(SimSettings(hosts=3, pages=60, seed=3))

@@ -13,7 +13,7 @@ from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.network import has_dns_trouble
 from lycosa.simweb.truth import truth_of
 from lycosa.simweb.web import Answer
-from tests.engine.memory_crawl import crawl, front
+from tests.crawl.memory_crawl import crawl, front
 
 WEB = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, robots={"delay": 0.2}))
 

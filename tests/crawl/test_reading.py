@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.crawl.reading import FOLLOWED, FOLLOWED_RELS, LinkRules, followed
+from lycosa.crawl.reading import FOLLOWED_KINDS, FOLLOWED_RELS, LinkRules, followed_links
 from lycosa.web.document import Page
 from lycosa.web.links import LinkKind, Links
 from lycosa.web.media import Media, MediaKind
@@ -38,19 +38,19 @@ def test_followed_hrefs_any_links_same_as_judging_one_by_one(
 ) -> None:
     def is_followed(kind: LinkKind, rel: str) -> bool:
         words = rel.lower().split()
-        if kind in FOLLOWED:
+        if kind in FOLLOWED_KINDS:
             return not (obeys_nofollow and "nofollow" in words)
         return images if kind is LinkKind.IMG else bool(FOLLOWED_RELS & set(words))
 
     following = LinkRules(agent="x", images=images, obeys_nofollow=obeys_nofollow)
     one_by_one = tuple(f"h{n}" for n, (kind, rel) in enumerate(links) if is_followed(kind, rel))
-    assert followed(page_with(links), following).hrefs == one_by_one
+    assert followed_links(page_with(links), following).hrefs == one_by_one
 
 
 @pytest.mark.parametrize(("images", "hrefs"), [(False, {"n", "a", "f", "r"}), (True, {"n", "a", "f", "r", "i"})])
 def test_followed_hrefs_of_a_page(images: bool, hrefs: set[str]) -> None:
     page = analyse_page(HTML, url="http://a.example/", content_type="text/html")
-    assert set(followed(page, LinkRules(agent="x", images=images)).hrefs) == hrefs
+    assert set(followed_links(page, LinkRules(agent="x", images=images)).hrefs) == hrefs
 
 
 def test_followed_hrefs_that_differ_in_their_fragment_have_the_first_words_of_all() -> None:
@@ -59,7 +59,7 @@ def test_followed_hrefs_that_differ_in_their_fragment_have_the_first_words_of_al
 <map><area href='/w' alt=''><area href='/w#a' alt=W></map>"""
     page = analyse_page(html, url="http://a.example/", content_type="text/html")
 
-    row = followed(page, LinkRules(agent="x"))
+    row = followed_links(page, LinkRules(agent="x"))
 
     assert dict(zip(row.hrefs, row.anchors, strict=True)) == {
         "/y": "Title of y",

@@ -14,8 +14,8 @@ from lycosa.errors import NoPage, SettingsError
 from lycosa.inspect import explain_url, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.memory import run_virtual
-from tests.engine.memory_crawl import crawl, front
-from tests.engine.small_site import FIRST, SmallSite, crawl_site, links
+from tests.crawl.memory_crawl import crawl, front
+from tests.crawl.small_site import FIRST, SmallSite, crawl_site, links
 
 SITE = {
     FIRST: "<link rel=stylesheet href=style.css><title>Home</title><nav>menu bar</nav><main><p>Solar heat.</p>"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit, read_log
 from lycosa.simweb.truth import truth_of
-from tests.engine.consistency import problems
+from tests.crawl.consistency import problems
 from tests.simweb.conftest import running_simweb
 
 HOSTS, DELAY_S = 50, 0.02

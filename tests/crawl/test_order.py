@@ -8,8 +8,8 @@ from lycosa.api.crawl import Crawl
 from lycosa.crawl.limits import Recrawl
 from lycosa.inspect import explain_url, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
-from tests.engine.memory_crawl import crawl, front
-from tests.engine.small_site import FIRST, crawl_site, links
+from tests.crawl.memory_crawl import crawl, front
+from tests.crawl.small_site import FIRST, crawl_site, links
 
 
 def hosts_of(asked: list[str]) -> str:

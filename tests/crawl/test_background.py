@@ -21,8 +21,8 @@ from lycosa.crawl.limits import Recrawl
 from lycosa.crawl.stats import CrawlStats
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
-from tests.engine.consistency import problems
-from tests.engine.memory_crawl import front
+from tests.crawl.consistency import problems
+from tests.crawl.memory_crawl import front
 from tests.engine.recrawl_world import run as recrawl
 
 URLS = 20_000

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lycosa import Crawl
 from lycosa.crawl.early_links import links_so_far
-from lycosa.crawl.reading import LinkRules, followed, read_page
+from lycosa.crawl.reading import LinkRules, followed_links, read_page
 from lycosa.inspect import open_to_read
 from lycosa.records import Family, Request, Response
 from lycosa.simweb import SimSettings, SimWeb
@@ -62,7 +62,7 @@ def whole(body: bytes) -> set[str]:
     page = read_page(response(body), body)
     if any("nofollow" in value for value in page.robots):
         return set()
-    return set(followed(page, FOLLOWING).hrefs)
+    return set(followed_links(page, FOLLOWING).hrefs)
 
 
 @settings(max_examples=300, deadline=None)

@@ -14,7 +14,7 @@ from lycosa.testing import AnalyserContract
 from lycosa.web import page_of_text
 from lycosa.web.document import Analyser, Document, Page
 from lycosa.web.links import LinkCollector, LinkKind
-from tests.engine.small_site import FIRST, Sent, SmallSite, crawl_site, links
+from tests.crawl.small_site import FIRST, Sent, SmallSite, crawl_site, links
 
 NOTE = "title: A shopping list\nsee: c\napples and pears"
 SITE = {

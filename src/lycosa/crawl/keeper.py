@@ -1,0 +1,284 @@
+"""The page keeper stores pages, those of first visits and new versions found by revisits: records, rows, documents.
+
+A page is decoded, compared with the documents that are known, analysed only if its document is new, and kept: its WARC
+records, its row and its links in the next commit, each document once. Reading a page is the dearest part of a crawl.
+Called by `crawl.pages` for first visits and by `recrawl` for revisits; nothing here decides what is fetched.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from lycosa.crawl.archive import Archive
+from lycosa.crawl.committer import CommitParticipant
+from lycosa.crawl.copies import Copies
+from lycosa.crawl.reading import LinkRules, decoded_body, followed_links, page_directives, read_page, with_headers
+from lycosa.crawl.seams import Parts, ReadPage
+from lycosa.crawl.shard import Shard
+from lycosa.frontier import Lease
+from lycosa.records import Family, Request, Response
+from lycosa.store import (
+    Batch,
+    HttpExchange,
+    LinkRow,
+    OriginalRecord,
+    PageRow,
+    State,
+    doc_key,
+    unpack_links,
+    unpack_page,
+)
+from lycosa.web import (
+    DIGEST_BYTES,
+    Page,
+    RobotsDirectives,
+    document_digest,
+    document_fingerprint,
+    payload_sha1,
+    url_from_key,
+    url_key,
+)
+
+Listener = Callable[[str, PageRow, Page, str], None]  # URL, row, page, and the text that is for reading in it
+DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
+
+
+EMPTY_DIGEST = document_digest(b"")  # pages without a body are no copies of each other
+
+
+class DocumentStore(CommitParticipant):
+    """Finds documents by their 64-bit fingerprint and confirms them by their 128-bit digest. It reads the committed
+    state and remembers what is in the open batch; documents of other shards are found by `copies`."""
+
+    def __init__(self, state: State, batch: Batch, copies: Copies | None = None) -> None:
+        self._state, self._batch, self._copies = state, batch, copies
+        self._docs: dict[bytes, bytes] = {}
+        self._pages: dict[bytes, PageRow] = {}
+        self._links: dict[bytes, LinkRow] = {}
+
+    def first_with(self, fingerprint: int) -> tuple[bytes, bytes] | None:
+        """(digest, url key) of the first page with a document of this fingerprint."""
+        key = doc_key(fingerprint)
+        row = self._docs.get(key) or self._state.get(Family.DOC, key)
+        return (row[:DIGEST_BYTES], row[DIGEST_BYTES:]) if row else None
+
+    def note(self, key: bytes, row: PageRow, links: LinkRow) -> None:
+        """A document seen for the first time, under `key`."""
+        value = row.digest + key
+        self._docs[doc_key(row.fingerprint)] = value
+        self._pages[key], self._links[key] = row, links
+        self._batch.put(Family.DOC, doc_key(row.fingerprint), value)
+
+    def stored(self, url: str, row: PageRow) -> None:
+        """A page was stored that is no copy as far as this shard knows: other shards may have the same document."""
+        if self._copies is not None and row.digest != EMPTY_DIGEST and not row.original:
+            self._copies.stored(url, row)
+
+    def gone(self, url: str, key: bytes, row: PageRow) -> None:
+        """The page no longer has the document of its row: others that have it are no copies of this page."""
+        if row.fingerprint and (first := self.first_with(row.fingerprint)) and first[1] == key:
+            self._batch.delete(Family.DOC, doc_key(row.fingerprint))
+        if self._copies is not None and row.digest and not row.original:
+            self._copies.gone(url, row)
+
+    def page(self, key: bytes) -> PageRow | None:
+        if key in self._pages:
+            return self._pages[key]
+        row = self._state.get(Family.PAGE, key)
+        return unpack_page(row) if row else None
+
+    def links(self, key: bytes) -> LinkRow | None:
+        if key in self._links:
+            return self._links[key]
+        row = self._state.get(Family.LINK, key)
+        return unpack_links(row) if row else None
+
+    def on_committed(self) -> None:
+        self._docs.clear()
+        self._pages.clear()
+        self._links.clear()
+
+
+class PageKeeper:
+    """See the module. `listeners` hear of every page once it is committed."""
+
+    def __init__(self, shard: Shard, parts: Parts, archive: Archive, documents: DocumentStore) -> None:
+        self._shard, self.archive, self.documents, self.analysers = shard, archive, documents, parts.analysers
+        self._topic, self._content_digest = parts.topic, parts.content_digest
+        s = shard.settings
+        self.rules = LinkRules(agent=s.agent, images=s.images, obeys_nofollow=s.nofollow)
+        self.decoded_most_bytes = s.body_bytes * DECODED_FACTOR
+        self.listeners: list[Listener] = []
+
+    # first visits
+
+    def read(self, lease: Lease, request: Request, response: Response) -> ReadPage:
+        """Reads and keeps a page that was fetched for the first time."""
+        body = decoded_body(response, self.decoded_most_bytes)
+        fingerprint, sha1 = document_fingerprint(body), payload_sha1(response.body)
+        digest = sha1[:DIGEST_BYTES] if body is response.body else document_digest(body)
+        first = self.documents.first_with(fingerprint)
+        if first is not None and body and first[1] != url_key(lease.url) and first[0] == digest:
+            if (original := self.documents.page(first[1])) is not None:
+                return self._copy(lease, request, response, first[1], original, sha1)
+            first = None  # its host belongs to another shard by now
+        page = read_page(response, body, self.analysers, fingerprint=fingerprint, digest=digest)
+        if page.is_cut:
+            self._shard.events.write("page-cut", url=lease.url, size_bytes=len(body))
+        made = self.archive.exchange(lease, request, response, sha1)
+        return self._store(lease, response, page, body, made, is_known=first is not None)
+
+    def _copy(
+        self, lease: Lease, request: Request, response: Response, key: bytes, original: PageRow, sha1: bytes
+    ) -> ReadPage:
+        """The document is known under another URL: a revisit record, no second parse, but its links from here."""
+        original_url = url_from_key(key)
+        if original.payload_sha1 == sha1:
+            known = OriginalRecord(original_url, original.fetched_s, sha1)
+            made = self.archive.revisit(lease, request, response, known)
+        else:
+            made = self.archive.exchange(lease, request, response, sha1)
+        row = PageRow(
+            response.status,
+            made.fetched_s,
+            lease.depth,
+            essence=original.essence,
+            size_bytes=len(response.body),
+            payload_sha1=sha1,
+            original=original.original or original_url,
+            title=original.title,
+            language=original.language,
+            etag=response.headers.get("etag", ""),
+            last_modified=response.headers.get("last-modified", ""),
+            fingerprint=original.fingerprint,
+            digest=original.digest,
+            links=original.links,
+            text_digest=original.text_digest,
+            structure=original.structure,
+            codes=original.codes,
+            document_bytes=original.document_bytes,
+            content=original.content,
+            relevance=original.relevance,
+        )
+        row.obey(original.said | page_directives((), response, self.rules.agent))
+        ticket = self.archive.keep(made)
+        self.archive.put(lease, row, ticket)
+        links = with_headers(self.documents.links(key) or LinkRow(()), response)
+        read = self.relink(lease, response, row, links)
+        read.original, read.ticket = original, ticket
+        return read
+
+    # new versions
+
+    def store_version(
+        self, lease: Lease, request: Request, response: Response, page: Page, body: bytes, *, before: PageRow
+    ) -> ReadPage:
+        """Keeps another version of a page than that of its row `before`; a copy, where another URL has the document."""
+        made = self.archive.exchange(lease, request, response)
+        first, copied = self.documents.first_with(page.fingerprint), ""
+        if first is not None and first[0] == page.digest and first[1] != url_key(lease.url):
+            original = self.documents.page(first[1])
+            if original is not None and original.payload_sha1 == made.payload_sha1:
+                copied = url_from_key(first[1])
+                known = OriginalRecord(copied, original.fetched_s, original.payload_sha1)
+                made = self.archive.revisit(lease, request, response, known)
+        return self.store_records(lease, response, page, body, made, before=before, copied=copied)
+
+    def store_records(
+        self,
+        lease: Lease,
+        response: Response,
+        page: Page,
+        body: bytes,
+        made: HttpExchange,
+        *,
+        before: PageRow,
+        copied: str = "",
+    ) -> ReadPage:
+        """Keeps a version whose records are made already; `copied` is the URL that it is a copy of."""
+        self.documents.gone(lease.url, url_key(lease.url), before)
+        is_known = self.documents.first_with(page.fingerprint) is not None
+        return self._store(lease, response, page, body, made, is_known=is_known, copied=copied)
+
+    def _store(
+        self,
+        lease: Lease,
+        response: Response,
+        page: Page,
+        body: bytes,
+        made: HttpExchange,
+        *,
+        is_known: bool,
+        copied: str = "",
+    ) -> ReadPage:
+        links, said = self.links_of(page, response)
+        row = self._row(lease, response, page, made, body)
+        row.obey(said)
+        row.original = copied
+        ticket = self.archive.keep(made)
+        self.archive.put(lease, row, ticket)
+        if not is_known:
+            self.documents.note(url_key(lease.url), row, links)
+        self.documents.stored(lease.url, row)
+        read = self.relink(lease, response, row, links, page)
+        read.ticket = ticket
+        return read
+
+    def relink(
+        self, lease: Lease, response: Response, row: PageRow, links: LinkRow, page: Page | None = None
+    ) -> ReadPage:
+        """Puts the links of a page into the link index; what is returned can be admitted."""
+        joined = self._shard.link_filter.joined(links, lease.url)
+        self._shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
+        return ReadPage(lease, response, row, links, joined, page)
+
+    def links_of(self, page: Page, response: Response) -> tuple[LinkRow, RobotsDirectives]:
+        """The links of a page and of its headers that are followed, and what it says to robots."""
+        said = page_directives(page.robots, response, self.rules.agent)
+        if said.nofollow and self.rules.obeys_nofollow:
+            return LinkRow(()), said
+        links = followed_links(page, self.rules)
+        if response.hints or "link" in response.headers:
+            links = with_headers(links, response)
+        return links, said
+
+    def _row(self, lease: Lease, response: Response, page: Page, made: HttpExchange, body: bytes) -> PageRow:
+        codes = page.codes
+        return PageRow(
+            response.status,
+            made.fetched_s,
+            lease.depth,
+            essence=page.media.essence,
+            size_bytes=len(response.body),
+            payload_sha1=made.payload_sha1,
+            fingerprint=page.fingerprint,
+            digest=page.digest,
+            text_digest=page.text_digest,
+            etag=response.headers.get("etag", ""),
+            last_modified=response.headers.get("last-modified", ""),
+            title=page.title or "",
+            language=page.language or "",
+            charset=page.charset or "",
+            links=len(page.links),
+            truncated=response.truncated or "",
+            structure=(page.structure_first, page.structure_last),
+            codes=(codes.total, codes.squares, codes.distinct, codes.length),
+            volatile=page.is_volatile,
+            document_bytes=len(body),
+            content=self._content_digest(page, body) if self._content_digest else b"",
+            relevance=self._topic.page(title=page.title or "", text=page.text) if self._topic else None,
+        )
+
+    # listeners
+
+    def announce(self, read: ReadPage) -> None:
+        """Has the listeners told of a page once it is committed; a copy is analysed for them."""
+        if not self.listeners:
+            return
+        from lycosa.web import extract_text  # lazy: its libraries need not be there before the first request is out
+
+        response, url, row = read.response, read.lease.url, read.row
+        body = decoded_body(response, self.decoded_most_bytes)
+        page = read.page or read_page(response, body, self.analysers)
+        text = extract_text(body, url=url, content_type=response.headers.get("content-type"), analysers=self.analysers)
+        for listener in self.listeners:
+            self._shard.committer.announce(partial(listener, url, row, page, text))

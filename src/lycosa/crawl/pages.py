@@ -1,0 +1,126 @@
+"""The page handler reads the answers to pages that are fetched for the first time: a page, a redirect, a failure.
+
+Each answer ends with exactly one release of its lease and exactly one of `finish` and `retry` of its URL, all of it in
+the open batch. A page is read and kept by `crawl.keeper`; `handle` returns it, the loop has its links admitted by
+`admit`. A redirect is a URL of its own: scope, robots.txt and the address guard hold for where it leads.
+"""
+
+from lycosa.crawl.admission import Admission
+from lycosa.crawl.failures import FailureHandler
+from lycosa.crawl.keeper import PageKeeper
+from lycosa.crawl.reading import redirect_location
+from lycosa.crawl.requests import RequestBuilder
+from lycosa.crawl.seams import Parts, ReadPage
+from lycosa.crawl.shard import Shard
+from lycosa.frontier import Lease, Origin, Reason, RequestKind, UrlState
+from lycosa.graph import redirect_row
+from lycosa.learning import TrapGuard, UrlMining
+from lycosa.records import Request, Response, Truncation
+from lycosa.store import REDIRECTS, LinkRow, PageRow
+from lycosa.web import parse_url, url_key
+
+MOST_HOPS = 20
+
+
+class PageHandler:
+    """See the module. `statistics` are the parts that see every analysed page."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        parts: Parts,
+        keeper: PageKeeper,
+        admission: Admission,
+        failures: FailureHandler,
+        requests: RequestBuilder,
+        traps: TrapGuard,
+        mining: UrlMining,
+    ) -> None:
+        self._shard, self._frontier, self._counters = shard, shard.frontier, shard.counters
+        self.keeper, self.admission, self.failures, self.requests = keeper, admission, failures, requests
+        self._traps, self._mining, self.statistics = traps, mining, list(parts.statistics)
+
+    def __repr__(self) -> str:
+        return f"<PageHandler pages={self._counters.totals.pages}>"
+
+    def request(self, lease: Lease) -> Request:
+        return self.requests.build(lease, is_watched=True)
+
+    def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+        if self.failures.handle(lease, request, response):
+            return None
+        return self.answered(lease, request, response)
+
+    def answered(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+        """Reads an answer that is no failure."""
+        if response.truncated is Truncation.UNWANTED:
+            self._frontier.finish(lease, UrlState.DROPPED, Reason.MEDIA_TYPE)
+        elif response.status in REDIRECTS:
+            self.redirected(lease, request, response)
+        else:
+            assert request is not None
+            return self.keeper.read(lease, request, response)
+        self.release(lease, response)
+        return None
+
+    def admit(self, read: ReadPage) -> None:
+        """Admits the links of a page that was read, counts it, and finishes its URL."""
+        lease = read.lease
+        read.new += self.admission.follow(read)
+        if read.page is None:
+            assert read.original is not None
+            self._traps.copy_fetched(lease, read.original, read.new)
+            self._mining.record_outcome(lease, is_hit=False)
+        else:
+            is_news = self._traps.page_fetched(lease, read.page, read.new)
+            self._mining.record_outcome(lease, is_hit=is_news)
+            for part in self.statistics:
+                part.page(read.page, read.response)
+        self._mining.page_fetched(lease)
+        lease.host.count(pages=1, links=len(read.links.hrefs) if read.page is not None else 0)
+        self._counters.page(read.row)
+        self._frontier.finish(lease, UrlState.DONE)
+        self.keeper.announce(read)
+        self.release(lease, read.response)
+
+    def release(self, lease: Lease, response: Response) -> None:
+        """The request of a lease has ended: its slots go back."""
+        self._shard.release(lease, response)
+
+    def redirected(self, lease: Lease, request: Request | None, response: Response) -> None:
+        """Keeps a redirect and admits where it leads."""
+        entry, shard = lease.entry, self._shard
+        assert entry is not None
+        written = redirect_location(response)
+        target = parse_url(written, lease.url) if written else None
+        failure = "bad-redirect" if target is None else Reason.REDIRECTS if entry.hops >= MOST_HOPS else ""
+        where = target.href if target else written
+        row = PageRow(response.status, shard.now_unix(), entry.depth, location=where, failure=failure)
+        is_page = lease.kind in (RequestKind.PAGE, RequestKind.REVISIT)
+        if is_page:
+            links = redirect_row(target.href) if target else LinkRow(())
+            joined = {target.href: target.href} if target else {}
+            shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
+        archive = self.keeper.archive
+        archive.put(lease, row, archive.keep_answer(lease, request, response, row.fetched_s))
+        self._mining.record_outcome(lease, is_hit=False)
+        if target is None or failure:
+            reason = Reason.REDIRECTS if target else Reason.STATUS
+            self._counters.failed(failure)
+            lease.host.count(failed=1)
+            self._frontier.finish(lease, UrlState.FAILED, reason)
+            return
+        self._counters.redirect()
+        if entry.depth == 0 and entry.origin in (Origin.SEED, Origin.REDIRECT) and is_page:
+            shard.link_filter.widen([target])  # where a seed leads is part of the crawl
+        kept = shard.link_filter.sift([target.href])
+        self._frontier.admit(
+            kept,
+            depth=entry.depth,
+            kind=RequestKind.PAGE if is_page else entry.kind,
+            hops=entry.hops + 1,
+            now=shard.now(),
+            origin=Origin.REDIRECT,
+            credits=[self._frontier.credit(lease.url)] * len(kept),
+        )
+        self._frontier.finish(lease, UrlState.DONE)

@@ -1,0 +1,135 @@
+"""URLs that are queued again: links left out under other settings, lost records, failures that the user asks for.
+
+What is out of scope, too deep or excluded is not kept as a URL: only the links of every page are, as written. So when
+depth, scope or a filter is another than in the run before, a crawl begins with the stored links of all pages, and URLs
+that were over a host's limit of pages or depth are queued again if that has changed. The settings that links were
+judged by are kept in the state, as the settings file may be changed by hand; of the seeds, which may be a million, a
+hash. Called by the loop, before anything is fetched or when URLs are added.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+import msgspec
+import xxhash
+
+from lycosa.crawl.shard import Shard
+from lycosa.frontier import Origin, Reason, RequestKind, UrlRow, UrlState
+from lycosa.records import Family
+from lycosa.settings import CrawlSettings
+from lycosa.store import PageRow, WarcLocation, unpack_links, unpack_page
+from lycosa.web import Url, split_url, url_from_key, url_key
+
+JUDGED_BY_KEY = b"judged-by"
+JUDGING_SETTINGS = (
+    "seeds",
+    "scope",
+    "include",
+    "exclude",
+    "skip_extensions",
+    "depth",
+    "pages_per_host",
+    "host_depth",
+)
+DROPPED_BY = {"pages_per_host": Reason.PAGES_PER_HOST, "host_depth": Reason.DEPTH}  # limits whose URLs are known
+PAGES_AT_ONCE = 2_000
+
+
+def requeue_failed(shard: Shard, urls: Iterable[Url]) -> int:
+    """Queues those of the URLs that have failed: whoever asks for them may know better. Returns how many."""
+    again, own = 0, {url_key(url.href): url for url in urls if shard.frontier.owns(url.host)}
+    rows = shard.frontier.rows_of(list(own)) if own else []
+    for (key, url), row in zip(own.items(), rows, strict=True):
+        if row is None or row.state is not UrlState.FAILED:
+            continue
+        packed = shard.collection.state.get(Family.PAGE, key)
+        page = unpack_page(packed) if packed else PageRow(0, 0.0)
+        name = page.failure or (str(page.status) if page.status >= 400 else "")
+        if not name or page.file_num:  # a page that is gone is revisited when its time comes
+            continue
+        shard.counters.failed(name, -1)
+        shard.committer.batch.delete(Family.PAGE, key)
+        shard.frontier.requeue(
+            url.href, row.depth, kind=RequestKind.PAGE, failed=1, links=0, origin=Origin.SEED, now=shard.now()
+        )
+        again += 1
+    return again
+
+
+def requeue_lost(shard: Shard) -> int:
+    """Queues the URLs whose record is no longer whole, after a power loss, and uncounts them; returns how many."""
+    recovery = shard.collection.recovery
+    if not recovery.short:
+        return 0
+    state, lost = shard.collection.state, 0
+    for key, packed in state.walk(Family.PAGE):
+        row = unpack_page(packed)
+        if not row.place or not recovery.is_lost(WarcLocation.unpack(row.place)):
+            continue
+        url = state.get(Family.URL, key)
+        if url is None or UrlRow.unpack(url).state is not UrlState.DONE:  # a redirect that led nowhere has failed
+            continue
+        lost += 1
+        shard.counters.remove(row)
+        kind = RequestKind.SITEMAP if row.is_sitemap else RequestKind.PAGE
+        pages, links = int(row.is_page), row.links if row.is_page else None
+        shard.frontier.requeue(url_from_key(key), row.depth, kind=kind, pages=pages, links=links, now=shard.now())
+    shard.counters.run_lost = lost
+    return lost
+
+
+def readmit_links(shard: Shard, commit: Callable[[], None]) -> int:
+    """Queues what the settings of now let in and those of before did not; returns the number of URLs."""
+    state, judged_by = shard.collection.state, _judged_by(shard.settings)
+    packed = state.get(Family.META, JUDGED_BY_KEY)
+    before = msgspec.json.decode(packed, type=dict[str, object]) if packed else judged_by
+    queued = 0
+    changed = {name for name in JUDGING_SETTINGS if before.get(name) != judged_by[name]}
+    if changed - DROPPED_BY.keys():
+        queued += _readmit_stored_links(shard, commit)
+    if changed & DROPPED_BY.keys():
+        queued += _requeue_over_limit(shard, commit, {DROPPED_BY[name] for name in changed & DROPPED_BY.keys()})
+    shard.committer.batch.put(Family.META, JUDGED_BY_KEY, msgspec.json.encode(judged_by))
+    return queued
+
+
+def _judged_by(settings: CrawlSettings) -> dict[str, object]:
+    values = {name: getattr(settings, name) for name in JUDGING_SETTINGS}
+    values["seeds"] = xxhash.xxh3_64_hexdigest("\n".join(settings.seeds).encode("utf-8", "surrogatepass"))
+    return msgspec.json.decode(msgspec.json.encode(values), type=dict[str, object])
+
+
+def _readmit_stored_links(shard: Shard, commit: Callable[[], None]) -> int:
+    """The links of all pages that may lead deeper."""
+    state, limit, queued = shard.collection.state, shard.settings.depth, 0
+    rest = state.walk(Family.LINK)
+    while some := list(islice(rest, PAGES_AT_ONCE)):
+        rows = state.get_many(Family.PAGE, [key for key, _ in some])
+        for (key, links), packed in zip(some, rows, strict=True):
+            row = unpack_page(packed) if packed else None
+            if row is None or (limit is not None and row.depth >= limit):
+                continue
+            url = url_from_key(key)
+            joined = shard.link_filter.joined(unpack_links(links), url)
+            kept = shard.link_filter.wanted(joined.values(), counts=False)
+            source = split_url(url).host
+            queued += len(shard.frontier.admit(kept, depth=row.depth + 1, now=shard.now(), source=source))
+        commit()
+    return queued
+
+
+def _requeue_over_limit(shard: Shard, commit: Callable[[], None], reasons: set[Reason]) -> int:
+    """URLs that were dropped because of a limit of their host; if they still are over it, they are dropped again."""
+    queued = 0
+    rest = shard.collection.state.walk(Family.URL)
+    while some := list(islice(rest, PAGES_AT_ONCE)):
+        for key, packed in some:
+            row = UrlRow.unpack(packed)
+            if row.state is UrlState.DROPPED and row.reason in reasons:
+                reason, origin = row.reason, row.origin
+                shard.frontier.requeue(
+                    url_from_key(key), row.depth, kind=RequestKind.PAGE, origin=origin, dropped=reason, now=shard.now()
+                )
+                queued += 1
+        commit()
+    return queued

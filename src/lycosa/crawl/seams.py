@@ -1,0 +1,115 @@
+"""The seams of the loop: the parts that a crawl is made of, and whoever hangs on it.
+
+The loop knows these protocols and nobody behind them. `api.assembly` decides from the settings who stands there; a
+feature that is off is not there at all, and the loop has no branch for it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from lycosa.crawl.other_shards import OtherShards
+from lycosa.fetch import Downloader
+from lycosa.frontier import BREADTH, Lease, Policy
+from lycosa.mapping import AddressGuard, Resolver
+from lycosa.records import Request, Response
+from lycosa.store import LinkRow, PageRow
+from lycosa.web import Analysers, Page, Topic, Url, UrlFilter
+
+
+class Statistics(Protocol):
+    """A part that sees every analysed page, in the order of the commits."""
+
+    def page(self, page: Page, response: Response) -> None: ...
+
+
+class Parts(msgspec.Struct, kw_only=True):
+    """The exchangeable parts of a crawl. `now` replaces the monotonic clock, for virtual time, and `wall` the one that
+    says which day it is, read when the crawl begins. `topic` judges how relevant a page is, where the central store
+    asks for that; `content_digest` digests a page's main content, where no body is kept that it could be made from."""
+
+    resolver: Resolver
+    downloader: Downloader
+    guard: AddressGuard
+    filters: Sequence[UrlFilter] = ()
+    analysers: Analysers | None = None
+    statistics: Sequence[Statistics] = ()
+    policy: Policy = BREADTH
+    now: Callable[[], float] | None = None
+    wall: Callable[[], float] | None = None
+    outside: OtherShards | None = None  # the other shards, where there are any
+    topic: Topic | None = None
+    content_digest: Callable[[Page, bytes], bytes] | None = None
+
+
+class ReadPage(msgspec.Struct):
+    """A page that was read and kept; its links are not admitted yet.
+
+    `joined` says where its hrefs lead. `page` is None for a copy, a document that is known under another URL; then
+    `original` is the row of that one. `ticket` stands for its place in the archive. `taken` are URLs that observers
+    have admitted while the page was on its way, `new` all those that became known by it, early or late.
+    """
+
+    lease: Lease
+    response: Response
+    row: PageRow
+    links: LinkRow
+    joined: Mapping[str, str]
+    page: Page | None = None
+    original: PageRow | None = None
+    ticket: int | None = None
+    taken: frozenset[str] = frozenset()
+    new: list[Url] = []
+
+
+class RequestHandler(Protocol):
+    """Whoever asks for one kind of request and reads its answers."""
+
+    def request(self, lease: Lease) -> Request:
+        """The request that goes out for a lease."""
+        ...
+
+    def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+        """Reads an answer, whatever it is, and keeps it. A new page is returned, and its lease is still held; in all
+        other cases the URL is finished or retried and the lease released. `request` is None where none was sent."""
+        ...
+
+
+class FetchObserver(Protocol):
+    """Whoever wants to know of every fetch: tables of links, links taken early, pages that are new in a recrawl."""
+
+    def started(self, lease: Lease) -> Lease:
+        """A lease is about to be fetched; returns it, or the lease of something that goes first."""
+        ...
+
+    def arriving(self, lease: Lease, response: Response) -> None:
+        """A part of a slow response has come, as much as `response` holds."""
+        ...
+
+    def ended(self, lease: Lease, response: Response, page: ReadPage | None) -> None:
+        """The fetch has ended; `page` is what was read, before its links are admitted, None if it was no new page."""
+        ...
+
+    def idle(self) -> Iterator[Lease]:
+        """Nothing else can be fetched now: what may be fetched in the slots that would stand idle."""
+        ...
+
+
+class UrlSource(Protocol):
+    """Whoever brings URLs to fetch beside those that pages link to: what is due to be visited again."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Does it have nothing more to bring in this run?"""
+        ...
+
+    async def begin(self) -> None:
+        """Called once, before anything is fetched."""
+        ...
+
+    def feed(self) -> None:
+        """Queues what there is room for; called before every commit by the clock."""
+        ...
+
+    def close(self) -> None: ...
