@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lycosa.errors import StoreError
-from lycosa.graph.feed import FEED_FOLDER, FeedEntry, FeedEvent, consumers, entries_after, mark_covered
+from lycosa.graph.feed import FeedEntry, FeedEvent, covered_by, entries_after, mark_covered
 from lycosa.graph.index import LIST, LinkIndex, SegmentList, read_list, write_list
 from lycosa.graph.indexer import CONSUMER, LinkIndexer, all_pages
 from lycosa.graph.links import links_of, rank_pages
@@ -51,7 +51,7 @@ def test_feed_is_cut_when_all_consumers_have_passed(tmp_path: Path) -> None:
     with CollectionStore.open(tmp_path / "c", read_only=True) as collection:
         kept = [news.sequence for news in entries_after(collection.state, 0)]
     assert kept[0] == slow + 1
-    assert consumers(tmp_path / "c" / FEED_FOLDER)[CONSUMER] == kept[-1]
+    assert covered_by(tmp_path / "c", CONSUMER) == kept[-1]
 
 
 class Shop:

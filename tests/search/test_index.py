@@ -15,7 +15,7 @@ from tantivy import Query
 from lycosa.api.collection import Collection as Library
 from lycosa.errors import StoreError
 from lycosa.graph import feed
-from lycosa.graph.feed import FEED_FOLDER, consumers, mark_covered
+from lycosa.graph.feed import covered_by, mark_covered
 from lycosa.graph.processes import start_helper
 from lycosa.search.documents import AnchorSummary, IndexedPage, documents, schema
 from lycosa.search.follower import IndexFollower
@@ -179,9 +179,9 @@ def test_after_any_changes_and_kills_index_and_state_agree(tmp_path: Path, seed:
             else:
                 shop.page(choose.choice(urls), choose.choice(bodies))
         if choose.random() < 0.3:  # as after a kill between the index's commit and the note in the feed
-            behind = consumers(tmp_path / FEED_FOLDER).get(CONSUMER)
+            behind = covered_by(tmp_path, CONSUMER)
             shop.index(settle=False)
-            if behind is not None:
+            if behind:
                 mark_covered(tmp_path, CONSUMER, behind)
         shop.index(settle=choose.random() < 0.5)
         assert index_problems(tmp_path) == []

@@ -1,10 +1,12 @@
-"""The link graph of a collection: numbers for pages, the feed of commits, who points where, and ranks.
+"""The link graph of a collection: the feed of committed pages, the index of the links between them, and their ranks.
 
-The state is the truth; everything here is derived from it, kept in files of its own under `graph/`, and catches up by
-the feed after any crash.
+`LinkIndexer` numbers pages and writes the feed in the commit of the page itself, and brings links into the index after
+it. `entries_after` gives the feed to whoever follows a crawl; a consumer says with `mark_covered` how far it has come.
+`current_link_index` and `links_of` answer questions, `rank_pages` computes PageRank. The state is the truth: the index
+and the ranks are derived from it, kept in files of their own under `graph/`, and catch up by the feed after any crash.
 """
 
-from lycosa.graph.feed import FEED_FOLDER, consumers, entries_after, key_of, last_sequence, mark_covered
+from lycosa.graph.feed import covered_by, entries_after, key_of, last_sequence, mark_covered
 from lycosa.graph.index import LinkIndex
 from lycosa.graph.indexer import LinkIndexer, redirect_row
 from lycosa.graph.links import (
@@ -24,7 +26,6 @@ from lycosa.graph.processes import start_helper
 from lycosa.graph.ranks import Ranks, load_ranks
 
 __all__ = [
-    "FEED_FOLDER",
     "AnchorTexts",
     "Anchors",
     "LinkIndex",
@@ -33,7 +34,7 @@ __all__ = [
     "Ranked",
     "Ranks",
     "UrlLinks",
-    "consumers",
+    "covered_by",
     "current_link_index",
     "entries_after",
     "key_of",

@@ -100,7 +100,7 @@ class Feed:
 
     def prune(self, batch: Batch) -> None:
         """Deletes the entries that all consumers have covered, apart from consumers that fell behind long ago."""
-        followed = [covered for covered in consumers(self._folder).values() if self.last - covered <= MOST_BEHIND]
+        followed = [covered for covered in _consumers(self._folder).values() if self.last - covered <= MOST_BEHIND]
         covered = min(followed, default=0)
         if covered >= self._cut:
             batch.delete_range(Family.FEED, self._cut.to_bytes(SEQUENCE_BYTES), (covered + 1).to_bytes(SEQUENCE_BYTES))
@@ -130,7 +130,12 @@ def key_of(state: State, file_num: int) -> bytes | None:
 # consumers
 
 
-def consumers(folder: Path) -> dict[str, int]:
+def covered_by(collection: Path, name: str) -> int:
+    """The sequence that a consumer has marked as covered; 0 if it never did."""
+    return _consumers(collection / FEED_FOLDER).get(name, 0)
+
+
+def _consumers(folder: Path) -> dict[str, int]:
     """The last covered sequence of each consumer."""
     found = {}
     with contextlib.suppress(FileNotFoundError):

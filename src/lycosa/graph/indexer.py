@@ -12,7 +12,7 @@ from itertools import compress, islice
 
 from lycosa.errors import StoreError
 from lycosa.graph.columns import LinkChanges
-from lycosa.graph.feed import FEED_FOLDER, Feed, FeedEntry, FeedEvent, consumers, entries_after, key_of, mark_covered
+from lycosa.graph.feed import Feed, FeedEntry, FeedEvent, covered_by, entries_after, key_of, mark_covered
 from lycosa.graph.index import LinkWriter
 from lycosa.records import Family
 from lycosa.store import Batch, CollectionStore, LinkRow, PageRow, State, pack_row, unpack_links, unpack_page
@@ -149,7 +149,7 @@ class LinkIndexer:
     def catch_up(self) -> int:
         """Brings what is committed and not indexed into the index, or rebuilds it where the feed no longer has the
         entries. Returns the number of pages."""
-        marked = consumers(self._collection.path / FEED_FOLDER).get(CONSUMER, 0)
+        marked = covered_by(self._collection.path, CONSUMER)
         if not marked <= self.index.covered <= self.feed.last or self._is_cut_off():
             self.index.clear()
             pages: Iterable[LinkChanges] = all_pages(self._state)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lycosa.errors import LycosaError, StoreError
 from lycosa.graph.columns import KIND_BITS, from_pages, url_id, url_ids
-from lycosa.graph.feed import FEED_FOLDER, consumers, entries_after, key_of, last_sequence, mark_covered
+from lycosa.graph.feed import covered_by, entries_after, key_of, last_sequence, mark_covered
 from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, LinkWriter, SegmentList
 from lycosa.graph.indexer import CONSUMER, all_pages, replay, slices, stored_links
 from lycosa.graph.packing import I64, U64
@@ -99,7 +99,7 @@ def stored_link_index(collection: CollectionStore, note: Note | None = None) -> 
     """The index as far as it is on disk, with no pages missing before that."""
     if isinstance(collection, JoinedCollection):
         return _combined([stored_link_index(shard, note) for shard in collection.shards])
-    marked = consumers(collection.path / FEED_FOLDER).get(CONSUMER, 0)  # read first: a crawl marks after it has written
+    marked = covered_by(collection.path, CONSUMER)  # read first: a crawl marks after it has written
     try:
         index = LinkIndex.open(collection.path)
         if _is_consistent(collection, index.covered, marked):

@@ -17,11 +17,10 @@ from itertools import islice, pairwise
 from tantivy import Occur, Query
 
 from lycosa.errors import StoreError
-from lycosa.graph import FEED_FOLDER as FEED_FOLDER
 from lycosa.graph import (
     Anchors,
     AnchorTexts,
-    consumers,
+    covered_by,
     current_link_index,
     entries_after,
     last_sequence,
@@ -204,7 +203,7 @@ class Indexer:
 
     def build(self) -> int:
         """Indexes every page of the open state; ranks are computed meanwhile, while the text workers are starting."""
-        covered, before = last_sequence(self._state), _covered_before(self._collection)
+        covered, before = last_sequence(self._state), covered_by(self._collection.path, CONSUMER)
         mark_covered(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
         try:
             with self._texts.expected(covered):
@@ -393,18 +392,13 @@ class Indexer:
             self._commit(self.covered)
 
 
-def _covered_before(collection: CollectionStore) -> int:
-    """The sequence up to which the feed is marked as covered."""
-    return consumers(collection.path / FEED_FOLDER).get(CONSUMER, 0)
-
-
 def _usable(collection: CollectionStore, reader: IndexReader) -> int:
     """The sequence that the index covers; −1 if it has to be rebuilt, since the feed lacks the entries after that."""
     try:
         covered = reader.covered
     except StoreError:
         return -1
-    marked, last = _covered_before(collection), last_sequence(collection.state)
+    marked, last = covered_by(collection.path, CONSUMER), last_sequence(collection.state)
     if covered == last:
         return covered
     if isinstance(collection, JoinedCollection):
