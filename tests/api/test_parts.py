@@ -61,7 +61,7 @@ def pages_of(into: Path, **options: Any) -> dict[str, CrawledPage]:
 
 
 def test_named_analyser_reads_titles_links_and_text_for_crawl_search_and_get(tmp_path: Path) -> None:
-    pages = pages_of(tmp_path, analysers={"application/x-note": "tests.engine.test_parts:note_analyser"})
+    pages = pages_of(tmp_path, analysers={"application/x-note": "tests.api.test_parts:note_analyser"})
     assert pages["a.note"].title == "A shopping list"
     assert pages["a.note"].text == "apples and pears"
     assert pages["c"].depth == 2

@@ -9,7 +9,6 @@ succeeded nothing may be added (`has_failed`). Filled by whoever reads an answer
 from collections.abc import Callable, Container
 from typing import Protocol
 
-from lycosa.crawl.events import EventLog
 from lycosa.errors import StoreError
 from lycosa.records import Family
 from lycosa.store import Batch, CollectionStore, PageRow, pack_row
@@ -41,10 +40,12 @@ class HistoryRow(Protocol):
 
 class Committer:
     """Gathers WARC members, rows and announcements. `batch` is the open batch, the same object for as long as the shard
-    is open: whoever changes something that has to last writes it there."""
+    is open: whoever changes something that has to last writes it there. `on_failure` hears of tries that failed."""
 
-    def __init__(self, collection: CollectionStore, events: EventLog, *, syncs: bool) -> None:
-        self._collection, self._events, self._syncs = collection, events, syncs
+    def __init__(
+        self, collection: CollectionStore, *, syncs: bool, on_failure: Callable[[StoreError, int], None]
+    ) -> None:
+        self._collection, self._syncs, self._on_failure = collection, syncs, on_failure
         self.batch = Batch()
         self._participants: list[CommitParticipant] = []
         self._members: list[bytes] = []
@@ -109,7 +110,7 @@ class Committer:
         except StoreError as error:
             self._tries += 1
             self._next_try = now + COMMIT_AGAIN_S
-            self._events.write("commit-failed", error=str(error), tries=self._tries)
+            self._on_failure(error, self._tries)
             if self._tries >= COMMIT_TRIES:
                 raise
             return False

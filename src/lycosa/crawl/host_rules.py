@@ -11,10 +11,9 @@ from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.archive import Archive
 from lycosa.crawl.failures import PATIENT_WAIT_S
 from lycosa.crawl.other_shards import OtherShards
-from lycosa.crawl.pages import PageHandler
+from lycosa.crawl.pages import PageHandler, RequestBuilder
 from lycosa.crawl.progress import ROBOTS
 from lycosa.crawl.reading import decoded_body, redirect_location
-from lycosa.crawl.requests import RequestBuilder
 from lycosa.crawl.seams import ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import retry_rule, retry_wait

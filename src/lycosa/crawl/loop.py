@@ -13,27 +13,24 @@ from contextlib import contextmanager
 from functools import partial
 
 from lycosa.crawl.addresses import HostAddresses
-from lycosa.crawl.admission import Admission
+from lycosa.crawl.admission import Admission, RankedAdmission
 from lycosa.crawl.archive import Archive
-from lycosa.crawl.background import BackgroundWork
 from lycosa.crawl.committer import COMMIT_AGAIN_S, CommitParticipant, Committer
 from lycosa.crawl.copies import Copies, CopyClaim
-from lycosa.crawl.events import EventLog
 from lycosa.crawl.failures import FailureHandler
 from lycosa.crawl.host_rules import HostRules, RobotsHandler, SitemapHandler
 from lycosa.crawl.inbox import Inbox
 from lycosa.crawl.keeper import DocumentStore, Listener, PageKeeper
 from lycosa.crawl.limits import LimitChecker, Recrawl, effective_limits
 from lycosa.crawl.other_shards import accept_urls, move_hosts
-from lycosa.crawl.pages import PageHandler
+from lycosa.crawl.pages import HeadLooks, PageHandler, RequestBuilder
 from lycosa.crawl.progress import WAITING, ProgressReporter, waits_long
-from lycosa.crawl.ranking import HeadLooks, RankedAdmission
 from lycosa.crawl.reading import LinkFilter
-from lycosa.crawl.requests import RequestBuilder
 from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost
 from lycosa.crawl.seams import FetchObserver, Parts, ReadPage, RequestHandler, UrlSource
-from lycosa.crawl.shard import Shard
+from lycosa.crawl.shard import BackgroundWork, EventLog, Shard
 from lycosa.crawl.stats import Counters, CrawlStats, Totals, load_counts
+from lycosa.errors import StoreError
 from lycosa.frontier import (
     ForwardedUrl,
     Frontier,
@@ -164,7 +161,8 @@ class Engine:
         self.events = EventLog(collection.log_path, self.now_unix)
         self.counters = Counters(load_counts(collection.state, Totals))
         totals = self.counters.totals
-        self.committer = Committer(collection, self.events, syncs=settings.durability == "power")
+        syncs = settings.durability == "power"
+        self.committer = Committer(collection, syncs=syncs, on_failure=self._commit_failed)
         self._addresses = HostAddresses(settings, parts, now=self.now, now_unix=self.now_unix, on_located=self.located)
         self.frontier = Frontier(
             collection.state,
@@ -547,6 +545,9 @@ class Engine:
     def _commit_if_full(self) -> None:
         if self.committer.waiting >= self.settings.store_batch:
             self._commit()
+
+    def _commit_failed(self, error: StoreError, tries: int) -> None:
+        self.events.write("commit-failed", error=str(error), tries=tries)
 
     def _after_commit(self) -> None:
         self.events.flush()

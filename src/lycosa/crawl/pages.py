@@ -1,25 +1,62 @@
-"""The page handler reads the answers to pages that are fetched for the first time: a page, a redirect, a failure.
+"""The page handler asks for pages that are fetched for the first time and reads the answers: page, redirect, failure.
 
 Each answer ends with exactly one release of its lease and exactly one of `finish` and `retry` of its URL, all of it in
 the open batch. A page is read and kept by `crawl.keeper`; `handle` returns it, the loop has its links admitted by
-`admit`. A redirect is a URL of its own: scope, robots.txt and the address guard hold for where it leads.
+`admit`. A redirect is a URL of its own: scope, robots.txt and the address guard hold for where it leads. `HeadLooks`
+takes the handler's place where a ranking judges a page by its beginning before the rest is asked for.
 """
 
 from lycosa.crawl.admission import Admission
 from lycosa.crawl.failures import FailureHandler
 from lycosa.crawl.keeper import PageKeeper
-from lycosa.crawl.reading import redirect_location
-from lycosa.crawl.requests import RequestBuilder
+from lycosa.crawl.reading import decoded_body, read_page, redirect_location
 from lycosa.crawl.seams import Parts, ReadPage
 from lycosa.crawl.shard import Shard
-from lycosa.frontier import Lease, Origin, Reason, RequestKind, UrlState
+from lycosa.fetch import request_fields, user_agent
+from lycosa.frontier import HeadReader, Lease, Origin, Reason, RequestKind, UrlState
 from lycosa.graph import redirect_row
 from lycosa.learning import TrapGuard, UrlMining
 from lycosa.records import Request, Response, Truncation
+from lycosa.settings import CrawlSettings
 from lycosa.store import REDIRECTS, LinkRow, PageRow
-from lycosa.web import parse_url, url_key
+from lycosa.web import TOPIC_HEAD_BYTES, parse_url, url_key
 
 MOST_HOPS = 20
+HEAD_ONLY = frozenset({206, 416})  # a part of the page, or a page that is shorter than its part
+
+Fields = tuple[tuple[str, str], ...]
+
+
+class RequestBuilder:
+    """Makes the request that goes out for a lease. `fields` are the header fields of every request, always the same
+    tuple, which is cheap to send again."""
+
+    def __init__(self, settings: CrawlSettings) -> None:
+        self.fields: Fields = request_fields(user_agent(settings.agent, contact=settings.contact or ""))
+
+    def build(
+        self,
+        lease: Lease,
+        *,
+        url: str = "",
+        fields: Fields | None = None,
+        more: Fields = (),
+        body_limit_bytes: int = 0,
+        takes_any_type: bool = False,
+        is_watched: bool = False,
+    ) -> Request:
+        """The request of a lease; `url` is asked for in place of the lease's own, `fields` are sent in place of the
+        usual ones, `more` after them. `is_watched`: observers may look at the response while it arrives."""
+        return Request(
+            url=url or lease.url,
+            host=lease.host.host,
+            port=lease.host.port,
+            address=lease.address,
+            headers=(self.fields if fields is None else fields) + more,
+            body_limit_bytes=body_limit_bytes,
+            takes_any_type=takes_any_type,
+            ticket=lease.ticket if is_watched else 0,
+        )
 
 
 class PageHandler:
@@ -124,3 +161,35 @@ class PageHandler:
             credits=[self._frontier.credit(lease.url)] * len(kept),
         )
         self._frontier.finish(lease, UrlState.DONE)
+
+
+class HeadLooks:
+    """Handles pages where a ranking looks at the beginning of a page before the rest is asked for."""
+
+    def __init__(self, shard: Shard, pages: PageHandler, reader: HeadReader) -> None:
+        self._frontier, self._pages, self._reader = shard.frontier, pages, reader
+        self._fields = (
+            *((name, value) for name, value in pages.requests.fields if name.lower() != "accept-encoding"),
+            ("Accept-Encoding", "identity"),
+            ("Range", f"bytes=0-{TOPIC_HEAD_BYTES - 1}"),
+        )
+
+    def request(self, lease: Lease) -> Request:
+        if lease.is_head:
+            return self._pages.requests.build(lease, fields=self._fields)
+        return self._pages.request(lease)
+
+    def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+        if not lease.is_head or response.status not in HEAD_ONLY:  # it may send the whole page nevertheless
+            return self._pages.handle(lease, request, response)
+        if not self._pages.failures.handle(lease, request, response):
+            self._judge(lease, response)
+            self._pages.release(lease, response)
+        return None
+
+    def _judge(self, lease: Lease, response: Response) -> None:
+        credit = self._frontier.credit(lease.url)
+        if response.status == 206:
+            page = read_page(response, decoded_body(response, TOPIC_HEAD_BYTES), self._pages.keeper.analysers)
+            credit = self._reader.refine(credit, page.title or "", page.text)
+        self._frontier.rerank(lease, credit)

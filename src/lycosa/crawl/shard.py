@@ -1,22 +1,121 @@
-"""What everybody who reads answers or writes into the next commit needs of one shard.
+"""What everybody who reads answers or writes into the next commit needs of one shard: log, background work, clocks.
 
-Made by the loop. It has no behaviour of its own but for handing a lease back.
+`EventLog` is `log.jsonl`: what happened, one JSON object a line, for people and scripts; the state is the truth.
+`BackgroundWork` is long work beside the crawl: a large sitemap or robots.txt is read in steps, and between them the
+event loop turns. Work begins at once and is over at once if it is short; what takes longer goes on in turns of a few
+steps, by their number, not by the clock, so that a crawl on virtual time is the same every time. While the disk
+refuses, nothing goes on. `Shard` is made by the loop.
 """
 
+import asyncio
 import random
+from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
-from lycosa.crawl.background import BackgroundWork
+import msgspec
+
 from lycosa.crawl.committer import Committer
-from lycosa.crawl.events import EventLog
 from lycosa.crawl.reading import LinkFilter
 from lycosa.crawl.stats import Counters
+from lycosa.errors import StoreError
 from lycosa.frontier import Frontier, Lease
 from lycosa.graph import LinkIndexer
 from lycosa.records import Response
 from lycosa.settings import CrawlSettings
 from lycosa.store import CollectionStore
+from lycosa.web import Steps
+
+STEPS_A_TURN = 2  # of a few milliseconds each; then the loop gets a turn
+HELD_S = 0.1  # how soon it is tried again while the disk refuses
+
+
+class EventLog:
+    """Appends events; lines are buffered until `flush`. A log that cannot be written does not stop a crawl."""
+
+    def __init__(self, path: Path, now_unix: Callable[[], float]) -> None:
+        self._now_unix = now_unix
+        self._lines: list[bytes] = []
+        try:
+            self._file: BinaryIO | None = path.open("ab", buffering=0)
+        except OSError as error:
+            raise StoreError(f"cannot write {path}: {error.strerror}") from error
+
+    def write(self, event: str, **fields: object) -> None:
+        self._lines.append(msgspec.json.encode({"time": round(self._now_unix(), 3), "event": event, **fields}) + b"\n")
+
+    def flush(self) -> None:
+        if self._file is None or not self._lines:
+            return
+        lines, self._lines = b"".join(self._lines), []
+        try:
+            self._file.write(lines)
+        except OSError:
+            self._lines = []  # no space for the log: the commit will say so
+
+    def close(self) -> None:
+        self.flush()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class BackgroundWork:
+    """The work under way. `is_held` says that nothing may be written now; `ran` is called after each turn."""
+
+    def __init__(self, *, is_held: Callable[[], bool], ran: Callable[[Exception | None], None]) -> None:
+        self._is_held, self._ran = is_held, ran
+        self._work: deque[tuple[str, Steps[None]]] = deque()
+        self._handle: asyncio.Handle | None = None
+
+    def __repr__(self) -> str:
+        return f"<Background {len(self._work)} under way>"
+
+    def __bool__(self) -> bool:
+        return bool(self._work)
+
+    @property
+    def hosts(self) -> set[str]:
+        """The hosts whose files are being read."""
+        return {host for host, _ in self._work}
+
+    def start(self, steps: Steps[None], host: str) -> None:
+        """Begins with work for a host. It is called where a response is settled, so it may write."""
+        if not self._has_ended(steps):
+            self._work.append((host, steps))
+            self._plan()
+
+    def close(self) -> None:
+        """The crawl is over: what is not finished is left, and its URL is still queued."""
+        self._work.clear()
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _plan(self) -> None:
+        if self._handle is None:
+            loop = asyncio.get_running_loop()
+            self._handle = loop.call_later(HELD_S, self._turn) if self._is_held() else loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """One turn for the work that has waited longest."""
+        self._handle = None
+        if not self._is_held():
+            host, steps = self._work.popleft()
+            try:
+                if not self._has_ended(steps):
+                    self._work.append((host, steps))
+            except Exception as error:  # the event loop would only log it
+                self._ran(error)
+                return
+            self._ran(None)
+        if self._work:
+            self._plan()
+
+    @staticmethod
+    def _has_ended(steps: Steps[None]) -> bool:
+        return sum(1 for _ in islice(steps, STEPS_A_TURN)) < STEPS_A_TURN
 
 
 class Shard(NamedTuple):
