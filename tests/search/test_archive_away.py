@@ -136,7 +136,7 @@ def test_follower_waits_for_an_archive_that_is_away(tmp_path: Path) -> None:
     shop.page(B, "<title>Page</title>badger")
     shop.linker.flush()
     gone = put_away(shop, "store")
-    process = start_helper("lycosa.search.follower", shop.path)
+    process = start_helper("lycosa.search.follower_process", shop.path)
     assert process.stdin is not None and process.stdout is not None
     for _ in range(4):
         assert process.stdout.readline() == b"1\n", "it lives, and one is left"
@@ -157,7 +157,7 @@ def test_follower_that_is_told_to_end_leaves_what_it_cannot_read_for_later(tmp_p
     shop.page(B, "<title>Page</title>badger")
     shop.linker.flush()
     put_away(shop, "store")
-    began, process = time.monotonic(), start_helper("lycosa.search.follower", shop.path)
+    began, process = time.monotonic(), start_helper("lycosa.search.follower_process", shop.path)
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(b"end\n")
     process.stdin.flush()

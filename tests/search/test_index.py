@@ -283,7 +283,7 @@ def test_follower_settles_names_while_little_comes(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.page("https://a.example/1", "<title>one</title><a href='/2'>machine for warmth</a>")
     shop.page("https://a.example/2", "<title>two</title>words")
-    process = start_helper("lycosa.search.follower", tmp_path)
+    process = start_helper("lycosa.search.follower_process", tmp_path)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("index/*/settled")):
         assert time.monotonic() < deadline
@@ -406,7 +406,7 @@ async def follow(path: Path, *, kills: bool = False) -> bool:
 def test_follower_leaves_when_its_crawl_is_gone(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.page(A, "aardvark")
-    process = start_helper("lycosa.search.follower", tmp_path)
+    process = start_helper("lycosa.search.follower_process", tmp_path)
     assert process.stdin is not None and process.stdout is not None
     process.stdout.readline()
     process.stdin.close()

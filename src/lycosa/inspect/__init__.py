@@ -4,47 +4,49 @@ Everything here only reads, beside a running crawl or without one, and sees what
 opened or refreshed last. The results are records; the command line and `lycosa.Collection` show them.
 """
 
-from lycosa.inspect.changes import (
-    ChangeFilter,
-    ChangeView,
-    HostFreshness,
-    PageHistory,
-    UrlView,
-    freshness,
-    knows_host,
-    list_changes,
-    page_history,
-    url_view,
-)
-from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, page_of
-from lycosa.inspect.status import HostView, hosts, open_to_read, settings_of, stats_of
-from lycosa.inspect.tree import Branch, KnownUrls, known_urls, url_tree
-from lycosa.inspect.why import explain_url, size_words
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lycosa.inspect.changes import (
+        ChangeFilter,
+        ChangeView,
+        HostFreshness,
+        PageHistory,
+        UrlView,
+        freshness,
+        knows_host,
+        list_changes,
+        page_history,
+        url_view,
+    )
+    from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, page_of
+    from lycosa.inspect.status import HostView, hosts, open_to_read, settings_of, stats_of
+    from lycosa.inspect.tree import Branch, KnownUrls, known_urls, url_tree
+    from lycosa.inspect.why import explain_url, size_words
+
+# Module → names. Each is imported when it is first used: `lycosa status` does not wait for what compares pages.
+_NAMES = {
+    "changes": "ChangeFilter ChangeView HostFreshness PageHistory UrlView freshness knows_host list_changes"
+    " page_history url_view",
+    "pages": "StoredPage StoredPages asked_url page_of",
+    "status": "HostView hosts open_to_read settings_of stats_of",
+    "tree": "Branch KnownUrls known_urls url_tree",
+    "why": "explain_url size_words",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'lycosa.inspect' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"lycosa.inspect.{_MODULES[name]}"), name)
+    return value
+
 
 __all__ = [
-    "Branch",
-    "ChangeFilter",
-    "ChangeView",
-    "HostFreshness",
-    "HostView",
-    "KnownUrls",
-    "PageHistory",
-    "StoredPage",
-    "StoredPages",
-    "UrlView",
-    "asked_url",
-    "explain_url",
-    "freshness",
-    "hosts",
-    "known_urls",
-    "knows_host",
-    "list_changes",
-    "open_to_read",
-    "page_history",
-    "page_of",
-    "settings_of",
-    "size_words",
-    "stats_of",
-    "url_tree",
+    "Branch", "ChangeFilter", "ChangeView", "HostFreshness", "HostView", "KnownUrls", "PageHistory", "StoredPage",
+    "StoredPages", "UrlView", "asked_url", "explain_url", "freshness", "hosts", "known_urls", "knows_host",
+    "list_changes", "open_to_read", "page_history", "page_of", "settings_of", "size_words", "stats_of", "url_tree",
     "url_view",
-]
+]  # fmt: skip

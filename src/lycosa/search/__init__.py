@@ -5,43 +5,51 @@ any crash. A crawl starts an `IndexFollower` and never waits for it; `make_index
 without a crawl; `SearchView` answers queries.
 """
 
-from lycosa.search.compile import BM25_ALONE, Weights
-from lycosa.search.documents import is_searchable
-from lycosa.search.follower import IndexFollower
-from lycosa.search.past import end_of_date, past_time, row_as_of
-from lycosa.search.query import QueryError, parse_query
-from lycosa.search.retrieval import MOST_SHOWN
-from lycosa.search.snippet import Snippet, highlighted
-from lycosa.search.view import (
-    MadeIndex,
-    SearchResult,
-    SearchResults,
-    SearchView,
-    is_index_behind,
-    make_index,
-    unread_words,
-    update_index,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lycosa.search.compile import BM25_ALONE, Weights
+    from lycosa.search.documents import is_searchable
+    from lycosa.search.follower import IndexFollower
+    from lycosa.search.past import end_of_date, past_time, row_as_of
+    from lycosa.search.query import QueryError, parse_query
+    from lycosa.search.retrieval import MOST_SHOWN
+    from lycosa.search.snippet import Snippet, highlighted
+    from lycosa.search.view import (
+        MadeIndex,
+        SearchResult,
+        SearchResults,
+        SearchView,
+        is_index_behind,
+        make_index,
+        unread_words,
+        update_index,
+    )
+
+# Module → names. Each is imported when it is first used: a crawl starts its follower without tantivy.
+_NAMES = {
+    "compile": "BM25_ALONE Weights",
+    "documents": "is_searchable",
+    "follower": "IndexFollower",
+    "past": "end_of_date past_time row_as_of",
+    "query": "QueryError parse_query",
+    "retrieval": "MOST_SHOWN",
+    "snippet": "Snippet highlighted",
+    "view": "MadeIndex SearchResult SearchResults SearchView is_index_behind make_index unread_words update_index",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'lycosa.search' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"lycosa.search.{_MODULES[name]}"), name)
+    return value
+
 
 __all__ = [
-    "BM25_ALONE",
-    "MOST_SHOWN",
-    "IndexFollower",
-    "MadeIndex",
-    "QueryError",
-    "SearchResult",
-    "SearchResults",
-    "SearchView",
-    "Snippet",
-    "Weights",
-    "end_of_date",
-    "highlighted",
-    "is_index_behind",
-    "is_searchable",
-    "make_index",
-    "parse_query",
-    "past_time",
-    "row_as_of",
-    "unread_words",
-    "update_index",
-]
+    "BM25_ALONE", "MOST_SHOWN", "IndexFollower", "MadeIndex", "QueryError", "SearchResult", "SearchResults",
+    "SearchView", "Snippet", "Weights", "end_of_date", "highlighted", "is_index_behind", "is_searchable", "make_index",
+    "parse_query", "past_time", "row_as_of", "unread_words", "update_index",
+]  # fmt: skip
