@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from lycosa.mapping.guard import AddressGuard
-from lycosa.mapping.mapper import FAILED_TTL_S, MAX_TTL_S, MIN_TTL_S, NO_SUCH_HOST_TTL_S, KnownHost, Mapped, Mapper
+from lycosa.mapping.mapper import FAILED_TTL_S, MAX_TTL_S, MIN_TTL_S, NO_SUCH_HOST_TTL_S, Mapped, Mapper
 from lycosa.records import Failure, Resolved
 
 
@@ -259,27 +259,17 @@ def test_mapper_cache_never_grows_beyond_its_bound() -> None:
     run(work)
 
 
-def test_mapper_restored_answers_hold_until_their_wall_time_and_are_judged_again() -> None:
+def test_mapper_restored_addresses_hold_as_long_as_they_are_valid_and_are_judged_again() -> None:
     async def work() -> None:
-        first = Stage(allow=("10.0.0.0/8",))
-        first.resolver.answers = {
-            "in.example": Resolved("in.example", ("10.0.0.1",), 100),
-            "no.example": Resolved("no.example", failure=Failure.NO_SUCH_HOST),
-        }
-        await first.ask("a.example", "in.example", "no.example")
-        kept = first.mapper.export(now_unix_s=5_000_000)
-        assert {known.host: known.expires_unix_s for known in kept} == {
-            "a.example": 5_000_300,
-            "in.example": 5_000_100,
-        }
-
-        second = Stage()
-        second.mapper.restore([*kept, KnownHost("old.example", ("9.9.9.9",), 5_000_010)], now_unix_s=5_000_020)
-        assert second.mapper.lookup("a.example", 80) == Mapped("a.example", "9.9.9.9", second.now_s + 280)
-        refused = second.mapper.lookup("in.example", 80)
+        stage = Stage()
+        stage.mapper.restore("a.example", "9.9.9.9", valid_s=280)
+        stage.mapper.restore("in.example", "10.0.0.1", valid_s=80)
+        stage.mapper.restore("old.example", "9.9.9.9", valid_s=-10)
+        assert stage.mapper.lookup("a.example", 80) == Mapped("a.example", "9.9.9.9", stage.now_s + 280)
+        refused = stage.mapper.lookup("in.example", 80)
         assert refused is not None
         assert refused.failure is Failure.ADDRESS_REFUSED
-        assert second.mapper.lookup("old.example", 80) is None
+        assert stage.mapper.lookup("old.example", 80) is None
 
     run(work)
 
@@ -287,7 +277,7 @@ def test_mapper_restored_answers_hold_until_their_wall_time_and_are_judged_again
 def test_mapper_restored_after_the_wall_clock_jumped_back_is_bounded() -> None:
     async def work() -> None:
         stage = Stage()
-        stage.mapper.restore([KnownHost("a.example", ("9.9.9.9",), 9e9)], now_unix_s=0)
+        stage.mapper.restore("a.example", "9.9.9.9", valid_s=9e9)
         mapped = stage.mapper.lookup("a.example", 80)
         assert mapped is not None
         assert mapped.expires_s == stage.now_s + MAX_TTL_S

@@ -119,7 +119,7 @@ def test_reopen_in_place_keeps_everything_and_accepts_old_batches(state: State) 
     assert state.get(Family.URL, b"a") == b"1"
 
 
-@pytest.mark.parametrize("use", ["get", "scan", "write", "stats", "sync"])
+@pytest.mark.parametrize("use", ["get", "scan", "write", "stats"])
 def test_closed_state_any_use_says_that_it_is_closed(tmp_path: Path, use: str) -> None:
     state = State.open(tmp_path / "state")
     state.close()
@@ -128,7 +128,6 @@ def test_closed_state_any_use_says_that_it_is_closed(tmp_path: Path, use: str) -
         "scan": lambda: state.scan(Family.URL, limit=1),
         "write": lambda: state.write(Batch()),
         "stats": state.stats,
-        "sync": state.sync,
     }
 
     with pytest.raises(StoreError, match="is closed"):

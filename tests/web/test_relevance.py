@@ -85,16 +85,16 @@ def test_link_without_words_follows_folder_then_host_then_parent() -> None:
     assert good > 0.8
     assert bad < 0.2
     fresh = "http://fresh.example/q9z"
-    assert topic.link("", fresh, parent=0.9) > topic.link("", fresh, parent=0.0)
+    assert topic.links([""], [fresh], parent=0.9)[0] > topic.links([""], [fresh], parent=0.0)[0]
 
 
 def test_folder_whose_pages_disappoint_loses_its_standing() -> None:
     topic = trained()
     url = "http://sun.example/archive/next.html"
-    before = topic.link("", url, parent=0.5)
+    before = topic.links([""], [url], parent=0.5)[0]
     for i in range(20):
         topic.read(f"http://sun.example/archive/{i}.html", title="Chess", text=CHESS * 3)
-    assert topic.link("", url, parent=0.5) < before / 2
+    assert topic.links([""], [url], parent=0.5)[0] < before / 2
 
 
 def test_learned_words_alone_make_no_page_relevant() -> None:

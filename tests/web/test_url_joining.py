@@ -37,16 +37,17 @@ PAGES = st.lists(st.tuples(BASES, st.lists(HREFS | PLAIN, max_size=8)), max_size
 
 
 @given(PAGES, st.sampled_from([1, 5, 1000]))
-def test_join_map_page_after_page_same_as_joining_anew(pages: list[tuple[str, list[str]]], generation: int) -> None:
+def test_joiner_page_after_page_same_as_joining_anew(pages: list[tuple[str, list[str]]], generation: int) -> None:
     joiner = Joiner(generation=generation)
     for base, hrefs in pages:
-        assert joiner.join_map(base, hrefs) == url.join_map(base, hrefs)
+        stems = dict.fromkeys(map(url.href_stem, hrefs))
+        assert joiner.join_stems(base, stems) == url.join_stems(base, stems, url.MAX_URL_BYTES)
 
 
 def test_joiner_many_folders_and_one_vast_folder_memory_bounded() -> None:
     joiner = Joiner(generation=100)
     for n in range(1000):
-        joiner.join_map(f"http://a.example/{n}/", [f"x{n}", f"y{n}"])
-        joiner.join_map("http://a.example/vast/", [f"v{n}", f"w{n}"])
+        joiner.join_stems(f"http://a.example/{n}/", [f"x{n}", f"y{n}"])
+        joiner.join_stems("http://a.example/vast/", [f"v{n}", f"w{n}"])
     held = sum(len(stems) for folders in (joiner._young, joiner._old) for stems in folders.values())
     assert held <= 3 * 100

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from lycosa.crawl.seams import Parts
 from lycosa.frontier import Host
-from lycosa.mapping import KnownHost, Mapper
+from lycosa.mapping import Mapper
 from lycosa.records import Mapped
 from lycosa.settings import CrawlSettings
 
@@ -43,7 +43,7 @@ class HostAddresses:
         mapped = self.mapper.lookup(host.host, host.port)
         row, now_unix = host.row, self._now_unix()
         if mapped is None and row.address and row.address_until > now_unix:
-            self.mapper.restore([KnownHost(host.host, (row.address,), row.address_until)], now_unix_s=now_unix)
+            self.mapper.restore(host.host, row.address, valid_s=row.address_until - now_unix)
             mapped = self.mapper.lookup(host.host, host.port)
         if mapped is None:
             if not self.mapper.want(host.host):

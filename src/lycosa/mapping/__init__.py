@@ -6,10 +6,9 @@ others of its answer; literal addresses and `localhost` never reach a name serve
 """
 
 from lycosa.mapping.guard import AddressGuard, is_literal_host, literal_address, parse_ip_address
-from lycosa.mapping.mapper import KnownHost, Mapper
+from lycosa.mapping.mapper import Mapper
 from lycosa.mapping.resolver import CaresResolver, Resolver
 
 __all__ = [
-    "AddressGuard", "CaresResolver", "KnownHost", "Mapper", "Resolver", "is_literal_host", "literal_address",
-    "parse_ip_address",
+    "AddressGuard", "CaresResolver", "Mapper", "Resolver", "is_literal_host", "literal_address", "parse_ip_address",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ know), emptied by the workers; results go to `deliver`, as many at a time as cam
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 from zlib import crc32
@@ -30,14 +30,6 @@ FAILED_TTL_S = 5.0
 FOREVER_S = float("inf")
 
 V = TypeVar("V")
-
-
-class KnownHost(msgspec.Struct, frozen=True):
-    """An answer as it is kept over restarts, with the wall-clock time that it is valid until."""
-
-    host: str
-    addresses: tuple[str, ...]
-    expires_unix_s: float
 
 
 class MapperStats(msgspec.Struct, frozen=True):
@@ -125,21 +117,11 @@ class Mapper:
             _put_bounded(self._turns, host, turns, limit=self._cache_hosts)
         self._resolver.flush()
 
-    def export(self, *, now_unix_s: float) -> list[KnownHost]:
-        """The valid answers, to be kept over a restart. Failures are left out: they are short-lived."""
-        now_s = self._now()
-        return [
-            KnownHost(host, entry.addresses, now_unix_s + entry.mapped.expires_s - now_s)
-            for host, entry in self._cache.items()
-            if entry.addresses and entry.mapped.expires_s > now_s
-        ]
-
-    def restore(self, known: Iterable[KnownHost], *, now_unix_s: float) -> None:
-        """Takes back what `export` gave. The guard judges again: what is allowed may have changed since."""
-        for host in known:
-            left_s = min(host.expires_unix_s - now_unix_s, MAX_TTL_S)
-            if left_s > 0 and host.addresses:
-                self._keep(self._judge(host.host, host.addresses, self._now() + left_s), host.addresses)
+    def restore(self, host: str, address: str, *, valid_s: float) -> None:
+        """Takes back an address from before a restart. The guard judges again: what is allowed may have changed."""
+        if valid_s > 0:
+            until_s = self._now() + min(valid_s, MAX_TTL_S)
+            self._keep(self._judge(host, (address,), until_s), (address,))
 
     def stats(self) -> MapperStats:
         return MapperStats(

@@ -6,9 +6,9 @@
     update_anchors_and_ranks    at the end, or when much is new: only anchor texts that have changed are indexed again
 
 Every step can be killed: the index holds the sequence it covers, and pages are taken in by what the state says of them
-now, so that doing it twice is the same as once. Where the archive cannot be read (`ArchiveAway`) the index stays as it
-was committed last, and the same pages are tried again by the next indexer: close this one. Reads the collection only,
-beside a running crawl or without one.
+now, so that doing it twice is the same as once. Where the archive cannot be read (`ArchiveUnavailable`) the index stays
+as it was committed last, and the same pages are tried again by the next indexer: close this one. Reads the collection
+only, beside a running crawl or without one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -97,8 +97,8 @@ def make_index(
     path: Path, *, anew: bool = False, skips_missing: bool = False, progress: Progress | None = None
 ) -> MadeIndex:
     """Makes the index of the collection at `path`, or brings it up to date. Where an archive file is missing, or its
-    store cannot be reached, it raises `ArchiveAway` and the index stays as it was; with `skips_missing` the pages in
-    it are taken in by title and URL. One that turns out to be damaged is made anew."""
+    store cannot be reached, it raises `ArchiveUnavailable` and the index stays as it was; with `skips_missing` the
+    pages in it are taken in by title and URL. One that turns out to be damaged is made anew."""
     try:
         return _make_index(path, anew=anew, skips_missing=skips_missing, progress=progress)
     except DamagedIndex:

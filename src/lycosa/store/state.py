@@ -353,13 +353,6 @@ class State:
                 encoded.delete(key, handles[family])
         return encoded
 
-    def sync(self) -> None:
-        """Everything written so far is on the disk when this returns."""
-        try:
-            self._opened().flush_wal(sync=True)
-        except Exception as error:
-            raise self._failed(error, "writing the state") from error
-
     def checkpoint(self, path: Path) -> None:
         """A copy at `path` as of now, by hard links on the same disk; `path` must not exist."""
         try:

@@ -295,10 +295,6 @@ class Topic:
             found.append(1 / (1 + exp(-odds)) if -LARGE < odds < LARGE else LEAST if odds < 0 else MOST)
         return found
 
-    def link(self, anchor: str, url: str, *, parent: float) -> float:
-        """The predicted relevance of the page behind one link."""
-        return self.links([anchor], [url], parent=parent)[0]
-
     def _priors(self, folders: set[str], parent: float) -> dict[str, float]:
         """Log-odds by folder before the link's words: what its host and the page it is on say, then what it shows."""
         records = {folder: self._folders.get(folder) for folder in folders}

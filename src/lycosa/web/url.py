@@ -267,8 +267,8 @@ class Joiner:
     """Joins the hrefs of page after page and remembers, for each folder, what it joined lately.
 
     Hrefs share the work of their folder if they begin with something else than `?` once their fragment is gone, and
-    name no scheme, or http and https with their slashes. Invariants: `join_map` gives what the function `join_map`
-    gives; memory is bounded by `generation`, twice. `base` is a normalised URL.
+    name no scheme, or http and https with their slashes. Invariants: `join_stems` gives what the function of that
+    name gives; memory is bounded by `generation`, twice. `base` is a normalised URL.
     """
 
     def __init__(self, *, max_bytes: int = MAX_URL_BYTES, generation: int = JOINER_GENERATION) -> None:
@@ -280,14 +280,8 @@ class Joiner:
     def __repr__(self) -> str:
         return f"<Joiner folders={len(self._young)}+{len(self._old)} young={self._count}>"
 
-    def join_map(self, base: str, hrefs: Iterable[str]) -> dict[str, str]:
-        """href → URL; hrefs that lead nowhere are absent."""
-        stems = {href: href_stem(href) for href in hrefs}
-        urls = self.join_stems(base, dict.fromkeys(stems.values()))
-        return {href: urls[stem] for href, stem in stems.items() if stem in urls}
-
     def join_stems(self, base: str, stems: Collection[str]) -> dict[str, str]:
-        """The same for distinct hrefs whose fragments are gone (`href_stem`)."""
+        """The URLs of distinct hrefs whose fragments are gone (`href_stem`); hrefs that lead nowhere are absent."""
         known = self._folder(base)
         urls = dict(zip(stems, map(known.get, stems), strict=True))  # None where nothing is remembered
         if new := [stem for stem, url in urls.items() if url is None]:

@@ -147,11 +147,6 @@ class Lexicon(dict[str, float]):
         most = max(counts, default=0.0)
         return log(1 + (pages - most + 1) / (most + 1)) / log(2 + pages)
 
-    def best(self, count: int) -> list[tuple[str, float]]:
-        """The words with the most evidence for the topic, to show what was learned."""
-        found = sorted(((self[word], word) for word in list(self._relevant_pages)), reverse=True)
-        return [(word, weight) for weight, word in found[:count] if weight > 0]
-
     def counts(self, most: int) -> tuple[int, int, dict[str, tuple[int, int]]]:
         """Pages, pages on the topic, and both counts for the `most` words that were seen most."""
         words = {word: (seen, self._relevant_pages[word]) for word, seen in self._pages.most_common(most)}
