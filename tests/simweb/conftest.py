@@ -17,7 +17,6 @@ from lycosa.simweb import SimSettings, SimWeb
 
 ROOT = Path(__file__).parents[2]
 # What should take no time at all may take this long on a machine with other things to do.
-SOON_S = 4.0
 
 
 @pytest.fixture(scope="session")

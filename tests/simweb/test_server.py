@@ -14,7 +14,7 @@ import pytest
 
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import read_log
-from tests.simweb.conftest import SOON_S, Ready, running_simweb
+from tests.simweb.conftest import Ready, running_simweb
 
 SEVEN = SimWeb(SimSettings(seed=7, hosts=12, pages=3000))
 
@@ -148,7 +148,6 @@ def test_round_trips_and_bandwidth_take_their_time() -> None:
         expected = size / 20_000
         assert expected + 0.2 <= times[0]  # two round trips on a new connection
         assert expected + 0.1 <= times[1]
-        assert max(times) < expected + SOON_S
 
 
 def test_log_has_a_line_a_request_with_its_times(tmp_path: Path) -> None:
@@ -167,7 +166,7 @@ def test_log_has_a_line_a_request_with_its_times(tmp_path: Path) -> None:
         ("/robots.txt", 200, "h2.sim", "tester"),
         ("/nope", 404, "h2.sim", "tester"),
     ]
-    assert all(before <= e.start <= e.end <= after + SOON_S for e in found)  # the client may be first to know
+    assert all(before <= e.start <= min(after, e.end) for e in found)
 
 
 def test_absolute_target_and_final_dot_name_their_host(server: Ready) -> None:
@@ -178,11 +177,11 @@ def test_absolute_target_and_final_dot_name_their_host(server: Ready) -> None:
 
 def test_clock_runs_at_the_scale_that_was_asked_for() -> None:
     with running_simweb("--hosts", "1", "--pages", "40", "--time-scale", "86400") as (ready, _):
-        one, began = get(ready.port, "/.simweb/time").read(), time.monotonic()
+        began, one = time.monotonic(), get(ready.port, "/.simweb/time").read()
         time.sleep(0.3)
         other, ended = get(ready.port, "/.simweb/time").read(), time.monotonic()
         passed = msgspec.json.decode(other)["time_s"] - msgspec.json.decode(one)["time_s"]
-        assert 0.3 * 86_400 <= passed <= (ended - began + 0.5) * 86_400
+        assert 0.3 * 86_400 <= passed <= (ended - began) * 86_400
         far = msgspec.json.decode(get(ready.port, "/.simweb/time?scale=3000000000", method="POST").read())
         time.sleep(1.1)
         assert msgspec.json.decode(get(ready.port, "/.simweb/time").read())["time_s"] == 100 * 365 * 86_400
@@ -196,7 +195,7 @@ def test_two_transfers_of_a_host_share_its_bandwidth() -> None:
         began = time.monotonic()
         responses = [get_later(ready.port) for _ in range(2)]
         assert [len(response.getresponse().read()) for response in responses] == [size, size]
-        assert 0.75 * 2 * size / 40_000 < time.monotonic() - began < 2 * size / 40_000 + SOON_S
+        assert 0.75 * 2 * size / 40_000 < time.monotonic() - began
 
 
 def get_later(port: int) -> http.client.HTTPConnection:
