@@ -30,7 +30,8 @@ class Shard:
     def __init__(self, name: str, state: MemoryState, incarnation: int, owners: AssignmentTable) -> None:
         self.name, self.state, self.incarnation = name, state, incarnation
         self.outbox = UrlOutbox(state, name, incarnation, owners)  # type: ignore[arg-type]
-        self.inbox = UrlInbox(state, is_restorable=True)  # type: ignore[arg-type]
+        self.inbox = UrlInbox(state)  # type: ignore[arg-type]
+        self.inbox.wait_for_checkpoints()
         self.batch = Batch()
 
     def know(self, href: str) -> None:

@@ -28,21 +28,7 @@ from lycosa.cluster.run import (
 )
 
 __all__ = [
-    "RunningCrawl",
-    "cluster_status",
-    "crawl_on_cluster",
-    "crawl_on_this_machine",
-    "fetch_copies",
-    "host_and_port",
-    "lost_shards",
-    "node_command",
-    "prepare_environment",
-    "read_places_file",
-    "recrawl_command",
-    "require_one_process",
-    "require_own_address",
-    "require_ray",
-    "resize_crawl",
-    "stop_crawls",
-    "unpack_archive",
-]
+    "RunningCrawl", "cluster_status", "crawl_on_cluster", "crawl_on_this_machine", "fetch_copies", "host_and_port",
+    "lost_shards", "node_command", "prepare_environment", "read_places_file", "recrawl_command",
+    "require_one_process", "require_own_address", "require_ray", "resize_crawl", "stop_crawls", "unpack_archive",
+]  # fmt: skip

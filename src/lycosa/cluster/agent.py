@@ -189,13 +189,17 @@ class Agent:
         """The crawl has ended: uploads the rest, with heartbeats, so that nobody takes the shard over meanwhile."""
         if self.backup is None:
             return
-        async with self.backup.finishing() as task:
-            while not task.done():
+        upload = asyncio.get_running_loop().create_task(self.backup.finish())
+        try:
+            while not upload.done():
                 reported_at = self._now()
                 with contextlib.suppress(ClusterError):
                     orders = await self._coordinator.heartbeat(self._report(engine))
                     self._lease.revoke() if orders.is_void else self._lease.renew(reported_at)
-                await asyncio.wait([task], timeout=HEARTBEAT_S)
+                await asyncio.wait([upload], timeout=HEARTBEAT_S)
+            await upload
+        finally:
+            upload.cancel()
 
     # what the crawl asks (`crawl.other_shards.OtherShards`)
 
@@ -369,7 +373,7 @@ class Agent:
             is_resting=not has_work,
             activity=engine.counters.run_requests + self.exchange.activity + stats.known,
             pages=pages,
-            cap=min(self._cap, NO_CAP),
+            cap=self._cap,
             widened=tuple(url.href for url in widened),
             holds=tuple(self._addresses.held) if self._boot != self._told_boot else (),
             wants=self._addresses.requests(self._now()),

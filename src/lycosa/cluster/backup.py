@@ -6,10 +6,9 @@ reported and tried again: meanwhile everything stays where it is. Other shards h
 """
 
 import asyncio
-import contextlib
 import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -144,17 +143,8 @@ class ShardBackup:
                 await asyncio.sleep(STORE_RETRY_S)
             await asyncio.sleep(POLL_S)
 
-    @contextlib.asynccontextmanager
-    async def finishing(self) -> "AsyncIterator[asyncio.Task[None]]":
-        """The crawl has ended: a task that uploads everything."""
-        task = asyncio.get_running_loop().create_task(self._finish())
-        try:
-            yield task
-            await task
-        finally:
-            task.cancel()
-
-    async def _finish(self) -> None:
+    async def finish(self) -> None:
+        """The crawl has ended: uploads everything, or says why that cannot be."""
         if self._working is not None:  # what was under way when the crawl ended
             await asyncio.wait([self._working])
         for left in reversed(range(LAST_TRIES)):

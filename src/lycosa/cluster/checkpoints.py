@@ -181,13 +181,13 @@ def _download(store: CentralStore, file: CheckpointFile, target: Path) -> None:
 # back, is void: what was done in it after its last checkpoint was done again elsewhere.
 
 
-def ensure_shard_folder(folder: Path, shard: str, generation: int, store: CentralStore, numbers: range) -> bool:
+def ensure_shard_folder(folder: Path, shard: str, generation: int, store: CentralStore, numbers: range) -> None:
     """Sees to it that the folder is the shard's: it is there, or restored from its last checkpoint, or, if there never
-    was one, not there. True if it was restored. `numbers` are those of the shard's archive files."""
+    was one, not there. `numbers` are those of the shard's archive files."""
     if not is_claimed_store(store):
         raise SettingsError(f"{store.url} is not the crawl's store on this machine: all machines must see the same one")
     if is_collection(folder) and _read_generation(folder) == generation:
-        return False
+        return
     checkpoint = latest_checkpoint(store, shard)
     if is_collection(folder) or checkpoint is not None:
         _remove_folder(folder)
@@ -195,7 +195,6 @@ def ensure_shard_folder(folder: Path, shard: str, generation: int, store: Centra
         restore_checkpoint(
             store, checkpoint, folder, numbers=numbers, then=lambda new: write_generation(new, generation)
         )
-    return checkpoint is not None
 
 
 def write_generation(folder: Path, generation: int) -> None:

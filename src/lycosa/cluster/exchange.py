@@ -38,16 +38,16 @@ class UrlInbox:
     """How far every sender's rows have come here: taken, committed, and covered by what would be restored.
 
     A sender hears two positions: it sends nothing that is committed, and forgets what is covered. Without checkpoints
-    elsewhere every commit is covered; with `is_restorable` only what `cover` says.
+    elsewhere every commit is covered; after `wait_for_checkpoints` only what `cover` says.
     """
 
-    def __init__(self, state: State, *, is_restorable: bool = False) -> None:
-        self._is_restorable = is_restorable
+    def __init__(self, state: State) -> None:
+        self._is_restorable = False
         rows = state.walk(Family.META, _PREFIX, _END)
         self._taken = {key[len(_PREFIX) :].decode(): unpack_position(row) for key, row in rows}
         self._writing: dict[str, Position] = {}
         self._committed = dict(self._taken)
-        self._covered: dict[str, Position] = {} if is_restorable else dict(self._taken)
+        self._covered = dict(self._taken)
 
     def __repr__(self) -> str:
         return f"<UrlInbox of {len(self._taken)} senders>"
