@@ -41,7 +41,8 @@ app = CommandTable()
 def status(into: Folder, json: AsJson = False) -> None:
     """Show what a collection holds and how its crawl is doing.
 
-    The numbers are those of the last commit; of a crawl that is running, its pace is shown as well.
+    The numbers are those of the last commit; of a crawl that is running, its pace is shown as well. With --json, types,
+    languages, sizes and links count each document once: duplicates are left out.
     """
     with open_to_read(into) as collection:
         stats = stats_of(collection)

@@ -53,7 +53,8 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     given up, `dropped` known URLs that are not asked for or not kept, `ignored` links that were never taken in, each
     by reason; a link that stands on many pages may be ignored more than once. `tables` are requests for tables of
     links: those that were read, and the others by what came instead. `visits` are looks at pages that were there
-    before, `not_modified` those answered by 304, `revisiting` the pages that wait to be looked at again.
+    before, `not_modified` those answered by 304, `revisiting` the pages that wait to be looked at again. `types`,
+    `languages`, `sizes` and `links` count each document once: `duplicates` are left out.
     """
 
     pages: int = 0
