@@ -129,7 +129,7 @@ def url_ids(urls: Sequence[str]) -> U64:
 
 
 class LinkChanges(msgspec.Struct, frozen=True):
-    """What changed in the links of one page: URLs it points to now, with kinds and anchors, and URLs it no longer does.
+    """The changes of one page's links: URLs it points to now, with kinds and anchors, and URLs it no longer does.
 
     Where a URL stands twice in `urls` its last words count; one in `lost` too has new words. `is_gone`: the page itself
     is no more.
@@ -187,7 +187,7 @@ def from_pages(pages: Sequence[LinkChanges]) -> LinkColumns:
 
 
 def join_columns(parts: Sequence[LinkColumns], *, is_whole: bool) -> LinkColumns:
-    """One for many, oldest first. `is_whole`: nothing older exists, so what is gone need not be told any more."""
+    """Joins many columns into one, oldest first. `is_whole`: nothing older exists, so removals need not be kept."""
     table, numbers = join_texts([part.texts for part in parts])
     rows = _LinkRows(
         target=np.concatenate([np.repeat(part.targets, part.sizes) for part in parts]),
@@ -216,7 +216,7 @@ def _recoded(codes: I64, numbers: I64) -> I64:
 
 
 def _arrange(rows: _LinkRows, files: U64, present: NDArray[np.bool_], table: LinkTexts) -> LinkColumns:
-    """Sorted by target and source, newer news of a pair over older."""
+    """Sorts rows by target and source; a newer row of a pair replaces an older one."""
     sources, last = _last_of_each(files)
     targets, target_place = np.unique(rows.target, return_inverse=True)
     pair = target_place.astype(np.int64) * max(1, len(sources)) + np.searchsorted(sources, rows.source)
@@ -245,7 +245,7 @@ def _last_of_each(files: U64) -> tuple[U64, I64]:
 
 
 def _effective(pair: I64, minus: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which rows still say something: the first of a pair if it is minus, the last if it is plus."""
+    """Tells which rows still count: the first of a pair if it is minus, the last if it is plus."""
     if not len(pair):
         return np.empty(0, dtype=bool)
     differs = pair[1:] != pair[:-1]
@@ -256,7 +256,7 @@ def _effective(pair: I64, minus: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _without_gone(columns: LinkColumns) -> LinkColumns:
-    """Without pages that are no more and links that were taken back: there is nothing older for them to change."""
+    """Leaves out removed pages and links that were taken back: there is nothing older for them to change."""
     stays, plus = columns.present, ~columns.minus
     place = np.cumsum(stays) - 1
     plus &= stays[columns.places]

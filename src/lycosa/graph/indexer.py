@@ -223,14 +223,14 @@ def _changed(file_num: int, url: str, before: Linked, now: Linked, *, is_gone: b
 
 
 def _linked(links: LinkRow, joined: Mapping[str, str]) -> Linked:
-    """Where a page points to, each URL once; the last words count, as they do in the index."""
+    """The URLs that a page points to, each once; its last anchor counts, as in the index."""
     rows = zip(links.hrefs, links.kinds, links.anchors, strict=True)
     urls = ((joined.get(href, ""), kind, anchor) for href, kind, anchor in rows)
     return {url: (kind, anchor) for url, kind, anchor in urls if 0 < len(url) <= MAX_URL_BYTES}
 
 
 def stored_links(packed: bytes | None, url: str) -> Linked:
-    """Where the links of a page lead by its packed link row, with kind and anchor."""
+    """The URLs that a packed link row points to, with kind and anchor."""
     if not packed:
         return {}
     links = unpack_links(packed)

@@ -71,7 +71,7 @@ _PADDING = 8  # bytes behind the last number, so that eight can be read anywhere
 
 
 class SortedNumbers(NamedTuple):
-    """Sorted numbers: how many lower bits they have, those, and the upper ones."""
+    """Packed sorted numbers: the width of their lower bits, these bits, and the upper ones."""
 
     width: int
     lower: U8
@@ -111,14 +111,14 @@ def pack_sorted(numbers: U64) -> SortedNumbers:
 
 
 def unpack_sorted(packed: SortedNumbers) -> U64:
-    """All of the numbers."""
+    """Unpacks all of the numbers."""
     upper = _upper(packed)
     lower = unpack_bits(packed.lower, packed.width, np.arange(len(upper)))
     return (upper.astype(np.uint64) << np.uint64(packed.width)) | lower
 
 
 def find_sorted(packed: SortedNumbers, wanted: U64) -> tuple[I64, NDArray[np.bool_]]:
-    """Where numbers stand, and whether they do."""
+    """The place of each wanted number, and whether it is there."""
     upper, width = _upper(packed), packed.width
     sought = (wanted >> np.uint64(width)).astype(np.int64)
     at = np.searchsorted(upper, sought).astype(np.int64)

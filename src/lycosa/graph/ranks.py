@@ -49,7 +49,7 @@ class LinkGraph(NamedTuple):
 
     @classmethod
     def of_pairs(cls, pairs: I64, size: int) -> "LinkGraph":
-        """From links written as target × size + source; `pairs` is sorted in place."""
+        """A graph from links written as target × size + source; `pairs` is sorted in place."""
         pairs.sort()
         keep = np.ones(len(pairs), dtype=bool)
         np.not_equal(pairs[1:], pairs[:-1], out=keep[1:])
@@ -88,7 +88,7 @@ def pagerank(graph: LinkGraph, start: F64 | None = None, *, chunk_links: int = C
 
 
 def _gathered(graph: LinkGraph, gives: F64, chunk_links: int) -> F64:
-    """What each page gets: a running sum over the links, chunk by chunk, read off where targets end."""
+    """The rank that each page receives, summed over its links chunk by chunk."""
     total = np.zeros(graph.size)
     starts, sources = graph.starts, graph.sources
     first = 0
@@ -224,7 +224,7 @@ def _pairs(segment: Segment, page_of_target: I64, page_of_source: I64, size: int
 
 
 def _places(values: U64, wanted: U64, order: I64 | None) -> I64:
-    """Where each wanted value stands; −1 where it does not."""
+    """The place of each wanted value; −1 where it is not there."""
     if not len(values):
         return np.full(len(wanted), -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(values, wanted, sorter=order), len(values) - 1)

@@ -66,7 +66,7 @@ def mapped(data: mmap.mmap) -> dict[str, NDArray[Any]]:
 
 
 def unfolded(steps: I64, sizes: I64) -> I64:
-    """From differences that begin anew with every target to the numbers themselves."""
+    """The numbers of differences that begin anew with every target."""
     sums = np.cumsum(steps)
     starts = np.cumsum(sizes) - sizes
     before = np.append(0, sums)[starts]
@@ -232,7 +232,7 @@ class Segment:
         return np.arange(group * GROUP, min(self._targets, (group + 1) * GROUP), dtype=np.int64)
 
     def _ranges(self, targets: I64) -> tuple[I64, I64, I64]:
-        """Which groups hold these targets; and of each target the number of its first link, and how many it has."""
+        """The groups that hold these targets; and for each target the number of its first link and how many it has."""
         groups, place = np.unique(targets // GROUP, return_inverse=True)
         sizes = self._sizes(groups.tolist())
         counts = np.minimum(GROUP, self._targets - groups * GROUP)
@@ -256,7 +256,7 @@ class Segment:
         return counts
 
     def inlinks(self, target: int) -> list[Inlink]:
-        """Who points to a URL id, in the order of the sources."""
+        """The links to a URL id, in the order of their sources."""
         _, sources, is_plus, codes = self.links_to(np.array([target], dtype=np.uint64))
         rows = zip(sources.tolist(), codes.tolist(), is_plus.tolist(), strict=True)
         return [
@@ -316,7 +316,7 @@ class Segment:
         return np.repeat(np.arange(len(sizes)), sizes), self._places(sizes), minus
 
     def columns(self) -> LinkColumns:
-        """All of it, to be joined with others."""
+        """The whole segment in columns, to be merged with others."""
         sections = self._sections
         _, places, minus = self.pairs()
         table = unpack_texts(sections["text_sizes"], sections["text_blocks"], sections["text_data"])

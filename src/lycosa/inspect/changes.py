@@ -338,16 +338,16 @@ def freshness(collection: CollectionStore, *, now_s: float | None = None) -> Ite
         host = here
         page = collection.state.get(Family.PAGE, key)
         rows.append((unpack_visit(packed), page is not None and unpack_page(page).is_page))
-        if len(rows) >= 100_000:  # a host this large is told of in parts
+        if len(rows) >= 100_000:  # a host this large is reported in parts
             yield _host(host, rows, now)
             rows = []
     if rows:
         yield _host(host, rows, now)
 
 
-def _host(host: bytes, told: list[tuple[VisitRow, bool]], now: float) -> HostFreshness:
+def _host(host: bytes, visits: list[tuple[VisitRow, bool]], now: float) -> HostFreshness:
     """The freshness of a host from its visit rows, each with whether it is of a page."""
-    rows, pages = [row for row, _ in told], [row for row, is_page in told if is_page]
+    rows, pages = [row for row, _ in visits], [row for row, is_page in visits if is_page]
     seen = [row for row in pages if row.presence is not Presence.GONE]
     # A page that was never visited again was seen when it was fetched: an interval, more or less, before it is due.
     ages = [max(0.0, now - (row.checked_s or row.due_s - row.interval * DAY_S)) / DAY_S for row in seen]

@@ -92,7 +92,7 @@ class StoredPage:
 
     @property
     def leads_to(self) -> str:
-        """Where a redirect leads; nothing if it does not say, or is none."""
+        """The URL that a redirect leads to; nothing if it does not say, or the page is none."""
         if not self.is_redirect or "location" not in self.fields:
             return ""
         written = redirect_location(Response(self.url, self.status, headers=self.fields))

@@ -66,7 +66,7 @@ class _Folder:
 
 
 def url_tree(collection: CollectionStore, text: str = "", *, depth: int | None = None, rows: int) -> list[Branch]:
-    """What lies below the beginning of a URL, a host or a domain ("": everything): a branch for all of it, then the
+    """The tree below the beginning of a URL, a host or a domain ("": everything): a branch for all of it, then the
     `rows` heaviest in it, at most `depth` folders down. Siblings follow each other by weight."""
     parts = parts_of(collection.state, text)
     for part in parts:
@@ -124,7 +124,7 @@ def _count(
 
 
 def _folder_end(key: bytes, position: int) -> int:
-    """Where the next folder of a key ends behind `position`; 0 if there is none. The first is the host with its slash,
+    """The end of the next folder of a key after `position`; 0 if there is none. The first is the host with its slash,
     each later one ends with a slash too, and the last with the question mark of a query."""
     path = key.index(KEY_END, BUCKET_BYTES) + 1
     if position <= path:
@@ -222,7 +222,7 @@ class KnownUrls:
         return map(url_from_key, (self._keys_back if bottom_up else self._keys)(key, _end(key)))
 
     def folders(self, prefix: str) -> Iterator[tuple[str, int]]:
-        """What lies right below `prefix`: folders, each with the number of its URLs, and single URLs with 1."""
+        """The entries right below `prefix`: folders, each with the number of its URLs, and single URLs with 1."""
         start = _key(prefix)
         cut = len(start)
         for branch, keys in groupby(self._keys(start, _end(start)), lambda key: key[: key.find(b"/", cut) + 1] or key):

@@ -90,7 +90,7 @@ class Compiler:
         return _Target(self._reader, self._languages, {"calls": 1.0, "given": 0.0}, "name").compile(node)
 
     def most_words(self, node: AllOf) -> Query | None:
-        """As `pages`, but most of the words are enough."""
+        """Like `pages`, but most of the words are enough."""
         return self._own_words().loosely(node)
 
     def these(self, node: AllOf, numbers: Sequence[int]) -> Query:

@@ -10,7 +10,7 @@ document of their own: when a page gets new ones it is a few words that are inde
 stored: URL, title and date are in the state, the text is in the archive. Numbers are FileNums; `cluster` is the same
 for pages whose documents are equal, and only one of those is a page here, the others are copies; `alike` is the same
 for pages whose main text is, in whatever markup. `speaks` is L as a number.
-Pure but for `searchable_pages`, which reads the state. Called by whoever feeds the index.
+Pure but for `searchable_pages`, which reads the state. Called by the indexer.
 """
 
 import re
@@ -188,7 +188,7 @@ def url_words(url: str) -> str:
 
 
 def sites(url: str) -> list[str]:
-    """What `site:` finds a URL under: its host, the domains above, and its first folders."""
+    """The values of `site:` that match a URL: its host, the domains above, and its first folders."""
     parts = split_url(url)
     port = url.removeprefix(f"{parts.scheme}://{parts.host}").startswith(":")
     labels = parts.host.rstrip(".").split(".")
@@ -202,7 +202,7 @@ def sites(url: str) -> list[str]:
 
 
 def types(url: str, essence: str) -> list[str]:
-    """What `filetype:` finds a page under: kind, media type and its second half, and the URL's extension."""
+    """The values of `filetype:` that match a page: kind, media type and its second half, and the URL's extension."""
     found = {media_kind(essence).value, essence, essence.rpartition("/")[2].removeprefix("x-")}
     if extension := _EXTENSION.search(split_url(url).path.partition("?")[0]):
         found.add(extension[1].lower())

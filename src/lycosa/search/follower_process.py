@@ -48,7 +48,7 @@ class FollowerProcess:
                     return self._follow(collection, indexer)
                 except ArchiveUnavailable:
                     if self._is_over:
-                        raise  # whoever asks the index next tries again
+                        raise  # the next search tries again
                 finally:
                     indexer.close()
                 while True:

@@ -210,7 +210,7 @@ class IndexReader:
         return copies
 
     def column(self, key: str, values: Sequence[int], field: str) -> dict[int, int]:
-        """As `rows`, of one field: number → number."""
+        """Like `rows`, for one field: number → number."""
         return {row[0]: row[1] for row in self.rows(key, values, field)}
 
 
@@ -334,6 +334,6 @@ def is_index_written(collection: Path) -> bool:
 
 
 def size_bytes(collection: Path) -> int:
-    """What the index takes on disk."""
+    """The size of the index on disk."""
     folder = collection / FOLDER
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else 0

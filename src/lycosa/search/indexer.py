@@ -5,10 +5,10 @@
     build         brings in every page of the state, where there is no index or the feed can no longer complete it
     update_anchors_and_ranks    at the end, or when much is new: only anchor texts that have changed are indexed again
 
-Every step can be killed: the index holds the sequence it covers, and pages are taken in by what the state says of them
+Every step can be killed: the index holds the sequence it covers, and pages are indexed by what the state says of them
 now, so that doing it twice is the same as once. Where the archive cannot be read (`ArchiveUnavailable`) the index stays
-as it was committed last, and the same pages are tried again by the next indexer: close this one. Reads the collection
-only, beside a running crawl or without one.
+as it was committed last, and the next indexer tries the same pages again: close this one. Reads the collection only,
+beside a running crawl or without one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -181,7 +181,7 @@ def agent_of(collection: CollectionStore) -> str:
 
 
 def full_row_as_of(collection: CollectionStore, key: bytes, at_s: float, agent: str) -> PageRow | None:
-    """As `row_then`, with the robots directives of that version."""
+    """Like `row_as_of`, with the robots directives of that version."""
     row, has_directives = _find_as_of(collection.state, key, at_s)
     if row is not None and not has_directives:
         row.obey(_directives_as_of(collection, url_from_key(key), row, agent))

@@ -47,7 +47,7 @@ class Term(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Which pages: `kind` is one of FILTERS; `value` a text, or a time in seconds since 1970."""
+    """A filter of pages: `kind` is one of FILTERS; `value` a text, or a time in seconds since 1970."""
 
     kind: str
     value: str | float
@@ -180,7 +180,7 @@ class _Parser:
         return self._primary("")
 
     def _signed(self, sign: str) -> QueryNode | None:
-        """What follows a sign, which may be another one, or nothing."""
+        """Parses what follows a sign, which may be another one, or nothing."""
         if self._match() is None or self._peek("close"):
             return None
         self._signs += 1

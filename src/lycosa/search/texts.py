@@ -1,7 +1,7 @@
 """The readable texts of many pages: read in this process, or by workers on all cores where there are enough pages.
 
 A record that is damaged is skipped and counted. A file that is missing, or a store that cannot be reached, is not: it
-may come back, and until then nobody knows what those pages say. It raises `ArchiveUnavailable`, unless told otherwise.
+may come back, and until then nobody knows what those pages say. It raises `ArchiveUnavailable`, unless `skips_missing`.
 Workers are used while an index is built, or catches up when its crawl is over; beside a crawl they would take its
 cores. A worker takes lists of (URL, location) and answers with the readable texts; order is kept, and at most a few
 lists a worker are under way. A worker that dies leaves its list to the caller's own process. Called by the indexer and
@@ -141,7 +141,7 @@ def _file(folders: tuple[Path, ...], number: int) -> Path:
 
 
 def _read_slowly(folders: Sequence[Path], place: WarcLocation) -> tuple[bytes, bytes] | None:
-    """The header block and body of any record; None where its body is elsewhere: whoever has the state finds it."""
+    """The header block and body of any record; None where its body is elsewhere: it is found by the state."""
     try:
         record = read_record_at(folders, place)
     except StoreError:

@@ -52,7 +52,7 @@ class MadeIndex(msgspec.Struct, frozen=True):
 
 
 class SearchResult(msgspec.Struct, frozen=True):
-    """One page that was found. `text`, `anchors` and `rank` are the factors of its score; `highlights` places in the
+    """One result. `text`, `anchors` and `rank` are the factors of its score; `highlights` places in the
     snippet; `copies` counts other URLs with the same document, of which `copy_urls` are some, and `alike` further
     pages that were found and have the same main text in other markup, of which `alike_urls` are some. `sent_bytes` is
     the size of the body as sent, `document_bytes` with its content coding undone, 0 where that is not known. With
@@ -80,8 +80,8 @@ class SearchResult(msgspec.Struct, frozen=True):
 
 
 class SearchResults(msgspec.Struct, frozen=True):
-    """What a query found. `total` counts all (`is_exact`: it is no estimate); with `is_loose` no page has all of the
-    words; `behind` is the number of changes that the index does not know of yet."""
+    """The results of a query. `total` counts all (`is_exact`: it is no estimate); with `is_loose` no page has all of
+    the words; `behind` is the number of changes that the index does not know of yet."""
 
     query: str
     total: int
@@ -98,7 +98,7 @@ def make_index(
 ) -> MadeIndex:
     """Makes the index of the collection at `path`, or brings it up to date. Where an archive file is missing, or its
     store cannot be reached, it raises `ArchiveUnavailable` and the index stays as it was; with `skips_missing` the
-    pages in it are taken in by title and URL. One that turns out to be damaged is made anew."""
+    pages in it are indexed by title and URL. A damaged index is made anew."""
     try:
         return _make_index(path, anew=anew, skips_missing=skips_missing, progress=progress)
     except DamagedIndex:
@@ -130,7 +130,7 @@ def update_index(
 ) -> None:
     """Brings an index up to date before it is asked, unless another process is at it. Where that cannot be written, or
     the archive cannot be read, an index that is there answers as it is, and where the whole collection may only be read
-    the view makes one of its own; `note` is told of what could not be read."""
+    the view makes one of its own; `note` is called with what could not be read."""
     if is_index_written(path):
         return
     with CollectionStore.open(path, read_only=True) as collection:
@@ -168,7 +168,7 @@ def update_index(
 
 
 def may_write(path: Path) -> bool:
-    """Whether this user may write into the folder of a collection, and its disk can be written."""
+    """May this user write into the folder of a collection, and can its disk be written?"""
     return os.access(path, os.W_OK)
 
 
