@@ -213,16 +213,16 @@ def test_recrawl_without_an_archive_loses_nothing_by_a_kill(tmp_path: Path) -> N
     code = """
 import os, signal, sys
 from pathlib import Path
-from lycosa.store import Collection
+from lycosa.store import CollectionStore
 from tests.engine.test_no_archive import ALL, NONE, WEB, run
-commits, write = 0, Collection.commit
+commits, write = 0, CollectionStore.commit
 def counted(self, batch, **named):
     global commits
     commits += len(batch) > 1
     if commits == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     write(self, batch, **named)
-Collection.commit = counted
+CollectionStore.commit = counted
 run(WEB, Path(sys.argv[1]), days=250, recrawl=ALL, store_batch=5, **NONE)
 """
     ended = subprocess.run([sys.executable, "-c", code, str(killed)], check=False, timeout=120)
