@@ -4,9 +4,8 @@
     change  url key · NUL · time (ms)        → ChangeRow: one a change; the first version is written with the first one
     due     time (ms) · url key              → nothing; the time is that of the visit row
 
-A page that was never visited again has none of them: a first crawl writes nothing here. Written by `recrawl.revisits`
-in
-the commit that settles a visit, by `recrawl.plan` when a page gets its first time; read by both and by the views.
+A page that was never visited again has none of them: a first crawl writes nothing here. `recrawl.recorder` writes them
+in the commit that ends a visit, `recrawl.plan` when a page gets its first time.
 """
 
 from collections.abc import Iterator
@@ -25,11 +24,14 @@ TIME_BYTES = 8
 
 
 class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
-    """A page that is looked at again. `digest` is that of the stored content under `masks`; `fails` counts visits in
-    a row that brought nothing, `trouble` says why the last one did; `saved` are the bytes that did not have to be sent
-    again; `hint_s` is when its host last said that it had changed; `patches` are versions in the history that are no
-    changes: volatile parts from a table, whose tag is `table_etag`; `by_table` counts visits in a row that fetched
-    nothing but that table, `same_tables` those that found it as it was. Intervals and rates are in days."""
+    """A page that is visited again. Intervals and rates are in days.
+
+    `digest` is that of the stored content under `masks`. `fails` counts visits in a row that brought nothing, `trouble`
+    says why the last one did. `saved` are the bytes that did not have to be sent again. `hint_s` is when its host last
+    said that it had changed. `patches` are versions in the history that are no changes: volatile parts from a table,
+    whose ETag is `table_etag`; `by_table` counts visits in a row that fetched nothing but that table, `same_tables`
+    those among them that found it unchanged.
+    """
 
     checked_s: float = 0.0
     due_s: float = 0.0
@@ -56,9 +58,8 @@ class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
 class ChangeRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """One change. `place` is where the version that it brought is archived, if it brought one. Its sizes and text codes
-    are those of its page row, `structure` is what `recrawl.change.structure.structure_digest` keeps of the strings.
-    `pictures` are
-    those of the page that have changed, whose versions are in their own histories."""
+    are those of its page row, `structure` is the `structure_digest` of its strings. `pictures` are the images of the
+    page that have changed; their versions are in their own histories."""
 
     kind: ChangeKind
     where: str = ""
@@ -79,7 +80,7 @@ class ChangeRow(msgspec.Struct, array_like=True, omit_defaults=True):
 
     @property
     def is_version(self) -> bool:
-        """Did it bring another document? One that is kept has a place; without an archive the kind tells."""
+        """Did the change bring another document? One that is kept has a place; without an archive the kind tells."""
         return bool(self.place) or (self.kind in _VERSIONS and bool(self.payload_sha1))
 
     @property
@@ -114,7 +115,7 @@ def due_key(key: bytes, due_s: float) -> bytes:
 
 
 def due_before(now_s: float) -> bytes:
-    """The end of the range of what is due now."""
+    """The end of the range of keys that are due now."""
     return _milliseconds(now_s + 0.001)
 
 
@@ -127,18 +128,18 @@ def change_key(key: bytes, time_s: float) -> bytes:
 
 
 def history(state: State, key: bytes) -> Iterator[tuple[float, ChangeRow]]:
-    """(time, change) of one URL, the oldest first."""
+    """The changes of one URL with their times, the oldest first."""
     for found, row in history_rows(state, key):
         yield split_change_key(found)[1], row
 
 
 def history_rows(state: State, key: bytes) -> Iterator[tuple[bytes, ChangeRow]]:
-    """The same with the keys of the rows."""
+    """The changes of one URL with the keys of their rows, the oldest first."""
     for found, row in state.walk(Family.CHANGE, key + KEY_END, key + b"\1"):
         yield found, unpack_change(row)
 
 
 def split_change_key(found: bytes) -> tuple[bytes, float]:
-    """(url key, time) of a key in `change`."""
+    """The URL key and the time of a key in `change`."""
     at = len(found) - TIME_BYTES
     return found[: at - 1], int.from_bytes(found[at:]) / 1000

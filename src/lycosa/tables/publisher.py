@@ -14,7 +14,6 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -261,6 +260,8 @@ def _in_chunks(
     if len(chunks) < 4 or cores == 1:
         yield from map(process, chunks)
         return
+    from concurrent.futures import ProcessPoolExecutor  # takes a while, and whoever only reads tables needs none
+
     # The collector looks for cycles, and this work makes none.
     with ProcessPoolExecutor(min(cores, len(chunks), MOST_PROCESSES), initializer=gc.disable) as pool:
         yield from pool.map(process, chunks)
