@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lycosa.simweb import Answer, SimSettings, SimWeb
 from lycosa.simweb.web import NOT_FOUND
-from lycosa.tables.publisher import AugmentOptions, tables_of
+from lycosa.tables import AugmentOptions, tables_of
 from proof import Experiment, Run
 from proof.ground.sites import POSTGRESQL, RealSite
 from proof.lab.tol import MODES, RTT_MS, TRANSFER_BYTES_S, TimedCrawl, timed_crawl

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from lycosa.simweb import Answer, AuditRules, SimSettings, SimWeb
 from lycosa.simweb.vocabulary import lognormal_table
 from lycosa.simweb.web import NOT_FOUND
-from lycosa.tables.publisher import AugmentOptions, tables_of
+from lycosa.tables import AugmentOptions, tables_of
 from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Mark, Run
 from proof.ground.commands import scratch
 from proof.ground.memory_crawl import crawl

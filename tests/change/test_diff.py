@@ -2,7 +2,7 @@
 
 import time
 
-from lycosa.recrawl.change.diff import MOST, diff, lines_of
+from lycosa.recrawl.change.diff import MOST, diff_versions, lines_of
 from lycosa.recrawl.change.verdict import Version
 from lycosa.web.page import analyse_page
 
@@ -15,7 +15,7 @@ def version(main: str) -> Version:
 def test_diff_marks_words_links_and_images() -> None:
     old = version("<p>The old house stands</p><a href=/a>x</a><img src=/1.png>")
     new = version("<p>The new house stands</p><a href=/b>x</a><img src=/2.png>")
-    assert diff(old, new).lines == (
+    assert diff_versions(old, new).lines == (
         "  T",
         "~ The [-old-]{+new+} house stands",
         "  x",
@@ -27,14 +27,14 @@ def test_diff_marks_words_links_and_images() -> None:
 
 
 def test_diff_of_structure_says_where_and_on_which_levels() -> None:
-    found = diff(version("<p>a</p>"), version("<p>a</p><ul><li>b</li></ul>"))
+    found = diff_versions(version("<p>a</p>"), version("<p>a</p><ul><li>b</li></ul>"))
     assert found.structure.where == "html > body > main: +ul"
     assert found.structure.levels == ((4, 1, 2), (5, 0, 1))
     assert "+ b" in found.lines
 
 
 def test_diff_of_equal_versions_is_empty() -> None:
-    found = diff(version("<p>a</p>"), version("<p>a</p>"))
+    found = diff_versions(version("<p>a</p>"), version("<p>a</p>"))
     assert (found.lines, found.structure.where, found.structure.levels) == ((), "", ())
 
 
@@ -57,5 +57,5 @@ def test_diff_of_documents_that_are_not_read_tells_of_bytes_and_shows_no_digest(
         Version(analyse_page(body, url="http://h.example/a.pdf", content_type="application/pdf"), body)
         for body in (b"%PDF-1.4 one", b"%PDF-1.4 twenty")
     )
-    assert diff(old, new).lines == ("@ other bytes: 12 bytes became 15",)
-    assert diff(old, old).lines == ()
+    assert diff_versions(old, new).lines == ("@ other bytes: 12 bytes became 15",)
+    assert diff_versions(old, old).lines == ()

@@ -5,11 +5,13 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from lycosa.crawl import Shard, Totals
 from lycosa.crawl.copies import Copies, CopyClaim
+from lycosa.crawl.stats import Counters
 from lycosa.errors import StoreError
 from lycosa.inspect import explain_url, open_to_read, stats_of
 from lycosa.records import Family
@@ -18,8 +20,8 @@ from lycosa.settings import CrawlSettings
 from lycosa.settings.sources import to_toml
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import Batch
-from lycosa.store.page_rows import PageRow, unpack_page
-from lycosa.web.url import split_url, url_from_key
+from lycosa.store.page_rows import PageRow, pack_row, unpack_page
+from lycosa.web.url import split_url, url_from_key, url_key
 from proof.ground.memory_cluster import MemoryCluster, crawl
 from tests.crawl.consistency import problems
 
@@ -150,3 +152,74 @@ def test_page_that_stays_with_its_shard_claims_no_payload() -> None:
         copies.stored(f"http://a.test/{essence}", row)
 
     assert [claim.payload_sha1 for claim in copies._claims] == [bytes(20), b"s" * 20]
+
+
+class _Rows:
+    """The rows of a shard that owns every document, and what a commit would write."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[Family, bytes], bytes] = {}
+        self.batch = Batch()
+        self.counters = Counters(Totals())
+        self.collection, self.committer, self.frontier = SimpleNamespace(state=self), self, self
+        self.settings = CrawlSettings(seeds=("http://a.test/",))
+        self.copies = Copies(cast(Shard, self), _Owner())
+
+    def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.rows.get((family, key)) for key in keys]
+
+    def rows_of(self, keys: Sequence[bytes]) -> list[None]:
+        return [None] * len(keys)
+
+    def pending(self, keys: object) -> dict[bytes, PageRow]:
+        return {}
+
+    def store(self, url: str) -> PageRow:
+        row = PageRow(200, 1.0, essence="text/html", digest=b"d" * 16, payload_sha1=b"s" * 20, file_num=1)
+        self.rows[Family.PAGE, url_key(url)] = pack_row(row)
+        self.counters.add(row)
+        self.copies.stored(url, row)
+        return self.commit(url)
+
+    def commit(self, url: str) -> PageRow:
+        """Returns the row of `url` after a commit."""
+        self.copies.before_commit(self.batch, is_last=False)
+        for family, key, value, _ in self.batch:
+            if value is None:
+                del self.rows[family, key]
+            else:
+                self.rows[family, key] = value
+        self.batch.clear()
+        return unpack_page(self.rows[Family.PAGE, url_key(url)])
+
+
+def test_copy_of_a_page_that_changed_is_a_copy_no_more() -> None:
+    shard, first, copy = _Rows(), "http://a.test/", "http://b.test/"
+    original = shard.store(first)
+    row = shard.store(copy)
+    assert row.original == first
+    assert shard.counters.totals.duplicates == 1
+
+    shard.copies.verify(copy, row)
+    assert shard.commit(copy).original == first
+
+    shard.copies.gone(first, original)
+    shard.commit(first)
+    shard.copies.verify(copy, row)
+    assert shard.commit(copy).original == ""
+    assert shard.counters.totals.duplicates == 0
+    assert shard.counters.totals.pages == 2
+    assert shard.counters.totals.types == {"text/html": 2}
+
+
+def test_second_copy_of_a_page_that_changed_is_one_of_the_first_copy() -> None:
+    shard, first, copy, other = _Rows(), "http://a.test/", "http://b.test/", "http://c.test/"
+    original, row, last = (shard.store(url) for url in (first, copy, other))
+
+    shard.copies.gone(first, original)
+    shard.copies.verify(copy, row)
+    shard.copies.verify(other, last)
+
+    assert shard.commit(copy).original == ""
+    assert shard.commit(other).original == copy
+    assert shard.counters.totals.duplicates == 1

@@ -56,7 +56,7 @@ from lycosa.web import (
 )
 
 if TYPE_CHECKING:
-    from lycosa.recrawl.revisits import Revisits
+    from lycosa.recrawl import Revisits
 
 
 def assemble_engine(
@@ -81,7 +81,7 @@ def assemble_engine(
     revisits = _Revisits(engine)
     engine.handle(RequestKind.REVISIT, revisits)
     if recrawl is not None or settings.keep_fresh:
-        from lycosa.recrawl.due import RevisitFeeder  # lazy: change detection, which a first crawl can do without
+        from lycosa.recrawl import RevisitFeeder  # lazy: change detection, which a first crawl can do without
 
         feeder = RevisitFeeder(engine.shard, revisits.made, recrawl)
         engine.feed_from(feeder)
@@ -98,7 +98,7 @@ class _Revisits:
 
     @cached_property
     def made(self) -> "Revisits":
-        from lycosa.recrawl.revisits import Revisits  # lazy: change detection, which a first crawl can do without
+        from lycosa.recrawl import Revisits  # lazy: change detection, which a first crawl can do without
 
         return Revisits(self._engine.shard, self._engine.pages, self._engine.host_rules)
 
@@ -158,7 +158,7 @@ def usual_parts(
 
 
 def _content_digest(page: Page, body: bytes) -> bytes:
-    from lycosa.recrawl.change.verdict import digest_of_content  # lazy: change detection, only where no body is kept
+    from lycosa.recrawl import digest_of_content  # lazy: change detection, only where no body is kept
 
     return digest_of_content(page, body)
 

@@ -24,9 +24,7 @@ from lycosa.inspect import (
     size_words,
 )
 from lycosa.inspect import freshness as freshness_of_hosts
-from lycosa.recrawl.change.image import can_decode
-from lycosa.recrawl.change.verdict import ChangeKind
-from lycosa.recrawl.versions import no_bodies
+from lycosa.recrawl import ChangeKind, can_decode, no_bodies
 from lycosa.search import end_of_date
 from lycosa.settings import SettingsSource, merge
 from lycosa.web import format_date, parse_date

@@ -60,7 +60,7 @@ def finish(job: CrawlJob, crawl: "Callable[[ClusterCallbacks], Awaitable[tuple[C
 
 def _warn_without_pillow() -> None:
     # lazy: only crawls that revisit images compare them
-    from lycosa.recrawl.change.image import can_decode
+    from lycosa.recrawl import can_decode
 
     if not can_decode():
         _warn(

@@ -14,7 +14,6 @@ import msgspec
 
 from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.shard import Shard
-from lycosa.crawl.stats import count_document
 from lycosa.frontier import UrlState
 from lycosa.records import Family
 from lycosa.store import CLAIMED_PREFIX, Batch, PageRow, StoreSelection, document_bucket, pack_row, unpack_page
@@ -25,14 +24,16 @@ _STAYS = bytes(_SHA1_BYTES)
 
 
 class CopyClaim(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A page `href` has the document `digest`, stored as the payload `payload_sha1`; `is_gone`: it has it no more.
-    The answer names the `original`, the first page with this document, and that page's payload."""
+    """A page `href` has the document `digest`, stored as the payload `payload_sha1`; `is_gone`: it has it no more;
+    `is_copy`: it is noted as a copy, and asks whether it still is one. The answer names the `original`, the first page
+    with this document, which may be `href` itself, and that page's payload."""
 
     href: str
     digest: bytes
     payload_sha1: bytes = b""
     original: str = ""
     is_gone: bool = False
+    is_copy: bool = False
 
 
 class DocumentOwners(Protocol):
@@ -71,6 +72,11 @@ class Copies(CommitParticipant):
         """A page no longer has the document of its row."""
         self._claims.append(CopyClaim(url, row.digest, is_gone=True))
 
+    def verify(self, url: str, row: PageRow) -> None:
+        """A copy was found unchanged: does its original still have the document? Its own body may be with the original
+        only, so that it claims no payload."""
+        self._claims.append(CopyClaim(url, row.digest, _STAYS, is_copy=True))
+
     def take(self, claims: Sequence[CopyClaim]) -> None:
         """Claims and answers of other shards."""
         self._claims += claims
@@ -102,20 +108,21 @@ class Copies(CommitParticipant):
         answers = list[CopyClaim]()
         for key, claim in zip(keys, claims, strict=True):
             page, row = url_key(claim.href), rows[key]
-            if row is None:
-                if not claim.is_gone:
-                    rows[key] = claim.payload_sha1 + page
-                    batch.put(Family.DOC, key, claim.payload_sha1 + page)
-            elif claim.is_gone:
-                if row[_SHA1_BYTES:] == page:
+            if claim.is_gone:
+                if row is not None and row[_SHA1_BYTES:] == page:
                     rows[key] = None
                     batch.delete(Family.DOC, key)
-            elif row[_SHA1_BYTES:] != page:
+                continue
+            if row is None:
+                row = rows[key] = claim.payload_sha1 + page
+                batch.put(Family.DOC, key, row)
+            if row[_SHA1_BYTES:] != page or claim.is_copy:
                 answers.append(CopyClaim(claim.href, claim.digest, row[:_SHA1_BYTES], url_from_key(row[_SHA1_BYTES:])))
         return answers
 
     def _note(self, answers: Sequence[CopyClaim]) -> None:
-        """Notes originals with the pages that are copies of them, unless those have another document by now."""
+        """Notes originals with the pages that are copies of them, unless those have another document by now. A page
+        that is its own original is a copy no more."""
         if not answers:
             return
         committer, keys = self._shard.committer, [url_key(answer.href) for answer in answers]
@@ -124,17 +131,19 @@ class Copies(CommitParticipant):
         urls = self._shard.frontier.rows_of(keys)
         for key, packed, answer, url in zip(keys, stored, answers, urls, strict=True):
             row = pending.get(key) or (unpack_page(packed) if packed else None)
-            if row is None or row.digest != answer.digest or row.original:
+            original = answer.original if answer.original != answer.href else ""
+            if row is None or row.digest != answer.digest or row.original == original:
                 continue
             if url is not None and url.state is UrlState.QUEUED:  # its record is lost: it is counted when it is back
                 continue
-            count_document(self._shard.counters.totals, row, -1)  # a copy is counted with its original
-            row.original = answer.original
-            row.is_elsewhere = row.payload_sha1 == answer.payload_sha1
+            self._shard.counters.remove(row)
+            if not row.original:
+                row.is_elsewhere = row.payload_sha1 == answer.payload_sha1
+            row.original = original
+            self._shard.counters.add(row)
             if key not in pending:
                 committer.batch.put(Family.PAGE, key, pack_row(row))
                 pending[key] = row
-            self._shard.counters.totals.duplicates += 1
 
 
 def _parted(

@@ -80,6 +80,12 @@ class DocumentStore(CommitParticipant):
         if self._copies is not None and row.digest and not row.original:
             self._copies.gone(url, row)
 
+    def verify_copy(self, url: str, key: bytes, row: PageRow) -> None:
+        """A copy was found unchanged. If its original belongs to another shard, that is asked whether it still is."""
+        first = self.first_with(row.fingerprint)
+        if self._copies is not None and first is not None and first[1] == key:
+            self._copies.verify(url, row)
+
     def page(self, key: bytes) -> PageRow | None:
         if key in self._pages:
             return self._pages[key]

@@ -15,14 +15,28 @@ from lycosa.crawl import analysers_of
 from lycosa.errors import SettingsError
 from lycosa.inspect.why import explain_url
 from lycosa.records import Family
-from lycosa.recrawl.change.diff import Diff, diff
-from lycosa.recrawl.change.image import image_value
-from lycosa.recrawl.change.structure import structure_digest
-from lycosa.recrawl.change.verdict import UNCHANGED, ChangedImage, ChangeKind, Presence
-from lycosa.recrawl.plan import DAY_S
-from lycosa.recrawl.recorder import opening
-from lycosa.recrawl.rows import ChangeRow, VisitRow, history, split_change_key, unpack_change, unpack_visit, visit_of
-from lycosa.recrawl.versions import document_at, no_bodies, version_at
+from lycosa.recrawl import (
+    DAY_S,
+    UNCHANGED,
+    ChangedImage,
+    ChangeKind,
+    ChangeRow,
+    Diff,
+    Presence,
+    VisitRow,
+    diff_versions,
+    document_at,
+    history,
+    image_value,
+    no_bodies,
+    opening,
+    split_change_key,
+    structure_digest,
+    unpack_change,
+    unpack_visit,
+    version_at,
+    visit_of,
+)
 from lycosa.store import CollectionStore, unpack_page
 from lycosa.web import TextCodes, parse_url, url_from_key, url_key
 
@@ -323,7 +337,7 @@ def _difference(
     versions = [version_at(collection, rows[number - 1][1].place, url, analysers) for number in (old, new)]
     if versions[0] is None or versions[1] is None:
         return None, None
-    return (rows[old - 1][0], rows[new - 1][0]), diff(versions[0], versions[1])
+    return (rows[old - 1][0], rows[new - 1][0]), diff_versions(versions[0], versions[1])
 
 
 def freshness(collection: CollectionStore, *, now_s: float | None = None) -> Iterator[HostFreshness]:

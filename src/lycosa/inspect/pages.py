@@ -12,7 +12,7 @@ from pathlib import Path
 from lycosa.crawl import redirect_location
 from lycosa.errors import NoPage, SettingsError, StoreError
 from lycosa.records import Family, Response
-from lycosa.recrawl.versions import Fields, StoredDocuments, no_bodies
+from lycosa.recrawl import Fields, StoredDocuments, no_bodies
 from lycosa.search import past_time, row_as_of
 from lycosa.settings import InvalidValue, seed
 from lycosa.store import REDIRECTS, CollectionStore, PageRow, unpack_page

@@ -15,7 +15,7 @@ from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, host_key_of
 from lycosa.inspect.status import counted, due_words, retry_entries, robots_words, settings_of, wait_words
 from lycosa.learning import path_pattern, read_domain_budget
 from lycosa.records import Family
-from lycosa.recrawl.rows import history, visit_of
+from lycosa.recrawl import history, visit_of
 from lycosa.store import CollectionStore, PageRow, StoreSelection, unpack_page
 from lycosa.web import LinkKind, Url, analyse_page, base_url, domain_of, format_date, parse_url, url_key
 

@@ -1,1 +1,70 @@
-"""Change detection, the plan of visits, revisits, and the versions of a page."""
+"""Recrawl: which pages are visited again and when, what has changed in them, and the versions that are kept.
+
+`RevisitFeeder` puts what is due into the frontier, `Revisits` handles the requests and reads the answers; both hang on
+a crawl by its seams and are put together in `api.assembly`. `rows` are what a collection keeps of visits, `versions`
+reads stored documents back. `recrawl.change` is pure: content, verdicts, differences, rates and schedules.
+
+Guarantees: a visit ends in one commit; errors and odd answers never replace a stored version; a first crawl writes
+nothing here.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lycosa.recrawl.change.diff import Diff, diff_versions
+    from lycosa.recrawl.change.image import can_decode, image_value
+    from lycosa.recrawl.change.structure import structure_digest
+    from lycosa.recrawl.change.verdict import UNCHANGED, ChangedImage, ChangeKind, Presence, digest_of_content
+    from lycosa.recrawl.due import RevisitFeeder
+    from lycosa.recrawl.plan import DAY_S
+    from lycosa.recrawl.recorder import opening
+    from lycosa.recrawl.revisits import Revisits
+    from lycosa.recrawl.rows import (
+        ChangeRow,
+        VisitRow,
+        history,
+        split_change_key,
+        unpack_change,
+        unpack_visit,
+        visit_of,
+    )
+    from lycosa.recrawl.versions import (
+        BODY_CAP_BYTES,
+        Fields,
+        StoredDocuments,
+        document_at,
+        no_bodies,
+        require_bodies,
+        version_at,
+    )
+
+# Module → names. Each is imported when it is first used: whoever reads one row does not wait for the libraries of all.
+_NAMES = {
+    "change.diff": "Diff diff_versions",
+    "change.image": "can_decode image_value",
+    "change.structure": "structure_digest",
+    "change.verdict": "ChangeKind ChangedImage Presence UNCHANGED digest_of_content",
+    "due": "RevisitFeeder",
+    "plan": "DAY_S",
+    "recorder": "opening",
+    "revisits": "Revisits",
+    "rows": "ChangeRow VisitRow history split_change_key unpack_change unpack_visit visit_of",
+    "versions": "BODY_CAP_BYTES Fields StoredDocuments document_at no_bodies require_bodies version_at",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'lycosa.recrawl' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"lycosa.recrawl.{_MODULES[name]}"), name)
+    return value
+
+
+__all__ = [
+    "BODY_CAP_BYTES", "DAY_S", "UNCHANGED", "ChangeKind", "ChangeRow", "ChangedImage", "Diff", "Fields", "Presence",
+    "RevisitFeeder", "Revisits", "StoredDocuments", "VisitRow", "can_decode", "diff_versions", "digest_of_content",
+    "document_at", "history", "image_value", "no_bodies", "opening", "require_bodies", "split_change_key",
+    "structure_digest", "unpack_change", "unpack_visit", "version_at", "visit_of",
+]  # fmt: skip

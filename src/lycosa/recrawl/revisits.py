@@ -371,7 +371,11 @@ class Revisits(RequestHandler, FrontierHook):
     def _check_original(self, visit: Visit) -> None:
         """A copy of a page that has changed or gone is a copy no more."""
         row, key = visit.row, visit.key
-        if row.original and row.fingerprint and self._documents.first_with(row.fingerprint) is None:
+        if not row.original or not row.fingerprint:
+            return
+        if self._documents.first_with(row.fingerprint) is not None:
+            self._documents.verify_copy(visit.lease.url, key, row)
+        else:
             own = msgspec.structs.replace(row, original="")
             self._documents.stored(visit.lease.url, own)
             self._documents.note(key, own, self._documents.links(key) or LinkRow(()))

@@ -198,7 +198,7 @@ class StoredDocuments:
         Raises `ArchiveUnavailable` if its file is missing, or in a store that cannot be reached.
         """
         document = document_at(self._collection, row.place, is_strict=True)
-        if document is None and row.original and row.payload_sha1 and not self.is_left_out(row):
+        if document is None and (row.original or row.is_elsewhere) and row.payload_sha1 and not self.is_left_out(row):
             document = document_at(self._collection, self._location_of(row.payload_sha1), is_strict=True)
         if document is None:
             return None

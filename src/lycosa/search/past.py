@@ -18,9 +18,7 @@ from lycosa.errors import SettingsError
 from lycosa.fetch import parse_fields
 from lycosa.graph import last_sequence
 from lycosa.records import Family, Response
-from lycosa.recrawl.change.verdict import ChangeKind
-from lycosa.recrawl.rows import ChangeRow, history
-from lycosa.recrawl.versions import document_at, require_bodies
+from lycosa.recrawl import ChangeKind, ChangeRow, document_at, history, require_bodies
 from lycosa.search.documents import AnchorSummary, IndexMember, copy_document, documents, indexed_page, is_searchable
 from lycosa.search.index import IndexReader, IndexWriter, NoIndex
 from lycosa.search.language import HostLanguages

@@ -28,7 +28,7 @@ import msgspec
 from lycosa.errors import StoreError
 from lycosa.fetch import decode_body
 from lycosa.graph import start_helper
-from lycosa.recrawl.versions import BODY_CAP_BYTES, StoredDocuments
+from lycosa.recrawl import BODY_CAP_BYTES, StoredDocuments
 from lycosa.search.documents import IndexMember
 from lycosa.store import ArchiveUnavailable, CollectionStore, WarcLocation, read_message, read_record_at, warc_path
 from lycosa.web import Media, Readable, extract_readable, is_built_in, media_kind

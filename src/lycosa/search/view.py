@@ -19,7 +19,7 @@ import msgspec
 from lycosa.errors import StoreError
 from lycosa.graph import key_of, last_sequence, load_ranks
 from lycosa.records import Family
-from lycosa.recrawl.versions import require_bodies
+from lycosa.recrawl import require_bodies
 from lycosa.search.anchors import is_anchor_update_due
 from lycosa.search.compile import Weights
 from lycosa.search.documents import IndexMember, date_of, has_expired

@@ -5,43 +5,48 @@ files of a static site, and `serving` has the middleware for a dynamic one: `Wsg
 owners. Tables are hints: a crawl without them finds the same pages. Revisits by TVI are in `recrawl.table_revisits`.
 """
 
-from lycosa.tables.formats import (
-    TABLE_MAX_BYTES,
-    TVI,
-    TableRefusal,
-    Tol,
-    Tvi,
-    has_xml_parts,
-    is_table_of,
-    parse_tol,
-    parse_tvi,
-    patch_document,
-    table_digest,
-    table_url,
-)
-from lycosa.tables.links import IN_VAIN, LinkTables, TableSupport
-from lycosa.tables.publisher import AugmentOptions, augment_site, tables_of
-from lycosa.tables.serving import AsgiTables, WsgiTables
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lycosa.tables.formats import (
+        TABLE_MAX_BYTES,
+        TVI,
+        TableRefusal,
+        Tol,
+        Tvi,
+        has_xml_parts,
+        is_table_of,
+        parse_tol,
+        parse_tvi,
+        patch_document,
+        table_digest,
+        table_url,
+    )
+    from lycosa.tables.links import IN_VAIN, LinkTables, TableSupport
+    from lycosa.tables.publisher import AugmentOptions, augment_site, tables_of
+    from lycosa.tables.serving import AsgiTables, WsgiTables
+
+# Module → names. Each is imported when it is first used: whoever reads one row does not wait for the libraries of all.
+_NAMES = {
+    "formats": "TABLE_MAX_BYTES TVI TableRefusal Tol Tvi has_xml_parts is_table_of parse_tol parse_tvi patch_document"
+    " table_digest table_url",
+    "links": "IN_VAIN LinkTables TableSupport",
+    "publisher": "AugmentOptions augment_site tables_of",
+    "serving": "AsgiTables WsgiTables",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'lycosa.tables' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"lycosa.tables.{_MODULES[name]}"), name)
+    return value
+
 
 __all__ = [
-    "IN_VAIN",
-    "TABLE_MAX_BYTES",
-    "TVI",
-    "AsgiTables",
-    "AugmentOptions",
-    "LinkTables",
-    "TableRefusal",
-    "TableSupport",
-    "Tol",
-    "Tvi",
-    "WsgiTables",
-    "augment_site",
-    "has_xml_parts",
-    "is_table_of",
-    "parse_tol",
-    "parse_tvi",
-    "patch_document",
-    "table_digest",
-    "table_url",
-    "tables_of",
-]
+    "IN_VAIN", "TABLE_MAX_BYTES", "TVI", "AsgiTables", "AugmentOptions", "LinkTables", "TableRefusal",
+    "TableSupport", "Tol", "Tvi", "WsgiTables", "augment_site", "has_xml_parts", "is_table_of", "parse_tol",
+    "parse_tvi", "patch_document", "table_digest", "table_url", "tables_of",
+]  # fmt: skip

@@ -34,7 +34,7 @@ class Diff(msgspec.Struct, frozen=True):
     structure: StructureDiff
 
 
-def diff(old: Version, new: Version) -> Diff:
+def diff_versions(old: Version, new: Version) -> Diff:
     """The difference between two versions of a page: words, links, images and elements."""
     if not (old.is_read and new.is_read):
         sizes = f"{len(old.body):,} bytes became {len(new.body):,}"
