@@ -128,7 +128,7 @@ def test_replaced_picture_is_a_change_of_every_page_that_shows_it_and_both_versi
         assert (changed.before.size_bytes, changed.after.size_bytes) == (len(drawn("green")), len(drawn("black")))
     assert site.kinds("/c") == [ChangeKind.NEW]
     shown = CliRunner().invoke(app, ["changes", str(site.into), f"{ROOT}/a"]).stdout
-    assert re.search(rf"\npicture {ROOT}/both.png\n  from 2026-01-01 .* image/png  40×20  value .* pixels", shown)
+    assert re.search(rf"\nimage {ROOT}/both.png\n  from 2026-01-01 .* image/png  40×20  value .* pixels", shown)
     assert re.search(r"\n  to   2026-01-03 .* image/png  40×20  value .* pixels", shown)
     assert problems(site.into) == []
     site.run(days=3, recrawl=ALL, images=True)
