@@ -14,7 +14,7 @@ from lycosa.cli.search import IndexingProgress
 from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
 from tests.crawl.memory_crawl import front
-from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
+from tests.recrawl.recrawl_world import BEGIN_S, DAY_S, run
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import front
-from tests.engine.recrawl_world import run as recrawl
+from tests.recrawl.recrawl_world import run as recrawl
 
 URLS = 20_000
 HELD_S = 0.05

@@ -14,7 +14,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, LoggedRequest, audit
 from lycosa.simweb.web import Answer
 from tests.crawl.memory_crawl import Result, front
-from tests.engine.recrawl_world import run
+from tests.recrawl.recrawl_world import run
 
 WEB = SimWeb(SimSettings(hosts=1, pages=300, seed=5, rtt_ms=20, robots={"sitemap": 0.0}, near_duplicates=0, mirrors=0))
 TIME_OUT_S = 30.0  # of the in-memory web's client, for the first byte

@@ -15,7 +15,7 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from proof.ground.memory_cluster import crawl
 from tests.crawl.memory_crawl import front
-from tests.engine.recrawl_world import BEGIN_S, DAY_S, run, wall_clock
+from tests.recrawl.recrawl_world import BEGIN_S, DAY_S, run, wall_clock
 
 WEB = SimWeb(SimSettings(hosts=3, pages=60, seed=3))
 LONG_S, SHORT_S, DAY = 1_000, 800, 86_400

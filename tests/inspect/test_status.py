@@ -16,7 +16,7 @@ from lycosa.inspect import hosts, open_to_read, stats_of
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
 from tests.crawl.memory_crawl import Result, front
-from tests.engine.recrawl_world import BEGIN_S, run
+from tests.recrawl.recrawl_world import BEGIN_S, run
 
 WEB = SimWeb(SimSettings(hosts=6, pages=120, seed=4, robots={"delay": 0.5}))
 DELAY_S, IP_DELAY_S = 0.1, 0.05

@@ -8,7 +8,7 @@ from lycosa.inspect import explain_url, open_to_read
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from tests.crawl.memory_crawl import front
-from tests.engine.recrawl_world import run
+from tests.recrawl.recrawl_world import run
 
 WEB = SimWeb(SimSettings(seed=5, hosts=1, pages=12, tables=0.0))
 

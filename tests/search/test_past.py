@@ -19,7 +19,7 @@ from lycosa.store import Batch
 from lycosa.store.page_rows import unpack_page
 from lycosa.web.url import url_key
 from tests.crawl.memory_crawl import front
-from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
+from tests.recrawl.recrawl_world import BEGIN_S, DAY_S, run
 from tests.search.shop import Shop, index_problems
 
 A, B = "https://a.example/", "https://a.example/b"

@@ -10,7 +10,7 @@ from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import Result, front
-from tests.engine.recrawl_world import run
+from tests.recrawl.recrawl_world import run
 
 WEB = SimWeb(SimSettings(seed=1, hosts=2, pages=16, tables=0.0))
 ALL = Recrawl(everything=True)

@@ -1,4 +1,4 @@
-"""A recrawl that is killed at a chosen write: `python -m tests.engine.recrawl_victim DIR DAYS COMMIT MOMENT [PATCH]`.
+"""A recrawl that is killed at a chosen write: `python -m tests.recrawl.recrawl_victim DIR DAYS COMMIT MOMENT [PATCH]`.
 
 The COMMIT-th commit kills the process with SIGKILL, "before" its records are appended, "between" records and state, or
 "after" both. COMMIT 0 lets it run to its end. The web is the one of `test_recrawl`, in memory; with PATCH (store, read)
@@ -15,7 +15,7 @@ from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import CollectionStore
 from lycosa.store.warc_file import WarcWriter
-from tests.engine.recrawl_world import run
+from tests.recrawl.recrawl_world import run
 
 SETTINGS = SimSettings(seed=1, hosts=4, pages=160)
 WITH_TABLES = SimSettings(seed=5, hosts=1, pages=60, tables=1.0)

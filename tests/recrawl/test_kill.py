@@ -15,15 +15,15 @@ from lycosa.store import CollectionStore
 from lycosa.web.url import url_from_key
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import front
-from tests.engine.recrawl_victim import SETTINGS
-from tests.engine.recrawl_world import run
+from tests.recrawl.recrawl_victim import SETTINGS
+from tests.recrawl.recrawl_world import run
 
 DAYS = 250.0  # all pages are due by then
 
 
 def recrawl(into: Path, commit: int, moment: str) -> int:
     words = (str(into), str(DAYS), str(commit), moment)  # the clock stands still: entries of two runs must not collide
-    command = [sys.executable, "-m", "tests.engine.recrawl_victim", *words]
+    command = [sys.executable, "-m", "tests.recrawl.recrawl_victim", *words]
     return subprocess.run(command, check=False, timeout=120).returncode
 
 

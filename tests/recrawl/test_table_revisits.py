@@ -23,7 +23,7 @@ from lycosa.tables.publisher import AugmentOptions, tables_of
 from lycosa.web.url import url_from_key, url_key
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import Result, front
-from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
+from tests.recrawl.recrawl_world import BEGIN_S, DAY_S, run
 
 ALL = Recrawl(everything=True)
 DAYS = 4

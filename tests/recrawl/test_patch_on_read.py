@@ -27,9 +27,9 @@ from lycosa.web import volatile
 from lycosa.web.url import url_from_key, url_key
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import front
-from tests.engine.recrawl_victim import WITH_TABLES
-from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
-from tests.engine.test_table_visits import ALL, stored
+from tests.recrawl.recrawl_victim import WITH_TABLES
+from tests.recrawl.recrawl_world import BEGIN_S, DAY_S, run
+from tests.recrawl.test_table_revisits import ALL, stored
 
 DAYS = (4, 8, 12)
 WEB = SimWeb(WITH_TABLES)
@@ -228,7 +228,7 @@ def test_index_and_snippets_have_what_the_tables_say(
 def recrawl(into: Path, commit: int, moment: str) -> int:
     words = (str(into), "4", str(commit), moment, "read")
     return subprocess.run(
-        [sys.executable, "-m", "tests.engine.recrawl_victim", *words], check=False, timeout=120
+        [sys.executable, "-m", "tests.recrawl.recrawl_victim", *words], check=False, timeout=120
     ).returncode
 
 

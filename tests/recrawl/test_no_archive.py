@@ -26,7 +26,7 @@ from lycosa.store.page_rows import PageRow, unpack_page
 from lycosa.web.url import url_from_key, url_key
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import front
-from tests.engine.recrawl_world import run
+from tests.recrawl.recrawl_world import run
 
 WEB = SimWeb(SimSettings(seed=1, hosts=1, pages=30, mirrors=0.2, tables=1.0))
 ALL = Recrawl(everything=True)
@@ -181,7 +181,7 @@ def test_records_damaged_in_the_middle_of_the_archive_are_fetched_again(tmp_path
 
 def test_pictures_are_compared_by_their_pixels_without_an_archive(tmp_path: Path) -> None:
     pytest.importorskip("PIL")
-    from tests.engine.test_pictures import ROOT, Site, drawn
+    from tests.recrawl.test_images import ROOT, Site, drawn
 
     site = Site(tmp_path / "c")
     site.run(images=True, **NONE)
@@ -214,7 +214,7 @@ def test_recrawl_without_an_archive_loses_nothing_by_a_kill(tmp_path: Path) -> N
 import os, signal, sys
 from pathlib import Path
 from lycosa.store import CollectionStore
-from tests.engine.test_no_archive import ALL, NONE, WEB, run
+from tests.recrawl.test_no_archive import ALL, NONE, WEB, run
 commits, write = 0, CollectionStore.commit
 def counted(self, batch, **named):
     global commits

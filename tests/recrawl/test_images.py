@@ -26,7 +26,7 @@ from lycosa.store import Batch, CollectionStore
 from lycosa.web.url import url_key
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import Result, front
-from tests.engine.recrawl_world import BEGIN_S, run
+from tests.recrawl.recrawl_world import BEGIN_S, run
 
 ALL = Recrawl(everything=True)
 ROOT = "http://h0.sim:8800"

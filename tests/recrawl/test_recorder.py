@@ -25,7 +25,7 @@ from lycosa.web.page import analyse_page
 from lycosa.web.url import url_from_key, url_key
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import front
-from tests.engine.recrawl_world import BEGIN_S, DAY_S, run
+from tests.recrawl.recrawl_world import BEGIN_S, DAY_S, run
 
 WEB = SimWeb(SimSettings(seed=1, hosts=2, pages=40, mirrors=0.3, tables=0.0))
 ALL = Recrawl(everything=True)
