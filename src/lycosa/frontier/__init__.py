@@ -1,10 +1,9 @@
-"""The frontier room decides what is fetched next: which URLs are known and queued, whose turn it is, how long hosts
-wait.
+"""The frontier decides what is fetched next: which URLs are known and queued, whose turn it is, how long hosts wait.
 
-`Frontier` is its face; see there for the dozen things it can be asked and told. It reads committed rows through `Rows`,
-writes into the open batch, takes the time as an argument, and does no other I/O. Whoever wants a say in what is fetched
-is a `FrontierHook`; what is learned of a host is told to `Host`; the order is a `Policy`. Rows and counters of this
-room are changed here and nowhere else.
+`Frontier` is its face: URLs come in, leases go out, outcomes come back. It reads committed rows through `Rows`, writes
+into the open batch, takes the time as an argument, and does no other I/O. Whoever wants a say in what is fetched is a
+`FrontierHook`; whoever learns something of a host tells its `Host`; the order is a `Policy`, and `frontier.policy` says
+how to add one. Rows and counters of this room are changed in it and nowhere else.
 """
 
 from lycosa.frontier.checks import FrontierHook
