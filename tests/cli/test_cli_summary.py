@@ -37,7 +37,7 @@ DONE = CrawlStats(
 
 def test_summary_says_what_was_kept_what_failed_and_what_was_skipped() -> None:
     assert summary(DONE, Path("my crawl")) == (
-        "1,234 pages, 45.6 MB in 3m 12s (6.4 pages/s), kept in my crawl\n"
+        "1,234 pages kept in my crawl; received 45.6 MB in 3m 12s (6.4 pages/s)\n"
         "  12 duplicates of documents that were there already\n"
         "  2,460 redirects, 1 sitemap\n"
         "  13 failed\n"
@@ -64,7 +64,7 @@ def test_summary_says_what_was_kept_what_failed_and_what_was_skipped() -> None:
 
 def test_summary_of_an_empty_crawl_has_only_what_there_is() -> None:
     lines = summary(CrawlStats(), Path("d")).splitlines()
-    assert lines[:2] == ["0 pages, 0 B in 0.0 s (0.0 pages/s), kept in d", "next:"]
+    assert lines[:2] == ["0 pages kept in d; received 0 B in 0.0 s (0.0 pages/s)", "next:"]
 
 
 def test_summary_of_a_second_run_tells_it_from_the_whole() -> None:
@@ -162,7 +162,7 @@ def test_summary_of_one_page_is_in_the_singular() -> None:
     one = CrawlStats(pages=1, duplicates=1, seconds=1.0, ignored=Counter({"excluded": 1}))
     lines = summary(one, Path("d")).splitlines()
     assert lines[:3] == [
-        "1 page, 0 B in 1.0 s (1.0 pages/s), kept in d",
+        "1 page kept in d; received 0 B in 1.0 s (1.0 pages/s)",
         "  1 duplicate of documents that were there already",
         "  1 link not followed",
     ]

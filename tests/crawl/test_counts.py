@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from lycosa.api.crawl import Crawl
+from lycosa.crawl.limits import Recrawl
 from lycosa.crawl.loop import Engine
 from lycosa.frontier.rows import UrlRow, UrlState
-from lycosa.inspect import explain_url, hosts, open_to_read
+from lycosa.inspect import explain_url, hosts, open_to_read, stats_of
 from lycosa.records import Family
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.settings import DNS, DOCUMENT_TROUBLE, ROBOTS
@@ -219,3 +220,32 @@ def test_why_of_a_page_that_is_not_there_does_not_call_its_body_empty(tmp_path: 
         _, failed, asked, *_ = explain_url(collection, f"{FIRST}a")
     assert failed.startswith("failed after 1 try: status 404, depth 1")
     assert asked.endswith(": status 404, body not kept")
+
+
+def test_urls_in_flight_are_named_and_why_says_since_when(tmp_path: Path) -> None:
+    web = SimWeb(SimSettings(hosts=8, pages=200, seed=3, rtt_ms=3_000))
+    named: list[str] = []
+
+    def look(running: Crawl) -> None:
+        now = running.stats()
+        assert len(now.fetching) == now.in_flight
+        with open_to_read(tmp_path / "c") as collection:
+            committed = stats_of(collection).fetching
+            named.extend(explain_url(collection, committed[0].url)[1:2])
+
+    crawl(web, tmp_path / "c", front(web), act=look, after=20, delay_s=0.01)
+
+    assert named
+    assert named[0].startswith("being fetched since ")
+
+
+def test_links_that_are_ignored_are_not_counted_again_when_a_page_is_revisited(tmp_path: Path) -> None:
+    elsewhere = links("http://127.0.0.2:9/")
+    _, first = crawl_site(tmp_path, {FIRST: f"<p>old words of a page{elsewhere}"}.get)
+    day = {"wall": lambda: first.run_seconds + 4e9}
+    _, again = crawl_site(
+        tmp_path, {FIRST: f"<p>new words of a page{elsewhere}"}.get, recrawl=Recrawl(everything=True), **day
+    )
+
+    assert again.visits_changed == 1
+    assert first.ignored == again.ignored == {"out-of-scope": 1}

@@ -175,7 +175,7 @@ def left_out(stats: CrawlStats) -> str:
 def _headline(stats: CrawlStats, into: Path) -> str:
     pages_per_s = stats.pages / stats.seconds if stats.seconds > 0 else 0.0
     spent = f"{duration(stats.seconds)} ({rate(pages_per_s)} pages/s)"
-    return f"{counted(stats.pages, 'page')}, {size(stats.bytes)} in {spent}, kept in {into}"
+    return f"{counted(stats.pages, 'page')} kept in {into}; received {size(stats.bytes)} in {spent}"
 
 
 def _running(stats: CrawlStats) -> list[str]:

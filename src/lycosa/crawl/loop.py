@@ -27,7 +27,7 @@ from lycosa.crawl.pages import HeadLooks, PageHandler, RequestBuilder
 from lycosa.crawl.progress import WAITING, ProgressReporter, waits_long
 from lycosa.crawl.reading import LinkFilter
 from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost
-from lycosa.crawl.seams import FetchObserver, Parts, ReadPage, RequestHandler, UrlSource
+from lycosa.crawl.seams import Fetch, FetchObserver, Parts, ReadPage, RequestHandler, UrlSource
 from lycosa.crawl.shard import BackgroundWork, EventLog, Shard
 from lycosa.crawl.stats import Counters, CrawlStats, Totals, load_counts
 from lycosa.errors import StoreError
@@ -91,9 +91,9 @@ class Engine:
         comes to `_on_response`. A host without an address is an answer, too."""
         for observer in self._observers:
             lease = observer.started(lease)
-        self._in_flight[lease.ticket] = lease
+        now = self.now()
+        self._in_flight[lease.ticket] = Fetch(lease, now)
         if lease.failure is not None:
-            now = self.now()
             response = Response(lease.url, failure=lease.failure, detail=lease.detail, started_s=now, ended_s=now)
             self._loop.call_soon(self._on_response, lease, None, response)
             return
@@ -193,7 +193,7 @@ class Engine:
             self.now,
             self.now_unix,
         )
-        self._in_flight: dict[int, Lease] = {}
+        self._in_flight: dict[int, Fetch] = {}  # by ticket, the oldest first
         self._observers: list[FetchObserver] = []
         self._sources: list[UrlSource] = []
         self.limits = LimitChecker(
@@ -288,11 +288,11 @@ class Engine:
 
     def on_arriving(self, request: Request, response: Response) -> None:
         """A part of a slow response has come: whoever observes fetches need not wait for the rest."""
-        lease = self._in_flight.get(request.ticket)
-        if lease is not None and not self.committer.has_failed and not self._stopping:
+        fetch = self._in_flight.get(request.ticket)
+        if fetch is not None and not self.committer.has_failed and not self._stopping:
             with self._watched():
                 for observer in self._observers:
-                    observer.arriving(lease, response)
+                    observer.arriving(fetch.lease, response)
             self._plan_turn()
 
     # beginning and end
@@ -443,7 +443,7 @@ class Engine:
 
     def hosts_in_flight(self) -> set[str]:
         """The hosts at which requests are under way, or ended and are not read yet."""
-        return {lease.host.host for lease in self._in_flight.values()} | self._background.hosts
+        return {fetch.lease.host.host for fetch in self._in_flight.values()} | self._background.hosts
 
     def move_hosts(self, *, lost: Sequence[bytes], came: Sequence[tuple[bytes, bytes]]) -> bool:
         """Gives buckets away and takes hosts in, in a commit of its own; False: not now, try again."""

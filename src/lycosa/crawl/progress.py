@@ -6,7 +6,7 @@ Reads what the other parts hold and changes nothing. Asked by the progress view 
 
 import time
 from collections import Counter
-from collections.abc import Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from itertools import islice
 from operator import itemgetter
@@ -15,8 +15,18 @@ import msgspec
 
 from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.limits import LimitChecker
+from lycosa.crawl.seams import Fetch
 from lycosa.crawl.shard import Shard
-from lycosa.crawl.stats import MOMENT, RETRIES_SHOWN, SLOWEST_SHOWN, CrawlStats, Retry, SlowHost
+from lycosa.crawl.stats import (
+    FETCHING_SHOWN,
+    MOMENT,
+    RETRIES_SHOWN,
+    SLOWEST_SHOWN,
+    CrawlStats,
+    InFlight,
+    Retry,
+    SlowHost,
+)
 from lycosa.fetch import describe_next_try
 from lycosa.frontier import Frontier, Host, HostPlace
 from lycosa.records import Failure, Family
@@ -161,7 +171,7 @@ HOSTS_SAMPLED = 5_000  # for the slowest ones and for retries, four times a seco
 class ProgressReporter(CommitParticipant):
     """Speaks for one shard; `began` is when this run did."""
 
-    def __init__(self, shard: Shard, limits: LimitChecker, in_flight: Sized, *, began: float) -> None:
+    def __init__(self, shard: Shard, limits: LimitChecker, in_flight: Mapping[int, Fetch], *, began: float) -> None:
         self._shard, self._limits, self._in_flight, self._began = shard, limits, in_flight, began
         self._next_moment = began
 
@@ -180,10 +190,16 @@ class ProgressReporter(CommitParticipant):
             slowest=slowest(hosts),
             retrying=retrying,
             retries=retries,
+            fetching=tuple(self._fetching()),
             left_s=self._limits.left_s(),
             pace="" if is_over else politeness_limit(hosts),
             standing=standstill_reason(shard.frontier, now, shard.now_unix(), in_flight=in_flight, is_over=is_over),
         )
+
+    def _fetching(self) -> Iterator[InFlight]:
+        offset = self._shard.now_unix() - self._shard.now()
+        for fetch in islice(self._in_flight.values(), FETCHING_SHOWN):
+            yield InFlight(fetch.lease.url, fetch.started_s + offset)
 
     def before_commit(self, batch: Batch, *, is_last: bool) -> None:
         """Every commit keeps the counts. Once a second it keeps all of it, for whoever asks from outside; the last one

@@ -5,7 +5,7 @@ feature that is off is not there at all, and the loop has no branch for it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -61,6 +61,13 @@ class ReadPage(msgspec.Struct):
     ticket: int | None = None
     taken: frozenset[str] = frozenset()
     new: list[Url] = []
+
+
+class Fetch(NamedTuple):
+    """A lease in flight, and when it was started."""
+
+    lease: Lease
+    started_s: float
 
 
 class RequestHandler(Protocol):

@@ -9,6 +9,7 @@ its place; a copy is counted with its original.
 from collections import Counter
 from collections.abc import Sequence
 from heapq import nlargest, nsmallest
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,6 +20,7 @@ from lycosa.records import Family, Response
 from lycosa.store import PageRow, State
 
 SLOWEST_SHOWN = RETRIES_SHOWN = 3  # of all hosts
+FETCHING_SHOWN = 100  # of those in flight, the oldest
 
 
 class SlowHost(msgspec.Struct, frozen=True):
@@ -40,6 +42,13 @@ class Retry(msgspec.Struct, frozen=True):
     @property
     def next_try(self) -> str:
         return describe_next_try(self.tries, self.failed)
+
+
+class InFlight(msgspec.Struct, frozen=True):
+    """A URL that is being fetched, and since when."""
+
+    url: str
+    since_unix: float
 
 
 def _tally() -> "Counter[str]":
@@ -84,7 +93,8 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # type: ignore[misc]
-    """A crawl at one moment. `retrying` counts the URLs that wait for another try, `retries` are the next of them.
+    """A crawl at one moment. `retrying` counts the URLs that wait for another try, `retries` are the next of them;
+    `fetching` are the URLs that have been in flight for longest.
     `standing` says in a sentence why nothing is moving, empty while something is; `pace` that one host's politeness
     sets the pace of it all;
     `run_statuses` are the answers of this run, by status or failure; `run_lost` are the URLs whose records were not in
@@ -110,6 +120,7 @@ class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # typ
     slowest: tuple[SlowHost, ...] = ()
     retrying: int = 0
     retries: tuple[Retry, ...] = ()
+    fetching: tuple[InFlight, ...] = ()
     left_s: float | None = None
     standing: str = ""
     pace: str = ""
@@ -131,7 +142,7 @@ def sum_of_shards(parts: Sequence[CrawlStats], *, seconds: float | None = None) 
     whole: dict[str, Any] = {}
     for name in CrawlStats.__struct_fields__:
         values = [getattr(part, name) for part in parts]
-        if not values or name in ("slowest", "retries", "left_s", "standing", "pace"):
+        if not values or name in ("slowest", "retries", "fetching", "left_s", "standing", "pace"):
             continue
         if name == "is_running":
             whole[name] = any(values)
@@ -146,9 +157,10 @@ def sum_of_shards(parts: Sequence[CrawlStats], *, seconds: float | None = None) 
         whole["seconds"] = seconds
     slow = nlargest(SLOWEST_SHOWN, (host for part in parts for host in part.slowest), key=lambda host: host.mean_s)
     retries = nsmallest(RETRIES_SHOWN, (one for part in parts for one in part.retries), key=lambda one: one.in_s)
+    fetching = nsmallest(FETCHING_SHOWN, (one for part in parts for one in part.fetching), key=attrgetter("since_unix"))
     queued = [part for part in parts if part.queued or part.in_flight]
     standing = queued[0].standing if queued and all(part.standing for part in queued) else ""
-    return CrawlStats(**whole, slowest=tuple(slow), retries=tuple(retries), standing=standing)
+    return CrawlStats(**whole, slowest=tuple(slow), retries=tuple(retries), fetching=tuple(fetching), standing=standing)
 
 
 def count_document(totals: Totals, row: PageRow, sign: int = 1) -> None:

@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-from lycosa.crawl import FOLLOWED_KINDS, ROBOTS_FOR_S, Inbox, filters_of
+from lycosa.crawl import FOLLOWED_KINDS, ROBOTS_FOR_S, Inbox, clock, filters_of
 from lycosa.errors import LycosaError, SettingsError
 from lycosa.frontier import HostRow, Origin, Reason, UrlRow, UrlState, unpack_host
 from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, host_key_of
-from lycosa.inspect.status import counted, due_words, retry_entries, robots_words, settings_of, wait_words
+from lycosa.inspect.status import counted, due_words, retry_entries, robots_words, settings_of, stats_of, wait_words
 from lycosa.learning import path_pattern, read_domain_budget
 from lycosa.records import Family
 from lycosa.recrawl import history, visit_of
@@ -50,6 +50,8 @@ def explain_url(collection: CollectionStore, text: str) -> list[str]:
     host = unpack_host(packed_host) if packed_host else None
     page = unpack_page(packed_page) if packed_page else None
     lines = [url.href]
+    if since := _fetched_since(collection, url):
+        lines.append(since)
     if packed := state.get(Family.URL, key):
         lines += _known(UrlRow.unpack(packed), url, host, page)
         lines += _retry(collection, url, host_key_of(key), host)
@@ -60,6 +62,13 @@ def explain_url(collection: CollectionStore, text: str) -> list[str]:
     if page is not None:
         lines += [*_page(page), *_store_words(collection, page), *_next_visit(collection, key)]
     return lines if host is None else lines + _host(collection, url, host)
+
+
+def _fetched_since(collection: CollectionStore, url: Url) -> str:
+    """Since when a running crawl has been fetching a URL, as of a second ago; nothing if it does not."""
+    stats = stats_of(collection)
+    since = next((one.since_unix for one in stats.fetching if one.url == url.href), None)
+    return f"being fetched since {clock(since, now_unix=time.time())}" if since is not None else ""
 
 
 def _retry(collection: CollectionStore, url: Url, host_key: bytes, host: HostRow | None) -> list[str]:
