@@ -1,7 +1,9 @@
-"""Parts by name: an entry point of the group `lycosa.parts`, or `module:attribute`; and who reads which documents.
+"""Parts by name: an entry point of the group `lycosa.parts`, or `module:attribute`; and the analysers that settings
+name.
 
-What is named is called with the settings and gives the part. Built-in parts come through the same door. Imports no
-part itself: the search index reads documents without what a crawl needs.
+What is named is called with the settings and gives the part. Built-in parts are found in the same way. This module
+imports no part itself: the search index reads documents without what a crawl needs. Called by the assembly of a crawl,
+and by whoever reads the documents of a collection.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +25,7 @@ class UnknownPart(PartError):
 
 
 def named_part(kind: str, name: str, settings: Any) -> Any:
-    """The part that the settings name; raises PartError with what went wrong."""
+    """The part that the settings name; raises PartError that says what went wrong."""
     try:
         return _maker(kind, name)(settings)
     except PartError:
@@ -48,7 +50,7 @@ def _maker(kind: str, name: str) -> Callable[[Any], Any]:
 
 @cache
 def _entry_points() -> EntryPoints:
-    """The parts of all installed packages; looked for once, which takes some ten milliseconds."""
+    """The parts of all installed packages, looked up once, which takes some ten milliseconds."""
     return entry_points(group=GROUP)
 
 
@@ -56,9 +58,9 @@ def _entry_points() -> EntryPoints:
 
 
 def named_analysers(settings: Any, given: Mapping[str, Analyser] | None = None) -> Analysers | None:
-    """Who reads documents of which kind or media type: the usual analysers, those that `settings.analysers` name, and
-    those given as objects, the later in place of the earlier. None: only the usual ones, imported with the first
-    document."""
+    """The analysers by kind of document or media type: the built-in ones, those that `settings.analysers` name, and
+    those given as objects, the later in place of the earlier. None means the built-in ones only, which are imported
+    with the first document."""
     named = dict(entry.split("=", 1) for entry in settings.analysers)
     parts: dict[str, Analyser] = {kind: named_part("analyser", name, settings) for kind, name in named.items()}
     parts |= given or {}
@@ -69,12 +71,12 @@ def named_analysers(settings: Any, given: Mapping[str, Analyser] | None = None) 
 
 
 def reads_links_as_usual(analysers: Analysers | None) -> bool:
-    """Are links read by the built-in analysers? Only then may those of a part of a document count early."""
+    """Whether the built-in analysers read the links. Only then may those of a part of a document count early."""
     return analysers is None or built_in_analysers().items() <= analysers.items()
 
 
 def _strict(part: Analyser, kind: str) -> Analyser:
-    """The analyser, with what it should not do told in a sentence: it ends the crawl, and nothing is lost."""
+    """Wraps an analyser, so that what it must not do ends the crawl with a sentence; nothing is lost."""
 
     def read(document: Document) -> Page:
         try:
@@ -91,15 +93,15 @@ def _strict(part: Analyser, kind: str) -> Analyser:
 
 
 def html_analyser(_: Any) -> Analyser:
-    """The analyser `html`."""
+    """The built-in analyser named `html`."""
     return built_in_analysers()[MediaKind.HTML]
 
 
 def xml_analyser(_: Any) -> Analyser:
-    """The analyser `xml`, of feeds, too."""
+    """The built-in analyser named `xml`, which reads feeds, too."""
     return built_in_analysers()[MediaKind.XML]
 
 
 def text_analyser(_: Any) -> Analyser:
-    """The analyser `text`."""
+    """The built-in analyser named `text`."""
     return built_in_analysers()[MediaKind.TEXT]
