@@ -41,18 +41,13 @@ class LinkTexts(NamedTuple):
         return LinkTexts(self.ids[places], sizes, self.data[at])
 
 
-def text_ids(texts: Sequence[str]) -> tuple[U64, list[bytes]]:
-    """The hash of each text, and its bytes."""
+def intern_texts(texts: Sequence[str]) -> tuple[LinkTexts, I64]:
+    """A table of the distinct texts, and the number of each."""
     try:
         encoded = list(map(str.encode, texts))
     except UnicodeEncodeError:  # half a character, from an analyser of someone's own
         encoded = [text.encode("utf-8", "replace") for text in texts]
-    return np.fromiter(map(_hash, encoded), dtype=np.uint64, count=len(encoded)), encoded
-
-
-def intern_texts(texts: Sequence[str]) -> tuple[LinkTexts, I64]:
-    """A table of the distinct texts, and the number of each."""
-    ids, encoded = text_ids(texts)
+    ids = np.fromiter(map(_hash, encoded), dtype=np.uint64, count=len(encoded))
     distinct, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
     chosen = [encoded[place] for place in first.tolist()]
     sizes = np.fromiter(map(len, chosen), dtype=np.int64, count=len(chosen))

@@ -74,14 +74,11 @@ class LinkIndex:
             self.segments.append(Segment.of(from_pages(pages)))
 
     def counts(self, urls: Sequence[str]) -> list[int]:
-        """For each normalised URL the number of pages that point to it, itself not counted."""
-        return self.counts_of(url_ids(urls)).tolist()  # type: ignore[no-any-return]
-
-    def counts_of(self, ids: U64) -> I64:
-        total = np.zeros(len(ids), dtype=np.int64)
+        """The number of pages that point to each normalised URL, itself not counted."""
+        ids, total = url_ids(urls), np.zeros(len(urls), dtype=np.int64)
         for segment in self.segments:
             total += segment.counts(ids)
-        return total
+        return total.tolist()
 
     def inlinks(self, url: str) -> list[Inlink]:
         """The pages that point to a URL, with kind and words, in the order of their FileNums."""

@@ -147,9 +147,8 @@ def _width(sources: int) -> int:
 class Segment:
     """An open segment. The file may be deleted meanwhile: what is open stays readable."""
 
-    def __init__(self, name: str, sections: Mapping[str, NDArray[Any]], size_bytes: int) -> None:
-        self.name, self.size_bytes = name, size_bytes
-        self._sections = sections
+    def __init__(self, name: str, sections: Mapping[str, NDArray[Any]]) -> None:
+        self.name, self._sections = name, sections
         self._minus: NDArray[np.uint32] = sections["minus"]
         self.links, self._targets, self._sources, width = (int(count) for count in sections["counts"])
         self._ids = SortedNumbers(width, sections["lower"], sections["upper"])
@@ -169,7 +168,7 @@ class Segment:
             raise StoreError(f"{path} was written by another version of Lycosa: the link index is to be built anew")
         try:
             if is_ours:
-                return cls(path.name, mapped(data), len(data))
+                return cls(path.name, mapped(data))
         except (ValueError, TypeError, KeyError, msgspec.DecodeError):
             pass  # cut off
         raise StoreError(f"{path} is damaged: the link index is to be built anew")
@@ -177,7 +176,7 @@ class Segment:
     @classmethod
     def of(cls, columns: LinkColumns) -> "Segment":
         """A segment in memory, of what is not in a file yet."""
-        return cls("", _sections(columns), 0)
+        return cls("", _sections(columns))
 
     def __repr__(self) -> str:
         return f"<Segment {self.name} links={self.links} targets={self._targets}>"

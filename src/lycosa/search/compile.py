@@ -185,7 +185,7 @@ class _Target:
 
     def _term(self, term: Term) -> Query | None:
         if term.field == "anchor" and self._kind == "page":
-            return self._called(term)
+            return self._with_anchor(term)
         if term.field:
             field = "given" if (term.field, self._kind) == ("title", "name") else _FIELD[term.field]
             fields = {field: 1.0} if field in self._fields else {}
@@ -199,13 +199,13 @@ class _Target:
         languages = (OTHER,) if field == "url" else self._languages
         for language in languages:
             name = field if field == "url" else f"{field}_{language}"
-            said = _without_scheme(text) if field == "url" else text
-            query = _words(name, tokens(said, language), has_positions=field in WITH_POSITIONS)
+            sought = _without_scheme(text) if field == "url" else text
+            query = _words(name, tokens(sought, language), has_positions=field in WITH_POSITIONS)
             if query is not None:
                 yield query if weight == 1.0 else Query.boost_query(query, weight)
 
-    def _called(self, term: Term) -> Query | None:
-        """Pages whose links say so: their numbers are looked up among the names."""
+    def _with_anchor(self, term: Term) -> Query | None:
+        """The pages that links call so: their numbers are looked up among the anchor documents."""
         names = _Target(self._reader, self._languages, {"calls": 1.0}, "name").compile(term._replace(field=""))
         if names is None:
             return None
