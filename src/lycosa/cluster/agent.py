@@ -49,10 +49,12 @@ from lycosa.store import Batch, CentralStore, CollectionStore, is_collection, op
 from lycosa.version import __version__
 from lycosa.web import Url, split_url
 
-LOCK_TIMEOUT_S, LOCK_RETRY_S = 60.0, 0.5  # a killed process holds its folder a moment longer, a cut-off one longer
+# A killed process holds its folder a moment longer, a cut-off one longer.
+LOCK_TIMEOUT_S, LOCK_RETRY_S = 60.0, 0.5
 STORE_TIMEOUT_S, STORE_RETRY_S = 60.0, 10.0  # a store may be away for a moment
 NO_CAP = 1 << 62
-WARCS_PER_SHARD = 100_000  # each shard numbers its archive files in a range of its own: in the store they lie together
+# Each shard numbers its archive files in a range of its own: in the store they lie together.
+WARCS_PER_SHARD = 100_000
 
 
 class PeerClient(RobotsClient, Protocol):
@@ -99,7 +101,8 @@ class Agent:
         self._is_over = False
         self._lease, self._heartbeat = AgentLease(self._now), Heartbeat()
         self._addresses, self.robots = HeldAddresses(), RobotsDelegation(self.hosts, peers)
-        self._boot = self._told_boot = ""  # the coordinator's start, and the one that knows which addresses it holds
+        # The coordinator's start, and the one that knows which addresses it holds.
+        self._boot = self._told_boot = ""
         goes_by_address = enrolment.table.scheme is Scheme.IP or enrolment.settings.places
         self._observed = ObservedAddresses() if goes_by_address else None
         self._told_scope = 0
@@ -117,6 +120,7 @@ class Agent:
         store = open_central_store(self.settings.store) if self.settings.store else None
         if store is not None:
             await self._restore_folder(store)
+        # A shard that was crawled before lets every host wait one full delay: nobody knows when it was asked last.
         is_restart = is_collection(self._folder) or self._generation > 0
         collection = await self._open_collection()
         self._lease.allow_for_start()
@@ -172,6 +176,8 @@ class Agent:
             write_generation(self._folder, self._generation)
             self.backup = ShardBackup(self, collection, self.exchange.inbox, store, in_thread=self._in_thread)
             self._added = AddedUrls(self._folder, self.backup) if self.backup.has_checkpoints else None
+            # A member that leaves cannot end before checkpoints of the others have what it sent: it must not wait for
+            # minutes.
             self.exchange.request_checkpoint = self.backup.request_checkpoint_once
             self._check_parting()
         parts = usual_parts(self.settings, outside=self, **self._parts)
@@ -182,6 +188,8 @@ class Agent:
         self.hosts.reconcile(engine)
         self.exchange.admit_own(engine.receive)
         if hasattr(engine.downloader, "set_fence"):
+            # Before every action on a socket, and not only now and then: a frozen process does not know that it was
+            # frozen.
             engine.downloader.set_fence(lambda: self._lease.close_if_expired(engine))
         return engine
 
@@ -223,6 +231,7 @@ class Agent:
             self._observed.record(host, address)
         if not self.hosts.may_request(host):
             return False
+        # With one member nobody else can ask the address: no lease is needed, and no heartbeat is waited for.
         if len(self.hosts.table.members) == 1 or self._addresses.may_request(address, host, self._now()):
             return True
         if self._addresses.has_new_requests:
@@ -308,6 +317,7 @@ class Agent:
         self._cap = NO_CAP if orders.cap is None else orders.cap
         engine.limits.heard(orders.seconds)
         for name, incarnation in orders.members.items():
+            # It may have been restored from an older copy of itself, and then it lacks rows that it had acknowledged.
             if self._incarnations.get(name, incarnation) != incarnation:
                 self.exchange.outbox.on_receiver_restarted(name)
             self._incarnations[name] = incarnation
@@ -357,9 +367,12 @@ class Agent:
             stats = msgspec.structs.replace(stats, left_out=pages_left, left_out_bytes=bytes_left)
         pages = stats.pages + stats.in_flight
         has_work = stats.in_flight or not engine.is_idle
+        # A row that is under way is work for somebody, and so is a host that moves: the crawl is not over before both
+        # are.
         has_sent_all = not self.exchange.unsent and self.hosts.next_table is None
         if not has_work and self._cap < NO_CAP:
             self._cap = pages  # what it does not need is there for others
+        # Scope is the same everywhere: a host that one agent's redirect made part of it is crawled by another one.
         widened = engine.scope_seeds[self._told_scope :]
         self._told_scope = len(engine.scope_seeds)
         return AgentReport(

@@ -22,9 +22,13 @@ from lycosa.web import BUCKET_BYTES, bucket_of
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
+# A bucket has whole registrable domains: most links stay within one, so they stay within a shard, and what is counted
+# for a domain is counted in one place. So many buckets are even shares for a thousand members, and a table of 128 KB.
 BUCKETS = 1 << 8 * BUCKET_BYTES
 MAX_MEMBERS = 1 << 16  # a table has two bytes for the owner of a bucket
-CACHED_OWNERS = 65_536  # hosts whose owner a table remembers; beyond it the cache begins anew
+# Hosts whose owner a table remembers: every link is asked for, and most lead to a few hosts. Beyond it the cache begins
+# anew, which costs less than to keep an order.
+CACHED_OWNERS = 65_536
 # A member in a bucket's place wins against every member elsewhere, since no two draws are that far apart; members of
 # the same place still share by capacity, as all do.
 NEARBY_FACTOR = 1e30
@@ -132,6 +136,7 @@ def build_table(
     by the address, and by the name where the address is not known yet."""
     if not 0 < len(members) < MAX_MEMBERS:
         raise SettingsError(f"a cluster has 1 to {MAX_MEMBERS - 1:,} members, not {len(members):,}")
+    # Indices into `members` are part of the table: the order must not depend on who lists them.
     ordered = tuple(sorted(members, key=lambda member: (member.number, member.name)))
     if len({member.name for member in ordered}) < len(ordered):
         raise SettingsError("two members of a cluster have the same name")
@@ -139,6 +144,7 @@ def build_table(
         raise SettingsError(f"two-level: {len(ordered)} members cannot stand {threads} to a machine")
     if scheme not in BUCKET_SCHEMES:
         return AssignmentTable(epoch, ordered, scheme, threads=threads, letters=dict(letters))
+    # Neighbouring bucket numbers must not draw alike.
     keys = _mix_bits(np.arange(BUCKETS).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15))
     if scheme is Scheme.IP and addresses:
         keys[list(addresses)] = np.array([_hash(address) for address in addresses.values()], np.uint64)

@@ -70,20 +70,24 @@ class ShardBackup:
         self._interval_s, self._now = agent.settings.checkpoint_s, asyncio.get_running_loop().time
         self._collection, self._inbox, self._store, self._in_thread = collection, inbox, store, in_thread
         self.has_checkpoints = self._interval_s is not None
+        # From here on senders keep their rows until a checkpoint of this shard has them.
         if self.has_checkpoints:
             inbox.wait_for_checkpoints()
         self._latest: Manifest | None = None
         self._next_s = self._now()
         self._requested = 0  # the checkpoint that someone waits for
-        self._begun = self.published = 0  # the last checkpoint that was begun, the last one that counts
-        self.covers_s = float("-inf")  # by the loop's clock, the moment of the checkpoint that counts
+        # The last checkpoint that was begun, the last one that counts.
+        self._begun = self.published = 0
+        # By the loop's clock, the moment of the checkpoint that counts.
+        self.covers_s = float("-inf")
         self.bytes_sent = 0
         self._choose = partial(
             StoreSelection(agent.settings.store_types, agent.settings.store_relevance).choose, collection.state
         )
         self.left_out = left_out_counts(collection.state)
         self._trouble = ""
-        self._move = (NO_MOVE, 0)  # a move of hosts, and the checkpoint that has all that came with it
+        # A move of hosts, and the checkpoint that has all that came with it.
+        self._move = (NO_MOVE, 0)
         self._working: asyncio.Future[Any] | None = None
         self._log: Callable[..., None] = lambda event, **fields: None
 
@@ -172,6 +176,7 @@ class ShardBackup:
 
     async def _work(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Calls in the thread, one call at a time; a cancelled caller leaves the call to its end."""
+        # A thread cannot be cancelled: its call goes on, and `finish` waits for it.
         self._working = asyncio.ensure_future(self._in_thread(call, *arguments))
         self._working.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(self._working)
@@ -189,6 +194,7 @@ class ShardBackup:
             scratch = self._collection.path / SCRATCH_FOLDER
             await self._work(require_store, self._store)
             what = await self._work(upload_warc, source, length, self._store, scratch, self._has_lease, self._choose)
+            # Only after it was read back from the store: from now on that is the only copy.
             self._collection.release(number, what)
             self.left_out = left_out_counts(self._collection.state)
             self.bytes_sent += what.bytes
@@ -239,6 +245,8 @@ class AddedUrls:
             async with asyncio.timeout(ADDED_TIMEOUT_S):
                 new = [url for url in urls if url not in self._checkpoints]
                 if new:
+                    # Through the same inbox as `lycosa add` to a crawl of one process: it has its own guarantee against
+                    # crashes.
                     Inbox(self._folder).put(new)
                     while any((self._folder / INBOX_FOLDER).glob("*.urls")):  # noqa: ASYNC110 -- until a commit has them
                         await asyncio.sleep(ADDED_POLL_S)

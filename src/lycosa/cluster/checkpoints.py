@@ -79,6 +79,7 @@ def _folder(shard: str) -> str:
 
 def latest_checkpoint(store: CentralStore, shard: str) -> Manifest | None:
     """The checkpoint that counts; None if there is none yet."""
+    # Names sort as incarnation and number do, so the last one counts.
     names = [name for name in store.names(_folder(shard)) if _MANIFEST.fullmatch(name)]
     for name in reversed(names):
         try:
@@ -147,6 +148,7 @@ def restore_checkpoint(
 ) -> None:
     """Makes the collection at `folder` anew as of the checkpoint; it is there whole or not at all. Its archive files,
     of `numbers`, are in the store. `then` adds what else belongs to it."""
+    # Under another name until it is whole: a crash in between must not leave half a shard that looks like one.
     new = folder.with_name(f".{folder.name}.restoring")
     try:
         shutil.rmtree(new, ignore_errors=True)

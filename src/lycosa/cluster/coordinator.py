@@ -18,7 +18,8 @@ from lycosa.settings import CrawlSettings
 from lycosa.store import SHARDS_FOLDER
 from lycosa.version import __version__
 
-MAX_SKEW_S = 30.0  # between the clocks of two machines; a heartbeat may be under way for ten seconds
+# Between the clocks of two machines; a heartbeat may be under way for ten seconds.
+MAX_SKEW_S = 30.0
 
 
 class Coordinator(Membership):
@@ -37,9 +38,11 @@ class Coordinator(Membership):
         self._skewed: set[tuple[str, int]] = set()  # whose clock the user was told of: names and incarnations
         self._told_widened: dict[tuple[str, int], int] = {}
         self._began, self._seconds_before = now(), seconds
+        # An agent that sees another boot knows that this coordinator has not heard what it holds.
         self._boot = uuid.uuid4().hex
         self._told_holds: set[str] = set()  # members that have said which addresses they hold
-        self._started_here: set[str] = set()  # members started by this coordinator: they hold nothing from before
+        # Members started by this coordinator: they hold nothing from before.
+        self._started_here: set[str] = set()
         # Agents may hold addresses that the coordinator before this one granted: until every agent has said which, or
         # those leases have ended, nothing new is granted.
         self._addresses = AddressLeases(quiet_until=now() + ADDRESS_LEASE_S)
@@ -78,6 +81,9 @@ class Coordinator(Membership):
     def heartbeat(self, report: AgentReport) -> AgentOrders:
         """An agent reports and hears what is in force."""
         name, known = report.name, self._incarnations.setdefault(report.name, report.incarnation)
+        # The agent was taken for dead and lives on, or its member has left: another one has its hosts. A coordinator
+        # that was started anew believes the first incarnation that it hears, since only agents of the one before can
+        # speak to it.
         if report.incarnation != known or name not in self.names:
             return AgentOrders(is_void=True)
         self._heard[name] = self._now()
@@ -85,6 +91,7 @@ class Coordinator(Membership):
         self._check_clock(report)
         self.widen_scope(report.widened)
         mark = (report.incarnation, report.activity) if report.is_idle or report.waits_long else None
+        # An agent that has ended says nothing of the others.
         if not report.ended:
             self._termination.record(name, mark, self.names)
         self._finish_move()
@@ -112,6 +119,7 @@ class Coordinator(Membership):
     def _check_clock(self, report: AgentReport) -> None:
         """Names a machine whose clock is far from this one's, once a start. Nothing stops: within a process the
         monotonic clock counts, and a wait that came from another machine may be too long, never too short."""
+        # Waits and dates travel with hosts that move, by the wall clock of the machine before.
         ahead_s = report.unix - time.time()
         if not report.unix or abs(ahead_s) < MAX_SKEW_S or (report.name, report.incarnation) in self._skewed:
             return
@@ -194,10 +202,12 @@ class Coordinator(Membership):
         """Is a limit reached, or everything done?"""
         if self.stopping or self.is_over:
             return
+        # While hosts move, members may be idle because they have not got theirs yet.
         if self.is_stable and self._termination.has_terminated(self.names):
             self.is_over = not any(self._reports[name].waits_long for name in self.names)
             self.stopping = "" if self.is_over else WAITING
             return
+        # Limits count over the whole collection: no agent can see that they are reached.
         s, stats = self.settings, [report.stats for report in self._reports.values()]
         if s.pages is not None and sum(one.pages for one in stats) >= s.pages:
             self.stopping = "pages"

@@ -22,7 +22,8 @@ from lycosa.records import Failure, Request, Resolved, Response
 from lycosa.settings import CrawlSettings
 from lycosa.web import Url, named_part, parse_url
 
-ROBOTS_TIMEOUT_S = 60.0  # a delegated request that takes longer has failed, and is retried like any other
+# A delegated request that takes longer has failed, and is retried like any other.
+ROBOTS_TIMEOUT_S = 60.0
 RETRY_S = 0.5
 
 
@@ -87,6 +88,7 @@ class RobotsDelegation:
         if done is None:
             done = self._fetching[href] = asyncio.get_running_loop().create_future()
             answer = _answer(href, done)
+            # By way of the frontier, as one more request for the host: its delay and its slots hold for it too.
             if not engine.hear(lambda: engine.frontier.want_robots(b"", url, 0, engine.now(), answer)):
                 del self._fetching[href]
                 raise ClusterError("the disk of this shard refuses")
@@ -116,6 +118,7 @@ class CentralLookups:
     ) -> None:
         self._resolver = resolver or named_part("resolver", settings.resolver, settings)
         self._downloader = downloader or named_part("downloader", settings.downloader, settings)
+        # This process connects by itself, so it needs a guard of its own: a shard's verdict came over the network.
         self._guard = AddressGuard(ip_network(network) for network in settings.allow_private)
         for typed in settings.typed_hosts:
             host, _, port = typed.rpartition(":")
@@ -153,6 +156,7 @@ class CentralResolver:
         self._coordinator = coordinator
 
     async def resolve(self, name: str) -> Resolved:
+        # A coordinator that is being restarted is no failure of the host, which must not be given up for it.
         while True:
             try:
                 return await self._coordinator.look_up(name)
@@ -189,7 +193,8 @@ class CentralRobotsDownloader:
             response = await self._coordinator.fetch(request)
         except ClusterError as error:  # as if the host could not be reached: it may have been asked, so it has to wait
             response = Response(request.url, failure=Failure.CONNECT, detail=str(error))
-        now = self._now()  # `response` has the times of another machine's clock: only their differences count
+        # `response` has the times of another machine's clock: only their differences count.
+        now = self._now()
         first = max(began, now - (response.ended_s - response.first_byte_s))
         return replace(response, started_s=began, first_byte_s=first, ended_s=now)
 

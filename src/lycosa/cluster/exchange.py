@@ -27,7 +27,8 @@ from lycosa.records import Family
 from lycosa.store import Batch, State
 
 RETRY_S = 0.5  # after a call that failed
-COMMIT_TIMEOUT_S = 5.0  # a commit takes less; the sender's call waits longer, so that it hears an answer
+# A commit takes less; the sender's call waits longer, so that it hears an answer.
+COMMIT_TIMEOUT_S = 5.0
 _PREFIX, _END = b"in:", b"in;"
 
 SendMessage = Callable[[str, Message], Awaitable[Reply]]
@@ -104,7 +105,8 @@ class UrlExchange:
     def __init__(self, outbox: UrlOutbox, inbox: UrlInbox, send: SendMessage) -> None:
         self.outbox, self.inbox, self._send = outbox, inbox, send
         self._received = 0
-        self.is_parting = False  # this shard has left: checkpoints of the others must have what it sent
+        # This shard has left: checkpoints of the others must have what it sent.
+        self.is_parting = False
         self.request_checkpoint: Callable[[], None] = lambda: None  # a shard that leaves waits for one of this shard
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -148,10 +150,12 @@ class UrlExchange:
         self.send_pending()
 
     async def next_commit(self) -> None:
+        # Many wait for one commit: whoever is cancelled must not cancel it for the others.
         await asyncio.shield(self._commit)
 
     async def receive(self, message: Message, epoch: int, admit: AdmitItems) -> Reply:
         """Takes a message from another shard, gives its items to `admit`, and answers when they are on disk."""
+        # By another table the host may be a third shard's: the sender routes it anew when it has the table.
         if message.epoch != epoch:
             return self.inbox.reply(message.sender, ReplyCode.EPOCH)
         items = self.inbox.new_items(message)
@@ -159,9 +163,11 @@ class UrlExchange:
             return self.inbox.reply(message.sender, ReplyCode.GAP)
         if not admit(items):
             return self.inbox.reply(message.sender, ReplyCode.BUSY)
+        # Only now: a message that the disk refused comes again and must not look like a repeat.
         self.inbox.record(message)
         self._received += len(message.rows)
         try:
+            # The sender forgets what is acknowledged, so nothing is before it is on disk.
             await asyncio.wait_for(self.next_commit(), COMMIT_TIMEOUT_S)
         except TimeoutError:
             return self.inbox.reply(message.sender, ReplyCode.BUSY)

@@ -16,16 +16,19 @@ from lycosa.errors import ClusterError
 # Shorter than an address lease, and than the time after which another agent may get the shard: whoever takes over can
 # be sure that the agent before has stopped, although the two cannot speak to each other.
 AGENT_LEASE_S = 14.0
-CUT_OFF_S = 10.0  # without a lease for so long an agent ends, so that its files are free for another process
+# Without a lease for so long an agent ends, so that its files are free for another process.
+CUT_OFF_S = 10.0
 WATCH_POLL_S = 0.25
 
 ADDRESS_LEASE_S = 20.0
 TURN_S = 10.0  # an address that others wait for is given up after so long
-WAITER_STALE_S = 3.0  # a waiting agent asks twice a second: one that has not for so long does not want it any more
+# A waiting agent asks twice a second: one that has not for so long does not want it any more.
+WAITER_STALE_S = 3.0
 
 IDLE_S = 5.0  # an address without requests for so long is given back
 CONTENDED_IDLE_S = 0.1  # the same, where others wait
-MARGIN_S = 1.0  # an address is not asked any more so long before its lease ends
+# An address is not asked any more so long before its lease ends.
+MARGIN_S = 1.0
 # A lease on an address with less time left is renewed by the next heartbeat. It must be longer than the agent's own
 # lease: then every address that was held at the last answered heartbeat outlasts the agent's right to make requests.
 RENEW_S = 16.0
@@ -111,6 +114,8 @@ class AddressLeases:
             lease.holder = ""
         if not lease.holder:
             lease.waiting[agent] = now
+            # First come, first served, among those that still ask: nobody starves, and nobody waits for one that is
+            # gone.
             if next(iter(self._waiting(lease, now))) != agent or now < self.quiet_until:
                 self._contended.add(address)
                 return 0.0
@@ -147,6 +152,7 @@ class AddressLeases:
         if lease.holder == agent:
             lease.holder, lease.until = "", 0.0
         lease.waiting.pop(agent, None)
+        # Addresses come and go with hosts: what nobody wants is not kept.
         if not lease.holder and not lease.waiting:
             del self._addresses[address]
 
@@ -160,7 +166,8 @@ class HeldAddresses:
         self._waiting: dict[str, set[str]] = {}  # → hosts that wait for it
         self._contended: Mapping[str, bool] = {}  # others wait for it → the turn is over
         self._released: list[str] = []
-        self.has_new_requests = False  # an address is wanted that the coordinator was not asked for yet
+        # An address is wanted that the coordinator was not asked for yet.
+        self.has_new_requests = False
 
     def __repr__(self) -> str:
         return f"<HeldAddresses held={len(self.held)} waiting={len(self._waiting)}>"
@@ -172,6 +179,7 @@ class HeldAddresses:
 
     def may_request(self, address: str, host: str, now: float) -> bool:
         """May the address be asked now? If not, the host waits until it may."""
+        # The margin is for the way to the socket: no byte leaves after the lease has ended.
         if self.held.get(address, 0.0) - MARGIN_S > now and not self._contended.get(address, False):
             self._used[address] = now
             return True
@@ -188,6 +196,7 @@ class HeldAddresses:
             if in_use(address) > 0:
                 self._used[address] = now
                 continue
+            # Where nobody waits, an idle address is kept for a while: the next page of the host is likely to come soon.
             is_turn_over = self._contended.get(address)
             most_s = IDLE_S if is_turn_over is None else CONTENDED_IDLE_S
             if is_turn_over or now - self._used.get(address, now) > most_s or self.held[address] <= now:
@@ -216,6 +225,7 @@ class HeldAddresses:
         self._contended = contended
         woken: list[str] = []
         for address, seconds in granted.items():
+            # Counted from when it was asked for: it ends here before it ends at the coordinator.
             self.held[address] = reported_at + seconds
             self._used.setdefault(address, reported_at)
             if not contended.get(address, False):

@@ -15,7 +15,8 @@ from lycosa.settings import CrawlSettings, read_place
 from lycosa.web import bucket_of
 
 CACHED_ADDRESSES = 16_384
-REMEMBERED_HOSTS = 65_536  # hosts whose bucket an agent has looked at; beyond it the memory begins anew
+# Hosts whose bucket an agent has looked at; beyond it the memory begins anew.
+REMEMBERED_HOSTS = 65_536
 # Every move stops the exchange for a moment, and most addresses are learned early: pauses double from move to move.
 FIRST_PAUSE_S, MAX_PAUSE_S = 2.0, 60.0
 
@@ -32,6 +33,7 @@ class PlaceRanges:
                 raise SettingsError(
                     f"{text!r} is no range of addresses; write 192.0.2.0/24 or 2001:db8::/32"
                 ) from error
+        # Lengths from long to short: the first range that is found is the narrowest.
         self._lengths = {
             version: sorted({n.prefixlen for n in self._places if n.version == version}, reverse=True)
             for version in (4, 6)

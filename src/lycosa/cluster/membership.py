@@ -103,6 +103,7 @@ class Membership:
     @property
     def names(self) -> list[str]:
         """All that have to run: members, members to be, and those on their way out."""
+        # A member on its way out has no hosts any more, but perhaps URLs that others have not committed: it must run.
         both = {member.name: None for member in (*self._state.members, *self._state.next_members)}
         return [*both, *(name for name in self._state.leaving if name not in both)]
 
@@ -173,6 +174,7 @@ class Membership:
     def activate_next_table(self) -> None:
         """Everything has arrived: the next table is in force. Members that are not in it are on their way out."""
         state = self._state
+        # In one write: there is no moment at which a member is neither in force nor on its way out.
         stay = {member.name for member in state.next_members}
         state.leaving = [member.name for member in state.members if member.name not in stay]
         state.members, state.next_members, state.epoch = state.next_members, [], state.epoch + 1
@@ -188,6 +190,7 @@ class Membership:
             return
         new = self._learned.take(now)
         after = self._build_table(state.epoch + 1, state.members, state.bucket_addresses | new)
+        # Most addresses confirm where a bucket is: then nothing moves, and no epoch is spent.
         if after.owners == self.table.owners:
             state.bucket_addresses |= new
         else:
@@ -263,6 +266,7 @@ class Membership:
 
     def require_same_assignment(self, settings: CrawlSettings) -> None:
         """Refuses settings that would assign hosts otherwise than when the collection was begun."""
+        # By another scheme hosts would belong to shards that have none of their rows.
         if settings.assignment != self._state.scheme:
             raise SettingsError(f"{self.folder} was begun with --assignment {self._state.scheme}: go on with it")
         if place_ranges(settings) != self._state.ranges:
@@ -274,6 +278,7 @@ class Membership:
         """A member's machine is gone for good: from now on the member lives at another address."""
         for members in (self._state.members, self._state.next_members):
             members[:] = [replace(one, address=address) if one.name == name else one for one in members]
+        # The old machine may come back with the old folder: by its generation it is seen to be void.
         self._state.generations[name] = self._state.generations.get(name, 0) + 1
         self._save()
 

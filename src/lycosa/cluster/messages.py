@@ -58,7 +58,8 @@ class ReplyCode(StrEnum):
     TAKEN = "taken"
     GAP = "gap"  # rows are missing: go on from `committed`
     EPOCH = "epoch"  # one of the two has an old table
-    BUSY = "busy"  # the disk refuses, or the shard is not open: send the same again, later
+    # The disk refuses, or the shard is not open: send the same again, later.
+    BUSY = "busy"
 
 
 class Reply(msgspec.Struct, frozen=True):

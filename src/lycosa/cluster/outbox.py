@@ -30,7 +30,8 @@ from lycosa.web import split_url
 
 ROW_ITEMS = 1_000
 MESSAGE_ROWS, MESSAGE_BYTES = 64, 256 << 10  # the receiver takes a message in one go, between two pages
-RECENTLY_SENT_URLS = 100_000  # in each of two generations, about 30 MB: most links repeat those of the page before
+# In each of two generations, about 30 MB: most links repeat those of the page before.
+RECENTLY_SENT_URLS = 100_000
 _PREFIX, _END = b"out:", b"out;"
 
 
@@ -50,6 +51,7 @@ class UrlOutbox:
 
     def __init__(self, state: State, me: str, incarnation: int, table: AssignmentTable) -> None:
         self._state, self._me, self._incarnation, self.table = state, me, incarnation, table
+        # Numbers begin anew at every start: with an incarnation that nobody had they cannot repeat a position.
         self._last_number = 0
         self._queues: dict[str, _ReceiverQueue] = {}
         self._gathered: list[ExchangeItem] = []
@@ -149,6 +151,7 @@ class UrlOutbox:
                 break
             rows.append((position, row))
             size += len(row)
+        # The receiver compares it with what it has: a row that was lost on the way is a gap, and never skipped.
         after = queue.rows[queue.sent - 1] if queue.sent else queue.floor
         return Message(self._me, self.table.epoch, after, tuple(rows))
 
@@ -188,6 +191,8 @@ class UrlOutbox:
     def route(self, table: AssignmentTable) -> None:
         """There is a new table: rows for members that are gone go elsewhere."""
         self.table = table
+        # Only rows of members that are gone: a bucket that moved between two that are there is forwarded by its old
+        # owner.
         names = {member.name for member in table.members} - {self._me}
         for receiver in [name for name in self._queues if name not in names]:
             queue = self._queues.pop(receiver)

@@ -81,6 +81,7 @@ class ShardedFolder:
         except OSError as error:
             raise StoreError(f"{path} cannot be made: {error.strerror}") from error
         try:
+            # One driver at a time: two coordinators would give incarnations twice.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(self._lock)
@@ -104,6 +105,7 @@ class ShardedFolder:
         if store is not None:
             claim_store(store, coordinator.identity(), self.path)
             coordinator.register_store(store.url)
+        # Last, and as a whole: settings in the folder are those of shards that exist.
         (self.path / f"{SETTINGS_FILE}.new").write_text(to_toml(settings))
         (self.path / f"{SETTINGS_FILE}.new").replace(self.path / SETTINGS_FILE)
 
@@ -228,6 +230,7 @@ class RunningCrawl:
             for trouble in crawl.troubles[told:]:
                 tell(trouble)
             told = len(crawl.troubles)
+            # An agent that ends may have gigabytes to upload: for as long as it does, it is not given up.
             is_uploading = any(report.unstored and not report.ended for report in crawl.reports)
             if crawl.ended_by and (is_uploading or deadline == float("inf")):
                 deadline = loop.time() + END_TIMEOUT_S
@@ -292,6 +295,7 @@ async def crawl_on_cluster(
             settings = settings.replace(workers=settings.workers or folder.shard_count() or len(machines))
             _check_places(settings, places, is_shared=is_shared)
             folder.prepare(settings, [] if is_shared else machines, places)
+            # Detached: it goes on when the driver's connection is lost, and the same command finds it again.
             crawl = RunningCrawl(folder, settings, is_detached=True, is_elastic=is_elastic)
             on_start(crawl)
             try:

@@ -8,11 +8,14 @@ argument.
 from collections.abc import Collection
 from typing import NamedTuple
 
-MIN_GRANT_PAGES = 8  # an agent gets so many pages at a time, or half an equal share of what is free, if that is more
+# An agent gets so many pages at a time, or half an equal share of what is free, if that is more.
+MIN_GRANT_PAGES = 8
 
 FAILING_AFTER, RECENT_FAILURES_S = 3, 120.0
-RESTART_PAUSE_S = 15.0  # between two starts of a failing member: a full disk is not emptied by trying at once
-ALL_RESTING_S = 10.0  # all others have been idle for so long: what they wait for will not come
+# Between two starts of a failing member: a full disk is not emptied by trying at once.
+RESTART_PAUSE_S = 15.0
+# All others have been idle for so long: what they wait for will not come.
+ALL_RESTING_S = 10.0
 
 ActivityMark = tuple[int, int]  # an agent's incarnation and its count of everything it did
 

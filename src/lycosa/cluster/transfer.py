@@ -116,6 +116,7 @@ class OwnedHosts:
             for _ in range(2):
                 await next_commit()
             state = engine.collection.state
+            # Rows can be read beside the crawl now: nothing changes those of hosts that leave any more.
             leaving = self._leaving_buckets(state, after)
             others = [one.name for one in after.members if one.name != self._me] if self.round else []
             for receiver, transfer in _transfers(state, self._me, after.epoch, leaving, others, self.round):
@@ -149,6 +150,8 @@ class OwnedHosts:
                 if self.table.owner_of_bucket(bucket) == transfer.sender:
                     write_arriving(batch, [bucket], [], [])
             self._rounds_of_others[transfer.sender] = transfer.round
+        # They lie apart from the shard's own rows until the table is in force, and a bucket that begins anew replaces
+        # what came of it before: a transfer that comes twice, or a round that begins anew, leaves nothing to undo.
         contents: _Contents = _decoder.decode(zstandard.ZstdDecompressor().decompress(transfer.packed))
         write_arriving(batch, *contents)
         state.write(batch)
@@ -156,6 +159,7 @@ class OwnedHosts:
 
     def adopt(self, engine: Engine, table: AssignmentTable) -> bool:
         """The new table is in force: drops what left and raises what came; False: the disk refuses, try again."""
+        # Lost and gained in one commit: a crash leaves the shard with the old table or with the new one.
         lost, came = self._lost(engine.collection.state, table), self._came(engine.collection.state, table)
         if not engine.move_hosts(lost=lost, came=came):
             return False

@@ -28,8 +28,10 @@ from lycosa.errors import ClusterError, LycosaError, MissingExtra, SettingsError
 NAMESPACE = "lycosa"
 LOOPBACK = "127.0.0.1"
 CONNECT_TIMEOUT_S = 3.0
-CALL_TIMEOUT_S = 10.0  # a call over a connection that was cut never returns: one that takes longer has failed
+# A call over a connection that was cut never returns: one that takes longer has failed.
+CALL_TIMEOUT_S = 10.0
 MAX_PORT = 65535
+# Nothing of ours is in it: URLs travel as arguments of calls, documents not at all.
 OBJECT_STORE_BYTES = 80 << 20  # Ray's least is 75 MB
 PLACE_RESOURCE = "place:"  # a node tells its place by a resource of that name
 ENVIRONMENT = {
@@ -59,6 +61,7 @@ def prepare_environment(token: str | None = None) -> None:
     """Sets what every process of a cluster needs to find in its environment, before Ray is imported."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    # Without a token anyone who reaches the port could run code here.
     os.environ.setdefault("RAY_AUTH_TOKEN", token or secrets.token_hex(32))
 
 

@@ -126,6 +126,7 @@ class ShardProcess:
         return self._agent.incarnation if self._agent and self._task and not self._task.done() else 0
 
     async def start(self, enrolment: Enrolment) -> None:
+        # Messages and rows may differ from version to version: better one sentence now than a broken shard later.
         if enrolment.version != __version__:
             address = own_address()
             raise ClusterError(f"{address} has Lycosa {__version__}, the coordinator has {enrolment.version}")
@@ -146,6 +147,7 @@ class ShardProcess:
                 is_store = isinstance(error, StoreError)
                 call: Awaitable[None] = coordinator.on_failure.remote(agent.name, reason, is_store, own_address())
                 await await_answer(call, whom="the coordinator")
+            # Ray starts the process again, empty; a half-ended event loop would hold the shard's lock for ever.
             os._exit(1)
 
     async def receive(self, message: Message) -> Reply:

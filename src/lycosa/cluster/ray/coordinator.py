@@ -44,7 +44,8 @@ SILENT_AFTER_S = 2.0  # a member that missed four heartbeats is looked after
 # Longer than a lease: an agent that has been silent for so long makes no request any more, whether it is frozen, cut
 # off or dead, so its hosts may be asked by another one.
 DEAD_AFTER_S = AGENT_LEASE_S + 5.0
-TROUBLE_REPEAT_WINDOW = 4  # the same trouble is told again only when so many others came in between
+# The same trouble is told again only when so many others came in between.
+TROUBLE_REPEAT_WINDOW = 4
 
 
 class CrawlReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +175,7 @@ class CoordinatorProcess:
         if not self._is_elastic or time.monotonic() < self._next_machines_s or not self._coordinator.is_stable:
             return
         self._next_machines_s = time.monotonic() + NEW_MACHINES_S
+        # Only machines without any shard: on the others the user, or a resize, has decided how many there are.
         known = {self._coordinator.address(name) for name in self._coordinator.names}
         new = [address for address in machine_addresses() if address not in known]
         if new:
@@ -199,7 +201,8 @@ class CoordinatorProcess:
                 self._agents.pop(name, None)  # it was on the machine before this one
             elif self._coordinator.silent_s(name) > DEAD_AFTER_S and name in self._started:
                 self._started.discard(name)
-                ray.kill(agent, no_restart=False)  # frozen: its lease is void, and it would hold its files for ever
+                # Frozen: its lease is void, and it would hold its files for ever.
+                ray.kill(agent, no_restart=False)
             return
         if is_running or not self._health.may_start(name, time.monotonic()):
             return
@@ -228,6 +231,7 @@ class CoordinatorProcess:
 
     def _agent(self, name: str) -> Any:
         if name not in self._agents:
+            # A shard with files on one machine is started there and nowhere else; one that all machines see, anywhere.
             is_direct = self._coordinator.settings.exchange == "direct"
             address = self._coordinator.address(name)
             where = {"resources": {f"node:{address}": 0.001}} if address else {"scheduling_strategy": "SPREAD"}
