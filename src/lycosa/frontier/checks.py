@@ -46,6 +46,7 @@ class FetchChecks:
 
     def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
         """Return why a URL is dropped, or for how many seconds it waits for the sake of others; None lets it go."""
+        # Robots.txt first, for revisits, too: a page that was allowed once may be forbidden now.
         if not self.allows(host, entry.path):
             return Reason.ROBOTS
         if entry.kind is RequestKind.REVISIT or entry.key in host.leased:  # it was judged when it was given out first

@@ -163,7 +163,7 @@ class Frontier:
         ]
         touched: dict[bytes, Host] = {}
         new: list[Url] = []
-        # One read for all links of a page: single reads would cost more than the page itself.
+        # One read of the state for all links of a page, not one for each: this is the most frequent read of a crawl.
         for (url, key, credit), row in zip(asked, queues.committed([key for _, key, _ in asked]), strict=True):
             if row is not None and not is_seed:
                 continue
@@ -177,6 +177,7 @@ class Frontier:
             touched[host.key] = host
             new.append(url)
         self._counts.known += len(new)
+        # Once a host, not once a URL: most links of a page go to a few hosts.
         for host in touched.values():
             self.scheduler.on_more_work(host, now)
         if credits is not None and len(new) < len(offered):
@@ -285,7 +286,9 @@ class Frontier:
 
     def _shares(self, host: Host, mapped: Mapped) -> tuple[Share, ...]:
         """Return the shared slots that a request to the host takes, beside one of its own."""
-        if mapped.failure is not None:  # nobody will be asked
+        # A host without an address is leased all the same: its failure is an outcome like any other, and goes through
+        # the retry table. But nobody will be asked, so no slot is taken.
+        if mapped.failure is not None:
             return ()
         address = Share(mapped.address, self.politeness.per_ip, self.politeness.ip_delay_s)
         group = self._groups.of(host.host)
@@ -301,9 +304,11 @@ class Frontier:
             return _lease_of(host, RequestKind.ROBOTS, _path(job.url), mapped, shares, job=job)
         if host.awaits_robots or not (host.has_work or host.waits_until <= now) or checks.is_filling(host):
             return None
+        # Put last, not dropped: when no other host can be asked soon its URLs go on, and no slot stands idle.
         if checks.puts_last(host) and not host.is_put_last:
             self.scheduler.put_last(host)
             return None
+        # Rules that are too old are fetched again before anything else: a site may have closed a folder since.
         if checks.needs_robots(host, now_unix):
             return _lease_of(host, RequestKind.ROBOTS, "/robots.txt", mapped, shares)
         effort = 1 if host.row.robots is None else host.row.robots.effort
@@ -395,6 +400,7 @@ class Frontier:
 
     def put_back(self, lease: Lease) -> None:
         """Return the URL of the lease to the front of its lane: the request was cancelled, or its host is given up."""
+        # Nobody will answer for robots.txt: without this the host would wait for it for ever.
         if lease.kind is RequestKind.ROBOTS:
             lease.host.awaits_robots = False
         if lease.entry is not None:
@@ -407,6 +413,7 @@ class Frontier:
         host = lease.host
         # From the end of the request, not its start: a server that is slow gets longer pauses.
         host.slots.give_back(ended + host.delay_s)
+        # A wait that another slot's request began still holds, and so does its reason.
         if host.slots.floor <= now:
             host.row.wait_reason, host.row.wait_until = "", 0.0
         self.scheduler.give_back(lease.shares, ended)
@@ -421,6 +428,7 @@ class Frontier:
         """Let the whole host wait, for something that happened outside of its own requests."""
         self._park(host, now, wait_s=wait_s, reason=reason, now_unix=now_unix)
         host.touch()
+        # From the other places it is placed again by what it waits for: a request, a name, a slot, its rules.
         if host.place in (HostPlace.READY, HostPlace.WAITING, HostPlace.IDLE):
             self.scheduler.place(host, now)
 
@@ -446,6 +454,7 @@ class Frontier:
         """Fetch a host's robots.txt from `url`, on whatever host that is; `answer` hears of it if another shard
         asked."""
         other = self._host(url_key(url.href), now)
+        # In the turn of the host that has it, with its slots and its delay: a redirect is no way round politeness.
         other.jobs.append(RobotsJob(url.href, host_key, hops, answer))
         if other.place in (HostPlace.IDLE, HostPlace.WAITING, HostPlace.PARKED, HostPlace.ROBOTS):
             self.scheduler.place(other, now)
@@ -476,6 +485,7 @@ class Frontier:
         """Bring the first hosts with work into memory; the others follow as there is room. If nothing is queued, look
         on for hosts that earlier runs gave up."""
         self._take_in(self._cache.rotate(), now)
+        # A crawl with nothing queued would end before the rows of hosts given up are reached.
         while self.queued <= 0 and self._cache.tries_again and self._cache.room > 0:
             self._take_in(self._cache.rotate(), now)
 

@@ -67,6 +67,7 @@ class HostCache:
         for host in self._dirty.values():
             host.note_lanes()
             batch.put(Family.HOST, host.key, pack_host(host.row))
+        # Until the commit has succeeded they keep what is pending: it is not on disk yet, and could not be read.
         self._writing += self._dirty.values()
         self._dirty.clear()
 
@@ -76,12 +77,14 @@ class HostCache:
         for host in self._writing:
             host.on_committed()
         self._writing = []
+        # Half of them at once, so that the search for those at rest is not made with every commit.
         if self._scheduler.places[HostPlace.IDLE] > self._memory.idle_hosts:
             self._put_out(now, lambda host: host.place is HostPlace.IDLE, self._memory.idle_hosts // 2)
         surplus = len(self.hosts) - self._scheduler.places[HostPlace.IDLE] - self._memory.hosts
         if surplus > 0:
             # The hosts put out may lie before the cursor: after the rest of this round comes a whole one.
             self._rounds = 2
+            # Ready ones only: a host that waits would have to be read again when its time comes, a busy one may not go.
             self._put_out(now, lambda host: host.place is HostPlace.READY, surplus)
             return []
         return self.rotate()

@@ -201,6 +201,7 @@ class Host(msgspec.Struct, eq=False):
         self.row.queued += 1
         self.available += 1
         self.pending[entry.key] = entry
+        # It may have left this very place a moment ago, for another band.
         self.out.discard(entry.key)
         self.window(entry.lane).add(entry, room)
 

@@ -86,6 +86,7 @@ class LaneWindow:
         self.start, self.end = start, start[:-1] + bytes((start[-1] + 1,))
         self.lo, self.hi = start, head if unread else self.end
         self.entries: list[QueueEntry] = []
+        # From `head` on, where the row says that the first entry is: what lies before it are tombstones.
         self.unread = unread
         self.forwards = True
         self.at = start  # the key that was taken last
@@ -164,6 +165,7 @@ class LaneWindow:
         return not 0 <= self._place() < len(self.entries)
 
     def take(self) -> QueueEntry | None:
+        # The place is kept as a key, not as an index: entries come in before and behind it while the window is used.
         if self.is_spent:
             return None
         entry = self.entries.pop(self._place())
@@ -189,6 +191,7 @@ class LaneWindow:
     def extend(self, found: Iterable[QueueEntry], upto: bytes, room: int) -> None:
         """Take in what was found between the window's edge and `upto`, on the side it moves to."""
         new = sorted(found, key=_key)
+        # Counted, not looked at: how many are left outside must come out at 0 when the lane's end is reached.
         self.unread -= len(new)
         if self.forwards:
             self.entries += new

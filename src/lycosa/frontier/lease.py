@@ -141,6 +141,7 @@ def forward_foreign(
         else:
             leaving.append(ForwardedUrl(url.href, depth, kind, hops, origin, credit, source))
             away[url.href] = url
+    # Returned as if they were new here: the page that names them has led somewhere.
     sent = forwarder.send(leaving) if leaving else []
     return own, None if credits is None else worth, [away[url.href] for url in sent]
 

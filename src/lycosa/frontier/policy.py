@@ -178,6 +178,7 @@ class Policy(msgspec.Struct, frozen=True):
         """Return the band of a host that the next entry is taken from."""
         if not host.available:
             return None
+        # By turns, not by chance, so that each band gets exactly its share.
         takes = self.ranking.takes if self.ranking else ()
         for _ in takes:
             band = takes[host.spin % len(takes)]
@@ -190,6 +191,7 @@ class Policy(msgspec.Struct, frozen=True):
         """Return the band of the best URL that a host has, where URLs are held back for better ones; else 0."""
         if self.ranking is None or self.ranking.slack is None:
             return 0
+        # What is due, and what other hosts wait for, is held back for nothing.
         if host.due.ready or host.jobs:
             return 0
         if host.first:

@@ -67,6 +67,7 @@ class HostGroups:
     """Finds the group of a host: the first whose pattern it matches."""
 
     def __init__(self, groups: tuple[HostGroup, ...]) -> None:
+        # Asked for every lease; patterns are matched once a host.
         self._groups = groups
         self.of = lru_cache(CACHED_HOSTS)(self._of)
 

@@ -101,6 +101,7 @@ class Queues:
         order = walk.order(path) if walk.by_path else host.next_sequence()
         entry = QueueEntry(lane_start(host.key, band) + order, path, kind, depth, 0, hops, origin)
         position = QueuePosition(band, order, credit, links if self._link_counter else None) if ranking else None
+        # Kept as the least depth, because a host may be found deep in the crawl first and near the seeds later.
         if host.row.entered is None or depth < host.row.entered:
             host.row.entered = depth
         self._put_url(key, UrlRow(UrlState.QUEUED, depth, Reason.NONE, origin, position))
@@ -189,6 +190,7 @@ class Queues:
     def rerank(self, host: Host, entry: QueueEntry, credit: float, links: int | None) -> None:
         """Put a leased URL back into the band where it belongs by what is known now."""
         band = self._band(credit, host, links)
+        # In a timed lane the order is a time: back in a band the URL needs one of the band's own.
         order = entry.order if entry.lane < DUE_LANE else host.next_sequence()
         self._take_out(host, entry)
         host.row.queued -= 1
@@ -212,6 +214,7 @@ class Queues:
         lane = host.retries if failed else host.due
         key = lane.key(due_unix, next(self._due_counter))
         later = msgspec.structs.replace(entry, key=key, tries=tries, is_late=late, failed=failed)
+        # Out and in with one batch: at no instant is the URL in two lanes on disk, or in none.
         self._take_out(host, entry)
         self._batch.put(Family.QUEUE, key, later.pack())
         host.pending[key] = later
@@ -364,7 +367,8 @@ class Queues:
             lane.loaded = key + b"\0"
         if lane.ready:
             lane.at = now
-        else:  # they are in flight, or there are none
+        # None could be taken: those that there are are in flight, and may come back to this lane.
+        else:
             has_more = host.row.waits if lane is host.due else host.row.retries
             lane.at = now + LOOK_AGAIN_S if has_more > 0 else NEVER
 

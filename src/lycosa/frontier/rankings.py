@@ -93,6 +93,7 @@ class PValue(Ranking):
 
     def matured(self, done: int, known: int) -> None:
         self._age = done / known if known else 0.0
+        # Of a sample, because the lists shall be of equal size and nobody sorts all queued URLs; once a commit.
         if self._sample:
             values = sorted(self._sample, reverse=True)
             self._cuts = (values[len(values) // 3], values[2 * len(values) // 3])
@@ -197,6 +198,7 @@ class InternalFirst(Ranking):
     """What a host's own pages link to goes first; a host that is known by links from other hosts alone waits until no
     host has any of these left. Seeds and what sitemaps name are internal."""
 
+    # No slack: one link into a host's own pages, anywhere, goes before all hosts that nobody has entered yet.
     name = "internal-first"
     bands = 2
     slack = 0
@@ -231,6 +233,7 @@ class Relevance(Ranking):
         return f"<Relevance {self._topic!r}>"
 
     def fetched(self, source: LinkSource, urls: Sequence[str], anchors: Sequence[str]) -> Sequence[float]:
+        # Reading words costs time: a page without new links is read only while there is something to learn from it.
         if not urls and not self._topic.wants():
             return ()
         predicted = (source.credit or None) if self._topic.wants_prediction() else None

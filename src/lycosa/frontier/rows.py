@@ -141,6 +141,8 @@ class UrlRow(msgspec.Struct, frozen=True):
     origin: Origin = Origin.LINK
     position: QueuePosition | None = None
 
+    # There is one such row for every known URL, and the seen test reads them all the time: packed by hand into as few
+    # bytes as it takes.
     def pack(self) -> bytes:
         depth, position = self.depth, self.position
         start = bytes((self.state | self.origin << 4, _REASONS.index(self.reason), min(depth, 255)))
@@ -190,7 +192,7 @@ class QueueEntry(msgspec.Struct, frozen=True):
             row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops | _HAS_FAILED)
             return row + self.failed.encode() + KEY_END + path
         row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops)
-        # Where a lane is sorted by path the key has it already: half of the bytes of a queue.
+        # Where a lane is sorted by path the key has it already.
         return row if self.order == path else row + path
 
     @classmethod
@@ -222,6 +224,7 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     """What a collection knows of a host; changed by `frontier.hosts` and `frontier.queues` only. Times are of the wall
     clock: they may lengthen a wait, never shorten it."""
 
+    # Rows of earlier versions are shorter: new fields go to the end, and have a default.
     tail: int = 0  # the next sequence
     lanes: dict[int, tuple[bytes, int]] = {}  # band → (order before which nothing lies, entries)
     queued: int = 0

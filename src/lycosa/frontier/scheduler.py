@@ -78,6 +78,8 @@ class HostScheduler:
 
     def place(self, host: Host, now: float) -> None:
         """Put a host where it belongs now."""
+        # The order of the questions matters: rules before slots (nothing may be fetched without them), slots before
+        # work (a busy host is placed again when its request ends), and work before time.
         at = host.slots.next_at()
         host.offer = self._offer(host, now)
         host.waits_for_due = not host.has_work
@@ -140,6 +142,7 @@ class HostScheduler:
         self._ready[host.offered].append((host, host.turn))
 
     def wait(self, host: Host, until: float, place: HostPlace = HostPlace.WAITING) -> None:
+        # The ticket keeps the order of those who wait until the same moment, and hosts themselves out of comparisons.
         self.move(host, place, is_soon=until - self._now <= SOON_S)
         heapq.heappush(self._waiting, (until, host.turn, next(self._ticket), host))
 
@@ -173,8 +176,9 @@ class HostScheduler:
             if self._next_step:
                 self._end_step()
                 return None
-            # Somebody has this to offer soon: whoever is more than `slack` bands worse waits for that. What would come
-            # of asking hosts in turn, whatever they have, is half the importance in the same number of pages.
+            # Somebody has this to offer soon: whoever is more than `slack` bands worse waits for that. Without it a
+            # crawl of many hosts fetches whole small sites of no worth before the best of others (decision 8 has the
+            # figures).
             if self._live[offer] and worst == LAST_OFFER:
                 worst = min(offer + self._slack, NO_OFFER)
             if offer >= worst:
@@ -233,6 +237,7 @@ class HostScheduler:
 
     def in_use_of(self, name: str, now: float) -> int:
         """Return how many slots of a share are in use, or not free again yet."""
+        # For another shard that would ask the same address: what is not free yet counts as in use, there as here.
         slots = self._shares.get(name)
         return 0 if slots is None else slots.in_use + sum(at > now for at in slots.free_at)
 
@@ -282,6 +287,7 @@ class HostScheduler:
     # names
 
     def wait_for_name(self, host: Host) -> None:
+        # By name, not by host: http and https, and other ports, of one name wait for one answer.
         self.move(host, HostPlace.NAME)
         self._names.setdefault(host.host, []).append(host)
 
