@@ -169,8 +169,8 @@ Every setting can stand in a TOML file (`lycosa crawl --config FILE`) and in an 
 `lycosa.toml` goes before the defaults, `--config` before that, then the environment, then options; what is in force is
 written to `lycosa.toml`. In Python a setting is a keyword argument of `lycosa.Crawl`.
 
-Times are in seconds, or `500ms`, `10m`, `2h`; sizes in bytes, or `500MB`, `2GiB`; `none` is no limit. An option
-of a list may be repeated.
+Times are in seconds, or `500ms`, `10m`, `2h`; sizes in bytes, or `500MB`, `2GiB`; `none` is no limit. The option
+of a list may be repeated, that of a switch has a form with `--no-` that turns it off.
 
 This page is made from the schema by `lycosa settings --markdown`.
 """
@@ -183,7 +183,8 @@ def reference() -> str:
         if setting.group != group:
             group = setting.group
             parts.append(f"\n## {group}\n\n| setting | option | default | meaning |\n|---|---|---|---|\n")
-        option = f"`{setting.option} {setting.metavar}`".replace(" `", "`") if setting.option else ""
-        cells = (f"`{name}`", option, f"`{_toml_value(DEFAULTS[name])}`", setting.meaning)
-        parts.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |\n")
+        words = (setting.option or "", setting.metavar or "|".join(setting.choices))
+        option = f"`{' '.join(filter(None, words))}`" if setting.option else ""
+        cells = (f"`{name}`", option, f"`{_toml_value(DEFAULTS[name])}`", setting.meaning.replace("*", r"\*"))
+        parts.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |\n")
     return "".join(parts)
