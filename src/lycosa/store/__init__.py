@@ -71,7 +71,7 @@ from lycosa.store.released import (
     upload_warc,
 )
 from lycosa.store.state import Batch, State
-from lycosa.store.warc_file import WarcRecovery, warc_path
+from lycosa.store.warc_file import warc_path
 from lycosa.store.warc_read import WarcLocation, WarcRecord, read_message
 from lycosa.store.warc_record import (
     HttpExchange,
@@ -89,7 +89,7 @@ __all__ = [
     "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "REDIRECTS", "SHARDED_FILE", "SHARDS_FOLDER", "SITEMAP",
     "STORE_WARC_FOLDER", "ArchiveUnavailable", "Batch", "BucketRow", "CentralStore", "CollectionStore", "HttpExchange",
     "JoinedCollection", "JoinedState", "LinkRow", "OriginalRecord", "PageRow", "PatchBase", "RecordLeftOut",
-    "RevisitProfile", "State", "StoreSelection", "WarcLocation", "WarcRecord", "WarcRecovery", "activate_arrived_hosts",
+    "RevisitProfile", "State", "StoreSelection", "WarcLocation", "WarcRecord", "activate_arrived_hosts",
     "adopt_collection", "arriving_hosts", "bucket_hosts", "bucket_rows", "buckets_with_rows", "claim_store",
     "delete_bucket", "doc_key", "document_bucket", "document_buckets", "file_digest", "hold_lock", "host_buckets",
     "is_claimed_store", "is_collection", "is_sharded", "is_written", "left_out_counts", "open_central_store",

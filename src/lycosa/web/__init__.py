@@ -30,7 +30,7 @@ from lycosa.web.document import (
 from lycosa.web.links import LinkKind, Links, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
 from lycosa.web.named_parts import UnknownPart, named_analysers, named_part, reads_links_as_usual
-from lycosa.web.page import analyse_page, built_in_analysers, is_built_in
+from lycosa.web.page import analyse_page, is_built_in
 from lycosa.web.relevance import DOUBTFUL_RELEVANCE, RELEVANCE_BANDS, TOPIC_HEAD_BYTES, Topic, head_pays
 from lycosa.web.robots import Robots, RobotsDirectives, Steps, robots_directives, robots_from_response_steps, run_steps
 from lycosa.web.scope import (
@@ -108,12 +108,12 @@ __all__ = [
     "RELEVANCE_BANDS", "SNIFF_BYTES", "STRIPPED_CHARACTERS", "TOPIC_HEAD_BYTES", "Analyser", "Analysers", "Document",
     "DropReason", "Joiner", "LinkKind", "Links", "Media", "MediaKind", "Page", "Readable", "Robots", "RobotsDirectives",
     "Scope", "ScopeKind", "ShapeFilter", "SitemapEntry", "Steps", "TextCodes", "Topic", "UnknownPart", "Url",
-    "UrlFilter", "UrlLimits", "analyse_page", "base_url", "bucket_of", "built_in_analysers", "cut_if_unsafe",
-    "cut_parts", "document_digest", "document_fingerprint", "domain_of", "extract_readable", "extract_text",
-    "fill_parts", "filter_urls", "format_date", "format_timestamp", "head_pays", "href_stem", "identify_media",
-    "is_built_in", "is_ip_host", "is_part_id", "join_map", "key_prefix_end", "marked_parts", "matches_pattern",
-    "media_kind", "named_analysers", "named_part", "page_of_text", "parse_date", "parse_link_header", "parse_url",
-    "parts_by_id", "pattern_pieces", "payload_sha1", "read_sitemap", "read_sitemap_steps", "reads_links_as_usual",
-    "registrable_domain", "robots_directives", "robots_from_response_steps", "run_steps", "selected_and_marked_parts",
-    "selected_parts", "split_url", "split_words", "tag_numbers", "tag_table", "to_utf8", "url_from_key", "url_key",
+    "UrlFilter", "UrlLimits", "analyse_page", "base_url", "bucket_of", "cut_if_unsafe", "cut_parts", "document_digest",
+    "document_fingerprint", "domain_of", "extract_readable", "extract_text", "fill_parts", "filter_urls", "format_date",
+    "format_timestamp", "head_pays", "href_stem", "identify_media", "is_built_in", "is_ip_host", "is_part_id",
+    "join_map", "key_prefix_end", "marked_parts", "matches_pattern", "media_kind", "named_analysers", "named_part",
+    "page_of_text", "parse_date", "parse_link_header", "parse_url", "parts_by_id", "pattern_pieces", "payload_sha1",
+    "read_sitemap", "read_sitemap_steps", "reads_links_as_usual", "registrable_domain", "robots_directives",
+    "robots_from_response_steps", "run_steps", "selected_and_marked_parts", "selected_parts", "split_url",
+    "split_words", "tag_numbers", "tag_table", "to_utf8", "url_from_key", "url_key",
 ]  # fmt: skip
