@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 
-from lycosa.api.crawl import Crawl
+from lycosa.api import Crawl
 from lycosa.records import Resolved
 
 AT_A_TIME = 1_000

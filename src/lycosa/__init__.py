@@ -13,20 +13,14 @@ TYPE_CHECKING = False  # as in typing, which the command must not wait for
 if TYPE_CHECKING:
     from typing import Any
 
-    from lycosa.api.collection import Collection
-    from lycosa.api.crawl import Crawl, CrawledPage
+    from lycosa.api import Collection, Crawl, CrawledPage
 
 __all__ = ["Collection", "Crawl", "CrawledPage", "__version__"]
 
 
 def __getattr__(name: str) -> "Any":
-    """The library's face, imported when it is used: `lycosa --help` does not wait for it."""
-    if name in ("Crawl", "CrawledPage"):
-        from lycosa.api import crawl
+    if name not in __all__:
+        raise AttributeError(f"module 'lycosa' has no attribute {name!r}")
+    from lycosa import api  # lazy: `lycosa --help` does not wait for what a crawl or a collection needs
 
-        return getattr(crawl, name)
-    if name == "Collection":
-        from lycosa.api.collection import Collection
-
-        return Collection
-    raise AttributeError(f"module 'lycosa' has no attribute {name!r}")
+    return getattr(api, name)

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from lycosa.api.assembly import freeze_garbage_collector
 from lycosa.api.crawl import Crawl
-from lycosa.api.process import freeze_garbage_collector
 from lycosa.crawl.limits import Recrawl
 from lycosa.crawl.stats import CrawlStats
 from lycosa.simweb import SimSettings, SimWeb

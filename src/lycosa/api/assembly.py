@@ -4,6 +4,9 @@ A part is an object, or named in the settings (`lycosa.web`'s `named_part`). A f
 made: the loop knows nobody but `crawl.seams`. Whoever wants to know what a crawl is made of reads this module.
 """
 
+import contextlib
+import ctypes
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from ipaddress import ip_network
@@ -57,6 +60,10 @@ from lycosa.web import (
 
 if TYPE_CHECKING:
     from lycosa.recrawl import Revisits
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+LARGE_BLOCK_BYTES = 512 << 10  # below RocksDB's 1 MB blocks, above the buffers that come and go with every page
+HEAP_SPARE_BYTES = 4 << 20
 
 
 def assemble_engine(
@@ -247,3 +254,20 @@ def _limits(s: CrawlSettings) -> TransferLimits:
         body_bytes=s.body_bytes,
         bandwidth_bytes_s=s.bandwidth_bytes_s,
     )
+
+
+# the process of a crawl
+
+
+def freeze_garbage_collector() -> None:
+    """What is there now stays: the collector need not look at it again."""
+    gc.freeze()
+
+
+def return_large_blocks() -> None:
+    """Large blocks, such as those of memtables, go back to the kernel when they are freed. By itself glibc soon keeps
+    blocks of up to 32 MB on its heap, where small ones settle in the gaps and hold them (docs/decisions/0007)."""
+    with contextlib.suppress(OSError, AttributeError):  # another C library: it has its own ways
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        mallopt(M_TRIM_THRESHOLD, HEAP_SPARE_BYTES)

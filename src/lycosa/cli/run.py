@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 import uvloop
 
-from lycosa.api.crawl import Crawl
-from lycosa.api.process import freeze_garbage_collector, return_large_blocks
+from lycosa.api import Crawl, freeze_garbage_collector, return_large_blocks
 from lycosa.cli.options import CrawlJob
 from lycosa.cli.progress import ProgressView, view_on
 from lycosa.cli.startup import INTERRUPTED

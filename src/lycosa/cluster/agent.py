@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from lycosa.api.assembly import assemble_engine, usual_parts
+from lycosa.api import assemble_engine, usual_parts
 from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.backup import AddedUrls, RunInThread, ShardBackup
 from lycosa.cluster.checkpoints import ensure_shard_folder, write_generation

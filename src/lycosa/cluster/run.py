@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from lycosa.api.assembly import usual_parts
+from lycosa.api import usual_parts
 from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.locality import place_ranges

@@ -1,4 +1,4 @@
-"""Equal documents on different shards (P6): every document has an owner, a shard that its digest chooses.
+"""Equal documents on different shards: every document has an owner, a shard that its digest chooses.
 
 A shard that stores a document tells its owner, in the commit of the page. The owner keeps the first page that it was
 told of and answers all others with it; whoever owns the page of the answer notes it there as the original. Both ways

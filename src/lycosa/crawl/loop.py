@@ -61,25 +61,15 @@ class Engine:
     # The life of a URL
 
     def _lease(self) -> Iterator[Lease]:
-        """1. Lease (`frontier`): the URLs whose hosts may be asked now, while the limits leave room; when there are no
-        more, what observers would fetch in slots that stand idle."""
+        """1. Lease (`frontier`): the URLs whose hosts may be asked now, while the limits leave room."""
         for _ in range(self.settings.crawl_batch):
             if not self._has_room():
                 return
-            lease = self.frontier.next(self.now(), self.now_unix())
-            if lease is None:
-                break
+            if (lease := self.frontier.next(self.now(), self.now_unix())) is None:
+                yield from self._lease_idle_slots()
+                return
             yield lease
-        else:
-            self._plan_turn()
-            return
-        if self.frontier.has_more:
-            self._plan_turn()
-            return
-        for observer in self._observers:
-            leases = observer.idle()
-            while self._has_room() and (lease := next(leases, None)) is not None:
-                yield lease
+        self._plan_turn()  # before the next ones the event loop has its turn
 
     def _resolve(self, host: Host) -> Mapped | None:
         """2. Resolve (`crawl.addresses`, `mapping`): where a host lives, or why it may not be asked. The frontier asks
@@ -497,6 +487,16 @@ class Engine:
             self._check_end()
         except Exception as error:
             self._failed(error)
+
+    def _lease_idle_slots(self) -> Iterator[Lease]:
+        """The frontier has nothing to give now: slots that would stand idle are for what observers want to fetch."""
+        if self.frontier.has_more:
+            self._plan_turn()
+            return
+        for observer in self._observers:
+            leases = observer.idle()
+            while self._has_room() and (lease := next(leases, None)) is not None:
+                yield lease
 
     def _has_room(self) -> bool:
         return self.limits.has_room(len(self._in_flight))

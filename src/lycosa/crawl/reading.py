@@ -85,7 +85,7 @@ def decoded_body(response: Response, cap_bytes: int) -> bytes:
     coding = response.headers.get("content-encoding", "")
     if not coding:
         return response.body
-    from lycosa.fetch import decode_body  # its libraries need not be there before the first request is out
+    from lycosa.fetch import decode_body  # lazy: its libraries need not be there before the first request is out
 
     return decode_body(response.body, coding, cap_bytes=cap_bytes).body
 

@@ -14,7 +14,7 @@ import ray
 import ray.util
 from ray.exceptions import ActorDiedError, RayError
 
-from lycosa.api.process import freeze_garbage_collector, return_large_blocks
+from lycosa.api import freeze_garbage_collector, return_large_blocks
 from lycosa.cluster.agent import Agent
 from lycosa.cluster.delegation import ROBOTS_TIMEOUT_S
 from lycosa.cluster.heartbeat import AgentOrders, AgentReport, Enrolment
