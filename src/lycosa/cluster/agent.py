@@ -62,11 +62,9 @@ class PeerClient(RobotsClient, Protocol):
 
     async def send(self, receiver: str, message: Message) -> Reply:
         """Hands a message over; the reply comes after the receiver's commit."""
-        ...
 
     async def send_transfer(self, receiver: str, transfer: BucketTransfer) -> bool:
         """Hands rows of buckets over; True when they are on disk there."""
-        ...
 
 
 class CoordinatorClient(CoordinatorLookups, Protocol):
@@ -74,7 +72,6 @@ class CoordinatorClient(CoordinatorLookups, Protocol):
 
     async def heartbeat(self, report: AgentReport) -> AgentOrders:
         """Reports, and returns what is in force."""
-        ...
 
 
 class Agent:

@@ -51,7 +51,6 @@ class BackedUpAgent(Protocol):
 
     def has_lease(self) -> bool:
         """Can nobody else have its shard?"""
-        ...
 
 
 class ShardBackup:

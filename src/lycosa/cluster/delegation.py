@@ -32,7 +32,6 @@ class RobotsClient(Protocol):
 
     async def fetch_robots(self, receiver: str, href: str) -> Response:
         """The response to the URL, fetched by the receiver; ClusterError if it could not be asked."""
-        ...
 
 
 class CoordinatorLookups(Protocol):
@@ -40,11 +39,9 @@ class CoordinatorLookups(Protocol):
 
     async def look_up(self, name: str) -> Resolved:
         """The addresses of a name."""
-        ...
 
     async def fetch(self, request: Request) -> Response:
         """The response to a request for a robots.txt."""
-        ...
 
 
 class RobotsDelegation:

@@ -10,6 +10,8 @@ than 15 s after it, and the coordinator takes the agent for dead after 19 s.
 import asyncio
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from lycosa.crawl import Engine
 from lycosa.errors import ClusterError
 
@@ -76,13 +78,11 @@ class AgentLease:
                 engine.fail(ClusterError(f"shard {shard} is cut off from the coordinator"))
 
 
-class _AddressLease:
-    __slots__ = ("holder", "since", "until", "waiting")
-
-    def __init__(self) -> None:
-        self.holder = ""
-        self.since = self.until = 0.0
-        self.waiting: dict[str, float] = {}  # agent → when it asked last, in the order in which they came
+class _AddressLease(msgspec.Struct):
+    holder: str = ""
+    since: float = 0.0
+    until: float = 0.0
+    waiting: dict[str, float] = {}  # agent → when it asked last, in the order in which they came
 
 
 class AddressLeases:

@@ -9,6 +9,8 @@ through `send`, emptied by `on_reply`. Rows: `out:` receiver NUL position.
 from collections import deque
 from collections.abc import Sequence
 
+import msgspec
+
 from lycosa.cluster.assignment import AssignmentTable
 from lycosa.cluster.messages import (
     START_POSITION,
@@ -35,15 +37,12 @@ RECENTLY_SENT_URLS = 100_000
 _PREFIX, _END = b"out:", b"out;"
 
 
-class _ReceiverQueue:
+class _ReceiverQueue(msgspec.Struct):
     """The rows for one receiver. `rows` are not covered yet, in order; the first `sent` of them are committed there."""
 
-    __slots__ = ("floor", "rows", "sent")
-
-    def __init__(self) -> None:
-        self.rows: deque[Position] = deque()
-        self.sent = 0
-        self.floor = START_POSITION  # rows up to here are covered
+    rows: deque[Position] = msgspec.field(default_factory=deque)
+    sent: int = 0
+    floor: Position = START_POSITION  # rows up to here are covered
 
 
 class UrlOutbox:
