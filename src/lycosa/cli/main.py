@@ -1,7 +1,7 @@
 """Joins the commands and turns every error a user can cause into one sentence and an exit code.
 
 The module of a command is imported when the command is called: `lycosa --help` imports none of them, and the first
-request of a crawl does not wait for libraries that only other commands use (0.4 s for all of them).
+request of a crawl does not wait for what only other commands use (0.2 s).
 """
 
 import errno
