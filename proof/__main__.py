@@ -13,7 +13,7 @@ import msgspec
 from lycosa.errors import LycosaError
 from proof import registry, report
 from proof.experiment import DEFAULT_SEED, Experiment, ExperimentResult, as_json, perform
-from proof.progress import view_on
+from proof.progress import ProgressSteps
 
 BAR_NOT_HELD = 3
 INTERRUPTED = 130
@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace, experiment: Experiment) -> ExperimentResul
         report.check_can_publish(folder)
     result = perform(
         experiment,
-        view=view_on(sys.stderr),
+        view=ProgressSteps(sys.stderr),
         seed=options.seed,
         quick=options.quick,
         runs=options.runs,

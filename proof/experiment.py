@@ -251,7 +251,7 @@ def perform(
     chosen = tuple(name for name in experiment.choices if name.lower() in wanted or not wanted)
     run = Run(seed=seed, quick=quick, view=view, runs=runs or (1 if quick else experiment.runs), chosen=chosen)
     started_s, load = time.perf_counter(), os.getloadavg()[0]
-    with redirect_stdout(sys.stderr), view.shown():
+    with redirect_stdout(sys.stderr):
         experiment.run(run)
     seconds = time.perf_counter() - started_s
     findings = run.findings()

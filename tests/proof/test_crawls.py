@@ -13,7 +13,7 @@ from proof.ground.assigned_crawl import AssignedCrawl, crawl_by
 from proof.lab import assignment, policies
 from proof.lab.policies import KnownGround, KnownWeb
 from proof.lab.tarantula import Race, judged, lycosa_command, race_of
-from proof.progress import view_on
+from proof.progress import ProgressSteps
 
 
 def test_known_web_ranks_all_reachable_pages_and_knows_their_topics() -> None:
@@ -48,7 +48,7 @@ def test_topic_pages_that_a_sitemap_named_first_are_still_found_early() -> None:
 @pytest.mark.slow
 def test_policies_on_a_small_web_reports_every_policy_and_way_of_mining(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "QUICK", policies.WebSize(hosts=4, pages=250, webs=1))
-    result = perform(policies.EXPERIMENT, seed=1, quick=True, view=view_on(io.StringIO()))
+    result = perform(policies.EXPERIMENT, seed=1, quick=True, view=ProgressSteps(io.StringIO()))
     rows = {(row[0], row[1]): row for row in result.findings.tables[0].rows}
     assert set(rows) == {(policy, "ancestors") for policy in policies.POLICIES} | {
         ("breadth", "off"),

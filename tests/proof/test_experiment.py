@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lycosa.errors import SettingsError
 from proof import Axis, Bar, Column, ColumnChart, Experiment, Run
 from proof.experiment import as_json, perform
-from proof.progress import view_on
+from proof.progress import ProgressSteps
 from tests.proof.samples.too_slow import EXPERIMENT as TOO_SLOW
 from tests.proof.samples.too_slow import SILENT
 
@@ -23,7 +23,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def new_run() -> Run:
-    return Run(seed=1, quick=True, view=view_on(io.StringIO()))
+    return Run(seed=1, quick=True, view=ProgressSteps(io.StringIO()))
 
 
 @given(finite, finite)
@@ -82,7 +82,7 @@ def test_perform_a_figure_that_was_left_out_neither_holds_nor_fails() -> None:
         run.leave_out("theirs", "it cannot be had")
 
     bars = (Bar("ours", "ours", ">=", 1), Bar("theirs", "theirs", ">=", 1))
-    result = perform(Experiment(name="beside", summary="s", run=measure, bars=bars), view=view_on(io.StringIO()))
+    result = perform(Experiment(name="beside", summary="s", run=measure, bars=bars), view=ProgressSteps(io.StringIO()))
     assert result.held
     assert [verdict.left_out for verdict in result.verdicts] == ["", "it cannot be had"]
 
@@ -94,7 +94,7 @@ def test_perform_runs_what_was_chosen_so_often_as_told() -> None:
     experiment = Experiment(name="some", summary="s", run=measure, runs=5, choices=("a", "b", "c"))
 
     def figures(**options: Any) -> dict[str, float]:
-        found = perform(experiment, view=view_on(io.StringIO()), **options).findings.figures
+        found = perform(experiment, view=ProgressSteps(io.StringIO()), **options).findings.figures
         return {name: figure.value for name, figure in found.items()}
 
     assert figures() == {"a b c": 5}
@@ -116,7 +116,7 @@ def test_run_with_numbers_of_numpy_gives_plain_ones() -> None:
 
 
 def test_perform_judges_each_bar_and_a_missing_figure_does_not_hold(capsys: pytest.CaptureFixture[str]) -> None:
-    result = perform(TOO_SLOW, seed=1, quick=False, view=view_on(sys.stderr))
+    result = perform(TOO_SLOW, seed=1, quick=False, view=ProgressSteps(sys.stderr))
     assert [verdict.held for verdict in result.verdicts] == [False, True, False]
     assert result.verdicts[2].measured == "not measured"
     assert not result.held
@@ -124,7 +124,7 @@ def test_perform_judges_each_bar_and_a_missing_figure_does_not_hold(capsys: pyte
 
 
 def test_as_json_of_a_number_that_is_not_finite_is_null() -> None:
-    result = perform(SILENT, seed=1, quick=False, view=view_on(io.StringIO()))
+    result = perform(SILENT, seed=1, quick=False, view=ProgressSteps(io.StringIO()))
     told = json.loads(as_json(result), parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
     assert told["figures"]["speed"] == {"value": None, "unit": "pages/s"}
     assert told["held"] is False

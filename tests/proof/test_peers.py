@@ -14,7 +14,7 @@ from proof.experiment import perform
 from proof.ground import peers
 from proof.lab import tarantula
 from proof.lab.tarantula import Arguments, Race, RaceResult, judged
-from proof.progress import view_on
+from proof.progress import ProgressSteps
 
 SPRING = "{http://www.springframework.org/schema/beans}"
 
@@ -79,7 +79,7 @@ def test_tarantula_in_short_reports_everything_and_names_who_is_left_out(monkeyp
     monkeypatch.setattr(
         tarantula, "race_of", lambda race, crawler, _: made_up(race, 8 if crawler(None) == ["h"] else 9)
     )
-    result = perform(tarantula.EXPERIMENT, seed=1, quick=True, view=view_on(io.StringIO()))
+    result = perform(tarantula.EXPERIMENT, seed=1, quick=True, view=ProgressSteps(io.StringIO()))
     findings = result.findings
     assert findings.settings["Scrapy"] == "left out: nobody sells it"
     assert [row[0] for row in findings.tables[0].rows] == [*tarantula.OURS, tarantula.HERITRIX]

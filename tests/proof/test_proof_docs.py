@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proof import Experiment
 from proof.experiment import perform
-from proof.progress import view_on
+from proof.progress import ProgressSteps
 
 PAGE = Path(__file__).parents[2] / "docs" / "proof.md"
 
@@ -17,4 +17,4 @@ def test_lab_page_example_as_written_runs_and_holds() -> None:
     exec(compile(example, str(PAGE), "exec"), names)
     experiment = names["EXPERIMENT"]
     assert isinstance(experiment, Experiment)
-    assert perform(experiment, seed=1, quick=True, view=view_on(io.StringIO())).held
+    assert perform(experiment, seed=1, quick=True, view=ProgressSteps(io.StringIO())).held

@@ -9,7 +9,7 @@ import pytest
 from lycosa.errors import SettingsError, StoreError
 from proof import draw, report
 from proof.experiment import ExperimentResult, perform
-from proof.progress import view_on
+from proof.progress import ProgressSteps
 from tests.proof.samples.too_slow import EXPERIMENT as TOO_SLOW
 
 
@@ -20,7 +20,7 @@ def no_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def result_of(*, quick: bool = False) -> ExperimentResult:
-    return perform(TOO_SLOW, seed=7, quick=quick, view=view_on(io.StringIO()))
+    return perform(TOO_SLOW, seed=7, quick=quick, view=ProgressSteps(io.StringIO()))
 
 
 def test_publish_into_a_new_folder_writes_the_four_files_and_nothing_else(tmp_path: Path) -> None:

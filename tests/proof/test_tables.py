@@ -15,7 +15,7 @@ from proof.lab import tol as tol_experiment
 from proof.lab import tvi as tvi_experiment
 from proof.lab.tol import LINKS, LocalSite
 from proof.lab.tvi import CountedLine, StoredPage, by_table, conditional
-from proof.progress import view_on
+from proof.progress import ProgressSteps
 
 
 def links_of(site: LocalSite, path: str) -> set[str]:
@@ -64,7 +64,7 @@ def test_visits_by_table_leave_the_truth_and_take_less() -> None:
 
 
 def small(experiment: Any) -> ExperimentResult:
-    return perform(experiment, seed=3, quick=True, view=view_on(io.StringIO()))
+    return perform(experiment, seed=3, quick=True, view=ProgressSteps(io.StringIO()))
 
 
 @pytest.mark.slow
