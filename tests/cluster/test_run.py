@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lycosa.cli.main import app
-from lycosa.cluster.run import ShardedFolder, lost_shards
+from lycosa.cluster.membership import lost_shards
+from lycosa.cluster.run import ShardedFolder
 from lycosa.crawl.stats import KEY, CrawlStats, Totals
 from lycosa.errors import SettingsError
 from lycosa.records import Family

@@ -26,7 +26,7 @@ from lycosa.cluster.assignment import (
 from lycosa.cluster.locality import LearnedAddresses, PlaceRanges, place_ranges
 from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.settings import CrawlSettings, read_letter
-from lycosa.store import SHARDED_FILE, SHARDS_FOLDER, shard_paths
+from lycosa.store import SHARDED_FILE, SHARDS_FOLDER, is_sharded, is_written, shard_paths, sharded_parent
 
 NO_PLACES: Mapping[str, str] = {}
 
@@ -85,6 +85,30 @@ def missing_shards(folder: Path) -> list[str]:
     gone = [member.name for member in state.members if not member.address and member.name not in here]
     what = ": its last copy in the store is taken instead" if state.stores else ", and with it all that it held"
     return [f"the folder of shard {name} is missing ({folder / SHARDS_FOLDER / name}){what}" for name in gone if here]
+
+
+def require_one_process(path: Path) -> None:
+    """Refuses to recrawl shards, which only a crawl of all of them does."""
+    whole = path if is_sharded(path) else sharded_parent(path)
+    if whole is not None:
+        is_it = "has shards" if whole == path else f"is a shard of {whole}"
+        raise SettingsError(
+            f"recrawl is for a collection of one process, and {path} {is_it}:"
+            f" {recrawl_command(whole)} looks at its pages again"
+        )
+
+
+def recrawl_command(path: Path) -> str:
+    """The command that visits the pages of a collection again."""
+    if not is_sharded(path):
+        return f"lycosa recrawl {path}"
+    has_machines = any(member.address for member in load_cluster_state(path).members)
+    return f"lycosa {'cluster ' if has_machines else ''}crawl --into {path} --keep-fresh"
+
+
+def lost_shards(path: Path) -> list[str]:
+    """A sentence for each shard whose folder is gone; those of a running crawl are its own business."""
+    return [] if is_written(path) else missing_shards(path)
 
 
 class Membership:

@@ -161,30 +161,6 @@ class ShardedFolder:
         os.close(self._lock)
 
 
-def require_one_process(path: Path) -> None:
-    """Refuses to recrawl shards, which only a crawl of all of them does."""
-    whole = path if is_sharded(path) else sharded_parent(path)
-    if whole is not None:
-        is_it = "has shards" if whole == path else f"is a shard of {whole}"
-        raise SettingsError(
-            f"recrawl is for a collection of one process, and {path} {is_it}:"
-            f" {recrawl_command(whole)} looks at its pages again"
-        )
-
-
-def recrawl_command(path: Path) -> str:
-    """The command that visits the pages of a collection again."""
-    if not is_sharded(path):
-        return f"lycosa recrawl {path}"
-    has_machines = any(member.address for member in load_cluster_state(path).members)
-    return f"lycosa {'cluster ' if has_machines else ''}crawl --into {path} --keep-fresh"
-
-
-def lost_shards(path: Path) -> list[str]:
-    """A sentence for each shard whose folder is gone; those of a running crawl are its own business."""
-    return [] if is_written(path) else missing_shards(path)
-
-
 class RunningCrawl:
     """A running crawl as its driver sees it. `stop` once ends it gently, twice at once."""
 
