@@ -8,21 +8,26 @@ is its importance times H(n) while n changes of it have not been seen, averaged 
 
 import time
 from collections.abc import Callable
+from math import log
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from lycosa.recrawl.change.schedule import (
+    FASTEST,
+    LEAST_RATE,
     MOST_SEEN,
     NUTCH_FIRST_DAYS,
+    NUTCH_GROWS,
+    NUTCH_SHRINKS,
+    SLOWEST,
     USUAL,
     FloatArray,
     Numbers,
-    adaptive,
-    estimate_rates,
-    proportional,
-    spread,
+    Prior,
+    price_of,
+    visit_rates,
 )
 from proof import Axis, Bar, Column, ColumnChart, Experiment, Line, LineChart, Run
 
@@ -34,7 +39,44 @@ REPLAN_STEPS = 4
 BINS = 12
 SPAN = DAYS + 1  # a page's stretch on the common time line
 
+NUTCH_LEAST_DAYS, NUTCH_MOST_DAYS = 1 / 24, 365.0
 OURS, KNOWN, UNIFORM, PROPORTIONAL, NUTCH = "Lycosa", "known rates", "uniform", "proportional", "Nutch-like"
+
+
+def estimate_rates(changed: FloatArray, unchanged: FloatArray, prior: Prior = USUAL) -> FloatArray:
+    """The rates of many pages. `changed` has a row of intervals a page, filled up with zeros; `unchanged` has the sums
+    of the intervals without a change."""
+    middle, weight = log(prior.median), 1 / prior.sigma**2
+    low, high = np.full(len(unchanged), log(SLOWEST)), np.full(len(unchanged), log(FASTEST))
+    is_there = changed > 0
+    for _ in range(30):
+        theta = (low + high) / 2
+        rate = np.exp(theta)
+        x = np.minimum(rate[:, None] * changed, 700.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            terms = np.where(is_there, np.where(x > 1e-9, x / np.expm1(x), 1.0), 0.0)
+        rises = terms.sum(axis=1) - rate * unchanged - (theta - middle) * weight > 0
+        low, high = np.where(rises, theta, low), np.where(rises, high, theta)
+    found: FloatArray = np.exp((low + high) / 2)
+    return found
+
+
+def spread(importance: FloatArray, rates: FloatArray, budget: float) -> FloatArray:
+    """Visits a day for every page, adding up to the budget, at the least harmonic cost."""
+    return visit_rates(importance, np.maximum(rates, LEAST_RATE), price_of(importance, rates, budget))
+
+
+def proportional(importance: FloatArray, rates: FloatArray, budget: float) -> FloatArray:
+    """Visits in proportion to the rate of change."""
+    rates = np.maximum(rates, LEAST_RATE)
+    visits: FloatArray = rates * (budget / rates.sum())
+    return visits
+
+
+def adaptive(intervals: FloatArray, changed: NDArray[np.bool_]) -> FloatArray:
+    """The next intervals of the adaptive schedule: shorter after a change, longer without one."""
+    factors = np.where(changed, 1 - NUTCH_SHRINKS, 1 + NUTCH_GROWS)
+    return np.clip(intervals * factors, NUTCH_LEAST_DAYS, NUTCH_MOST_DAYS)
 
 
 class World(msgspec.Struct, frozen=True):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.recrawl.change.schedule import MOST_SEEN, Prior, VisitIntervals, estimate_rate, estimate_rates
+from lycosa.recrawl.change.schedule import MOST_SEEN, Prior, VisitIntervals, estimate_rate
+from proof.lab.freshness import estimate_rates
 
 FLAT = Prior(1 / 30, 1e6)  # no prior at all, as good as
 

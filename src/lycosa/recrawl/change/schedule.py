@@ -18,8 +18,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-RateArray = NDArray[np.float64]
-
 MOST_SEEN = 32  # intervals kept of a page: what was long ago says little of today
 LONGEST_INTERVAL_DAYS = 400.0  # of an interval, and shortest: a clock that jumped is not believed
 SHORTEST_INTERVAL_DAYS = 1 / 86_400
@@ -74,24 +72,6 @@ def _likely(x: float) -> float:
     return x / expm1(x) if 1e-9 < x < 700 else 1.0 if x <= 1e-9 else 0.0
 
 
-def estimate_rates(changed: RateArray, unchanged: RateArray, prior: Prior = USUAL) -> RateArray:
-    """The rates of many pages. `changed` has a row of intervals a page, filled up with zeros; `unchanged` has the sums
-    of the intervals without a change."""
-    middle, weight = log(prior.median), 1 / prior.sigma**2
-    low, high = np.full(len(unchanged), log(SLOWEST)), np.full(len(unchanged), log(FASTEST))
-    is_there = changed > 0
-    for _ in range(30):
-        theta = (low + high) / 2
-        rate = np.exp(theta)
-        x = np.minimum(rate[:, None] * changed, 700.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            terms = np.where(is_there, np.where(x > 1e-9, x / np.expm1(x), 1.0), 0.0)
-        rises = terms.sum(axis=1) - rate * unchanged - (theta - middle) * weight > 0
-        low, high = np.where(rises, theta, low), np.where(rises, high, theta)
-    found: RateArray = np.exp((low + high) / 2)
-    return found
-
-
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
@@ -101,7 +81,7 @@ _ROUNDS = 4  # hosts that are over their limit are found so often
 
 # The adaptive schedule of Nutch: intervals grow and shrink by these shares.
 NUTCH_GROWS, NUTCH_SHRINKS = 0.4, 0.2
-NUTCH_FIRST_DAYS, NUTCH_LEAST_DAYS, NUTCH_MOST_DAYS = 30.0, 1 / 24, 365.0
+NUTCH_FIRST_DAYS = 30.0
 
 
 def visit_rate(importance: float, rate: float, price: float) -> float:
@@ -130,12 +110,8 @@ def _bisected(spent: Callable[[float], float], budget: float) -> float:
     return float(np.exp((low + high) / 2))
 
 
-def spread(importance: FloatArray, rates: FloatArray, budget: float) -> FloatArray:
-    """Visits a day for every page, adding up to the budget, at the least harmonic cost."""
-    return _at_price(importance, np.maximum(rates, LEAST_RATE), price_of(importance, rates, budget))
-
-
-def _at_price(importance: FloatArray, rates: FloatArray, price: float | FloatArray) -> FloatArray:
+def visit_rates(importance: FloatArray, rates: FloatArray, price: float) -> FloatArray:
+    """Visits a day of many pages at the price λ; no rate is below `LEAST_RATE`."""
     visits: FloatArray = (-rates + np.sqrt(rates * rates + 4 * importance * rates / price)) / 2
     return visits
 
@@ -154,7 +130,7 @@ def prices_by_host(
             break
         price = price_of(importance[is_free], rates[is_free], left)
         prices[~is_capped] = price
-        load = np.bincount(hosts, _at_price(importance, rates, price), len(most))
+        load = np.bincount(hosts, visit_rates(importance, rates, price), len(most))
         over = ~is_capped & (load > most)
         if not over.any():
             break
@@ -163,21 +139,3 @@ def prices_by_host(
         here = hosts == host
         prices[host] = price_of(importance[here], rates[here], float(most[host]))
     return prices
-
-
-def uniform(importance: FloatArray, rates: FloatArray, budget: float) -> FloatArray:
-    """The same number of visits for every page."""
-    return np.full(len(rates), budget / len(rates))
-
-
-def proportional(importance: FloatArray, rates: FloatArray, budget: float) -> FloatArray:
-    """Visits in proportion to the rate of change."""
-    rates = np.maximum(rates, LEAST_RATE)
-    visits: FloatArray = rates * (budget / rates.sum())
-    return visits
-
-
-def adaptive(intervals: FloatArray, changed: NDArray[np.bool_]) -> FloatArray:
-    """The next intervals of the adaptive schedule: shorter after a change, longer without one."""
-    factors = np.where(changed, 1 - NUTCH_SHRINKS, 1 + NUTCH_GROWS)
-    return np.clip(intervals * factors, NUTCH_LEAST_DAYS, NUTCH_MOST_DAYS)
