@@ -11,13 +11,16 @@ from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser
 
+from lycosa import Collection
 from lycosa.records import Request, Response
+from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import response_exchange
 from lycosa.store.warc_file import WarcWriter
 from lycosa.store.warc_read import WarcReader
 from lycosa.web import analyse_page, read_sitemap, robots, run_steps, scope, url
-from proof import Experiment, Run
+from proof import Bar, Experiment, Run
 from proof.ground.commands import best_us, scratch
+from proof.ground.memory_crawl import crawl
 from proof.ground.sites import POSTGRESQL
 
 PAGES, QUICK_PAGES = 300, 50
@@ -46,6 +49,7 @@ def measure(run: Run) -> None:
     _analysis(run, cost, count)
     _links(cost)
     _records(run, cost, records)
+    _pages(run, cost)
     run.table(["what", "µs"], costs)
 
 
@@ -171,8 +175,22 @@ def _records(run: Run, cost: Cost, count: int) -> None:
     run.figure(f"stored of {PAGE_BYTES:,} bytes", stored, "B")
 
 
+def _pages(run: Run, cost: Cost) -> None:
+    """Pages read back from a collection by their URLs, bodies and all."""
+    web = SimWeb(SimSettings(hosts=2, pages=200))
+    with scratch() as folder:
+        done = crawl(web, folder / "crawl", f"{web.linker.origin(0)}/", mine="off")
+        collection = Collection(folder / "crawl")
+        read_us = cost(
+            "page of a collection by its URL", lambda: [collection.get(u) for u in done.urls], len(done.urls)
+        )
+        collection.close()
+    run.figure("pages read from a collection", 1e6 / read_us, "/s of CPU")
+
+
 EXPERIMENT = Experiment(
     name="costs",
     summary="CPU of a page piece by piece: analysis beside its floor, links, robots.txt, WARC records",
     run=measure,
+    bars=(Bar("a collection is read quickly", "pages read from a collection", ">=", 2_000),),
 )

@@ -1,7 +1,6 @@
 """`lycosa.Collection` and `lycosa.Crawl` as programs use them."""
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -55,20 +54,6 @@ def test_collection_is_opened_once_for_any_number_of_questions(crawled: Path, mo
             assert collection.get(page.url).body == page.body
             assert collection.links(page.url).url == page.url
     assert len(opened) == 1
-
-
-def test_collection_gives_two_thousand_pages_a_second(crawled: Path) -> None:
-    collection = Collection(crawled)
-    urls = [page.url for page in collection][:150]
-    collection.get(urls[0])
-    taken = []
-    for _ in range(3):
-        began = time.process_time()
-        for url in urls:
-            collection.get(url)
-        taken.append(time.process_time() - began)
-    collection.close()
-    assert len(urls) / min(taken) >= 2_000
 
 
 def test_open_collection_sees_what_a_crawl_adds(tmp_path: Path) -> None:

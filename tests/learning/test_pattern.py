@@ -1,6 +1,5 @@
 """A pattern is what a family of pages has in common."""
 
-import gc
 import time
 
 import pytest
@@ -78,19 +77,8 @@ def test_any_text_has_a_bounded_pattern_and_neighbours(path: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ADVERSARIAL)
-def test_time_is_linear_in_the_length(piece: str) -> None:
-    def cpu_s(path: str) -> float:
-        """The best of three; the collector would look at all that other tests left."""
-        spent = []
-        gc.disable()
-        for _ in range(3):
-            start = time.process_time()
-            path_pattern.__wrapped__(path), numbers(path), list(ancestors(path))
-            spent.append(time.process_time() - start)
-        gc.enable()
-        return min(spent)
-
-    path = "/" + piece * (2_000 // len(piece))
-    cpu_s(path)
-    assert cpu_s(path) < 0.3
-    assert cpu_s(path * 8) < 40 * max(cpu_s(path), 0.001)
+def test_long_adversarial_paths_are_read_in_linear_time(piece: str) -> None:
+    path = "/" + piece * (128_000 // len(piece))
+    began = time.process_time()
+    path_pattern.__wrapped__(path), numbers(path), list(ancestors(path))
+    assert time.process_time() - began < 20  # linear takes under a second of CPU, quadratic minutes

@@ -1,7 +1,5 @@
 """The schedule: spends its budget exactly, costs least, starves nobody, and keeps to what a host can take."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -67,9 +65,7 @@ def test_adaptive_intervals_shrink_after_a_change_and_grow_without_within_bounds
     assert found == pytest.approx([8.0, 14.0, 1 / 24, 365.0])
 
 
-def test_million_pages_are_scheduled_within_two_seconds() -> None:
-    importance, rates = world(1_000_000)
-    began = time.process_time()
-    visits = spread(importance, rates, 100_000.0)
-    assert time.process_time() - began <= 2.0
-    assert visits.sum() == pytest.approx(100_000.0)
+def test_visits_of_many_pages_spend_the_budget_and_no_more() -> None:
+    """That a million pages take less than two seconds is a bar of `make lab NAME=freshness`."""
+    importance, rates = world(100_000)
+    assert spread(importance, rates, 10_000.0).sum() == pytest.approx(10_000.0)
