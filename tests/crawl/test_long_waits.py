@@ -49,7 +49,7 @@ def test_long_retry_after_ends_the_crawl_and_the_same_command_goes_on(tmp_path: 
     assert (later.stats.pages, later.stats.queued, later.stats.known) == (whole.pages, 0, whole.known)
     text = summary(first.stats, tmp_path, left=visits_left(first.stats, first.ended_by, keeps_fresh=False))
     assert f"{first.stats.queued:,} still queued: the same command continues" in text
-    assert "--wait would wait" in text
+    assert "with --wait it waits" in text
     assert "http://h1.sim:8800 asks for patience; it is left alone until 20" in text
     assert "Ctrl-C" not in text
 
