@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lycosa.errors import SettingsError
 from lycosa.fetch.downloader import TransferLimits
 from lycosa.mapping import guard
-from lycosa.mapping.resolver import parse_server
+from lycosa.mapping.mapper import parse_server
 from lycosa.settings import CrawlSettings, SettingsSource, from_environment, merge, read_file, to_toml
 from lycosa.settings.schema import DEFAULTS, RETIRED, SETTINGS
 from lycosa.settings.sources import reference

@@ -26,7 +26,7 @@ INNERMOST = (
     ("robots.txt", ("web/robots",)),
     ("parse and analysis", ("web/",)),
     ("WARC records", ("store/warc_record",)),
-    ("commit", ("store/", "crawl/committer", "crawl/stats", "crawl/archive")),
+    ("commit", ("store/", "crawl/committer", "crawl/stats", "crawl/keeper")),
     ("frontier", ("frontier/", "learning/")),
     ("mapping", ("mapping/",)),
     ("crawl loop", ("crawl/", "graph/", "tables/", "recrawl/", "search/", "api/")),

@@ -14,7 +14,7 @@ from lycosa.cluster.assignment import Scheme
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.delegation import CentralLookups
 from lycosa.cluster.heartbeat import AgentOrders, AgentReport, Enrolment
-from lycosa.cluster.messages import Message, Reply
+from lycosa.cluster.outbox import Message, Reply
 from lycosa.cluster.transfer import BucketTransfer
 from lycosa.crawl import CrawlStats
 from lycosa.errors import ClusterError

@@ -15,7 +15,7 @@ from lycosa.errors import SettingsError
 from lycosa.records import Family
 from lycosa.recrawl.change.image import can_decode, image_value
 from lycosa.recrawl.change.verdict import UNCHANGED, ChangeKind, PageParameters, compare_parameters, parameters_of
-from lycosa.recrawl.rows import ChangeRow, history
+from lycosa.recrawl.versions import ChangeRow, history
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.pages import DAY_S, PageState

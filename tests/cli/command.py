@@ -62,7 +62,7 @@ def lycosa(*words: str | Path) -> Said:
     """The command in this process, which costs no start: for all that is not about signals and limits of a process."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LYCOSA_")}
-    main = importlib.import_module("lycosa.cli.main").main
+    main = importlib.import_module("lycosa.cli.commands").main
     pace, code = gc.get_threshold(), 0
     with (
         mock.patch.multiple(sys, argv=["lycosa", *map(str, words)], stdout=out, stderr=err),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lycosa.cli.main import app
+from lycosa.cli.commands import app
 from lycosa.cli.search import IndexingProgress
 from lycosa.crawl.limits import Recrawl
 from lycosa.simweb import SimSettings, SimWeb

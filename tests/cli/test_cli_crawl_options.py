@@ -30,7 +30,7 @@ def _no_settings_around(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 def _run(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> tuple[int, list[CrawlJob]]:
     """The whole command line with a `crawl` that only takes down its orders."""
-    main = importlib.import_module("lycosa.cli.main")
+    main = importlib.import_module("lycosa.cli.commands")
     orders: list[CrawlJob] = []
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     app.command(name="crawl", cls=CrawlCommand)(crawl_command(orders.append))
@@ -222,7 +222,7 @@ def test_into_that_is_a_file_is_left_for_the_store_to_refuse(tmp_path: Path) -> 
 
 
 def _pages_of_help() -> list[str]:
-    main = importlib.import_module("lycosa.cli.main")
+    main = importlib.import_module("lycosa.cli.commands")
     groups = {
         name: typer.main.get_group(importlib.import_module(f"lycosa.cli.{name}").app) for name in ("cluster", "simweb")
     }
@@ -243,7 +243,7 @@ def test_help_fits_into_80_columns_and_speaks_plainly(words: str, monkeypatch: p
 
 def test_summaries_of_commands_fit_into_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    main = importlib.import_module("lycosa.cli.main")
+    main = importlib.import_module("lycosa.cli.commands")
     lines = lycosa("--help").out.splitlines()
     for commands in main.COMMANDS.values():
         for name, (_, summary) in commands.items():

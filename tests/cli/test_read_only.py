@@ -21,7 +21,7 @@ AS_ANYONE = ("setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_overrid
 SEARCH = """
 import json, sys
 from lycosa import Collection
-from lycosa.cli.main import app
+from lycosa.cli.commands import app
 with Collection(sys.argv[1]) as collection:
     answers = [collection.search("solar", update=update) for update in (True, False, True)]
     print(json.dumps([[[found.url, found.score] for found in answer.results] for answer in answers]))
@@ -31,7 +31,7 @@ CHILD = """
 import json, sys
 from pathlib import Path
 from lycosa import Collection
-from lycosa.cli.main import app
+from lycosa.cli.commands import app
 try:
     (Path(sys.argv[1]) / "probe").touch()
     sys.exit("it can be written")

@@ -12,14 +12,14 @@ from lycosa.cluster.assignment import (
     BUCKETS,
     AssignmentTable,
     Member,
+    PlaceRanges,
     Scheme,
     build_table,
     even_sum,
     letter_sum,
     odd_sum,
 )
-from lycosa.cluster.locality import PlaceRanges
-from lycosa.cluster.messages import pack_items, unpack_items
+from lycosa.cluster.outbox import pack_items, unpack_items
 from lycosa.errors import SettingsError
 from lycosa.frontier.lease import ForwardedUrl
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from lycosa.cli.main import app
+from lycosa.cli.commands import app
 from lycosa.cluster.ray import ENVIRONMENT, OBJECT_STORE_BYTES
 
 yaml = pytest.importorskip("yaml", reason="comes with the extra cluster")

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from lycosa.cluster.assignment import AssignmentTable, Member, build_table
 from lycosa.cluster.exchange import UrlInbox
-from lycosa.cluster.messages import Message, Reply, ReplyCode
-from lycosa.cluster.outbox import UrlOutbox
+from lycosa.cluster.outbox import Message, Reply, ReplyCode, UrlOutbox
 from lycosa.frontier.lease import ForwardedUrl
 from lycosa.records import Family
 from lycosa.store import Batch

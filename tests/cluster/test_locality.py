@@ -4,9 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.cluster.assignment import Scheme, letter_sum
+from lycosa.cluster.assignment import (
+    FIRST_PAUSE_S,
+    LearnedAddresses,
+    ObservedAddresses,
+    Scheme,
+    letter_sum,
+    read_places_file,
+)
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.cluster.locality import FIRST_PAUSE_S, LearnedAddresses, ObservedAddresses, read_places_file
 from lycosa.cluster.membership import load_cluster_state, save_cluster_state
 from lycosa.errors import SettingsError
 from lycosa.settings import CrawlSettings

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from lycosa.cli.main import app
+from lycosa.cli.commands import app
 from lycosa.cluster.membership import lost_shards
 from lycosa.cluster.run import ShardedFolder
 from lycosa.crawl.stats import KEY, CrawlStats, Totals

@@ -10,8 +10,7 @@ from rig import QUICK, Rig, with_rig
 from rough_server import Line, page, rough_server, says
 
 from lycosa.fetch.curl import CurlDownloader, raise_descriptor_limit
-from lycosa.fetch.downloader import SchemeDownloader
-from lycosa.fetch.headers import request_fields
+from lycosa.fetch.downloader import SchemeDownloader, request_fields
 from lycosa.records import Failure, Request, Response
 
 FIELDS = request_fields("Lycosa/1.0 (+https://example.org/bot)")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.errors import SettingsError
-from lycosa.fetch.headers import (
+from lycosa.fetch.downloader import (
     curl_lines,
     is_field_value,
     parse_fields,

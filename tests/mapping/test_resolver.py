@@ -9,7 +9,7 @@ import uvloop
 from name_server import NameServer, Zone, name_server
 
 from lycosa.errors import SettingsError
-from lycosa.mapping.resolver import CaresResolver, parse_server
+from lycosa.mapping.mapper import CaresResolver, parse_server
 from lycosa.records import Failure, Resolved
 
 T = TypeVar("T")

@@ -11,14 +11,13 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from lycosa.cli.main import app
+from lycosa.cli.commands import app
 from lycosa.crawl.limits import Recrawl
 from lycosa.inspect import PageHistory, page_history
 from lycosa.records import Family
 from lycosa.recrawl.change.verdict import ChangeKind
 from lycosa.recrawl.plan import DAY_S
-from lycosa.recrawl.rows import due_key, visit_of
-from lycosa.recrawl.versions import version_at
+from lycosa.recrawl.versions import due_key, version_at, visit_of
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.web import NOT_FOUND, Answer

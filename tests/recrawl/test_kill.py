@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lycosa.records import Family
-from lycosa.recrawl.rows import ChangeRow, split_change_key, unpack_change, unpack_visit
+from lycosa.recrawl.versions import ChangeRow, split_change_key, unpack_change, unpack_visit
 from lycosa.simweb import SimWeb
 from lycosa.store import CollectionStore
 from lycosa.web.url import url_from_key

@@ -13,12 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import lycosa
-from lycosa.cli.main import app
+from lycosa.cli.commands import app
 from lycosa.crawl.limits import Recrawl
 from lycosa.errors import SettingsError
 from lycosa.records import Family
-from lycosa.recrawl.rows import ChangeRow, history
-from lycosa.recrawl.versions import document_at
+from lycosa.recrawl.versions import ChangeRow, document_at, history
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.web import Answer
 from lycosa.store import CollectionStore, WarcLocation

@@ -15,8 +15,7 @@ from warcio.archiveiterator import ArchiveIterator
 from lycosa.inspect import open_to_read, page_history, page_of
 from lycosa.records import Family
 from lycosa.recrawl.change.verdict import ChangeKind
-from lycosa.recrawl.rows import history, unpack_change
-from lycosa.recrawl.versions import document_at, stored_at
+from lycosa.recrawl.versions import document_at, history, stored_at, unpack_change
 from lycosa.search import SearchView, make_index
 from lycosa.simweb import SimWeb
 from lycosa.simweb.web import Answer

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lycosa.cli.main import app
+from lycosa.cli.commands import app
 from lycosa.crawl.limits import Recrawl
 from lycosa.crawl.loop import Engine
 from lycosa.frontier.rows import Reason, UrlRow, UrlState

@@ -11,8 +11,7 @@ from lycosa.crawl.limits import Recrawl
 from lycosa.frontier.rows import unpack_host
 from lycosa.records import Family
 from lycosa.recrawl.change.verdict import ChangeKind, Presence
-from lycosa.recrawl.rows import ChangeRow, VisitRow, history, split_change_key, unpack_change, visit_of
-from lycosa.recrawl.versions import version_at
+from lycosa.recrawl.versions import ChangeRow, VisitRow, history, split_change_key, unpack_change, version_at, visit_of
 from lycosa.search import row_as_of
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.documents import HONEST_LASTMOD, LASTMOD_PURPOSE

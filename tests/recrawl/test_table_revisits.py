@@ -10,8 +10,7 @@ from lycosa.crawl.limits import Recrawl
 from lycosa.frontier.rows import unpack_host
 from lycosa.records import Family
 from lycosa.recrawl.change.verdict import ChangeKind
-from lycosa.recrawl.rows import ChangeRow, history
-from lycosa.recrawl.versions import document_at
+from lycosa.recrawl.versions import ChangeRow, document_at, history
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.log import AuditRules, audit
 from lycosa.simweb.web import Answer

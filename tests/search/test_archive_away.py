@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.graph.processes import start_helper
+from lycosa.graph.index import start_helper
 from lycosa.inspect import page_of
 from lycosa.search.index import IndexReader, current
 from lycosa.search.view import SearchView, make_index, update_index

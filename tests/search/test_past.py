@@ -12,7 +12,7 @@ from lycosa.crawl.limits import Recrawl
 from lycosa.errors import NoPage, SettingsError
 from lycosa.records import Family
 from lycosa.recrawl.change.verdict import ChangeKind
-from lycosa.recrawl.rows import ChangeRow, change_key
+from lycosa.recrawl.versions import ChangeRow, change_key
 from lycosa.search.past import _directives_as_of, end_of_date, row_as_of
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.store import Batch

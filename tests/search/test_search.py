@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import lycosa
 from lycosa.errors import StoreError
 from lycosa.search.compile import BM25_ALONE
+from lycosa.search.documents import HostLanguages, language_of, spaced
 from lycosa.search.index import current
-from lycosa.search.language import HostLanguages, language_of, spaced
 from lycosa.search.query import QueryError
 from lycosa.search.snippet import Highlighter, Snippet, highlighted
 from lycosa.search.view import SearchResults, SearchView, make_index, update_index

@@ -184,7 +184,7 @@ def test_log_that_is_there_already_is_kept(tmp_path: Path) -> None:
 def test_disk_that_fills_up_stops_the_server_with_whole_lines_in_the_log(tmp_path: Path) -> None:
     log = tmp_path / "log"
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); import signal; "
-    limited += "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); from lycosa.cli.main import main; main()"
+    limited += "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); from lycosa.cli.commands import main; main()"
     arguments = ["simweb", "--hosts", "1", "--pages", "40", "--port", "0", "--dns-port", "0", "--json"]
     process = lycosa(*arguments, "--log", str(log), script=limited)
     assert process.stdout is not None

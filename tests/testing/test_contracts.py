@@ -10,7 +10,7 @@ from lycosa.api.crawl import Crawl
 from lycosa.errors import PartError
 from lycosa.fetch.curl import CurlDownloader
 from lycosa.frontier.rankings import InternalFirst, PValue, Rank, Relevance
-from lycosa.mapping.resolver import CaresResolver
+from lycosa.mapping.mapper import CaresResolver
 from lycosa.settings import CrawlSettings
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.memory import MemoryWeb

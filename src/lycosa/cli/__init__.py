@@ -1,4 +1,4 @@
-"""The command `lycosa`: its commands stand in a few modules, joined in `main`.
+"""The command `lycosa`: its commands stand in a few modules, joined in `commands`.
 
 Whatever a user can cause ends in one sentence on standard error and an exit code; a traceback is a bug. That holds from
 the first moment: Ctrl-C while the libraries are being imported ends the command at once.
@@ -17,6 +17,6 @@ def main() -> "NoReturn":
     """The entry point of the command."""
     prepare()
     # lazy: Ctrl-C is taken care of before the first import that takes time
-    from lycosa.cli.main import main as run
+    from lycosa.cli.commands import main as run
 
     run()

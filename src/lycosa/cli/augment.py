@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lycosa.cli.help import AsJson, CommandTable
+from lycosa.cli.options import AsJson, CommandTable
 from lycosa.cli.wording import counted, say, say_json
 from lycosa.errors import SettingsError
 from lycosa.tables import AugmentOptions, augment_site

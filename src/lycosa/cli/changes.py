@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lycosa.cli.help import AsJsonLines, CommandTable, Folder
+from lycosa.cli.options import AsJsonLines, CommandTable, Folder
 from lycosa.cli.wording import counted, note, say, say_json, size
 from lycosa.cluster import recrawl_command
 from lycosa.errors import SettingsError

@@ -19,8 +19,7 @@ import msgspec
 import typer
 
 from lycosa.cli.crawl import crawl_command
-from lycosa.cli.help import AsJson, CommandTable
-from lycosa.cli.options import CrawlCommand, CrawlJob
+from lycosa.cli.options import AsJson, CommandTable, CrawlCommand, CrawlJob
 from lycosa.cli.progress import line_of
 from lycosa.cli.run import ClusterCallbacks, finish
 from lycosa.cli.summary import left_out

@@ -17,7 +17,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from lycosa.cli.help import AsJson, AsJsonLines, CommandTable, Folder, InFolder
+from lycosa.cli.options import AsJson, AsJsonLines, CommandTable, Folder, InFolder
 from lycosa.cli.summary import as_json, limit_reached, limit_used_up, summary
 from lycosa.cli.wording import count, counted, duration, note, printable, reason, say, say_json, size
 from lycosa.cluster import lost_shards

@@ -13,8 +13,18 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from lycosa.cli.help import COMMON, OUTPUT, CommandTable, Folder, UrlFiles
-from lycosa.cli.options import CrawlCommand, CrawlJob, gather, read_urls, with_settings
+from lycosa.cli.options import (
+    COMMON,
+    OUTPUT,
+    CommandTable,
+    CrawlCommand,
+    CrawlJob,
+    Folder,
+    UrlFiles,
+    gather,
+    read_urls,
+    with_settings,
+)
 from lycosa.cli.run import run
 from lycosa.cli.wording import counted, note
 from lycosa.crawl import Inbox, Recrawl, refuse_private

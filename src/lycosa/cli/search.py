@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from lycosa.cli.help import AsJson, CommandTable, Folder, InFolder
+from lycosa.cli.options import AsJson, CommandTable, Folder, InFolder
 from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
 from lycosa.errors import LycosaError
 from lycosa.inspect import page_of, size_words

@@ -14,7 +14,7 @@ import msgspec
 import typer
 import uvloop
 
-from lycosa.cli.help import CommandTable
+from lycosa.cli.options import CommandTable
 from lycosa.cli.wording import counted
 from lycosa.errors import SettingsError
 from lycosa.simweb import (

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from lycosa.api import assemble_engine, usual_parts
-from lycosa.cluster.assignment import Scheme
+from lycosa.cluster.assignment import ObservedAddresses, Scheme
 from lycosa.cluster.backup import AddedUrls, RunInThread, ShardBackup
 from lycosa.cluster.checkpoints import ensure_shard_folder, write_generation
 from lycosa.cluster.delegation import (
@@ -36,9 +36,7 @@ from lycosa.cluster.heartbeat import (
     cancel_and_wait,
 )
 from lycosa.cluster.leases import AgentLease, HeldAddresses
-from lycosa.cluster.locality import ObservedAddresses
-from lycosa.cluster.messages import Message, Reply, busy_reply
-from lycosa.cluster.outbox import UrlOutbox
+from lycosa.cluster.outbox import Message, Reply, UrlOutbox, busy_reply
 from lycosa.cluster.transfer import BucketTransfer, OwnedHosts
 from lycosa.crawl import CopyClaim, CrawlStats, Engine, Inbox
 from lycosa.errors import ClusterError, LycosaError, StoreError

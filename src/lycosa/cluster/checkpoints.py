@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from lycosa.cluster.messages import Position
+from lycosa.cluster.outbox import Position
 from lycosa.errors import SettingsError, StoreError
 from lycosa.graph import LinkIndexer
 from lycosa.settings import merge, read_file

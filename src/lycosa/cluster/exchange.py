@@ -10,18 +10,18 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from lycosa.cluster.messages import (
+from lycosa.cluster.outbox import (
     START_POSITION,
     ExchangeItem,
     Message,
     Position,
     Reply,
     ReplyCode,
+    UrlOutbox,
     pack_position,
     unpack_items,
     unpack_position,
 )
-from lycosa.cluster.outbox import UrlOutbox
 from lycosa.errors import ClusterError
 from lycosa.records import Family
 from lycosa.store import Batch, State

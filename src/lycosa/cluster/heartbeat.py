@@ -66,7 +66,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True):
     holds: tuple[str, ...] = ()  # only for a coordinator that does not know
     wants: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
-    bucket_addresses: dict[int, str] = {}  # as `cluster.locality` has it
+    bucket_addresses: dict[int, str] = {}  # as `cluster.assignment` has it
 
     # handover of hosts
     handing_over: int = 0  # the epoch for which it hands over what leaves

@@ -19,11 +19,13 @@ from lycosa.cluster.assignment import (
     LETTER_VALUES,
     LETTER_VALUES_WITHOUT_DIGITS,
     AssignmentTable,
+    LearnedAddresses,
     Member,
+    PlaceRanges,
     Scheme,
     build_table,
+    place_ranges,
 )
-from lycosa.cluster.locality import LearnedAddresses, PlaceRanges, place_ranges
 from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.settings import CrawlSettings, read_letter
 from lycosa.store import SHARDED_FILE, SHARDS_FOLDER, is_sharded, is_written, shard_paths, sharded_parent

@@ -19,9 +19,8 @@ from typing import Any
 import msgspec
 
 from lycosa.api import usual_parts
-from lycosa.cluster.assignment import Scheme
+from lycosa.cluster.assignment import Scheme, place_ranges
 from lycosa.cluster.coordinator import Coordinator
-from lycosa.cluster.locality import place_ranges
 from lycosa.cluster.membership import NO_PLACES, load_cluster_state, missing_shards
 from lycosa.cluster.ray import (
     connect,

@@ -9,17 +9,16 @@ Guarantees: what is committed is on disk with everything that it counts; a crash
 request is an outcome, never an exception.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
-    from lycosa.crawl.archive import Archive, PatchedDocument
     from lycosa.crawl.committer import CommitParticipant
     from lycosa.crawl.copies import CopyClaim
     from lycosa.crawl.early_links import MISLED_MOST, EarlyLinks, is_nofollow
     from lycosa.crawl.host_rules import ROBOTS_BYTES, ROBOTS_FOR_S, HostRules
-    from lycosa.crawl.inbox import INBOX_FOLDER, Inbox, literal_hosts, refuse_private
-    from lycosa.crawl.keeper import DocumentStore
+    from lycosa.crawl.keeper import Archive, DocumentStore, PatchedDocument
     from lycosa.crawl.limits import Recrawl, effective_limits
     from lycosa.crawl.loop import Engine
     from lycosa.crawl.other_shards import OtherShards
@@ -36,38 +35,33 @@ if TYPE_CHECKING:
         read_page,
         redirect_location,
     )
+    from lycosa.crawl.requeue import INBOX_FOLDER, Inbox, literal_hosts, refuse_private
     from lycosa.crawl.seams import FetchObserver, Parts, ReadPage, RequestHandler, Statistics, UrlSource
     from lycosa.crawl.shard import Shard
     from lycosa.crawl.stats import CrawlStats, Retry, Totals, load_counts, load_live_stats, sum_of_shards
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for the loop and its libraries.
-_NAMES = {
-    "archive": "Archive PatchedDocument",
-    "committer": "CommitParticipant",
-    "copies": "CopyClaim",
-    "early_links": "MISLED_MOST EarlyLinks is_nofollow",
-    "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
-    "inbox": "INBOX_FOLDER Inbox literal_hosts refuse_private",
-    "keeper": "DocumentStore",
-    "limits": "Recrawl effective_limits",
-    "loop": "Engine",
-    "other_shards": "OtherShards",
-    "pages": "PageHandler",
-    "progress": "WAITING clock duration",
-    "reading": "FOLLOWED_KINDS analysers_of decoded_body filters_of followed_links header_hrefs page_directives"
-    " read_page redirect_location",
-    "seams": "FetchObserver Parts ReadPage RequestHandler Statistics UrlSource",
-    "shard": "Shard",
-    "stats": "CrawlStats Retry Totals load_counts load_live_stats sum_of_shards",
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'lycosa.crawl' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"lycosa.crawl.{_MODULES[name]}"), name)
-    return value
+__getattr__ = open_lazily(
+    __name__,
+    {
+        "committer": "CommitParticipant",
+        "copies": "CopyClaim",
+        "early_links": "MISLED_MOST EarlyLinks is_nofollow",
+        "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
+        "keeper": "Archive PatchedDocument DocumentStore",
+        "limits": "Recrawl effective_limits",
+        "loop": "Engine",
+        "other_shards": "OtherShards",
+        "pages": "PageHandler",
+        "progress": "WAITING clock duration",
+        "reading": "FOLLOWED_KINDS analysers_of decoded_body filters_of followed_links header_hrefs page_directives "
+        "read_page redirect_location",
+        "requeue": "INBOX_FOLDER Inbox literal_hosts refuse_private",
+        "seams": "FetchObserver Parts ReadPage RequestHandler Statistics UrlSource",
+        "shard": "Shard",
+        "stats": "CrawlStats Retry Totals load_counts load_live_stats sum_of_shards",
+    },
+)
 
 
 __all__ = [

@@ -9,7 +9,7 @@ says more of the URL than of the host). `--wait` never gives a host up.
 from collections.abc import Callable
 
 from lycosa.crawl.addresses import HostAddresses
-from lycosa.crawl.archive import Archive
+from lycosa.crawl.keeper import Archive
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import AT_ONCE, RETRY_SHARE, RetryRule, parse_retry_after, retry_rule, retry_wait
 from lycosa.frontier import Host, Lease, QueueEntry, Reason, RequestKind, UrlState

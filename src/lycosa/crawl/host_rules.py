@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from hashlib import sha1
 
 from lycosa.crawl.addresses import HostAddresses
-from lycosa.crawl.archive import Archive
 from lycosa.crawl.failures import PATIENT_WAIT_S
+from lycosa.crawl.keeper import Archive
 from lycosa.crawl.other_shards import OtherShards
 from lycosa.crawl.pages import PageHandler, RequestBuilder
 from lycosa.crawl.progress import ROBOTS

@@ -14,19 +14,17 @@ from functools import partial
 
 from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.admission import Admission, RankedAdmission
-from lycosa.crawl.archive import Archive
 from lycosa.crawl.committer import COMMIT_AGAIN_S, CommitParticipant, Committer
 from lycosa.crawl.copies import Copies, CopyClaim
 from lycosa.crawl.failures import FailureHandler
 from lycosa.crawl.host_rules import HostRules, RobotsHandler, SitemapHandler
-from lycosa.crawl.inbox import Inbox
-from lycosa.crawl.keeper import DocumentStore, Listener, PageKeeper
+from lycosa.crawl.keeper import Archive, DocumentStore, Listener, PageKeeper
 from lycosa.crawl.limits import LimitChecker, Recrawl, effective_limits
 from lycosa.crawl.other_shards import accept_urls, move_hosts
 from lycosa.crawl.pages import HeadLooks, PageHandler, RequestBuilder
 from lycosa.crawl.progress import WAITING, ProgressReporter, waits_long
 from lycosa.crawl.reading import LinkFilter
-from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost
+from lycosa.crawl.requeue import Inbox, readmit_links, requeue_failed, requeue_lost
 from lycosa.crawl.seams import Fetch, FetchObserver, Parts, ReadPage, RequestHandler, UrlSource
 from lycosa.crawl.shard import BackgroundWork, EventLog, Shard
 from lycosa.crawl.stats import Counters, CrawlStats, Totals, load_counts

@@ -18,9 +18,12 @@ from lycosa.fetch.downloader import (
     SchemeDownloader,
     TransferLimits,
     Watchable,
+    parse_fields,
     refused_response,
+    request_fields,
+    response_media_type,
+    user_agent,
 )
-from lycosa.fetch.headers import parse_fields, request_fields, response_media_type, user_agent
 from lycosa.fetch.retry import (
     AT_ONCE,
     RETRY_SHARE,

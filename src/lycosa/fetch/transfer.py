@@ -20,8 +20,14 @@ from typing import Protocol
 import msgspec
 import pycurl
 
-from lycosa.fetch.downloader import AcceptsResponse, DoneCallback, TransferLimits
-from lycosa.fetch.headers import curl_lines, parse_fields, parse_status
+from lycosa.fetch.downloader import (
+    AcceptsResponse,
+    DoneCallback,
+    TransferLimits,
+    curl_lines,
+    parse_fields,
+    parse_status,
+)
 from lycosa.mapping import parse_ip_address
 from lycosa.records import Failure, Request, Response, Truncation
 

@@ -13,8 +13,7 @@ from operator import itemgetter
 
 import msgspec
 
-from lycosa.frontier.hosts import Host
-from lycosa.frontier.lanes import NEVER, LaneWindow, TimedLane
+from lycosa.frontier.hosts import NEVER, Host, LaneWindow, TimedLane
 from lycosa.frontier.lease import MemoryLimits, UrlCounts
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.rows import (

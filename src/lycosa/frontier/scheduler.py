@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from itertools import count
 
 from lycosa.frontier.checks import FetchChecks
-from lycosa.frontier.hosts import LAST_OFFER, NO_OFFER, Host, HostPlace
-from lycosa.frontier.lanes import NEVER
+from lycosa.frontier.hosts import LAST_OFFER, NEVER, NO_OFFER, Host, HostPlace
 from lycosa.frontier.policy import Policy
 from lycosa.frontier.politeness import Share, Slots, pause_of
 

@@ -7,7 +7,7 @@ and the ranks are derived from it, kept in files of their own under `graph/`, an
 """
 
 from lycosa.graph.feed import covered_by, entries_after, key_of, last_sequence, mark_covered
-from lycosa.graph.index import LinkIndex
+from lycosa.graph.index import LinkIndex, start_helper
 from lycosa.graph.indexer import LinkIndexer, redirect_row
 from lycosa.graph.links import (
     Anchors,
@@ -22,7 +22,6 @@ from lycosa.graph.links import (
     ranked_pages,
     stored_link_index,
 )
-from lycosa.graph.processes import start_helper
 from lycosa.graph.ranks import Ranks, load_ranks
 
 __all__ = [

@@ -12,6 +12,7 @@ one writer.
 
 import os
 import secrets
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -22,8 +23,25 @@ import numpy as np
 from lycosa.errors import StoreError, storage_error
 from lycosa.graph.columns import LinkChanges, LinkColumns, from_pages, join_columns, url_id, url_ids
 from lycosa.graph.packing import I64, U64
-from lycosa.graph.processes import start_helper
 from lycosa.graph.segment import SUFFIX, Inlink, Segment, write_segment
+
+_SOURCE = str(Path(__file__).parents[2])
+
+
+def start_helper(module: str, *words: str | Path, has_pipes: bool = True) -> "subprocess.Popen[bytes]":
+    """Runs `main()` of a module with `words` as its arguments; with `has_pipes` its standard input and output are
+    pipes. It gets no Ctrl-C from the terminal, and should end by itself when its input does."""
+    known = os.environ.get("PYTHONPATH")
+    stream = subprocess.PIPE if has_pipes else subprocess.DEVNULL
+    return subprocess.Popen(
+        [sys.executable, "-c", f"from {module} import main; main()", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": f"{_SOURCE}{os.pathsep}{known}" if known else _SOURCE},
+        stdin=stream,
+        stdout=stream,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
 
 LINK_INDEX_FOLDER = "graph"
 LIST = "links.json"

@@ -4,8 +4,9 @@ Everything here only reads, beside a running crawl or without one, and sees what
 opened or refreshed last. The results are records; the command line and `lycosa.Collection` show them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
     from lycosa.inspect.changes import (
@@ -21,27 +22,20 @@ if TYPE_CHECKING:
         url_view,
     )
     from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, page_of
-    from lycosa.inspect.status import HostView, hosts, open_to_read, settings_of, stats_of
+    from lycosa.inspect.status import HostView, explain_url, hosts, open_to_read, settings_of, size_words, stats_of
     from lycosa.inspect.tree import Branch, KnownUrls, known_urls, url_tree
-    from lycosa.inspect.why import explain_url, size_words
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for what compares pages.
-_NAMES = {
-    "changes": "ChangeFilter ChangeView HostFreshness PageHistory UrlView freshness knows_host list_changes"
-    " page_history url_view",
-    "pages": "StoredPage StoredPages asked_url page_of",
-    "status": "HostView hosts open_to_read settings_of stats_of",
-    "tree": "Branch KnownUrls known_urls url_tree",
-    "why": "explain_url size_words",
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'lycosa.inspect' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"lycosa.inspect.{_MODULES[name]}"), name)
-    return value
+__getattr__ = open_lazily(
+    __name__,
+    {
+        "changes": "ChangeFilter ChangeView HostFreshness PageHistory UrlView freshness knows_host list_changes "
+        "page_history url_view",
+        "pages": "StoredPage StoredPages asked_url page_of",
+        "status": "HostView hosts open_to_read settings_of stats_of explain_url size_words",
+        "tree": "Branch KnownUrls known_urls url_tree",
+    },
+)
 
 
 __all__ = [

@@ -6,8 +6,7 @@ others of its answer; literal addresses and `localhost` never reach a name serve
 """
 
 from lycosa.mapping.guard import AddressGuard, is_literal_host, literal_address, parse_ip_address
-from lycosa.mapping.mapper import Mapper
-from lycosa.mapping.resolver import CaresResolver, Resolver
+from lycosa.mapping.mapper import CaresResolver, Mapper, Resolver
 
 __all__ = [
     "AddressGuard", "CaresResolver", "Mapper", "Resolver", "is_literal_host", "literal_address", "parse_ip_address",

@@ -8,8 +8,9 @@ Guarantees: a visit ends in one commit; errors and odd answers never replace a s
 nothing here.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
     from lycosa.recrawl.change.diff import Diff, diff_versions
@@ -20,46 +21,39 @@ if TYPE_CHECKING:
     from lycosa.recrawl.plan import DAY_S
     from lycosa.recrawl.recorder import opening
     from lycosa.recrawl.revisits import Revisits
-    from lycosa.recrawl.rows import (
+    from lycosa.recrawl.versions import (
+        BODY_CAP_BYTES,
         ChangeRow,
+        Fields,
+        StoredDocuments,
         VisitRow,
+        document_at,
         history,
+        no_bodies,
+        require_bodies,
         split_change_key,
         unpack_change,
         unpack_visit,
-        visit_of,
-    )
-    from lycosa.recrawl.versions import (
-        BODY_CAP_BYTES,
-        Fields,
-        StoredDocuments,
-        document_at,
-        no_bodies,
-        require_bodies,
         version_at,
+        visit_of,
     )
 
 # Module → names. Each is imported when it is first used: whoever reads one row does not wait for the libraries of all.
-_NAMES = {
-    "change.diff": "Diff diff_versions",
-    "change.image": "can_decode image_value",
-    "change.structure": "structure_digest",
-    "change.verdict": "ChangeKind ChangedImage Presence UNCHANGED digest_of_content",
-    "due": "RevisitFeeder",
-    "plan": "DAY_S",
-    "recorder": "opening",
-    "revisits": "Revisits",
-    "rows": "ChangeRow VisitRow history split_change_key unpack_change unpack_visit visit_of",
-    "versions": "BODY_CAP_BYTES Fields StoredDocuments document_at no_bodies require_bodies version_at",
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'lycosa.recrawl' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"lycosa.recrawl.{_MODULES[name]}"), name)
-    return value
+__getattr__ = open_lazily(
+    __name__,
+    {
+        "change.diff": "Diff diff_versions",
+        "change.image": "can_decode image_value",
+        "change.structure": "structure_digest",
+        "change.verdict": "ChangeKind ChangedImage Presence UNCHANGED digest_of_content",
+        "due": "RevisitFeeder",
+        "plan": "DAY_S",
+        "recorder": "opening",
+        "revisits": "Revisits",
+        "versions": "ChangeRow VisitRow history split_change_key unpack_change unpack_visit visit_of BODY_CAP_BYTES "
+        "Fields StoredDocuments document_at no_bodies require_bodies version_at",
+    },
+)
 
 
 __all__ = [

@@ -18,7 +18,7 @@ from lycosa.frontier import Lease, LinkCounter, Origin, UrlRow, UrlState, unpack
 from lycosa.records import Family, Response
 from lycosa.recrawl.plan import DAY_S, ROWS_A_TURN
 from lycosa.recrawl.revisits import Revisits
-from lycosa.recrawl.rows import VisitRow, due_before, due_key, key_of_due, unpack_visit
+from lycosa.recrawl.versions import VisitRow, due_before, due_key, key_of_due, unpack_visit
 from lycosa.store import Batch, PageRow, unpack_page
 from lycosa.web import url_from_key
 

@@ -19,8 +19,7 @@ from lycosa.records import Family, Response
 from lycosa.recrawl.change.verdict import UNCHANGED, ChangedImage, ChangeKind, ChangeVerdict, Presence
 from lycosa.recrawl.plan import DAY_S, SHORTEST_DAYS
 from lycosa.recrawl.recorder import Visit, VisitRecorder, VisitResult
-from lycosa.recrawl.rows import VisitRow, history, visit_of
-from lycosa.recrawl.versions import version_at
+from lycosa.recrawl.versions import VisitRow, history, version_at, visit_of
 from lycosa.store import LinkRow, PageRow, unpack_page
 from lycosa.web import LinkKind, Steps, url_key
 

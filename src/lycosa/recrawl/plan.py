@@ -30,7 +30,7 @@ from lycosa.recrawl.change.schedule import (
     visit_rate,
 )
 from lycosa.recrawl.change.verdict import Presence
-from lycosa.recrawl.rows import VisitRow, due_key, unpack_visit
+from lycosa.recrawl.versions import VisitRow, due_key, unpack_visit
 from lycosa.store import Batch, PageRow, unpack_page
 from lycosa.web import MediaKind, Page, SitemapEntry, Steps, parse_url, read_sitemap, run_steps, url_key
 

@@ -18,8 +18,7 @@ from lycosa.recrawl.change.schedule import estimate_rate
 from lycosa.recrawl.change.structure import structure_digest
 from lycosa.recrawl.change.verdict import SAME, ChangeKind, ChangeVerdict, Presence
 from lycosa.recrawl.plan import DAY_S, VisitPlanner
-from lycosa.recrawl.rows import ChangeRow, VisitRow, change_key, due_key, history_rows
-from lycosa.recrawl.versions import stored_at
+from lycosa.recrawl.versions import ChangeRow, VisitRow, change_key, due_key, history_rows, stored_at
 from lycosa.store import ArchiveUnavailable, PageRow, WarcLocation
 from lycosa.web import url_key
 

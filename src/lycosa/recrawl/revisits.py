@@ -40,9 +40,8 @@ from lycosa.recrawl.change.verdict import (
 from lycosa.recrawl.images import ImageRevisits
 from lycosa.recrawl.plan import ChangeHints, VisitPlanner
 from lycosa.recrawl.recorder import MissingBodies, Visit, VisitRecorder, VisitResult, opening, presence_of_row
-from lycosa.recrawl.rows import VisitRow, change_key, visit_of
 from lycosa.recrawl.table_revisits import TableRevisits
-from lycosa.recrawl.versions import version_at
+from lycosa.recrawl.versions import VisitRow, change_key, version_at, visit_of
 from lycosa.store import REDIRECTS, HttpExchange, LinkRow, OriginalRecord, PageRow, RevisitProfile, unpack_page
 from lycosa.tables import TABLE_MAX_BYTES
 from lycosa.web import Page, RobotsDirectives, TextCodes, document_digest, parse_url, url_key

@@ -15,8 +15,7 @@ import msgspec
 from lycosa.crawl import Archive, PatchedDocument, Shard, decoded_body
 from lycosa.frontier import Lease
 from lycosa.records import Family, Request, Response
-from lycosa.recrawl.rows import VisitRow, visit_of
-from lycosa.recrawl.versions import StoredVersion, headers_of, stored_at
+from lycosa.recrawl.versions import StoredVersion, VisitRow, headers_of, stored_at, visit_of
 from lycosa.store import PageRow, PatchBase, unpack_page
 from lycosa.tables import (
     IN_VAIN,

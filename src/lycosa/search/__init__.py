@@ -5,8 +5,9 @@ any crash. A crawl starts an `IndexFollower` and never waits for it; `make_index
 without a crawl; `SearchView` answers queries.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
     from lycosa.search.compile import BM25_ALONE, Weights
@@ -28,24 +29,19 @@ if TYPE_CHECKING:
     )
 
 # Module → names. Each is imported when it is first used: a crawl starts its follower without tantivy.
-_NAMES = {
-    "compile": "BM25_ALONE Weights",
-    "documents": "is_searchable",
-    "follower": "IndexFollower",
-    "past": "end_of_date past_time row_as_of",
-    "query": "QueryError parse_query",
-    "retrieval": "MOST_SHOWN",
-    "snippet": "Snippet highlighted",
-    "view": "MadeIndex SearchResult SearchResults SearchView is_index_behind make_index unread_words update_index",
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'lycosa.search' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"lycosa.search.{_MODULES[name]}"), name)
-    return value
+__getattr__ = open_lazily(
+    __name__,
+    {
+        "compile": "BM25_ALONE Weights",
+        "documents": "is_searchable",
+        "follower": "IndexFollower",
+        "past": "end_of_date past_time row_as_of",
+        "query": "QueryError parse_query",
+        "retrieval": "MOST_SHOWN",
+        "snippet": "Snippet highlighted",
+        "view": "MadeIndex SearchResult SearchResults SearchView is_index_behind make_index unread_words update_index",
+    },
+)
 
 
 __all__ = [

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from tantivy import FieldType, Occur, Query
 
 from lycosa.errors import SettingsError
-from lycosa.search.documents import WITH_POSITIONS, analyser, schema, url_words
+from lycosa.search.documents import LANGUAGES, OTHER, WITH_POSITIONS, analyser, schema, spaced, url_words
 from lycosa.search.index import IndexReader
-from lycosa.search.language import LANGUAGES, OTHER, spaced
 from lycosa.search.query import AllOf, AnyOf, Excluded, Filter, QueryNode, Term
 from lycosa.web import parse_url as parse_url
 

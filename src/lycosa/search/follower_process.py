@@ -15,9 +15,8 @@ import time
 from pathlib import Path
 
 from lycosa.errors import StoreError
-from lycosa.search.anchors import is_anchor_update_due
 from lycosa.search.follower import IN_USE
-from lycosa.search.index import IndexInUse
+from lycosa.search.index import IndexInUse, is_anchor_update_due
 from lycosa.search.indexer import Indexer
 from lycosa.store import ArchiveUnavailable, CollectionStore
 

@@ -29,8 +29,10 @@ from lycosa.graph import (
     stored_link_index,
 )
 from lycosa.records import Family
-from lycosa.search.anchors import AnchorUpdater, note_updated
 from lycosa.search.documents import (
+    LANGUAGES,
+    SAMPLE_CHARS,
+    HostLanguages,
     IndexMember,
     copy_document,
     documents,
@@ -39,8 +41,7 @@ from lycosa.search.documents import (
     searchable_pages,
     summarise_anchors,
 )
-from lycosa.search.index import IndexReader, IndexWriter
-from lycosa.search.language import LANGUAGES, SAMPLE_CHARS, HostLanguages
+from lycosa.search.index import AnchorUpdater, IndexReader, IndexWriter, note_updated
 from lycosa.search.texts import PageTexts
 from lycosa.store import CollectionStore, JoinedCollection
 from lycosa.web import Readable, split_url

@@ -1,6 +1,6 @@
 """A collection as it was at a time: which version of a page stood there, and an index of all of them.
 
-A page's versions are its history (`recrawl.rows`), and where it never changed the page itself. An index of a time
+A page's versions are its history (`recrawl.versions`), and where it never changed the page itself. An index of a time
 that is past never changes: it is made once from the archive, under `then/TIME/`, and the last few are kept. Versions
 that asked to be left out (noindex) are. Links and ranks are those of today, so they do not count there.
 """
@@ -19,9 +19,16 @@ from lycosa.fetch import parse_fields
 from lycosa.graph import last_sequence
 from lycosa.records import Family, Response
 from lycosa.recrawl import ChangeKind, ChangeRow, document_at, history, require_bodies
-from lycosa.search.documents import AnchorSummary, IndexMember, copy_document, documents, indexed_page, is_searchable
+from lycosa.search.documents import (
+    AnchorSummary,
+    HostLanguages,
+    IndexMember,
+    copy_document,
+    documents,
+    indexed_page,
+    is_searchable,
+)
 from lycosa.search.index import IndexReader, IndexWriter, NoIndex
-from lycosa.search.language import HostLanguages
 from lycosa.search.texts import PageTexts
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import CollectionStore, PageRow, State, unpack_page

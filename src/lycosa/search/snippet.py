@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from lycosa.search.compile import tokens
-from lycosa.search.language import spaced
+from lycosa.search.documents import spaced
 
 WINDOW_CHARS = 240
 READ_CHARS = 200_000  # of a text; matches behind are not shown

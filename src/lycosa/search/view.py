@@ -20,12 +20,18 @@ from lycosa.errors import StoreError
 from lycosa.graph import key_of, last_sequence, load_ranks
 from lycosa.records import Family
 from lycosa.recrawl import require_bodies
-from lycosa.search.anchors import is_anchor_update_due
 from lycosa.search.compile import Weights
-from lycosa.search.documents import IndexMember, date_of, has_expired
-from lycosa.search.index import DamagedIndex, IndexInUse, IndexReader, NoIndex, is_index_written, size_bytes
+from lycosa.search.documents import LANGUAGES, IndexMember, date_of, has_expired
+from lycosa.search.index import (
+    DamagedIndex,
+    IndexInUse,
+    IndexReader,
+    NoIndex,
+    is_anchor_update_due,
+    is_index_written,
+    size_bytes,
+)
 from lycosa.search.indexer import Indexer
-from lycosa.search.language import LANGUAGES
 from lycosa.search.past import agent_of, full_row_as_of, make_reader, past_time, reader_as_of
 from lycosa.search.query import parse_query, pasted_url, terms
 from lycosa.search.retrieval import Hit, RankLookup, retrieve

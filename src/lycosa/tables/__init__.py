@@ -5,8 +5,9 @@ files of a static site, and `serving` has the middleware for a dynamic one: `Wsg
 owners. Tables are hints: a crawl without them finds the same pages. Revisits by TVI are in `recrawl.table_revisits`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
     from lycosa.tables.formats import (
@@ -28,21 +29,16 @@ if TYPE_CHECKING:
     from lycosa.tables.serving import AsgiTables, WsgiTables
 
 # Module → names. Each is imported when it is first used: whoever reads one row does not wait for the libraries of all.
-_NAMES = {
-    "formats": "TABLE_MAX_BYTES TVI TableRefusal Tol Tvi has_xml_parts is_table_of parse_tol parse_tvi patch_document"
-    " table_digest table_url",
-    "links": "IN_VAIN LinkTables TableSupport",
-    "publisher": "AugmentOptions augment_site tables_of",
-    "serving": "AsgiTables WsgiTables",
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'lycosa.tables' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"lycosa.tables.{_MODULES[name]}"), name)
-    return value
+__getattr__ = open_lazily(
+    __name__,
+    {
+        "formats": "TABLE_MAX_BYTES TVI TableRefusal Tol Tvi has_xml_parts is_table_of parse_tol parse_tvi "
+        "patch_document table_digest table_url",
+        "links": "IN_VAIN LinkTables TableSupport",
+        "publisher": "AugmentOptions augment_site tables_of",
+        "serving": "AsgiTables WsgiTables",
+    },
+)
 
 
 __all__ = [

@@ -11,9 +11,9 @@ questions are answered here and nowhere else:
 The parser's libraries are imported with the first document: names that need them are looked up on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from lycosa.doors import open_lazily
 from lycosa.web.charset import to_utf8
 from lycosa.web.date import format_date, format_timestamp, parse_date
 from lycosa.web.document import (
@@ -29,8 +29,7 @@ from lycosa.web.document import (
 )
 from lycosa.web.links import LinkKind, Links, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
-from lycosa.web.named_parts import UnknownPart, named_analysers, named_part, reads_links_as_usual
-from lycosa.web.page import analyse_page, is_built_in
+from lycosa.web.page import UnknownPart, analyse_page, is_built_in, named_analysers, named_part, reads_links_as_usual
 from lycosa.web.relevance import DOUBTFUL_RELEVANCE, RELEVANCE_BANDS, TOPIC_HEAD_BYTES, Topic, head_pays
 from lycosa.web.robots import Robots, RobotsDirectives, Steps, robots_directives, robots_from_response_steps, run_steps
 from lycosa.web.scope import (
@@ -84,23 +83,15 @@ if TYPE_CHECKING:
     from lycosa.web.text import page_of_text
 
 # Name → module of what needs selectolax (30 ms to import) or NumPy (110 ms): no first request or --help waits for them.
-_LATER = {
-    name: module
-    for module, names in {
+__getattr__ = open_lazily(
+    __name__,
+    {
         "hazard": "cut_if_unsafe",
         "html": "tag_numbers tag_table",
         "readable": "Readable extract_readable extract_text",
         "text": "page_of_text",
-    }.items()
-    for name in names.split()
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'lycosa.web' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"lycosa.web.{_LATER[name]}"), name)
-    return value
+    },
+)
 
 
 __all__ = [

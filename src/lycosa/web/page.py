@@ -6,11 +6,22 @@
 never raises on any bytes; a kind without an analyser (images, PDF, archives) gives a page with digests and nothing
 else. Analysers are a registry by kind: whoever passes another one replaces some, or adds ones for further kinds or
 media types. Called once a document.
+
+Parts by name: an entry point of the group `lycosa.parts`, or `module:attribute`; and the analysers that settings
+name.
+
+What is named is called with the settings and gives the part. Built-in parts are found in the same way. This module
+imports no part itself: the search index reads documents without what a crawl needs. Called by the assembly of a crawl,
+and by whoever reads the documents of a collection.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoints, entry_points
+from typing import Any
 
+from lycosa.errors import PartError
 from lycosa.web import charset
 from lycosa.web.document import Analyser, Analysers, Document, Page, document_digest, document_fingerprint
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media
@@ -97,3 +108,93 @@ def built_in_analysers() -> Analysers:
         MediaKind.FEED: analyse_xml,
         MediaKind.TEXT: analyse_text,
     }
+
+
+GROUP = "lycosa.parts"
+
+
+class UnknownPart(PartError):
+    """No part has this name."""
+
+
+def named_part(kind: str, name: str, settings: Any) -> Any:
+    """The part that the settings name; raises PartError that says what went wrong."""
+    try:
+        return _maker(kind, name)(settings)
+    except PartError:
+        raise
+    except ImportError as error:
+        hint = "install its package, or name its folder in PYTHONPATH"
+        raise PartError(f"the {kind} {name!r} cannot be imported: {error}; {hint}") from error
+    except Exception as error:  # whatever a user's part raises is the part's
+        raise PartError(f"the {kind} {name!r} cannot be made: {error!r}") from error
+
+
+def _maker(kind: str, name: str) -> Callable[[Any], Any]:
+    module, colon, attribute = name.partition(":")
+    if colon:
+        return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
+    known = {entry.name: entry for entry in _entry_points() if entry.name.startswith(f"{kind}.")}
+    if f"{kind}.{name}" not in known:
+        names = ", ".join(sorted(entry.partition(".")[2] for entry in known)) or "none"
+        raise UnknownPart(f"there is no {kind} called {name!r}; there is {names}, or write module:attribute")
+    return known[f"{kind}.{name}"].load()  # type: ignore[no-any-return]
+
+
+@cache
+def _entry_points() -> EntryPoints:
+    """The parts of all installed packages, looked up once, which takes some ten milliseconds."""
+    return entry_points(group=GROUP)
+
+
+# analysers
+
+
+def named_analysers(settings: Any, given: Mapping[str, Analyser] | None = None) -> Analysers | None:
+    """The analysers by kind of document or media type: the built-in ones, those that `settings.analysers` name, and
+    those given as objects, the later in place of the earlier. None means the built-in ones only, which are imported
+    with the first document."""
+    named = dict(entry.split("=", 1) for entry in settings.analysers)
+    parts: dict[str, Analyser] = {kind: named_part("analyser", name, settings) for kind, name in named.items()}
+    parts |= given or {}
+    if unknown := [kind for kind in parts if "/" not in kind and kind not in set(MediaKind)]:
+        names = f"there is {', '.join(MediaKind)}, or write TYPE/SUBTYPE"
+        raise PartError(f"there is no kind of document called {unknown[0]!r}; {names}")
+    return {**built_in_analysers(), **{kind: _strict(part, kind) for kind, part in parts.items()}} if parts else None
+
+
+def reads_links_as_usual(analysers: Analysers | None) -> bool:
+    """Whether the built-in analysers read the links. Only then may those of a part of a document count early."""
+    return analysers is None or built_in_analysers().items() <= analysers.items()
+
+
+def _strict(part: Analyser, kind: str) -> Analyser:
+    """Wraps an analyser, so that what it must not do ends the crawl with a sentence; nothing is lost."""
+
+    def read(document: Document) -> Page:
+        try:
+            page = part(document)
+        except Exception as error:  # whatever a user's part raises is the part's
+            raise PartError(f"the analyser of {kind} failed on {document.url}: {error!r}") from error
+        if not isinstance(page, Page):
+            raise PartError(
+                f"the analyser of {kind} gave {type(page).__name__} for {document.url}, where a Page was due"
+            )
+        return page
+
+    return part if part in built_in_analysers().values() else read
+
+
+def html_analyser(_: Any) -> Analyser:
+    """The built-in analyser named `html`."""
+    return built_in_analysers()[MediaKind.HTML]
+
+
+def xml_analyser(_: Any) -> Analyser:
+    """The built-in analyser named `xml`, which reads feeds, too."""
+    return built_in_analysers()[MediaKind.XML]
+
+
+def text_analyser(_: Any) -> Analyser:
+    """The built-in analyser named `text`."""
+    return built_in_analysers()[MediaKind.TEXT]

@@ -18,7 +18,7 @@ from lycosa.api import freeze_garbage_collector, return_large_blocks
 from lycosa.cluster.agent import Agent
 from lycosa.cluster.delegation import ROBOTS_TIMEOUT_S
 from lycosa.cluster.heartbeat import AgentOrders, AgentReport, Enrolment
-from lycosa.cluster.messages import Message, Reply, busy_reply
+from lycosa.cluster.outbox import Message, Reply, busy_reply
 from lycosa.cluster.ray import CALL_TIMEOUT_S, NAMESPACE
 from lycosa.cluster.transfer import BucketTransfer
 from lycosa.errors import ClusterError, LycosaError, StoreError

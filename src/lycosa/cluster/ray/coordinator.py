@@ -22,16 +22,9 @@ from lycosa.cluster.delegation import CentralLookups
 from lycosa.cluster.exchange import RETRY_S
 from lycosa.cluster.heartbeat import AgentOrders, AgentReport
 from lycosa.cluster.leases import AGENT_LEASE_S
-from lycosa.cluster.messages import Message, Reply
+from lycosa.cluster.outbox import Message, Reply
 from lycosa.cluster.ray import CALL_TIMEOUT_S, machine_addresses, machine_places
-from lycosa.cluster.ray.agent import (
-    AgentActor,
-    actor_options,
-    agent_name,
-    await_answer,
-    coordinator_name,
-    own_address,
-)
+from lycosa.cluster.ray.agent import AgentActor, actor_options, agent_name, await_answer, coordinator_name, own_address
 from lycosa.cluster.termination import MemberFailure, MemberHealth
 from lycosa.crawl import CrawlStats, Inbox
 from lycosa.errors import ClusterError, LycosaError

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand
 
-from lycosa.cli.help import LycosaGroup
+from lycosa.cli.options import LycosaGroup
 from lycosa.cli.startup import INTERRUPTED, raise_on_interrupt
 from lycosa.errors import LycosaError, StoreError
 from lycosa.version import __version__
