@@ -23,6 +23,7 @@ def options(ready: Ready) -> dict[str, object]:
     return {"scope": "any", "delay_s": 0.01, "dns": [f"127.0.0.1:{ready.dns_port}"], "allow_private": ["127.0.0.0/8"]}
 
 
+@pytest.mark.slow
 def test_crawl_over_sockets_reaches_the_truth_politely(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with running_simweb(*SHAPE, "--log", str(log)) as (ready, _):
@@ -44,6 +45,7 @@ def test_crawl_over_sockets_reaches_the_truth_politely(tmp_path: Path) -> None:
     assert front.links
 
 
+@pytest.mark.slow
 def test_types_that_are_not_wanted_are_not_read(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with running_simweb(*SHAPE, "--log", str(log)) as (ready, _):
@@ -63,6 +65,7 @@ def test_types_that_are_not_wanted_are_not_read(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_leaving_the_block_early_stops_and_commits(tmp_path: Path) -> None:
     with running_simweb(*SHAPE) as (ready, _):
         seed = f"http://h0.sim:{ready.port}/"

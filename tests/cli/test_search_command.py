@@ -59,6 +59,7 @@ def test_search_says_what_is_wrong_with_a_query(crawled: tuple[Web, Path], words
     assert "Traceback" not in said.err
 
 
+@pytest.mark.slow
 def test_damaged_index_says_how_to_rebuild_it_and_that_works(tmp_path: Path) -> None:
     """In processes of their own: one that had mapped the index could not survive that it shrinks."""
     with simulated_web(tmp_path, "--hosts", "1", "--pages", "20") as web:

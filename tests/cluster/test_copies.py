@@ -77,6 +77,7 @@ async def _join_and_leave(cluster: MemoryCluster) -> None:
     cluster.coordinator.leave(["s1"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("act", "settings"),
     [

@@ -109,6 +109,7 @@ def test_long_list_of_urls_holds_the_loop_for_a_moment_only(tmp_path: Path) -> N
     assert longest < HELD_S
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_gone_first", [False, True])
 def test_recrawl_stopped_while_it_takes_in_a_sitemap_counts_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_gone_first: bool

@@ -59,6 +59,7 @@ def crawl_on(into: Path, prepare: Callable[[Disk, Crawl], None], **settings: Any
     return run_virtual(main())
 
 
+@pytest.mark.slow
 def test_crawl_waits_while_the_archive_cannot_be_written(tmp_path: Path) -> None:
     def prepare(disk: Disk, crawl: Crawl) -> None:
         disk.archive_fails = 4

@@ -71,6 +71,7 @@ def test_counts_of_a_troubled_crawl_add_up_at_every_commit(
     assert second.stats.failed.total() > 0
 
 
+@pytest.mark.slow
 def test_pages_whose_records_are_lost_are_fetched_again_and_counted_once(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=6, pages=300, seed=3, mirrors=0.2, trouble={"redirect-loop": 0.1}))
     first = crawl(web, tmp_path / "c", front(web))
@@ -133,6 +134,7 @@ def test_host_given_up_has_nothing_queued_and_says_why(tmp_path: Path) -> None:
     assert "host: 0 pages, given up (no-such-host), robots.txt not known yet" in sentences
 
 
+@pytest.mark.slow
 def test_hosts_given_up_while_the_line_was_down_are_tried_again_by_the_next_run(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=8, pages=300, seed=3, dns_ttl_s=1))
     down = SimWeb(SimSettings(hosts=8, pages=300, seed=3, dns_ttl_s=1, dns={"servfail": 1.0}))

@@ -78,6 +78,7 @@ def test_long_retry_after_ends_a_crawl_of_shards_and_the_same_command_goes_on(tm
     assert (later.stats().pages, later.stats().queued) == (whole.pages, 0)
 
 
+@pytest.mark.slow
 def test_shards_that_are_told_to_wait_do(tmp_path: Path) -> None:
     seeds = [front(WEB, host) for host in range(3)]
     options: dict[str, Any] = {"workers": 2, "delay_s": 0.05, "store_interval_s": 30}

@@ -18,6 +18,7 @@ from tests.crawl.memory_crawl import crawl, front
 WEB = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, robots={"delay": 0.2}))
 
 
+@pytest.mark.slow
 def test_crawl_reaches_exactly_the_truth_each_page_once_and_politely(tmp_path: Path) -> None:
     result = crawl(WEB, tmp_path / "c", front(WEB))
     fetched = result.fetched()
@@ -37,6 +38,7 @@ def test_scope_limits_the_crawl_to_its_truth(tmp_path: Path, scope: str) -> None
     assert set(result.fetched()) == truth_of(WEB, [seed], scope=scope, mine="ancestors").pages
 
 
+@pytest.mark.slow
 def test_several_slots_and_a_delay_stay_within_the_rules(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, rtt_ms=300, rtt_spread=0.5))
     result = crawl(web, tmp_path / "c", front(web), per_host=3, delay_s=0.5, per_ip=4, ip_delay_s=0.05)
@@ -45,6 +47,7 @@ def test_several_slots_and_a_delay_stay_within_the_rules(tmp_path: Path) -> None
     assert max(finding.largest_overlap for finding in found.hosts) == 3
 
 
+@pytest.mark.slow
 def test_same_web_and_settings_give_the_same_pages_and_digests(tmp_path: Path) -> None:
     digests = []
     for name in ("one", "two"):
@@ -68,6 +71,7 @@ def test_page_limit_is_exact_and_counts_over_the_collection(tmp_path: Path) -> N
     assert second.stats.run_pages == 50
 
 
+@pytest.mark.slow
 def test_stopped_crawl_goes_on_without_fetching_anything_again(tmp_path: Path) -> None:
     first = crawl(WEB, tmp_path / "c", front(WEB), act=lambda c: c.stop(), after=200)
     second = crawl(WEB, tmp_path / "c", front(WEB))
@@ -98,6 +102,7 @@ def test_depth_limit_stops_at_its_depth(tmp_path: Path) -> None:
     assert result.stats.ignored["depth"] > 0
 
 
+@pytest.mark.slow
 def test_documents_that_are_copies_are_stored_once(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, mirrors=0.2))
     result = crawl(web, tmp_path / "c", front(web))
@@ -120,6 +125,7 @@ def test_busy_hosts_are_left_alone_and_complete_in_the_end(tmp_path: Path) -> No
     assert result.fetched(503, 429)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trouble", "reason"),
     [
@@ -141,6 +147,7 @@ def test_trouble_is_tried_as_the_table_says_then_told(tmp_path: Path, trouble: s
     assert audit(web.settings, result.entries, AuditRules()).is_clean
 
 
+@pytest.mark.slow
 def test_pages_that_come_odd_do_not_stop_the_crawl(tmp_path: Path) -> None:
     odd = dict.fromkeys(("truncated", "wrong-length", "endless", "bomb", "redirect-loop", "huge", "deep"), 0.05)
     web = SimWeb(SimSettings(hosts=3, pages=150, seed=3, trouble=odd))

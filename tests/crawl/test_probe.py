@@ -69,6 +69,7 @@ def tables(asked: list[str]) -> list[str]:
     return [path for path in asked if path.endswith((".tol", ".tvi")) or "well-known" in path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_link_header", [False, True])
 def test_crawl_and_recrawl_of_a_host_without_tables_ask_for_one_in_all(tmp_path: Path, with_link_header: bool) -> None:
     with counting(with_link_header=with_link_header) as (seed, asked):
@@ -80,6 +81,7 @@ def test_crawl_and_recrawl_of_a_host_without_tables_ask_for_one_in_all(tmp_path:
     assert asked.count("/p1.html") == 3  # and every page was looked at, each time
 
 
+@pytest.mark.slow
 def test_host_that_has_no_volatile_table_is_not_asked_for_links(tmp_path: Path) -> None:
     with counting() as (seed, asked):
         crawl(tmp_path / "c", seed, per_host=1)  # no slot for a table

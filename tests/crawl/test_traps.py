@@ -53,6 +53,7 @@ def test_traps_take_a_tenth_of_the_requests_at_most_and_cost_no_page(
     assert "pattern-dropped" in log
 
 
+@pytest.mark.slow
 def test_unlinked_folders_and_series_are_found_at_little_cost(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(seed=2, hosts=10, pages=3_000))
     seeds = [front(web, host) for host in range(10)]

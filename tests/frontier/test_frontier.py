@@ -1,5 +1,6 @@
 """The frontier alone: nothing lost, nothing twice, nobody asked too early, whatever the order of events and crashes."""
 
+import pytest
 from frontier_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +27,7 @@ STEPS = st.one_of(
 POLICIES = ["breadth", "top-window", "leaf-window", "pvalue", "pvalue+leaf-window", "pvalue+top-window"]
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(
     steps=st.lists(STEPS, max_size=60),

@@ -49,6 +49,7 @@ pages_links = st.dictionaries(st.sampled_from(URLS), st.tuples(st.integers(1, 8)
 steps = st.lists(st.tuples(st.integers(0, 11), pages_links, st.booleans()), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(steps, min_size=1, max_size=5), joined=st.integers(0, 4), group=st.integers(1, 8))
 def test_index_agrees_with_a_dictionary(

@@ -27,6 +27,7 @@ from tests.graph.recount import link_problems, sources_by_target
 from tests.simweb.conftest import lycosa, running_simweb
 
 
+@pytest.mark.slow
 def test_crawl_leaves_an_index_that_equals_a_recount(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(hosts=6, pages=900, seed=5))
     result = crawl(web, tmp_path / "c", front(web), delay_s=0.0)

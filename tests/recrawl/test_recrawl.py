@@ -171,6 +171,7 @@ def test_recrawl_after_a_finished_crawl_follows_links_that_are_new(into: Path) -
     assert problems(into) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("odd", "kind", "presence"),
     [
@@ -258,6 +259,7 @@ def test_clock_that_goes_back_loses_no_page_and_pulls_its_times_in(into: Path) -
     assert problems(into) == []
 
 
+@pytest.mark.slow
 def test_sitemaps_that_tell_the_truth_bring_visits_forward_and_liars_lose_their_trust(tmp_path: Path) -> None:
     web = SimWeb(SimSettings(seed=3, hosts=6, pages=240, robots={"sitemap": 1.0, "missing": 0.0}))
     run(web, tmp_path / "c", front(web))

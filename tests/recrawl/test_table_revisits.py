@@ -73,6 +73,7 @@ def patched_records(into: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_pages_with_volatile_parts_are_brought_up_to_date_by_their_tables(tmp_path: Path) -> None:
     web = web_with(1.0)
     result = looked_again(web, tmp_path / "c")

@@ -42,6 +42,7 @@ def test_visits_that_a_stopped_run_left_queued_count(into: Path) -> None:
     assert problems(into) == []
 
 
+@pytest.mark.slow
 def test_everything_goes_on_with_the_pages_that_were_not_seen_for_longest(into: Path) -> None:
     every = asked(run(WEB, into, days=1, recrawl=ALL))
     assert len(every) > 12

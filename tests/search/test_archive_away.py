@@ -129,6 +129,7 @@ def test_damaged_record_in_a_file_that_is_there_is_skipped_and_counted(tmp_path:
     shop.close()
 
 
+@pytest.mark.slow
 def test_follower_waits_for_an_archive_that_is_away(tmp_path: Path) -> None:
     shop = shop_with(tmp_path / "c", (A, "aardvark"))
     make_index(shop.path)

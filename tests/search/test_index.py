@@ -190,6 +190,7 @@ def test_after_any_changes_and_kills_index_and_state_agree(tmp_path: Path, seed:
     shop.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 2])
 def test_what_is_taken_in_bit_by_bit_agrees_at_every_commit(tmp_path: Path, seed: int) -> None:
     choose, shop = random.Random(seed), Shop(tmp_path)
@@ -279,6 +280,7 @@ def test_index_whose_names_cannot_be_settled_answers_as_it_is(tmp_path: Path) ->
     shop.close()
 
 
+@pytest.mark.slow
 def test_follower_settles_names_while_little_comes(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.page("https://a.example/1", "<title>one</title><a href='/2'>machine for warmth</a>")
@@ -380,6 +382,7 @@ def test_second_writer_is_turned_away_and_readers_are_not(tmp_path: Path) -> Non
     shop.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_in_use", [False, True])
 def test_follower_killed_or_kept_out_at_the_end_is_started_again(tmp_path: Path, is_in_use: bool) -> None:
     shop = Shop(tmp_path)

@@ -170,6 +170,7 @@ def test_dates_count_to_their_end_and_wrong_ones_are_told() -> None:
             end_of_date(wrong)
 
 
+@pytest.mark.slow
 def test_index_agrees_after_looking_again_at_a_web_that_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,6 +147,7 @@ def test_pages_of_results_follow_each_other(view: SearchView) -> None:
     assert len(set(everything)) == view.search("site:example", most=1).total == 7
 
 
+@pytest.mark.slow
 def test_every_result_is_on_one_page_of_results_and_none_is_missing(tmp_path: Path) -> None:
     shop, text = Shop(tmp_path), "a long text about the sun and what it does to roofs and houses " * 5
     for n in range(430):

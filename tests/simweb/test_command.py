@@ -27,6 +27,7 @@ def run(*arguments: str, env: Mapping[str, str] = {}) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -64,6 +65,7 @@ def test_bad_input_gives_one_sentence_and_exit_2(arguments: list[str], words: st
     assert out == ""
 
 
+@pytest.mark.slow
 def test_taken_port_gives_one_sentence_and_leaves_nothing_behind(tmp_path: Path) -> None:
     ca, log = tmp_path / "ca.pem", tmp_path / "log"
     with running_simweb("--hosts", "2", "--pages", "100") as (ready, _):
@@ -101,6 +103,7 @@ def test_running_leaves_its_ports_free_afterwards() -> None:
         probe.bind(("127.0.0.1", port))
 
 
+@pytest.mark.slow
 def test_output_to_a_closed_pipe_is_no_error() -> None:
     process = lycosa("simweb", "truth", "http://h0.sim:8800/", "--scope", "any")
     assert process.stdout is not None
@@ -158,6 +161,7 @@ def crawl_politely(port: int, paths: list[str], pause_s: float) -> None:
         time.sleep(pause_s)
 
 
+@pytest.mark.slow
 def test_audit_of_a_real_log_exits_0_when_polite_and_1_when_not(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with running_simweb("--hosts", "2", "--pages", "100", "--robots", "rules=0", "--log", str(log)) as (ready, _):

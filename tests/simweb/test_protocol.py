@@ -113,6 +113,7 @@ def test_log_ends_when_a_slow_reader_has_the_last_byte(tls: bool, tmp_path: Path
     assert entry.bytes == received > 30_000_000
 
 
+@pytest.mark.slow
 @over_both
 def test_log_of_short_answers_waits_for_a_reader_who_does_not_read(tls: bool, tmp_path: Path) -> None:
     more, ca = options(tmp_path, tls=tls)
@@ -144,6 +145,7 @@ def test_head_of_a_page_in_trouble_has_no_body(tls: bool, tmp_path: Path) -> Non
     assert received.endswith(b"\r\n\r\n<open>")
 
 
+@pytest.mark.slow
 @over_both
 @pytest.mark.parametrize("trouble", ["hang", "drip", "endless", "header-flood", "huge"])
 def test_stopping_soon_logs_what_is_under_way(trouble: str, tls: bool, tmp_path: Path) -> None:
@@ -166,6 +168,7 @@ def test_stopping_soon_logs_what_is_under_way(trouble: str, tls: bool, tmp_path:
     assert all(entry.end >= entry.start for entry in entries(tmp_path))
 
 
+@pytest.mark.slow
 def test_start_is_the_first_byte_of_a_request_that_comes_in_pieces(tmp_path: Path) -> None:
     more, _ = options(tmp_path, tls=False)
     with running_simweb(*SHAPE, *more) as (ready, _), connect(ready.port) as client:
@@ -209,6 +212,7 @@ def test_bad_and_pipelined_requests_of_a_dropped_connection_are_logged(tmp_path:
 # names and certificates
 
 
+@pytest.mark.slow
 def test_tls_is_trusted_with_the_authority_it_writes(tmp_path: Path) -> None:
     more, ca = options(tmp_path, tls=True)
     with running_simweb("--hosts", "3", "--pages", "100", *more) as (ready, _):
@@ -222,6 +226,7 @@ def test_tls_is_trusted_with_the_authority_it_writes(tmp_path: Path) -> None:
         assert ready.front_page == f"https://127.0.0.1:{ready.port}/"
 
 
+@pytest.mark.slow
 def test_certificate_without_a_name_is_for_the_address_that_was_called(tmp_path: Path) -> None:
     more, ca = options(tmp_path, tls=True)
     with running_simweb(*SHAPE, *more) as (ready, _):

@@ -175,6 +175,7 @@ def test_absolute_target_and_final_dot_name_their_host(server: Ready) -> None:
     assert get(server.port, "/", host=f"h2.sim.:{server.port}").read() == expected
 
 
+@pytest.mark.slow
 def test_clock_runs_at_the_scale_that_was_asked_for() -> None:
     with running_simweb("--hosts", "1", "--pages", "40", "--time-scale", "86400") as (ready, _):
         began, one = time.monotonic(), get(ready.port, "/.simweb/time").read()
@@ -204,6 +205,7 @@ def get_later(port: int) -> http.client.HTTPConnection:
     return connection
 
 
+@pytest.mark.slow
 def test_retry_after_is_logged(tmp_path: Path) -> None:
     log = tmp_path / "log"
     knobs = ("--robots", "missing=0", "--trouble", "unavailable=1")

@@ -39,6 +39,7 @@ def test_everything_linked_is_reachable_without_robots() -> None:
     assert found == linked
 
 
+@pytest.mark.slow
 def test_mining_adds_hidden_folders_then_whole_series() -> None:
     web = SimWeb(SimSettings(hosts=6, pages=3000))
     seeds = [f"{web.linker.origin(h)}/" for h in range(6)]

@@ -204,6 +204,7 @@ def test_unpacking_with_another_compressor_gives_all_records_and_says_so(
         assert not reader.problems
 
 
+@pytest.mark.slow
 def test_archive_in_a_store_is_unpacked_for_other_tools(tmp_path: Path) -> None:
     place, before = tmp_path / "store", {}
     with filled(tmp_path / "c") as collection:
