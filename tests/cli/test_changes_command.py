@@ -100,7 +100,7 @@ def test_changes_of_a_page_that_is_gone_still_show_what_it_said(crawled: Path) -
 
 def test_counts_of_status_add_up_to_those_of_the_tree(crawled: Path) -> None:
     status = say("status", crawled).partition("links not followed")[0]
-    kinds = r"pages?,|redirects?\b|sitemaps?\b|failed|skipped|still queued"
+    kinds = r"pages? kept|redirects?\b|sitemaps?\b|failed|skipped|still queued"
     parts = re.findall(rf"^ *([\d,]+) (?:{kinds})|, (\d+) sitemap", status, re.M)
     known = int(say("tree", crawled).splitlines()[1].split()[0].replace(",", ""))
     assert sum(int((first or second).replace(",", "")) for first, second in parts) == known
