@@ -70,13 +70,15 @@ _cluster = ClusterTarget()
 )
 def cluster(
     context: typer.Context,
-    at: Annotated[str, typer.Option(metavar="HOST:PORT", help="The head of the cluster is here.")] = DEFAULT_ADDRESS,
+    at: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of the cluster's head.")] = DEFAULT_ADDRESS,
     token_file: Annotated[
-        Path, typer.Option(metavar="FILE", help="This file holds the token that all nodes share.")
+        Path, typer.Option(metavar="FILE", help="Read the token that all nodes share from this file.")
     ] = TOKEN_FILE,
     shared: Annotated[
         bool,
-        typer.Option("--shared", help="All machines see the folder of the crawl, so shards may move between them."),
+        typer.Option(
+            "--shared", help="Let shards move between machines; all of them must see the folder of the crawl."
+        ),
     ] = False,
 ) -> None:
     """Crawl with many machines: start a node on each, then crawl with all of them."""
@@ -240,7 +242,7 @@ def grow(count: Annotated[int, typer.Argument(min=1, help="Add this many shards.
 @app.command()
 def shrink(
     names: Annotated[
-        list[str], typer.Argument(metavar="SHARD", help="These shards, as `lycosa cluster status` names them.")
+        list[str], typer.Argument(metavar="SHARD", help="Take out these shards, named as in `lycosa cluster status`.")
     ],
 ) -> None:
     """Take shards out of the running crawl; they hand over what they have."""

@@ -105,7 +105,7 @@ def hosts(
     json: AsJsonLines = False,
     all_rows: Annotated[bool, typer.Option("--all", help=f"Show every host, not the first {ROWS}.")] = False,
     sort: Annotated[
-        HostOrder, typer.Option("--sort", metavar="COLUMN", help=f"Put the largest first: {', '.join(HostOrder)}.")
+        HostOrder, typer.Option("--sort", metavar="COLUMN", help=f"Sort by this column: {', '.join(HostOrder)}.")
     ] = HostOrder.PAGES,
 ) -> None:
     """List the hosts with their pages, pace and waits.
@@ -231,7 +231,7 @@ def rank(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """List the pages or hosts that links say matter most (PageRank).
+    """List the most important pages or hosts by their links (PageRank).
 
     The ranks stay with the collection: searches and revisits go by them.
     """

@@ -29,14 +29,14 @@ COMMANDS = {
         "add": ("crawl", "Add URLs to a crawl, whether it is running or not."),
         "demo": ("crawl", "Crawl a simulated web for some seconds, to see how it looks."),
     },
-    "Reading what was kept": {
+    "Reading pages": {
         "search": ("search", "Find pages by their words."),
         "get": ("search", "Print a page as it is archived, or as it once was."),
         "changes": ("changes", "Show what has changed, and the versions of a page."),
         "links": ("collection", "Show which pages link to a URL, and where it links."),
-        "rank": ("collection", "List the pages or hosts that links say matter most."),
+        "rank": ("collection", "List the most important pages or hosts by their links."),
     },
-    "Looking after a collection": {
+    "Inspecting and maintaining": {
         "status": ("collection", "Show what a collection holds and how its crawl is doing."),
         "why": ("collection", "Say why a URL was fetched, is queued, failed or was skipped."),
         "hosts": ("collection", "List the hosts with their pages, pace and waits."),

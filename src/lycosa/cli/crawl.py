@@ -69,7 +69,7 @@ def crawl_command(run: Callable[[CrawlJob], None]) -> Callable[..., None]:
             str | None,
             typer.Option(
                 metavar="FILE",
-                help="Read settings from this TOML file; options go before it. `lycosa settings` prints one.",
+                help="Read settings from this TOML file; options override it. `lycosa settings` prints one.",
                 rich_help_panel=OUTPUT,
             ),
         ] = None,

@@ -139,7 +139,12 @@ def simweb(
         typer.Option(metavar="MS", help="The median round-trip time to a host is this long.", rich_help_panel=NETWORK),
     ] = 0.0,
     rtt_spread: Annotated[
-        float, typer.Option(metavar="SIGMA", help="It has this log-normal spread over hosts.", rich_help_panel=NETWORK)
+        float,
+        typer.Option(
+            metavar="SIGMA",
+            help="Spread round-trip times log-normally over hosts, with this sigma.",
+            rich_help_panel=NETWORK,
+        ),
     ] = 0.0,
     bandwidth: Annotated[
         float,
@@ -150,7 +155,10 @@ def simweb(
         ),
     ] = 0.0,
     bandwidth_spread: Annotated[
-        float, typer.Option(metavar="SIGMA", help="It has this log-normal spread over hosts.", rich_help_panel=NETWORK)
+        float,
+        typer.Option(
+            metavar="SIGMA", help="Spread bandwidths log-normally over hosts, with this sigma.", rich_help_panel=NETWORK
+        ),
     ] = 0.0,
     line: Annotated[
         float,
@@ -302,7 +310,7 @@ def _announce(web: RunningWeb, log: Path | None, json: bool) -> None:
 def show(
     context: typer.Context,
     urls: Annotated[list[str] | None, typer.Argument(metavar="URL", help="Show these pages instead of a few.")] = None,
-    body: Annotated[bool, typer.Option("--body", help="Print the whole document instead of a summarise.")] = False,
+    body: Annotated[bool, typer.Option("--body", help="Print the whole document instead of a summary.")] = False,
 ) -> None:
     """Show pages of the web without running it."""
     web = SimWeb(context.obj)

@@ -71,7 +71,7 @@ class SettingGroup:
 
 
 WHERE = SettingGroup("Where to crawl")
-ORDER = SettingGroup("What comes first")
+ORDER = SettingGroup("Order")
 LIMITS = SettingGroup("Limits, counted over all runs of a collection")
 FRESHNESS = SettingGroup("Keeping pages fresh")
 POLITENESS = SettingGroup("Politeness")
@@ -107,11 +107,11 @@ class CrawlSettings:
     include: tuple[str, ...] = WHERE(
         (),
         v.each(v.pattern),
-        "Crawl only URLs that match such a pattern: * is any text, '/blog/*' looks at the path alone.",
+        "Crawl only URLs that match a pattern: * is any text, '/blog/*' looks at the path alone.",
         metavar="PATTERN",
     )
     exclude: tuple[str, ...] = WHERE(
-        (), v.each(v.pattern), "Skip URLs that match such a pattern: '*.pdf'.", metavar="PATTERN"
+        (), v.each(v.pattern), "Skip URLs that match a pattern: '*.pdf'.", metavar="PATTERN"
     )
     skip_extensions: tuple[str, ...] = WHERE(
         (), v.each(v.extension), "Skip documents with these extensions: zip.", option=None
@@ -119,7 +119,7 @@ class CrawlSettings:
     types: tuple[str, ...] = WHERE(
         (),
         v.each(v.pattern),
-        "Keep only documents of such a media type: 'text/*', image/png.",
+        "Keep only documents of this media type: 'text/*', image/png.",
         option="--type",
         metavar="PATTERN",
     )
@@ -128,13 +128,13 @@ class CrawlSettings:
     mine: Mining = WHERE(
         "ancestors",
         v.one_of(Mining),
-        "Guess URLs that nobody links to: the folders above known URLs, or numbered series as well (all).",
+        "Guess URLs that nobody links to (off; ancestors: folders above known URLs; all: numbered series as well).",
     )
     tables: TableUse = WHERE(
         "auto",
         v.one_of(TableUse),
-        "Read the tables of links that some sites publish before each document (always), or only where they cost no "
-        "page (auto): not with a delay, a ranking, --pages-per-host or --per-host 1.",
+        "Read the tables of links that some sites publish: before each document (always), or only when no page is "
+        "delayed by it (auto), which excludes a delay, a ranking, --pages-per-host and --per-host 1.",
     )
     eager: bool = WHERE(True, v.flag, "Follow the links of a slow document while it still arrives.")
 
@@ -158,7 +158,8 @@ class CrawlSettings:
     child_order: str = ORDER(
         "",
         v.text,
-        "Let top-window and leaf-window take these characters first: 9876543210 takes the latest first.",
+        "Visit paths with these characters first, in this order: 9876543210 takes the latest first. For top-window and "
+        "leaf-window.",
         metavar="CHARS",
     )
 
@@ -201,7 +202,8 @@ class CrawlSettings:
     visits_per_day: int | None = FRESHNESS(
         None,
         v.or_none(v.whole(1)),
-        "Revisit this many pages a day, each at most once an hour; without it a tenth of all pages.",
+        "Make this many visits per day (visits_per_day in TOML), to each page at most one an hour; without it a tenth "
+        "of all pages.",
         option="--budget",
         metavar="N",
     )
@@ -261,12 +263,13 @@ class CrawlSettings:
     durability: Durability = KEEPING(
         "process",
         v.one_of(Durability),
-        "Lose nothing when the process is killed, or when the power fails as well (power), which is slower.",
+        "Survive a kill (process), or also a power failure (power; slower).",
     )
     patch: PatchTime = KEEPING(
         "store",
         v.one_of(PatchTime),
-        "Fill the volatile parts that a site publishes apart into a page when it is stored, or when it is read.",
+        "Merge the volatile parts that a site publishes separately into the page when it is stored, or when it is "
+        "read.",
     )
     warc_bytes: int = KEEPING(GIB, v.size(1), "Begin a new WARC file at this size.", option=None)
     store_interval_s: float = KEEPING(0.25, v.seconds(0, 60), "Commit results at least this often.", option=None)
@@ -287,7 +290,10 @@ class CrawlSettings:
         (), v.each(v.name_server), "Ask this name server instead of the system's.", metavar="IP:PORT"
     )
     allow_private: tuple[str, ...] = NETWORK(
-        (), v.private_networks, "Allow requests to all private networks, or to this one.", metavar="[CIDR]"
+        (),
+        v.private_networks,
+        "Allow requests to this private network; without a value: all private networks.",
+        metavar="[CIDR]",
     )
     typed_hosts: tuple[str, ...] = NETWORK(
         (),
@@ -298,7 +304,7 @@ class CrawlSettings:
     crawl_batch: int = NETWORK(64, v.whole(1, 100_000), "Hand out this many URLs at a time to be fetched.", option=None)
     mapping_workers: int = NETWORK(4, v.whole(1, 1_000), "Run this many tasks that look up addresses.", option=None)
     mapping_batch: int = NETWORK(
-        64, v.whole(1, 100_000), "Let each of them take this many names at a time.", option=None
+        64, v.whole(1, 100_000), "Let each lookup task take this many names at a time.", option=None
     )
 
     workers: int = MACHINES(
@@ -321,7 +327,8 @@ class CrawlSettings:
     places: tuple[str, ...] = MACHINES(
         (),
         v.each(v.place),
-        "Let machines of a place crawl its addresses; 192.0.2.0/24=berlin. The option names a file of such lines.",
+        "Let machines of a place crawl its addresses. FILE has lines such as 192.0.2.0/24=berlin; in TOML they are the "
+        "items of the list.",
         metavar="FILE",
     )
     exchange: ExchangeRoute = MACHINES(
@@ -339,7 +346,7 @@ class CrawlSettings:
     store_types: tuple[str, ...] = MACHINES(
         (),
         v.each(v.pattern),
-        "Move only pages of such a media type to the store: 'text/*'.",
+        "Move only pages of this media type to the store: 'text/*'.",
         option="--store-type",
         metavar="PATTERN",
     )
