@@ -152,7 +152,7 @@ def test_what_cannot_be_is_refused_with_a_sentence(make: object, words: str) -> 
             ForwardedUrl,
             href=st.text(min_size=1),
             depth=st.integers(0, 300),
-            is_vouch=st.booleans(),
+            is_evidence_only=st.booleans(),
             credit=st.floats(0, 9),
         )
     )

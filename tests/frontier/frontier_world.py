@@ -140,7 +140,7 @@ class World(FrontierHook):
             self.frontier.retry(lease, due_unix=self.now, due=self.now, counts=False)
             wait_s = 7.0
         elif outcome == "cancelled":
-            self.frontier.put_back(lease)
+            self.frontier.return_to_queue(lease)
         else:
             self.frontier.finish(lease, UrlState.DONE)
             self.uncommitted_done.append(lease.url)

@@ -86,7 +86,7 @@ def given_up() -> World:
     world.admit([URLS[0], URLS[4], URLS[8]])  # type: ignore[list-item]
     world.lease()
     lease = world.leases.pop()
-    world.frontier.put_back(lease)
+    world.frontier.return_to_queue(lease)
     world.frontier.give_up(lease.host, str(Failure.CONNECT), world.now)
     world.frontier.release(lease, world.now, world.now)
     world.commit()
@@ -113,7 +113,7 @@ def test_host_given_up_is_tried_again_by_the_next_run_once() -> None:
     world.now += 100
     world.lease()
     lease = world.leases.pop()
-    world.frontier.put_back(lease)
+    world.frontier.return_to_queue(lease)
     world.frontier.give_up(lease.host, str(Failure.CONNECT), world.now)
     world.frontier.release(lease, world.now, world.now)
     for _ in range(5):
@@ -141,7 +141,7 @@ def test_front_in_memory_is_bounded_and_the_rest_read_from_disk() -> None:
 
 
 def test_hosts_put_out_of_memory_come_in_again_wherever_they_lie() -> None:
-    world = World(Politeness(delay_s=0.0, robots=False), memory=MemoryLimits(hosts=3, rows_a_read=2))
+    world = World(Politeness(delay_s=0.0, robots=False), memory=MemoryLimits(hosts=3, rows_per_read=2))
     for round_of_urls in range(3):  # new URLs bring hosts in, each commit puts the surplus out
         world.admit([parse_url(f"http://h{i}.example/{round_of_urls}") for i in range(20)])  # type: ignore[misc]
         world.commit()
@@ -158,7 +158,7 @@ def test_hosts_put_out_of_memory_come_in_again_wherever_they_lie() -> None:
 
 
 def test_hosts_on_disk_come_in_piece_by_piece() -> None:
-    world = World(Politeness(delay_s=0.0, robots=False), memory=MemoryLimits(rows_a_read=5, rows_a_look=10))
+    world = World(Politeness(delay_s=0.0, robots=False), memory=MemoryLimits(rows_per_read=5, rows_per_look=10))
     world.admit([parse_url(f"http://h{i}.example/") for i in range(25)])  # type: ignore[misc]
     world.commit()
     world.crash()

@@ -176,7 +176,7 @@ def named_policy(settings: CrawlSettings) -> Policy:
         name: msgspec.structs.replace(
             walk,
             steps=settings.window_hosts if walk.steps else 0,
-            leaves=settings.window_leaves if walk.swings else 0,
+            leaves=settings.window_leaves if walk.alternates_direction else 0,
             children=settings.child_order if walk.by_path else "",
         )
         for name, walk in WALKS.items()

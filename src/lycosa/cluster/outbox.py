@@ -125,7 +125,7 @@ def pack_items(items: Sequence[ExchangeItem]) -> bytes:
         bytes(url.origin for url in urls),
         [url.credit for url in urls] if any(url.credit for url in urls) else [],
         [url.source for url in urls],
-        bytes(url.is_vouch for url in urls),
+        bytes(url.is_evidence_only for url in urls),
         [item for item in items if isinstance(item, CopyClaim)],
     )
     return zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(_encoder.encode(columns))
@@ -200,10 +200,10 @@ class UrlOutbox:
     def send(self, urls: Sequence[ForwardedUrl]) -> list[ForwardedUrl]:
         """Takes URLs of others; returns those that were not sent a moment ago. What brings credit is always sent."""
         is_new = self._recent.is_new
-        fresh = [url for url in urls if (not url.is_vouch and is_new(url.href)) or url.credit]
+        fresh = [url for url in urls if (not url.is_evidence_only and is_new(url.href)) or url.credit]
         self._gathered += fresh
         self.urls_sent += len(fresh)
-        return [url for url in fresh if not url.is_vouch]
+        return [url for url in fresh if not url.is_evidence_only]
 
     def send_claims(self, claims: Sequence[CopyClaim]) -> None:
         """Takes claims of documents that others own, and answers to theirs."""

@@ -100,7 +100,7 @@ class FailureHandler:
         if rule.gives_up_on_host:
             if not is_revisit:  # the URL fails with its host, and comes back with it
                 shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
-                shard.frontier.put_back(lease)
+                shard.frontier.return_to_queue(lease)
             if not host.row.gave_up:
                 shard.events.write("host-given-up", host=host.origin, reason=name, queued=host.row.queued)
             shard.frontier.give_up(host, name, shard.now())

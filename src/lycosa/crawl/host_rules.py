@@ -163,7 +163,7 @@ class HostRules:
             shard.release(lease, response, wait_s=wait_s, reason=why)
         else:
             self._release(lease, response)
-            shard.frontier.park(host, shard.now(), wait_s=wait_s, reason=why, now_unix=shard.now_unix())
+            shard.frontier.make_wait(host, shard.now(), wait_s=wait_s, reason=why, now_unix=shard.now_unix())
 
     def _admit_sitemaps(self, urls: Sequence[str], host: str, *, depth: int) -> None:
         """A host's own sitemaps are read even where the scope is a folder of it; others must be in scope."""

@@ -528,7 +528,7 @@ class Engine:
 
     def _put_back(self, lease: Lease, response: Response) -> None:
         """A request was cancelled: its URL is still queued, and goes first."""
-        self.frontier.put_back(lease)
+        self.frontier.return_to_queue(lease)
         self.frontier.release(lease, response.ended_s, self.now())
 
     def _after_background(self, error: Exception | None) -> None:

@@ -47,7 +47,7 @@ def accept_urls(shard: Shard, traps: TrapGuard, crossings: Sequence[ForwardedUrl
     is_ranked = frontier.policy.ranking is not None
     groups: dict[tuple[int, int, int, int, str], list[ForwardedUrl]] = defaultdict(list)
     for one in crossings:
-        if not one.is_vouch:
+        if not one.is_evidence_only:
             groups[one.depth, one.kind, one.hops, one.origin, one.source].append(one)
     for (depth, kind, hops, origin, source), some in groups.items():
         urls = [split_url(one.href) for one in some]
@@ -67,7 +67,7 @@ def accept_urls(shard: Shard, traps: TrapGuard, crossings: Sequence[ForwardedUrl
         )
         if source and new:
             traps.count_links(source, new)
-    vouches = {one.href: one.credit for one in crossings if one.is_vouch}
+    vouches = {one.href: one.credit for one in crossings if one.is_evidence_only}
     frontier.add_evidence(vouches, now)
 
 

@@ -62,7 +62,7 @@ class FetchChecks:
                 return verdict
         return None
 
-    def is_filling(self, host: Host) -> bool:
+    def may_reach_page_limit(self, host: Host) -> bool:
         """Return whether what is in flight may already fill the host's limit of pages; if it fails, other URLs go
         on."""
         most = self._most_pages

@@ -1,9 +1,10 @@
 """The frontier decides which URL is fetched next, knows every URL once, and keeps every host's politeness.
 
     in     admit (new URLs) · add_evidence (more links to known ones) · requeue · revisit
-    next   next → Lease · lease_beside, lease_instead (a table of links with its page)
-    out    finish · retry · rerank · put_back: what became of the URL;  release: the request's slots are free again
-    hosts  set_robots, robots_failed, want_robots · park · give_up · on_resolved
+    next   next → Lease · lease_additional, lease_in_place_of (a table of links with its page)
+    out    finish · retry · rerank · keep_as_next · return_to_queue: what became of the URL
+           release: the request's slots are free again
+    hosts  set_robots, robots_failed, want_robots · make_wait · give_up · on_resolved
     commit load · before_commit · on_committed · move_hosts
 
 A URL is queued (a row in `queue`), leased (in memory; the row stays), and then done, failed or dropped (a row in `url`,
@@ -51,7 +52,7 @@ from lycosa.web import BUCKET_BYTES, Robots, Url, url_key
 
 # A host may have a million URLs that its new robots.txt forbids: `next` drops or postpones at most so many, fewer where
 # the rules are many, and then gives the event loop a turn, which has transfers to serve.
-DROPS_A_CALL = 500
+MAX_DROPS_PER_CALL = 500
 
 
 class Frontier:
@@ -81,15 +82,21 @@ class Frontier:
         self._counts = counts = counts or UrlCounts()
         self._checks = FetchChecks(politeness)
         self.scheduler = HostScheduler(policy, self._checks, restarted_at=start.now if start.is_restart else None)
-        swings = policy.walk.swings
         self._cache = HostCache(
-            rows, self.scheduler, start, politeness, counts, memory, swings=swings, only_due=only_due
+            rows,
+            self.scheduler,
+            start,
+            politeness,
+            counts,
+            memory,
+            alternates_direction=policy.walk.alternates_direction,
+            only_due=only_due,
         )
         self.hosts: Mapping[bytes, Host] = self._cache.hosts
         self._queues = Queues(rows, batch, policy, self.hosts, counts, memory)
         self.rows_of, self.credit = self._queues.rows_of, self._queues.credit
         self._groups, self._head_reader = HostGroups(politeness.groups), policy.head_reader
-        self._drops_left = DROPS_A_CALL
+        self._drops_left = MAX_DROPS_PER_CALL
 
     def __repr__(self) -> str:
         return f"<Frontier {self.policy.name} known={self.known} queued={self.queued} {self.scheduler!r}>"
@@ -245,7 +252,7 @@ class Frontier:
 
     def next(self, now: float, now_unix: float) -> Lease | None:
         """Lease the next URL that may be fetched now; None if there is none."""
-        self._drops_left = DROPS_A_CALL
+        self._drops_left = MAX_DROPS_PER_CALL
         while self._drops_left > 0 and (host := self.scheduler.next_ready(now)):
             lease = self._lease(host, now, now_unix)
             if lease is not None:
@@ -275,7 +282,7 @@ class Frontier:
         if lease is not None:
             host.slots.take()
             self.scheduler.take(host, shares)
-            self.scheduler.gave(host)
+            self.scheduler.on_leased(host)
             if lease.entry is not None:
                 # The queue row stays until the outcome is committed: after a crash the URL is simply still queued, and
                 # a lease costs no write (decision 5).
@@ -299,21 +306,21 @@ class Frontier:
     ) -> Lease | None:
         """Choose what to fetch from a host: robots.txt for another host, its own, or the next URL that may go."""
         checks = self._checks
-        if host.jobs:
-            job = host.jobs.popleft()
+        if host.robots_jobs:
+            job = host.robots_jobs.popleft()
             return _lease_of(host, RequestKind.ROBOTS, _path(job.url), mapped, shares, job=job)
-        if host.awaits_robots or not (host.has_work or host.waits_until <= now) or checks.is_filling(host):
+        if host.awaits_robots or not (host.has_work or host.waits_until <= now) or checks.may_reach_page_limit(host):
             return None
-        # Put last, not dropped: when no other host can be asked soon its URLs go on, and no slot stands idle.
-        if checks.puts_last(host) and not host.is_put_last:
-            self.scheduler.put_last(host)
+        # Deferred, not dropped: when no other host can be asked soon its URLs go on, and no slot stands idle.
+        if checks.puts_last(host) and not host.is_deferred:
+            self.scheduler.defer(host)
             return None
         # Rules that are too old are fetched again before anything else: a site may have closed a folder since.
         if checks.needs_robots(host, now_unix):
             return _lease_of(host, RequestKind.ROBOTS, "/robots.txt", mapped, shares)
-        effort = 1 if host.row.robots is None else host.row.robots.effort
+        rule_cost = 1 if host.row.robots is None else host.row.robots.rule_cost
         while self._drops_left > 0 and (entry := self._queues.next_entry(host, now, now_unix)):
-            self._drops_left -= effort
+            self._drops_left -= rule_cost
             verdict = checks.judge(host, entry, now_unix)
             if verdict is None:
                 lease = _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry)
@@ -322,11 +329,11 @@ class Frontier:
                 self._close(host, entry, UrlState.DROPPED, verdict)
             else:
                 due_unix, due = now_unix + verdict, now + verdict
-                self._queues.postpone(host, entry, due_unix=due_unix, due=due, tries=entry.tries, late=True)
+                self._queues.postpone(host, entry, due_unix=due_unix, due=due, tries=entry.tries, yields_to_others=True)
         return None
 
-    def lease_beside(self, lease: Lease, kind: RequestKind, url: str, now: float) -> Lease | None:
-        """Lease another URL of the same host beside a lease, if robots.txt allows it and slots are free now."""
+    def lease_additional(self, lease: Lease, kind: RequestKind, url: str, now: float) -> Lease | None:
+        """Lease another URL of the same host in addition to a lease, if robots.txt allows it and slots are free now."""
         host = lease.host
         if host.slots.next_at() > now or not self.scheduler.is_free(lease.shares, now):
             return None
@@ -340,9 +347,9 @@ class Frontier:
         self.scheduler.place(host, now)
         return Lease(host, kind, url, lease.address, shares=lease.shares)
 
-    def lease_instead(self, lease: Lease, kind: RequestKind, url: str) -> Lease | None:
-        """Lease another URL in the slots of a lease, if robots.txt allows it; the lease itself then has to
-        `wait_next`."""
+    def lease_in_place_of(self, lease: Lease, kind: RequestKind, url: str) -> Lease | None:
+        """Lease another URL in the slots of a lease, if robots.txt allows it; the caller then has to call
+        `keep_as_next` for the lease itself."""
         is_allowed = self._checks.allows(lease.host, _path(url))
         return Lease(lease.host, kind, url, lease.address, shares=lease.shares) if is_allowed else None
 
@@ -384,27 +391,27 @@ class Frontier:
         assert lease.entry is not None
         self._queues.rerank(lease.host, lease.entry, credit, links)
 
-    def wait_next(self, lease: Lease, links: int | None = None) -> None:
+    def keep_as_next(self, lease: Lease, links: int | None = None) -> None:
         """Keep the URL of the lease as the next one of its host: something else was fetched in its place. If its page
         has so few `links`, by its table, that it belongs into a worse band, it is queued there instead."""
         entry, host = lease.entry, lease.host
         if host.row.gave_up or entry is None:
-            self.put_back(lease)
+            self.return_to_queue(lease)
             return
         if links is not None and self.policy.link_counter and entry.lane < DUE_LANE and entry.origin is not Origin.SEED:
             credit = self.credit(lease.url)
             if self._queues.is_worse(host, entry, credit, links):
                 self.rerank(lease, credit, links)
                 return
-        host.first.append(entry)
+        host.next_entries.append(entry)
 
-    def put_back(self, lease: Lease) -> None:
+    def return_to_queue(self, lease: Lease) -> None:
         """Return the URL of the lease to the front of its lane: the request was cancelled, or its host is given up."""
         # Nobody will answer for robots.txt: without this the host would wait for it for ever.
         if lease.kind is RequestKind.ROBOTS:
             lease.host.awaits_robots = False
         if lease.entry is not None:
-            self._queues.give_back(lease.host, lease.entry)
+            self._queues.return_to_queue(lease.host, lease.entry)
 
     def release(
         self, lease: Lease, ended: float, now: float, *, wait_s: float = 0.0, reason: str = "", now_unix: float = 0.0
@@ -412,27 +419,27 @@ class Frontier:
         """Free the slots of a request that has ended, a delay later; the whole host waits for `wait_s` at least."""
         host = lease.host
         # From the end of the request, not its start: a server that is slow gets longer pauses.
-        host.slots.give_back(ended + host.delay_s)
+        host.slots.release_slot(ended + host.delay_s)
         # A wait that another slot's request began still holds, and so does its reason.
         if host.slots.floor <= now:
             host.row.wait_reason, host.row.wait_until = "", 0.0
-        self.scheduler.give_back(lease.shares, ended)
+        self.scheduler.release_shares(lease.shares, ended)
         if wait_s:
-            self._park(host, now, wait_s=wait_s, reason=reason, now_unix=now_unix)
+            self._make_wait(host, now, wait_s=wait_s, reason=reason, now_unix=now_unix)
         host.touch()
         self.scheduler.place(host, now)
 
     # hosts
 
-    def park(self, host: Host, now: float, *, wait_s: float, reason: str, now_unix: float) -> None:
+    def make_wait(self, host: Host, now: float, *, wait_s: float, reason: str, now_unix: float) -> None:
         """Let the whole host wait, for something that happened outside of its own requests."""
-        self._park(host, now, wait_s=wait_s, reason=reason, now_unix=now_unix)
+        self._make_wait(host, now, wait_s=wait_s, reason=reason, now_unix=now_unix)
         host.touch()
         # From the other places it is placed again by what it waits for: a request, a name, a slot, its rules.
         if host.place in (HostPlace.READY, HostPlace.WAITING, HostPlace.IDLE):
             self.scheduler.place(host, now)
 
-    def _park(self, host: Host, now: float, *, wait_s: float, reason: str, now_unix: float) -> None:
+    def _make_wait(self, host: Host, now: float, *, wait_s: float, reason: str, now_unix: float) -> None:
         host.slots.not_before(now + wait_s + MARGIN_S)
         # By the wall clock, too: a host that asked for an hour is left alone for it by the next process as well.
         host.row.wait_reason, host.row.wait_until = reason, now_unix + wait_s
@@ -455,7 +462,7 @@ class Frontier:
         asked."""
         other = self._host(url_key(url.href), now)
         # In the turn of the host that has it, with its slots and its delay: a redirect is no way round politeness.
-        other.jobs.append(RobotsJob(url.href, host_key, hops, answer))
+        other.robots_jobs.append(RobotsJob(url.href, host_key, hops, answer))
         if other.place in (HostPlace.IDLE, HostPlace.WAITING, HostPlace.PARKED, HostPlace.ROBOTS):
             self.scheduler.place(other, now)
 
@@ -491,7 +498,8 @@ class Frontier:
 
     def _take_in(self, hosts: Iterable[Host], now: float) -> None:
         """Place hosts that have come from disk."""
-        # Those that an earlier run gave up are tried again, once a run: it may have been the line, not the host.
+        # Those that an earlier run gave up are tried again, once a run: it may have been the network connection, not
+        # the host.
         for host in hosts:
             if host.row.gave_up:
                 self._queues.revive(host)
@@ -506,7 +514,7 @@ class Frontier:
         self._batch = batch
         self._queues.on_committed(batch)
         self._take_in(self._cache.on_committed(now), now)
-        self.scheduler.review_put_last(now, self.hosts)
+        self.scheduler.review_deferred(now, self.hosts)
 
     def move_hosts(
         self, lost: Iterable[tuple[bytes, HostRow]], came: Iterable[HostRow], *, now: float, now_unix: float

@@ -28,12 +28,12 @@ class HostCache:
         counts: UrlCounts,
         memory: MemoryLimits,
         *,
-        swings: bool = False,
+        alternates_direction: bool = False,
         only_due: bool = False,
     ) -> None:
         self._rows, self._scheduler, self._start = rows, scheduler, start
         self._politeness, self._counts, self._memory = politeness, counts, memory
-        self._swings, self._only_due = swings, only_due
+        self._alternates_direction, self._only_due = alternates_direction, only_due
         self.hosts: dict[bytes, Host] = {}
         self._dirty: dict[bytes, Host] = {}  # hosts whose rows have changed: `Host.touch` puts them in
         self._writing: list[Host] = []
@@ -57,7 +57,7 @@ class HostCache:
     def _adopt(self, key: bytes, row: HostRow) -> Host:
         delay_s = self._politeness.pause_s(row.robots)
         slots = Slots(self._politeness.per_host, first_at=self._start.first_at(row, delay_s))
-        host = Host(key, row, slots, delay_s, self._dirty, self._swings, self._only_due)
+        host = Host(key, row, slots, delay_s, self._dirty, self._alternates_direction, self._only_due)
         self.hosts[key] = host
         self._scheduler.enter(host)
         return host
@@ -93,12 +93,12 @@ class HostCache:
         """Read host rows on from where the last look ended, and take in those with work while there is room."""
         taken: list[Host] = []
         room, memory = self.room, self._memory
-        for _ in range(memory.rows_a_look // memory.rows_a_read):
+        for _ in range(memory.rows_per_look // memory.rows_per_read):
             if not self._rounds or len(taken) >= room:
                 break
-            rows = self._rows.scan(Family.HOST, self._cursor, limit=memory.rows_a_read)
+            rows = self._rows.scan(Family.HOST, self._cursor, limit=memory.rows_per_read)
             is_whole = self._take_in(rows, taken, room)
-            if is_whole and len(rows) < memory.rows_a_read:
+            if is_whole and len(rows) < memory.rows_per_read:
                 self._cursor = b""
                 self._rounds -= 1
                 self._is_first_round = False
@@ -114,7 +114,7 @@ class HostCache:
     def room(self) -> int:
         """Return how many hosts may come in at once."""
         memory = self._memory
-        return min(memory.hosts_a_look, memory.hosts - len(self.hosts) + self._scheduler.places[HostPlace.IDLE])
+        return min(memory.hosts_per_look, memory.hosts - len(self.hosts) + self._scheduler.places[HostPlace.IDLE])
 
     def _take_in(self, rows: list[tuple[bytes, bytes]], taken: list[Host], room: int) -> bool:
         """Take in hosts with work until there are `room` of them; return False if that left rows over."""
@@ -147,5 +147,5 @@ class HostCache:
     def _is_resting(self, host: Host, now: float) -> bool:
         # A sitemap is leased until all of it is taken in, long after its slot is free again. And a host whose last
         # delay has not passed would come back without it, to be asked too early.
-        is_busy = host.slots.in_use or host.leased or host.jobs or host.awaits_robots or host.key in self._dirty
+        is_busy = host.slots.in_use or host.leased or host.robots_jobs or host.awaits_robots or host.key in self._dirty
         return not is_busy and max(host.slots.free_at) <= now

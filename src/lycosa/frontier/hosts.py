@@ -3,16 +3,13 @@
 A host is in exactly one `HostPlace`. Only hosts that have work or were asked a moment ago are in memory; the others are
 rows on disk (`frontier.host_cache`). Whoever learns something of a host says so through a method of `Host`, which
 changes the row and marks it to be written with the next commit; `host.row` is read by all and changed by nobody else.
-Pure: takes `now`, never reads a clock.
-
-The lanes of one host's queue, as far as they are in memory.
 
 A host's queue is divided into lanes. The bands of the policy are lanes through which a `LaneWindow` moves; in a
-`TimedLane` URLs wait for a time. Only the next entries of a lane are in memory, the others are rows on disk, which
-`frontier.queues` reads in one range when a window is spent.
+`TimedLane` URLs wait for a time. Only the next entries of a lane are in memory; `frontier.queues` reads the others from
+disk, in one range, when a window is spent. Invariant of a window [lo, hi): every entry of its lane with lo ≤ key < hi
+that is not out (leased, or finished a moment ago) is in `entries`, sorted by key; `unread` counts the entries outside.
 
-Invariant of a window [lo, hi): every entry of its lane with lo ≤ key < hi that is not out (leased, or finished a moment
-ago) is in `entries`, sorted by key; `unread` counts the entries outside. Pure.
+Pure: takes `now`, never reads a clock.
 """
 
 from bisect import bisect_left, bisect_right
@@ -38,6 +35,11 @@ from lycosa.records import Response
 from lycosa.web import url_from_key
 
 NEVER = float("inf")
+# What a host has to offer is the band of its best URL; these two come behind every band.
+NO_OFFER = MOST_BANDS + 1
+LAST_OFFER = NO_OFFER + 1  # whatever it has: others go first
+
+_key = attrgetter("key")
 
 
 class TimedLane:
@@ -92,20 +94,17 @@ class TimedLane:
 NO_LANE = TimedLane(b"", DUE_LANE, entries=0)  # of a host that is not made yet
 
 
-_key = attrgetter("key")
-
-
 class LaneWindow:
     """The part of one band of one host that is in memory.
 
     A window that only moves forwards keeps its lo at the lane's start, so that `entries[0]` is the lane's first entry:
-    the oldest, or the leftmost leaf of the host's trie. One that `swings` goes on from the key that it took last (`at`)
-    and turns round at the lane's ends; what it has passed waits for the way back."""
+    the oldest, or the leftmost leaf of the host's trie. One that `alternates_direction` goes on from the key that it
+    took last (`at`) and turns round at the lane's ends; what it has passed waits for the way back."""
 
-    __slots__ = ("at", "end", "entries", "forwards", "hi", "lo", "start", "swings", "unread")
+    __slots__ = ("alternates_direction", "at", "end", "entries", "forwards", "hi", "lo", "start", "unread")
 
-    def __init__(self, start: bytes, head: bytes, unread: int, *, swings: bool = False) -> None:
-        self.swings = swings
+    def __init__(self, start: bytes, head: bytes, unread: int, *, alternates_direction: bool = False) -> None:
+        self.alternates_direction = alternates_direction
         self.start, self.end = start, start[:-1] + bytes((start[-1] + 1,))
         self.lo, self.hi = start, head if unread else self.end
         self.entries: list[QueueEntry] = []
@@ -137,7 +136,7 @@ class LaneWindow:
         # An entry outside is on disk with the next commit, or in the host's `pending` until then: it is found when the
         # window gets there.
         key, entries = entry.key, self.entries
-        if not self.unread and not self.swings:  # nothing lies outside
+        if not self.unread and not self.alternates_direction:  # nothing lies outside
             self.lo, self.hi = self.start, self.end
         if not self.lo <= key < self.hi:
             self.unread += 1
@@ -152,7 +151,7 @@ class LaneWindow:
     def _cut(self, room: int) -> None:
         """Forget what the window has passed, or what comes last on its way; it is still on disk, or in the batch."""
         entries = self.entries
-        if self.swings:
+        if self.alternates_direction:
             self._drop_passed()
             if len(entries) <= room:
                 return
@@ -179,7 +178,7 @@ class LaneWindow:
     def _place(self) -> int:
         """Return the index of the next entry on the way; outside of `entries` if there is none."""
         if self.forwards:
-            return bisect_left(self.entries, self.at, key=_key) if self.swings else 0
+            return bisect_left(self.entries, self.at, key=_key) if self.alternates_direction else 0
         return bisect_right(self.entries, self.at, key=_key) - 1
 
     @property
@@ -195,7 +194,7 @@ class LaneWindow:
         self.at = entry.key
         return entry
 
-    def give_back(self, entry: QueueEntry) -> None:
+    def return_to_queue(self, entry: QueueEntry) -> None:
         """Return an entry that was taken, to be the first again if it can be."""
         if not self.lo <= entry.key < self.hi:
             self.unread += 1
@@ -264,11 +263,6 @@ class RobotsJob(msgspec.Struct, frozen=True):
     answer: Callable[[Response], None] | None = None  # who hears of it instead: another shard wants it
 
 
-# What a host has to offer is the band of its best URL; these two come behind every band.
-NO_OFFER = MOST_BANDS + 1
-LAST_OFFER = NO_OFFER + 1  # whatever it has: others go first
-
-
 class Host(msgspec.Struct, eq=False):
     """One host with work. `windows` are its bands, best first; `available` counts their entries that are not leased.
     `dirty` is where the host cache finds hosts whose rows are to be written."""
@@ -278,7 +272,7 @@ class Host(msgspec.Struct, eq=False):
     slots: Slots
     delay_s: float
     dirty: "dict[bytes, Host]"
-    swings: bool = False
+    alternates_direction: bool = False
     is_held: bool = False  # of its queue only what is due is given out
     # its name
     origin: str = ""
@@ -292,12 +286,12 @@ class Host(msgspec.Struct, eq=False):
     retries_from: float = 0.0  # until then its other URLs go before them
     late_at: float = 0.0  # when late entries may be looked for, if there is nothing else
     leased: set[bytes] = set()
-    first: list[QueueEntry] = []  # leased, but for the next turn: something else was asked for in their place
+    next_entries: list[QueueEntry] = []  # leased, but for the next turn: something else was asked for in their place
     # A window is read from committed rows; these two say what the open batch will change in them.
     out: set[bytes] = set()  # finished, but on disk until the next commit
     pending: dict[bytes, QueueEntry] = {}  # queued, but not on disk before the next commit
     # Rules of other hosts go first: nothing of those may be fetched before.
-    jobs: deque[RobotsJob] = msgspec.field(default_factory=deque)
+    robots_jobs: deque[RobotsJob] = msgspec.field(default_factory=deque)
     awaits_robots: bool = False
     # its turn
     place: HostPlace = HostPlace.IDLE
@@ -307,7 +301,7 @@ class Host(msgspec.Struct, eq=False):
     offer: int = 0
     offered: int = 0
     is_live: bool = False  # will be asked soon: holds back whoever has less to offer
-    is_put_last: bool = False  # it has had its share: asked only when nobody else is to be asked soon
+    is_deferred: bool = False  # it has had its share: asked only when nobody else is to be asked soon
     waits_for_due: bool = False  # has nothing but what waits for its time
     woken_for: str = ""  # the share whose free slot is meant for it
 
@@ -320,7 +314,9 @@ class Host(msgspec.Struct, eq=False):
         self.host = name if has_port else authority
         self.port = int(port) if has_port else (443 if self.origin.startswith("https") else 80)
         self.windows = {
-            band: LaneWindow(start := lane_start(key, band), start + order, entries, swings=self.swings)
+            band: LaneWindow(
+                start := lane_start(key, band), start + order, entries, alternates_direction=self.alternates_direction
+            )
             for band, (order, entries) in sorted(row.lanes.items())
         }
         self.available = sum(map(len, self.windows.values()))
@@ -414,7 +410,7 @@ class Host(msgspec.Struct, eq=False):
         window = self.windows.get(band)
         if window is None:
             start = lane_start(self.key, band)
-            window = LaneWindow(start, start, 0, swings=self.swings)
+            window = LaneWindow(start, start, 0, alternates_direction=self.alternates_direction)
             self.windows = dict(sorted([*self.windows.items(), (band, window)], key=itemgetter(0)))
         return window
 
@@ -443,8 +439,8 @@ class Host(msgspec.Struct, eq=False):
         """Drop the queue from memory; it is read again from disk if the host is wanted again."""
         for window in self.windows.values():
             window.forget()
-        self.leased.difference_update([entry.key for entry in self.first])
-        self.first.clear()
+        self.leased.difference_update([entry.key for entry in self.next_entries])
+        self.next_entries.clear()
         self.due.forget(self.row.waits)
         self.retries.forget(self.row.retries)
 
@@ -472,12 +468,12 @@ class Host(msgspec.Struct, eq=False):
     @property
     def has_work(self) -> bool:
         """Return whether there is anything to fetch now, politeness aside."""
-        return bool(self.has_others or self.retries.ready or self.jobs)
+        return bool(self.has_others or self.retries.ready or self.robots_jobs)
 
     @property
     def has_others(self) -> bool:
         """Return whether there is anything to fetch now, beside retries."""
-        return bool((self.available and not self.is_held) or self.due.ready or self.first)
+        return bool((self.available and not self.is_held) or self.due.ready or self.next_entries)
 
     @property
     def retries_left(self) -> int:

@@ -82,9 +82,9 @@ class MemoryLimits(msgspec.Struct, frozen=True, kw_only=True):
     windows: int = 100_000  # entries in the windows of all hosts together, shared evenly
     window: int = 512  # entries in one window
     # A look at the rows of hosts on disk ends after so many, a tenth of a second: the next commit looks further.
-    rows_a_look: int = 20_000
-    hosts_a_look: int = 5_000
-    rows_a_read: int = 1_000
+    rows_per_look: int = 20_000
+    hosts_per_look: int = 5_000
+    rows_per_read: int = 1_000
 
 
 MEMORY_LIMITS = MemoryLimits()
@@ -92,8 +92,8 @@ MEMORY_LIMITS = MemoryLimits()
 
 class ForwardedUrl(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One URL on its way to the shard that owns its host. `kind` and `origin` are those of `frontier.rows`; `source` is
-    the host of the page that links to it. `is_vouch`: it is not to be taken in, but if it is known, `credit` speaks for
-    it."""
+    the host of the page that links to it. `is_evidence_only`: it is not to be taken in, but if it is known, `credit` is
+    added to its own."""
 
     href: str
     depth: int = 0
@@ -102,7 +102,7 @@ class ForwardedUrl(msgspec.Struct, frozen=True, array_like=True, gc=False):
     origin: int = 0
     credit: float = 0.0
     source: str = ""
-    is_vouch: bool = False
+    is_evidence_only: bool = False
 
 
 class UrlForwarder(Protocol):
@@ -154,7 +154,7 @@ def forward_evidence(forwarder: UrlForwarder, evidence: Mapping[str, float]) -> 
         if forwarder.owns(split_url(href).host):
             own[href] = credit
         else:
-            leaving.append(ForwardedUrl(href, credit=credit, is_vouch=True))
+            leaving.append(ForwardedUrl(href, credit=credit, is_evidence_only=True))
     if leaving:
         forwarder.send(leaving)
     return own

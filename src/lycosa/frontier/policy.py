@@ -122,14 +122,14 @@ class LinkCounter(Protocol):
 
 class Walk(msgspec.Struct, frozen=True):
     """How a band is gone through: in the order of discovery, or `by_path`, leftmost leaf first or to and fro
-    (`swings`). `steps`: no host gives a second URL before all that can have given one, or this many have; 0: no steps.
-    `leaves` is the most entries in the window of one host; 0: as many as a window holds. `children` is the order of the
-    children in a node of the trie: the characters that come before all others.
+    (`alternates_direction`). `steps`: no host gives a second URL before all that can have given one, or this many have;
+    0: no steps. `leaves` is the most entries in the window of one host; 0: as many as a window holds. `children` is the
+    order of the children in a node of the trie: the characters that come before all others.
     """
 
     name: str
     by_path: bool = False
-    swings: bool = False
+    alternates_direction: bool = False
     steps: int = 0
     leaves: int = 0
     children: str = ""
@@ -192,10 +192,10 @@ class Policy(msgspec.Struct, frozen=True):
         if self.ranking is None or self.ranking.slack is None:
             return 0
         # What is due, and what other hosts wait for, is held back for nothing.
-        if host.due.ready or host.jobs:
+        if host.due.ready or host.robots_jobs:
             return 0
-        if host.first:
-            return host.first[0].lane if host.first[0].lane < DUE_LANE else 0
+        if host.next_entries:
+            return host.next_entries[0].lane if host.next_entries[0].lane < DUE_LANE else 0
         if host.available:
             return best_band(host)
         lane = len(host.key) + 1  # without slack the best that is in flight counts, too: it may lead to more of it
@@ -218,7 +218,7 @@ WALKS: Mapping[str, Walk] = {
     for walk in (
         Walk("breadth"),
         Walk("top-window", by_path=True, steps=STEP_HOSTS),
-        Walk("leaf-window", by_path=True, swings=True, steps=STEP_HOSTS),
+        Walk("leaf-window", by_path=True, alternates_direction=True, steps=STEP_HOSTS),
     )
 }
 BREADTH = Policy(None, WALKS["breadth"])

@@ -103,7 +103,7 @@ class Slots:
         heapq.heappop(self.free_at)
         self.in_use += 1
 
-    def give_back(self, free_at: float) -> None:
+    def release_slot(self, free_at: float) -> None:
         # A wait for the whole host that began while this request was in flight holds for its slot, too.
         self.in_use -= 1
         heapq.heappush(self.free_at, max(free_at, self.floor))

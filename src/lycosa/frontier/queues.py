@@ -206,30 +206,31 @@ class Queues:
         due_unix: float,
         due: float,
         tries: int,
-        late: bool = False,
+        yields_to_others: bool = False,
         failed: str = "",
     ) -> None:
-        """Move an entry that is in no window to the due lane, or to the lane of retries if it has `failed`."""
+        """Move an entry that is in no window to the due lane, or to the lane of retries if it has `failed`. If it
+        `yields_to_others`, it may come before its time once its host has no others."""
         lane = host.retries if failed else host.due
         key = lane.key(due_unix, next(self._due_counter))
-        later = msgspec.structs.replace(entry, key=key, tries=tries, is_late=late, failed=failed)
+        later = msgspec.structs.replace(entry, key=key, tries=tries, is_late=yields_to_others, failed=failed)
         # Out and in with one batch: at no instant is the URL in two lanes on disk, or in none.
         self._take_out(host, entry)
         self._batch.put(Family.QUEUE, key, later.pack())
         host.pending[key] = later
         host.row.waits += not failed
         host.row.retries += bool(failed)
-        host.row.late += late
+        host.row.late += yields_to_others
         lane.add(later, due)
         host.touch()
 
-    def give_back(self, host: Host, entry: QueueEntry) -> None:
+    def return_to_queue(self, host: Host, entry: QueueEntry) -> None:
         """Put a leased URL that was not fetched after all at the front of its lane."""
         host.leased.discard(entry.key)
         if entry.lane >= DUE_LANE:
             (host.due if entry.lane == DUE_LANE else host.retries).ready.insert(0, entry)
         else:
-            host.window(entry.lane).give_back(entry)
+            host.window(entry.lane).return_to_queue(entry)
             host.available += 1
         if host.row.gave_up:
             host.forget_queue()
@@ -294,8 +295,8 @@ class Queues:
     def next_entry(self, host: Host, now: float, now_unix: float) -> QueueEntry | None:
         """Take the next entry of a host: one that is due, or the first of the band whose turn it is. A retry goes when
         there is nothing else, or when the others have had their time."""
-        if host.first:
-            return host.first.pop(0)
+        if host.next_entries:
+            return host.next_entries.pop(0)
         self._look(host, host.due, now, now_unix)
         # Retries cost what their first try cost, often a whole time-out: they get a share of the host's time, no more,
         # while it has other URLs.
@@ -322,8 +323,8 @@ class Queues:
         return entry
 
     def _fill(self, host: Host, window: LaneWindow) -> None:
-        """Read on in the direction of the window; one that swings turns round at the lane's ends."""
-        if not window.swings:
+        """Read on in the direction of the window; one that alternates its direction turns round at the lane's ends."""
+        if not window.alternates_direction:
             self._read(host, window)
             return
         for _ in range(3):  # at most: to one end, to the other, and from there on

@@ -19,7 +19,7 @@ from lycosa.frontier.politeness import Share, Slots, pause_of
 # because a crawl must not stand still for an hour while hosts with work are ready.
 LIVE = frozenset({HostPlace.READY, HostPlace.WAITING, HostPlace.BUSY, HostPlace.NAME, HostPlace.ROBOTS})
 SOON_S = 10.0
-REVIEWS_A_COMMIT = 100  # hosts put last that are looked at again
+MAX_REVIEWS_PER_COMMIT = 100  # deferred hosts that are looked at again
 
 
 class HostScheduler:
@@ -43,7 +43,7 @@ class HostScheduler:
         self._ticket = count()
         self.step = self._step_given = 0
         self._next_step: list[Host] = []
-        self._put_last: dict[bytes, Host] = {}  # hosts that let others go first, those reviewed lately last
+        self._deferred: dict[bytes, Host] = {}  # hosts that let others go first, those reviewed lately last
 
     def __repr__(self) -> str:
         return f"<HostScheduler {', '.join(f'{place.value} {n}' for place, n in self.places.items() if n)}>"
@@ -69,7 +69,7 @@ class HostScheduler:
         self.places[place] += 1
         host.place = place
         host.turn += 1
-        if host.woken_for and (place is not HostPlace.READY or host.is_put_last):  # it does not take the slot
+        if host.woken_for and (place is not HostPlace.READY or host.is_deferred):  # it does not take the slot
             share, host.woken_for = host.woken_for, ""
             self._wake(share)
 
@@ -82,14 +82,14 @@ class HostScheduler:
         at = host.slots.next_at()
         host.offer = self._offer(host, now)
         host.waits_for_due = not host.has_work
-        if host.awaits_robots and not host.jobs:
+        if host.awaits_robots and not host.robots_jobs:
             self.move(host, HostPlace.ROBOTS)
             return
-        if at == NEVER or (self._checks.is_filling(host) and not host.jobs):
+        if at == NEVER or (self._checks.may_reach_page_limit(host) and not host.robots_jobs):
             self.move(host, HostPlace.BUSY)
             return
         is_wanted = not host.row.gave_up and (host.has_work or host.row.waits or host.row.retries)
-        if not is_wanted and not host.jobs:
+        if not is_wanted and not host.robots_jobs:
             self.move(host, HostPlace.IDLE)
             return
         if not host.has_work:
@@ -112,25 +112,26 @@ class HostScheduler:
 
     def _offer(self, host: Host, now: float) -> int:
         """Return how good the best URL of a host is; 0 is the best."""
-        if host.is_put_last:
+        if host.is_deferred:
             return LAST_OFFER
         return 0 if host.is_due(now) else self._policy.offer(host)
 
-    def put_last(self, host: Host) -> None:
+    def defer(self, host: Host) -> None:
         """Let a host be asked only when no other host can be asked soon."""
-        self._put_last[host.key] = host
-        host.is_put_last = True
+        self._deferred[host.key] = host
+        host.is_deferred = True
 
-    def review_put_last(self, now: float, hosts: Mapping[bytes, Host]) -> None:
-        """Look again at some of the hosts that were put last: is it still so? `hosts` are those in memory."""
-        for _ in range(min(REVIEWS_A_COMMIT, len(self._put_last))):
-            host = self._put_last.pop(next(iter(self._put_last)))
+    def review_deferred(self, now: float, hosts: Mapping[bytes, Host]) -> None:
+        """Look again at some of the deferred hosts, and let those go on that no longer have to wait. `hosts` are
+        those in memory."""
+        for _ in range(min(MAX_REVIEWS_PER_COMMIT, len(self._deferred))):
+            host = self._deferred.pop(next(iter(self._deferred)))
             if hosts.get(host.key) is not host:
                 continue
             if self._checks.puts_last(host):
-                self._put_last[host.key] = host
+                self._deferred[host.key] = host
                 continue
-            host.is_put_last = False
+            host.is_deferred = False
             if host.place in (HostPlace.READY, HostPlace.WAITING):
                 self.place(host, now)
 
@@ -184,8 +185,8 @@ class HostScheduler:
                 return None
         return None
 
-    def gave(self, host: Host) -> None:
-        """Note that the host has given a URL in this step."""
+    def on_leased(self, host: Host) -> None:
+        """Note that a URL of the host was leased in this step."""
         if self._step_hosts:
             host.step = self.step
             self._step_given += 1
@@ -255,11 +256,11 @@ class HostScheduler:
         if woken_for and all(share.name != woken_for for share in shares):  # it lives elsewhere now
             self._wake(woken_for)
 
-    def give_back(self, shares: tuple[Share, ...], ended: float) -> None:
+    def release_shares(self, shares: tuple[Share, ...], ended: float) -> None:
         """Free the shared slots of a request that has ended; whoever has waited for them the longest is next."""
         for share in shares:
             slots = self._shares[share.name]
-            slots.give_back(ended + pause_of(share.delay_s))
+            slots.release_slot(ended + pause_of(share.delay_s))
             self._wake(share.name)
             # Addresses are as many as hosts: what has nothing to remember is forgotten.
             if not slots.in_use and not share.delay_s and share.name not in self._share_waiters:
@@ -274,7 +275,7 @@ class HostScheduler:
         while waiters:
             host = waiters.popleft()
             if host.place is HostPlace.SHARED:
-                if host.is_put_last:  # its turn may be long in coming: the slot is for the next
+                if host.is_deferred:  # its turn may be long in coming: the slot is for the next
                     self.ready(host)
                     continue
                 host.woken_for = share

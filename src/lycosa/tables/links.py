@@ -123,7 +123,7 @@ class LinkTables(FetchObserver, RequestHandler):
         if document.is_head or is_retry or not self._may_have(document) or not self._admission.leads_on(document):
             return document
         url = table_url(document.url, TOL)
-        lease = self._shard.frontier.lease_instead(document, RequestKind.TABLE, url) if url else None
+        lease = self._shard.frontier.lease_in_place_of(document, RequestKind.TABLE, url) if url else None
         if lease is None:
             return document
         self._started_at[document.ticket] = self._shard.now()
@@ -145,7 +145,9 @@ class LinkTables(FetchObserver, RequestHandler):
 
     def _lease_beside(self, document: Lease) -> Lease | None:
         url = table_url(document.url, TOL)
-        lease = self._shard.frontier.lease_beside(document, RequestKind.TABLE, url, self._shard.now()) if url else None
+        lease = (
+            self._shard.frontier.lease_additional(document, RequestKind.TABLE, url, self._shard.now()) if url else None
+        )
         if lease is not None:
             self._note_asked(document, lease)
         return lease
@@ -186,7 +188,7 @@ class LinkTables(FetchObserver, RequestHandler):
             self._next[document.url] = self._forget(document)
             if len(self._next) > NEXT_MOST:
                 del self._next[next(iter(self._next))]
-            shard.frontier.wait_next(document, len(found.links) if isinstance(found, Tol) else None)
+            shard.frontier.keep_as_next(document, len(found.links) if isinstance(found, Tol) else None)
         shard.release(lease, response, wait_s=wait_s, reason=str(response.status) if wait_s else "")
 
     def _read(self, document: Lease, response: Response) -> Tol | str:
@@ -241,7 +243,7 @@ class LinkTables(FetchObserver, RequestHandler):
         cancelled = self._documents.pop(lease.ticket, None)
         if cancelled is not None and self._goes_first:
             self._forget(cancelled)
-            self._shard.frontier.put_back(cancelled)
+            self._shard.frontier.return_to_queue(cancelled)
         claim = self._forget(lease)
         if page is None:
             return

@@ -41,8 +41,9 @@ MAX_CRAWL_DELAY_S = 3_600.0
 MAX_SITEMAPS = 1_000
 # What is read in one step.
 LINES_A_STEP = 500
-# Rules with stars are tried one after the other: so many take about a twentieth of a millisecond.
-PATTERNS_AN_EFFORT = 100
+# Rules with stars are tried one after the other: so many take about a twentieth of a millisecond, the
+# unit of `rule_cost`.
+PATTERNS_PER_COST_UNIT = 100
 
 _LINE_TOKEN = re.compile(r"[A-Za-z_-]*")  # RFC 9309 §2.2.1: all a product token may hold
 _OWN_TOKEN = re.compile(r"[^/\s]*")
@@ -84,9 +85,9 @@ class Robots(msgspec.Struct, frozen=True, dict=True):
         return self._matcher.allows(path)
 
     @cached_property
-    def effort(self) -> int:
+    def rule_cost(self) -> int:
         """How long an answer of `allows` may take, in units that are a small part of a millisecond."""
-        return 1 + sum("*" in rule for rule in (*self.allow, *self.disallow)) // PATTERNS_AN_EFFORT
+        return 1 + sum("*" in rule for rule in (*self.allow, *self.disallow)) // PATTERNS_PER_COST_UNIT
 
     @cached_property
     def _matcher(self) -> "_RobotsMatcher":
