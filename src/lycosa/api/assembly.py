@@ -1,7 +1,7 @@
 """The assembly of a crawl: its parts, from the settings or as they are given, and the features that hang on its loop.
 
 A part is an object, or named in the settings (`lycosa.web`'s `named_part`). A feature that the settings turn off is not
-made: the loop knows nobody but `crawl.seams`. Whoever wants to know what a crawl is made of reads this module.
+made: the loop depends only on `crawl.seams`. What a crawl is made of is to be read in this module.
 """
 
 import contextlib
@@ -91,7 +91,7 @@ def assemble_engine(
         from lycosa.recrawl import RevisitFeeder  # lazy: change detection, which a first crawl can do without
 
         feeder = RevisitFeeder(engine.shard, revisits.made, recrawl)
-        engine.feed_from(feeder)
+        engine.add_source(feeder)
         engine.observe(feeder)
         engine.committer.join(feeder)
     return engine
@@ -145,7 +145,7 @@ def usual_parts(
     policy: Policy | None = None,
     now: Callable[[], float] | None = None,
     wall: Callable[[], float] | None = None,
-    outside: OtherShards | None = None,
+    other_shards: OtherShards | None = None,
 ) -> Parts:
     """The parts that the settings ask for, with those given in their place. Needs the running event loop."""
     return Parts(
@@ -158,7 +158,7 @@ def usual_parts(
         policy=policy or named_policy(settings),
         now=now,
         wall=wall,
-        outside=outside,
+        other_shards=other_shards,
         topic=topic_of(settings) if settings.store_relevance else None,
         content_digest=_content_digest if settings.archive == "none" else None,
     )

@@ -175,7 +175,7 @@ class Agent:
             # minutes.
             self.exchange.request_checkpoint = self.backup.request_checkpoint_once
             self._check_parting()
-        parts = usual_parts(self.settings, outside=self, **self._parts)
+        parts = usual_parts(self.settings, other_shards=self, **self._parts)
         if self._is_central:
             parts.downloader = CentralRobotsDownloader(parts.downloader, self._coordinator, self._now)
         engine = assemble_engine(collection, self.settings, parts, is_restart=is_restart)
@@ -305,7 +305,7 @@ class Agent:
         if self._observed is not None:
             self._observed.on_reported(report.bucket_addresses, is_new_coordinator=self._boot != orders.boot)
         self._told_boot, self._boot = report.boot, orders.boot
-        engine.located(self._addresses.on_granted(orders.granted, orders.contended, reported_at))
+        engine.on_located(self._addresses.on_granted(orders.granted, orders.contended, reported_at))
         self._obey(engine, orders)
 
     def _obey(self, engine: Engine, orders: AgentOrders) -> None:
@@ -339,7 +339,7 @@ class Agent:
                 self.exchange.admit_own(engine.receive)
                 # The owner of a seed may have been restored from a checkpoint that did not have it yet.
                 engine.add([seed for seed in engine.seeds if self.owns(seed.host)])
-                engine.located(self._addresses.wake_all())
+                engine.on_located(self._addresses.wake_all())
         elif after is not None and after.epoch == hosts.table.epoch + 1:
             round = orders.last_incarnation if self._has_checkpoints else 0
             if not hosts.is_handing_over or round != hosts.round:

@@ -73,7 +73,7 @@ class RobotsDelegation:
             response = await self._peers.fetch_robots(self._hosts.table.owner(url.host), url.href)
         except ClusterError as error:
             response = Response(url.href, failure=Failure.CONNECT, detail=str(error))
-        while not engine.hear(lambda: then(response)):  # noqa: ASYNC110 -- the disk refuses, no event tells
+        while not engine.run_between_pages(lambda: then(response)):  # noqa: ASYNC110 -- the disk refuses, no event tells
             await asyncio.sleep(RETRY_S)
 
     async def fetch_for_peer(self, engine: Engine, href: str) -> Response:
@@ -86,7 +86,7 @@ class RobotsDelegation:
             done = self._fetching[href] = asyncio.get_running_loop().create_future()
             answer = _answer(href, done)
             # By way of the frontier, as one more request for the host: its delay and its slots hold for it too.
-            if not engine.hear(lambda: engine.frontier.want_robots(b"", url, 0, engine.now(), answer)):
+            if not engine.run_between_pages(lambda: engine.frontier.want_robots(b"", url, 0, engine.now(), answer)):
                 del self._fetching[href]
                 raise ClusterError("the disk of this shard refuses")
         try:

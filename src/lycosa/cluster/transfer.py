@@ -161,7 +161,7 @@ class OwnedHosts:
         """The new table is in force: drops what left and raises what came; False: the disk refuses, try again."""
         # Lost and gained in one commit: a crash leaves the shard with the old table or with the new one.
         lost, came = self._lost(engine.collection.state, table), self._came(engine.collection.state, table)
-        if not engine.move_hosts(lost=lost, came=came):
+        if not engine.move_hosts(leaving_buckets=lost, arriving_hosts=came):
             return False
         self.table, self.next_table, self._handover, self._rounds_of_others = table, None, None, {}
         return True
@@ -172,7 +172,7 @@ class OwnedHosts:
             return
         lost, came = self._lost(engine.collection.state, self.table), self._came(engine.collection.state, self.table)
         if lost or came:
-            engine.move_hosts(lost=lost, came=came)
+            engine.move_hosts(leaving_buckets=lost, arriving_hosts=came)
 
     def _lost(self, state: State, table: AssignmentTable) -> list[bytes]:
         buckets = set(host_buckets(state))

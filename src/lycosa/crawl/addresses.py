@@ -24,7 +24,7 @@ class HostAddresses:
         now_unix: Callable[[], float],
         on_located: Callable[[list[str]], None],
     ) -> None:
-        self._now, self._now_unix, self._on_located, self._outside = now, now_unix, on_located, parts.outside
+        self._now, self._now_unix, self._on_located, self._other_shards = now, now_unix, on_located, parts.other_shards
         self._put_off: list[str] = []  # names that found the mapping queue full
         for typed in settings.typed_hosts:
             host, _, port = typed.rpartition(":")
@@ -51,7 +51,7 @@ class HostAddresses:
         elif mapped.failure is None:
             if row.address != mapped.address:
                 host.set_address(mapped.address, min(mapped.expires_s - self._now() + now_unix, 1e12))
-            if self._outside is not None and not self._outside.may_visit(mapped.address, host.host):
+            if self._other_shards is not None and not self._other_shards.may_visit(mapped.address, host.host):
                 return None
         return mapped
 

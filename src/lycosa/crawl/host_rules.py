@@ -79,9 +79,9 @@ class HostRules:
         archive: Archive,
         addresses: HostAddresses,
         requests: RequestBuilder,
-        outside: OtherShards | None = None,
+        other_shards: OtherShards | None = None,
     ) -> None:
-        self._shard, self._archive, self._addresses, self._outside = shard, archive, addresses, outside
+        self._shard, self._archive, self._addresses, self._other_shards = shard, archive, addresses, other_shards
         self.requests = requests
         self.on_dates: Callable[[Host, Sequence[SitemapEntry]], Steps[int]] | None = None
 
@@ -139,10 +139,10 @@ class HostRules:
             if waiting is not None and waiting.awaits_robots:
                 self._answered(waiting, None, response, hops)
 
-        if self._outside is None or shard.frontier.owns(target.host):
+        if self._other_shards is None or shard.frontier.owns(target.host):
             shard.frontier.want_robots(key, target, hops, shard.now())
         else:
-            self._outside.ask_robots(target, then)
+            self._other_shards.ask_robots(target, then)
 
     def _unreachable(self, host: Host, lease: Lease | None, response: Response) -> None:
         shard = self._shard

@@ -35,9 +35,9 @@ class LimitChecker:
         frontier: Frontier,
         *,
         visits: int | None = None,
-        outside: OtherShards | None = None,
+        other_shards: OtherShards | None = None,
     ) -> None:
-        self._settings, self._counters, self._run_s, self._outside = settings, counters, run_s, outside
+        self._settings, self._counters, self._run_s, self._other_shards = settings, counters, run_s, other_shards
         self._frontier = frontier
         self._last_visit = None if visits is None else counters.totals.visits + visits
         self._seconds_before = counters.totals.seconds
@@ -71,7 +71,7 @@ class LimitChecker:
         s = self._settings
         if in_flight >= s.transfers:
             return False
-        if self._outside is not None and not self._outside.may_ask(self._counters.totals.pages + in_flight):
+        if self._other_shards is not None and not self._other_shards.may_ask(self._counters.totals.pages + in_flight):
             return False
         visits_left = self._visits_left()
         if visits_left is not None and in_flight >= visits_left:

@@ -50,7 +50,7 @@ from lycosa.web import Url, parse_url
 
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
-ADDED_A_TURN = 500  # URLs of a list taken in before the loop gets a turn
+ADDED_PER_TURN = 500  # URLs of a list taken in before the loop gets a turn
 
 
 class Engine:
@@ -71,12 +71,12 @@ class Engine:
 
     def _resolve(self, host: Host) -> Mapped | None:
         """2. Resolve (`crawl.addresses`, `mapping`): where a host lives, or why it may not be asked. The frontier asks
-        before it leases; None: the name is being looked up, and `located` will tell."""
+        before it leases; None: the name is being looked up, and `on_located` will tell."""
         return self._addresses.locate(host)
 
     def _fetch(self, lease: Lease) -> None:
-        """3. Fetch (`fetch`): whoever handles this kind of request makes it, the downloader sends it, and the answer
-        comes to `_on_response`. A host without an address is an answer, too."""
+        """3. Fetch (`fetch`): the handler of this kind makes the request, the downloader sends it, and the answer comes
+        to `_on_response`. A host without an address is an answer, too."""
         for observer in self._observers:
             lease = observer.started(lease)
         now = self.now()
@@ -93,7 +93,7 @@ class Engine:
         if self.committer.has_failed:
             self._deferred.append((lease, request, response))  # it must not slip into the batch that is half written
             return
-        try:  # as `_watched`, which costs a microsecond more
+        try:  # as `_errors_end_crawl`, which costs a microsecond more
             del self._in_flight[lease.ticket]
             page = self._read(lease, request, response)
             for observer in self._observers:
@@ -104,12 +104,12 @@ class Engine:
                 self._put_back(lease, response)
             self._commit_if_full()
         except Exception as error:
-            self._failed(error)
+            self.fail(error)
         self._plan_turn()
         self._changed.set()
 
     def _read(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
-        """4. Read: whoever handles this kind of request reads the answer and keeps it (`crawl.keeper`). A new page
+        """4. Read: the handler of this kind of request reads the answer and keeps it (`crawl.keeper`). A new page
         comes back from `crawl.pages`; all else is dealt with there: redirects, failures (`crawl.failures`), robots.txt
         and sitemaps (`crawl.host_rules`), revisits (`recrawl`), tables (`tables`)."""
         if response.failure is Failure.CANCELLED:
@@ -126,7 +126,7 @@ class Engine:
     def _commit(self) -> None:
         """6. Commit (`crawl.committer`): records, rows and counts of all that was read since become one commit."""
         if self._failure is None:
-            with self._watched():
+            with self._errors_end_crawl():
                 if self.committer.commit(self.now(), is_last=self._finished.is_set()):
                     self._after_commit()
 
@@ -142,7 +142,7 @@ class Engine:
         recrawl: Recrawl | None = None,
     ) -> None:
         self.collection, self.settings, self.downloader = collection, settings, parts.downloader
-        self._loop, self._outside = asyncio.get_running_loop(), parts.outside
+        self._loop, self._other_shards = asyncio.get_running_loop(), parts.other_shards
         self.now = parts.now or time.monotonic
         began, began_unix = self.now(), (parts.wall or time.time)()
         self._unix_offset = began_unix - began
@@ -151,7 +151,9 @@ class Engine:
         totals = self.counters.totals
         syncs = settings.durability == "power"
         self.committer = Committer(collection, syncs=syncs, on_failure=self._commit_failed)
-        self._addresses = HostAddresses(settings, parts, now=self.now, now_unix=self.now_unix, on_located=self.located)
+        self._addresses = HostAddresses(
+            settings, parts, now=self.now, now_unix=self.now_unix, on_located=self.on_located
+        )
         self.frontier = Frontier(
             collection.state,
             self.committer.batch,
@@ -159,7 +161,7 @@ class Engine:
             ProcessStart(began, began_unix, is_restart=is_restart),
             locate=self._resolve,
             policy=parts.policy,
-            forwarder=parts.outside,
+            forwarder=parts.other_shards,
             counts=UrlCounts(
                 totals.known, totals.queued, totals.revisiting, totals.hosts, totals.failed, totals.dropped
             ),
@@ -167,7 +169,9 @@ class Engine:
         )
         self.seeds = [url for seed in settings.seeds if (url := parse_url(seed))]
         self._inbox, self.linker = Inbox(collection.path), LinkIndexer(collection)
-        self._background = BackgroundWork(is_held=lambda: self.committer.has_failed, ran=self._after_background)
+        self._background = BackgroundWork(
+            is_blocked=lambda: self.committer.has_failed, on_turn_done=self._after_background
+        )
         self.shard = Shard(
             collection,
             settings,
@@ -190,7 +194,7 @@ class Engine:
             lambda: self.now() - began,
             self.frontier,
             visits=recrawl.most if recrawl else None,
-            outside=parts.outside,
+            other_shards=parts.other_shards,
         )
         self._reporter = ProgressReporter(self.shard, self.limits, self._in_flight, began=began)
         self._make_handlers(parts)
@@ -201,11 +205,11 @@ class Engine:
         self._failure: Exception | None = None
         self._finished, self._changed = asyncio.Event(), asyncio.Event()
         self._deferred: list[tuple[Lease, Request | None, Response]] = []
-        self.is_paused = False  # whoever reads the pages as they come cannot follow
+        self.is_paused = False  # The consumer of pages is slower than the crawl.
         self.on_commit: Callable[[], None] | None = None
 
     def _make_handlers(self, parts: Parts) -> None:
-        """Whoever reads answers, and who takes part in commits, in the order in which they add to each other's rows."""
+        """Makes the handlers of responses, and registers the participants in commits."""
         shard, settings, frontier = self.shard, self.settings, self.frontier
         profiles = HostProfiles(shard.collection.state)
         self._mining = UrlMining(
@@ -224,7 +228,7 @@ class Engine:
             log=self.events.write,
             now_unix=self.now_unix,
         )
-        self._copies = Copies(shard, parts.outside) if parts.outside is not None else None
+        self._copies = Copies(shard, parts.other_shards) if parts.other_shards is not None else None
         documents = DocumentStore(shard.collection.state, self.committer.batch, self._copies)
         archive, requests = Archive(shard), RequestBuilder(settings)
         ranking, head_reader = parts.policy.ranking, parts.policy.head_reader
@@ -239,16 +243,27 @@ class Engine:
             self._traps,
             self._mining,
         )
-        self.host_rules = HostRules(shard, archive, self._addresses, requests, parts.outside)
+        self.host_rules = HostRules(shard, archive, self._addresses, requests, parts.other_shards)
         self._handlers: dict[RequestKind, RequestHandler] = {
             RequestKind.PAGE: self.pages if head_reader is None else HeadLooks(shard, self.pages, head_reader),
             RequestKind.ROBOTS: RobotsHandler(self.host_rules),
             RequestKind.SITEMAP: SitemapHandler(self.host_rules, self.pages),
         }
-        joining = (self._copies, documents, self.linker, self._mining, self._traps, ranked, _FrontierRows(self))
-        for participant in (*joining, self._reporter, parts.outside, self._inbox):
-            if participant is not None:
-                self.committer.join(participant)
+        # The order matters: `_mining` is before `_traps`, which writes the profiles that it changes; it and `ranked`
+        # are before the frontier's rows; what changes counts is before the reporter, what sends before `other_shards`.
+        participants = (
+            self._copies,
+            documents,
+            self.linker,
+            self._mining,
+            self._traps,
+            ranked,
+            _FrontierRows(self),
+            self._reporter,
+            parts.other_shards,
+            self._inbox,
+        )
+        self.committer.join(*(one for one in participants if one is not None))
 
     def __repr__(self) -> str:
         return f"<Engine {self.collection.path} pages={self.counters.totals.pages} in_flight={len(self._in_flight)}>"
@@ -259,26 +274,26 @@ class Engine:
     # what hangs on it (`crawl.seams`, put together in `api.assembly`)
 
     def handle(self, kind: RequestKind, handler: RequestHandler) -> None:
-        """Has a kind of request handled by somebody, in place of whoever did."""
+        """Register the handler of a kind of request, in place of the one before."""
         self._handlers[kind] = handler
 
     def observe(self, observer: FetchObserver) -> None:
-        """Lets somebody observe every fetch from now on."""
+        """Register an observer of every fetch from now on."""
         self._observers.append(observer)
 
-    def feed_from(self, source: UrlSource) -> None:
-        """Has URLs brought by somebody beside those that pages link to."""
+    def add_source(self, source: UrlSource) -> None:
+        """Register a source of URLs beside those that pages link to."""
         self._sources.append(source)
 
     def listen(self, listener: Listener) -> None:
-        """Lets somebody hear of every page once it is committed."""
+        """Register a listener, called for every page once it is committed."""
         self.pages.keeper.listeners.append(listener)
 
     def on_arriving(self, request: Request, response: Response) -> None:
-        """A part of a slow response has come: whoever observes fetches need not wait for the rest."""
+        """A part of a slow response has come: the observers need not wait for the rest."""
         fetch = self._in_flight.get(request.ticket)
         if fetch is not None and not self.committer.has_failed and not self._stopping:
-            with self._watched():
+            with self._errors_end_crawl():
                 for observer in self._observers:
                     observer.arriving(fetch.lease, response)
             self._plan_turn()
@@ -289,7 +304,7 @@ class Engine:
         """Crawls until nothing is left, a limit is reached or the crawl is stopped; commits; tells how it went."""
         self.events.write("start", seeds=[seed.href for seed in self.seeds])
         try:
-            self._take_back_losses()
+            self._requeue_lost_pages()
             if pages := self.linker.catch_up():
                 self.events.write("links-caught-up", pages=pages)
             for source in self._sources:
@@ -335,19 +350,16 @@ class Engine:
 
     def fail(self, error: Exception) -> None:
         """Ends the crawl at once: what is in flight is cancelled, nothing more is committed, `run` raises the error."""
-        self._failed(error)
-
-    def _failed(self, error: Exception) -> None:
         self._failure = self._failure or error
         self._finished.set()
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
+    def _errors_end_crawl(self) -> Iterator[None]:
         """A mistake in a callback ends the crawl and is raised by `run`: a crawl never hangs in silence."""
         try:
             yield
         except Exception as error:  # the event loop would only log it
-            self._failed(error)
+            self.fail(error)
 
     async def _wind_down(self) -> None:
         deadline = self.now() + STOP_GRACE_S
@@ -364,7 +376,7 @@ class Engine:
             await asyncio.sleep(COMMIT_AGAIN_S)
             self._commit()
 
-    def _take_back_losses(self) -> None:
+    def _requeue_lost_pages(self) -> None:
         """After a power loss: the pages whose records are not whole are queued again."""
         if lost := requeue_lost(self.shard):
             self.events.write("records-lost", pages=lost)
@@ -387,9 +399,9 @@ class Engine:
 
     async def _add_all(self, urls: Sequence[Url]) -> None:
         """As `add`, of lists that may be long: they are taken in slice by slice, each with a commit of its own."""
-        for start in range(0, len(urls), ADDED_A_TURN):
-            self.add(urls[start : start + ADDED_A_TURN])
-            if len(urls) >= ADDED_A_TURN:
+        for start in range(0, len(urls), ADDED_PER_TURN):
+            self.add(urls[start : start + ADDED_PER_TURN])
+            if len(urls) >= ADDED_PER_TURN:
                 self._commit()
                 await asyncio.sleep(0)
 
@@ -410,22 +422,22 @@ class Engine:
 
     # other shards
 
-    def receive(self, parcels: Sequence[ForwardedUrl | CopyClaim]) -> bool:
+    def receive(self, messages: Sequence[ForwardedUrl | CopyClaim]) -> bool:
         """Takes in what other shards found; False while the disk refuses: then they must be sent again."""
         if self.committer.has_failed or self._failure is not None:
             return False
         if self._copies is not None:
-            self._copies.take([one for one in parcels if isinstance(one, CopyClaim)])
-        accept_urls(self.shard, self._traps, [one for one in parcels if isinstance(one, ForwardedUrl)])
+            self._copies.take([one for one in messages if isinstance(one, CopyClaim)])
+        accept_urls(self.shard, self._traps, [one for one in messages if isinstance(one, ForwardedUrl)])
         self._plan_turn()
         return True
 
-    def hear(self, what: Callable[[], None]) -> bool:
-        """Lets something from outside be done between two pages; False while the disk refuses: later, then."""
+    def run_between_pages(self, action: Callable[[], None]) -> bool:
+        """Runs `action` between two pages; False: it was not run, as the disk refuses; try again later."""
         if self.committer.has_failed:
             return False
-        with self._watched():
-            what()
+        with self._errors_end_crawl():
+            action()
         self._plan_turn()
         return True
 
@@ -433,18 +445,18 @@ class Engine:
         """The hosts at which requests are under way, or ended and are not read yet."""
         return {fetch.lease.host.host for fetch in self._in_flight.values()} | self._background.hosts
 
-    def move_hosts(self, *, lost: Sequence[bytes], came: Sequence[tuple[bytes, bytes]]) -> bool:
+    def move_hosts(self, *, leaving_buckets: Sequence[bytes], arriving_hosts: Sequence[tuple[bytes, bytes]]) -> bool:
         """Gives buckets away and takes hosts in, in a commit of its own; False: not now, try again."""
         self._commit()
         self.linker.flush()
         self.linker.catch_up()  # after a start: what the feed tells of pages that leave is lost with them
         if self.committer.has_failed or self.committer.waiting or self.linker.is_waiting:
             return False
-        batch = move_hosts(self.shard, self._forget, lost=lost, came=came)
+        batch = move_hosts(self.shard, self._forget, leaving_buckets=leaving_buckets, arriving_hosts=arriving_hosts)
         self._reporter.write_counts(batch)
         self.collection.commit(batch)
         self.frontier.load(self.now())
-        self.events.write("moved", lost=len(lost), came=len(came))
+        self.events.write("moved", lost=len(leaving_buckets), came=len(arriving_hosts))
         self._plan_turn()
         return True
 
@@ -456,7 +468,7 @@ class Engine:
         """Requests under way to an address, or one if it has to be left alone for a while."""
         return self.frontier.scheduler.in_use_of(address, self.now())
 
-    def located(self, names: list[str]) -> None:
+    def on_located(self, names: list[str]) -> None:
         """It is known now where these hosts live, and whether they may be asked there."""
         for name in names:
             self.frontier.on_resolved(name, self.now())
@@ -477,14 +489,14 @@ class Engine:
         self._turn_handle = None
         if self._stopping or self._failure or self.committer.has_failed or self.is_paused:
             return
-        try:  # as `_watched`, which costs a microsecond more
+        try:  # as `_errors_end_crawl`, which costs a microsecond more
             for lease in self._lease():
                 self._fetch(lease)
             if self._has_room():  # else the next response is what there is to wait for
                 self._plan_wake()
             self._check_end()
         except Exception as error:
-            self._failed(error)
+            self.fail(error)
 
     def _lease_idle_slots(self) -> Iterator[Lease]:
         """The frontier has nothing to give now: slots that would stand idle are for what observers want to fetch."""
@@ -512,7 +524,7 @@ class Engine:
         next_inbox = self.now()
         while True:
             await asyncio.sleep(self.settings.store_interval_s)
-            with self._watched():
+            with self._errors_end_crawl():
                 if self.now() >= next_inbox and not self.committer.has_failed and not self.frontier.only_due:
                     next_inbox = self.now() + INBOX_EVERY_S
                     await self._take_in_inbox()
@@ -534,9 +546,9 @@ class Engine:
     def _after_background(self, error: Exception | None) -> None:
         """A turn of long work is over."""
         if error is not None:
-            self._failed(error)
+            self.fail(error)
             return
-        with self._watched():
+        with self._errors_end_crawl():
             self._commit_if_full()
         self._plan_turn()
 
@@ -561,15 +573,15 @@ class Engine:
         return self._has_nothing_left() and not self.committer.waiting
 
     def _check_end(self) -> None:
-        is_done = self.is_idle and (self._outside is None or self._outside.may_end())
-        if self._outside is None and not self._stopping and self.waits_long:
+        is_done = self.is_idle and (self._other_shards is None or self._other_shards.may_end())
+        if self._other_shards is None and not self._stopping and self.waits_long:
             self._stopping = WAITING
-        if (not self._in_flight and (self._stopping or is_done or self._failure)) or self._stopping:
+        if self._stopping or (not self._in_flight and (is_done or self._failure)):
             self._finished.set()
 
     @property
     def waits_long(self) -> bool:
-        """Is there nothing to do but to wait for very long, and nobody who wants that? It is left to the next run."""
+        """Is there nothing to do but to wait for very long, and was that not asked for? It is left to the next run."""
         is_busy = self._in_flight or self.committer.waiting or self._failure or self._background
         if self.settings.wait or self._sources or is_busy:
             return False

@@ -29,7 +29,7 @@ class OtherShards(UrlForwarder, DocumentOwners, CommitParticipant, Protocol):
         ...
 
     def may_visit(self, address: str, host: str) -> bool:
-        """May this address be asked now? If not, the engine hears of the host by `Engine.located`, later."""
+        """May this address be asked now? If not, the engine hears of the host by `Engine.on_located`, later."""
         ...
 
     def may_end(self) -> bool:
@@ -75,17 +75,17 @@ def move_hosts(
     shard: Shard,
     forget: Callable[[], None],
     *,
-    lost: Collection[bytes],
-    came: Sequence[tuple[bytes, bytes]],
+    leaving_buckets: Collection[bytes],
+    arriving_hosts: Sequence[tuple[bytes, bytes]],
 ) -> Batch:
     """Takes buckets out and hosts in, in memory; returns the batch that does it on disk. `forget`: what is remembered
     of rows may be wrong."""
     batch, leaving = Batch(), list[tuple[bytes, HostRow]]()
-    for bucket in lost:
+    for bucket in leaving_buckets:
         leaving += [(key, unpack_host(packed)) for key, packed in bucket_hosts(shard.collection.state, bucket)]
         delete_bucket(batch, bucket)
-    activate_arrived_hosts(batch, came)
+    activate_arrived_hosts(batch, arriving_hosts)
     forget()
-    arriving = [unpack_host(packed) for _, packed in came]
+    arriving = [unpack_host(packed) for _, packed in arriving_hosts]
     shard.frontier.move_hosts(leaving, arriving, now=shard.now(), now_unix=shard.now_unix())
     return batch

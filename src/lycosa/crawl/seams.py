@@ -1,6 +1,6 @@
-"""The seams of the loop: the parts that a crawl is made of, and whoever hangs on it.
+"""The seams of the loop: the parts that a crawl is made of, and the features that hang on it.
 
-The loop knows these protocols and nobody behind them. `api.assembly` decides from the settings who stands there; a
+The loop depends only on these protocols. `api.assembly` decides from the settings which objects implement them; a
 feature that is off is not there at all, and the loop has no branch for it.
 """
 
@@ -38,7 +38,7 @@ class Parts(msgspec.Struct, kw_only=True):
     policy: Policy = BREADTH
     now: Callable[[], float] | None = None
     wall: Callable[[], float] | None = None
-    outside: OtherShards | None = None  # the other shards, where there are any
+    other_shards: OtherShards | None = None  # None: a crawl of one process
     topic: Topic | None = None
     content_digest: Callable[[Page, bytes], bytes] | None = None
 
@@ -71,7 +71,7 @@ class Fetch(NamedTuple):
 
 
 class RequestHandler(Protocol):
-    """Whoever asks for one kind of request and reads its answers."""
+    """The handler of one kind of request: it makes the requests and reads the answers."""
 
     def request(self, lease: Lease) -> Request:
         """The request that goes out for a lease."""
@@ -84,7 +84,7 @@ class RequestHandler(Protocol):
 
 
 class FetchObserver(Protocol):
-    """Whoever wants to know of every fetch: tables of links, links taken early, pages that are new in a recrawl."""
+    """An observer of every fetch: tables of links, links taken early, pages that are new in a recrawl."""
 
     def started(self, lease: Lease) -> Lease:
         """A lease is about to be fetched; returns it, or the lease of something that goes first."""
@@ -104,7 +104,7 @@ class FetchObserver(Protocol):
 
 
 class UrlSource(Protocol):
-    """Whoever brings URLs to fetch beside those that pages link to: what is due to be visited again."""
+    """A source of URLs beside those that pages link to: what is due to be visited again."""
 
     @property
     def is_exhausted(self) -> bool:

@@ -28,7 +28,7 @@ from lycosa.settings import CrawlSettings
 from lycosa.store import CollectionStore
 from lycosa.web import Steps
 
-STEPS_A_TURN = 2  # of a few milliseconds each; then the loop gets a turn
+STEPS_PER_TURN = 2  # of a few milliseconds each; then the loop gets a turn
 HELD_S = 0.1  # how soon it is tried again while the disk refuses
 
 
@@ -63,15 +63,15 @@ class EventLog:
 
 
 class BackgroundWork:
-    """The work under way. `is_held` says that nothing may be written now; `ran` is called after each turn."""
+    """The work under way. `is_blocked`: nothing may be written now. `on_turn_done` is called after each turn."""
 
-    def __init__(self, *, is_held: Callable[[], bool], ran: Callable[[Exception | None], None]) -> None:
-        self._is_held, self._ran = is_held, ran
+    def __init__(self, *, is_blocked: Callable[[], bool], on_turn_done: Callable[[Exception | None], None]) -> None:
+        self._is_blocked, self._on_turn_done = is_blocked, on_turn_done
         self._work: deque[tuple[str, Steps[None]]] = deque()
         self._handle: asyncio.Handle | None = None
 
     def __repr__(self) -> str:
-        return f"<Background {len(self._work)} under way>"
+        return f"<BackgroundWork {len(self._work)} under way>"
 
     def __bool__(self) -> bool:
         return bool(self._work)
@@ -96,26 +96,26 @@ class BackgroundWork:
     def _plan(self) -> None:
         if self._handle is None:
             loop = asyncio.get_running_loop()
-            self._handle = loop.call_later(HELD_S, self._turn) if self._is_held() else loop.call_soon(self._turn)
+            self._handle = loop.call_later(HELD_S, self._turn) if self._is_blocked() else loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         """One turn for the work that has waited longest."""
         self._handle = None
-        if not self._is_held():
+        if not self._is_blocked():
             host, steps = self._work.popleft()
             try:
                 if not self._has_ended(steps):
                     self._work.append((host, steps))
             except Exception as error:  # the event loop would only log it
-                self._ran(error)
+                self._on_turn_done(error)
                 return
-            self._ran(None)
+            self._on_turn_done(None)
         if self._work:
             self._plan()
 
     @staticmethod
     def _has_ended(steps: Steps[None]) -> bool:
-        return sum(1 for _ in islice(steps, STEPS_A_TURN)) < STEPS_A_TURN
+        return sum(1 for _ in islice(steps, STEPS_PER_TURN)) < STEPS_PER_TURN
 
 
 class Shard(NamedTuple):
