@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from lycosa.cli.crawl import crawl_command
-from lycosa.cli.options import CrawlCommand, CrawlJob, gather, read_urls, spell_out
+from lycosa.cli.options import CrawlCommand, CrawlJob, expand_allow_private, read_urls, resolve_settings
 from lycosa.errors import SettingsError
 from lycosa.settings import SETTINGS, CrawlSettings, to_toml
 from lycosa.settings.values import PRIVATE_NETWORKS
@@ -125,8 +125,8 @@ def test_allow_private_stands_alone_or_before_a_network(crawl: Crawl, words: str
     assert settings.allow_private == networks
 
 
-def test_spell_out_leaves_what_follows_two_dashes_alone() -> None:
-    assert spell_out(["--json", "--", "--allow-private"]) == ["--json", "--", "--allow-private"]
+def test_expand_allow_private_leaves_what_follows_two_dashes_alone() -> None:
+    assert expand_allow_private(["--json", "--", "--allow-private"]) == ["--json", "--", "--allow-private"]
 
 
 def test_config_file_environment_and_options_win_in_this_order(
@@ -218,7 +218,7 @@ def test_collection_with_broken_settings_is_one_sentence_with_its_file(refused: 
 
 def test_into_that_is_a_file_is_left_for_the_store_to_refuse(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert gather({"seeds": ["a.org"]}, into=tmp_path / "file", environ={}) == CrawlSettings(seeds=["a.org"])
+    assert resolve_settings({"seeds": ["a.org"]}, into=tmp_path / "file", environ={}) == CrawlSettings(seeds=["a.org"])
 
 
 def _pages_of_help() -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.cli.options import gather
+from lycosa.cli.options import resolve_settings
 from lycosa.cluster.checkpoints import fetch_copies, unpack_archive
 from lycosa.errors import SettingsError
 from lycosa.inspect import explain_url, open_to_read, stats_of
@@ -124,4 +124,4 @@ def test_only_what_is_wanted_travels_and_everything_is_done_readable_and_counted
 )
 def test_filter_that_cannot_work_is_refused_in_a_sentence(tmp_path: Path, typed: dict[str, object], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        gather({"seeds": [SEED], "workers": "2", **typed}, into=tmp_path / "c", environ={})
+        resolve_settings({"seeds": [SEED], "workers": "2", **typed}, into=tmp_path / "c", environ={})

@@ -19,7 +19,8 @@ from lycosa.cli.startup import INTERRUPTED, raise_on_interrupt
 from lycosa.errors import LycosaError, StoreError
 from lycosa.version import __version__
 
-UNTIDY = ("crawl", "recrawl", "cluster")  # they have nothing to tidy up until they take Ctrl-C for themselves
+# These commands install their own handler of Ctrl-C; until then it ends the process at once.
+HANDLE_INTERRUPT_THEMSELVES = ("crawl", "recrawl", "cluster")
 
 # group -> command -> its module and what it does; a summary fits into a line of 80 columns
 COMMANDS = {
@@ -102,7 +103,7 @@ def _root(
 ) -> None:
     if context.invoked_subcommand is None:
         print(context.get_help())
-    elif context.invoked_subcommand not in UNTIDY:
+    elif context.invoked_subcommand not in HANDLE_INTERRUPT_THEMSELVES:
         raise_on_interrupt()
 
 

@@ -21,8 +21,8 @@ from lycosa.cli.options import (
     CrawlJob,
     Folder,
     UrlFiles,
-    gather,
     read_urls,
+    resolve_settings,
     with_settings,
 )
 from lycosa.cli.run import run
@@ -84,7 +84,7 @@ def crawl_command(run: Callable[[CrawlJob], None]) -> Callable[..., None]:
             from lycosa.cluster import read_places_file
 
             typed["places"] = [line for file in typed["places"] for line in read_places_file(Path(file))]
-        settings = gather(
+        settings = resolve_settings(
             {"seeds": seeds, **typed}, into=Path(into), config=Path(config) if config else None, url_files=url_files
         )
         run(CrawlJob(settings, Path(into), json=json, quiet=quiet))
@@ -135,7 +135,7 @@ def recrawl(
     given = {name: text for name, text in own.items() if text}
     read = merge(SettingsSource(given, lambda name: SETTINGS[name].option or ""))
     order = Recrawl(budget=read.visits_per_day, most=visits, everything=everything, time_s=read.time_s)
-    run(CrawlJob(gather(typed, into=into), into, json=json, quiet=quiet, recrawl=order))
+    run(CrawlJob(resolve_settings(typed, into=into), into, json=json, quiet=quiet, recrawl=order))
 
 
 RECRAWL_EXAMPLES = """
@@ -203,7 +203,7 @@ def demo(
             dns=(f"127.0.0.1:{dns_port}",),
             allow_private=("127.0.0.0/8",),
         )
-        run(CrawlJob(settings, _fresh(into), rest=DEMO_OVER))
+        run(CrawlJob(settings, _fresh(into), leftover_note=DEMO_OVER))
 
 
 def _fresh(into: Path) -> Path:

@@ -1,11 +1,10 @@
-"""The options of a crawl: made from the settings' schema, and gathered into one `CrawlJob`.
+"""What the commands share: how their help looks, parameters that several of them have, and the options of a crawl.
 
-They pass what the user typed on as text, and the schema reads it, so that file, environment and command line take the
-same spellings and give the same sentences. Lists of URLs (`-i FILE`) are read here, too.
-
-Help of the commands: options and commands in groups, defaults, examples; and parameters that several commands have.
-
-`CommandTable` is what a module of commands registers them with. A summary is never cut off, a metavar is for people.
+A module of commands registers them with a `CommandTable`; the help then shows options and commands in groups, with
+defaults and examples, and cuts no summary off. The options of a crawl are made from the settings' schema
+(`with_settings`). They hand on what the user typed as text, and the schema reads it, so that file, environment and
+command line take the same spellings and give the same messages. `resolve_settings` merges these sources, and
+`read_urls` reads lists of URLs (`-i FILE`).
 """
 
 import inspect
@@ -37,9 +36,15 @@ from lycosa.settings import (
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Groups of options that are not groups of settings.
-MOST_WITHOUT_GROUPS = 12  # options of a command
+MAX_UNGROUPED_OPTIONS = 12  # a command with more parameters shows them in groups
+# Titles of groups of options; SOURCES is also the title of a group of settings.
 COMMON, SOURCES, OUTPUT = "Common options", "Where to crawl", "Settings and output"
+ALLOW_PRIVATE = "--allow-private"
+# Settings that may not be empty, and what to give. An empty value usually means an unset shell variable.
+NEVER_EMPTY = {"store": "a folder or a URL", "topic": "words"}
+STANDARD_INPUT = "-"
+SHOWN_CHARS = 60  # a line that is no URL is quoted up to this length
+WIDEST_CHOICE = 24  # the help shows the choices (a|b|c) in place of WORD up to this length
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 AsJsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
@@ -69,7 +74,7 @@ class LycosaCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         params = [param for param in self.get_params(ctx) if not getattr(param, "hidden", False)]
-        has_groups = len(params) > MOST_WITHOUT_GROUPS
+        has_groups = len(params) > MAX_UNGROUPED_OPTIONS
         groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], COMMON: []}
         others: list[tuple[str, str]] = []
         for param in params:
@@ -150,22 +155,16 @@ class CommandTable(typer.Typer):
         return super().command(name, cls=cls or LycosaCommand, **named)
 
 
-ALLOW_PRIVATE = "--allow-private"
-NEVER_EMPTY = {"store": "a folder or a URL", "topic": "words"}  # an empty one is a variable that was not set
-STANDARD_INPUT = "-"
-SHOWN_CHARS = 60  # of a line that is no URL
-WIDEST_CHOICE = 24  # words to choose from stand in place of WORD up to here
-
-
 class CrawlJob(NamedTuple):
-    """What the user asked for. `rest`: what to say of URLs that are left, where the same command does not continue."""
+    """What the user asked for. `leftover_note` is shown about URLs that are left when the same command would not
+    continue the crawl; if it is empty, the summary says how to continue."""
 
     settings: CrawlSettings
     into: Path
     json: bool = False
     quiet: bool = False
     recrawl: Recrawl | None = None
-    rest: str = ""
+    leftover_note: str = ""
 
 
 class CrawlCommand(LycosaCommand):
@@ -179,15 +178,15 @@ class CrawlCommand(LycosaCommand):
             param.process_value = _as_typed  # type: ignore[assignment,method-assign]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, spell_out(args))
+        return super().parse_args(ctx, expand_allow_private(args))
 
 
 def _as_typed(_context: object, value: Any) -> Any:
     return value
 
 
-def spell_out(words: list[str]) -> list[str]:
-    """A bare `--allow-private` gets the word it stands for, unless the next word is a network."""
+def expand_allow_private(words: list[str]) -> list[str]:
+    """A bare `--allow-private` becomes `--allow-private=private`, unless the next word is a network."""
     spelled: list[str] = []
     for at, word in enumerate(words):
         if word == "--":
@@ -225,7 +224,7 @@ def _parameter(setting: Setting) -> inspect.Parameter:
     )
 
 
-def gather(
+def resolve_settings(
     typed: Mapping[str, object],
     *,
     into: Path,
@@ -257,8 +256,9 @@ def gather(
         raise SettingsError("there is nothing to start from: give a URL, or a file of them with -i FILE")
     _require_store(settings, typed=given)
     seeds = (*merge(kept).seeds, *settings.seeds) if kept else settings.seeds
-    on_the_line = merge(SettingsSource({"seeds": typed_seeds})).seeds  # not those of a file or the environment
-    opened = (*settings.typed_hosts, *literal_hosts(on_the_line))
+    # Only seeds that were typed open private hosts, not those of a file or the environment.
+    from_command_line = merge(SettingsSource({"seeds": typed_seeds})).seeds
+    opened = (*settings.typed_hosts, *literal_hosts(from_command_line))
     return settings.replace(seeds=tuple(dict.fromkeys(seeds)), typed_hosts=tuple(dict.fromkeys(opened)))
 
 

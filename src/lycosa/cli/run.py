@@ -91,7 +91,7 @@ def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
     if job.json:
         sys.stdout.buffer.write(as_json(stats, ended_by=ended_by or "done") + b"\n")
     elif not job.quiet:
-        used_up = job.rest or ("" if job.recrawl else limit_used_up(job.settings, ended_by))
+        used_up = job.leftover_note or ("" if job.recrawl else limit_used_up(job.settings, ended_by))
         budget = job.recrawl.budget if job.recrawl else None
         if budget is None and (job.recrawl or job.settings.keep_fresh):
             budget = job.settings.visits_per_day
@@ -106,7 +106,7 @@ def _end(job: CrawlJob, stats: CrawlStats, ended_by: str) -> None:
                 left=left,
                 budget=budget,
                 recrawl=job.recrawl,
-                settings=None if job.rest else job.settings,
+                settings=None if job.leftover_note else job.settings,
             )
         )
     is_recrawl = job.recrawl is not None or stats.run_visits > 0
