@@ -1,4 +1,4 @@
-"""An agent runs one shard's crawl in a cluster: it sends other shards their URLs, takes its own, and heartbeats.
+"""An agent runs one shard's crawl in a cluster: it sends other shards their URLs, takes its own, and sends heartbeats.
 
 Everything runs on the event loop of the crawl. Without a heartbeat that was answered lately it makes no request:
 another agent may own its hosts by then. Imports no Ray: `PeerClient` and `CoordinatorClient` are how it speaks.
@@ -92,15 +92,16 @@ class Agent:
         self._is_central = enrolment.settings.exchange == "coordinator"
         if self._is_central:
             parts["resolver"] = CentralResolver(coordinator)
-        self._cap = NO_CAP if enrolment.settings.pages is None else 0
+        self._page_cap = NO_CAP if enrolment.settings.pages is None else 0
         self._is_over = False
         self._lease, self._heartbeat = AgentLease(self._now), Heartbeat()
         self._addresses, self.robots = HeldAddresses(), RobotsDelegation(self.hosts, peers)
-        # The coordinator's start, and the one that knows which addresses it holds.
-        self._boot = self._told_boot = ""
+        # The coordinator's start that answered last, and the one that the last report named: it knows which addresses
+        # this shard holds.
+        self._coordinator_start = self._last_reported_start = ""
         goes_by_address = enrolment.table.scheme is Scheme.IP or enrolment.settings.places
         self._observed = ObservedAddresses() if goes_by_address else None
-        self._told_scope = 0
+        self._last_reported_scope = 0
         self.engine: Engine | None = None
         self.backup: ShardBackup | None = None
         self._added: AddedUrls | None = None
@@ -111,7 +112,7 @@ class Agent:
     # the life of an agent
 
     async def run(self) -> CrawlStats:
-        """Crawls; raises what ended it, if that was not meant."""
+        """Crawls; raises the error that ended it, if any."""
         store = open_central_store(self.settings.store) if self.settings.store else None
         if store is not None:
             await self._restore_folder(store)
@@ -174,12 +175,12 @@ class Agent:
             # A member that leaves cannot end before checkpoints of the others have what it sent: it must not wait for
             # minutes.
             self.exchange.request_checkpoint = self.backup.request_checkpoint_once
-            self._check_parting()
+            self._update_leaving()
         parts = usual_parts(self.settings, other_shards=self, **self._parts)
         if self._is_central:
             parts.downloader = CentralRobotsDownloader(parts.downloader, self._coordinator, self._now)
         engine = assemble_engine(collection, self.settings, parts, is_restart=is_restart)
-        self._told_scope = len(engine.scope_seeds)
+        self._last_reported_scope = len(engine.scope_seeds)
         self.hosts.reconcile(engine)
         self.exchange.admit_own(engine.receive)
         if hasattr(engine.downloader, "set_fence"):
@@ -219,7 +220,7 @@ class Agent:
         self.exchange.outbox.send_claims(claims)
 
     def may_ask(self, pages: int) -> bool:
-        return pages < self._cap and self.has_lease()
+        return pages < self._page_cap and self.has_lease()
 
     def may_visit(self, address: str, host: str) -> bool:
         if self._observed is not None:
@@ -283,7 +284,7 @@ class Agent:
         try:
             while True:
                 await self._send_heartbeat(engine)
-                is_quick = self._addresses.is_contended or self._boot != self._told_boot
+                is_quick = self._addresses.is_contended or self._coordinator_start != self._last_reported_start
                 await self._heartbeat.pause(len(self.hosts.table.members), is_quick=is_quick)
         except Exception as error:  # an agent without heartbeats is of no use: it ends, and says why
             engine.fail(error)
@@ -303,13 +304,15 @@ class Agent:
             return
         self._lease.renew(reported_at)
         if self._observed is not None:
-            self._observed.on_reported(report.bucket_addresses, is_new_coordinator=self._boot != orders.boot)
-        self._told_boot, self._boot = report.boot, orders.boot
+            self._observed.on_reported(
+                report.bucket_addresses, is_new_coordinator=self._coordinator_start != orders.boot
+            )
+        self._last_reported_start, self._coordinator_start = report.boot, orders.boot
         engine.on_located(self._addresses.on_granted(orders.granted, orders.contended, reported_at))
-        self._obey(engine, orders)
+        self._apply_orders(engine, orders)
 
-    def _obey(self, engine: Engine, orders: AgentOrders) -> None:
-        self._cap = NO_CAP if orders.cap is None else orders.cap
+    def _apply_orders(self, engine: Engine, orders: AgentOrders) -> None:
+        self._page_cap = NO_CAP if orders.cap is None else orders.cap
         engine.limits.heard(orders.seconds)
         for name, incarnation in orders.members.items():
             # It may have been restored from an older copy of itself, and then it lacks rows that it had acknowledged.
@@ -335,25 +338,27 @@ class Agent:
         if table is not None and table.epoch > hosts.table.epoch:
             if hosts.adopt(engine, table):
                 self.exchange.outbox.route(table)
-                self._check_parting()
+                self._update_leaving()
                 self.exchange.admit_own(engine.receive)
                 # The owner of a seed may have been restored from a checkpoint that did not have it yet.
                 engine.add([seed for seed in engine.seeds if self.owns(seed.host)])
                 engine.on_located(self._addresses.wake_all())
         elif after is not None and after.epoch == hosts.table.epoch + 1:
-            round = orders.last_incarnation if self._has_checkpoints else 0
-            if not hosts.is_handing_over or round != hosts.round:
+            handover_round = orders.last_incarnation if self._has_checkpoints else 0
+            if not hosts.is_handing_over or handover_round != hosts.handover_round:
                 self.exchange.outbox.route(after)
-                hosts.start_handover(engine, after, self._peers.send_transfer, self.exchange.next_commit, round=round)
+                hosts.start_handover(
+                    engine, after, self._peers.send_transfer, self.exchange.next_commit, handover_round=handover_round
+                )
 
     @property
     def _has_checkpoints(self) -> bool:
         return self.backup is not None and self.backup.has_checkpoints
 
-    def _check_parting(self) -> None:
-        """Has this shard left, and must see to it that checkpoints of the others have what it sent?"""
+    def _update_leaving(self) -> None:
+        """Records whether this shard has left: it then sees to it that checkpoints of the others have what it sent."""
         is_member = any(one.name == self.name for one in self.hosts.table.members)
-        self.exchange.is_parting = self._has_checkpoints and not is_member
+        self.exchange.is_leaving = self._has_checkpoints and not is_member
 
     def _report(self, engine: Engine, *, ended: str = "") -> AgentReport:
         stats = engine.stats()
@@ -365,15 +370,15 @@ class Agent:
         # A row that is under way is work for somebody, and so is a host that moves: the crawl is not over before both
         # are.
         has_sent_all = not self.exchange.unsent and self.hosts.next_table is None
-        if not has_work and self._cap < NO_CAP:
-            self._cap = pages  # what it does not need is there for others
+        if not has_work and self._page_cap < NO_CAP:
+            self._page_cap = pages  # what it does not need is there for others
         # Scope is the same everywhere: a host that one agent's redirect made part of it is crawled by another one.
-        widened = engine.scope_seeds[self._told_scope :]
-        self._told_scope = len(engine.scope_seeds)
+        widened = engine.scope_seeds[self._last_reported_scope :]
+        self._last_reported_scope = len(engine.scope_seeds)
         return AgentReport(
             name=self.name,
             incarnation=self.incarnation,
-            boot=self._boot,
+            boot=self._coordinator_start,
             stats=stats,
             ended=ended,
             is_idle=not has_work and has_sent_all,
@@ -381,9 +386,9 @@ class Agent:
             is_resting=not has_work,
             activity=engine.counters.run_requests + self.exchange.activity + stats.known,
             pages=pages,
-            cap=self._cap,
+            cap=self._page_cap,
             widened=tuple(url.href for url in widened),
-            holds=tuple(self._addresses.held) if self._boot != self._told_boot else (),
+            holds=tuple(self._addresses.held) if self._coordinator_start != self._last_reported_start else (),
             wants=self._addresses.requests(self._now()),
             releases=self._addresses.releases(),
             bucket_addresses=dict(self._observed.unreported) if self._observed else {},

@@ -3,13 +3,14 @@
 `rendezvous`, the default, gives every bucket (all hosts of a registrable domain) to the member with the highest draw
 for it, weighted by capacity: when a member comes or goes, only its own share moves. `letter-sum` and `two-level` take
 sums over the host's letters modulo the number of members. `ip` draws by the address of a bucket's first host, once that
-is known (`cluster.assignment`). An `AssignmentTable` is the assignment of one epoch. Pure.
+is known. An `AssignmentTable` is the assignment of one epoch.
 
-Locality: which place an address is in, and which address decides where a bucket belongs.
+The scheme `ip`, and places, go by addresses, and an address is only known once somebody has looked it up: until then a
+bucket belongs to the member that its name draws. The agent that looks up its first host reports the address
+(`ObservedAddresses`); now and then the buckets that belong elsewhere by now move there (`LearnedAddresses`), as they do
+when a member joins. `PlaceRanges` says which place an address is in.
 
-Used by the assignment `ip` and by places. A bucket begins with the member that its name draws, since an address is only
-known once somebody has looked it up. The agent that looks up its first host reports the address; now and then the
-buckets that belong elsewhere by now move there, as they do when a member joins. Pure: `now` is an argument.
+Pure, but for reading a file of places; `now` is an argument.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,6 +43,11 @@ CACHED_OWNERS = 65_536
 # A member in a bucket's place wins against every member elsewhere, since no two draws are that far apart; members of
 # the same place still share by capacity, as all do.
 NEARBY_FACTOR = 1e30
+CACHED_ADDRESSES = 16_384
+# Hosts whose bucket an agent has looked at; beyond it the memory begins anew.
+REMEMBERED_HOSTS = 65_536
+# Every move stops the exchange for a moment, and most addresses are learned early: pauses double from move to move.
+FIRST_PAUSE_S, MAX_PAUSE_S = 2.0, 60.0
 
 # a=1 … z=26, 0=27 … 9=36. Dots and dashes count nothing unless the setting `letters` says otherwise.
 LETTER_VALUES: Mapping[str, int] = {letter: place for place, letter in enumerate(ascii_lowercase + digits, 1)}
@@ -208,13 +214,6 @@ def even_sum(host: str) -> int:
 def odd_sum(host: str) -> int:
     """The sum of the codes of the characters at odd places."""
     return sum(host.encode()[1::2])
-
-
-CACHED_ADDRESSES = 16_384
-# Hosts whose bucket an agent has looked at; beyond it the memory begins anew.
-REMEMBERED_HOSTS = 65_536
-# Every move stops the exchange for a moment, and most addresses are learned early: pauses double from move to move.
-FIRST_PAUSE_S, MAX_PAUSE_S = 2.0, 60.0
 
 
 class PlaceRanges:

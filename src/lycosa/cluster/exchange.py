@@ -106,7 +106,7 @@ class UrlExchange:
         self.outbox, self.inbox, self._send = outbox, inbox, send
         self._received = 0
         # This shard has left: checkpoints of the others must have what it sent.
-        self.is_parting = False
+        self.is_leaving = False
         self.request_checkpoint: Callable[[], None] = lambda: None  # a shard that leaves waits for one of this shard
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -122,7 +122,7 @@ class UrlExchange:
     @property
     def unsent(self) -> int:
         """Rows that others do not have; once this shard has left, rows that no checkpoint of theirs has."""
-        return self.outbox.unsent + (self.outbox.uncovered if self.is_parting else 0)
+        return self.outbox.unsent + (self.outbox.uncovered if self.is_leaving else 0)
 
     def sent(self) -> dict[str, int]:
         """What was sent since this start."""
@@ -172,7 +172,7 @@ class UrlExchange:
         except TimeoutError:
             return self.inbox.reply(message.sender, ReplyCode.BUSY)
         reply = self.inbox.reply(message.sender, ReplyCode.TAKEN)
-        if message.is_parting and reply.covered < reply.committed:
+        if message.is_leaving and reply.covered < reply.committed:
             self.request_checkpoint()
         return reply
 
@@ -187,9 +187,9 @@ class UrlExchange:
         for receiver in self.outbox.receivers():
             if receiver not in self._sending:
                 self._sending[receiver] = asyncio.get_running_loop().create_task(self._send_all(receiver))
-        for receiver, message in self.outbox.parting_messages() if self.is_parting else ():
+        for receiver, message in self.outbox.leaving_messages() if self.is_leaving else ():
             if receiver not in self._sending:
-                task = asyncio.get_running_loop().create_task(self._send_parting(receiver, message))
+                task = asyncio.get_running_loop().create_task(self._send_leaving(receiver, message))
                 self._sending[receiver] = task
 
     async def _send_all(self, receiver: str) -> None:
@@ -208,7 +208,7 @@ class UrlExchange:
         finally:
             del self._sending[receiver]
 
-    async def _send_parting(self, receiver: str, message: Message) -> None:
+    async def _send_leaving(self, receiver: str, message: Message) -> None:
         """Asks whether a checkpoint of the receiver has everything by now."""
         try:
             with contextlib.suppress(ClusterError):

@@ -1,15 +1,18 @@
 """The outbox of a shard: URLs and claims of documents for other shards, kept until they are safe there.
 
-An item is gathered, written as part of a numbered row for its owner in the next commit, sent, and forgotten when what
-would be *restored* of the receiver covers the row: until then it can be sent again. Only positions are in memory; a row
-is read when it is sent. When the table changes, rows for a member that is gone are routed anew. Filled by the frontier
-through `send`, emptied by `on_reply`. Rows: `out:` receiver NUL position.
+An item is gathered, written as part of a numbered row for its owner in the next commit, sent in a `Message`, and
+forgotten when what would be *restored* of the receiver covers the row: until then it can be sent again. A `Reply` says
+how far the receiver has come. Only positions are in memory; a row is read when it is sent. When the table changes, rows
+for a member that is gone are routed anew. Filled by the frontier through `send`, emptied by `on_reply`. Rows: `out:`
+receiver NUL position.
 
-Messages between shards: numbered rows of URLs one way, and how far the receiver has come the other way.
+A position is the sender's incarnation and a number that grows; rows are sent and taken in that order. The incarnation
+comes from the coordinator and is never given twice, so a sender that was restored from an older copy of itself never
+uses a position for other URLs than before.
 
-Every row that a sender writes for a receiver has a position: the sender's incarnation and a number that grows. Rows are
-sent and taken in that order. The incarnation comes from the coordinator and is never given twice, so a sender that was
-restored from an older copy of itself never uses a position for other URLs than before. Pure.
+Why rows for a receiver, and not for a bucket: a bucket's rows could simply follow it to a new owner, but with 65,536
+buckets a row would hold one URL. When a bucket moves nothing is renumbered; what reaches the old owner afterwards is
+forwarded like any link that it finds itself.
 """
 
 import struct
@@ -27,15 +30,16 @@ from lycosa.records import Family
 from lycosa.store import Batch, State
 from lycosa.web import split_url
 
-# Why rows for a receiver, and not for a bucket: a bucket's rows could simply follow it to a new owner, but with 65,536
-# buckets a row would hold one URL. When a bucket moves nothing is renumbered; what reaches the old owner afterwards is
-# forwarded like any link that it finds itself.
-
-
 ZSTD_LEVEL = 3
+ROW_ITEMS = 1_000
+MESSAGE_ROWS, MESSAGE_BYTES = 64, 256 << 10  # the receiver takes a message in one go, between two pages
+# In each of two generations, about 30 MB: most links repeat those of the page before.
+RECENTLY_SENT_URLS = 100_000
+_PREFIX, _END = b"out:", b"out;"
 
 Position = tuple[int, int]
 START_POSITION: Position = (0, 0)
+ExchangeItem = ForwardedUrl | CopyClaim
 
 _POSITION = struct.Struct(">QQ")
 
@@ -54,7 +58,7 @@ class Message(msgspec.Struct, frozen=True):
     """Rows for one receiver, in order.
 
     `after` is the position of the row before the first one: a receiver that has not got that far must not take them.
-    `epoch` is that of the table by which they were sent. `is_parting`: the sender leaves for good once a checkpoint of
+    `epoch` is that of the table by which they were sent. `is_leaving`: the sender leaves for good once a checkpoint of
     the receiver has what it sent.
     """
 
@@ -62,7 +66,7 @@ class Message(msgspec.Struct, frozen=True):
     epoch: int
     after: Position
     rows: tuple[tuple[Position, bytes], ...]
-    is_parting: bool = False
+    is_leaving: bool = False
 
 
 class ReplyCode(StrEnum):
@@ -90,9 +94,6 @@ class Reply(msgspec.Struct, frozen=True):
 def busy_reply() -> Reply:
     """The answer of a shard that is not open, or whose hosts are moving."""
     return Reply(ReplyCode.BUSY, START_POSITION, START_POSITION)
-
-
-ExchangeItem = ForwardedUrl | CopyClaim
 
 
 class _ItemColumns(msgspec.Struct, array_like=True, omit_defaults=True):
@@ -137,13 +138,6 @@ def unpack_items(packed: bytes) -> list[ExchangeItem]:
     credits, vouches = row.credits or [0.0] * len(row.hrefs), map(bool, row.vouches)
     columns = row.hrefs, row.depths, row.kinds, row.hops, row.origins, credits, row.sources, vouches
     return [*(ForwardedUrl(*fields) for fields in zip(*columns, strict=True)), *row.claims]
-
-
-ROW_ITEMS = 1_000
-MESSAGE_ROWS, MESSAGE_BYTES = 64, 256 << 10  # the receiver takes a message in one go, between two pages
-# In each of two generations, about 30 MB: most links repeat those of the page before.
-RECENTLY_SENT_URLS = 100_000
-_PREFIX, _END = b"out:", b"out;"
 
 
 class _ReceiverQueue(msgspec.Struct):
@@ -263,7 +257,7 @@ class UrlOutbox:
         after = queue.rows[queue.sent - 1] if queue.sent else queue.floor
         return Message(self._me, self.table.epoch, after, tuple(rows))
 
-    def parting_messages(self) -> list[tuple[str, Message]]:
+    def leaving_messages(self) -> list[tuple[str, Message]]:
         """Messages without rows to all whose checkpoints do not have everything yet: how far have they come?"""
         queues = [(name, queue) for name, queue in self._queues.items() if queue.rows and len(queue.rows) == queue.sent]
         return [(name, Message(self._me, self.table.epoch, queue.rows[-1], (), True)) for name, queue in queues]

@@ -61,7 +61,7 @@ class OwnedHosts:
     def __init__(self, me: str, table: AssignmentTable, next_table: AssignmentTable | None) -> None:
         self._me, self.table, self.next_table = me, table, next_table
         self.handed_over = 0
-        self.round = 0
+        self.handover_round = 0
         self._rounds_of_others: dict[str, int] = {}
         self._handover: asyncio.Task[None] | None = None
 
@@ -89,20 +89,26 @@ class OwnedHosts:
     def report(self) -> dict[str, Any]:
         """The handover's part of an `AgentReport`."""
         epoch = self.next_table.epoch if self.next_table is not None and self.is_handing_over else 0
-        numbers = {"epoch": self.table.epoch, "handed_over": self.handed_over, "round": self.round}
+        numbers = {"epoch": self.table.epoch, "handed_over": self.handed_over, "round": self.handover_round}
         return {**numbers, "handing_over": epoch}
 
     def tasks(self) -> "list[asyncio.Task[None]]":
         return [self._handover] if self._handover else []
 
     def start_handover(
-        self, engine: Engine, after: AssignmentTable, send: SendTransfer, next_commit: WaitForCommit, *, round: int = 0
+        self,
+        engine: Engine,
+        after: AssignmentTable,
+        send: SendTransfer,
+        next_commit: WaitForCommit,
+        *,
+        handover_round: int = 0,
     ) -> None:
         """Begins to hand over what leaves, or begins anew: a shard that was restored from a checkpoint meanwhile, here
         or there, has lost a part of it."""
         if self._handover is not None:
             self._handover.cancel()
-        self.next_table, self.handed_over, self.round = after, 0, round
+        self.next_table, self.handed_over, self.handover_round = after, 0, handover_round
         self._handover = asyncio.get_running_loop().create_task(self._hand_over(engine, after, send, next_commit))
 
     async def _hand_over(
@@ -118,8 +124,8 @@ class OwnedHosts:
             state = engine.collection.state
             # Rows can be read beside the crawl now: nothing changes those of hosts that leave any more.
             leaving = self._leaving_buckets(state, after)
-            others = [one.name for one in after.members if one.name != self._me] if self.round else []
-            for receiver, transfer in _transfers(state, self._me, after.epoch, leaving, others, self.round):
+            others = [one.name for one in after.members if one.name != self._me] if self.handover_round else []
+            for receiver, transfer in _transfers(state, self._me, after.epoch, leaving, others, self.handover_round):
                 while not await _try_to_send(send, receiver, transfer):  # noqa: ASYNC110 -- it is not there yet
                     await asyncio.sleep(RETRY_S)
             self.handed_over = after.epoch
@@ -186,18 +192,18 @@ class OwnedHosts:
 
 
 def _transfers(
-    state: State, me: str, epoch: int, leaving: list[tuple[bytes, str]], others: Collection[str], round: int
+    state: State, me: str, epoch: int, leaving: list[tuple[bytes, str]], others: Collection[str], handover_round: int
 ) -> Iterator[tuple[str, BucketTransfer]]:
     """(receiver, transfer) for everything that leaves; in rounds each of `others` hears that one begins."""
 
     def pack(contents: _Contents) -> BucketTransfer:
         packed = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(msgspec.msgpack.encode(contents))
-        return BucketTransfer(me, epoch, packed, round)
+        return BucketTransfer(me, epoch, packed, handover_round)
 
     for receiver in sorted({owner for _, owner in leaving}.union(others)):
         contents: _Contents = ([], [], [])
         size = 0
-        if round:
+        if handover_round:
             yield receiver, pack(contents)
         for bucket in (bucket for bucket, owner in leaving if owner == receiver):
             contents[0].append(bucket)

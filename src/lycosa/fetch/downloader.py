@@ -1,13 +1,12 @@
-"""Getting one response: the `Downloader` port, its limits, and the choice of a downloader by a URL's scheme.
+"""Getting one response: the `Downloader` port with its limits, a downloader for each scheme of URLs, and header fields.
 
 Contract of a downloader: `start` returns at once and never raises for what the world or a URL is like; `done` is called
 exactly once for each `start`, later, from the event loop, and may call `start` itself. Every outcome is a `Response`.
 Called by the crawl loop only, from one event loop.
 
-HTTP header fields: those a request carries, and how those of a response are read.
-
-Pure. Field values are Latin-1 on the wire, both ways; what goes out never contains a control character, so nothing
-from outside can start a line of its own. Called by the crawl for requests, and by `fetch.transfer`.
+The functions on header fields, of requests and of responses, are pure. Field values are Latin-1 on the wire, both ways;
+what goes out never contains a control character, so nothing from outside can start a line of its own. Called by the
+crawl for requests, and by `fetch.transfer`.
 """
 
 import asyncio
@@ -22,6 +21,9 @@ from lycosa.errors import SettingsError
 from lycosa.records import Failure, Request, Response
 
 Fields = tuple[tuple[str, str], ...]
+DoneCallback = Callable[[Response], None]
+Watcher = Callable[[Request, Response], None]
+AcceptsResponse = Callable[[int, dict[str, str]], bool]
 
 ACCEPT_PAGES = "text/html,application/xhtml+xml,application/xml;q=0.9,text/plain;q=0.8,*/*;q=0.1"
 # What `fetch.decode` undoes. No deflate: servers disagree on what it means.
@@ -106,11 +108,6 @@ def _is_field_name(name: str) -> bool:
     )
 
 
-DoneCallback = Callable[[Response], None]
-Watcher = Callable[[Request, Response], None]
-AcceptsResponse = Callable[[int, dict[str, str]], bool]
-
-
 class TransferLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one transfer, and of all of them together.
 
@@ -172,7 +169,7 @@ class SchemeDownloader:
         self._each = list({id(part): part for part in downloaders.values()}.values())
 
     def __repr__(self) -> str:
-        return f"ByScheme({self._downloaders})"
+        return f"SchemeDownloader({self._downloaders})"
 
     def start(self, request: Request, done: DoneCallback) -> None:
         downloader = self._downloaders.get(request.url.partition(":")[0].lower())

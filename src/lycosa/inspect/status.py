@@ -1,11 +1,8 @@
-"""The counts of a collection and the state of its hosts, read beside a running crawl or without one.
+"""What a collection says of itself: its counts, the state of its hosts, and why a URL is where it is.
 
-Reads the committed state only. The words for robots rules, waits and retries are those of `why`, too.
-
-Why a URL is where it is: sentences for `lycosa why`.
-
-Reads the committed state, and some pages of the archive for a URL that is not known. Every URL has an answer: known or
-not, where it is, and for what reason.
+Read beside a running crawl or without one, from the committed state; for a URL that is not known, some pages of the
+archive are looked into as well. `explain_url` has an answer for every URL: whether it is known, where it is, and for
+what reason. Robots rules, waits and retries are put in the same words for hosts and for URLs.
 """
 
 import time
@@ -44,6 +41,23 @@ from lycosa.store import (
     unpack_page,
 )
 from lycosa.web import LinkKind, Url, analyse_page, base_url, domain_of, format_date, parse_url, url_from_key, url_key
+
+MENTION_PAGES_MOST = 300  # looked into: some tenths of a second
+ROBOTS_PATH = "/robots.txt"
+ORIGINS = {
+    Origin.LINK: "linked from a page",
+    Origin.SEED: "asked for by you",
+    Origin.REDIRECT: "where a redirect leads",
+    Origin.SITEMAP: "named by a sitemap",
+    Origin.ANCESTOR: "guessed: a folder above a page",
+    Origin.SERIES: "guessed: a neighbour in a series",
+    Origin.LOST: "asked for again because its record was lost",
+}
+WHY = {
+    Reason.PATTERN: "URLs like {pattern} kept saying nothing new on this host",
+    Reason.PARAMETER: "it differs from a URL that is known in a parameter only, which changes nothing on this host",
+    Reason.GUESS: "nothing was there, or guesses like it seldom hit on this host",
+}
 
 
 class HostView(msgspec.Struct, frozen=True):
@@ -160,24 +174,6 @@ def stats_of(collection: CollectionStore) -> CrawlStats:
         stats = load_counts(collection.state, CrawlStats)
     pages, size = left_out_counts(collection.state)
     return msgspec.structs.replace(stats, left_out=pages, left_out_bytes=size)
-
-
-MENTION_PAGES_MOST = 300  # looked into: some tenths of a second
-ROBOTS_PATH = "/robots.txt"
-ORIGINS = {
-    Origin.LINK: "linked from a page",
-    Origin.SEED: "asked for by you",
-    Origin.REDIRECT: "where a redirect leads",
-    Origin.SITEMAP: "named by a sitemap",
-    Origin.ANCESTOR: "guessed: a folder above a page",
-    Origin.SERIES: "guessed: a neighbour in a series",
-    Origin.LOST: "asked for again because its record was lost",
-}
-WHY = {
-    Reason.PATTERN: "URLs like {pattern} kept saying nothing new on this host",
-    Reason.PARAMETER: "it differs from a URL that is known in a parameter only, which changes nothing on this host",
-    Reason.GUESS: "nothing was there, or guesses like it seldom hit on this host",
-}
 
 
 def explain_url(collection: CollectionStore, text: str) -> list[str]:

@@ -1,15 +1,16 @@
-"""The mapping stage: hosts wait in a bounded queue, workers resolve them in sets, answers are kept by their TTL.
+"""From host names to addresses: the mapping stage of a crawl, and the resolvers that it asks.
 
-Invariants: a host is queued or being resolved at most once at a time; every host taken in is delivered exactly once
-(unless the stage is closed); an address that leaves here has passed the guard together with all others of its answer;
-a host keeps one chosen address while its answer holds. Filled by `want` (the crawl, for hosts that `lookup` does not
-know), emptied by the workers; results go to `deliver`, as many at a time as came in one turn of the event loop.
+The stage (`Mapper`) has a bounded queue of hosts, workers that resolve them in sets, and a cache that keeps answers by
+their TTL. It is filled by `want` (the crawl, for hosts that `lookup` does not know) and emptied by the workers; results
+go to `deliver`, as many at a time as came in one turn of the event loop. Invariants: a host is queued or being resolved
+at most once at a time; every host taken in is delivered exactly once (unless the stage is closed); an address that
+leaves here has passed the guard together with all others of its answer; a host keeps one chosen address while its
+answer holds.
 
-From a name to its addresses: the `Resolver` port and its c-ares adapter.
-
-A resolver never raises for what the world does: every answer, good or bad, is a `Resolved`. It is asked for names only;
-literal addresses and `localhost` are answered before it (see `mapping.guard.literal_address`). It checks nothing: the
-mapper applies the address guard to whatever comes back. Called by `mapping.mapper`, from one event loop.
+A resolver (the port `Resolver`, and its c-ares adapter) never raises for what the world does: every answer, good or
+bad, is a `Resolved`. It is asked for names only, from one event loop; literal addresses and `localhost` are answered
+before it (see `mapping.guard.literal_address`). It checks nothing: the mapper applies the address guard to whatever
+comes back.
 """
 
 import asyncio
@@ -33,6 +34,18 @@ TRIES = 2
 
 # c-ares keeps answers itself and offers no way to turn that off; a new channel starts empty. Not more often than this.
 FLUSH_INTERVAL_S = 1.0
+
+# TTLs below this would mean a query for nearly every page of a slow host; the address was checked and is pinned.
+MIN_TTL_S = 30.0
+# Longer promises are not believed: sites move.
+MAX_TTL_S = 86_400.0
+# How long a failure is believed. The second is shorter than the retry table's first wait for it.
+NO_SUCH_HOST_TTL_S = 300.0
+FAILED_TTL_S = 5.0
+
+FOREVER_S = float("inf")
+
+V = TypeVar("V")
 
 _NO_SUCH = {errno.ARES_ENOTFOUND, errno.ARES_ENODATA, errno.ARES_EBADNAME}
 
@@ -214,19 +227,6 @@ def parse_server(text: str) -> str:
     if packed is None or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
         raise SettingsError(f"dns server {text!r}: give an address and a port, like 127.0.0.1:53 or [::1]:53")
     return f"{host}:{port}" if len(packed) == 4 else f"[{host}]:{port}"
-
-
-# TTLs below this would mean a query for nearly every page of a slow host; the address was checked and is pinned.
-MIN_TTL_S = 30.0
-# Longer promises are not believed: sites move.
-MAX_TTL_S = 86_400.0
-# How long a failure is believed. The second is shorter than the retry table's first wait for it.
-NO_SUCH_HOST_TTL_S = 300.0
-FAILED_TTL_S = 5.0
-
-FOREVER_S = float("inf")
-
-V = TypeVar("V")
 
 
 class MapperStats(msgspec.Struct, frozen=True):

@@ -1,19 +1,17 @@
-"""Stored documents, read back from the archive: those of now and the old versions of a page.
-
-A version is a record by its place. If that is a `revisit` record, the body stands with the record it refers to: the
-version of that URL, old or current, with the same payload. A revisit by table has no such record: its document is made
-here from the last one that was sent whole and the table; the digests in the table prove it. What cannot be read any
-more (files moved away) is None; strict readers get `ArchiveUnavailable` if a file is missing or a store cannot be
-reached.
-
-What a collection keeps of visits: the `visit` row of a page, its history in `change`, and what is due in `due`.
+"""What a collection keeps of visits and versions: the rows of a page that is visited again, and its stored documents.
 
     visit   url key                          → VisitRow
     change  url key · NUL · time (ms)        → ChangeRow: one a change; the first version is written with the first one
     due     time (ms) · url key              → nothing; the time is that of the visit row
 
-A page that was never visited again has none of them: a first crawl writes nothing here. `recrawl.recorder` writes them
-in the commit that ends a visit, `recrawl.plan` when a page gets its first time.
+A page that was never visited again has none of these rows: a first crawl writes nothing here. `recrawl.recorder` writes
+them in the commit that ends a visit, `recrawl.plan` when a page gets its first time.
+
+A version, current or old, is a record of the archive by its place. If that is a `revisit` record, the body stands with
+the record it refers to: the version of that URL, old or current, with the same payload. A revisit by table has no such
+record: its document is made here from the last one that was sent whole and the table; the digests in the table prove
+it. What cannot be read any more (files moved away) is None; strict readers get `ArchiveUnavailable` if a file is
+missing or a store cannot be reached.
 """
 
 from base64 import b32decode, b32encode
@@ -52,6 +50,11 @@ from lycosa.web import Analysers, analyse_page, parse_url, url_key
 KEY_END = b"\0"
 _VERSIONS = frozenset({ChangeKind.NEW, ChangeKind.TEXT, ChangeKind.STRUCTURE, ChangeKind.IMAGE})
 TIME_BYTES = 8
+BODY_CAP_BYTES = 64 << 20  # of a body with its content coding undone
+_HOPS_MOST = 3  # revisit records that refer to revisit records
+_LOCATIONS_MOST = 10_000  # remembered by `StoredDocuments`
+
+Fields = dict[str, str]  # header fields by lower-case name
 
 
 class VisitRow(msgspec.Struct, array_like=True, omit_defaults=True):
@@ -174,13 +177,6 @@ def split_change_key(found: bytes) -> tuple[bytes, float]:
     """The URL key and the time of a key in `change`."""
     at = len(found) - TIME_BYTES
     return found[: at - 1], int.from_bytes(found[at:]) / 1000
-
-
-BODY_CAP_BYTES = 64 << 20  # of a body with its content coding undone
-_HOPS_MOST = 3  # revisit records that refer to revisit records
-_LOCATIONS_MOST = 10_000  # remembered by `StoredDocuments`
-
-Fields = dict[str, str]  # header fields by lower-case name
 
 
 def no_bodies(path: Path) -> str:

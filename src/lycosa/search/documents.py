@@ -1,4 +1,4 @@
-"""The documents of the index: their fields and tokenisers, and what a page becomes in it.
+"""The documents of the index: their fields, their languages and tokenisers, and what a page becomes in it.
 
     page   page, cluster, alike, speaks, date · title_L, heads_L, text_L, url · site, lang, type     what it says itself
     name   name, words, date · given_L (the title), calls_L · site, lang, type                       what links call it
@@ -10,15 +10,15 @@ document of their own: when a page gets new ones it is a few words that are inde
 stored: URL, title and date are in the state, the text is in the archive. Numbers are FileNums; `cluster` is the same
 for pages whose documents are equal, and only one of those is a page here, the others are copies; `alike` is the same
 for pages whose main text is, in whatever markup. `speaks` is L as a number.
-Pure but for `searchable_pages`, which reads the state. Called by the indexer.
-
-The language of a text, as far as tokenising needs to know it, and scripts that are written without spaces.
 
     language_of("de-AT", "Die Wärmepumpe …")  →  "de"         OTHER for all that has no stemmer here
     spaced("太陽光 power")                     →  "太陽 陽光 power"       accents written apart are put together
 
 The language that a page declares is believed unless the frequent small words of its text plainly belong to another. A
-page with too little text is taken to be in the language of its host: scores compare best within one language. Pure.
+page with too little text is taken to be in the language of its host: scores compare best within one language. Scripts
+that are written without spaces are tokenised in pairs of characters.
+
+Pure but for `searchable_pages`, which reads the state. Called by the indexer.
 """
 
 import re
@@ -39,6 +39,29 @@ from msgspec.structs import replace
 from lycosa.records import Family
 from lycosa.store import PageRow, State, unpack_page
 from lycosa.web import Readable, media_kind, parse_date, split_url, split_words, url_from_key
+
+VERSION = 2  # raised when an index of before could no longer be read
+
+LONGEST_TOKEN = 50  # longer ones are data, not words
+NUMBERS = ("page", "name", "copy", "cluster", "alike", "speaks", "words", "mark", "covered")
+KEYS = ("page", "name", "copy", "cluster", "mark")
+TERMS = ("site", "lang", "type")
+# Field → how it is indexed; headings stand in the text too, where phrases are found.
+BY_LANGUAGE = {"title": "position", "heads": "freq", "text": "position", "calls": "position", "given": "position"}
+WITH_POSITIONS = frozenset({"title", "text", "calls", "given", "url"})
+
+TEXT_CHARS = 1_000_000  # of a document; what stands behind is not found
+HEADING_CHARS = 5_000
+ANCHOR_CHARS = 600  # of anchor texts
+SITE_FOLDERS = 4  # `site:` knows so many folders
+ALIKE_CHARS = 200  # of text: pages with less may differ by what is no text, and are not alike
+_EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})(?:\?|$)")
+# The words of links that are there for turning pages, in the languages that have a stemmer.
+_MEANINGLESS = frozenset(
+    "next prev previous up home here more back top contents link click this page read skip first last "
+    "weiter zurück hier mehr suivant précédent ici siguiente anterior aquí más".split()
+)
+_epoch = lru_cache(10_000)(parse_date)  # a site's files are often of one day
 
 OTHER = "xx"
 # Language → the stemmer's name. Every one of them costs four bytes a document: keep the list short.
@@ -144,17 +167,6 @@ def _pairs(run: re.Match[str]) -> str:
     return " " + " ".join([first + second for first, second in pairwise(characters)]) + " "
 
 
-VERSION = 2  # raised when an index of before could no longer be read
-
-LONGEST_TOKEN = 50  # longer ones are data, not words
-NUMBERS = ("page", "name", "copy", "cluster", "alike", "speaks", "words", "mark", "covered")
-KEYS = ("page", "name", "copy", "cluster", "mark")
-TERMS = ("site", "lang", "type")
-# Field → how it is indexed; headings stand in the text too, where phrases are found.
-BY_LANGUAGE = {"title": "position", "heads": "freq", "text": "position", "calls": "position", "given": "position"}
-WITH_POSITIONS = frozenset({"title", "text", "calls", "given", "url"})
-
-
 @cache
 def schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
@@ -185,18 +197,6 @@ def register(index: tantivy.Index) -> None:
     """Gives an open index its tokenisers: they are not kept with it."""
     for language in LANGUAGES:
         index.register_tokenizer(language, analyser(language))
-
-
-TEXT_CHARS = 1_000_000  # of a document; what stands behind is not found
-HEADING_CHARS = 5_000
-ANCHOR_CHARS = 600  # of anchor texts
-SITE_FOLDERS = 4  # `site:` knows so many folders
-_EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})(?:\?|$)")
-# The words of links that are there for turning pages, in the languages that have a stemmer.
-_MEANINGLESS = frozenset(
-    "next prev previous up home here more back top contents link click this page read skip first last "
-    "weiter zurück hier mehr suivant précédent ici siguiente anterior aquí más".split()
-)
 
 
 class IndexedPage(msgspec.Struct, frozen=True):
@@ -323,9 +323,6 @@ def types(url: str, essence: str) -> list[str]:
     return sorted(found - {""})
 
 
-ALIKE_CHARS = 200  # of text: pages with less may differ by what is no text, and are not alike
-
-
 class IndexMember(NamedTuple):
     """A page that can be found."""
 
@@ -379,6 +376,3 @@ def date_of(row: PageRow) -> float:
     """The date of a document: what the server says, unless that lies in the future; else when it was fetched."""
     said = _epoch(row.last_modified) if row.last_modified else None
     return said if said is not None and 0 < said <= row.fetched_s else row.fetched_s
-
-
-_epoch = lru_cache(10_000)(parse_date)  # a site's files are often of one day

@@ -1,21 +1,17 @@
 """The index of a collection on disk: one folder of tantivy's at a time, one writer, any number of readers.
 
-    index/current    the version and the name of the current folder
-    index/NAME/      tantivy
-    index/lock       held by the one process that writes
+    index/current         the version and the name of the current folder
+    index/NAME/           tantivy
+    index/NAME/settled    up to which entry of the feed anchors and ranks are updated
+    index/lock            held by the one process that writes
 
 A commit is atomic and carries the sequence of the feed that it covers: after a crash the next writer goes on from
 there. An index that is made anew grows beside the old one, which answers meanwhile, and replaces it at once. Folders
 that are not current are deleted by the next writer. Every failure of tantivy's becomes one sentence here.
 
-
-Anchor documents: what links call each page, indexed again where the words have changed.
-
-Anchor texts change with every link that is found, so they are updated at the end of a crawl, when the number of links
-has doubled, or when one page in twenty has come or changed since; only pages whose words differ are indexed again.
-Called by the indexer.
-
-    index/NAME/settled    up to which entry of the feed anchors and ranks are updated
+What links call a page stands in an anchor document of its own. Anchor texts change with every link that is found, so
+`AnchorUpdater` brings them up to date at the end of a crawl, when the number of links has doubled, or when one page in
+twenty has come or changed since; only pages whose words differ are indexed again. Called by the indexer.
 """
 
 import contextlib
@@ -51,6 +47,9 @@ from lycosa.store import State
 FOLDER = "index"
 HEAP_BYTES = 64_000_000  # of documents that wait for a segment, in each thread
 BUILD_THREADS = 2  # while an index is made, when no crawl needs the cores
+PAGES_AT_ONCE = 2_000
+UPDATE_SHARE = 20  # anchors are updated when more than one page in so many has come
+_UPDATED_FILE = "settled"
 _CURRENT, _LOCK = "current", "lock"
 _META_LOCK = ".tantivy-meta.lock"  # held by tantivy while it opens segments or deletes their files
 _OWNER_ONLY = ("meta.json", ".managed.json")  # what tantivy writes with mode 0600
@@ -360,11 +359,6 @@ def size_bytes(collection: Path) -> int:
     """The size of the index on disk."""
     folder = collection / FOLDER
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else 0
-
-
-PAGES_AT_ONCE = 2_000
-UPDATE_SHARE = 20  # anchors are updated when more than one page in so many has come
-_UPDATED_FILE = "settled"
 
 
 def is_anchor_update_due(reader: IndexReader) -> bool:

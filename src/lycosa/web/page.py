@@ -1,4 +1,4 @@
-"""The analysis of a fetched document: which kind it is, in which encoding, and the page it makes.
+"""The analysis of a fetched document: which kind it is, in which encoding, and the page that its analyser makes of it.
 
     analyse_page(body, url=…, content_type=…)  →  identify_media  →  detect_charset  →  the kind's analyser  →  Page
 
@@ -7,12 +7,10 @@ never raises on any bytes; a kind without an analyser (images, PDF, archives) gi
 else. Analysers are a registry by kind: whoever passes another one replaces some, or adds ones for further kinds or
 media types. Called once a document.
 
-Parts by name: an entry point of the group `lycosa.parts`, or `module:attribute`; and the analysers that settings
-name.
-
-What is named is called with the settings and gives the part. Built-in parts are found in the same way. This module
-imports no part itself: the search index reads documents without what a crawl needs. Called by the assembly of a crawl,
-and by whoever reads the documents of a collection.
+Analysers, like all parts of a crawl, can be named in the settings: `named_part` finds an entry point of the group
+`lycosa.parts`, or `module:attribute`, and calls it with the settings to get the part. Built-in parts are found in the
+same way. This module imports no part itself: the search index reads documents without what a crawl needs. Called by the
+assembly of a crawl, and by whoever reads the documents of a collection.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,6 +23,8 @@ from lycosa.errors import PartError
 from lycosa.web import charset
 from lycosa.web.document import Analyser, Analysers, Document, Page, document_digest, document_fingerprint
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media
+
+GROUP = "lycosa.parts"  # of entry points
 
 # Where a document of this kind declares its encoding.
 _FORMS: Mapping[MediaKind, charset.Form] = {
@@ -108,9 +108,6 @@ def built_in_analysers() -> Analysers:
         MediaKind.FEED: analyse_xml,
         MediaKind.TEXT: analyse_text,
     }
-
-
-GROUP = "lycosa.parts"
 
 
 class UnknownPart(PartError):
