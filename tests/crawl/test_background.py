@@ -126,7 +126,7 @@ def test_recrawl_stopped_while_it_takes_in_a_sitemap_counts_nothing_twice(
 
     recrawl(web, into, front(web), answer=without_sitemaps if is_gone_first else None)
     monkeypatch.setattr("lycosa.crawl.shard.STEPS_PER_TURN", 1)
-    monkeypatch.setattr("lycosa.crawl.host_rules.URLS_A_STEP", 5)
+    monkeypatch.setattr("lycosa.crawl.host_rules.URLS_PER_STEP", 5)
     for _ in range(2):
         stopped = recrawl(web, into, days=40, recrawl=Recrawl(everything=True), act=stop, store_batch=1)
         assert stopped.ended_by == "stopped"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
-    from lycosa.api.assembly import assemble_engine, freeze_garbage_collector, return_large_blocks, usual_parts
+    from lycosa.api.assembly import assemble_engine, freeze_garbage_collector, parts_from_settings, return_large_blocks
     from lycosa.api.collection import Collection
     from lycosa.api.crawl import Crawl, CrawledPage
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __getattr__ = open_lazily(
     __name__,
     {
-        "assembly": "assemble_engine freeze_garbage_collector return_large_blocks usual_parts",
+        "assembly": "assemble_engine freeze_garbage_collector return_large_blocks parts_from_settings",
         "collection": "Collection",
         "crawl": "Crawl CrawledPage",
     },
@@ -30,6 +30,6 @@ __all__ = [
     "CrawledPage",
     "assemble_engine",
     "freeze_garbage_collector",
+    "parts_from_settings",
     "return_large_blocks",
-    "usual_parts",
 ]

@@ -80,40 +80,40 @@ def assemble_engine(
     if settings.eager and reads_links_as_usual(parts.analysers) and isinstance(downloader, Watchable):
         engine.observe(EarlyLinks(engine.shard, pages.admission, pages.keeper.rules))
         downloader.watch(engine.on_arriving)
-    # A limit of pages a host counts what is in flight, and a table beside a document would pass for another page.
+    # `pages_per_host` counts requests in flight, so a table request would use up a page.
     if settings.tables == "always" or (settings.tables == "auto" and settings.pages_per_host is None):
         tables = LinkTables(engine.shard, pages)
         engine.observe(tables)
         engine.handle(RequestKind.TABLE, tables)
-    revisits = _Revisits(engine)
+    revisits = LazyRevisits(engine)
     engine.handle(RequestKind.REVISIT, revisits)
     if recrawl is not None or settings.keep_fresh:
         from lycosa.recrawl import RevisitFeeder  # lazy: change detection, which a first crawl can do without
 
-        feeder = RevisitFeeder(engine.shard, revisits.made, recrawl)
+        feeder = RevisitFeeder(engine.shard, revisits.handler, recrawl)
         engine.add_source(feeder)
         engine.observe(feeder)
         engine.committer.join(feeder)
     return engine
 
 
-class _Revisits:
+class LazyRevisits:
     """Handles revisits from the first one on: a crawl without any does not wait for change detection's libraries."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     @cached_property
-    def made(self) -> "Revisits":
+    def handler(self) -> "Revisits":
         from lycosa.recrawl import Revisits  # lazy: change detection, which a first crawl can do without
 
         return Revisits(self._engine.shard, self._engine.pages, self._engine.host_rules)
 
     def request(self, lease: Lease) -> Request:
-        return self.made.request(lease)
+        return self.handler.request(lease)
 
     def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
-        return self.made.handle(lease, request, response)
+        return self.handler.handle(lease, request, response)
 
 
 def cares_resolver(settings: CrawlSettings) -> Resolver:
@@ -134,7 +134,7 @@ def curl_downloader(settings: CrawlSettings) -> Downloader:
     return SchemeDownloader({"http": curl, "https": curl})
 
 
-def usual_parts(
+def parts_from_settings(
     settings: CrawlSettings,
     *,
     resolver: Resolver | None = None,
@@ -248,11 +248,11 @@ def accepts(types: Sequence[str]) -> AcceptsResponse | None:
     return wants
 
 
-def _limits(s: CrawlSettings) -> TransferLimits:
+def _limits(settings: CrawlSettings) -> TransferLimits:
     return TransferLimits(
-        total_s=s.total_s,
-        body_bytes=s.body_bytes,
-        bandwidth_bytes_s=s.bandwidth_bytes_s,
+        total_s=settings.total_s,
+        body_bytes=settings.body_bytes,
+        bandwidth_bytes_s=settings.bandwidth_bytes_s,
     )
 
 
@@ -260,14 +260,14 @@ def _limits(s: CrawlSettings) -> TransferLimits:
 
 
 def freeze_garbage_collector() -> None:
-    """What is there now stays: the collector need not look at it again."""
+    """Exclude all objects that exist now from garbage collection."""
     gc.freeze()
 
 
 def return_large_blocks() -> None:
     """Large blocks, such as those of memtables, go back to the kernel when they are freed. By itself glibc soon keeps
     blocks of up to 32 MB on its heap, where small ones settle in the gaps and hold them (docs/decisions/0007)."""
-    with contextlib.suppress(OSError, AttributeError):  # another C library: it has its own ways
+    with contextlib.suppress(OSError, AttributeError):  # not glibc: nothing to tune
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
         mallopt(M_TRIM_THRESHOLD, HEAP_SPARE_BYTES)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lycosa.api.assembly import assemble_engine, usual_parts
+from lycosa.api.assembly import assemble_engine, parts_from_settings
 from lycosa.crawl import CrawlStats, Engine, Parts, Recrawl, Statistics, literal_hosts, refuse_private
 from lycosa.errors import SettingsError
 from lycosa.fetch import Downloader
@@ -58,7 +58,7 @@ class _GivenParts(NamedTuple):
     wall: Callable[[], float] | None
 
     def parts(self, settings: CrawlSettings) -> Parts:
-        return usual_parts(settings, **self._asdict())
+        return parts_from_settings(settings, **self._asdict())
 
 
 class Crawl:

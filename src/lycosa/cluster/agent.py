@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from lycosa.api import assemble_engine, usual_parts
+from lycosa.api import assemble_engine, parts_from_settings
 from lycosa.cluster.assignment import ObservedAddresses, Scheme
 from lycosa.cluster.backup import AddedUrls, RunInThread, ShardBackup
 from lycosa.cluster.checkpoints import ensure_shard_folder, write_generation
@@ -176,7 +176,7 @@ class Agent:
             # minutes.
             self.exchange.request_checkpoint = self.backup.request_checkpoint_once
             self._update_leaving()
-        parts = usual_parts(self.settings, other_shards=self, **self._parts)
+        parts = parts_from_settings(self.settings, other_shards=self, **self._parts)
         if self._is_central:
             parts.downloader = CentralRobotsDownloader(parts.downloader, self._coordinator, self._now)
         engine = assemble_engine(collection, self.settings, parts, is_restart=is_restart)

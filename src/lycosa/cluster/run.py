@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from lycosa.api import usual_parts
+from lycosa.api import parts_from_settings
 from lycosa.cluster.assignment import Scheme, place_ranges
 from lycosa.cluster.coordinator import Coordinator
 from lycosa.cluster.membership import NO_PLACES, load_cluster_state, missing_shards
@@ -287,7 +287,7 @@ async def _check_parts(settings: CrawlSettings) -> None:
         raise SettingsError(f"letters are for --assignment letter-sum, not {settings.assignment}: leave them out")
     if settings.store:
         require_shareable_store(settings.store)
-    parts = usual_parts(settings)
+    parts = parts_from_settings(settings)
     await parts.downloader.close()
     await parts.resolver.close()
 

@@ -16,7 +16,7 @@ from lycosa.doors import open_lazily
 if TYPE_CHECKING:
     from lycosa.crawl.committer import CommitParticipant
     from lycosa.crawl.copies import CopyClaim
-    from lycosa.crawl.early_links import MISLED_MOST, EarlyLinks, is_nofollow
+    from lycosa.crawl.early_links import MAX_MISLED, EarlyLinks, is_nofollow
     from lycosa.crawl.host_rules import ROBOTS_BYTES, ROBOTS_FOR_S, HostRules
     from lycosa.crawl.keeper import Archive, DocumentStore, PatchedDocument
     from lycosa.crawl.limits import Recrawl, effective_limits
@@ -46,7 +46,7 @@ __getattr__ = open_lazily(
     {
         "committer": "CommitParticipant",
         "copies": "CopyClaim",
-        "early_links": "MISLED_MOST EarlyLinks is_nofollow",
+        "early_links": "MAX_MISLED EarlyLinks is_nofollow",
         "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
         "keeper": "Archive PatchedDocument DocumentStore",
         "limits": "Recrawl effective_limits",
@@ -65,7 +65,7 @@ __getattr__ = open_lazily(
 
 
 __all__ = [
-    "FOLLOWED_KINDS", "INBOX_FOLDER", "MISLED_MOST", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING", "Archive",
+    "FOLLOWED_KINDS", "INBOX_FOLDER", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING", "Archive",
     "CommitParticipant", "CopyClaim", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver",
     "HostRules", "Inbox", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "ReadPage", "Recrawl",
     "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of", "clock", "decoded_body",

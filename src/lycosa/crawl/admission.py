@@ -19,7 +19,7 @@ from lycosa.records import Family
 from lycosa.store import Batch, LinkRow
 from lycosa.web import Page, Url
 
-EVIDENCE_MOST = 4_000  # URLs whose evidence is gathered before it goes to the frontier
+MAX_EVIDENCE = 4_000  # URLs whose evidence is gathered before it goes to the frontier
 EVIDENCE_EVERY_S = 2.0
 LEARNED_EVERY_S = 30.0
 
@@ -147,7 +147,7 @@ class RankedAdmission(Admission, CommitParticipant):
         for url, credit in credits.items():
             if credit and url not in fresh:
                 evidence[url] = combine(evidence[url], credit) if url in evidence else credit
-        if len(evidence) >= EVIDENCE_MOST:
+        if len(evidence) >= MAX_EVIDENCE:
             self._tell()
 
     def _tell(self) -> None:

@@ -21,7 +21,7 @@ from lycosa.store import LinkRow
 from lycosa.web import SNIFF_BYTES, MediaKind, Url, analyse_page, identify_media
 
 # Documents of a host that did not have what was taken early, after which it is not done there any more.
-MISLED_MOST = 3
+MAX_MISLED = 3
 # What has come is not read early if it unpacks to more than this: such a document is waited for.
 CAP_BYTES = 4 * 1024 * 1024
 # A `<base>` changes every link, and stands before these.
@@ -52,7 +52,7 @@ class EarlyLinks:
         return iter(())
 
     def arriving(self, lease: Lease, response: Response) -> None:
-        if lease.host.row.misled >= MISLED_MOST or not self._admission.can_take_early(lease):
+        if lease.host.row.misled >= MAX_MISLED or not self._admission.can_take_early(lease):
             return
         hrefs = header_hrefs(response)
         if hrefs and not is_nofollow((), response, self._rules):
@@ -75,7 +75,7 @@ class EarlyLinks:
         page.new += taken.new
         if not taken.urls <= set(page.joined.values()):
             lease.host.count(misled=1)
-            if lease.host.row.misled == MISLED_MOST:
+            if lease.host.row.misled == MAX_MISLED:
                 self._shard.events.write("not-read-early", host=lease.host.origin, url=lease.url)
 
 

@@ -118,7 +118,7 @@ class FailureHandler:
             response.status, shard.now_unix(), entry.depth, essence=essence, failure=name, tries=entry.tries + 1
         )
         shard.linker.gone(lease.url, url_key(lease.url), row)
-        self._archive.put(lease, row, None)
+        self._archive.write_row(lease, row, None)
         shard.events.write("failed", url=lease.url, reason=name, detail=response.detail)
 
 

@@ -30,11 +30,11 @@ from lycosa.web import (
     robots_from_response_steps,
 )
 
-MOST_ROBOTS_HOPS = 5
+MAX_ROBOTS_HOPS = 5
 ROBOTS_FOR_S = 24 * 3600.0
 ROBOTS_BYTES = 512 * 1024  # the standard asks for 500 KiB at least
 SITEMAP_BYTES = 50 * 1024 * 1024
-URLS_A_STEP = 250  # of a sitemap
+URLS_PER_STEP = 250  # of a sitemap
 SITEMAP_DEPTH = 3  # an index of indexes of sitemaps
 
 
@@ -103,7 +103,7 @@ class HostRules:
     def _answered(self, host: Host, lease: Lease | None, response: Response, hops: int) -> None:
         """What a host's robots.txt gave; without a lease another shard has asked for it."""
         shard = self._shard
-        if response.status in REDIRECTS and response.failure is None and hops < MOST_ROBOTS_HOPS:
+        if response.status in REDIRECTS and response.failure is None and hops < MAX_ROBOTS_HOPS:
             written = redirect_location(response)
             target = parse_url(written, response.url) if written else None
             if target is not None:
@@ -191,8 +191,8 @@ class HostRules:
             yield from self.on_dates(lease.host, found.entries)
         urls = [entry.url for entry in found.entries]
         most, counts = shard.settings.depth, lease.kind is not RequestKind.REVISIT  # what is read again was counted
-        for start in range(0, len(urls), URLS_A_STEP):
-            some = urls[start : start + URLS_A_STEP]
+        for start in range(0, len(urls), URLS_PER_STEP):
+            some = urls[start : start + URLS_PER_STEP]
             if not found.is_index and (most is None or most >= 1):
                 parsed = [url.href for text in some if (url := parse_url(text))]
                 kept = shard.link_filter.sift(parsed, counts=counts)
@@ -219,6 +219,6 @@ class HostRules:
             etag=response.headers.get("etag", ""),
             last_modified=response.headers.get("last-modified", ""),
         )
-        self._archive.put(lease, row, self._archive.keep_answer(lease, request, response, now))
+        self._archive.write_row(lease, row, self._archive.keep_answer(lease, request, response, now))
         shard.counters.sitemap()
         shard.frontier.finish(lease, UrlState.DONE)

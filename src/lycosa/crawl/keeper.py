@@ -1,13 +1,10 @@
 """The page keeper stores pages, those of first visits and new versions found by revisits: records, rows, documents.
 
 A page is decoded, compared with the documents that are known, analysed only if its document is new, and kept: its WARC
-records, its row and its links in the next commit, each document once. Reading a page is the dearest part of a crawl.
-Called by `crawl.pages` for first visits and by `recrawl` for revisits; nothing here decides what is fetched.
-
-The archive of a crawl: from a request and its response to WARC members in the next commit.
-
-Where no archive is kept (`archive = none`) records have no members and no place, and what is known of a page stands in
-its row alone. Called by whoever reads an answer.
+records (`Archive`), its row and its links in the next commit, each document once (`DocumentStore`). Reading a page is
+the most expensive part of a crawl. Where no archive is kept (`archive = none`) records have no members and no place,
+and what is known of a page stands in its row alone. `PageKeeper` is called by `crawl.pages` for first visits and by
+`recrawl` for revisits, `Archive` also by the handlers of other requests; nothing here decides what is fetched.
 """
 
 from collections.abc import Callable
@@ -49,14 +46,18 @@ from lycosa.web import (
     url_key,
 )
 
+DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
+EMPTY_DIGEST = document_digest(b"")  # pages without a body are no copies of each other
+Listener = Callable[[str, PageRow, Page, str], None]  # URL, row, page, and the text that is for reading in it
+
 
 class PatchedDocument(NamedTuple):
     """A document that was never sent as a whole: stored before, brought up to date by the `answer` that is its table.
-    `whole`: the record it is made from whenever it is read; None: it is kept as it is now."""
+    `base_record`: the record it is made from whenever it is read; None: it is kept as it is now."""
 
     document: Response
     answer: Response
-    whole: PatchBase | None = None
+    base_record: PatchBase | None = None
 
 
 class Archive:
@@ -103,13 +104,13 @@ class Archive:
     def patched(self, lease: Lease, request: Request, found: PatchedDocument) -> HttpExchange:
         """The records of a version that a table gave; where it is made on reading, that table's records as well."""
         now, metadata = self._shard.now_unix(), {**_metadata(lease), "patched-by": request.url}
-        if found.whole is None:
+        if found.base_record is None:
             return patched_exchange(found.document, fetched_s=now, metadata=metadata)
         return patch_on_read_exchange(
-            request, found.answer, found.document, whole=found.whole, fetched_s=now, metadata=metadata
+            request, found.answer, found.document, whole=found.base_record, fetched_s=now, metadata=metadata
         )
 
-    def keep(self, made: HttpExchange) -> int | None:
+    def add_records(self, made: HttpExchange) -> int | None:
         """Hands the records over; returns a ticket for the response's place."""
         return self._committer.archive(made.members, made.RESPONSE if made.members else None)
 
@@ -120,9 +121,9 @@ class Archive:
         if request is None or not response.header_block:
             self._committer.count_outcomes()
             return None
-        return self.keep(self.exchange(lease, request, response, fetched_s=fetched_s))
+        return self.add_records(self.exchange(lease, request, response, fetched_s=fetched_s))
 
-    def put(self, lease: Lease, row: PageRow, ticket: int | None) -> None:
+    def write_row(self, lease: Lease, row: PageRow, ticket: int | None) -> None:
         """Writes the row of the lease's URL; `ticket` stands for the place of its record."""
         self._committer.page(url_key(lease.url), row, ticket)
 
@@ -131,11 +132,11 @@ def _metadata(lease: Lease) -> dict[str, str]:
     return {"depth": str(lease.depth)}
 
 
-Listener = Callable[[str, PageRow, Page, str], None]  # URL, row, page, and the text that is for reading in it
-DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
+class KnownDocument(NamedTuple):
+    """The digest of a document, and the key of the first URL that had it."""
 
-
-EMPTY_DIGEST = document_digest(b"")  # pages without a body are no copies of each other
+    digest: bytes
+    key: bytes
 
 
 class DocumentStore(CommitParticipant):
@@ -148,27 +149,27 @@ class DocumentStore(CommitParticipant):
         self._pages: dict[bytes, PageRow] = {}
         self._links: dict[bytes, LinkRow] = {}
 
-    def first_with(self, fingerprint: int) -> tuple[bytes, bytes] | None:
-        """(digest, url key) of the first page with a document of this fingerprint."""
+    def first_with(self, fingerprint: int) -> KnownDocument | None:
+        """The document of this fingerprint, with the first page that has it."""
         key = doc_key(fingerprint)
         row = self._docs.get(key) or self._state.get(Family.DOC, key)
-        return (row[:DIGEST_BYTES], row[DIGEST_BYTES:]) if row else None
+        return KnownDocument(row[:DIGEST_BYTES], row[DIGEST_BYTES:]) if row else None
 
-    def note(self, key: bytes, row: PageRow, links: LinkRow) -> None:
+    def record_first(self, key: bytes, row: PageRow, links: LinkRow) -> None:
         """A document seen for the first time, under `key`."""
         value = row.digest + key
         self._docs[doc_key(row.fingerprint)] = value
         self._pages[key], self._links[key] = row, links
         self._batch.put(Family.DOC, doc_key(row.fingerprint), value)
 
-    def stored(self, url: str, row: PageRow) -> None:
+    def on_stored(self, url: str, row: PageRow) -> None:
         """A page was stored that is no copy as far as this shard knows: other shards may have the same document."""
         if self._copies is not None and row.digest != EMPTY_DIGEST and not row.original:
             self._copies.stored(url, row)
 
-    def gone(self, url: str, key: bytes, row: PageRow) -> None:
+    def on_replaced(self, url: str, key: bytes, row: PageRow) -> None:
         """The page no longer has the document of its row: others that have it are no copies of this page."""
-        if row.fingerprint and (first := self.first_with(row.fingerprint)) and first[1] == key:
+        if row.fingerprint and (first := self.first_with(row.fingerprint)) and first.key == key:
             self._batch.delete(Family.DOC, doc_key(row.fingerprint))
         if self._copies is not None and row.digest and not row.original:
             self._copies.gone(url, row)
@@ -176,7 +177,7 @@ class DocumentStore(CommitParticipant):
     def verify_copy(self, url: str, key: bytes, row: PageRow) -> None:
         """A copy was found unchanged. If its original belongs to another shard, that is asked whether it still is."""
         first = self.first_with(row.fingerprint)
-        if self._copies is not None and first is not None and first[1] == key:
+        if self._copies is not None and first is not None and first.key == key:
             self._copies.verify(url, row)
 
     def page(self, key: bytes) -> PageRow | None:
@@ -198,27 +199,27 @@ class DocumentStore(CommitParticipant):
 
 
 class PageKeeper:
-    """See the module. `listeners` hear of every page once it is committed."""
+    """Reads pages and keeps their records, rows and links. `listeners` are called for a page once it is committed."""
 
     def __init__(self, shard: Shard, parts: Parts, archive: Archive, documents: DocumentStore) -> None:
         self._shard, self.archive, self.documents, self.analysers = shard, archive, documents, parts.analysers
         self._topic, self._content_digest = parts.topic, parts.content_digest
-        s = shard.settings
-        self.rules = LinkRules(agent=s.agent, images=s.images, obeys_nofollow=s.nofollow)
-        self.decoded_most_bytes = s.body_bytes * DECODED_FACTOR
+        settings = shard.settings
+        self.rules = LinkRules(agent=settings.agent, images=settings.images, obeys_nofollow=settings.nofollow)
+        self.max_decoded_bytes = settings.body_bytes * DECODED_FACTOR
         self.listeners: list[Listener] = []
 
     # first visits
 
     def read(self, lease: Lease, request: Request, response: Response) -> ReadPage:
         """Reads and keeps a page that was fetched for the first time."""
-        body = decoded_body(response, self.decoded_most_bytes)
+        body = decoded_body(response, self.max_decoded_bytes)
         fingerprint, sha1 = document_fingerprint(body), payload_sha1(response.body)
         digest = sha1[:DIGEST_BYTES] if body is response.body else document_digest(body)
         first = self.documents.first_with(fingerprint)
-        if first is not None and body and first[1] != url_key(lease.url) and first[0] == digest:
-            if (original := self.documents.page(first[1])) is not None:
-                return self._copy(lease, request, response, first[1], original, sha1)
+        if first is not None and body and first.key != url_key(lease.url) and first.digest == digest:
+            if (original := self.documents.page(first.key)) is not None:
+                return self._copy(lease, request, response, first.key, original, sha1)
             first = None  # its host belongs to another shard by now
         page = read_page(response, body, self.analysers, fingerprint=fingerprint, digest=digest)
         if page.is_cut:
@@ -258,11 +259,11 @@ class PageKeeper:
             content=original.content,
             relevance=original.relevance,
         )
-        row.obey(original.said | page_directives((), response, self.rules.agent))
-        ticket = self.archive.keep(made)
-        self.archive.put(lease, row, ticket)
+        row.apply_directives(original.directives | page_directives((), response, self.rules.agent))
+        ticket = self.archive.add_records(made)
+        self.archive.write_row(lease, row, ticket)
         links = with_headers(self.documents.links(key) or LinkRow(()), response)
-        read = self.relink(lease, response, row, links)
+        read = self.index_links(lease, response, row, links)
         read.original, read.ticket = original, ticket
         return read
 
@@ -274,10 +275,10 @@ class PageKeeper:
         """Keeps another version of a page than that of its row `before`; a copy, where another URL has the document."""
         made = self.archive.exchange(lease, request, response)
         first, copied = self.documents.first_with(page.fingerprint), ""
-        if first is not None and first[0] == page.digest and first[1] != url_key(lease.url):
-            original = self.documents.page(first[1])
+        if first is not None and first.digest == page.digest and first.key != url_key(lease.url):
+            original = self.documents.page(first.key)
             if original is not None and original.payload_sha1 == made.payload_sha1:
-                copied = url_from_key(first[1])
+                copied = url_from_key(first.key)
                 known = OriginalRecord(copied, original.fetched_s, original.payload_sha1)
                 made = self.archive.revisit(lease, request, response, known)
         return self.store_records(lease, response, page, body, made, before=before, copied=copied)
@@ -294,7 +295,7 @@ class PageKeeper:
         copied: str = "",
     ) -> ReadPage:
         """Keeps a version whose records are made already; `copied` is the URL that it is a copy of."""
-        self.documents.gone(lease.url, url_key(lease.url), before)
+        self.documents.on_replaced(lease.url, url_key(lease.url), before)
         is_known = self.documents.first_with(page.fingerprint) is not None
         return self._store(lease, response, page, body, made, is_known=is_known, copied=copied)
 
@@ -309,20 +310,20 @@ class PageKeeper:
         is_known: bool,
         copied: str = "",
     ) -> ReadPage:
-        links, said = self.links_of(page, response)
+        links, directives = self.links_of(page, response)
         row = self._row(lease, response, page, made, body)
-        row.obey(said)
+        row.apply_directives(directives)
         row.original = copied
-        ticket = self.archive.keep(made)
-        self.archive.put(lease, row, ticket)
+        ticket = self.archive.add_records(made)
+        self.archive.write_row(lease, row, ticket)
         if not is_known:
-            self.documents.note(url_key(lease.url), row, links)
-        self.documents.stored(lease.url, row)
-        read = self.relink(lease, response, row, links, page)
+            self.documents.record_first(url_key(lease.url), row, links)
+        self.documents.on_stored(lease.url, row)
+        read = self.index_links(lease, response, row, links, page)
         read.ticket = ticket
         return read
 
-    def relink(
+    def index_links(
         self, lease: Lease, response: Response, row: PageRow, links: LinkRow, page: Page | None = None
     ) -> ReadPage:
         """Puts the links of a page into the link index; what is returned can be admitted."""
@@ -332,13 +333,13 @@ class PageKeeper:
 
     def links_of(self, page: Page, response: Response) -> tuple[LinkRow, RobotsDirectives]:
         """The links of a page and of its headers that are followed, and what it says to robots."""
-        said = page_directives(page.robots, response, self.rules.agent)
-        if said.nofollow and self.rules.obeys_nofollow:
-            return LinkRow(()), said
+        directives = page_directives(page.robots, response, self.rules.agent)
+        if directives.nofollow and self.rules.obeys_nofollow:
+            return LinkRow(()), directives
         links = followed_links(page, self.rules)
         if response.hints or "link" in response.headers:
             links = with_headers(links, response)
-        return links, said
+        return links, directives
 
     def _row(self, lease: Lease, response: Response, page: Page, made: HttpExchange, body: bytes) -> PageRow:
         codes = page.codes
@@ -376,7 +377,7 @@ class PageKeeper:
         from lycosa.web import extract_text  # lazy: its libraries need not be there before the first request is out
 
         response, url, row = read.response, read.lease.url, read.row
-        body = decoded_body(response, self.decoded_most_bytes)
+        body = decoded_body(response, self.max_decoded_bytes)
         page = read.page or read_page(response, body, self.analysers)
         text = extract_text(body, url=url, content_type=response.headers.get("content-type"), analysers=self.analysers)
         for listener in self.listeners:

@@ -21,7 +21,7 @@ from lycosa.settings import CrawlSettings
 from lycosa.store import REDIRECTS, LinkRow, PageRow
 from lycosa.web import TOPIC_HEAD_BYTES, parse_url, url_key
 
-MOST_HOPS = 20
+MAX_HOPS = 20
 HEAD_ONLY = frozenset({206, 416})  # a part of the page, or a page that is shorter than its part
 
 Fields = tuple[tuple[str, str], ...]
@@ -130,7 +130,7 @@ class PageHandler:
         assert entry is not None
         written = redirect_location(response)
         target = parse_url(written, lease.url) if written else None
-        failure = "bad-redirect" if target is None else Reason.REDIRECTS if entry.hops >= MOST_HOPS else ""
+        failure = "bad-redirect" if target is None else Reason.REDIRECTS if entry.hops >= MAX_HOPS else ""
         where = target.href if target else written
         row = PageRow(response.status, shard.now_unix(), entry.depth, location=where, failure=failure)
         is_page = lease.kind in (RequestKind.PAGE, RequestKind.REVISIT)
@@ -139,7 +139,7 @@ class PageHandler:
             joined = {target.href: target.href} if target else {}
             shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
         archive = self.keeper.archive
-        archive.put(lease, row, archive.keep_answer(lease, request, response, row.fetched_s))
+        archive.write_row(lease, row, archive.keep_answer(lease, request, response, row.fetched_s))
         self._mining.record_outcome(lease, is_hit=False)
         if target is None or failure:
             reason = Reason.REDIRECTS if target else Reason.STATUS

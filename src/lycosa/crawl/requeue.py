@@ -1,15 +1,13 @@
-"""URLs that are queued again: links left out under other settings, lost records, failures that the user asks for.
+"""URLs that are queued again (links left out before, lost records, failures), and the inbox of those the user adds.
 
 What is out of scope, too deep or excluded is not kept as a URL: only the links of every page are, as written. So when
 depth, scope or a filter is another than in the run before, a crawl begins with the stored links of all pages, and URLs
 that were over a host's limit of pages or depth are queued again if that has changed. The settings that links were
 judged by are kept in the state, as the settings file may be changed by hand; of the seeds, which may be a million, a
-hash. Called by the loop, before anything is fetched or when URLs are added.
-
-The inbox of a collection: URLs that others ask for, as files that appear whole and are taken whole.
-
-`lycosa add` writes here whether a crawl runs or not; the engine looks every second and at its start. A file is removed
-only after its URLs are in the frontier's batch; the seen test makes taking one twice harmless.
+hash. The `Inbox` of a collection holds URLs that the user adds, as files that appear whole and are taken whole:
+`lycosa add` writes there whether a crawl runs or not, the loop looks every second and at its start. A file is removed
+only after its URLs are in the frontier's batch; the seen test makes taking one twice harmless. Called by the loop,
+before anything is fetched or when URLs are added.
 """
 
 import contextlib
@@ -34,8 +32,21 @@ from lycosa.store import PageRow, WarcLocation, unpack_links, unpack_page
 from lycosa.web import Url, parse_url, split_url, url_from_key, url_key
 
 INBOX_FOLDER = "inbox"
-MOST_FILES = 100  # taken at a time
-URLS_A_SLICE = 500
+MAX_FILES = 100  # taken at a time
+URLS_PER_SLICE = 500
+JUDGED_BY_KEY = b"judged-by"
+JUDGING_SETTINGS = (
+    "seeds",
+    "scope",
+    "include",
+    "exclude",
+    "skip_extensions",
+    "depth",
+    "pages_per_host",
+    "host_depth",
+)
+DROPPED_BY = {"pages_per_host": Reason.PAGES_PER_HOST, "host_depth": Reason.DEPTH}  # limits whose URLs are known
+PAGES_AT_ONCE = 2_000
 
 
 class Inbox(CommitParticipant):
@@ -72,13 +83,13 @@ class Inbox(CommitParticipant):
 
     def take(self) -> Iterator[list[Url]]:
         """The URLs left here since the last look, slice by slice. A file goes with the commit that holds its
-        last slice; whoever stops before that gets it again, from its beginning."""
+        last slice; if the iteration stops before that, it comes again, from its beginning."""
         if not self._folder.is_dir():
             return
-        names = sorted(entry.name for entry in os.scandir(self._folder) if entry.name.endswith(".urls"))[:MOST_FILES]
+        names = sorted(entry.name for entry in os.scandir(self._folder) if entry.name.endswith(".urls"))[:MAX_FILES]
         for path in [path for name in names if (path := self._folder / name) not in self._taken]:
             with path.open() as lines:
-                while some := list(islice(lines, URLS_A_SLICE)):
+                while some := list(islice(lines, URLS_PER_SLICE)):
                     yield [url for line in some if (url := parse_url(line))]
             self._taken.append(path)
 
@@ -102,23 +113,8 @@ def refuse_private(urls: Iterable[Url], settings: CrawlSettings, into: Path) -> 
             )
 
 
-JUDGED_BY_KEY = b"judged-by"
-JUDGING_SETTINGS = (
-    "seeds",
-    "scope",
-    "include",
-    "exclude",
-    "skip_extensions",
-    "depth",
-    "pages_per_host",
-    "host_depth",
-)
-DROPPED_BY = {"pages_per_host": Reason.PAGES_PER_HOST, "host_depth": Reason.DEPTH}  # limits whose URLs are known
-PAGES_AT_ONCE = 2_000
-
-
 def requeue_failed(shard: Shard, urls: Iterable[Url]) -> int:
-    """Queues those of the URLs that have failed: whoever asks for them may know better. Returns how many."""
+    """Queues those of the URLs that have failed: the user who asks for them may know better. Returns how many."""
     again, own = 0, {url_key(url.href): url for url in urls if shard.frontier.owns(url.host)}
     rows = shard.frontier.rows_of(list(own)) if own else []
     for (key, url), row in zip(own.items(), rows, strict=True):

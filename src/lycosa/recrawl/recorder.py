@@ -165,8 +165,8 @@ class MissingBodies:
             etag=response.headers.get("etag", ""),
             last_modified=response.headers.get("last-modified", ""),
         )
-        ticket = self._archive.keep(made)
-        self._archive.put(lease, row, ticket)
+        ticket = self._archive.add_records(made)
+        self._archive.write_row(lease, row, ticket)
         for key, change in history_rows(shard.collection.state, visit.key):
             if change.is_version and (change.place, change.payload_sha1) == (old.place, old.payload_sha1):
                 shard.committer.change(key, msgspec.structs.replace(change, payload_sha1=made.payload_sha1), ticket)

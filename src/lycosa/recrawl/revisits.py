@@ -207,7 +207,7 @@ class Revisits(RequestHandler, FrontierHook):
         shard.counters.failed(name)
         shard.counters.visit()
         lease.host.count(failed=1)
-        self._archive.put(lease, row, None)
+        self._archive.write_row(lease, row, None)
         shard.frontier.finish(lease, UrlState.FAILED, Reason.FAILURE if visit.response.failure else Reason.STATUS)
 
     def _failed(self, visit: Visit, why: str) -> None:
@@ -232,9 +232,9 @@ class Revisits(RequestHandler, FrontierHook):
         status = visit.response.status if visit.response.status >= 400 else 0
         row = PageRow(status, shard.now_unix(), lease.depth)
         self._recorder.add_change(visit, verdict, row, None)
-        self._documents.gone(lease.url, visit.key, visit.row)
+        self._documents.on_replaced(lease.url, visit.key, visit.row)
         shard.linker.gone(lease.url, visit.key, row)
-        self._archive.put(lease, row, None)
+        self._archive.write_row(lease, row, None)
         self._recorder.recount(visit, row)
         found = VisitResult(verdict, Presence.GONE, before.masks, before.digest, row)
         self._recorder.finish(visit, found, UrlState.FAILED)
@@ -244,7 +244,7 @@ class Revisits(RequestHandler, FrontierHook):
     def _document(self, visit: Visit) -> None:
         """Reads an answer with a body."""
         row, before, response = visit.row, visit.before, visit.response
-        body = decoded_body(response, self._keeper.decoded_most_bytes)
+        body = decoded_body(response, self._keeper.max_decoded_bytes)
         is_missing = visit.lease.url in self._bodies.asked
         self._bodies.asked.discard(visit.lease.url)
         if row.digest and before.presence is not Presence.GONE and document_digest(body) == row.digest:
@@ -275,10 +275,10 @@ class Revisits(RequestHandler, FrontierHook):
     def _same_document(self, visit: Visit, body: bytes, *, is_missing: bool) -> None:
         """The bytes are those of the stored version; what the headers say to robots may differ."""
         row, response = visit.row, visit.response
-        if row.said != RobotsDirectives() or "x-robots-tag" in response.headers:
+        if row.directives != RobotsDirectives() or "x-robots-tag" in response.headers:
             now = msgspec.structs.replace(row)
             self._update_links(visit, read_page(response, body, self._keeper.analysers), now)
-            self._archive.put(visit.lease, now, None)
+            self._archive.write_row(visit.lease, now, None)
             visit = visit._replace(row=now)
         if is_missing:
             self._bodies.store(visit, body)
@@ -341,17 +341,17 @@ class Revisits(RequestHandler, FrontierHook):
             volatile=page.is_volatile or self._tables.has_parts(lease, old),
         )
         self._update_links(visit, page, row)
-        self._archive.put(lease, row, None)
+        self._archive.write_row(lease, row, None)
         self._revisit_record(visit, RevisitProfile.SAME_CONTENT)
         found = VisitResult(compared.verdict, visit.before.presence, compared.masks, compared.digest, row)
         self._recorder.finish(visit, found)
 
     def _update_links(self, visit: Visit, page: Page, row: PageRow) -> None:
         """Puts the links and directives of a page that is otherwise unchanged into its `row` and into the indexes."""
-        links, said = self._keeper.links_of(page, visit.response)
-        row.obey(said)
-        if row.said != visit.row.said or links != (self._documents.links(visit.key) or LinkRow(())):
-            self._pages.admission.follow(self._keeper.relink(visit.lease, visit.response, row, links, page))
+        links, directives = self._keeper.links_of(page, visit.response)
+        row.apply_directives(directives)
+        if row.directives != visit.row.directives or links != (self._documents.links(visit.key) or LinkRow(())):
+            self._pages.admission.follow(self._keeper.index_links(visit.lease, visit.response, row, links, page))
 
     def _same(self, visit: Visit, profile: RevisitProfile) -> None:
         """Nothing has changed: links, index entry and version stay as they are."""
@@ -376,15 +376,15 @@ class Revisits(RequestHandler, FrontierHook):
             self._documents.verify_copy(visit.lease.url, key, row)
         else:
             own = msgspec.structs.replace(row, original="")
-            self._documents.stored(visit.lease.url, own)
-            self._documents.note(key, own, self._documents.links(key) or LinkRow(()))
-            self._archive.put(visit.lease, own, None)
+            self._documents.on_stored(visit.lease.url, own)
+            self._documents.record_first(key, own, self._documents.links(key) or LinkRow(()))
+            self._archive.write_row(visit.lease, own, None)
             self._recorder.recount(visit, own)
 
     def _revisit_record(self, visit: Visit, profile: RevisitProfile) -> None:
         row = visit.row
         known = OriginalRecord(visit.lease.url, row.fetched_s, row.payload_sha1)
-        self._archive.keep(self._archive.revisit(visit.lease, visit.request, visit.response, known, profile))
+        self._archive.add_records(self._archive.revisit(visit.lease, visit.request, visit.response, known, profile))
 
     def _patched(self, lease: Lease, request: Request, found: PatchedDocument | None, table_etag: str) -> None:
         """A table gave the document of now; None: it has not changed, nor has the document. Also a document with only
@@ -413,7 +413,7 @@ class Revisits(RequestHandler, FrontierHook):
         if visit.response.status != 200:
             self._recorder.finish(visit, VisitResult(None, visit.before.presence, Masks(), b""))
             return
-        if document_digest(decoded_body(visit.response, self._keeper.decoded_most_bytes)) == visit.row.digest:
+        if document_digest(decoded_body(visit.response, self._keeper.max_decoded_bytes)) == visit.row.digest:
             self._same(visit, RevisitProfile.SAME_PAYLOAD)
             return
 
@@ -439,7 +439,7 @@ class Revisits(RequestHandler, FrontierHook):
             return
         verdict = ChangeVerdict(ChangeKind.MOVED, f"to {where}", 1)
         self._recorder.add_change(visit, verdict, PageRow(visit.response.status, 0.0), None)
-        self._documents.gone(visit.lease.url, visit.key, visit.row)
+        self._documents.on_replaced(visit.lease.url, visit.key, visit.row)
         self._recorder.uncount(visit.lease.host, visit.row)
         row = PageRow(visit.response.status, self._shard.now_unix(), visit.lease.depth, location=where)
         self._recorder.finish(visit, VisitResult(verdict, Presence.MOVED, Masks(), b"", row), None)

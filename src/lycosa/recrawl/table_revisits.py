@@ -88,7 +88,7 @@ class TableRevisits:
         """Reads the answer to a table that is no failure of the host's."""
         shard, host = self._shard, lease.host
         made = self._document(lease, response) if response.status != 304 else None
-        is_kept_with_version = isinstance(made, PatchedDocument) and made.whole is not None
+        is_kept_with_version = isinstance(made, PatchedDocument) and made.base_record is not None
         if not is_kept_with_version:
             self._archive.keep_answer(lease, request, response)
         if made is None or isinstance(made, PatchedDocument):

@@ -109,7 +109,7 @@ def _find_as_of(state: State, key: bytes, at_s: float) -> tuple[PageRow | None, 
     )
     is_todays = today is not None and today.place == stored.place
     if today is not None and is_todays:
-        row.obey(today.said)
+        row.apply_directives(today.directives)
     return row, is_todays
 
 
@@ -189,7 +189,7 @@ def full_row_as_of(collection: CollectionStore, key: bytes, at_s: float, agent: 
     """Like `row_as_of`, with the robots directives of that version."""
     row, has_directives = _find_as_of(collection.state, key, at_s)
     if row is not None and not has_directives:
-        row.obey(_directives_as_of(collection, url_from_key(key), row, agent))
+        row.apply_directives(_directives_as_of(collection, url_from_key(key), row, agent))
     return row
 
 

@@ -80,14 +80,14 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
         return bool(self.failure or self.status >= 400) and not self.file_num
 
     @property
-    def said(self) -> RobotsDirectives:
+    def directives(self) -> RobotsDirectives:
         """What the page says to robots, but for `nofollow`."""
         return RobotsDirectives(self.noindex, False, self.noarchive, self.nosnippet, self.unavailable_s)
 
-    def obey(self, said: RobotsDirectives) -> None:
+    def apply_directives(self, directives: RobotsDirectives) -> None:
         """Takes over what a page says to robots."""
-        self.noindex, self.nosnippet, self.noarchive = said.noindex, said.nosnippet, said.noarchive
-        self.unavailable_s = int(said.unavailable_s)
+        self.noindex, self.nosnippet, self.noarchive = directives.noindex, directives.nosnippet, directives.noarchive
+        self.unavailable_s = int(directives.unavailable_s)
 
 
 class LinkRow(msgspec.Struct, array_like=True, omit_defaults=True):

@@ -17,7 +17,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from lycosa.crawl import (
-    MISLED_MOST,
+    MAX_MISLED,
     FetchObserver,
     PageHandler,
     ReadPage,
@@ -279,10 +279,10 @@ class LinkTables(FetchObserver, RequestHandler):
         wrong = claim.urls.symmetric_difference(page.joined.values())
         if not wrong or response.truncated is not None or wrong <= set(header_hrefs(response)):
             return
-        body = decoded_body(response, self._pages.keeper.decoded_most_bytes)
+        body = decoded_body(response, self._pages.keeper.max_decoded_bytes)
         if claim.document and claim.document != table_digest(body):
             host.count(misled=1)  # it may have changed since the table was made
-            if host.row.misled < MISLED_MOST:
+            if host.row.misled < MAX_MISLED:
                 return
         if host.row.tables != TableSupport.LIES:
             self._note_support(host, TableSupport.LIES)
