@@ -14,7 +14,7 @@ from tests.security.closed_world import SITE, WAYS
 REPOSITORY = Path(__file__).parents[2]
 CLOSED = "ip link set lo up && ip route add local 0.0.0.0/0 dev lo && ip -6 route add local ::/0 dev lo"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ssrf")]  # one world for all, made once
 
 Report = dict[str, Any]
 
