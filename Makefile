@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+NATIVE := .venv/.native
 
 .PHONY: crawl check test lint lab bench clean
 
-crawl: $(READY)            ## install, then the main job: a demo, or with URL=https://… a crawl of that
+crawl: $(NATIVE)           ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
 
 check: lint                ## before every commit: style, types, fast tests
@@ -15,15 +16,15 @@ test: lint                 ## everything CI runs: style, types, fast tests, slow
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
-lint: $(READY)
+lint: $(NATIVE)
 	$(BIN)/ruff check src tests proof
 	$(BIN)/ruff format --check src tests proof
 	$(BIN)/mypy
 
-lab: $(READY)              ## the experiments of the papers: a list, or with NAME=… one of them; ARGS=--quick for a small run
+lab: $(NATIVE)             ## the experiments of the papers: a list, or with NAME=… one of them; ARGS=--quick for a small run
 	$(BIN)/python -m proof lab $(NAME) $(ARGS)
 
-bench: $(READY)            ## the benchmarks: a list, or with NAME=… one of them; ARGS=--quick for a small run
+bench: $(NATIVE)           ## the benchmarks: a list, or with NAME=… one of them; ARGS=--quick for a small run
 	$(BIN)/python -m proof bench $(NAME) $(ARGS)
 
 # A copied or moved folder needs its own environment: the stamp remembers where it was made.
@@ -36,5 +37,13 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	printf %s "$(CURDIR)" > $@
 
+# The page kernel is built where cargo is there; without it pages are read by the Python analyser.
+$(NATIVE): $(READY) $(wildcard native/src/*) native/Cargo.toml native/Cargo.lock native/pyproject.toml
+	@if command -v cargo >/dev/null; then \
+		echo "cargo is there: building the native page kernel (half a minute)"; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check ./native; \
+	else echo "cargo is not there: pages will be read by the Python analyser"; fi
+	@touch $@
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf native/target .venv .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,85 @@
+//! Character references: `&amp;`, `&#38;`, and all other names of the HTML standard.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+const LONGEST: usize = 33; // the longest name, with its semicolon
+
+fn table() -> &'static HashMap<&'static [u8], &'static str> {
+    static TABLE: OnceLock<HashMap<&'static [u8], &'static str>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        include_str!("entities.txt")
+            .lines()
+            .filter_map(|line| line.split_once('\t'))
+            .map(|(name, text)| (name.as_bytes(), match text { "\\n" => "\n", "\\t" => "\t", other => other }))
+            .collect()
+    })
+}
+
+/// What numeric references between 0x80 and 0x9F mean: windows-1252.
+const WINDOWS: [u32; 32] = [
+    0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D, 0x017D, 0x8F,
+    0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D, 0x017E, 0x0178,
+];
+
+/// Reads the reference at `data[0] == b'&'`; writes what it means and returns its length, 0 if it is none.
+pub fn read(data: &[u8], in_attribute: bool, out: &mut Vec<u8>) -> usize {
+    match data.get(1) {
+        Some(b'#') => numeric(data, out),
+        Some(byte) if byte.is_ascii_alphanumeric() => named(data, in_attribute, out),
+        _ => 0,
+    }
+}
+
+fn numeric(data: &[u8], out: &mut Vec<u8>) -> usize {
+    let (is_hex, start) = if matches!(data.get(2), Some(b'x' | b'X')) { (true, 3) } else { (false, 2) };
+    let mut at = start;
+    let mut code: u32 = 0;
+    while let Some(&byte) = data.get(at) {
+        let digit = match byte {
+            b'0'..=b'9' => u32::from(byte - b'0'),
+            b'a'..=b'f' if is_hex => u32::from(byte - b'a' + 10),
+            b'A'..=b'F' if is_hex => u32::from(byte - b'A' + 10),
+            _ => break,
+        };
+        code = code.saturating_mul(if is_hex { 16 } else { 10 }).saturating_add(digit).min(0x11_0000);
+        at += 1;
+    }
+    if at == start {
+        return 0;
+    }
+    if data.get(at) == Some(&b';') {
+        at += 1;
+    }
+    let code = match code {
+        0 => 0xFFFD,
+        0x80..=0x9F => WINDOWS[code as usize - 0x80],
+        other => other,
+    };
+    let character = char::from_u32(code).unwrap_or('\u{FFFD}');
+    out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    at
+}
+
+fn named(data: &[u8], in_attribute: bool, out: &mut Vec<u8>) -> usize {
+    let mut length = 1;
+    while length < data.len().min(LONGEST) && data[length].is_ascii_alphanumeric() {
+        length += 1;
+    }
+    if data.get(length) == Some(&b';') {
+        length += 1;
+    }
+    let names = table();
+    for end in (2..=length).rev() {
+        if let Some(text) = names.get(&data[1..end]) {
+            let is_closed = data[end - 1] == b';';
+            let goes_on = matches!(data.get(end), Some(next) if *next == b'=' || next.is_ascii_alphanumeric());
+            if in_attribute && !is_closed && goes_on {
+                return 0;
+            }
+            out.extend_from_slice(text.as_bytes());
+            return end;
+        }
+    }
+    0
+}

@@ -1,0 +1,527 @@
+//! What is read from a page while its tokens pass: links with their words, metadata, headings, text, structure.
+
+use crate::scan::{value_of, Attributes, StartTag};
+use crate::tags::*;
+use crate::text::{self, is_space, push_collapsed, push_space, shortened, strip_html};
+use crate::tree::Levels;
+use std::collections::HashMap;
+
+/// Levels below an anchor in which an image may speak for it.
+const IMAGE_LEVELS: usize = 6;
+/// A directive for one robot is no longer than that.
+const AIMED_CHARS: usize = 200;
+
+pub const KIND_A: u8 = 1;
+const KIND_AREA: u8 = 2;
+const KIND_IFRAME: u8 = 3;
+const KIND_FRAME: u8 = 4;
+const KIND_IMG: u8 = 5;
+const KIND_LINK: u8 = 6;
+const KIND_REFRESH: u8 = 7;
+
+pub enum Target {
+    Anchor(usize),
+    Heading(usize),
+    Title,
+}
+
+/// An open element whose words are wanted: where they begin in the buffer of its level of hidden elements.
+pub struct Capture {
+    pub target: Target,
+    start: usize,
+}
+
+struct Anchor {
+    href: String,
+    rel: String,
+    words: String,
+}
+
+struct Other {
+    href: String,
+    kind: u8,
+    words: String,
+    rel: String,
+}
+
+#[derive(Default)]
+pub struct Links {
+    pub hrefs: Vec<String>,
+    pub kinds: Vec<u8>,
+    pub anchors: Vec<String>,
+    pub rels: Vec<String>,
+}
+
+#[derive(Default)]
+pub struct Page {
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub canonical: Option<String>,
+    pub language: Option<String>,
+    pub meta_language: Option<String>,
+    pub base_href: Option<String>,
+    pub robots: Vec<String>,
+    pub headings: Vec<(u8, String)>,
+    pub first: String,
+    pub last: String,
+    has_base: bool,
+    html_lang: Option<Option<String>>,
+    html_xml_lang: Option<Option<String>>,
+    anchors: Vec<Anchor>,
+    others: Vec<Other>,
+    images: Vec<(String, Vec<usize>)>, // alternative text, and the anchors around it, the nearest first
+    pieces: Vec<u8>,
+    piece: Option<usize>, // where the open piece of text begins, its separator before it
+    is_in_body: bool,
+    mains: usize,
+    main_piece: Option<(usize, Option<usize>)>, // where the main element begins and ends in `pieces`
+    main_depth: Option<usize>,
+    hidden: usize,
+    buffers: Vec<String>, // collapsed text for captures, one for each level of hidden elements
+    captures: Vec<usize>, // open captures on each of these levels
+}
+
+impl Page {
+    pub fn new() -> Page {
+        Page { buffers: vec![String::new()], captures: vec![0], ..Page::default() }
+    }
+
+    // text
+
+    pub fn begin_body(&mut self) {
+        self.is_in_body = true;
+    }
+
+    pub fn hide(&mut self) {
+        self.hidden += 1;
+        if self.buffers.len() <= self.hidden {
+            self.buffers.push(String::new());
+            self.captures.push(0);
+        }
+    }
+
+    pub fn unhide(&mut self) {
+        self.buffers[self.hidden].clear();
+        self.hidden -= 1;
+    }
+
+    pub fn text(&mut self, text: &[u8]) {
+        if self.is_in_body && self.hidden == 0 {
+            if self.piece.is_none() {
+                self.piece = Some(self.pieces.len());
+                if !self.pieces.is_empty() {
+                    self.pieces.push(0);
+                }
+            }
+            self.pieces.extend_from_slice(text);
+        }
+        if self.captures[self.hidden] > 0 {
+            if let Ok(text) = std::str::from_utf8(text) {
+                push_collapsed(&mut self.buffers[self.hidden], text);
+            }
+        }
+    }
+
+    /// Text before and after this is not one piece.
+    pub fn boundary(&mut self) {
+        if let Some(start) = self.piece.take() {
+            let content = if start == 0 { 0 } else { start + 1 };
+            if self.pieces[content..].iter().all(|&b| text::is_html_space(b)) {
+                self.pieces.truncate(start);
+            }
+        }
+        if self.captures[self.hidden] > 0 {
+            push_space(&mut self.buffers[self.hidden]);
+        }
+    }
+
+    fn capture(&mut self, target: Target) -> Option<Capture> {
+        let level = self.hidden;
+        self.boundary();
+        self.captures[level] += 1;
+        Some(Capture { target, start: self.buffers[level].len() })
+    }
+
+    pub fn finish(&mut self, capture: Capture) {
+        let level = self.hidden;
+        let words = &self.buffers[level][capture.start.min(self.buffers[level].len())..];
+        match capture.target {
+            Target::Anchor(index) => self.anchors[index].words = shortened(words).to_string(),
+            Target::Heading(index) => self.headings[index].1 = shortened(words).to_string(),
+            Target::Title => {
+                let words = words.trim_matches(' ');
+                if self.title.is_none() && !words.is_empty() {
+                    self.title = Some(words.to_string());
+                }
+            }
+        }
+        self.captures[level] -= 1;
+        if self.captures[level] == 0 {
+            self.buffers[level].clear();
+        }
+    }
+
+    // elements
+
+    pub fn element(&mut self, token: &StartTag, levels: &Levels, parent_draws: bool) -> Option<Capture> {
+        self.note_structure(token);
+        match token.tag {
+            A => self.anchor(token),
+            IMG => {
+                self.source(token, b"src", KIND_IMG, Some(levels));
+                None
+            }
+            IFRAME => {
+                self.source(token, b"src", KIND_IFRAME, None);
+                None
+            }
+            FRAME => {
+                self.source(token, b"src", KIND_FRAME, None);
+                None
+            }
+            AREA => {
+                self.source(token, b"href", KIND_AREA, None);
+                None
+            }
+            LINK => {
+                self.link(token);
+                None
+            }
+            META => {
+                self.meta(token);
+                None
+            }
+            BASE => {
+                self.base(token);
+                None
+            }
+            HTML => {
+                self.html_attributes(token);
+                None
+            }
+            TITLE if self.title.is_none() && !parent_draws => self.capture(Target::Title),
+            tag @ H1..=H6 => {
+                self.headings.push(((tag - H1 + 1) as u8, String::new()));
+                self.capture(Target::Heading(self.headings.len() - 1))
+            }
+            _ => None,
+        }
+    }
+
+    fn note_structure(&mut self, token: &StartTag) {
+        if token.tag != 0 {
+            let name = token.name;
+            self.first.push(name[0] as char);
+            self.last.push(name[name.len() - 1] as char);
+            return;
+        }
+        let name = String::from_utf8_lossy(token.name);
+        self.first.extend(name.chars().next().into_iter().flat_map(char::to_lowercase));
+        self.last.extend(name.chars().next_back().into_iter().flat_map(char::to_lowercase));
+    }
+
+    fn anchor(&mut self, token: &StartTag) -> Option<Capture> {
+        let [href, rel, xlink] = values(token, [b"href", b"rel", b"xlink:href"]);
+        let href = match href {
+            Some(value) => value.unwrap_or_default(),
+            None => xlink??,
+        };
+        let rel = rel.flatten().unwrap_or_default();
+        self.anchors.push(Anchor { href, rel, words: String::new() });
+        self.capture(Target::Anchor(self.anchors.len() - 1))
+    }
+
+    fn source(&mut self, token: &StartTag, name: &[u8], kind: u8, levels: Option<&Levels>) {
+        let [href, alt, rel] = values(token, [name, b"alt", b"rel"]);
+        let alt = alt.flatten().unwrap_or_default();
+        if let Some(levels) = levels {
+            let words = alt.trim_matches(is_space);
+            if !words.is_empty() {
+                let around: Vec<usize> = levels
+                    .captures(IMAGE_LEVELS)
+                    .filter_map(|capture| match capture.target {
+                        Target::Anchor(index) => Some(index),
+                        _ => None,
+                    })
+                    .collect();
+                if !around.is_empty() {
+                    self.images.push((words.to_string(), around));
+                }
+            }
+        }
+        if let Some(href) = href.flatten() {
+            let words = shortened(&text::collapsed(&alt)).to_string();
+            self.others.push(Other { href, kind, words, rel: rel.flatten().unwrap_or_default() });
+        }
+    }
+
+    fn link(&mut self, token: &StartTag) {
+        let [href, rel, title] = values(token, [b"href", b"rel", b"title"]);
+        let Some(href) = href.flatten() else { return };
+        let rel = rel.flatten().unwrap_or_default();
+        if self.canonical.is_none() && rel.to_lowercase().split(is_space).any(|word| word == "canonical") {
+            let target = strip_html(&href);
+            self.canonical = (!target.is_empty()).then(|| target.to_string());
+        }
+        let words = shortened(&text::collapsed(&title.flatten().unwrap_or_default())).to_string();
+        self.others.push(Other { href, kind: KIND_LINK, words, rel });
+    }
+
+    fn base(&mut self, token: &StartTag) {
+        if self.has_base {
+            return;
+        }
+        let [href] = values(token, [b"href"]);
+        if let Some(value) = href {
+            self.has_base = true;
+            self.base_href = stripped(value);
+        }
+    }
+
+    pub fn html_attributes(&mut self, token: &StartTag) {
+        let [lang, xml_lang] = values(token, [b"lang", b"xml:lang"]);
+        if let (None, Some(value)) = (&self.html_lang, lang) {
+            self.html_lang = Some(stripped(value));
+        }
+        if let (None, Some(value)) = (&self.html_xml_lang, xml_lang) {
+            self.html_xml_lang = Some(stripped(value));
+        }
+    }
+
+    fn meta(&mut self, token: &StartTag) {
+        let [content, header, name] = values(token, [b"content", b"http-equiv", b"name"]);
+        let content = content.flatten().unwrap_or_default();
+        let header = header.flatten().unwrap_or_default();
+        let name = name.flatten().filter(|value| !value.is_empty()).unwrap_or_else(|| header.clone());
+        if content.is_empty() || name.is_empty() {
+            return;
+        }
+        if strip_html(&header).eq_ignore_ascii_case("refresh") {
+            if let Some(target) = refresh_target(&content) {
+                self.others.push(Other { href: target, kind: KIND_REFRESH, words: String::new(), rel: String::new() });
+            }
+        }
+        let name = strip_html(&name).to_lowercase();
+        match name.as_str() {
+            "description" => {
+                let words = text::collapsed(&content);
+                if self.description.is_none() && !words.is_empty() {
+                    self.description = Some(words);
+                }
+            }
+            "robots" => self.robots.push(content),
+            "content-language" => {
+                let word = strip_html(content.split(',').next().unwrap_or(""));
+                if self.meta_language.is_none() && !word.is_empty() {
+                    self.meta_language = Some(word.to_string());
+                }
+            }
+            _ => {
+                if header.is_empty() && !name.contains(':') && content.chars().count() < AIMED_CHARS && is_aimed(&content) {
+                    self.robots.push(format!("{name}: {content}"));
+                }
+            }
+        }
+    }
+
+    pub fn main_starts(&mut self, depth: usize) {
+        self.mains += 1;
+        if self.mains == 1 && self.hidden == 0 {
+            self.boundary();
+            self.main_piece = Some((self.pieces.len(), None));
+            self.main_depth = Some(depth);
+        }
+    }
+
+    pub fn main_ends(&mut self, depth: usize) {
+        if self.main_depth == Some(depth) {
+            self.main_depth = None;
+            self.boundary();
+            if let Some((_, end)) = &mut self.main_piece {
+                *end = Some(self.pieces.len());
+            }
+        }
+    }
+
+    // the result
+
+    pub fn language(&self) -> Option<String> {
+        self.html_lang.clone().flatten().or_else(|| self.html_xml_lang.clone().flatten())
+    }
+
+    /// The visible text, and the main element's part of it.
+    pub fn texts(&mut self) -> (Vec<u8>, Vec<u8>) {
+        self.boundary();
+        if let (1, Some((start, Some(end)))) = (self.mains, self.main_piece) {
+            let mut marked = Vec::with_capacity(self.pieces.len() + 6);
+            marked.extend_from_slice(&self.pieces[..start]);
+            if start > 0 {
+                marked.push(0);
+            }
+            marked.push(1);
+            let inner = &self.pieces[start..end];
+            if !inner.is_empty() && start == 0 {
+                marked.push(0);
+            }
+            marked.extend_from_slice(inner);
+            marked.extend_from_slice(&[0, 2]);
+            marked.extend_from_slice(&self.pieces[end..]);
+            return text::collapse(&marked);
+        }
+        text::collapse(&self.pieces)
+    }
+
+    pub fn links(&mut self) -> Links {
+        let mut links = Links::default();
+        let mut wordless: HashMap<usize, usize> = HashMap::new();
+        let mut places: HashMap<(String, u8), usize> = HashMap::new();
+        let anchors = std::mem::take(&mut self.anchors);
+        for (index, anchor) in anchors.into_iter().enumerate() {
+            let is_wordless = anchor.words.is_empty();
+            let place = add(&mut links, &mut places, anchor.href, KIND_A, anchor.words, anchor.rel);
+            if let (true, Some(place)) = (is_wordless, place) {
+                wordless.insert(index, place);
+            }
+        }
+        let mut spoken: HashMap<usize, String> = HashMap::new();
+        for (words, around) in std::mem::take(&mut self.images) {
+            if let Some(anchor) = around.into_iter().find(|anchor| wordless.contains_key(anchor)) {
+                spoken.entry(anchor).or_insert(words);
+            }
+        }
+        let mut spoken: Vec<(usize, String)> = spoken.into_iter().collect();
+        spoken.sort_unstable_by_key(|(anchor, _)| *anchor);
+        for (anchor, words) in spoken {
+            let place = wordless[&anchor];
+            if links.anchors[place].is_empty() {
+                links.anchors[place] = shortened(&text::collapsed(&words)).to_string();
+            }
+        }
+        for other in std::mem::take(&mut self.others) {
+            add(&mut links, &mut places, other.href, other.kind, other.words, other.rel);
+        }
+        links
+    }
+}
+
+/// Adds a link, unless it is there or is no address; returns its place.
+fn add(
+    links: &mut Links,
+    places: &mut HashMap<(String, u8), usize>,
+    href: String,
+    kind: u8,
+    words: String,
+    rel: String,
+) -> Option<usize> {
+    let stripped = strip_html(&href);
+    let href = if stripped.len() == href.len() { href } else { stripped.to_string() };
+    let key = (href, kind);
+    if let Some(&place) = places.get(&key) {
+        if links.anchors[place].is_empty() {
+            links.anchors[place] = words;
+        }
+        if !links.rels[place].is_empty() && links.rels[place] != rel {
+            links.rels[place] = common_rel(&links.rels[place], &rel);
+        }
+        return Some(place);
+    }
+    if is_content(&key.0) {
+        return None;
+    }
+    let place = links.hrefs.len();
+    links.hrefs.push(key.0.clone());
+    links.kinds.push(kind);
+    links.anchors.push(words);
+    links.rels.push(rel);
+    places.insert(key, place);
+    Some(place)
+}
+
+/// `data:` and `javascript:` stand in an address's place and are content.
+fn is_content(href: &str) -> bool {
+    let bytes = href.as_bytes();
+    (bytes.len() >= 5 && bytes[..5].eq_ignore_ascii_case(b"data:")) || (bytes.len() >= 11 && bytes[..11].eq_ignore_ascii_case(b"javascript:"))
+}
+
+fn common_rel(rel: &str, other: &str) -> String {
+    let others: Vec<String> = other.to_lowercase().split(is_space).map(str::to_string).collect();
+    let words: Vec<&str> = rel.split(is_space).filter(|w| !w.is_empty() && others.iter().any(|o| *o == w.to_lowercase())).collect();
+    words.join(" ")
+}
+
+/// The first attribute of each name: `None` if it is not there, `Some(None)` if it has no value.
+fn values<const N: usize>(token: &StartTag, names: [&[u8]; N]) -> [Option<Option<String>>; N] {
+    let mut found: [Option<Option<String>>; N] = std::array::from_fn(|_| None);
+    for attribute in Attributes::new(token.attributes, 0) {
+        for (slot, name) in found.iter_mut().zip(names) {
+            if slot.is_none() && attribute.name.eq_ignore_ascii_case(name) {
+                *slot = Some(attribute.value.map(value_of));
+            }
+        }
+    }
+    found
+}
+
+fn stripped(value: Option<String>) -> Option<String> {
+    value.map(|v| strip_html(&v).to_string()).filter(|v| !v.is_empty())
+}
+
+/// Is this a directive for robots, such as `noindex`?
+fn is_aimed(content: &str) -> bool {
+    let rest = content.trim_start_matches(is_space);
+    let lower = rest.to_ascii_lowercase();
+    let letters = |text: &str, more: &str| text.chars().take_while(|c| c.is_ascii_lowercase() || more.contains(*c)).count();
+    let mut ends: Vec<usize> = Vec::new();
+    for word in ["all", "index", "follow", "unavailable_after"] {
+        if lower.starts_with(word) {
+            ends.push(word.len());
+        }
+    }
+    if let Some(after) = lower.strip_prefix("no") {
+        let n = letters(after, "");
+        if n > 0 {
+            ends.push(2 + n);
+        }
+    }
+    if let Some(after) = lower.strip_prefix("max-") {
+        let n = letters(after, "-");
+        if n > 0 {
+            ends.push(4 + n);
+        }
+    }
+    ends.into_iter().any(|end| {
+        let after = rest[end..].trim_start_matches(is_space);
+        after.is_empty() || after.starts_with([',', ':'])
+    })
+}
+
+/// Where a refresh leads, as the HTML standard reads it.
+fn refresh_target(content: &str) -> Option<String> {
+    let space = |c: char| c.is_ascii() && text::is_html_space(c as u8);
+    let rest = content.trim_start_matches(space);
+    let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    if digits.len() == rest.len() && !rest.starts_with('.') {
+        return None;
+    }
+    let rest = digits.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let spaced = rest.trim_start_matches(space);
+    let rest = if let Some(after) = spaced.strip_prefix([';', ',']) {
+        after
+    } else if spaced.len() < rest.len() {
+        spaced
+    } else {
+        return None;
+    };
+    let mut rest = rest.trim_start_matches(space);
+    if rest.len() >= 3 && rest.as_bytes()[..3].eq_ignore_ascii_case(b"url") {
+        if let Some(after) = rest[3..].trim_start_matches(space).strip_prefix('=') {
+            rest = after.trim_start_matches(space);
+        }
+    }
+    let target = match rest.chars().next()? {
+        quote @ ('"' | '\'') => rest[1..].split(quote).next().unwrap_or(""),
+        _ => rest,
+    };
+    let target = strip_html(target);
+    (!target.is_empty()).then(|| target.to_string())
+}

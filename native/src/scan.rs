@@ -1,0 +1,409 @@
+//! The tokenizer: start tags, end tags, text and comments of an HTML document, in one pass.
+//!
+//! It never fails and never goes back further than the tag it is in. The tree construction (`tree`) tells it, after each
+//! start tag, how the text that follows is to be read.
+
+use crate::entities;
+use crate::tags::{self, Tag};
+use crate::text::is_html_space;
+use crate::tree::Tree;
+use memchr::{memchr, memchr2, memchr3, memmem};
+
+/// How the text after a start tag is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    Data,
+    Rcdata,
+    Rawtext,
+    Script,
+    Plaintext,
+}
+
+pub struct StartTag<'a> {
+    pub tag: Tag,
+    pub name: &'a [u8], // as written; in lower case if it has a number
+    pub attributes: &'a [u8],
+    pub closes_itself: bool,
+}
+
+/// One attribute: its name as written, and its value as written; `None` where there is no `=`.
+pub struct Attribute<'a> {
+    pub name: &'a [u8],
+    pub value: Option<&'a [u8]>,
+}
+
+/// The attributes between `at` (after the tag's name) and the tag's end.
+pub struct Attributes<'a> {
+    data: &'a [u8],
+    at: usize,
+    pub closes_itself: bool,
+    pub ends_well: bool,
+}
+
+impl<'a> Attributes<'a> {
+    pub fn new(data: &'a [u8], at: usize) -> Self {
+        Attributes { data, at, closes_itself: false, ends_well: false }
+    }
+}
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = Attribute<'a>;
+
+    fn next(&mut self) -> Option<Attribute<'a>> {
+        let data = self.data;
+        loop {
+            match data.get(self.at) {
+                None => return None,
+                Some(b'>') => {
+                    self.ends_well = true;
+                    return None;
+                }
+                Some(b'/') => {
+                    self.closes_itself = data.get(self.at + 1) == Some(&b'>');
+                    self.at += 1;
+                }
+                Some(&byte) if is_html_space(byte) => self.at += 1,
+                Some(_) => break,
+            }
+        }
+        let start = self.at;
+        self.at += 1; // a name may begin with "="
+        while let Some(&byte) = data.get(self.at) {
+            if is_html_space(byte) || matches!(byte, b'/' | b'>' | b'=') {
+                break;
+            }
+            self.at += 1;
+        }
+        let name = &data[start..self.at];
+        let mut at = self.at;
+        while data.get(at).is_some_and(|&b| is_html_space(b)) {
+            at += 1;
+        }
+        if data.get(at) != Some(&b'=') {
+            self.at = at;
+            return Some(Attribute { name, value: None });
+        }
+        at += 1;
+        while data.get(at).is_some_and(|&b| is_html_space(b)) {
+            at += 1;
+        }
+        let value = match data.get(at) {
+            Some(&quote @ (b'"' | b'\'')) => {
+                let start = at + 1;
+                let end = memchr(quote, &data[start..]).map_or(data.len(), |n| start + n);
+                at = (end + 1).min(data.len());
+                if end == data.len() {
+                    self.at = end;
+                    return None;
+                }
+                &data[start..end]
+            }
+            Some(b'>') | None => &data[at..at],
+            Some(_) => {
+                let start = at;
+                while let Some(&byte) = data.get(at) {
+                    if is_html_space(byte) || byte == b'>' {
+                        break;
+                    }
+                    at += 1;
+                }
+                &data[start..at]
+            }
+        };
+        self.at = at;
+        Some(Attribute { name, value: Some(value) })
+    }
+}
+
+/// An attribute's value with its references resolved.
+pub fn value_of(raw: &[u8]) -> String {
+    let mut out = Vec::with_capacity(raw.len());
+    resolve(raw, true, &mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Text with references resolved and line ends made LF; NUL becomes U+FFFD in attributes and is left in text.
+pub fn resolve(raw: &[u8], in_attribute: bool, out: &mut Vec<u8>) {
+    let mut rest = raw;
+    loop {
+        let Some(at) = memchr3(b'&', b'\r', 0, rest) else {
+            out.extend_from_slice(rest);
+            return;
+        };
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at..];
+        match rest[0] {
+            b'&' => {
+                let length = entities::read(rest, in_attribute, out);
+                if length == 0 {
+                    out.push(b'&');
+                }
+                rest = &rest[length.max(1)..];
+            }
+            b'\r' => {
+                out.push(b'\n');
+                rest = &rest[if rest.get(1) == Some(&b'\n') { 2 } else { 1 }..];
+            }
+            _ => {
+                if in_attribute {
+                    out.extend_from_slice("\u{FFFD}".as_bytes());
+                } else {
+                    out.push(0);
+                }
+                rest = &rest[1..];
+            }
+        }
+    }
+}
+
+/// Raw text: no references; NUL becomes U+FFFD.
+fn raw_text(raw: &[u8], out: &mut Vec<u8>) {
+    let mut rest = raw;
+    while let Some(at) = memchr2(b'\r', 0, rest) {
+        out.extend_from_slice(&rest[..at]);
+        if rest[at] == 0 {
+            out.extend_from_slice("\u{FFFD}".as_bytes());
+            rest = &rest[at + 1..];
+        } else {
+            out.push(b'\n');
+            rest = &rest[at + if rest.get(at + 1) == Some(&b'\n') { 2 } else { 1 }..];
+        }
+    }
+    out.extend_from_slice(rest);
+}
+
+pub fn scan(data: &[u8], tree: &mut Tree) {
+    let mut at = 0;
+    let mut buffer: Vec<u8> = Vec::new();
+    let mut name_buffer: Vec<u8> = Vec::new();
+    let mut text_start = 0;
+    let data = data.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(data);
+    while !tree.needs_tree {
+        let Some(n) = memchr(b'<', &data[at..]) else {
+            flush(&data[text_start..], &mut buffer, tree);
+            break;
+        };
+        let open = at + n;
+        let next = data.get(open + 1).copied().unwrap_or(0);
+        let is_end = next == b'/';
+        let name_at = if is_end { open + 2 } else { open + 1 };
+        let first = data.get(name_at).copied().unwrap_or(0);
+        if first.is_ascii_alphabetic() {
+            flush(&data[text_start..open], &mut buffer, tree);
+            let mut end = name_at;
+            let mut is_lower = true;
+            while let Some(&byte) = data.get(end) {
+                if is_html_space(byte) || matches!(byte, b'/' | b'>') {
+                    break;
+                }
+                is_lower &= !byte.is_ascii_uppercase() && byte != 0;
+                end += 1;
+            }
+            let name: &[u8] = if is_lower {
+                &data[name_at..end]
+            } else {
+                name_buffer.clear();
+                for &byte in &data[name_at..end] {
+                    if byte == 0 {
+                        name_buffer.extend_from_slice("\u{FFFD}".as_bytes());
+                    } else {
+                        name_buffer.push(byte.to_ascii_lowercase());
+                    }
+                }
+                &name_buffer
+            };
+            let tag = tags::number_of(name);
+            let mut attributes = Attributes::new(data, end);
+            if data.get(end) == Some(&b'>') {
+                attributes.ends_well = true;
+            } else {
+                while attributes.next().is_some() {}
+            }
+            if !attributes.ends_well {
+                text_start = data.len(); // the document ends in a tag, which is dropped
+                break;
+            }
+            let close = attributes.at;
+            at = close + 1;
+            text_start = at;
+            if is_end {
+                tree.end_tag(tag, name);
+                continue;
+            }
+            let after = tree.start_tag(&StartTag {
+                tag,
+                name,
+                attributes: &data[end..close + 1],
+                closes_itself: attributes.closes_itself,
+            });
+            if after != After::Data {
+                let end = match after {
+                    After::Plaintext => data.len(),
+                    After::Script => script_end(data, at),
+                    _ => raw_end(data, at, name),
+                };
+                buffer.clear();
+                if after == After::Rcdata {
+                    resolve(&data[at..end], false, &mut buffer);
+                    if memchr(0, &buffer).is_some() {
+                        let copy = std::mem::take(&mut buffer);
+                        raw_text(&copy, &mut buffer);
+                    }
+                } else {
+                    raw_text(&data[at..end], &mut buffer);
+                }
+                if after == After::Plaintext {
+                    tree.text(&buffer);
+                } else {
+                    tree.raw_text(&buffer);
+                }
+                at = end;
+                text_start = end;
+            }
+            continue;
+        }
+        if next == b'!' || next == b'?' || (is_end && name_at < data.len()) {
+            if is_end && first == b'>' {
+                // "</>" is nothing at all, and the text around it is one.
+                flush(&data[text_start..open], &mut buffer, tree);
+                at = name_at + 1;
+                text_start = at;
+                continue;
+            }
+            flush(&data[text_start..open], &mut buffer, tree);
+            at = declaration(data, open, tree);
+            text_start = at;
+            continue;
+        }
+        at = open + 1; // a "<" that is text
+        if at >= data.len() {
+            flush(&data[text_start..], &mut buffer, tree);
+            break;
+        }
+    }
+    if !tree.needs_tree {
+        tree.end();
+    }
+}
+
+fn flush(raw: &[u8], buffer: &mut Vec<u8>, tree: &mut Tree) {
+    if raw.is_empty() {
+        return;
+    }
+    if memchr3(b'&', b'\r', 0, raw).is_none() {
+        tree.text(raw);
+        return;
+    }
+    buffer.clear();
+    resolve(raw, false, buffer);
+    tree.text(buffer);
+}
+
+/// A comment, a doctype, CDATA or a bogus comment at `open`; returns where it ends.
+fn declaration(data: &[u8], open: usize, tree: &mut Tree) -> usize {
+    let rest = &data[open..];
+    if rest.starts_with(b"<!--") {
+        tree.comment();
+        return comment_end(data, open + 4);
+    }
+    if rest.len() >= 9 && rest[..9].eq_ignore_ascii_case(b"<!doctype") {
+        let end = memchr(b'>', rest).map_or(data.len(), |n| open + n);
+        tree.doctype(&data[open + 9..end]);
+        return (end + 1).min(data.len());
+    }
+    if rest.starts_with(b"<![CDATA[") && tree.is_foreign() {
+        let start = open + 9;
+        let end = memmem::find(&data[start..], b"]]>").map_or(data.len(), |n| start + n);
+        let mut buffer = Vec::new();
+        raw_text(&data[start..end], &mut buffer);
+        if !buffer.is_empty() {
+            tree.text(&buffer);
+        }
+        return (end + 3).min(data.len());
+    }
+    tree.comment();
+    memchr(b'>', rest).map_or(data.len(), |n| open + n + 1)
+}
+
+fn comment_end(data: &[u8], start: usize) -> usize {
+    let rest = &data[start..];
+    if rest.starts_with(b">") {
+        return start + 1;
+    }
+    if rest.starts_with(b"->") {
+        return start + 2;
+    }
+    let mut at = start;
+    while let Some(n) = memchr(b'>', &data[at..]) {
+        let close = at + n;
+        let body = &data[start..close];
+        if body.ends_with(b"--") || body.ends_with(b"--!") {
+            return close + 1;
+        }
+        at = close + 1;
+    }
+    data.len()
+}
+
+/// Where raw text ends: at the end tag of the same name, or with the document.
+fn raw_end(data: &[u8], start: usize, name: &[u8]) -> usize {
+    let mut at = start;
+    while let Some(n) = memmem::find(&data[at..], b"</") {
+        let open = at + n;
+        if ends_name(data, open + 2, name) {
+            return open;
+        }
+        at = open + 2;
+    }
+    data.len()
+}
+
+fn ends_name(data: &[u8], at: usize, name: &[u8]) -> bool {
+    let end = at + name.len();
+    end < data.len()
+        && data[at..end].eq_ignore_ascii_case(name)
+        && (is_html_space(data[end]) || matches!(data[end], b'/' | b'>'))
+}
+
+/// Where a script ends: its end tag, except inside `<!-- <script> … </script> -->`.
+fn script_end(data: &[u8], start: usize) -> usize {
+    const SCRIPT: &[u8] = b"script";
+    let mut at = start;
+    let mut is_escaped = false;
+    let mut is_double = false;
+    let mut dashes_from = start;
+    while let Some(n) = memchr2(b'<', b'>', &data[at..]) {
+        let here = at + n;
+        at = here + 1;
+        if data[here] == b'>' {
+            if (is_escaped || is_double) && here >= dashes_from + 2 && data[here - 2..here] == *b"--" {
+                is_escaped = false;
+                is_double = false;
+            }
+            continue;
+        }
+        if !is_escaped && !is_double && data[here..].starts_with(b"<!--") {
+            is_escaped = true;
+            dashes_from = here + 2; // "<!-->" and "<!--->" end it
+            at = here + 4;
+            if data[at..].starts_with(b">") {
+                is_escaped = false;
+            } else if data[at..].starts_with(b"->") {
+                is_escaped = false;
+            }
+            continue;
+        }
+        if is_double {
+            if data[here..].starts_with(b"</") && ends_name(data, here + 2, SCRIPT) {
+                is_double = false;
+                is_escaped = true;
+            }
+        } else if data[here..].starts_with(b"</") && ends_name(data, here + 2, SCRIPT) {
+            return here;
+        } else if is_escaped && ends_name(data, here + 1, SCRIPT) {
+            is_double = true;
+            is_escaped = false;
+        }
+    }
+    data.len()
+}

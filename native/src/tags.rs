@@ -1,0 +1,114 @@
+//! Tag names as numbers, and what the HTML standard's tree construction says of each.
+
+use phf::phf_map;
+
+pub type Tag = u16;
+
+macro_rules! tags {
+    ($($id:ident $name:literal = $number:literal),* $(,)?) => {
+        $(pub const $id: Tag = $number;)*
+        static NUMBERS: phf::Map<&'static [u8], Tag> = phf_map! { $($name => $number),* };
+        pub static NAMES: &[&[u8]] = &[b"?", $($name),*];
+    };
+}
+
+tags! {
+    A b"a" = 1, ADDRESS b"address" = 2, ANNOTATION_XML b"annotation-xml" = 3, APPLET b"applet" = 4, AREA b"area" = 5,
+    ARTICLE b"article" = 6, ASIDE b"aside" = 7, B b"b" = 8, BASE b"base" = 9, BASEFONT b"basefont" = 10,
+    BGSOUND b"bgsound" = 11, BIG b"big" = 12, BLOCKQUOTE b"blockquote" = 13, BODY b"body" = 14, BR b"br" = 15,
+    BUTTON b"button" = 16, CAPTION b"caption" = 17, CENTER b"center" = 18, CODE b"code" = 19, COL b"col" = 20,
+    COLGROUP b"colgroup" = 21, DD b"dd" = 22, DESC b"desc" = 23, DETAILS b"details" = 24, DIALOG b"dialog" = 25,
+    DIR b"dir" = 26, DIV b"div" = 27, DL b"dl" = 28, DT b"dt" = 29, EM b"em" = 30, EMBED b"embed" = 31,
+    FIELDSET b"fieldset" = 32, FIGCAPTION b"figcaption" = 33, FIGURE b"figure" = 34, FONT b"font" = 35,
+    FOOTER b"footer" = 36, FOREIGN_OBJECT b"foreignobject" = 37, FORM b"form" = 38, FRAME b"frame" = 39,
+    FRAMESET b"frameset" = 40, H1 b"h1" = 41, H2 b"h2" = 42, H3 b"h3" = 43, H4 b"h4" = 44, H5 b"h5" = 45,
+    H6 b"h6" = 46, HEAD b"head" = 47, HEADER b"header" = 48, HGROUP b"hgroup" = 49, HR b"hr" = 50, HTML b"html" = 51,
+    I b"i" = 52, IFRAME b"iframe" = 53, IMAGE b"image" = 54, IMG b"img" = 55, INPUT b"input" = 56, KEYGEN b"keygen" = 57,
+    LI b"li" = 58, LINK b"link" = 59, LISTING b"listing" = 60, MAIN b"main" = 61, MALIGNMARK b"malignmark" = 62,
+    MARQUEE b"marquee" = 63, MATH b"math" = 64, MENU b"menu" = 65, META b"meta" = 66, MGLYPH b"mglyph" = 67,
+    MI b"mi" = 68, MN b"mn" = 69, MO b"mo" = 70, MS b"ms" = 71, MTEXT b"mtext" = 72, NAV b"nav" = 73, NOBR b"nobr" = 74,
+    NOEMBED b"noembed" = 75, NOFRAMES b"noframes" = 76, NOSCRIPT b"noscript" = 77, OBJECT b"object" = 78, OL b"ol" = 79,
+    OPTGROUP b"optgroup" = 80, OPTION b"option" = 81, P b"p" = 82, PARAM b"param" = 83, PLAINTEXT b"plaintext" = 84,
+    PRE b"pre" = 85, RB b"rb" = 86, RP b"rp" = 87, RT b"rt" = 88, RTC b"rtc" = 89, RUBY b"ruby" = 90, S b"s" = 91,
+    SCRIPT b"script" = 92, SEARCH b"search" = 93, SECTION b"section" = 94, SELECT b"select" = 95, SMALL b"small" = 96,
+    SOURCE b"source" = 97, SPAN b"span" = 98, STRIKE b"strike" = 99, STRONG b"strong" = 100, STYLE b"style" = 101,
+    SUB b"sub" = 102, SUMMARY b"summary" = 103, SUP b"sup" = 104, SVG b"svg" = 105, TABLE b"table" = 106,
+    TBODY b"tbody" = 107, TD b"td" = 108, TEMPLATE b"template" = 109, TEXTAREA b"textarea" = 110, TFOOT b"tfoot" = 111,
+    TH b"th" = 112, THEAD b"thead" = 113, TITLE b"title" = 114, TR b"tr" = 115, TRACK b"track" = 116, TT b"tt" = 117,
+    U b"u" = 118, UL b"ul" = 119, VAR b"var" = 120, WBR b"wbr" = 121, XMP b"xmp" = 122, LABEL b"label" = 123,
+    PATH b"path" = 124, G b"g" = 125, USE b"use" = 126, CITE b"cite" = 127, DEL b"del" = 128, INS b"ins" = 129,
+    KBD b"kbd" = 130, SAMP b"samp" = 131, TIME b"time" = 132, ABBR b"abbr" = 133, DFN b"dfn" = 134, Q b"q" = 135,
+    VIDEO b"video" = 136, AUDIO b"audio" = 137, PICTURE b"picture" = 138, CANVAS b"canvas" = 139, SYMBOL b"symbol" = 140,
+    DEFS b"defs" = 141, TEXT b"text" = 142, CIRCLE b"circle" = 143, RECT b"rect" = 144, LINE b"line" = 145,
+    POLYGON b"polygon" = 146,
+}
+
+pub const KNOWN: usize = 147;
+
+/// The number of a tag name in lower case; 0 if it has none.
+pub fn number_of(name: &[u8]) -> Tag {
+    NUMBERS.get(name).copied().unwrap_or(0)
+}
+
+pub const VOID: u32 = 1;
+pub const SPECIAL: u32 = 1 << 1; // as HTML elements
+pub const FORMATTING: u32 = 1 << 2;
+pub const SCOPE: u32 = 1 << 3; // ends the search for an element in scope
+pub const IMPLIED_END: u32 = 1 << 4;
+pub const CLOSES_P: u32 = 1 << 5; // a start tag that closes an open p and is then inserted
+pub const BLOCK_END: u32 = 1 << 6; // an end tag that closes its element if it is in scope
+pub const HEADING: u32 = 1 << 7;
+pub const BREAKS_OUT: u32 = 1 << 8; // an HTML start tag that ends foreign content
+pub const HIDDEN: u32 = 1 << 9; // its text is not for reading
+pub const DRAWING: u32 = 1 << 10; // a title in it names a drawing
+pub const IN_HEAD: u32 = 1 << 11; // start tags that "in body" leaves to the rules of "in head"
+
+pub fn flags(tag: Tag) -> u32 {
+    FLAGS[tag as usize]
+}
+
+static FLAGS: [u32; KNOWN] = make_flags();
+
+const fn make_flags() -> [u32; KNOWN] {
+    let mut all = [0u32; KNOWN];
+    let groups: [(u32, &[Tag]); 12] = [
+        (VOID, &[AREA, BASE, BASEFONT, BGSOUND, BR, COL, EMBED, FRAME, HR, IMG, INPUT, KEYGEN, LINK, META, PARAM, SOURCE, TRACK, WBR]),
+        (SPECIAL, &[
+            ADDRESS, APPLET, AREA, ARTICLE, ASIDE, BASE, BASEFONT, BGSOUND, BLOCKQUOTE, BODY, BR, BUTTON, CAPTION, CENTER, COL,
+            COLGROUP, DD, DETAILS, DIR, DIV, DL, DT, EMBED, FIELDSET, FIGCAPTION, FIGURE, FOOTER, FORM, FRAME, FRAMESET, H1, H2,
+            H3, H4, H5, H6, HEAD, HEADER, HGROUP, HR, HTML, IFRAME, IMG, INPUT, KEYGEN, LI, LINK, LISTING, MAIN, MARQUEE, MENU,
+            META, NAV, NOEMBED, NOFRAMES, NOSCRIPT, OBJECT, OL, P, PARAM, PLAINTEXT, PRE, SCRIPT, SEARCH, SECTION, SELECT,
+            SOURCE, STYLE, SUMMARY, TABLE, TBODY, TD, TEMPLATE, TEXTAREA, TFOOT, TH, THEAD, TITLE, TR, TRACK, UL, WBR, XMP,
+        ]),
+        (FORMATTING, &[A, B, BIG, CODE, EM, FONT, I, NOBR, S, SMALL, STRIKE, STRONG, TT, U]),
+        (SCOPE, &[APPLET, CAPTION, HTML, MARQUEE, OBJECT, SELECT, TABLE, TD, TEMPLATE, TH]),
+        (IMPLIED_END, &[DD, DT, LI, OPTGROUP, OPTION, P, RB, RP, RT, RTC]),
+        (CLOSES_P, &[
+            ADDRESS, ARTICLE, ASIDE, BLOCKQUOTE, CENTER, DETAILS, DIALOG, DIR, DIV, DL, FIELDSET, FIGCAPTION, FIGURE, FOOTER,
+            HEADER, HGROUP, MAIN, MENU, NAV, OL, P, SEARCH, SECTION, SUMMARY, UL,
+        ]),
+        (BLOCK_END, &[
+            ADDRESS, ARTICLE, ASIDE, BLOCKQUOTE, BUTTON, CENTER, DETAILS, DIALOG, DIR, DIV, DL, FIELDSET, FIGCAPTION, FIGURE,
+            FOOTER, HEADER, HGROUP, LISTING, MAIN, MENU, NAV, OL, PRE, SEARCH, SECTION, SELECT, SUMMARY, UL,
+        ]),
+        (HEADING, &[H1, H2, H3, H4, H5, H6]),
+        (BREAKS_OUT, &[
+            B, BIG, BLOCKQUOTE, BODY, BR, CENTER, CODE, DD, DIV, DL, DT, EM, EMBED, H1, H2, H3, H4, H5, H6, HEAD, HR, I, IMG,
+            LI, LISTING, MENU, META, NOBR, OL, P, PRE, RUBY, S, SMALL, SPAN, STRONG, STRIKE, SUB, SUP, TABLE, TT, U, UL, VAR,
+        ]),
+        (HIDDEN, &[SCRIPT, STYLE, NOSCRIPT, IFRAME, NOEMBED, NOFRAMES]),
+        (DRAWING, &[SVG, G, SYMBOL, DEFS, PATH, USE, TEXT, CIRCLE, RECT, LINE, POLYGON]),
+        (IN_HEAD, &[BASE, BASEFONT, BGSOUND, LINK, META, NOFRAMES, SCRIPT, STYLE, TEMPLATE, TITLE]),
+    ];
+    let mut g = 0;
+    while g < groups.len() {
+        let (flag, tags) = groups[g];
+        let mut t = 0;
+        while t < tags.len() {
+            all[tags[t] as usize] |= flag;
+            t += 1;
+        }
+        g += 1;
+    }
+    all
+}
