@@ -2,9 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+VENV := .venv/.made
 NATIVE := .venv/.native
+KERNEL := .venv/.kernel
 
-.PHONY: crawl check test lint lab bench clean
+.PHONY: crawl check test lint lab bench wheels clean
 
 crawl: $(NATIVE)           ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -27,23 +29,39 @@ lab: $(NATIVE)             ## the experiments of the papers: a list, or with NAM
 bench: $(NATIVE)           ## the benchmarks: a list, or with NAME=… one of them; ARGS=--quick for a small run
 	$(BIN)/python -m proof bench $(NAME) $(ARGS)
 
-# A copied or moved folder needs its own environment: the stamp remembers where it was made.
-ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
-.PHONY: $(READY)
-endif
-$(READY): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("Lycosa needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
-	$(BIN)/python -c '' 2>/dev/null && test "$$(cat $@ 2>/dev/null)" = "$(CURDIR)" || $(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	printf %s "$(CURDIR)" > $@
+# Beside the packages the page kernel is built, where cargo is there; without it pages are read by the Python analyser.
+MAKEFLAGS += --jobs=2
+$(NATIVE): $(READY) $(KERNEL)
+	@if ls .venv/wheels/lycosa_native-*.whl >/dev/null 2>&1; then \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .venv/wheels/*.whl; fi
+	@touch $@
 
-# The page kernel is built where cargo is there; without it pages are read by the Python analyser.
-$(NATIVE): $(READY) $(wildcard native/src/*) native/Cargo.toml native/Cargo.lock native/pyproject.toml
-	@if command -v cargo >/dev/null; then \
-		echo "cargo is there: building the native page kernel (half a minute)"; \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check ./native; \
+$(READY): $(VENV) pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(KERNEL): $(VENV) $(wildcard native/src/*) native/Cargo.toml native/Cargo.lock native/pyproject.toml
+	@rm -rf .venv/wheels
+	@if command -v cargo >/dev/null; then echo "cargo is there: building the native page kernel"; \
+		$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .venv/wheels ./native; \
 	else echo "cargo is not there: pages will be read by the Python analyser"; fi
 	@touch $@
 
+# A copied or moved folder needs its own environment: the stamp remembers where it was made.
+ifneq ($(shell cat $(VENV) 2>/dev/null),$(CURDIR))
+.PHONY: $(VENV)
+endif
+$(VENV):
+	$(PYTHON) -c 'import sys; sys.exit("Lycosa needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv --clear .venv
+	@printf %s "$(CURDIR)" > $@
+
+wheels: $(VENV)            ## wheels of lycosa and, with cargo, of the page kernel for CPython 3.11+ (manylinux), in dist/
+	@command -v cargo >/dev/null || { echo "make wheels needs cargo, which compiles the page kernel"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.9,<2'
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --quiet --release --zig --compatibility manylinux2014 --manifest-path native/Cargo.toml --out dist
+	@ls dist
+
 clean:
-	rm -rf native/target .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf native/target dist .venv .pytest_cache .mypy_cache .ruff_cache
