@@ -13,6 +13,9 @@ use pyo3::types::{PyBytes, PyTuple};
 use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
+/// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
+const CONTRACT: u32 = 1;
+
 struct Read {
     page: Page,
     links: page::Links,
@@ -21,9 +24,11 @@ struct Read {
     digest: [u8; 16],
 }
 
-fn read(body: &[u8]) -> Option<Read> {
+fn read(body: &[u8], is_xml: bool) -> Option<Read> {
+    let body = String::from_utf8_lossy(body);
+    let body = if is_xml { scan::without_self_closed(body.as_bytes()) } else { body.as_bytes().into() };
     let mut tree = Tree::new(Page::new());
-    scan::scan(body, &mut tree);
+    scan::scan(&body, &mut tree);
     if tree.needs_tree {
         return None;
     }
@@ -37,23 +42,28 @@ fn read(body: &[u8]) -> Option<Read> {
 
 /// Reads an HTML document in UTF-8; None if it needs a parser that builds a tree.
 #[pyfunction]
-fn analyse_html<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+#[pyo3(signature = (body, is_xml = false))]
+fn analyse_html<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, is_xml: bool) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let bytes = body.as_bytes();
-    let Some(read) = py.detach(|| read(bytes)) else { return Ok(None) };
+    let Some(read) = py.detach(|| read(bytes, is_xml)) else { return Ok(None) };
     let page = read.page;
     let language = page.language();
-    let head = (page.title, page.description, page.canonical, language, page.meta_language, page.base_href, page.robots);
+    let robots = PyTuple::new(py, page.robots)?;
+    let head = (page.title, page.description, page.canonical, language, page.base_href, robots);
     let links = (
         PyTuple::new(py, read.links.hrefs)?,
         PyBytes::new(py, &read.links.kinds),
         PyTuple::new(py, read.links.anchors)?,
         PyTuple::new(py, read.links.rels)?,
     );
-    let body = (PyBytes::new(py, &read.visible), page.headings, page.first, page.last, read.codes, PyBytes::new(py, &read.digest));
-    Ok(Some((head, links, body).into_pyobject(py)?))
+    let headings = PyTuple::new(py, page.headings)?;
+    let text = (PyBytes::new(py, &read.visible), headings, page.first, page.last, read.codes, PyBytes::new(py, &read.digest));
+    Ok(Some((head, links, text).into_pyobject(py)?))
 }
 
 #[pymodule]
 fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("CONTRACT", CONTRACT)?;
     module.add_function(wrap_pyfunction!(analyse_html, module)?)
 }

@@ -57,8 +57,7 @@ pub struct Page {
     pub title: Option<String>,
     pub description: Option<String>,
     pub canonical: Option<String>,
-    pub language: Option<String>,
-    pub meta_language: Option<String>,
+    meta_language: Option<String>,
     pub base_href: Option<String>,
     pub robots: Vec<String>,
     pub headings: Vec<(u8, String)>,
@@ -346,7 +345,8 @@ impl Page {
     // the result
 
     pub fn language(&self) -> Option<String> {
-        self.html_lang.clone().flatten().or_else(|| self.html_xml_lang.clone().flatten())
+        let named = self.html_lang.clone().flatten().or_else(|| self.html_xml_lang.clone().flatten());
+        named.or_else(|| self.meta_language.clone())
     }
 
     /// The visible text, and the main element's part of it.

@@ -7,7 +7,8 @@ use crate::entities;
 use crate::tags::{self, Tag};
 use crate::text::is_html_space;
 use crate::tree::Tree;
-use memchr::{memchr, memchr2, memchr3, memmem};
+use memchr::{memchr, memchr2, memchr3, memchr_iter, memmem};
+use std::borrow::Cow;
 
 /// How the text after a start tag is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -170,6 +171,36 @@ fn raw_text(raw: &[u8], out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(rest);
+}
+
+const RAW_TEXT: [&[u8]; 9] =
+    [b"script", b"style", b"title", b"textarea", b"iframe", b"noscript", b"xmp", b"noembed", b"noframes"];
+
+/// In XML these may be closed by "/>"; an HTML parser would take the rest of the document for their text.
+pub fn without_self_closed(data: &[u8]) -> Cow<'_, [u8]> {
+    let mut out: Vec<u8> = Vec::new();
+    let mut copied = 0;
+    for open in memchr_iter(b'<', data) {
+        let rest = &data[open + 1..];
+        let Some(name) = RAW_TEXT.iter().find(|name| rest.starts_with(name)) else { continue };
+        let after = &rest[name.len()..];
+        if after.first().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') {
+            continue;
+        }
+        let Some(end) = memchr2(b'<', b'>', after) else { continue };
+        if after[end] == b'>' && end > 0 && after[end - 1] == b'/' {
+            let slash = open + 1 + name.len() + end - 1;
+            out.extend_from_slice(&data[copied..slash]);
+            out.extend_from_slice(b"></");
+            out.extend_from_slice(name);
+            copied = slash + 1;
+        }
+    }
+    if copied == 0 {
+        return data.into();
+    }
+    out.extend_from_slice(&data[copied..]);
+    out.into()
 }
 
 pub fn scan(data: &[u8], tree: &mut Tree) {

@@ -27,6 +27,7 @@ from lycosa.web.document import (
     document_fingerprint,
     payload_sha1,
 )
+from lycosa.web.kernel import kernel_name, native
 from lycosa.web.links import LinkKind, Links, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
 from lycosa.web.page import UnknownPart, analyse_page, is_built_in, named_analysers, named_part, reads_links_as_usual
@@ -102,9 +103,9 @@ __all__ = [
     "UrlFilter", "UrlLimits", "analyse_page", "base_url", "bucket_of", "cut_if_unsafe", "cut_parts", "document_digest",
     "document_fingerprint", "domain_of", "extract_readable", "extract_text", "fill_parts", "filter_urls", "format_date",
     "format_timestamp", "head_pays", "href_stem", "identify_media", "is_built_in", "is_ip_host", "is_part_id",
-    "join_map", "key_prefix_end", "marked_parts", "matches_pattern", "media_kind", "named_analysers", "named_part",
-    "page_of_text", "parse_date", "parse_link_header", "parse_url", "parts_by_id", "pattern_pieces", "payload_sha1",
-    "read_sitemap", "read_sitemap_steps", "reads_links_as_usual", "registrable_domain", "robots_directives",
-    "robots_from_response_steps", "run_steps", "selected_and_marked_parts", "selected_parts", "split_url",
-    "split_words", "tag_numbers", "tag_table", "to_utf8", "url_from_key", "url_key",
+    "join_map", "kernel_name", "key_prefix_end", "marked_parts", "matches_pattern", "media_kind", "named_analysers",
+    "named_part", "native", "page_of_text", "parse_date", "parse_link_header", "parse_url", "parts_by_id",
+    "pattern_pieces", "payload_sha1", "read_sitemap", "read_sitemap_steps", "reads_links_as_usual",
+    "registrable_domain", "robots_directives", "robots_from_response_steps", "run_steps", "selected_and_marked_parts",
+    "selected_parts", "split_url", "split_words", "tag_numbers", "tag_table", "to_utf8", "url_from_key", "url_key",
 ]  # fmt: skip

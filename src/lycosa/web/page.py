@@ -21,7 +21,17 @@ from typing import Any
 
 from lycosa.errors import PartError
 from lycosa.web import charset
-from lycosa.web.document import Analyser, Analysers, Document, Page, document_digest, document_fingerprint
+from lycosa.web.document import (
+    Analyser,
+    Analysers,
+    Document,
+    Page,
+    TextCodes,
+    document_digest,
+    document_fingerprint,
+)
+from lycosa.web.kernel import native
+from lycosa.web.links import Links, escape_queries, escape_query
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media
 
 GROUP = "lycosa.parts"  # of entry points
@@ -67,12 +77,72 @@ def analyse_page(
 def _with_links(document: Document) -> Page:
     kind = document.media.kind
     if kind in (MediaKind.HTML, MediaKind.XHTML):
+        if (page := _read_natively(document)) is not None:
+            return Page(
+                url=document.url,
+                media=document.media,
+                charset=document.charset,
+                fingerprint=0,
+                digest=b"",
+                base_href=page.base_href,
+                robots=page.robots,
+                links=page.links,
+                is_cut=page.is_cut,
+            )
         from lycosa.web.html import read_links  # lazy: the parser takes 30 ms that the first request need not wait for
 
         return read_links(document)
     if kind.has_links:
         return built_in_analysers()[kind](document)
     return Page(url=document.url, media=document.media, charset=None, fingerprint=0, digest=b"")
+
+
+def analyse_html(document: Document) -> Page:
+    """The page of an HTML or XHTML document, by the native kernel, or by its twin where there is none or the document
+    needs a tree."""
+    page = _read_natively(document)
+    if page is not None:
+        return page
+    from lycosa.web import html  # lazy: the parser takes 30 ms that no start waits for, and few pages need it
+
+    return html.analyse_html(document)
+
+
+def _read_natively(document: Document) -> Page | None:
+    kernel = native()
+    if kernel is None:
+        return None
+    body = charset.to_utf8(document.body, document.charset)
+    from lycosa.web.hazard import cut_if_unsafe  # lazy: NumPy takes 100 ms that no start waits for
+
+    safe = cut_if_unsafe(body)
+    found = kernel.analyse_html(safe, document.media.kind is MediaKind.XHTML)
+    if found is None:
+        return None
+    (title, description, canonical, language, base_href, robots), links, text = found
+    visible, headings, first, last, codes, text_digest = text
+    return Page(
+        url=document.url,
+        media=document.media,
+        charset=document.charset,
+        fingerprint=document.fingerprint,
+        digest=document.digest,
+        title=title,
+        description=description,
+        canonical=canonical and escape_query(canonical, document.charset),
+        language=language or document.content_language,
+        base_href=base_href,
+        robots=robots,
+        links=escape_queries(Links(*links), document.charset),
+        text_utf8=visible,
+        headings=headings,
+        structure_first=first,
+        structure_last=last,
+        codes=TextCodes(*codes),
+        text_digest=text_digest,
+        is_cut=safe is not body,
+        is_volatile=b"data-vol" in document.body,
+    )
 
 
 def charset_of(body: bytes, media: Media) -> str:
@@ -94,9 +164,6 @@ def built_in_analysers() -> Analysers:
     """The analysers by the kind of document they read."""
     # lazy: the parser takes 30 ms that the first request need not wait for
     from lycosa.web.feed import analyse_xml
-
-    # lazy: as above
-    from lycosa.web.html import analyse_html
 
     # lazy: as above
     from lycosa.web.text import analyse_text
