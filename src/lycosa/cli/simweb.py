@@ -8,7 +8,7 @@ import asyncio
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -46,6 +46,10 @@ WEB, TROUBLE, NETWORK, SERVING = "The web", "Trouble", "Network", "Serving"
 app = CommandTable(invoke_without_command=True)
 
 
+def _option(group: str, metavar: str | None, help: str, *, name: str | None = None) -> Any:
+    return typer.Option(*([name] if name else []), metavar=metavar, help=help, rich_help_panel=group)
+
+
 def _shares(option: str, values: list[str]) -> dict[str, float]:
     """`name=share`, repeated or separated by commas, as a mapping."""
     shares = {}
@@ -70,146 +74,57 @@ def _shares(option: str, values: list[str]) -> dict[str, float]:
 )
 def simweb(
     context: typer.Context,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="The same seed makes the same web, byte for byte.", rich_help_panel=WEB)
-    ] = 1,
-    hosts: Annotated[
-        int, typer.Option(metavar="N", help="Make this many hosts: h0.sim, h1.sim, …", rich_help_panel=WEB)
-    ] = 50,
-    pages: Annotated[int, typer.Option(metavar="N", help="Make this many pages in all.", rich_help_panel=WEB)] = 20_000,
+    seed: Annotated[int, _option(WEB, "N", "The same seed makes the same web, byte for byte.")] = 1,
+    hosts: Annotated[int, _option(WEB, "N", "Make this many hosts: h0.sim, h1.sim, …")] = 50,
+    pages: Annotated[int, _option(WEB, "N", "Make this many pages in all.")] = 20_000,
     addresses: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Let the hosts share this many addresses; 0 is a quarter of the hosts.",
-            rich_help_panel=WEB,
-        ),
+        int, _option(WEB, "N", "Let the hosts share this many addresses; 0 is a quarter of the hosts.")
     ] = 0,
     sizes: Annotated[
-        str,
-        typer.Option(
-            metavar="heavy|uniform",
-            help="Make few large hosts and many small ones, or equal ones.",
-            rich_help_panel=WEB,
-        ),
+        str, _option(WEB, "heavy|uniform", "Make few large hosts and many small ones, or equal ones.")
     ] = "heavy",
-    mirrors: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", help="Make this share of the articles copies of other pages.", rich_help_panel=WEB
-        ),
-    ] = 0.03,
-    near_duplicates: Annotated[
-        float, typer.Option(metavar="SHARE", help="Make this share of the articles nearly copies.", rich_help_panel=WEB)
-    ] = 0.03,
-    tables: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", help="Let this share of the hosts publish .tol and .tvi tables.", rich_help_panel=WEB
-        ),
-    ] = 0.25,
+    mirrors: Annotated[float, _option(WEB, "SHARE", "Make this share of the articles copies of other pages.")] = 0.03,
+    near_duplicates: Annotated[float, _option(WEB, "SHARE", "Make this share of the articles nearly copies.")] = 0.03,
+    tables: Annotated[float, _option(WEB, "SHARE", "Let this share of the hosts publish .tol and .tvi tables.")] = 0.25,
     time_scale: Annotated[
-        float,
-        typer.Option(
-            metavar="X", help="Let this many simulated seconds pass in a second; 0 stops time.", rich_help_panel=WEB
-        ),
+        float, _option(WEB, "X", "Let this many simulated seconds pass in a second; 0 stops time.")
     ] = 0.0,
     trouble: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME=SHARE",
-            help="Add trouble; `lycosa simweb troubles` lists it. Repeatable.",
-            rich_help_panel=TROUBLE,
-        ),
+        list[str], _option(TROUBLE, "NAME=SHARE", "Add trouble; `lycosa simweb troubles` lists it. Repeatable.")
     ] = [],  # noqa: B006
-    robots: Annotated[
-        list[str],
-        typer.Option(metavar="NAME=SHARE", help="Add kinds of robots.txt. Repeatable.", rich_help_panel=TROUBLE),
-    ] = [],  # noqa: B006
-    dns: Annotated[
-        list[str],
-        typer.Option(metavar="NAME=SHARE", help="Add trouble with names. Repeatable.", rich_help_panel=TROUBLE),
-    ] = [],  # noqa: B006
-    dns_ttl: Annotated[
-        int,
-        typer.Option(metavar="S", help="Let addresses of names live for this many seconds.", rich_help_panel=TROUBLE),
-    ] = 300,
-    rtt: Annotated[
-        float,
-        typer.Option(metavar="MS", help="The median round-trip time to a host is this long.", rich_help_panel=NETWORK),
-    ] = 0.0,
+    robots: Annotated[list[str], _option(TROUBLE, "NAME=SHARE", "Add kinds of robots.txt. Repeatable.")] = [],  # noqa: B006
+    dns: Annotated[list[str], _option(TROUBLE, "NAME=SHARE", "Add trouble with names. Repeatable.")] = [],  # noqa: B006
+    dns_ttl: Annotated[int, _option(TROUBLE, "S", "Let addresses of names live for this many seconds.")] = 300,
+    rtt: Annotated[float, _option(NETWORK, "MS", "The median round-trip time to a host is this long.")] = 0.0,
     rtt_spread: Annotated[
-        float,
-        typer.Option(
-            metavar="SIGMA",
-            help="Spread round-trip times log-normally over hosts, with this sigma.",
-            rich_help_panel=NETWORK,
-        ),
+        float, _option(NETWORK, "SIGMA", "Spread round-trip times log-normally over hosts, with this sigma.")
     ] = 0.0,
     bandwidth: Annotated[
-        float,
-        typer.Option(
-            metavar="BYTES/S",
-            help="The transfers of a host share this bandwidth (median); 0 is no limit.",
-            rich_help_panel=NETWORK,
-        ),
+        float, _option(NETWORK, "BYTES/S", "The transfers of a host share this bandwidth (median); 0 is no limit.")
     ] = 0.0,
     bandwidth_spread: Annotated[
-        float,
-        typer.Option(
-            metavar="SIGMA", help="Spread bandwidths log-normally over hosts, with this sigma.", rich_help_panel=NETWORK
-        ),
+        float, _option(NETWORK, "SIGMA", "Spread bandwidths log-normally over hosts, with this sigma.")
     ] = 0.0,
-    line: Annotated[
-        float,
-        typer.Option(
-            metavar="BYTES/S", help="All transfers share this bandwidth; 0 is no limit.", rich_help_panel=NETWORK
-        ),
-    ] = 0.0,
-    transfer: Annotated[
-        float,
-        typer.Option(
-            metavar="BYTES/S", help="One transfer has this bandwidth; 0 is no limit.", rich_help_panel=NETWORK
-        ),
-    ] = 0.0,
+    line: Annotated[float, _option(NETWORK, "BYTES/S", "All transfers share this bandwidth; 0 is no limit.")] = 0.0,
+    transfer: Annotated[float, _option(NETWORK, "BYTES/S", "One transfer has this bandwidth; 0 is no limit.")] = 0.0,
     port: Annotated[
-        int,
-        typer.Option(
-            metavar="PORT",
-            help="Serve HTTP on this port of every loopback address; 0 is a free one.",
-            rich_help_panel=SERVING,
-        ),
+        int, _option(SERVING, "PORT", "Serve HTTP on this port of every loopback address; 0 is a free one.")
     ] = 8800,
     dns_port: Annotated[
-        int,
-        typer.Option(
-            metavar="PORT", help="Serve names on this UDP port of 127.0.0.1; 0 is a free one.", rich_help_panel=SERVING
-        ),
+        int, _option(SERVING, "PORT", "Serve names on this UDP port of 127.0.0.1; 0 is a free one.")
     ] = 8853,
     log: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write every request to this new file, one JSON object a line.",
-            rich_help_panel=SERVING,
-        ),
+        Path | None, _option(SERVING, "FILE", "Write every request to this new file, one JSON object a line.")
     ] = None,
-    gzip: Annotated[bool, typer.Option(help="Compress for clients that accept it.", rich_help_panel=SERVING)] = True,
+    gzip: Annotated[bool, _option(SERVING, None, "Compress for clients that accept it.")] = True,
     tls: Annotated[
-        bool,
-        typer.Option(help="Serve HTTPS, with certificates of an authority made for this run.", rich_help_panel=SERVING),
+        bool, _option(SERVING, None, "Serve HTTPS, with certificates of an authority made for this run.")
     ] = False,
     ca_file: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE", help="Let --tls write the authority's certificate to this file.", rich_help_panel=SERVING
-        ),
+        Path, _option(SERVING, "FILE", "Let --tls write the authority's certificate to this file.")
     ] = Path("simweb-ca.pem"),
     json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print one JSON object with the ports when the web is ready.", rich_help_panel=SERVING
-        ),
+        bool, _option(SERVING, None, "Print one JSON object with the ports when the web is ready.", name="--json")
     ] = False,
 ) -> None:
     if context.invoked_subcommand in ("audit", "troubles"):
