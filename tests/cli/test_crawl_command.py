@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from lycosa.web import kernel_name
 from tests.cli.command import REPOSITORY, Said, Web, ended, lycosa, simulated_web, started
 
 DONE, NOTHING, USAGE, STORAGE = 0, 1, 2, 4
@@ -205,6 +206,11 @@ def test_demo_that_is_over_does_not_say_that_a_command_goes_on_with_it(tmp_path:
     assert "still queued; the demo is over" in said.out
     assert "--time" not in said.out
     assert "the same command" not in said.out
+
+
+def test_status_names_what_has_read_the_pages(collection: Path) -> None:
+    assert lycosa("status", collection, "--json").facts["kernel"] == kernel_name()
+    assert ("native page kernel" in lycosa("status", collection).out) == (kernel_name() == "python")
 
 
 def test_status_after_a_limit_does_not_say_that_the_same_command_goes_on(collection: Path) -> None:

@@ -23,6 +23,7 @@ GROUPS = {
 }
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 NO_CONTACT = "no contact was given: --contact URL|EMAIL lets site owners reach you"
+READERS = {"python": "Python analyser, not by the native page kernel"}
 MOST_VISITS_A_DAY = 24  # of a page; see recrawl.plan
 
 
@@ -70,6 +71,8 @@ def summary(
         lines.append(f"  {count(stats.queued)} still queued: {how} continues")
     if left:
         lines.append(f"  {left}")
+    if stats.kernel:
+        lines.append(f"  pages read by the {READERS.get(stats.kernel, f'page kernel ({stats.kernel})')}")
     if stats.standing:
         lines.append(f"  {stats.standing}")
     if settings is not None and settings.contact is None and stats.run_requests and not is_status:

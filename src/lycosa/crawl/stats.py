@@ -18,6 +18,7 @@ from lycosa.fetch import describe_next_try
 from lycosa.frontier import FrontierStats
 from lycosa.records import Family, Response
 from lycosa.store import PageRow, State
+from lycosa.web import kernel_name
 
 SLOWEST_SHOWN = RETRIES_SHOWN = 3  # of all hosts
 FETCHING_SHOWN = 100  # of those in flight, the oldest
@@ -63,7 +64,8 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     by reason; a link that stands on many pages may be ignored more than once. `tables` are requests for tables of
     links: those that were read, and the others by what came instead. `visits` are looks at pages that were there
     before, `not_modified` those answered by 304, `revisiting` the pages that wait to be looked at again. `types`,
-    `languages`, `sizes` and `links` count each document once: `duplicates` are left out.
+    `languages`, `sizes` and `links` count each document once: `duplicates` are left out. `kernel` names what has read
+    the pages of the last run.
     """
 
     pages: int = 0
@@ -90,6 +92,7 @@ class Totals(msgspec.Struct, omit_defaults=True, kw_only=True):
     sizes: Counter[str] = _tally()
     links: Counter[str] = _tally()
     tables: Counter[str] = _tally()
+    kernel: str = ""
 
 
 class CrawlStats(Totals, frozen=True, omit_defaults=False, kw_only=True):  # type: ignore[misc]
@@ -146,6 +149,8 @@ def sum_of_shards(parts: Sequence[CrawlStats], *, seconds: float | None = None) 
             continue
         if name == "is_running":
             whole[name] = any(values)
+        elif name == "kernel":
+            whole[name] = ", ".join(sorted({value for value in values if value}))
         elif isinstance(values[0], Counter):
             whole[name] = Counter[str]()
             for value in values:
@@ -208,6 +213,7 @@ class Counters:
 
     def __init__(self, totals: Totals) -> None:
         self.totals = totals
+        totals.kernel = kernel_name()
         self.run_pages = self.run_requests = self.run_bytes = self.run_lost = 0
         self._statuses_before = totals.statuses.copy()
         self._before = (totals.visits, totals.visits_changed, totals.not_modified, totals.visits_saved_bytes)
