@@ -4,10 +4,13 @@ Examples have no deadline: how long one takes says more about what else the mach
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from lycosa.web import kernel
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
@@ -22,3 +25,15 @@ def conformance() -> Path:
     if not folder.is_dir():
         pytest.skip("no conformance data: set LYCOSA_CONFORMANCE to its folder")
     return folder
+
+
+@pytest.fixture(scope="module", params=["python", "native"])
+def each_kernel(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Runs the tests of a module twice: with the twin in Python and with the native kernel, where it is installed."""
+    if request.param == "native":
+        pytest.importorskip("lycosa_native")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(kernel.VARIABLE, request.param)
+        kernel.native.cache_clear()
+        yield request.param
+    kernel.native.cache_clear()

@@ -6,6 +6,7 @@ mod scan;
 mod tags;
 mod text;
 mod tree;
+mod url;
 
 use page::Page;
 use pyo3::prelude::*;
@@ -14,7 +15,7 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 1;
+const CONTRACT: u32 = 2;
 
 struct Read {
     page: Page,
@@ -65,5 +66,7 @@ fn analyse_html<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, is_xml: bool) 
 fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("CONTRACT", CONTRACT)?;
-    module.add_function(wrap_pyfunction!(analyse_html, module)?)
+    module.add_function(wrap_pyfunction!(analyse_html, module)?)?;
+    module.add_function(wrap_pyfunction!(url::join_hrefs, module)?)?;
+    module.add_function(wrap_pyfunction!(url::follow_links, module)?)
 }

@@ -12,12 +12,12 @@ const IMAGE_LEVELS: usize = 6;
 const AIMED_CHARS: usize = 200;
 
 pub const KIND_A: u8 = 1;
-const KIND_AREA: u8 = 2;
-const KIND_IFRAME: u8 = 3;
-const KIND_FRAME: u8 = 4;
-const KIND_IMG: u8 = 5;
-const KIND_LINK: u8 = 6;
-const KIND_REFRESH: u8 = 7;
+pub const KIND_AREA: u8 = 2;
+pub const KIND_IFRAME: u8 = 3;
+pub const KIND_FRAME: u8 = 4;
+pub const KIND_IMG: u8 = 5;
+pub const KIND_LINK: u8 = 6;
+pub const KIND_REFRESH: u8 = 7;
 
 pub enum Target {
     Anchor(usize),

@@ -4,11 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.crawl.reading import FOLLOWED_KINDS, FOLLOWED_RELS, LinkRules, followed_links
+from lycosa.crawl.reading import LinkRules, followed_links
 from lycosa.web.document import Page
 from lycosa.web.links import LinkKind, Links
 from lycosa.web.media import Media, MediaKind
 from lycosa.web.page import analyse_page
+from lycosa.web.url import FOLLOWED_KINDS, FOLLOWED_RELS
+
+pytestmark = pytest.mark.usefixtures("each_kernel")
+
+URL = "http://a.example/d/p"
 
 RELS = st.sampled_from(
     ["", "nofollow", "NoFollow ugc", "canonical", "stylesheet", "next nofollow", "Alternate", "nofollowed"]
@@ -44,13 +49,16 @@ def test_followed_hrefs_any_links_same_as_judging_one_by_one(
 
     following = LinkRules(agent="x", images=images, obeys_nofollow=obeys_nofollow)
     one_by_one = tuple(f"h{n}" for n, (kind, rel) in enumerate(links) if is_followed(kind, rel))
-    assert followed_links(page_with(links), following).hrefs == one_by_one
+    row, joined = followed_links(page_with(links), following, URL)
+    assert row.hrefs == one_by_one
+    assert list(joined.items()) == [(href, f"http://a.example/d/{href}") for href in one_by_one]
 
 
 @pytest.mark.parametrize(("images", "hrefs"), [(False, {"n", "a", "f", "r"}), (True, {"n", "a", "f", "r", "i"})])
 def test_followed_hrefs_of_a_page(images: bool, hrefs: set[str]) -> None:
     page = analyse_page(HTML, url="http://a.example/", content_type="text/html")
-    assert set(followed_links(page, LinkRules(agent="x", images=images)).hrefs) == hrefs
+    row, _ = followed_links(page, LinkRules(agent="x", images=images), URL)
+    assert set(row.hrefs) == hrefs
 
 
 def test_followed_hrefs_that_differ_in_their_fragment_have_the_first_words_of_all() -> None:
@@ -59,7 +67,7 @@ def test_followed_hrefs_that_differ_in_their_fragment_have_the_first_words_of_al
 <map><area href='/w' alt=''><area href='/w#a' alt=W></map>"""
     page = analyse_page(html, url="http://a.example/", content_type="text/html")
 
-    row = followed_links(page, LinkRules(agent="x"))
+    row, joined = followed_links(page, LinkRules(agent="x"), URL)
 
     assert dict(zip(row.hrefs, row.anchors, strict=True)) == {
         "/y": "Title of y",
@@ -69,3 +77,4 @@ def test_followed_hrefs_that_differ_in_their_fragment_have_the_first_words_of_al
         "/w": "W",
     }
     assert row.kinds == bytes([LinkKind.A] * 4 + [LinkKind.AREA])
+    assert list(joined.values()) == [f"http://a.example/{name}" for name in ("y", "z", "x", "x%20", "w")]

@@ -124,7 +124,11 @@ class SimCrawl:
         answer = self.web.answer(host, path)
         page = analyse_page(answer.body, url=origin + path, content_type=answer.content_type)
         is_page = answer.status == 200
-        hrefs = followed_links(page, FOLLOWING).hrefs if is_page else [dict(answer.headers).get("Location", "")]
+        hrefs = (
+            followed_links(page, FOLLOWING, origin + path)[0].hrefs
+            if is_page
+            else [dict(answer.headers).get("Location", "")]
+        )
         own = [
             url[len(origin) :]
             for url in dict.fromkeys(join_map(origin + path, hrefs).values())

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from lycosa.web import url
 from lycosa.web.url import domain_of, registrable_domain
 
+pytestmark = pytest.mark.usefixtures("each_kernel")
+
 ODD = st.text(st.sampled_from("abZ09.:/?#@%[]\\ \t\n-_~é字\ud800\udc00*$&=2eF3"), max_size=30)
 HOSTS = st.one_of(
     st.from_regex(r"([a-z0-9_-]{1,5}\.){0,3}[a-z]{2,4}\.?", fullmatch=True),
@@ -33,6 +35,11 @@ URLS = st.builds(
 def cases(conformance: Path) -> list[dict[str, Any]]:
     rows = json.loads((conformance / "url-whatwg" / "urltestdata.json").read_text())
     return [row for row in rows if isinstance(row, dict)]
+
+
+def normalised(base: str) -> str:
+    found = url.parse_url(base)
+    return found.href if found else base
 
 
 def is_httpish(text: str) -> bool:
@@ -69,7 +76,9 @@ def test_join_map_every_case_with_a_base_same_as_parse(conformance: Path) -> Non
     for row in cases(conformance):
         if row["base"] is not None:
             found = url.parse_url(row["input"], row["base"])
-            assert list(url.join_map(row["base"], [row["input"]]).values()) == ([found.href] if found else [])
+            assert list(url.join_map(normalised(row["base"]), [row["input"]]).values()) == (
+                [found.href] if found else []
+            )
 
 
 def test_parse_naughty_strings_never_raise(conformance: Path) -> None:
@@ -137,7 +146,7 @@ def test_parse_its_own_result_unchanged(text: str, base: str | None) -> None:
 @given(URLS, st.lists(ODD | URLS, max_size=8))
 def test_join_map_any_hrefs_same_as_parse_one_by_one(base: str, hrefs: list[str]) -> None:
     singly = [found.href for href in hrefs if (found := url.parse_url(href, base))]
-    assert list(dict.fromkeys(url.join_map(base, hrefs).values())) == list(dict.fromkeys(singly))
+    assert list(dict.fromkeys(url.join_map(normalised(base), hrefs).values())) == list(dict.fromkeys(singly))
 
 
 def test_join_map_says_which_href_led_where() -> None:

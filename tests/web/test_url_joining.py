@@ -1,53 +1,100 @@
-"""A joiner that remembers gives what joining anew gives, whatever it was asked before."""
+"""The kernel joins hrefs as the parser does, and says of those it cannot join that it cannot."""
 
+from pathlib import Path
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.web import url
-from lycosa.web.url import LONGEST_REMEMBERED_HREF, Joiner
+from lycosa.web import kernel, url
+from lycosa.web.links import LinkKind, Links
+from tests.web.test_url import cases, normalised
+
+native: Any = pytest.importorskip("lycosa_native")
 
 BASES = st.sampled_from(
     [
         "http://a.example/",
         "http://a.example/d/p.html",
-        "http://a.example/d/q.html",
         "http://a.example/d/p.html?x=/y/",
-        "http://a.example/d/p.html?z",
         "http://a.example/d//p.html",
         "http://a.example:8000/d/%C3%A9/..../f/p.html",
-        "https://a.example/d/p.html",
+        "https://xn--bcher-kva.example/d/p.html",
+        "https://[::1]/d/p.html?",
     ]
 )
-# By what they depend on: the whole base, its folder, nothing of it, and not settled at the first look.
-ABOUT_THE_PAGE = " |#f|?q|?q#f|\x01|\x01?q|\t?q|http:|http:?q|https:?q|HTTP:?q|h\nttp:?q"
-ABOUT_THE_FOLDER = "x|x#f|x?q|/x|//b.example/x|\\x|/\\b.example|..|.|./?q|é|x\ny|http:x|https:x|%7e|/u:p@x|x:y/:"
-ABSOLUTE = (
-    "http://b.example/x|http:///b.example/x|http://|https://b.example:1/#f|http://u:p@b.example/|mailto:x|data:,x"
+# What the standard treats in some way of its own, alone and next to each other.
+PIECES = (
+    "a|b.c|..|.|/|/|?|#|%2e|%|%41|%c3%a9|%aZ|é|字|\U0001f600| |\t|\n|\x00|\x7f|\ud800|\\|http://|https://|http:|HTTP://|//|:|@|"
+    "x.org|X.org|ab--c|a..b|xn--|1|0x7f|127.1|[::1]|:80|:443|:8080|:0|:99999|&|=|'|\"|<|^|`|{|~|_|-|+|ftp:|mailto:"
+).split("|")
+HREFS = st.lists(st.lists(st.sampled_from([*PIECES, "|"]), max_size=7).map("".join), max_size=20)
+
+
+def joined(base: str, hrefs: list[str], max_bytes: int = url.MAX_URL_BYTES) -> tuple[dict[str, str], int]:
+    """What kernel and parser together make of hrefs, and how many of them the kernel leaves to the parser."""
+    found = native.join_hrefs(base, hrefs, max_bytes)
+    return url.join_map(base, hrefs, max_bytes=max_bytes), len(hrefs) if found is None else len(found[1])
+
+
+@given(BASES, HREFS, st.sampled_from([30, url.MAX_URL_BYTES]))
+def test_kernel_joins_any_hrefs_as_the_parser_does(base: str, hrefs: list[str], max_bytes: int) -> None:
+    assert list(joined(base, hrefs, max_bytes)[0].items()) == list(
+        url._join(base, dict.fromkeys(hrefs), max_bytes).items()
+    )
+
+
+def test_kernel_joins_every_case_of_the_standard_as_the_parser_does(conformance: Path) -> None:
+    inputs = [row["input"] for row in cases(conformance)]
+    for base in {normalised(row["base"]) for row in cases(conformance) if row["base"]}:
+        assert joined(base, inputs)[0] == url._join(base, inputs, url.MAX_URL_BYTES)
+
+
+def test_kernel_leaves_only_odd_hrefs_to_the_parser() -> None:
+    usual = "|#f|?q|x|x/|/x?a=b&c|../x|./x.html|é|a b|%7e|x'|http://b.example|//b.example:80/x|mailto:x|x:y|https://b.example:8/?"
+    odd = (
+        "x\\y|a\tb| x|%2e/x|http:x|HTTP://b.example/|http://b.example./|http://127.1/|http://ü.example/|//u@b.example/"
+    )
+
+    assert joined("https://a.example/d/p", usual.split("|"))[1] == 0
+    assert joined("https://a.example/d/p", odd.split("|"))[1] == len(odd.split("|"))
+
+
+LINKS = st.lists(
+    st.tuples(
+        st.sampled_from(["x", "x#f", "x #f", "y", "", "#f", "\\", "mailto:x", "\ud800"]),
+        st.integers(0, 9),
+        st.sampled_from(["", "one", "two"]),
+        st.sampled_from(["", "nofollow", " NOFOLLOW\u2003x", "next", "stylesheet Alternate", "nofollowed", "\u212a"]),
+    ),
+    max_size=12,
 )
-ODD_ENDS = "x #f| x |x\x00|x\x00#f|x\x01|x\x01#f|\ud800"
-HREFS = st.sampled_from(
-    [
-        "",
-        "x" * (LONGEST_REMEMBERED_HREF + 1),
-        *"|".join((ABOUT_THE_PAGE, ABOUT_THE_FOLDER, ABSOLUTE, ODD_ENDS)).split("|"),
-    ]
-) | st.text(st.sampled_from("?#/\\:.ahtps\t\n \x01"), max_size=8)
-PLAIN = st.lists(st.sampled_from(["..", ".", "", "a", "b.c", "-~_", "c.", "%41", "a:b"]), max_size=5).map("/".join)
-PAGES = st.lists(st.tuples(BASES, st.lists(HREFS | PLAIN, max_size=8)), max_size=12)
 
 
-@given(PAGES, st.sampled_from([1, 5, 1000]))
-def test_joiner_page_after_page_same_as_joining_anew(pages: list[tuple[str, list[str]]], generation: int) -> None:
-    joiner = Joiner(generation=generation)
-    for base, hrefs in pages:
-        stems = dict.fromkeys(map(url.href_stem, hrefs))
-        assert joiner.join_stems(base, stems) == url.join_stems(base, stems, url.MAX_URL_BYTES)
+@given(LINKS, BASES, st.booleans(), st.booleans())
+def test_kernel_follows_any_links_as_its_twin_does(
+    rows: list[tuple[str, int, str, str]], base: str, images: bool, obeys_nofollow: bool
+) -> None:
+    hrefs, kinds, anchors, rels = zip(*rows, strict=True) if rows else ((), (), (), ())
+    links = Links(hrefs, bytes(kinds), anchors, rels)
+    found = []
+    for name in ("python", "native"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(kernel.VARIABLE, name)
+            kernel.native.cache_clear()
+            found.append(url.follow_links(links, base, images=images, obeys_nofollow=obeys_nofollow))
+    kernel.native.cache_clear()
+
+    assert found[0] == found[1]
+    assert list(found[0].joined.items()) == list(found[1].joined.items())
 
 
-def test_joiner_many_folders_and_one_vast_folder_memory_bounded() -> None:
-    joiner = Joiner(generation=100)
-    for n in range(1000):
-        joiner.join_stems(f"http://a.example/{n}/", [f"x{n}", f"y{n}"])
-        joiner.join_stems("http://a.example/vast/", [f"v{n}", f"w{n}"])
-    held = sum(len(stems) for folders in (joiner._young, joiner._old) for stems in folders.values())
-    assert held <= 3 * 100
+def test_kernel_follows_every_link_of_a_vast_page() -> None:
+    hrefs = tuple(f"p/{number}" for number in range(100_000))
+    links = Links(hrefs, bytes((LinkKind.A,)) * len(hrefs), ("",) * len(hrefs), ("",) * len(hrefs))
+
+    found = url.follow_links(links, "http://a.example/", images=False, obeys_nofollow=True)
+
+    assert found.hrefs == hrefs
+    assert found.joined[hrefs[-1]] == "http://a.example/p/99999"

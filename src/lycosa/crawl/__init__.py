@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lycosa.crawl.pages import PageHandler
     from lycosa.crawl.progress import WAITING, clock, duration
     from lycosa.crawl.reading import (
-        FOLLOWED_KINDS,
         analysers_of,
         decoded_body,
         filters_of,
@@ -54,7 +53,7 @@ __getattr__ = open_lazily(
         "other_shards": "OtherShards",
         "pages": "PageHandler",
         "progress": "WAITING clock duration",
-        "reading": "FOLLOWED_KINDS analysers_of decoded_body filters_of followed_links header_hrefs page_directives "
+        "reading": "analysers_of decoded_body filters_of followed_links header_hrefs page_directives "
         "read_page redirect_location",
         "requeue": "INBOX_FOLDER Inbox literal_hosts refuse_private",
         "seams": "FetchObserver Parts ReadPage RequestHandler Statistics UrlSource",
@@ -65,7 +64,7 @@ __getattr__ = open_lazily(
 
 
 __all__ = [
-    "FOLLOWED_KINDS", "INBOX_FOLDER", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING", "Archive",
+    "INBOX_FOLDER", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING", "Archive",
     "CommitParticipant", "CopyClaim", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver",
     "HostRules", "Inbox", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "ReadPage", "Recrawl",
     "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of", "clock", "decoded_body",

@@ -17,7 +17,6 @@ from lycosa.crawl.seams import ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import Lease
 from lycosa.records import Response
-from lycosa.store import LinkRow
 from lycosa.web import SNIFF_BYTES, MediaKind, Url, analyse_page, identify_media
 
 # Documents of a host that did not have what was taken early, after which it is not done there any more.
@@ -58,8 +57,7 @@ class EarlyLinks:
         if hrefs and not is_nofollow((), response, self._rules):
             self._take(lease, hrefs)
         if response.status == 200 and response.body:
-            row = links_so_far(response, self._rules)
-            self._take(lease, self._shard.link_filter.joined(row, lease.url).values())
+            self._take(lease, links_so_far(response, self._rules, lease.url))
 
     def _take(self, lease: Lease, urls: Iterable[str]) -> None:
         taken = self._taken.setdefault(lease.ticket, TakenEarly(set(), []))
@@ -79,22 +77,22 @@ class EarlyLinks:
                 self._shard.events.write("not-read-early", host=lease.host.origin, url=lease.url)
 
 
-def links_so_far(response: Response, rules: LinkRules) -> LinkRow:
-    """The links in what has come of a document, all of which the whole document will have."""
+def links_so_far(response: Response, rules: LinkRules, url: str) -> list[str]:
+    """The URLs that what has come of a document links to, all of which the whole document will link to."""
     body, content_type = decoded_body(response, CAP_BYTES), response.headers.get("content-type")
     if len(body) >= CAP_BYTES or identify_media(content_type, body[:SNIFF_BYTES]).kind not in (
         MediaKind.HTML,
         MediaKind.XHTML,
     ):
-        return LinkRow(())
+        return []
     start = body.lower()
     if not any(end in start for end in _HEAD_ENDS):
-        return LinkRow(())
+        return []
     found = analyse_page(body, url=response.url, content_type=content_type, links_only=True)
     if is_nofollow(found.robots, response, rules):
-        return LinkRow(())
-    row = followed_links(found, rules)
-    return LinkRow(tuple([href for href in row.hrefs if href.isascii()]), row.base_href)
+        return []
+    _, joined = followed_links(found, rules, url)
+    return [target for href, target in joined.items() if href.isascii()]
 
 
 def is_nofollow(robots: tuple[str, ...], response: Response, rules: LinkRules) -> bool:

@@ -7,7 +7,7 @@ and what is known of a page stands in its row alone. `PageKeeper` is called by `
 `recrawl` for revisits, `Archive` also by the handlers of other requests; nothing here decides what is fetched.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -263,7 +263,8 @@ class PageKeeper:
         ticket = self.archive.add_records(made)
         self.archive.write_row(lease, row, ticket)
         links = with_headers(self.documents.links(key) or LinkRow(()), response)
-        read = self.index_links(lease, response, row, links)
+        joined = self._shard.link_filter.joined(links, lease.url)
+        read = self.index_links(lease, response, row, links, joined)
         read.original, read.ticket = original, ticket
         return read
 
@@ -310,7 +311,7 @@ class PageKeeper:
         is_known: bool,
         copied: str = "",
     ) -> ReadPage:
-        links, directives = self.links_of(page, response)
+        links, joined, directives = self.links_of(page, response, lease.url)
         row = self._row(lease, response, page, made, body)
         row.apply_directives(directives)
         row.original = copied
@@ -319,27 +320,33 @@ class PageKeeper:
         if not is_known:
             self.documents.record_first(url_key(lease.url), row, links)
         self.documents.on_stored(lease.url, row)
-        read = self.index_links(lease, response, row, links, page)
+        read = self.index_links(lease, response, row, links, joined, page)
         read.ticket = ticket
         return read
 
     def index_links(
-        self, lease: Lease, response: Response, row: PageRow, links: LinkRow, page: Page | None = None
+        self,
+        lease: Lease,
+        response: Response,
+        row: PageRow,
+        links: LinkRow,
+        joined: Mapping[str, str],
+        page: Page | None = None,
     ) -> ReadPage:
         """Puts the links of a page into the link index; what is returned can be admitted."""
-        joined = self._shard.link_filter.joined(links, lease.url)
         self._shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
         return ReadPage(lease, response, row, links, joined, page)
 
-    def links_of(self, page: Page, response: Response) -> tuple[LinkRow, RobotsDirectives]:
-        """The links of a page and of its headers that are followed, and what it says to robots."""
+    def links_of(self, page: Page, response: Response, url: str) -> tuple[LinkRow, Mapping[str, str], RobotsDirectives]:
+        """The links of a page and of its headers that are followed, where they lead, and what it says to robots."""
         directives = page_directives(page.robots, response, self.rules.agent)
         if directives.nofollow and self.rules.obeys_nofollow:
-            return LinkRow(()), directives
-        links = followed_links(page, self.rules)
+            return LinkRow(()), {}, directives
+        links, joined = followed_links(page, self.rules, url)
         if response.hints or "link" in response.headers:
             links = with_headers(links, response)
-        return links, directives
+            joined = self._shard.link_filter.joined(links, url)
+        return links, joined, directives
 
     def _row(self, lease: Lease, response: Response, page: Page, made: HttpExchange, body: bytes) -> PageRow:
         codes = page.codes

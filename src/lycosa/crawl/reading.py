@@ -5,8 +5,7 @@ No I/O of its own: the state is read through the engine. One call a page; the de
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import compress
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -17,11 +16,10 @@ from lycosa.records import Response
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import LinkRow
 from lycosa.web import (
+    FOLLOWED_RELS,
     MAX_URL_BYTES,
-    STRIPPED_CHARACTERS,
     Analysers,
     DropReason,
-    Joiner,
     LinkKind,
     Links,
     Page,
@@ -35,22 +33,13 @@ from lycosa.web import (
     analyse_page,
     base_url,
     filter_urls,
-    href_stem,
+    follow_links,
+    join_map,
     named_analysers,
     parse_link_header,
     parse_url,
     robots_directives,
 )
-
-FOLLOWED_KINDS = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
-FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
-
-
-def _by_kind(followed: Collection[LinkKind]) -> bytes:
-    return bytes(kind in followed for kind in range(256))
-
-
-_WITHOUT_IMAGES, _WITH_IMAGES = _by_kind(FOLLOWED_KINDS), _by_kind(FOLLOWED_KINDS | {LinkKind.IMG})
 
 
 def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
@@ -155,42 +144,11 @@ def with_headers(row: LinkRow, response: Response) -> LinkRow:
     return LinkRow((*row.hrefs, *hrefs), row.base_href, kinds, (*row.anchors, *([""] * len(hrefs))))
 
 
-def followed_links(page: HasLinks, following: LinkRules) -> LinkRow:
-    """The links of a page that are followed, as written but without fragments, each href once with its first words."""
-    links = page.links
-    if not links.hrefs:
-        return LinkRow(())
-    wanted = bytearray(links.kinds.translate(_WITH_IMAGES if following.images else _WITHOUT_IMAGES))
-    for place in compress(range(len(wanted)), links.rels):
-        if links.kinds[place] != LinkKind.IMG:
-            wanted[place] = _is_followed(links.kinds[place], links.rels[place].lower().split(), following)
-    first, cut = _first_places(links.hrefs, wanted), None
-    if not STRIPPED_CHARACTERS.isdisjoint([stem[-1:] for stem in first]):  # a space before a fragment
-        first, cut = _first_places(links.hrefs, wanted, cut=href_stem), href_stem
-    kinds = bytes([links.kinds[place] for place in first.values()])
-    anchors = [links.anchors[place] for place in first.values()]
-    if len(first) < len(wanted) - wanted.count(0) and "" in anchors:
-        worded = bytes([is_wanted and text != "" for is_wanted, text in zip(wanted, links.anchors, strict=True)])
-        places = _first_places(links.hrefs, worded, cut)
-        anchors = [links.anchors[places[stem]] if stem in places else "" for stem in first]
-    return LinkRow(tuple(first), page.base_href or "", kinds, tuple(anchors))
-
-
-def _first_places(
-    hrefs: Sequence[str], wanted: Sequence[int], cut: Callable[[str], str] | None = None
-) -> dict[str, int]:
-    """The wanted hrefs without their fragments, each once, in their order, with the place where it stands first."""
-    first: dict[str, int] = {}
-    note = first.setdefault
-    for href, place in zip(compress(hrefs, wanted), compress(range(len(hrefs)), wanted), strict=True):
-        note(cut(href) if cut else href.partition("#")[0], place)
-    return first
-
-
-def _is_followed(kind: int, rels: list[str], following: LinkRules) -> bool:
-    if kind == LinkKind.LINK:
-        return not FOLLOWED_RELS.isdisjoint(rels)
-    return kind in FOLLOWED_KINDS and not (following.obeys_nofollow and "nofollow" in rels)
+def followed_links(page: HasLinks, rules: LinkRules, url: str) -> tuple[LinkRow, dict[str, str]]:
+    """The links of the page at `url` that are followed, and where they lead: href → URL."""
+    base = base_url(url, page.base_href)
+    found = follow_links(page.links, base, images=rules.images, obeys_nofollow=rules.obeys_nofollow)
+    return LinkRow(found.hrefs, page.base_href or "", found.kinds, found.anchors), found.joined
 
 
 class LinkFilter:
@@ -205,7 +163,6 @@ class LinkFilter:
         ignored: "Counter[str] | None" = None,
     ) -> None:
         self.scope_seeds, self.filters = list(seeds), [*filters_of(settings, seeds), *more]
-        self._joiner = Joiner()
         self._recent = RecentUrls()
         self.ignored = Counter[str]() if ignored is None else ignored
 
@@ -220,7 +177,7 @@ class LinkFilter:
 
     def joined(self, links: LinkRow, url: str) -> dict[str, str]:
         """Where a document's hrefs lead: href → URL."""
-        return self._joiner.join_stems(base_url(url, links.base_href), links.hrefs)
+        return join_map(base_url(url, links.base_href), links.hrefs)
 
     def unseen(self, urls: Iterable[str]) -> list[str]:
         """Those that were not seen a moment ago and are not too long; they are noted."""

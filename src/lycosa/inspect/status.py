@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 
 from lycosa.crawl import (
-    FOLLOWED_KINDS,
     ROBOTS_FOR_S,
     CrawlStats,
     Inbox,
@@ -40,7 +39,18 @@ from lycosa.store import (
     left_out_counts,
     unpack_page,
 )
-from lycosa.web import LinkKind, Url, analyse_page, base_url, domain_of, format_date, parse_url, url_from_key, url_key
+from lycosa.web import (
+    FOLLOWED_KINDS,
+    LinkKind,
+    Url,
+    analyse_page,
+    base_url,
+    domain_of,
+    format_date,
+    parse_url,
+    url_from_key,
+    url_key,
+)
 
 MENTION_PAGES_MOST = 300  # looked into: some tenths of a second
 ROBOTS_PATH = "/robots.txt"

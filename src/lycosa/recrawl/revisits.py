@@ -348,10 +348,11 @@ class Revisits(RequestHandler, FrontierHook):
 
     def _update_links(self, visit: Visit, page: Page, row: PageRow) -> None:
         """Puts the links and directives of a page that is otherwise unchanged into its `row` and into the indexes."""
-        links, directives = self._keeper.links_of(page, visit.response)
+        links, joined, directives = self._keeper.links_of(page, visit.response, visit.lease.url)
         row.apply_directives(directives)
         if row.directives != visit.row.directives or links != (self._documents.links(visit.key) or LinkRow(())):
-            self._pages.admission.follow(self._keeper.index_links(visit.lease, visit.response, row, links, page))
+            read = self._keeper.index_links(visit.lease, visit.response, row, links, joined, page)
+            self._pages.admission.follow(read)
 
     def _same(self, visit: Visit, profile: RevisitProfile) -> None:
         """Nothing has changed: links, index entry and version stay as they are."""

@@ -206,8 +206,8 @@ class LinkTables(FetchObserver, RequestHandler):
         if document.ticket not in self._started_at or document.host.row.tables == TableSupport.LIES:
             return
         robots, rules = (found.robots,) if found.robots else (), self._pages.keeper.rules
-        links = LinkRow(()) if is_nofollow(robots, response, rules) else followed_links(found, rules)
-        joined = self._shard.link_filter.joined(links, document.url)
+        is_closed = is_nofollow(robots, response, rules)
+        links, joined = (LinkRow(()), {}) if is_closed else followed_links(found, rules, document.url)
         new = tuple(self._admission.take_table(document, links, joined))
         claim = TableClaim(found.document, frozenset(joined.values()), found.volatile > 0, new)
         self._claims[document.ticket] = claim

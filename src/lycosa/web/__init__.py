@@ -3,7 +3,7 @@
 The room is pure: no I/O, no clock (`now` is an argument), nothing raises on any bytes or text from outside. Four
 questions are answered here and nowhere else:
 
-    is this a URL, and which?        parse_url, join_map, Joiner; the keys they are stored under: url_key, bucket_of
+    is this a URL, and which?        parse_url, join_map, follow_links; the keys of the store: url_key, bucket_of
     is it wanted, is it allowed?     Scope, ShapeFilter, filter_urls; Robots, robots_directives
     what does a document say?        analyse_page: body, headers and address in, a `Page` out; read_sitemap
     what of it is for reading?       extract_readable, extract_text; relevant to a topic: Topic
@@ -48,14 +48,14 @@ from lycosa.web.sitemap import SitemapEntry, read_sitemap, read_sitemap_steps
 from lycosa.web.url import (
     BUCKET_BYTES,
     CACHED_HOSTS,
+    FOLLOWED_KINDS,
+    FOLLOWED_RELS,
     MAX_URL_BYTES,
-    STRIPPED_CHARACTERS,
-    Joiner,
     Url,
     base_url,
     bucket_of,
     domain_of,
-    href_stem,
+    follow_links,
     is_ip_host,
     join_map,
     key_prefix_end,
@@ -96,16 +96,17 @@ __getattr__ = open_lazily(
 
 
 __all__ = [
-    "BUCKET_BYTES", "CACHED_HOSTS", "DIGEST_BYTES", "DOUBTFUL_RELEVANCE", "MAX_URL_BYTES", "MAX_VOLATILE_PARTS",
-    "RELEVANCE_BANDS", "SNIFF_BYTES", "STRIPPED_CHARACTERS", "TOPIC_HEAD_BYTES", "Analyser", "Analysers", "Document",
-    "DropReason", "Joiner", "LinkKind", "Links", "Media", "MediaKind", "Page", "Readable", "Robots", "RobotsDirectives",
-    "Scope", "ScopeKind", "ShapeFilter", "SitemapEntry", "Steps", "TextCodes", "Topic", "UnknownPart", "Url",
-    "UrlFilter", "UrlLimits", "analyse_page", "base_url", "bucket_of", "cut_if_unsafe", "cut_parts", "document_digest",
-    "document_fingerprint", "domain_of", "extract_readable", "extract_text", "fill_parts", "filter_urls", "format_date",
-    "format_timestamp", "head_pays", "href_stem", "identify_media", "is_built_in", "is_ip_host", "is_part_id",
-    "join_map", "kernel_name", "key_prefix_end", "marked_parts", "matches_pattern", "media_kind", "named_analysers",
-    "named_part", "native", "page_of_text", "parse_date", "parse_link_header", "parse_url", "parts_by_id",
-    "pattern_pieces", "payload_sha1", "read_sitemap", "read_sitemap_steps", "reads_links_as_usual",
-    "registrable_domain", "robots_directives", "robots_from_response_steps", "run_steps", "selected_and_marked_parts",
-    "selected_parts", "split_url", "split_words", "tag_numbers", "tag_table", "to_utf8", "url_from_key", "url_key",
+    "BUCKET_BYTES", "CACHED_HOSTS", "DIGEST_BYTES", "DOUBTFUL_RELEVANCE", "FOLLOWED_KINDS", "FOLLOWED_RELS",
+    "MAX_URL_BYTES", "MAX_VOLATILE_PARTS", "RELEVANCE_BANDS", "SNIFF_BYTES", "TOPIC_HEAD_BYTES", "Analyser",
+    "Analysers", "Document", "DropReason", "LinkKind", "Links", "Media", "MediaKind", "Page", "Readable", "Robots",
+    "RobotsDirectives", "Scope", "ScopeKind", "ShapeFilter", "SitemapEntry", "Steps", "TextCodes", "Topic",
+    "UnknownPart", "Url", "UrlFilter", "UrlLimits", "analyse_page", "base_url", "bucket_of", "cut_if_unsafe",
+    "cut_parts", "document_digest", "document_fingerprint", "domain_of", "extract_readable", "extract_text",
+    "fill_parts", "filter_urls", "follow_links", "format_date", "format_timestamp", "head_pays", "identify_media",
+    "is_built_in", "is_ip_host", "is_part_id", "join_map", "kernel_name", "key_prefix_end", "marked_parts",
+    "matches_pattern", "media_kind", "named_analysers", "named_part", "native", "page_of_text", "parse_date",
+    "parse_link_header", "parse_url", "parts_by_id", "pattern_pieces", "payload_sha1", "read_sitemap",
+    "read_sitemap_steps", "reads_links_as_usual", "registrable_domain", "robots_directives",
+    "robots_from_response_steps", "run_steps", "selected_and_marked_parts", "selected_parts", "split_url",
+    "split_words", "tag_numbers", "tag_table", "to_utf8", "url_from_key", "url_key",
 ]  # fmt: skip

@@ -5,22 +5,24 @@ case and punycode, everything outside ASCII escaped), without fragment and crede
 the server for the same thing as the URL it was made from: www, slashes and queries stay. Normalising twice changes
 nothing. Parsing and joining raise on no string; what takes a normalised URL or a key takes nothing else.
 
-Links go through `join_map` and `Joiner`, which call ada's C functions directly (a third less time a link than its
-Python classes); text that a person or a header gave goes through `parse_url`. `Joiner` remembers what it joined a
-moment ago, since what most hrefs lead to depends on the folder of their base only: the pages of a folder share the
-work. Registrable domains follow the public suffix list as browsers use it, its private section too, so that a.github.io
-and b.github.io are two domains.
+Links go through `follow_links`, which says which of them are followed, and `join_map`; text that a person or a header
+gave goes through `parse_url`. The parser is ada; the native kernel joins what is plain by itself, with the same result.
+Registrable domains follow the public suffix list as browsers use it, its private section too, so that a.github.io and
+b.github.io are two domains.
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from hashlib import blake2b
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 from ada_url._ada_wrapper import ffi, lib
 from publicsuffixlist import PublicSuffixList
+
+from lycosa.web.kernel import native
+from lycosa.web.links import LinkKind, Links
 
 # Hosts remembered with their domain: a few MB, and far more hosts than one shard works on at a time.
 CACHED_HOSTS = 16_384
@@ -65,6 +67,9 @@ _KEY_END = b"\0"  # never in a URL: ada escapes it
 FETCHABLE = ("http://", "https://")
 # The parser strips these from both ends of its input: a fragment may be cut off beforehand only behind something else.
 STRIPPED_CHARACTERS = frozenset(map(chr, range(0x21)))
+
+FOLLOWED_KINDS = frozenset({LinkKind.A, LinkKind.AREA, LinkKind.IFRAME, LinkKind.FRAME, LinkKind.REFRESH})
+FOLLOWED_RELS = frozenset({"canonical", "alternate", "next", "prev"})  # of <link>; the others are for rendering
 
 
 class Url(msgspec.Struct, frozen=True, gc=False):
@@ -130,11 +135,51 @@ def join_map(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES)
     """The normalised URLs that a page's hrefs lead to, by href; hrefs that lead nowhere are absent.
 
     What is not http(s), does not parse or is longer than `max_bytes` is left out. `base` is the page's URL or its
-    `<base>`, already absolute.
+    `<base>`, normalised.
     """
-    stems = {href: href_stem(href) for href in hrefs}
-    urls = join_stems(base, dict.fromkeys(stems.values()), max_bytes)
-    return {href: urls[stem] for href, stem in stems.items() if stem in urls}
+    hrefs, kernel = list(hrefs), native()
+    if kernel is not None and (found := kernel.join_hrefs(base, hrefs, max_bytes)) is not None:
+        joined, odd = found
+        return _with_odd(base, joined, odd, max_bytes)
+    return _join(base, hrefs, max_bytes)
+
+
+class FollowedLinks(NamedTuple):
+    """The links of a page that are followed, in columns: hrefs as written but without fragments, each once with its
+    first words. `joined` says where they lead: href → normalised URL, in their order; what leads nowhere is absent."""
+
+    hrefs: tuple[str, ...]
+    kinds: bytes
+    anchors: tuple[str, ...]
+    joined: dict[str, str]
+
+
+def follow_links(links: Links, base: str, *, images: bool, obeys_nofollow: bool) -> FollowedLinks:
+    """The links that a crawl follows on a page whose hrefs are joined with `base`, a normalised URL."""
+    kernel = native()
+    if kernel is not None:
+        columns = links.hrefs, links.kinds, links.anchors, links.rels
+        found = kernel.follow_links(base, columns, images, obeys_nofollow, MAX_URL_BYTES)
+        if found is not None:
+            hrefs, kinds, anchors, joined, odd = found
+            return FollowedLinks(hrefs, kinds, anchors, _with_odd(base, joined, odd, MAX_URL_BYTES))
+    followed: dict[str, tuple[int, str]] = {}
+    for href, kind, anchor, rel in zip(links.hrefs, links.kinds, links.anchors, links.rels, strict=True):
+        if _is_followed(kind, rel, images=images, obeys_nofollow=obeys_nofollow):
+            stem = href_stem(href)
+            first_kind, words = followed.get(stem, (kind, ""))
+            followed[stem] = first_kind, words or anchor
+    kinds, anchors = bytes(kind for kind, _ in followed.values()), tuple(words for _, words in followed.values())
+    return FollowedLinks(tuple(followed), kinds, anchors, _join(base, followed, MAX_URL_BYTES))
+
+
+def _is_followed(kind: int, rel: str, *, images: bool, obeys_nofollow: bool) -> bool:
+    if kind == LinkKind.IMG:
+        return images
+    rels = rel.lower().split()
+    if kind == LinkKind.LINK:
+        return not FOLLOWED_RELS.isdisjoint(rels)
+    return kind in FOLLOWED_KINDS and not (obeys_nofollow and "nofollow" in rels)
 
 
 def href_stem(href: str) -> str:
@@ -143,29 +188,30 @@ def href_stem(href: str) -> str:
     return href if stem[-1:] in STRIPPED_CHARACTERS else stem
 
 
-def join_stems(base: str, stems: Iterable[str], max_bytes: int) -> dict[str, str]:
-    """stem → normalised URL. The inner loop of a crawl: four C calls a link, and no Python call for a plain one."""
-    parse_with_base, get_href, free, unpack = lib.ada_parse_with_base, lib.ada_get_href, lib.ada_free, ffi.unpack
+def _join(base: str, hrefs: Iterable[str], max_bytes: int) -> dict[str, str]:
+    """Joins by the C functions of the parser itself: a third less time a link than its Python classes."""
     raw_base = _utf8(base)
-    base_size = len(raw_base)
     urls: dict[str, str] = {}
-    for stem in stems:
-        raw = stem.encode() if stem.isascii() else _utf8(stem)
-        size = len(raw)
-        if size > MAX_INPUT_BYTES:
+    for href in hrefs:
+        raw = _utf8(href_stem(href))
+        if len(raw) > MAX_INPUT_BYTES:
             continue
-        found = parse_with_base(raw, size, raw_base, base_size)
+        found = lib.ada_parse_with_base(raw, len(raw), raw_base, len(raw_base))
         try:
-            href = get_href(found)
-            length = href.length
-            url = unpack(href.data, length).decode() if length else ""
+            text = lib.ada_get_href(found)  # empty when not valid
+            url = normalise_url(str(ffi.unpack(text.data, text.length), "utf-8")) if text.length else None
         finally:
-            free(found)
-        if "%" in url or "@" in url or "#" in url or not url.startswith(FETCHABLE):
-            url = normalise_url(url) or ""
+            lib.ada_free(found)
         if url and len(url) <= max_bytes:
-            urls[stem] = url
+            urls[href] = url
     return urls
+
+
+def _with_odd(base: str, joined: dict[str, str | None], odd: list[str], max_bytes: int) -> dict[str, str]:
+    """Puts in what the kernel leaves to the parser."""
+    if odd:
+        joined.update(dict.fromkeys(odd) | _join(base, odd, max_bytes))
+    return {href: url for href, url in joined.items() if url} if odd else cast("dict[str, str]", joined)
 
 
 def bucket_of(host: str) -> int:
@@ -252,93 +298,3 @@ def _host_of_key(name: str) -> str:
         return name
     labels = name.removesuffix("/").removesuffix(".").split(".")
     return ".".join(reversed(labels)) + ("." if name.endswith("/") else "")
-
-
-JOINER_GENERATION = 25_000  # hrefs; both together are about 10 MB
-LONGEST_REMEMBERED_HREF = 256  # characters of a href that is remembered
-
-# A href that begins so may mean the page itself: controls and spaces are stripped, a query replaces the page's.
-_ABOUT_THE_PAGE = frozenset(map(chr, range(0x21))) | {"?"}
-# A path of plain names, from the base's folder, one above it or the root: nothing that a parser would change.
-_PLAIN_PATH = re.compile(r"(/|(?:\.\./)*+)((?:[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+/?+)++)")
-
-
-class Joiner:
-    """Joins the hrefs of page after page and remembers, for each folder, what it joined lately.
-
-    Hrefs share the work of their folder if they begin with something else than `?` once their fragment is gone, and
-    name no scheme, or http and https with their slashes. Invariants: `join_stems` gives what the function of that
-    name gives; memory is bounded by `generation`, twice. `base` is a normalised URL.
-    """
-
-    def __init__(self, *, max_bytes: int = MAX_URL_BYTES, generation: int = JOINER_GENERATION) -> None:
-        self._max_bytes, self._generation = max_bytes, generation
-        self._young: dict[str, dict[str, str]] = {}  # folder → stem → URL, empty where the stem leads nowhere
-        self._old: dict[str, dict[str, str]] = {}
-        self._count = 0
-
-    def __repr__(self) -> str:
-        return f"<Joiner folders={len(self._young)}+{len(self._old)} young={self._count}>"
-
-    def join_stems(self, base: str, stems: Collection[str]) -> dict[str, str]:
-        """The URLs of distinct hrefs whose fragments are gone (`href_stem`); hrefs that lead nowhere are absent."""
-        known = self._folder(base)
-        urls = dict(zip(stems, map(known.get, stems), strict=True))  # None where nothing is remembered
-        if new := [stem for stem, url in urls.items() if url is None]:
-            urls.update(self._join(base, new, known))
-        return cast("dict[str, str]", urls) if all(urls.values()) else {stem: url for stem, url in urls.items() if url}
-
-    def _join(self, base: str, new: list[str], known: dict[str, str]) -> dict[str, str]:
-        """Joins hrefs and remembers them."""
-        urls = _join_plain(base, new, self._max_bytes)
-        if len(urls) < len(new):
-            urls.update(join_stems(base, [stem for stem in new if stem not in urls], self._max_bytes))
-        before = len(known)
-        for stem in new:
-            if (
-                0 < len(stem) <= LONGEST_REMEMBERED_HREF
-                and stem[0] not in _ABOUT_THE_PAGE
-                and stem[-1] not in STRIPPED_CHARACTERS
-                and (":" not in stem or stem.startswith(FETCHABLE))
-            ):
-                known[stem] = urls.get(stem, "")
-        self._count += len(known) - before
-        return urls
-
-    def _folder(self, base: str) -> dict[str, str]:
-        """What is remembered of a base's folder; when that is enough, what was not asked for lately is forgotten."""
-        folder = _folder_of_base(base)
-        known = self._young.get(folder)
-        if known is None:
-            if self._count >= self._generation:
-                self._young, self._old, self._count = {}, self._young, 0
-            known = self._young[folder] = self._old.pop(folder, {})
-            self._count += len(known)
-        if len(known) >= self._generation:  # of one vast folder no more is remembered than of all others
-            self._count -= len(known)
-            known.clear()
-        return known
-
-
-def _folder_of_base(base: str) -> str:
-    query = base.find("?")
-    return base[: base.rindex("/", 0, query if query >= 0 else len(base)) + 1]
-
-
-def _join_plain(base: str, stems: Iterable[str], max_bytes: int) -> dict[str, str]:
-    """Joins by hand those of the stems that are empty or plain paths: half the time that the parser takes."""
-    end = len(_folder_of_base(base))
-    ends = [end]  # of the folder and those above it, the root last
-    while (end := base.rfind("/", 0, end - 1) + 1) > len("https://"):
-        ends.append(end)
-    root = len(ends) - 1
-    urls: dict[str, str] = {}
-    for stem in stems:
-        if not stem and len(base) <= max_bytes:
-            urls[stem] = base  # a fragment of the page
-        elif found := _PLAIN_PATH.fullmatch(stem):
-            way, path = found.groups()
-            url = base[: ends[root if way == "/" else min(len(way) // len("../"), root)]] + path
-            if len(url) <= max_bytes:
-                urls[stem] = url
-    return urls

@@ -1,0 +1,401 @@
+//! From the links of a page to the URLs that a crawl asks for: which of them are followed, and where they lead.
+//!
+//! What nearly every href is made of is joined here, byte by byte, by the WHATWG URL standard and normalised as
+//! `lycosa.web.url` says. Whatever could need more of the standard (hosts beyond plain lower-case names, tabs and line
+//! breaks, backslashes, escaped dots) is left to the caller, who asks a whole parser: one truth for what is odd.
+
+use crate::page::{KIND_A, KIND_AREA, KIND_FRAME, KIND_IFRAME, KIND_IMG, KIND_LINK, KIND_REFRESH};
+use crate::text::is_space;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use std::collections::hash_map::{Entry, HashMap};
+
+/// Longer text is no link.
+const MAX_INPUT_BYTES: usize = 16_384;
+/// From so many links on other threads may run meanwhile.
+const MANY_LINKS: usize = 1_000;
+/// Of `<link>`; the other relations are for rendering.
+const FOLLOWED_RELS: [&str; 4] = ["canonical", "alternate", "next", "prev"];
+
+const KEEP: u8 = 0;
+const ESCAPE: u8 = 1; // written as %XX
+const CHECK: u8 = 2; // a percent sign
+const REFUSE: u8 = 3; // changes more than itself
+
+const IN_PATH: [u8; 256] = bytes_in(b" \"<>`{}^", b"\\#?");
+const IN_QUERY: [u8; 256] = bytes_in(b" \"<>'", b"#");
+
+/// What becomes of each byte: these are escaped, and so are controls and what is beyond ASCII; those refused.
+const fn bytes_in(escaped: &[u8], refused: &[u8]) -> [u8; 256] {
+    let mut table = [KEEP; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        if byte < 0x20 || byte >= 0x7f {
+            table[byte] = ESCAPE;
+        }
+        byte += 1;
+    }
+    let mut at = 0;
+    while at < escaped.len() {
+        table[escaped[at] as usize] = ESCAPE;
+        at += 1;
+    }
+    at = 0;
+    while at < refused.len() {
+        table[refused[at] as usize] = REFUSE;
+        at += 1;
+    }
+    table[b'\t' as usize] = REFUSE; // the parser drops these three
+    table[b'\n' as usize] = REFUSE;
+    table[b'\r' as usize] = REFUSE;
+    table[b'%' as usize] = CHECK;
+    table
+}
+
+/// Where a reference leads.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Joined {
+    /// To the URL that was written.
+    Url,
+    /// To nothing that can be fetched over http and kept.
+    Nowhere,
+    /// Only a whole parser can tell.
+    Odd,
+}
+
+/// What the hrefs of a page are joined with: a normalised URL.
+pub struct Base<'a> {
+    text: &'a [u8],
+    scheme: usize, // where it ends, before the colon
+    origin: usize, // where it ends and the path begins
+    path: usize,
+    folder: usize,
+}
+
+struct Refused;
+
+impl<'a> Base<'a> {
+    pub fn new(text: &'a str) -> Option<Base<'a>> {
+        let text = text.as_bytes();
+        let scheme = if text.starts_with(b"https://") { 5 } else { 4 };
+        if scheme == 4 && !text.starts_with(b"http://") {
+            return None;
+        }
+        let origin = scheme + 3 + text[scheme + 3..].iter().position(|&b| b == b'/')?;
+        let path = text.iter().position(|&b| b == b'?').unwrap_or(text.len());
+        let folder = text[..path].iter().rposition(|&b| b == b'/')? + 1;
+        (folder > origin && text.is_ascii()).then_some(Base { text, scheme, origin, path, folder })
+    }
+
+    /// Writes the URL of a reference without fragment to the end of `out`, if that is `Joined::Url`.
+    pub fn join(&self, stem: &str, max_bytes: usize, out: &mut Vec<u8>) -> Joined {
+        let start = out.len();
+        let joined = match self.write(stem.as_bytes(), out) {
+            Ok(true) if out.len() - start <= max_bytes => return Joined::Url,
+            Ok(_) => Joined::Nowhere,
+            Err(Refused) => Joined::Odd,
+        };
+        out.truncate(start);
+        joined
+    }
+
+    /// Whether there is a URL at all; what was written is of no use where there is none.
+    fn write(&self, stem: &[u8], out: &mut Vec<u8>) -> Result<bool, Refused> {
+        if stem.len() > MAX_INPUT_BYTES {
+            return Ok(false);
+        }
+        let [first, ..] = stem else {
+            out.extend_from_slice(self.text);
+            return Ok(true);
+        };
+        if *first <= b' ' || stem[stem.len() - 1] <= b' ' {
+            return Err(Refused);
+        }
+        if first.is_ascii_alphabetic() {
+            let end = stem.iter().position(|&b| !is_in_scheme(b)).unwrap_or(0);
+            if stem[end] == b':' {
+                let scheme = &stem[..end];
+                return match stem[end + 1..].strip_prefix(b"//") {
+                    Some(rest) if scheme == b"http" || scheme == b"https" => write_authority(scheme, rest, out),
+                    _ if scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https") => Err(Refused),
+                    _ => Ok(false),
+                };
+            }
+        }
+        if let Some(rest) = stem.strip_prefix(b"//") {
+            return write_authority(&self.text[..self.scheme], rest, out);
+        }
+        let root = out.len() + self.origin;
+        match first {
+            b'?' => {
+                out.extend_from_slice(&self.text[..self.path]);
+                push_query(stem, out)?;
+            }
+            b'/' => {
+                out.extend_from_slice(&self.text[..=self.origin]);
+                push_path(&stem[1..], root, out)?;
+            }
+            _ => {
+                out.extend_from_slice(&self.text[..self.folder]);
+                push_path(stem, root, out)?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn is_in_scheme(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+}
+
+/// A URL with a host: plain names in lower case only, and a port that is written as the standard writes it.
+fn write_authority(scheme: &[u8], rest: &[u8], out: &mut Vec<u8>) -> Result<bool, Refused> {
+    let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
+    let host = rest[..end].iter().position(|&b| b == b':').unwrap_or(end);
+    if !is_plain_host(&rest[..host]) {
+        return Err(Refused);
+    }
+    out.extend_from_slice(scheme);
+    out.extend_from_slice(b"://");
+    out.extend_from_slice(&rest[..host]);
+    if host < end {
+        let port = &rest[host + 1..end];
+        if !matches!(port, [b'1'..=b'9', more @ ..] if more.len() < 4 && more.iter().all(u8::is_ascii_digit)) {
+            return Err(Refused); // empty, with zeros in front, or with five digits and perhaps too many
+        }
+        let default: &[u8] = if scheme == b"http" { b"80" } else { b"443" };
+        if port != default {
+            out.extend_from_slice(&rest[host..end]);
+        }
+    }
+    let root = out.len();
+    out.push(b'/');
+    match rest.get(end) {
+        Some(b'/') => push_path(&rest[end + 1..], root, out)?,
+        Some(_) => push_query(&rest[end..], out)?,
+        None => {}
+    }
+    Ok(true)
+}
+
+/// Names that no rule for hosts changes or refuses: no number at the end, as addresses have, and no punycode.
+fn is_plain_host(host: &[u8]) -> bool {
+    let mut is_plain = true;
+    let mut last: &[u8] = b"";
+    for label in host.split(|&b| b == b'.') {
+        is_plain &= !label.is_empty() && !label.starts_with(b"xn--");
+        is_plain &= label.iter().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
+        last = label;
+    }
+    is_plain && !last[0].is_ascii_digit()
+}
+
+/// Appends a path and its query to a folder, which `out` ends with; the path begins at `root` with its first slash.
+fn push_path(path: &[u8], root: usize, out: &mut Vec<u8>) -> Result<(), Refused> {
+    let mut rest = path;
+    loop {
+        let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
+        match &rest[..end] {
+            b"." => {}
+            b".." => {
+                let folder = out.len() - 1;
+                let above = out[root..folder].iter().rposition(|&b| b == b'/').map_or(0, |n| n + 1);
+                out.truncate(root + above.max(1));
+            }
+            segment => {
+                push_bytes(segment, &IN_PATH, out)?;
+                if rest.get(end) == Some(&b'/') {
+                    out.push(b'/');
+                }
+            }
+        }
+        match rest.get(end) {
+            Some(b'/') => rest = &rest[end + 1..],
+            Some(_) => return push_query(&rest[end..], out),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Appends a query with its question mark.
+fn push_query(query: &[u8], out: &mut Vec<u8>) -> Result<(), Refused> {
+    push_bytes(query, &IN_QUERY, out)
+}
+
+fn push_bytes(bytes: &[u8], table: &[u8; 256], out: &mut Vec<u8>) -> Result<(), Refused> {
+    let mut rest = bytes;
+    loop {
+        let kept = rest.iter().position(|&b| table[b as usize] != KEEP).unwrap_or(rest.len());
+        out.extend_from_slice(&rest[..kept]);
+        rest = &rest[kept..];
+        let Some(&byte) = rest.first() else { return Ok(()) };
+        let mut length = 1;
+        match table[byte as usize] {
+            REFUSE => return Err(Refused),
+            ESCAPE => out.extend_from_slice(&[b'%', hex_digit(byte >> 4), hex_digit(byte & 15)]),
+            _ => match rest {
+                [_, b'2', b'e' | b'E', ..] if table[b'?' as usize] == REFUSE => return Err(Refused), // perhaps a dot segment
+                [_, high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                    out.extend_from_slice(&[b'%', high.to_ascii_uppercase(), low.to_ascii_uppercase()]);
+                    length = 3;
+                }
+                _ => out.push(b'%'),
+            },
+        }
+        rest = &rest[length..];
+    }
+}
+
+fn hex_digit(number: u8) -> u8 {
+    b"0123456789ABCDEF"[number as usize]
+}
+
+/// A href without its fragment; unchanged where the parser would strip something from what is left.
+pub fn stem_of(href: &str) -> &str {
+    match memchr::memchr(b'#', href.as_bytes()) {
+        Some(at) if at == 0 || href.as_bytes()[at - 1] > b' ' => &href[..at],
+        _ => href,
+    }
+}
+
+/// Which links are followed.
+#[derive(Clone, Copy)]
+pub struct Rules {
+    pub images: bool,
+    pub obeys_nofollow: bool,
+}
+
+impl Rules {
+    fn follow(self, kind: u8, rel: &str) -> bool {
+        let has = |word: &str| rel.split(is_space).any(|each| each.eq_ignore_ascii_case(word));
+        match kind {
+            KIND_A | KIND_AREA | KIND_IFRAME | KIND_FRAME | KIND_REFRESH => !(self.obeys_nofollow && !rel.is_empty() && has("nofollow")),
+            KIND_IMG => self.images,
+            KIND_LINK => !rel.is_empty() && FOLLOWED_RELS.into_iter().any(has),
+            _ => false,
+        }
+    }
+}
+
+/// A link that is followed: its href without fragment, and where in the columns it stands first and has words first.
+pub struct Followed<'a> {
+    pub stem: &'a str,
+    pub place: usize,
+    pub words: usize,
+}
+
+/// The links that are followed, each href once, in the order in which they stand first.
+pub fn followed<'a, S: AsRef<str>>(hrefs: &'a [S], kinds: &[u8], anchors: &[S], rels: &[S], rules: Rules) -> Vec<Followed<'a>> {
+    let mut found: Vec<Followed> = Vec::with_capacity(hrefs.len());
+    let mut places: HashMap<&str, usize> = HashMap::with_capacity(hrefs.len());
+    for (place, ((href, &kind), (words, rel))) in hrefs.iter().zip(kinds).zip(anchors.iter().zip(rels)).enumerate() {
+        if !rules.follow(kind, rel.as_ref()) {
+            continue;
+        }
+        let stem = stem_of(href.as_ref());
+        match places.entry(stem) {
+            Entry::Vacant(entry) => {
+                entry.insert(found.len());
+                found.push(Followed { stem, place, words: place });
+            }
+            Entry::Occupied(entry) => {
+                let before = &mut found[*entry.get()];
+                if anchors[before.words].as_ref().is_empty() && !words.as_ref().is_empty() {
+                    before.words = place;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The URLs of many references: their texts one after another, and of each what it is and where its text ends.
+pub struct Urls {
+    text: String,
+    ends: Vec<(Joined, usize)>,
+}
+
+impl Urls {
+    pub fn join<'a>(base: &Base, stems: impl Iterator<Item = &'a str>, max_bytes: usize) -> Urls {
+        let (mut text, mut ends) = (Vec::new(), Vec::new());
+        for stem in stems {
+            let joined = base.join(stem, max_bytes, &mut text);
+            ends.push((joined, text.len()));
+        }
+        Urls { text: String::from_utf8(text).unwrap_or_default(), ends } // it is ASCII
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Joined, &str)> {
+        let mut start = 0;
+        self.ends.iter().map(move |&(joined, end)| {
+            let text = &self.text[start..end];
+            start = end;
+            (joined, text)
+        })
+    }
+
+    /// By href in their order, without those that lead nowhere; None marks the odd ones, which are listed, too.
+    fn by_href<'py>(&self, py: Python<'py>, hrefs: &[Bound<'py, PyString>]) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyList>)> {
+        let (found, odd) = (PyDict::new(py), PyList::empty(py));
+        for (href, (joined, url)) in hrefs.iter().zip(self.iter()) {
+            match joined {
+                Joined::Url => found.set_item(href, url)?,
+                Joined::Nowhere => {}
+                Joined::Odd => {
+                    found.set_item(href, py.None())?;
+                    odd.append(href)?;
+                }
+            }
+        }
+        Ok((found, odd))
+    }
+}
+
+type ByHref<'py> = (Bound<'py, PyDict>, Bound<'py, PyList>);
+
+/// Where hrefs lead, see `lycosa.web.url.join_map`; None where the twin has to tell.
+#[pyfunction]
+pub fn join_hrefs<'py>(py: Python<'py>, base: &str, hrefs: Vec<Bound<'py, PyString>>, max_bytes: usize) -> PyResult<Option<ByHref<'py>>> {
+    let (Some(base), Some(texts)) = (Base::new(base), texts_of(&hrefs)) else { return Ok(None) };
+    let urls = Urls::join(&base, texts.iter().map(|href| stem_of(href)), max_bytes);
+    urls.by_href(py, &hrefs).map(Some)
+}
+
+/// The columns of a page's links: those that are followed, and where they lead. See `lycosa.web.url.follow_links`.
+#[pyfunction]
+#[pyo3(signature = (base, columns, images, obeys_nofollow, max_bytes))]
+pub fn follow_links<'py>(
+    py: Python<'py>,
+    base: &str,
+    columns: (Vec<Bound<'py, PyString>>, Bound<'py, PyBytes>, Vec<Bound<'py, PyString>>, Vec<Bound<'py, PyString>>),
+    images: bool,
+    obeys_nofollow: bool,
+    max_bytes: usize,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let (hrefs, kinds, anchors, rels) = columns;
+    let Some(base) = Base::new(base) else { return Ok(None) };
+    let (Some(texts), Some(words), Some(relations)) = (texts_of(&hrefs), texts_of(&anchors), texts_of(&rels)) else {
+        return Ok(None);
+    };
+    let kinds = kinds.as_bytes();
+    let work = || {
+        let rows = followed(&texts, kinds, &words, &relations, Rules { images, obeys_nofollow });
+        let urls = Urls::join(&base, rows.iter().map(|row| row.stem), max_bytes);
+        (rows, urls)
+    };
+    let (rows, urls) = if hrefs.len() < MANY_LINKS { work() } else { py.detach(work) };
+    let stems: Vec<Bound<PyString>> = rows
+        .iter()
+        .map(|row| if row.stem.len() == texts[row.place].len() { hrefs[row.place].clone() } else { PyString::new(py, row.stem) })
+        .collect();
+    let followed_kinds: Vec<u8> = rows.iter().map(|row| kinds[row.place]).collect();
+    let words = PyTuple::new(py, rows.iter().map(|row| &anchors[row.words]))?;
+    let (found, odd) = urls.by_href(py, &stems)?;
+    let row = (PyTuple::new(py, stems)?, PyBytes::new(py, &followed_kinds), words, found, odd);
+    Ok(Some(row.into_pyobject(py)?))
+}
+
+/// The texts of strings; None where one of them has half of a surrogate pair.
+fn texts_of<'a>(strings: &'a [Bound<'_, PyString>]) -> Option<Vec<&'a str>> {
+    strings.iter().map(|text| text.to_str().ok()).collect()
+}
