@@ -1,6 +1,8 @@
 """Large sitemaps, robots.txt files and lists of URLs are taken in without holding up the event loop.
 
-What is measured is the processor time of this thread between two turns of the loop: other processes do not count.
+What is measured is the processor time of this thread between two turns of the loop, as a share of all that it took:
+other processes and the speed of the machine do not count. How many milliseconds a turn takes, `make bench NAME=hostile`
+tells.
 """
 
 import asyncio
@@ -26,7 +28,7 @@ from tests.crawl.memory_crawl import front
 from tests.recrawl.recrawl_world import run as recrawl
 
 URLS = 20_000
-HELD_S = 0.05
+LARGEST_SHARE = 0.2  # without steps one turn has nearly all of it
 
 
 @contextmanager
@@ -57,13 +59,14 @@ def site(files: dict[str, bytes]) -> Iterator[str]:
 
 
 async def longest_turn(crawl: Crawl, *, known: int) -> tuple[float, CrawlStats]:
-    """The longest turn of the loop until the crawl knows so many URLs."""
-    longest, before = 0.0, thread_time()
+    """The longest turn of the loop until the crawl knows so many URLs, as a share of the whole."""
+    longest = 0.0
+    start = before = thread_time()
     while crawl.stats().known < known:
         await asyncio.sleep(0)
         now = thread_time()
         longest, before = max(longest, now - before), now
-    return longest, crawl.stats()
+    return longest / (thread_time() - start), crawl.stats()
 
 
 def run(into: Path, *seeds: str, known: int) -> tuple[float, CrawlStats]:
@@ -92,7 +95,7 @@ def test_large_sitemap_and_rules_hold_the_loop_for_a_moment_only(tmp_path: Path)
         longest, stats = run(tmp_path / "c", f"{origin}/", known=URLS)
 
     assert stats.known >= URLS
-    assert longest < HELD_S
+    assert longest < LARGEST_SHARE
 
 
 @pytest.mark.slow
@@ -106,7 +109,7 @@ def test_long_list_of_urls_holds_the_loop_for_a_moment_only(tmp_path: Path) -> N
         longest, stats = run(tmp_path / "c", known=URLS)
 
     assert stats.known >= URLS
-    assert longest < HELD_S
+    assert longest < LARGEST_SHARE
 
 
 @pytest.mark.slow

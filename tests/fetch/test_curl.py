@@ -356,7 +356,6 @@ def test_curl_hook_is_asked_at_the_end_of_the_headers() -> None:
         assert (unwanted.status, unwanted.truncated, unwanted.failure) == (200, "unspecified", None)
         assert unwanted.body == b""
         assert unwanted.headers["content-type"] == "video/mp4"
-        assert unwanted.ended_s - unwanted.started_s < QUICK.idle_s
         assert anyway.failure is Failure.IDLE_TIMEOUT
         assert asked == [(200, "text/html"), (200, "video/mp4")]
 

@@ -3,7 +3,6 @@
 import gzip
 import json
 import random
-import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.fetch.decode import MAX_MEMBERS, DecodedBody, decode_body
+from tests.effort import bounded
 
 CAP_BYTES = 1_000_000
 BOMB_BYTES = 11_511_612
@@ -153,13 +153,11 @@ def test_decode_endless_empty_members_end_within_bounds(coding: str) -> None:
     member = (
         zstandard.ZstdCompressor(write_content_size=False).compress(b"") if coding == "zstd" else gzip.compress(b"")
     )
-    start_s = time.process_time()
 
-    decoded = decode_body(member * (10_000_000 // len(member)), coding)
+    decoded = bounded(lambda: decode_body(member * (10_000_000 // len(member)), coding), units=250)
 
     assert decoded.is_damaged
     assert 10_000_000 // len(member) > MAX_MEMBERS
-    assert time.process_time() - start_s < 3
 
 
 def test_decode_plain_body_said_to_be_gzip_is_left_as_it_is() -> None:

@@ -1,12 +1,12 @@
 """A stored header block agrees with the stored body, and keeps what the server said."""
 
 import re
-import time
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.store.warc_record import _is_well_formed, header_block_for_body, well_formed_header_block
+from tests.effort import bounded
 
 
 def test_agreeing_right_length_is_kept_byte_for_byte() -> None:
@@ -56,10 +56,10 @@ def test_agreeing_header_behind_a_space_is_renamed_too() -> None:
 
 def test_agreeing_long_run_of_spaces_takes_linear_time() -> None:
     block = b"HTTP/1.1 200 OK\r\nContent-Length:" + b" " * 300_000 + b"x\r\n" + b" " * 300_000 + b"\r\n\r\n"
-    started_s = time.process_time()
 
-    assert header_block_for_body(block, status=200, body_bytes=5).endswith(b"Content-Length: 5\r\n\r\n")
-    assert time.process_time() - started_s < 0.5
+    fitted = bounded(lambda: header_block_for_body(block, status=200, body_bytes=5), units=100)
+
+    assert fitted.endswith(b"Content-Length: 5\r\n\r\n")
 
 
 def test_well_formed_binary_http_gets_a_textual_status_line() -> None:

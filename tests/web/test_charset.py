@@ -2,7 +2,6 @@
 
 import base64
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -11,6 +10,7 @@ from page_data import conformance
 
 from lycosa.web.charset import detect_charset, prescan, to_utf8
 from lycosa.web.encodings import decode_text, encoding_of
+from tests.effort import python_calls
 
 MULTI_BYTE = ("UTF-8", "UTF-16LE", "UTF-16BE", "GBK", "gb18030", "Big5", "EUC-KR", "Shift_JIS", "EUC-JP", "ISO-2022-JP")
 ENCODINGS = (*MULTI_BYTE, "replacement", "windows-1252", "x-user-defined")
@@ -199,9 +199,5 @@ def test_to_utf8_drops_byte_order_marks() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["Big5", "EUC-JP", "GBK"])
-def test_decode_megabytes_of_errors_takes_a_moment(encoding: str) -> None:
-    start = time.process_time()
-
-    decode_text(b"\xff\x81" * 2_500_000, encoding)
-
-    assert time.process_time() - start < 2.0  # one opinion each would take five seconds
+def test_decode_megabytes_of_errors_asks_for_a_bounded_number_of_opinions(encoding: str) -> None:
+    assert python_calls(lambda: decode_text(b"\xff\x81" * 500_000, encoding)) < 50_000  # not one opinion each

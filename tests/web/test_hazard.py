@@ -1,7 +1,6 @@
 """The quick look at a large document never lets pass what the look tag by tag would not."""
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from lycosa.web import hazard
 from lycosa.web.page import analyse_page
+from tests.effort import bounded
 
 PARTS = [
     b"<b>",
@@ -76,12 +76,10 @@ DISTINCT = [
 @pytest.mark.parametrize("pattern", DISTINCT)
 def test_is_tame_distinct_formatting_tags_false_and_cut_in_time(pattern: bytes) -> None:
     body = b"".join(pattern % n for n in range(3000))
-    start = time.process_time()
 
-    page = analyse_page(body, url="http://h.example/", content_type="text/html")
+    page = bounded(lambda: analyse_page(body, url="http://h.example/", content_type="text/html"), units=300)
 
     assert page.is_cut
-    assert time.process_time() - start < 3  # alone it takes 0.1 s; the whole document seconds, and gigabytes
 
 
 def test_is_tame_formatting_tags_that_differ_in_the_case_of_their_values_false() -> None:

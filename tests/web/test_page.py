@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +12,7 @@ from lycosa.web.document import Document, Page
 from lycosa.web.links import LinkKind
 from lycosa.web.media import MediaKind
 from lycosa.web.page import analyse_page
+from tests.effort import bounded
 
 DOCUMENT = """<!DOCTYPE html><html lang=" en-GB "><head><title> The
   title </title><meta name=Description content=" In  short. "><meta name=robots content="noindex, nofollow">
@@ -265,12 +265,8 @@ HOSTILE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_html_is_analysed_within_a_second_or_two(name: str) -> None:
-    start = time.process_time()
-
-    html(HOSTILE[name], "text/html")
-
-    assert time.process_time() - start < 2.0  # each took from 12 s to hours without its guard
+def test_hostile_html_is_analysed_with_bounded_work(name: str) -> None:
+    bounded(lambda: html(HOSTILE[name], "text/html"), units=800)  # each took 1,200 to millions without its guard
 
 
 @pytest.mark.slow

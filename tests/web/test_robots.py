@@ -5,7 +5,6 @@ import json
 import pickle
 import re
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from lycosa.web import robots
 from lycosa.web.robots import Robots, RobotsDirectives, robots_directives, run_steps
 from lycosa.web.url import parse_url as parse_url
+from tests.effort import bounded
 
 # Rows that contradict the normalisation of RFC 9309 §2.2.2: they expect an escape and its character to differ.
 DISPUTED = {
@@ -179,9 +179,7 @@ def is_match(rule: str, path: str) -> bool:
     ids=["stars", "pieces", "many", "agents", "junk"],
 )
 def test_allows_hostile_file_bounded_time(body: str) -> None:
-    started = process_time()
-    assert rules(body).allows("/" + "a" * 2_000)
-    assert process_time() - started < 0.5
+    assert bounded(lambda: rules(body).allows("/" + "a" * 2_000), units=100)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """Wildcards: the same answer as a regular expression, without its worst case."""
 
 import re
-from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.web.scope import matches_pattern, pattern_pieces
+from tests.effort import bounded
 
 
 @given(st.text("ab*", max_size=8), st.text("ab", max_size=10), st.booleans())
@@ -19,6 +19,4 @@ def test_matches_any_pattern_same_as_regular_expression(pattern: str, text: str,
 @pytest.mark.parametrize("pattern", ["*" * 10_000 + "b", "*a" * 5_000 + "b", ("*" + "a" * 99) * 100 + "b"])
 def test_matches_hostile_pattern_linear_time(pattern: str) -> None:
     pieces = pattern_pieces(pattern)
-    started = process_time()
-    assert not matches_pattern(pieces, "a" * 10_000, to_end=True)
-    assert process_time() - started < 0.1
+    assert not bounded(lambda: matches_pattern(pieces, "a" * 10_000, to_end=True), units=50)
