@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lycosa.crawl import EarlyLinks, Engine, OtherShards, Parts, ReadPage, Recrawl, Statistics
+from lycosa.crawl import EarlyLinks, Engine, LeaseAnswer, OtherShards, Parts, ReadPage, Recrawl, Statistics
 from lycosa.errors import PartError
 from lycosa.fetch import (
     AcceptsResponse,
@@ -40,7 +40,7 @@ from lycosa.frontier import (
     parse_policy,
 )
 from lycosa.mapping import AddressGuard, CaresResolver, Resolver
-from lycosa.records import Request, Response
+from lycosa.records import Request
 from lycosa.settings import CrawlSettings
 from lycosa.store import CollectionStore
 from lycosa.tables import LinkTables
@@ -78,7 +78,7 @@ def assemble_engine(
     engine = Engine(collection, settings, parts, is_restart=is_restart, recrawl=recrawl)
     pages, downloader = engine.pages, parts.downloader
     if settings.eager and reads_links_as_usual(parts.analysers) and isinstance(downloader, Watchable):
-        engine.observe(EarlyLinks(engine.shard, pages.admission, pages.keeper.rules))
+        engine.observe(EarlyLinks(engine.shard, pages.admission))
         downloader.watch(engine.on_arriving)
     # `pages_per_host` counts requests in flight, so a table request would use up a page.
     if settings.tables == "always" or (settings.tables == "auto" and settings.pages_per_host is None):
@@ -112,8 +112,8 @@ class LazyRevisits:
     def request(self, lease: Lease) -> Request:
         return self.handler.request(lease)
 
-    def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
-        return self.handler.handle(lease, request, response)
+    def handle(self, answer: LeaseAnswer) -> ReadPage | None:
+        return self.handler.handle(answer)
 
 
 def cares_resolver(settings: CrawlSettings) -> Resolver:

@@ -25,17 +25,19 @@ if TYPE_CHECKING:
     from lycosa.crawl.pages import PageHandler
     from lycosa.crawl.progress import WAITING, clock, duration
     from lycosa.crawl.reading import (
+        PreparedPage,
         analysers_of,
         decoded_body,
         filters_of,
         followed_links,
         header_hrefs,
+        joined_links,
         page_directives,
         read_page,
         redirect_location,
     )
     from lycosa.crawl.requeue import INBOX_FOLDER, Inbox, literal_hosts, refuse_private
-    from lycosa.crawl.seams import FetchObserver, Parts, ReadPage, RequestHandler, Statistics, UrlSource
+    from lycosa.crawl.seams import FetchObserver, LeaseAnswer, Parts, ReadPage, RequestHandler, Statistics, UrlSource
     from lycosa.crawl.shard import Shard
     from lycosa.crawl.stats import CrawlStats, Retry, Totals, load_counts, load_live_stats, sum_of_shards
 
@@ -53,10 +55,10 @@ __getattr__ = open_lazily(
         "other_shards": "OtherShards",
         "pages": "PageHandler",
         "progress": "WAITING clock duration",
-        "reading": "analysers_of decoded_body filters_of followed_links header_hrefs page_directives "
-        "read_page redirect_location",
+        "reading": "PreparedPage analysers_of decoded_body filters_of followed_links header_hrefs joined_links "
+        "page_directives read_page redirect_location",
         "requeue": "INBOX_FOLDER Inbox literal_hosts refuse_private",
-        "seams": "FetchObserver Parts ReadPage RequestHandler Statistics UrlSource",
+        "seams": "LeaseAnswer FetchObserver Parts ReadPage RequestHandler Statistics UrlSource",
         "shard": "Shard",
         "stats": "CrawlStats Retry Totals load_counts load_live_stats sum_of_shards",
     },
@@ -66,9 +68,9 @@ __getattr__ = open_lazily(
 __all__ = [
     "INBOX_FOLDER", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING", "Archive",
     "CommitParticipant", "CopyClaim", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver",
-    "HostRules", "Inbox", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "ReadPage", "Recrawl",
-    "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of", "clock", "decoded_body",
-    "duration", "effective_limits", "filters_of", "followed_links", "header_hrefs", "is_nofollow", "literal_hosts",
-    "load_counts", "load_live_stats", "page_directives", "read_page", "redirect_location", "refuse_private",
-    "sum_of_shards",
+    "HostRules", "Inbox", "LeaseAnswer", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "PreparedPage",
+    "ReadPage", "Recrawl", "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of",
+    "clock", "decoded_body", "duration", "effective_limits", "filters_of", "followed_links", "header_hrefs",
+    "is_nofollow", "joined_links", "literal_hosts", "load_counts", "load_live_stats", "page_directives", "read_page",
+    "redirect_location", "refuse_private", "sum_of_shards",
 ]  # fmt: skip

@@ -37,8 +37,8 @@ class TakenEarly(NamedTuple):
 class EarlyLinks:
     """Observes fetches and takes links while their document arrives. Holds, for documents in flight, what was taken."""
 
-    def __init__(self, shard: Shard, admission: Admission, rules: LinkRules) -> None:
-        self._shard, self._admission, self._rules = shard, admission, rules
+    def __init__(self, shard: Shard, admission: Admission) -> None:
+        self._shard, self._admission, self._rules = shard, admission, shard.reader.rules
         self._taken: dict[int, TakenEarly] = {}  # by ticket
 
     def __repr__(self) -> str:

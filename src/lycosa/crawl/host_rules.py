@@ -14,7 +14,7 @@ from lycosa.crawl.other_shards import OtherShards
 from lycosa.crawl.pages import PageHandler, RequestBuilder
 from lycosa.crawl.progress import ROBOTS
 from lycosa.crawl.reading import decoded_body, redirect_location
-from lycosa.crawl.seams import ReadPage
+from lycosa.crawl.seams import LeaseAnswer, ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import retry_rule, retry_wait
 from lycosa.frontier import Host, Lease, Origin, Reason, RequestKind, UrlState
@@ -47,8 +47,8 @@ class RobotsHandler:
     def request(self, lease: Lease) -> Request:
         return self._rules.requests.build(lease, body_limit_bytes=ROBOTS_BYTES, takes_any_type=True)
 
-    def handle(self, lease: Lease, request: Request | None, response: Response) -> None:
-        self._rules.robots(lease, request, response)
+    def handle(self, answer: LeaseAnswer) -> None:
+        self._rules.robots(answer.lease, answer.request, answer.response)
 
 
 class SitemapHandler:
@@ -60,11 +60,12 @@ class SitemapHandler:
     def request(self, lease: Lease) -> Request:
         return self._rules.requests.build(lease, body_limit_bytes=SITEMAP_BYTES, takes_any_type=True)
 
-    def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+    def handle(self, answer: LeaseAnswer) -> ReadPage | None:
+        lease, request, response = answer.lease, answer.request, answer.response
         if self._pages.failures.handle(lease, request, response):
             return None
         if response.truncated is Truncation.UNWANTED or response.status in REDIRECTS:
-            return self._pages.answered(lease, request, response)
+            return self._pages.answered(answer)
         self._rules.sitemap(lease, request, response)
         self._pages.release(lease, response)
         return None

@@ -13,8 +13,17 @@ from typing import NamedTuple
 
 from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.copies import Copies
-from lycosa.crawl.reading import LinkRules, decoded_body, followed_links, page_directives, read_page, with_headers
-from lycosa.crawl.seams import Parts, ReadPage
+from lycosa.crawl.reading import (
+    PreparedPage,
+    decoded_body,
+    joined_links,
+    page_directives,
+    read_page,
+    record_metadata,
+    records_of,
+    with_headers,
+)
+from lycosa.crawl.seams import LeaseAnswer, Parts, ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import Lease
 from lycosa.records import Family, Request, Response
@@ -30,7 +39,6 @@ from lycosa.store import (
     doc_key,
     patch_on_read_exchange,
     patched_exchange,
-    response_exchange,
     revisit_exchange,
     unpack_links,
     unpack_page,
@@ -38,15 +46,12 @@ from lycosa.store import (
 from lycosa.web import (
     DIGEST_BYTES,
     Page,
-    RobotsDirectives,
     document_digest,
-    document_fingerprint,
     payload_sha1,
     url_from_key,
     url_key,
 )
 
-DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
 EMPTY_DIGEST = document_digest(b"")  # pages without a body are no copies of each other
 Listener = Callable[[str, PageRow, Page, str], None]  # URL, row, page, and the text that is for reading in it
 
@@ -79,7 +84,7 @@ class Archive:
         now = self._shard.now_unix() if fetched_s is None else fetched_s
         if self.is_off:
             return HttpExchange([], sha1 or payload_sha1(response.body), now)
-        return response_exchange(request, response, fetched_s=now, metadata=_metadata(lease), payload_sha1=sha1)
+        return records_of(lease, request, response, fetched_s=now, sha1=sha1)
 
     def revisit(
         self,
@@ -88,22 +93,25 @@ class Archive:
         response: Response,
         original: OriginalRecord,
         profile: RevisitProfile = RevisitProfile.SAME_PAYLOAD,
+        *,
+        fetched_s: float | None = None,
     ) -> HttpExchange:
         """The records of a body that is stored already."""
+        now = self._shard.now_unix() if fetched_s is None else fetched_s
         if self.is_off:
-            return HttpExchange([], original.payload_sha1, self._shard.now_unix())
+            return HttpExchange([], original.payload_sha1, now)
         return revisit_exchange(
             request,
             response,
-            fetched_s=self._shard.now_unix(),
+            fetched_s=now,
             original=original,
             profile=profile,
-            metadata=_metadata(lease),
+            metadata=record_metadata(lease),
         )
 
     def patched(self, lease: Lease, request: Request, found: PatchedDocument) -> HttpExchange:
         """The records of a version that a table gave; where it is made on reading, that table's records as well."""
-        now, metadata = self._shard.now_unix(), {**_metadata(lease), "patched-by": request.url}
+        now, metadata = self._shard.now_unix(), {**record_metadata(lease), "patched-by": request.url}
         if found.base_record is None:
             return patched_exchange(found.document, fetched_s=now, metadata=metadata)
         return patch_on_read_exchange(
@@ -126,10 +134,6 @@ class Archive:
     def write_row(self, lease: Lease, row: PageRow, ticket: int | None) -> None:
         """Writes the row of the lease's URL; `ticket` stands for the place of its record."""
         self._committer.page(url_key(lease.url), row, ticket)
-
-
-def _metadata(lease: Lease) -> dict[str, str]:
-    return {"depth": str(lease.depth)}
 
 
 class KnownDocument(NamedTuple):
@@ -202,41 +206,44 @@ class PageKeeper:
     """Reads pages and keeps their records, rows and links. `listeners` are called for a page once it is committed."""
 
     def __init__(self, shard: Shard, parts: Parts, archive: Archive, documents: DocumentStore) -> None:
-        self._shard, self.archive, self.documents, self.analysers = shard, archive, documents, parts.analysers
-        self._topic, self._content_digest = parts.topic, parts.content_digest
-        settings = shard.settings
-        self.rules = LinkRules(agent=settings.agent, images=settings.images, obeys_nofollow=settings.nofollow)
-        self.max_decoded_bytes = settings.body_bytes * DECODED_FACTOR
+        self._shard, self.archive, self.documents, self._reader = shard, archive, documents, shard.reader
+        self._topic = parts.topic
         self.listeners: list[Listener] = []
 
     # first visits
 
-    def read(self, lease: Lease, request: Request, response: Response) -> ReadPage:
+    def read(self, answer: LeaseAnswer) -> ReadPage:
         """Reads and keeps a page that was fetched for the first time."""
-        body = decoded_body(response, self.max_decoded_bytes)
-        fingerprint, sha1 = document_fingerprint(body), payload_sha1(response.body)
-        digest = sha1[:DIGEST_BYTES] if body is response.body else document_digest(body)
-        first = self.documents.first_with(fingerprint)
-        if first is not None and body and first.key != url_key(lease.url) and first.digest == digest:
+        lease, request, response = answer.lease, answer.request, answer.response
+        assert request is not None
+        prepared = answer.prepared or self._reader.digests(response)
+        first = self.documents.first_with(prepared.fingerprint)
+        if first is not None and prepared.body and first.key != url_key(lease.url) and first.digest == prepared.digest:
             if (original := self.documents.page(first.key)) is not None:
-                return self._copy(lease, request, response, first.key, original, sha1)
+                return self._copy(answer, request, prepared, first.key, original)
             first = None  # its host belongs to another shard by now
-        page = read_page(response, body, self.analysers, fingerprint=fingerprint, digest=digest)
+        page = self._reader.analyse(response, prepared)
         if page.is_cut:
-            self._shard.events.write("page-cut", url=lease.url, size_bytes=len(body))
-        made = self.archive.exchange(lease, request, response, sha1)
-        return self._store(lease, response, page, body, made, is_known=first is not None)
+            self._shard.events.write("page-cut", url=lease.url, size_bytes=len(prepared.body))
+        made = self._records(answer, request, prepared)
+        return self._store(lease, response, prepared, made, is_known=first is not None)
+
+    def _records(self, answer: LeaseAnswer, request: Request, prepared: PreparedPage) -> HttpExchange:
+        return prepared.records or self.archive.exchange(
+            answer.lease, request, answer.response, prepared.payload_sha1, answer.fetched_s
+        )
 
     def _copy(
-        self, lease: Lease, request: Request, response: Response, key: bytes, original: PageRow, sha1: bytes
+        self, answer: LeaseAnswer, request: Request, prepared: PreparedPage, key: bytes, original: PageRow
     ) -> ReadPage:
         """The document is known under another URL: a revisit record, no second parse, but its links from here."""
+        lease, response, sha1 = answer.lease, answer.response, prepared.payload_sha1
         original_url = url_from_key(key)
         if original.payload_sha1 == sha1:
             known = OriginalRecord(original_url, original.fetched_s, sha1)
-            made = self.archive.revisit(lease, request, response, known)
+            made = self.archive.revisit(lease, request, response, known, fetched_s=answer.fetched_s)
         else:
-            made = self.archive.exchange(lease, request, response, sha1)
+            made = self._records(answer, request, prepared)
         row = PageRow(
             response.status,
             made.fetched_s,
@@ -259,37 +266,35 @@ class PageKeeper:
             content=original.content,
             relevance=original.relevance,
         )
-        row.apply_directives(original.directives | page_directives((), response, self.rules.agent))
+        row.apply_directives(original.directives | page_directives((), response, self._reader.rules.agent))
         ticket = self.archive.add_records(made)
         self.archive.write_row(lease, row, ticket)
         links = with_headers(self.documents.links(key) or LinkRow(()), response)
-        joined = self._shard.link_filter.joined(links, lease.url)
-        read = self.index_links(lease, response, row, links, joined)
+        read = self.index_links(lease, response, row, links, joined_links(links, lease.url))
         read.original, read.ticket = original, ticket
         return read
 
     # new versions
 
     def store_version(
-        self, lease: Lease, request: Request, response: Response, page: Page, body: bytes, *, before: PageRow
+        self, lease: Lease, request: Request, response: Response, prepared: PreparedPage, *, before: PageRow
     ) -> ReadPage:
         """Keeps another version of a page than that of its row `before`; a copy, where another URL has the document."""
-        made = self.archive.exchange(lease, request, response)
-        first, copied = self.documents.first_with(page.fingerprint), ""
-        if first is not None and first.digest == page.digest and first.key != url_key(lease.url):
+        made = self.archive.exchange(lease, request, response, prepared.payload_sha1)
+        first, copied = self.documents.first_with(prepared.fingerprint), ""
+        if first is not None and first.digest == prepared.digest and first.key != url_key(lease.url):
             original = self.documents.page(first.key)
             if original is not None and original.payload_sha1 == made.payload_sha1:
                 copied = url_from_key(first.key)
                 known = OriginalRecord(copied, original.fetched_s, original.payload_sha1)
                 made = self.archive.revisit(lease, request, response, known)
-        return self.store_records(lease, response, page, body, made, before=before, copied=copied)
+        return self.store_records(lease, response, prepared, made, before=before, copied=copied)
 
     def store_records(
         self,
         lease: Lease,
         response: Response,
-        page: Page,
-        body: bytes,
+        prepared: PreparedPage,
         made: HttpExchange,
         *,
         before: PageRow,
@@ -297,30 +302,29 @@ class PageKeeper:
     ) -> ReadPage:
         """Keeps a version whose records are made already; `copied` is the URL that it is a copy of."""
         self.documents.on_replaced(lease.url, url_key(lease.url), before)
-        is_known = self.documents.first_with(page.fingerprint) is not None
-        return self._store(lease, response, page, body, made, is_known=is_known, copied=copied)
+        is_known = self.documents.first_with(prepared.fingerprint) is not None
+        return self._store(lease, response, prepared, made, is_known=is_known, copied=copied)
 
     def _store(
         self,
         lease: Lease,
         response: Response,
-        page: Page,
-        body: bytes,
+        prepared: PreparedPage,
         made: HttpExchange,
         *,
         is_known: bool,
         copied: str = "",
     ) -> ReadPage:
-        links, joined, directives = self.links_of(page, response, lease.url)
-        row = self._row(lease, response, page, made, body)
-        row.apply_directives(directives)
+        page, links = self._reader.analyse(response, prepared), prepared.links
+        row = self._row(lease, response, page, made, prepared)
+        row.apply_directives(prepared.directives)
         row.original = copied
         ticket = self.archive.add_records(made)
         self.archive.write_row(lease, row, ticket)
         if not is_known:
             self.documents.record_first(url_key(lease.url), row, links)
         self.documents.on_stored(lease.url, row)
-        read = self.index_links(lease, response, row, links, joined, page)
+        read = self.index_links(lease, response, row, links, prepared.joined, page)
         read.ticket = ticket
         return read
 
@@ -337,18 +341,7 @@ class PageKeeper:
         self._shard.linker.page(lease.url, url_key(lease.url), row, links, joined)
         return ReadPage(lease, response, row, links, joined, page)
 
-    def links_of(self, page: Page, response: Response, url: str) -> tuple[LinkRow, Mapping[str, str], RobotsDirectives]:
-        """The links of a page and of its headers that are followed, where they lead, and what it says to robots."""
-        directives = page_directives(page.robots, response, self.rules.agent)
-        if directives.nofollow and self.rules.obeys_nofollow:
-            return LinkRow(()), {}, directives
-        links, joined = followed_links(page, self.rules, url)
-        if response.hints or "link" in response.headers:
-            links = with_headers(links, response)
-            joined = self._shard.link_filter.joined(links, url)
-        return links, joined, directives
-
-    def _row(self, lease: Lease, response: Response, page: Page, made: HttpExchange, body: bytes) -> PageRow:
+    def _row(self, lease: Lease, response: Response, page: Page, made: HttpExchange, prepared: PreparedPage) -> PageRow:
         codes = page.codes
         return PageRow(
             response.status,
@@ -370,8 +363,8 @@ class PageKeeper:
             structure=(page.structure_first, page.structure_last),
             codes=(codes.total, codes.squares, codes.distinct, codes.length),
             volatile=page.is_volatile,
-            document_bytes=len(body),
-            content=self._content_digest(page, body) if self._content_digest else b"",
+            document_bytes=len(prepared.body),
+            content=prepared.content,
             relevance=self._topic.page(title=page.title or "", text=page.text) if self._topic else None,
         )
 
@@ -383,9 +376,11 @@ class PageKeeper:
             return
         from lycosa.web import extract_text  # lazy: its libraries need not be there before the first request is out
 
-        response, url, row = read.response, read.lease.url, read.row
-        body = decoded_body(response, self.max_decoded_bytes)
-        page = read.page or read_page(response, body, self.analysers)
-        text = extract_text(body, url=url, content_type=response.headers.get("content-type"), analysers=self.analysers)
+        response, url, row, reader = read.response, read.lease.url, read.row, self._reader
+        body = decoded_body(response, reader.max_decoded_bytes)
+        page = read.page or read_page(response, body, reader.analysers)
+        text = extract_text(
+            body, url=url, content_type=response.headers.get("content-type"), analysers=reader.analysers
+        )
         for listener in self.listeners:
             self._shard.committer.announce(partial(listener, url, row, page, text))

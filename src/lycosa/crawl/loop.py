@@ -23,9 +23,9 @@ from lycosa.crawl.limits import LimitChecker, Recrawl, effective_limits
 from lycosa.crawl.other_shards import accept_urls, move_hosts
 from lycosa.crawl.pages import HeadLooks, PageHandler, RequestBuilder
 from lycosa.crawl.progress import WAITING, ProgressReporter, waits_long
-from lycosa.crawl.reading import LinkFilter
+from lycosa.crawl.reading import LinkFilter, PageReader
 from lycosa.crawl.requeue import Inbox, readmit_links, requeue_failed, requeue_lost
-from lycosa.crawl.seams import Fetch, FetchObserver, Parts, ReadPage, RequestHandler, UrlSource
+from lycosa.crawl.seams import Fetch, FetchObserver, LeaseAnswer, Parts, ReadPage, RequestHandler, UrlSource
 from lycosa.crawl.shard import BackgroundWork, EventLog, Shard
 from lycosa.crawl.stats import Counters, CrawlStats, Totals, load_counts
 from lycosa.errors import StoreError
@@ -89,13 +89,17 @@ class Engine:
         self.downloader.start(request, partial(self._on_response, lease, request))
 
     def _on_response(self, lease: Lease, request: Request | None, response: Response) -> None:
+        self._take(LeaseAnswer(lease, request, response, self.now_unix()))
+
+    def _take(self, answer: LeaseAnswer) -> None:
         """The answer is read, the links of a page are admitted, and when enough has gathered it is committed."""
         if self.committer.has_failed:
-            self._deferred.append((lease, request, response))  # it must not slip into the batch that is half written
+            self._deferred.append(answer)  # it must not slip into the batch that is half written
             return
+        lease, response = answer.lease, answer.response
         try:  # as `_errors_end_crawl`, which costs a microsecond more
             del self._in_flight[lease.ticket]
-            page = self._read(lease, request, response)
+            page = self._read(answer)
             for observer in self._observers:
                 observer.ended(lease, response, page)
             if page is not None:
@@ -108,16 +112,17 @@ class Engine:
         self._plan_turn()
         self._changed.set()
 
-    def _read(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+    def _read(self, answer: LeaseAnswer) -> ReadPage | None:
         """4. Read: the handler of this kind of request reads the answer and keeps it (`crawl.keeper`). A new page
         comes back from `crawl.pages`; all else is dealt with there: redirects, failures (`crawl.failures`), robots.txt
         and sitemaps (`crawl.host_rules`), revisits (`recrawl`), tables (`tables`)."""
+        lease, response = answer.lease, answer.response
         if response.failure is Failure.CANCELLED:
             return None
         self.counters.request(response)
         seconds = max(0.0, response.ended_s - response.started_s)
         lease.host.record_request(len(response.body), seconds, self.now_unix())
-        return self._handlers[lease.kind].handle(lease, request, response)
+        return self._handlers[lease.kind].handle(answer)
 
     def _admit(self, page: ReadPage) -> None:
         """5. Admit (`crawl.admission`): links that pass the filters and the seen test are queued in the frontier."""
@@ -179,6 +184,7 @@ class Engine:
             self.counters,
             self.committer,
             self.events,
+            PageReader(settings, parts.analysers, parts.content_digest),
             LinkFilter(settings, self.seeds, parts.filters, totals.ignored),
             self.linker,
             self._background,
@@ -204,7 +210,7 @@ class Engine:
         self._stopping = ""
         self._failure: Exception | None = None
         self._finished, self._changed = asyncio.Event(), asyncio.Event()
-        self._deferred: list[tuple[Lease, Request | None, Response]] = []
+        self._deferred: list[LeaseAnswer] = []
         self.is_paused = False  # The consumer of pages is slower than the crawl.
         self.on_commit: Callable[[], None] | None = None
 
@@ -564,8 +570,8 @@ class Engine:
         if self.on_commit is not None:
             self.on_commit()
         deferred, self._deferred = self._deferred, []
-        for lease, request, response in deferred:
-            self._on_response(lease, request, response)
+        for answer in deferred:
+            self._take(answer)
 
     @property
     def is_idle(self) -> bool:

@@ -10,7 +10,7 @@ from lycosa.crawl.admission import Admission
 from lycosa.crawl.failures import FailureHandler
 from lycosa.crawl.keeper import PageKeeper
 from lycosa.crawl.reading import decoded_body, read_page, redirect_location
-from lycosa.crawl.seams import Parts, ReadPage
+from lycosa.crawl.seams import LeaseAnswer, Parts, ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import request_fields, user_agent
 from lycosa.frontier import HeadReader, Lease, Origin, Reason, RequestKind, UrlState
@@ -83,20 +83,20 @@ class PageHandler:
     def request(self, lease: Lease) -> Request:
         return self.requests.build(lease, is_watched=True)
 
-    def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
-        if self.failures.handle(lease, request, response):
+    def handle(self, answer: LeaseAnswer) -> ReadPage | None:
+        if self.failures.handle(answer.lease, answer.request, answer.response):
             return None
-        return self.answered(lease, request, response)
+        return self.answered(answer)
 
-    def answered(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+    def answered(self, answer: LeaseAnswer) -> ReadPage | None:
         """Reads an answer that is no failure."""
+        lease, response = answer.lease, answer.response
         if response.truncated is Truncation.UNWANTED:
             self._frontier.finish(lease, UrlState.DROPPED, Reason.MEDIA_TYPE)
         elif response.status in REDIRECTS:
-            self.redirected(lease, request, response)
+            self.redirected(lease, answer.request, response)
         else:
-            assert request is not None
-            return self.keeper.read(lease, request, response)
+            return self.keeper.read(answer)
         self.release(lease, response)
         return None
 
@@ -167,7 +167,12 @@ class HeadLooks:
     """Handles pages where a ranking looks at the beginning of a page before the rest is asked for."""
 
     def __init__(self, shard: Shard, pages: PageHandler, reader: HeadReader) -> None:
-        self._frontier, self._pages, self._reader = shard.frontier, pages, reader
+        self._frontier, self._pages, self._reader, self._analysers = (
+            shard.frontier,
+            pages,
+            reader,
+            shard.reader.analysers,
+        )
         self._fields = (
             *((name, value) for name, value in pages.requests.fields if name.lower() != "accept-encoding"),
             ("Accept-Encoding", "identity"),
@@ -179,10 +184,11 @@ class HeadLooks:
             return self._pages.requests.build(lease, fields=self._fields)
         return self._pages.request(lease)
 
-    def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+    def handle(self, answer: LeaseAnswer) -> ReadPage | None:
+        lease, response = answer.lease, answer.response
         if not lease.is_head or response.status not in HEAD_ONLY:  # it may send the whole page nevertheless
-            return self._pages.handle(lease, request, response)
-        if not self._pages.failures.handle(lease, request, response):
+            return self._pages.handle(answer)
+        if not self._pages.failures.handle(lease, answer.request, response):
             self._judge(lease, response)
             self._pages.release(lease, response)
         return None
@@ -190,6 +196,6 @@ class HeadLooks:
     def _judge(self, lease: Lease, response: Response) -> None:
         credit = self._frontier.credit(lease.url)
         if response.status == 206:
-            page = read_page(response, decoded_body(response, TOPIC_HEAD_BYTES), self._pages.keeper.analysers)
+            page = read_page(response, decoded_body(response, TOPIC_HEAD_BYTES), self._analysers)
             credit = self._reader.refine(credit, page.title or "", page.text)
         self._frontier.rerank(lease, credit)

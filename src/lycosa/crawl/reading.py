@@ -1,21 +1,25 @@
-"""From a response to what it says: content decoded, document known or new, page analysed, links joined and sifted.
+"""From a response to what it says: content decoded, digests, page analysed, links joined; and which links are wanted.
 
-No I/O of its own: the state is read through the engine. One call a page; the dearest part of the crawl.
+`PageReader` does all that an answer allows by itself, without the state of the crawl and without a clock, so that it
+can run on any thread; it is the dearest part of a crawl. What is known already, and so what becomes of the page, is
+decided afterwards by `crawl.keeper`. `LinkFilter` belongs to the state: it remembers what was seen a moment ago.
 """
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from lycosa.frontier import RecentUrls
-from lycosa.records import Response
+from lycosa.frontier import Lease, RecentUrls
+from lycosa.records import Request, Response
 from lycosa.settings import CrawlSettings, merge, read_file
-from lycosa.store import LinkRow
+from lycosa.store import HttpExchange, LinkRow, response_exchange
 from lycosa.web import (
+    DIGEST_BYTES,
     FOLLOWED_RELS,
     MAX_URL_BYTES,
     Analysers,
@@ -32,14 +36,19 @@ from lycosa.web import (
     UrlLimits,
     analyse_page,
     base_url,
+    document_digest,
+    document_fingerprint,
     filter_urls,
     follow_links,
     join_map,
     named_analysers,
     parse_link_header,
     parse_url,
+    payload_sha1,
     robots_directives,
 )
+
+DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
 
 
 def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
@@ -151,9 +160,82 @@ def followed_links(page: HasLinks, rules: LinkRules, url: str) -> tuple[LinkRow,
     return LinkRow(found.hrefs, page.base_href or "", found.kinds, found.anchors), found.joined
 
 
+def joined_links(links: LinkRow, url: str) -> dict[str, str]:
+    """Where the links of the document at `url` lead: href → URL."""
+    return join_map(base_url(url, links.base_href), links.hrefs)
+
+
+class PreparedPage(msgspec.Struct):
+    """What an answer says by itself. `page` is None until the document is analysed, and what follows it is empty;
+    `joined` says where the hrefs of `links` lead; `content` digests the main content, where no body is kept that it
+    could be made from; `records` are those of the exchange, where they are made already."""
+
+    body: bytes
+    fingerprint: int
+    payload_sha1: bytes
+    digest: bytes
+    page: Page | None = None
+    directives: RobotsDirectives = RobotsDirectives()
+    links: LinkRow = msgspec.field(default_factory=partial(LinkRow, ()))
+    joined: Mapping[str, str] = {}
+    content: bytes = b""
+    records: HttpExchange | None = None
+
+
+class PageReader:
+    """Reads answers. It holds nothing but the rules by which it reads."""
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        analysers: Analysers | None = None,
+        content_digest: Callable[[Page, bytes], bytes] | None = None,
+    ) -> None:
+        self.analysers, self._content_digest = analysers, content_digest
+        self.rules = LinkRules(agent=settings.agent, images=settings.images, obeys_nofollow=settings.nofollow)
+        self.max_decoded_bytes = settings.body_bytes * DECODED_FACTOR
+
+    def digests(self, response: Response) -> PreparedPage:
+        """The document of an answer with its digests, not analysed yet."""
+        body, sha1 = decoded_body(response, self.max_decoded_bytes), payload_sha1(response.body)
+        digest = sha1[:DIGEST_BYTES] if body is response.body else document_digest(body)
+        return PreparedPage(body, document_fingerprint(body), sha1, digest)
+
+    def analyse(self, response: Response, prepared: PreparedPage) -> Page:
+        """Analyses the document, unless that is done; adds what it says to robots, and its links and those of the
+        header fields that are followed."""
+        if prepared.page is not None:
+            return prepared.page
+        page = prepared.page = read_page(
+            response, prepared.body, self.analysers, fingerprint=prepared.fingerprint, digest=prepared.digest
+        )
+        prepared.directives = page_directives(page.robots, response, self.rules.agent)
+        if not (prepared.directives.nofollow and self.rules.obeys_nofollow):
+            prepared.links, prepared.joined = followed_links(page, self.rules, response.url)
+            if response.hints or "link" in response.headers:
+                prepared.links = with_headers(prepared.links, response)
+                prepared.joined = joined_links(prepared.links, response.url)
+        if self._content_digest is not None:
+            prepared.content = self._content_digest(page, prepared.body)
+        return page
+
+
+def records_of(
+    lease: Lease, request: Request, response: Response, *, fetched_s: float, sha1: bytes | None = None
+) -> HttpExchange:
+    """The records of an answer; `sha1` is the digest of its body, where it is known."""
+    metadata = record_metadata(lease)
+    return response_exchange(request, response, fetched_s=fetched_s, metadata=metadata, payload_sha1=sha1)
+
+
+def record_metadata(lease: Lease) -> dict[str, str]:
+    """What a metadata record says of a page."""
+    return {"depth": str(lease.depth)}
+
+
 class LinkFilter:
-    """Joins hrefs and keeps the URLs that are wanted and were not seen a moment ago. `ignored` counts the others by
-    reason; `scope_seeds` are the URLs whose hosts, folders or domains are the scope, which only grows."""
+    """Keeps the URLs that are wanted and were not seen a moment ago. `ignored` counts the others by reason;
+    `scope_seeds` are the URLs whose hosts, folders or domains are the scope, which only grows."""
 
     def __init__(
         self,
@@ -174,10 +256,6 @@ class LinkFilter:
                 if wider:
                     self.scope_seeds.extend(wider)
                     self.filters[i] = Scope(url_filter.kind, self.scope_seeds)
-
-    def joined(self, links: LinkRow, url: str) -> dict[str, str]:
-        """Where a document's hrefs lead: href → URL."""
-        return join_map(base_url(url, links.base_href), links.hrefs)
 
     def unseen(self, urls: Iterable[str]) -> list[str]:
         """Those that were not seen a moment ago and are not too long; they are noted."""

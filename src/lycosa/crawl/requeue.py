@@ -22,6 +22,7 @@ import msgspec
 import xxhash
 
 from lycosa.crawl.committer import CommitParticipant
+from lycosa.crawl.reading import joined_links
 from lycosa.crawl.shard import Shard
 from lycosa.errors import SettingsError, StoreError
 from lycosa.frontier import Origin, Reason, RequestKind, UrlRow, UrlState
@@ -188,7 +189,7 @@ def _readmit_stored_links(shard: Shard, commit: Callable[[], None]) -> int:
             if row is None or (limit is not None and row.depth >= limit):
                 continue
             url = url_from_key(key)
-            joined = shard.link_filter.joined(unpack_links(links), url)
+            joined = joined_links(unpack_links(links), url)
             kept = shard.link_filter.wanted(joined.values(), counts=False)
             source = split_url(url).host
             queued += len(shard.frontier.admit(kept, depth=row.depth + 1, now=shard.now(), source=source))

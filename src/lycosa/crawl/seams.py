@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from lycosa.crawl.other_shards import OtherShards
+from lycosa.crawl.reading import PreparedPage
 from lycosa.fetch import Downloader
 from lycosa.frontier import BREADTH, Lease, Policy
 from lycosa.mapping import AddressGuard, Resolver
@@ -41,6 +42,17 @@ class Parts(msgspec.Struct, kw_only=True):
     other_shards: OtherShards | None = None  # None: a crawl of one process
     topic: Topic | None = None
     content_digest: Callable[[Page, bytes], bytes] | None = None
+
+
+class LeaseAnswer(msgspec.Struct):
+    """What came back for a lease at `fetched_s`, Unix time; `request` is None where none was sent. `prepared` is the
+    page as it was read beside the event loop; None: it is read when it is handled."""
+
+    lease: Lease
+    request: Request | None
+    response: Response
+    fetched_s: float
+    prepared: PreparedPage | None = None
 
 
 class ReadPage(msgspec.Struct):
@@ -77,9 +89,9 @@ class RequestHandler(Protocol):
         """The request that goes out for a lease."""
         ...
 
-    def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+    def handle(self, answer: LeaseAnswer) -> ReadPage | None:
         """Reads an answer, whatever it is, and keeps it. A new page is returned, and its lease is still held; in all
-        other cases the URL is finished or retried and the lease released. `request` is None where none was sent."""
+        other cases the URL is finished or retried and the lease released."""
         ...
 
 

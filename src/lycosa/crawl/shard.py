@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from lycosa.crawl.committer import Committer
-from lycosa.crawl.reading import LinkFilter
+from lycosa.crawl.reading import LinkFilter, PageReader
 from lycosa.crawl.stats import Counters
 from lycosa.errors import StoreError
 from lycosa.frontier import Frontier, Lease
@@ -119,7 +119,8 @@ class BackgroundWork:
 
 
 class Shard(NamedTuple):
-    """One shard, open. `now` is the monotonic clock, `now_unix` the wall clock, `roll` gives the jitter of waits."""
+    """One shard, open. `now` is the monotonic clock, `now_unix` the wall clock, `roll` gives the jitter of waits.
+    `reader` is that of the event loop."""
 
     collection: CollectionStore
     settings: CrawlSettings
@@ -127,6 +128,7 @@ class Shard(NamedTuple):
     counters: Counters
     committer: Committer
     events: EventLog
+    reader: PageReader
     link_filter: LinkFilter
     linker: LinkIndexer
     background: BackgroundWork

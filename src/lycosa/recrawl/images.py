@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.crawl import DocumentStore, Shard
+from lycosa.crawl import DocumentStore, Shard, joined_links
 from lycosa.records import Family, Response
 from lycosa.recrawl.change.verdict import UNCHANGED, ChangedImage, ChangeKind, ChangeVerdict, Presence
 from lycosa.recrawl.plan import DAY_S, SHORTEST_DAYS
@@ -138,7 +138,7 @@ class ImageRevisits:
         if links is None or LinkKind.IMG not in links.kinds:
             return []
         hrefs = tuple(href for href, kind in zip(links.hrefs, links.kinds, strict=True) if kind == LinkKind.IMG)
-        joined = self._shard.link_filter.joined(LinkRow(hrefs, links.base_href), visit.lease.url)
+        joined = joined_links(LinkRow(hrefs, links.base_href), visit.lease.url)
         found = {image.key: image for href, url in joined.items() for image in self._fetched(href, url)}
         return list(found.values())
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lycosa.crawl import Archive, DocumentStore, Shard
+from lycosa.crawl import Archive, DocumentStore, PreparedPage, Shard
 from lycosa.frontier import Host, Lease, Reason, UrlState
 from lycosa.records import Family, Request, Response
 from lycosa.recrawl.change.content import Masks
@@ -24,7 +24,7 @@ from lycosa.web import url_key
 
 
 class Visit(NamedTuple):
-    """One visit: the request, its response, and the rows of the page before it."""
+    """One visit: the request, its response, the rows of the page before it, and the page where it is read already."""
 
     lease: Lease
     request: Request
@@ -32,6 +32,7 @@ class Visit(NamedTuple):
     key: bytes
     row: PageRow
     before: VisitRow
+    prepared: PreparedPage | None = None
 
 
 class VisitResult(NamedTuple):

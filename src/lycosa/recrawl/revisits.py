@@ -12,13 +12,13 @@ import msgspec
 
 from lycosa.crawl import (
     HostRules,
+    LeaseAnswer,
     PageHandler,
     PatchedDocument,
+    PreparedPage,
     ReadPage,
     RequestHandler,
     Shard,
-    decoded_body,
-    read_page,
     redirect_location,
 )
 from lycosa.frontier import KEY_END, FrontierHook, Host, Lease, QueueEntry, Reason, RequestKind, UrlState
@@ -44,7 +44,7 @@ from lycosa.recrawl.table_revisits import TableRevisits
 from lycosa.recrawl.versions import VisitRow, change_key, version_at, visit_of
 from lycosa.store import REDIRECTS, HttpExchange, LinkRow, OriginalRecord, PageRow, RevisitProfile, unpack_page
 from lycosa.tables import TABLE_MAX_BYTES
-from lycosa.web import Page, RobotsDirectives, TextCodes, document_digest, parse_url, url_key
+from lycosa.web import Page, RobotsDirectives, TextCodes, parse_url, url_key
 
 GIVE_UP_AFTER = 3  # visits in a row that brought nothing: then the page is gone
 NO_DOCUMENT = frozenset({Presence.EMPTY, Presence.LOGIN})
@@ -58,13 +58,13 @@ class Revisits(RequestHandler, FrontierHook):
     def __init__(self, shard: Shard, pages: PageHandler, rules: HostRules) -> None:
         self._shard, self._pages, self._rules = shard, pages, rules
         self._state, self._keeper, self._archive = shard.collection.state, pages.keeper, pages.keeper.archive
-        self._documents = documents = pages.keeper.documents
+        self._documents, self._reader = pages.keeper.documents, shard.reader
         self.planner = VisitPlanner(shard)
         self.hints = ChangeHints(shard)
         self._recorder = VisitRecorder(shard, self.planner)
         self._tables = TableRevisits(shard, self._archive, self._patched)
-        self.images = ImageRevisits(shard, documents, self._recorder)
-        self._bodies = MissingBodies(shard, self._archive, documents, self._recorder)
+        self.images = ImageRevisits(shard, self._documents, self._recorder)
+        self._bodies = MissingBodies(shard, self._archive, self._documents, self._recorder)
         shard.frontier.add_hook(self)
         rules.on_dates = self.hints.read_dates
 
@@ -113,7 +113,8 @@ class Revisits(RequestHandler, FrontierHook):
 
     # the answer
 
-    def handle(self, lease: Lease, request: Request | None, response: Response) -> ReadPage | None:
+    def handle(self, answer: LeaseAnswer) -> ReadPage | None:
+        lease, request, response = answer.lease, answer.request, answer.response
         failures = self._pages.failures
         if request is not None and request.url != lease.url:  # a table in place of the page
             if failures.rule_of(response) is None or response.status in NO_SUCH_TABLE:
@@ -126,18 +127,18 @@ class Revisits(RequestHandler, FrontierHook):
         assert request is not None
         row = self._row(url_key(lease.url))
         if row is not None and row.has_failed:  # it was never a page: its answer is read as that of a first request
-            return self._recovered(lease, request, response, row)
-        self._answered(self._begin(lease, request, response))
+            return self._recovered(answer, request, row)
+        self._answered(self._begin(lease, request, response, answer.prepared))
         self._shard.release(lease, response)
         return None
 
-    def _begin(self, lease: Lease, request: Request, response: Response) -> Visit:
+    def _begin(self, lease: Lease, request: Request, response: Response, prepared: PreparedPage | None = None) -> Visit:
         key = url_key(lease.url)
         row = self._row(key) or PageRow(0, 0.0, lease.depth)
         before = visit_of(self._state, key) or VisitRow()
         if not before.visits:
             before.presence = presence_of_row(row)
-        return Visit(lease, request, response, key, row, before)
+        return Visit(lease, request, response, key, row, before, prepared)
 
     def _answered(self, visit: Visit) -> None:
         """Reads an answer that is no failure."""
@@ -161,8 +162,9 @@ class Revisits(RequestHandler, FrontierHook):
 
     # URLs that have failed and were never pages
 
-    def _recovered(self, lease: Lease, request: Request, response: Response, row: PageRow) -> ReadPage | None:
+    def _recovered(self, answer: LeaseAnswer, request: Request, row: PageRow) -> ReadPage | None:
         """Such a URL has an answer now: it is read as that of a first request, and counts as failed no more."""
+        lease, response = answer.lease, answer.response
         is_other = response.truncated is Truncation.UNWANTED or response.status in REDIRECTS
         if row.is_sitemap and not is_other:  # it counts when all of it is taken in
             self._rules.sitemap(lease, request, response, partial(self._count_recovered, lease, row))
@@ -172,7 +174,7 @@ class Revisits(RequestHandler, FrontierHook):
             self._shard.counters.visit()
         else:
             self._count_recovered(lease, row)
-        return self._pages.answered(lease, request, response)
+        return self._pages.answered(answer)
 
     def _count_recovered(self, lease: Lease, row: PageRow) -> None:
         self._shard.counters.visit()
@@ -244,13 +246,14 @@ class Revisits(RequestHandler, FrontierHook):
     def _document(self, visit: Visit) -> None:
         """Reads an answer with a body."""
         row, before, response = visit.row, visit.before, visit.response
-        body = decoded_body(response, self._keeper.max_decoded_bytes)
+        prepared = visit.prepared or self._reader.digests(response)
+        body = prepared.body
         is_missing = visit.lease.url in self._bodies.asked
         self._bodies.asked.discard(visit.lease.url)
-        if row.digest and before.presence is not Presence.GONE and document_digest(body) == row.digest:
-            self._same_document(visit, body, is_missing=is_missing)
+        if row.digest and before.presence is not Presence.GONE and prepared.digest == row.digest:
+            self._same_document(visit, prepared, is_missing=is_missing)
             return
-        page = read_page(response, body, self._keeper.analysers)
+        page = self._reader.analyse(response, prepared)
         presence = presence_of(page, body)
         verdict = change_of_state(before.presence, presence, page.media.essence)
         compared = Comparison(verdict or SAME, before.masks, b"")
@@ -265,23 +268,23 @@ class Revisits(RequestHandler, FrontierHook):
             if verdict is None:
                 compared = msgspec.structs.replace(compared, verdict=self._with_images(visit, compared.verdict))
             self.hints.read_feed(visit.lease, page, body)
-            self._store(visit, page, presence, compared, body)
+            self._store(visit, prepared, presence, compared)
         elif is_missing:
             self._shard.counters.lost(bool(row.place))
-            self._store(visit, page, presence, compared, body)
+            self._store(visit, prepared, presence, compared)
         else:
-            self._keep(visit, page, compared)
+            self._keep(visit, prepared, compared)
 
-    def _same_document(self, visit: Visit, body: bytes, *, is_missing: bool) -> None:
+    def _same_document(self, visit: Visit, prepared: PreparedPage, *, is_missing: bool) -> None:
         """The bytes are those of the stored version; what the headers say to robots may differ."""
         row, response = visit.row, visit.response
         if row.directives != RobotsDirectives() or "x-robots-tag" in response.headers:
             now = msgspec.structs.replace(row)
-            self._update_links(visit, read_page(response, body, self._keeper.analysers), now)
+            self._update_links(visit, prepared, now)
             self._archive.write_row(visit.lease, now, None)
             visit = visit._replace(row=now)
         if is_missing:
-            self._bodies.store(visit, body)
+            self._bodies.store(visit, prepared.body)
         else:
             self._same(visit, RevisitProfile.SAME_PAYLOAD)
 
@@ -289,7 +292,7 @@ class Revisits(RequestHandler, FrontierHook):
         row, before = visit.row, visit.before
 
         def stored() -> Version | None:
-            return version_at(self._shard.collection, row.place, visit.lease.url, self._keeper.analysers)
+            return version_at(self._shard.collection, row.place, visit.lease.url, self._reader.analysers)
 
         if presence is Presence.PAGE:
             has_parameters = row.structure[0] or row.codes[3]
@@ -309,19 +312,18 @@ class Revisits(RequestHandler, FrontierHook):
     def _store(
         self,
         visit: Visit,
-        page: Page,
+        prepared: PreparedPage,
         presence: Presence,
         compared: Comparison,
-        body: bytes,
         patched: HttpExchange | None = None,
     ) -> None:
         """Stores a new version in place of the old one, which stays in the archive. `patched` are the records of one
         that a table gave."""
         lease, response, keeper = visit.lease, visit.response, self._keeper
         if patched is None:
-            read = keeper.store_version(lease, visit.request, response, page, body, before=visit.row)
+            read = keeper.store_version(lease, visit.request, response, prepared, before=visit.row)
         else:
-            read = keeper.store_records(lease, response, page, body, patched, before=visit.row)
+            read = keeper.store_records(lease, response, prepared, patched, before=visit.row)
         read.row.volatile |= patched is not None or self._tables.has_parts(lease, visit.row)
         self._pages.admission.follow(read)
         self._recorder.add_change(visit, compared.verdict, read.row, read.ticket)
@@ -331,27 +333,28 @@ class Revisits(RequestHandler, FrontierHook):
         self._recorder.finish(visit, found)
         keeper.announce(read)
 
-    def _keep(self, visit: Visit, page: Page, compared: Comparison) -> None:
+    def _keep(self, visit: Visit, prepared: PreparedPage, compared: Comparison) -> None:
         """Other bytes, the same content: the stored version stays; its row has the header fields of the new one."""
         lease, response, old = visit.lease, visit.response, visit.row
         row = msgspec.structs.replace(
             old,
             etag=response.headers.get("etag", ""),
             last_modified=response.headers.get("last-modified", ""),
-            volatile=page.is_volatile or self._tables.has_parts(lease, old),
+            volatile=self._reader.analyse(response, prepared).is_volatile or self._tables.has_parts(lease, old),
         )
-        self._update_links(visit, page, row)
+        self._update_links(visit, prepared, row)
         self._archive.write_row(lease, row, None)
         self._revisit_record(visit, RevisitProfile.SAME_CONTENT)
         found = VisitResult(compared.verdict, visit.before.presence, compared.masks, compared.digest, row)
         self._recorder.finish(visit, found)
 
-    def _update_links(self, visit: Visit, page: Page, row: PageRow) -> None:
+    def _update_links(self, visit: Visit, prepared: PreparedPage, row: PageRow) -> None:
         """Puts the links and directives of a page that is otherwise unchanged into its `row` and into the indexes."""
-        links, joined, directives = self._keeper.links_of(page, visit.response, visit.lease.url)
-        row.apply_directives(directives)
+        lease, response = visit.lease, visit.response
+        page, links = self._reader.analyse(response, prepared), prepared.links
+        row.apply_directives(prepared.directives)
         if row.directives != visit.row.directives or links != (self._documents.links(visit.key) or LinkRow(())):
-            read = self._keeper.index_links(visit.lease, visit.response, row, links, joined, page)
+            read = self._keeper.index_links(lease, response, row, links, prepared.joined, page)
             self._pages.admission.follow(read)
 
     def _same(self, visit: Visit, profile: RevisitProfile) -> None:
@@ -400,12 +403,13 @@ class Revisits(RequestHandler, FrontierHook):
         if found is None:
             self._recorder.finish(visit, VisitResult(SAME, before.presence, before.masks.unchanged(), before.digest))
             return
-        page = read_page(found.document, found.document.body, self._keeper.analysers)
-        compared = self._compare(visit, page, found.document.body, Presence.PAGE)
+        prepared = self._reader.digests(found.document)
+        page = self._reader.analyse(found.document, prepared)
+        compared = self._compare(visit, page, prepared.body, Presence.PAGE)
         if compared.verdict.is_change:  # its publisher calls volatile what the masks do not
             compared = msgspec.structs.replace(compared, verdict=ChangeVerdict(ChangeKind.VOLATILE))
         made = self._archive.patched(lease, request, found)
-        self._store(visit, page, Presence.PAGE, compared, found.document.body, made)
+        self._store(visit, prepared, Presence.PAGE, compared, made)
 
     # sitemaps and redirects
 
@@ -414,7 +418,7 @@ class Revisits(RequestHandler, FrontierHook):
         if visit.response.status != 200:
             self._recorder.finish(visit, VisitResult(None, visit.before.presence, Masks(), b""))
             return
-        if document_digest(decoded_body(visit.response, self._keeper.max_decoded_bytes)) == visit.row.digest:
+        if self._reader.digests(visit.response).digest == visit.row.digest:
             self._same(visit, RevisitProfile.SAME_PAYLOAD)
             return
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from lycosa.crawl import (
     MAX_MISLED,
     FetchObserver,
+    LeaseAnswer,
     PageHandler,
     ReadPage,
     RequestHandler,
@@ -168,10 +169,11 @@ class LinkTables(FetchObserver, RequestHandler):
 
     # the answer to a table
 
-    def handle(self, lease: Lease, request: Request | None, response: Response) -> None:
+    def handle(self, answer: LeaseAnswer) -> None:
         """Reads a table, and admits the links that it claims if its document is still on its way."""
+        lease, response = answer.lease, answer.response
         document, shard = self._documents.pop(lease.ticket), self._shard
-        self._pages.keeper.archive.keep_answer(lease, request, response)
+        self._pages.keeper.archive.keep_answer(lease, answer.request, response)
         found = self._read(document, response)
         shard.counters.table("read" if isinstance(found, Tol) else found)
         if isinstance(found, Tol):
@@ -205,7 +207,7 @@ class LinkTables(FetchObserver, RequestHandler):
     def _admit(self, document: Lease, found: Tol, response: Response) -> None:
         if document.ticket not in self._started_at or document.host.row.tables == TableSupport.LIES:
             return
-        robots, rules = (found.robots,) if found.robots else (), self._pages.keeper.rules
+        robots, rules = (found.robots,) if found.robots else (), self._shard.reader.rules
         is_closed = is_nofollow(robots, response, rules)
         links, joined = (LinkRow(()), {}) if is_closed else followed_links(found, rules, document.url)
         new = tuple(self._admission.take_table(document, links, joined))
@@ -279,7 +281,7 @@ class LinkTables(FetchObserver, RequestHandler):
         wrong = claim.urls.symmetric_difference(page.joined.values())
         if not wrong or response.truncated is not None or wrong <= set(header_hrefs(response)):
             return
-        body = decoded_body(response, self._pages.keeper.max_decoded_bytes)
+        body = decoded_body(response, self._shard.reader.max_decoded_bytes)
         if claim.document and claim.document != table_digest(body):
             host.count(misled=1)  # it may have changed since the table was made
             if host.row.misled < MAX_MISLED:
