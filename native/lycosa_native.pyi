@@ -31,3 +31,26 @@ def follow_links(
     base: str, columns: _Links, images: bool, obeys_nofollow: bool, max_bytes: int
 ) -> tuple[tuple[str, ...], bytes, tuple[str, ...], dict[str, str | None], list[str]] | None:
     """The links that are followed: hrefs, kinds, anchors, then as `join_hrefs`. See `lycosa.web.url.follow_links`."""
+
+def document_digests(body: bytes) -> tuple[int, bytes]:
+    """The fingerprint by which an equal document is looked up (XXH3, 64 bits) and the SHA-1 of a body."""
+
+_RequestParts = tuple[str, str, bytes, bool, str]
+_AnswerParts = tuple[bytes, int, int | None, bytes]
+_RecordParts = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
+
+class MemberWriter:
+    """Makes WARC records as gzip members, with the ISA-L of the library at `path`; OSError if there is none in it."""
+
+    def __new__(cls, path: str) -> MemberWriter: ...
+    def exchange(
+        self, request: _RequestParts, answer: _AnswerParts, record: _RecordParts
+    ) -> list[bytes] | None:
+        """The records of one fetch, see `lycosa.store.warc_record`: request, response or revisit, metadata if there are
+        fields for it. None if a string has other than ASCII characters.
+
+        A request is URL, method, header lines, whether they name the host, and the address of the host; an answer is
+        its header block, status, the length of the body that the block must name (None: whatever it says), and the body
+        that is kept. Of the record there are type, lines before the payload digest, that digest, lines behind it, date,
+        16 random bytes, and the fields of the metadata.
+        """

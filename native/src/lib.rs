@@ -1,12 +1,15 @@
 //! The page kernel of Lycosa: one pass over a page, everything that a crawl keeps of it.
 
+mod digest;
 mod entities;
+mod gzip;
 mod page;
 mod scan;
 mod tags;
 mod text;
 mod tree;
 mod url;
+mod warc;
 
 use page::Page;
 use pyo3::prelude::*;
@@ -15,7 +18,7 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 2;
+const CONTRACT: u32 = 3;
 
 struct Read {
     page: Page,
@@ -68,5 +71,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CONTRACT", CONTRACT)?;
     module.add_function(wrap_pyfunction!(analyse_html, module)?)?;
     module.add_function(wrap_pyfunction!(url::join_hrefs, module)?)?;
-    module.add_function(wrap_pyfunction!(url::follow_links, module)?)
+    module.add_function(wrap_pyfunction!(url::follow_links, module)?)?;
+    module.add_function(wrap_pyfunction!(digest::document_digests, module)?)?;
+    module.add_class::<warc::MemberWriter>()
 }

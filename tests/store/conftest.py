@@ -1,8 +1,11 @@
-"""What the store's tests share: a fetched page."""
+"""What the store's tests share: a fetched page, and both ways to make its records."""
+
+from collections.abc import Iterator
 
 import pytest
 
 from lycosa.records import Request, Response
+from lycosa.store import warc_record
 
 
 @pytest.fixture
@@ -26,3 +29,14 @@ def response_got(request_sent: Request) -> Response:
         body=body,
         address="192.0.2.7",
     )
+
+
+@pytest.fixture(params=["python", "native"], scope="module")
+def each_kernel(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Both ways to make records; without the native kernel its half is skipped."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "python":
+            patch.setattr(warc_record, "_native_writer", lambda: None)
+        elif warc_record._native_writer() is None:
+            pytest.skip("the native kernel is not installed")
+        yield request.param

@@ -31,6 +31,7 @@ from lycosa.store.warc_record import (
 )
 from tests.store.warc_digests import payload_digest_agrees
 
+pytestmark = pytest.mark.usefixtures("each_kernel")
 FETCHED_S = 1_700_000_000.123456
 METADATA = {"fetchTimeMs": "120", "via": "https://www.example.org/"}
 

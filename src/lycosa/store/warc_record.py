@@ -7,6 +7,7 @@ A body is stored with its transfer coding undone, and sometimes cut short. A hea
 make readers decode twice or wait for bytes that never come, so it is renamed, not dropped: what the server said
 stays readable. Everything else is kept byte for byte.
 Pure but for random ids. Called by whoever commits pages; the members go to `WarcWriter.append` in the order given.
+The records of a fetch are made by the native kernel where it is installed, byte for byte as they are made here.
 """
 
 import os
@@ -15,10 +16,9 @@ from base64 import b32encode
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import lru_cache
-from hashlib import sha1
+from functools import cache, lru_cache
 from math import modf
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -26,10 +26,13 @@ from isal import isal_zlib
 
 from lycosa.records import Request, Response
 from lycosa.store.warc_read import WarcLocation, WarcRecord, parse_head
+from lycosa.web import native
+from lycosa.web import payload_sha1 as sha1_of
 
 # The prefix archives use for headers they had to put aside.
 ASIDE = b"X-Archive-Orig-"
 
+_WELL_FORMED = re.compile(rb"HTTP/1\.[01] (?:[^\r\n]+\r\n)+\r\n")
 _HTTP_1 = re.compile(rb"HTTP/1\.[01] ")
 _HTTP_VERSION = re.compile(rb"HTTP/(?!1\.[01] )[0-9.]+ +")
 # Also where a line begins with a space: some readers take it for a header all the same.
@@ -37,9 +40,23 @@ _FRAMING = re.compile(rb"^([ \t]*)((transfer-encoding|content-length)[ \t]*:([^\
 _LINE_ENDS = re.compile(rb"[\r\n]+")
 
 
-def well_formed_header_block(block: bytes, *, status: int) -> bytes:
-    """The block as readers need it to find the body: HTTP/1 status line, CRLF line ends, one empty line at its end."""
-    if _is_well_formed(block):
+def header_block(block: bytes, *, status: int, body_bytes: int | None) -> bytes:
+    """The block as readers need it to find the body, which has `body_bytes` bytes and no transfer coding (None: the
+    block may say of it what it likes)."""
+    block = _well_formed(block, status)
+    length = b"%d" % (body_bytes or 0)
+    framing = _FRAMING.findall(block) if body_bytes is not None else []
+    is_wrong = [name.lower() == b"transfer-encoding" or value.strip() != length for _, _, name, value in framing]
+    if not any(is_wrong):
+        return block
+    verdicts = iter(is_wrong)
+    block = _FRAMING.sub(lambda found: found[1] + (ASIDE if next(verdicts) else b"") + found[2], block)
+    return block[:-2] + b"Content-Length: " + length + b"\r\n\r\n" if all(is_wrong) else block
+
+
+def _well_formed(block: bytes, status: int) -> bytes:
+    """An HTTP/1 status line, CRLF line ends, one empty line at the end; what has all that is kept as it is."""
+    if _WELL_FORMED.fullmatch(block):
         return block
     lines = [line for line in _LINE_ENDS.split(block) if line.strip()]
     first = lines[0] if lines else b""
@@ -51,36 +68,7 @@ def well_formed_header_block(block: bytes, *, status: int) -> bytes:
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
-def _is_well_formed(block: bytes) -> bool:
-    """A status line and headers, no empty line inside, and one at the end: what nearly every server sends."""
-    lines = block.count(b"\r\n")
-    return (
-        block.startswith((b"HTTP/1.1 ", b"HTTP/1.0 "))
-        and block[9:10] != b"\r"
-        and block.find(b"\r\n\r\n") == len(block) - 4
-        and block.count(b"\r") == lines == block.count(b"\n")
-    )
-
-
-def header_block_for_body(block: bytes, *, status: int, body_bytes: int) -> bytes:
-    """The well-formed block as it must read before `body_bytes` bytes of body without transfer coding."""
-    block = well_formed_header_block(block, status=status)
-    length = b"%d" % body_bytes
-    lower = block.lower()
-    is_said = b"\r\ncontent-length: %b\r\n" % length in lower and lower.count(b"content-length") == 1
-    if is_said and b"transfer-encoding" not in lower:
-        return block  # as nearly every server has it
-    framing = _FRAMING.findall(block)
-    is_wrong = [name.lower() == b"transfer-encoding" or value.strip() != length for _, _, name, value in framing]
-    if not any(is_wrong):
-        return block
-    verdicts = iter(is_wrong)
-    block = _FRAMING.sub(lambda found: found[1] + (ASIDE if next(verdicts) else b"") + found[2], block)
-    if all(is_wrong):
-        block = block[:-2] + b"Content-Length: " + length + b"\r\n\r\n"
-    return block
-
-
+# Both levels and the limit are also in native/src/gzip.rs.
 # Measured on a 26 KB page: level 1 takes 35 µs (ratio 3.44), 2 38 µs (3.47), 3 72 µs (3.53), zlib 6 244 µs (3.76).
 _GZIP_LEVEL = 2
 # For small records (requests, metadata) it would take longer to get ready than to compress: 1.4 against 6.7 µs at level
@@ -95,6 +83,8 @@ _HEAD = (
 _HTTP_RESPONSE = b"application/http; msgtype=response"
 _HTTP_REQUEST = b"application/http; msgtype=request"
 _FIELDS = b"application/warc-fields"
+_CONCURRENT = b"WARC-Concurrent-To: <urn:uuid:%b>\r\n"
+_REFERS = b"WARC-Profile: %b\r\nWARC-Refers-To-Target-URI: %b\r\nWARC-Refers-To-Date: %b\r\n"
 
 # Fields of our own in a revisit of the profile `PATCHED`: where the whole document is (file, offset, length), and how
 # long the record of its table is, which ends where the revisit begins.
@@ -159,14 +149,10 @@ def response_exchange(
 
     `payload_sha1` is that of the response's body, from whoever has it already.
     """
-    digest = payload_sha1 or sha1(response.body, usedforsecurity=False).digest()
-    head = header_block_for_body(response.header_block, status=response.status, body_bytes=len(response.body))
-    extra = b"WARC-Payload-Digest: sha1:" + b32encode(digest) + b"\r\n"
-    if response.truncated is not None:
-        extra += b"WARC-Truncated: " + response.truncated.encode() + b"\r\n"
-    block = (head, response.body)
-    members = _linked(request, response, b"response", block, extra, fetched_s=fetched_s, metadata=metadata or {})
-    return HttpExchange(members, digest, fetched_s)
+    truncated = b"" if response.truncated is None else b"WARC-Truncated: " + response.truncated.encode() + b"\r\n"
+    answer = _Answer(response.header_block, response.status, len(response.body), response.body)
+    named = (b"response", b"", payload_sha1 or sha1_of(response.body), truncated)
+    return _exchange(request, response, answer, named, fetched_s, metadata)
 
 
 def revisit_exchange(
@@ -179,29 +165,21 @@ def revisit_exchange(
     metadata: Mapping[str, str] | None = None,
 ) -> HttpExchange:
     """The records of a fetch whose body is already stored: the revisit keeps the headers and refers to the original."""
-    if profile is not RevisitProfile.NOT_MODIFIED:
-        block = header_block_for_body(response.header_block, status=response.status, body_bytes=len(response.body))
-    else:
-        block = well_formed_header_block(response.header_block, status=response.status)
-    extra = (
-        b"WARC-Profile: %b\r\nWARC-Refers-To-Target-URI: %b\r\nWARC-Refers-To-Date: %b\r\n"
-        b"WARC-Payload-Digest: sha1:%b\r\n"
-    ) % (profile.encode(), _uri(original.url), _date(original.fetched_s), b32encode(original.payload_sha1))
-    members = _linked(request, response, b"revisit", (block,), extra, fetched_s=fetched_s, metadata=metadata or {})
-    return HttpExchange(members, original.payload_sha1, fetched_s)
+    # A 304 names the length of a body that was not sent.
+    body_bytes = None if profile is RevisitProfile.NOT_MODIFIED else len(response.body)
+    answer = _Answer(response.header_block, response.status, body_bytes, b"")
+    refers = _REFERS % (profile.encode(), _uri(original.url), _date(original.fetched_s))
+    return _exchange(request, response, answer, (b"revisit", refers, original.payload_sha1, b""), fetched_s, metadata)
 
 
 def patched_exchange(response: Response, *, fetched_s: float, metadata: Mapping[str, str]) -> HttpExchange:
     """The records of a response that was put together here; in place of a request stands a record that says how."""
-    digest = sha1(response.body, usedforsecurity=False).digest()
-    head = header_block_for_body(response.header_block, status=response.status, body_bytes=len(response.body))
-    date, (metadata_id, response_id, _) = _date(fetched_s), _record_ids()
+    digest, date, (metadata_id, response_id, _) = sha1_of(response.body), _date(fetched_s), _record_ids(os.urandom(16))
     about = b"WARC-Target-URI: " + _uri(response.url) + b"\r\n"
-    concurrent = about + b"WARC-Concurrent-To: <urn:uuid:" + response_id + b">\r\n"
-    extra = about + b"WARC-Payload-Digest: sha1:" + b32encode(digest) + b"\r\n"
+    answer = _Answer(response.header_block, response.status, len(response.body), response.body)
     members = [
-        _member(b"metadata", metadata_id, date, concurrent, _FIELDS, (_fields(metadata),)),
-        _member(b"response", response_id, date, extra, _HTTP_RESPONSE, (head, response.body)),
+        _member(b"metadata", metadata_id, date, about + _CONCURRENT % response_id, _FIELDS, (_fields(metadata),)),
+        _member(b"response", response_id, date, about + _digest_line(digest), _HTTP_RESPONSE, answer.block()),
     ]
     return HttpExchange(members, digest, fetched_s)
 
@@ -218,33 +196,19 @@ def patch_on_read_exchange(
     """The records of a document that is put together whenever it is read: the response that is its table, and behind it
     a revisit that names the record it is patched into. The revisit's head is the document's, its digest that of the
     patched whole."""
-    asked = response_exchange(request, answer, fetched_s=fetched_s)
-    digest = sha1(document.body, usedforsecurity=False).digest()
-    head = header_block_for_body(document.header_block, status=document.status, body_bytes=len(document.body))
-    date, (revisit_id, metadata_id, _) = _date(fetched_s), _record_ids()
+    request_member, table_member = response_exchange(request, answer, fetched_s=fetched_s).members
+    digest, date, (revisit_id, metadata_id, _) = sha1_of(document.body), _date(fetched_s), _record_ids(os.urandom(16))
     about = b"WARC-Target-URI: " + _uri(document.url) + b"\r\n"
-    request_member, table_member = asked.members
-    extra = (
-        b"WARC-Profile: %b\r\nWARC-Refers-To-Target-URI: %b\r\nWARC-Refers-To-Date: %b\r\n"
-        b"WARC-Payload-Digest: sha1:%b\r\n%b: %d %d %d\r\n%b: %d\r\n"
-    ) % (
-        RevisitProfile.PATCHED.encode(),
-        _uri(whole.url),
-        _clean(whole.date),
-        b32encode(digest),
-        WHOLE_FIELD.encode(),
-        whole.place.file_number,
-        whole.place.offset,
-        whole.place.length,
-        TABLE_FIELD.encode(),
-        len(table_member),
-    )
-    concurrent = about + b"WARC-Concurrent-To: <urn:uuid:" + revisit_id + b">\r\n"
+    refers = _REFERS % (RevisitProfile.PATCHED.encode(), _uri(whole.url), _clean(whole.date))
+    lies = (WHOLE_FIELD.encode(), whole.place.file_number, whole.place.offset, whole.place.length)
+    places = b"%b: %d %d %d\r\n%b: %d\r\n" % (*lies, TABLE_FIELD.encode(), len(table_member))
+    extra = about + refers + _digest_line(digest) + places
+    head = _Answer(document.header_block, document.status, len(document.body), b"")
     members = [
         table_member,
-        _member(b"revisit", revisit_id, date, about + extra, _HTTP_RESPONSE, (head,)),
+        _member(b"revisit", revisit_id, date, extra, _HTTP_RESPONSE, head.block()),
         request_member,
-        _member(b"metadata", metadata_id, date, concurrent, _FIELDS, (_fields(metadata),)),
+        _member(b"metadata", metadata_id, date, about + _CONCURRENT % revisit_id, _FIELDS, (_fields(metadata),)),
     ]
     return HttpExchange(members, digest, fetched_s)
 
@@ -261,34 +225,75 @@ def patch_locations(record: WarcRecord, place: WarcLocation) -> tuple[WarcLocati
 def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> bytes:
     """The record that a WARC file opens with: who wrote it, with what settings."""
     extra = b"WARC-Filename: " + _clean(filename) + b"\r\n"
-    return _member(b"warcinfo", _record_ids()[0], _date(created_s), extra, _FIELDS, (_fields(fields),))
+    return _member(b"warcinfo", _record_ids(os.urandom(16))[0], _date(created_s), extra, _FIELDS, (_fields(fields),))
+
+
+class _Answer(NamedTuple):
+    """What is kept of an answer: `body_bytes` is the length that its header block must name, None for whatever it
+    says."""
+
+    header_block: bytes
+    status: int
+    body_bytes: int | None
+    body: bytes
+
+    def block(self) -> tuple[bytes, bytes]:
+        return header_block(self.header_block, status=self.status, body_bytes=self.body_bytes), self.body
+
+
+# Type, lines before the payload digest, the digest, lines behind it.
+_Named = tuple[bytes, bytes, bytes, bytes]
+
+
+def _exchange(
+    request: Request,
+    response: Response,
+    answer: _Answer,
+    named: _Named,
+    fetched_s: float,
+    metadata: Mapping[str, str] | None,
+) -> HttpExchange:
+    """Request, response (or revisit) and metadata; by the native kernel, unless a string is none that it takes."""
+    rest = _date(fetched_s), os.urandom(16), _fields(metadata or {})
+    members, writer = None, _native_writer()
+    if writer is not None:
+        asked = (request.url, request.method, *_request_lines(request.headers), response.address)
+        try:
+            members = writer.exchange(asked, answer, (*named, *rest))
+        except UnicodeEncodeError:  # a lone surrogate
+            members = None
+    return HttpExchange(members or _linked(request, response.address, answer, named, *rest), named[2], fetched_s)
+
+
+@cache
+def _native_writer() -> Any:
+    """What makes members natively, with the very compressor that is used here; None where either is not there."""
+    kernel = native()
+    try:
+        return kernel.MemberWriter(isal_zlib.__file__) if kernel is not None else None
+    except OSError:
+        return None
 
 
 def _linked(
-    request: Request,
-    response: Response,
-    kind: bytes,
-    block: tuple[bytes, ...],
-    extra: bytes,
-    *,
-    fetched_s: float,
-    metadata: Mapping[str, str],
+    request: Request, address: str, answer: _Answer, named: _Named, date: bytes, random: bytes, fields: bytes
 ) -> list[bytes]:
-    """Request, response (or revisit) and metadata; the first and the last name the response as concurrent."""
-    date = _date(fetched_s)
-    request_id, response_id, metadata_id = _record_ids()
+    """The twin of `MemberWriter.exchange`: the first and the last record name the response as concurrent."""
+    kind, before, digest, after = named
+    request_id, response_id, metadata_id = _record_ids(random)
     about = b"WARC-Target-URI: " + _uri(request.url) + b"\r\n"
-    if version := _BINARY_HTTP.match(response.header_block):
+    if version := _BINARY_HTTP.match(answer.header_block):
         about += b"WARC-Protocol: h" + version[1] + b"\r\n"
-    if response.address:
-        about += b"WARC-IP-Address: " + _clean(response.address) + b"\r\n"
-    concurrent = about + b"WARC-Concurrent-To: <urn:uuid:" + response_id + b">\r\n"
+    if address:
+        about += b"WARC-IP-Address: " + _clean(address) + b"\r\n"
+    concurrent = about + _CONCURRENT % response_id
+    extra = about + before + _digest_line(digest) + after
     members = [
         _member(b"request", request_id, date, concurrent, _HTTP_REQUEST, (_request_block(request),)),
-        _member(kind, response_id, date, about + extra, _HTTP_RESPONSE, block),
+        _member(kind, response_id, date, extra, _HTTP_RESPONSE, answer.block()),
     ]
-    if metadata:
-        members.append(_member(b"metadata", metadata_id, date, concurrent, _FIELDS, (_fields(metadata),)))
+    if fields:
+        members.append(_member(b"metadata", metadata_id, date, concurrent, _FIELDS, (fields,)))
     return members
 
 
@@ -360,6 +365,10 @@ def _uri(url: str) -> bytes:
     return url.encode()
 
 
+def _digest_line(payload_sha1: bytes) -> bytes:
+    return b"WARC-Payload-Digest: sha1:" + b32encode(payload_sha1) + b"\r\n"
+
+
 def _date(unix_s: float) -> bytes:
     """UTC with microseconds, as WARC 1.1 allows."""
     fraction, second = modf(unix_s)
@@ -373,9 +382,9 @@ def _second(unix_s: int) -> bytes:
     return datetime.fromtimestamp(unix_s, UTC).isoformat()[:19].encode()
 
 
-def _record_ids() -> tuple[bytes, bytes, bytes]:
-    """Random (version 4) UUIDs for the records of one fetch: 118 random bits that they share, and a last digit each."""
-    digits = os.urandom(16).hex()
+def _record_ids(random: bytes) -> tuple[bytes, bytes, bytes]:
+    """Version 4 UUIDs for the records of one fetch: 118 bits of `random` that they share, and a last digit each."""
+    digits = random.hex()
     variant = "89ab"[int(digits[16], 16) & 3]
     shared = f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:31]}".encode()
     return shared + b"0", shared + b"1", shared + b"2"

@@ -1,0 +1,145 @@
+//! Gzip members by ISA-L, as `isal_zlib.compress(record, level, 31)` makes them, byte for byte.
+//!
+//! ISA-L is not linked in: the functions are those of the library that the Python package `isal` has loaded already.
+//! So both sides of the door always give the same bytes (a packed archive is unpacked to the file it was), and a build
+//! needs neither an assembler nor autotools. This is the one module with `unsafe` code: it calls C.
+#![allow(unsafe_code)]
+
+use libloading::Library;
+use std::cell::RefCell;
+use std::ptr::{null, null_mut};
+
+// For large records, and for small ones, where getting ready for a better level takes longer than compressing.
+const LEVEL: u32 = 2;
+const SMALL_LEVEL: u32 = 0;
+const SMALL_BYTES: usize = 1024;
+// The size of the work space decides where a block ends: this is what `isal` gives to level 2.
+const WORK_BYTES: usize = 4 * 1024 + 2 * 32 * 1024 + 4 * 64 * 1024;
+// What `isal` begins with; doubled whenever it is full.
+const OUTPUT_BYTES: usize = 16 * 1024;
+const KEPT_BYTES: usize = 4 << 20;
+const INNER_BYTES: usize = 256 * 1024;
+const FULL_FLUSH: u16 = 2;
+const GZIP: u16 = 1;
+const HISTORY_BITS: u16 = 15;
+
+/// `struct isal_zstream` of ISA-L 2; its inner state takes 82 KB in version 2.31.
+#[repr(C, align(64))]
+struct Stream {
+    next_in: *const u8,
+    avail_in: u32,
+    total_in: u32,
+    next_out: *mut u8,
+    avail_out: u32,
+    total_out: u32,
+    hufftables: *mut u8,
+    level: u32,
+    level_buf_size: u32,
+    level_buf: *mut u8,
+    end_of_stream: u16,
+    flush: u16,
+    gzip_flag: u16,
+    hist_bits: u16,
+    inner: [u8; INNER_BYTES],
+}
+
+struct Space {
+    stream: Box<Stream>,
+    work: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Space {
+    fn new() -> Space {
+        let stream = Stream {
+            next_in: null(),
+            avail_in: 0,
+            total_in: 0,
+            next_out: null_mut(),
+            avail_out: 0,
+            total_out: 0,
+            hufftables: null_mut(),
+            level: 0,
+            level_buf_size: 0,
+            level_buf: null_mut(),
+            end_of_stream: 0,
+            flush: 0,
+            gzip_flag: 0,
+            hist_bits: 0,
+            inner: [0; INNER_BYTES],
+        };
+        Space { stream: Box::new(stream), work: vec![0; WORK_BYTES], output: Vec::new() }
+    }
+}
+
+thread_local! {
+    static SPACE: RefCell<Option<Space>> = const { RefCell::new(None) };
+}
+
+type Init = unsafe extern "C" fn(*mut Stream);
+type Deflate = unsafe extern "C" fn(*mut Stream) -> i32;
+
+/// The two functions of ISA-L that make a member.
+pub struct Isal {
+    init: Init,
+    deflate: Deflate,
+    _library: Library, // keeps both where they are
+}
+
+impl Isal {
+    /// Takes the functions of the library at `path`, which must contain ISA-L 2.
+    pub fn open(path: &str) -> Result<Isal, libloading::Error> {
+        // SAFETY: the caller has imported this extension module, so nothing of it runs for the first time; the
+        // signatures are those of `igzip_lib.h`, the same in all releases of ISA-L 2.
+        unsafe {
+            let library = Library::new(path)?;
+            let init = *library.get::<Init>(b"isal_deflate_init\0")?;
+            let deflate = *library.get::<Deflate>(b"isal_deflate\0")?;
+            Ok(Isal { init, deflate, _library: library })
+        }
+    }
+
+    /// The gzip member of a record whose block has `block_bytes` bytes; None if ISA-L refuses it.
+    pub fn member<T>(&self, record: &[u8], block_bytes: usize, take: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let level = if block_bytes > SMALL_BYTES { LEVEL } else { SMALL_LEVEL };
+        let size = u32::try_from(record.len()).ok()?;
+        SPACE.with_borrow_mut(|space| {
+            let space = space.get_or_insert_with(Space::new);
+            let written = self.deflate(space, record.as_ptr(), size, level)?;
+            let taken = take(&space.output[..written]);
+            if space.output.len() > KEPT_BYTES {
+                space.output = Vec::new();
+            }
+            Some(taken)
+        })
+    }
+
+    fn deflate(&self, space: &mut Space, input: *const u8, size: u32, level: u32) -> Option<usize> {
+        let Space { stream, work, output } = space;
+        // SAFETY: `stream` is at least as large as ISA-L's own structure. All pointers are set before each call, with
+        // the sizes of what they point to, and ISA-L keeps within these; nothing is moved during a call.
+        unsafe { (self.init)(&mut **stream) };
+        stream.level = level;
+        (stream.level_buf, stream.level_buf_size) = (work.as_mut_ptr(), if level == LEVEL { WORK_BYTES as u32 } else { 0 });
+        (stream.gzip_flag, stream.hist_bits) = (GZIP, HISTORY_BITS);
+        (stream.next_in, stream.avail_in) = (input, size);
+        (stream.flush, stream.end_of_stream) = (FULL_FLUSH, 1);
+        let (mut written, mut limit) = (0, OUTPUT_BYTES);
+        loop {
+            if output.len() < limit {
+                output.resize(limit, 0);
+            }
+            let free = limit - written;
+            stream.next_out = output[written..].as_mut_ptr();
+            stream.avail_out = u32::try_from(free).ok()?;
+            if unsafe { (self.deflate)(&mut **stream) } != 0 {
+                return None;
+            }
+            written += free - stream.avail_out as usize;
+            if stream.avail_out > 0 {
+                return Some(written);
+            }
+            limit *= 2;
+        }
+    }
+}
