@@ -54,3 +54,20 @@ class MemberWriter:
         that is kept. Of the record there are type, lines before the payload digest, that digest, lines behind it, date,
         16 random bytes, and the fields of the metadata.
         """
+
+class RecentUrls:
+    """URLs seen a moment ago, see `lycosa.frontier.RecentUrls`: two generations of hashes."""
+
+    def __init__(self, generation: int) -> None: ...
+    def unseen(self, urls: list[str]) -> list[str]:
+        """Notes URLs; those that were not among the recent ones are returned, each once."""
+
+def hash_texts(texts: list[str]) -> bytes:
+    """The XXH3 hash of each text, eight bytes each, the lowest first. Raises UnicodeEncodeError for half a character."""
+
+def intern_texts(texts: list[str]) -> tuple[bytes, bytes, bytes, bytes]:
+    """The distinct texts in the order of their hashes: hashes, sizes, the texts one behind the other; and the number of
+    each text among them. Numbers are of eight bytes, the lowest first. Raises UnicodeEncodeError for half a character."""
+
+def hash_page(text: bytes, frame: bytes) -> tuple[int, int]:
+    """The XXH3 hashes of a text with what frames it, with the digits of the text and without them."""

@@ -1,10 +1,12 @@
 //! The page kernel of Lycosa: one pass over a page, everything that a crawl keeps of it.
 
+mod columns;
 mod digest;
 mod entities;
 mod gzip;
 mod page;
 mod scan;
+mod seen;
 mod tags;
 mod text;
 mod tree;
@@ -18,7 +20,7 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 3;
+const CONTRACT: u32 = 4;
 
 struct Read {
     page: Page,
@@ -69,6 +71,10 @@ fn analyse_html<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, is_xml: bool) 
 fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("CONTRACT", CONTRACT)?;
+    module.add_class::<seen::RecentUrls>()?;
+    module.add_function(wrap_pyfunction!(columns::hash_texts, module)?)?;
+    module.add_function(wrap_pyfunction!(columns::intern_texts, module)?)?;
+    module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;
     module.add_function(wrap_pyfunction!(analyse_html, module)?)?;
     module.add_function(wrap_pyfunction!(url::join_hrefs, module)?)?;
     module.add_function(wrap_pyfunction!(url::follow_links, module)?)?;

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from lycosa.errors import StoreError
 from lycosa.graph import segment
 from lycosa.graph.columns import LinkChanges, from_pages, join_columns, url_id
-from lycosa.graph.index import LIST, MERGED_AT_ONCE, LinkIndex, LinkWriter, merge_segments, neighbours, read_list
+from lycosa.graph.index import (
+    LIST,
+    MERGED_AT_ONCE,
+    SMALL_MERGED_AT_ONCE,
+    LinkIndex,
+    LinkWriter,
+    merge_segments,
+    neighbours,
+    read_list,
+)
 from lycosa.graph.segment import Segment
 from tests.effort import bounded
 
@@ -134,10 +143,11 @@ def test_changed_counts_are_told(tmp_path: Path) -> None:
     assert heard == {url_id(url): -1 for url in URLS[2:4]}
 
 
-def test_neighbours_are_joined_when_eight_are_alike() -> None:
-    assert neighbours([1000] * (MERGED_AT_ONCE - 1)) is None
-    assert neighbours([1000] * MERGED_AT_ONCE) == 0
-    assert neighbours([1 << 22] + [1000] * MERGED_AT_ONCE) == 1
+def test_neighbours_are_joined_when_enough_are_alike() -> None:
+    assert neighbours([1000] * (SMALL_MERGED_AT_ONCE - 1)) is None
+    assert neighbours([1000] * SMALL_MERGED_AT_ONCE) == 0
+    assert neighbours([1 << 22] + [1000] * SMALL_MERGED_AT_ONCE) == 1
+    assert neighbours([1 << 22] + [1 << 18] * MERGED_AT_ONCE + [1000]) == 1
     assert neighbours([1 << 23] * 7 + [1 << 18] * 7 + [1000] * 7) is None
 
 
@@ -145,8 +155,8 @@ def test_neighbours_are_joined_when_eight_are_alike() -> None:
 def test_writer_has_segments_joined_by_a_process(tmp_path: Path) -> None:
     writer = LinkWriter.open(tmp_path)
     pages = site(800, 20)
-    for n in range(MERGED_AT_ONCE):
-        writer.add([pages[n * 100 : n * 100 + 100]], n)
+    for n in range(SMALL_MERGED_AT_ONCE):
+        writer.add([pages[n * 25 : n * 25 + 25]], n)
     expected = writer.counts([page.url for page in pages])
     writer.merge_if_due()
     deadline = time.monotonic() + 30
@@ -156,7 +166,7 @@ def test_writer_has_segments_joined_by_a_process(tmp_path: Path) -> None:
     assert len(writer.segments) == 1
     assert writer.counts([page.url for page in pages]) == expected
     assert {file.name for file in writer.path.iterdir()} == {LIST, writer.segments[0].name}
-    assert LinkIndex.open(tmp_path).covered == MERGED_AT_ONCE - 1
+    assert LinkIndex.open(tmp_path).covered == SMALL_MERGED_AT_ONCE - 1
 
 
 def test_files_that_nobody_names_are_deleted_by_the_next_writer(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ class RankedAdmission(Admission, CommitParticipant):
             joined = {href: url for href, url in joined.items() if url not in taken}
             if not joined:
                 return []
-        fresh = link_filter.unseen(joined.values())
+        fresh = link_filter.unseen(list(joined.values()))
         kept = self._without_doubles(lease, link_filter.sift(fresh, counts=counts)) if fresh else []
         urls = list(dict.fromkeys(joined.values())) if ranking.sees_all else [url.href for url in kept]
         if taken and not ranking.sees_all:

@@ -21,7 +21,6 @@ from lycosa.store import HttpExchange, LinkRow, response_exchange
 from lycosa.web import (
     DIGEST_BYTES,
     FOLLOWED_RELS,
-    MAX_URL_BYTES,
     Analysers,
     DropReason,
     LinkKind,
@@ -245,7 +244,7 @@ class LinkFilter:
         ignored: "Counter[str] | None" = None,
     ) -> None:
         self.scope_seeds, self.filters = list(seeds), [*filters_of(settings, seeds), *more]
-        self._recent = RecentUrls()
+        self.unseen = RecentUrls().unseen  # notes URLs and returns those that were not seen a moment ago
         self.ignored = Counter[str]() if ignored is None else ignored
 
     def widen(self, urls: Iterable[Url]) -> None:
@@ -257,13 +256,9 @@ class LinkFilter:
                     self.scope_seeds.extend(wider)
                     self.filters[i] = Scope(url_filter.kind, self.scope_seeds)
 
-    def unseen(self, urls: Iterable[str]) -> list[str]:
-        """Those that were not seen a moment ago and are not too long; they are noted."""
-        return [url for url in self._recent.unseen(dict.fromkeys(urls)) if len(url) <= MAX_URL_BYTES]
-
     def wanted(self, urls: Iterable[str], *, counts: bool = True) -> list[Url]:
         """Those of a document's URLs that may be new. `counts`: what is left out is counted as ignored."""
-        fresh = self.unseen(urls)
+        fresh = self.unseen(list(urls))
         return self.sift(fresh, counts=counts) if fresh else []
 
     def sift(self, hrefs: Sequence[str], *, counts: bool = True) -> list[Url]:

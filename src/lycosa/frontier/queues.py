@@ -7,7 +7,7 @@ Knows nothing of slots and turns: `Frontier` decides, this writes it down. Calle
 """
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from operator import itemgetter
 
@@ -33,11 +33,11 @@ from lycosa.frontier.rows import (
     lane_start,
 )
 from lycosa.records import Family
-from lycosa.web import url_key
+from lycosa.web import native, url_key
 
 WINDOW_LEAST = 4  # entries in one window, however many hosts there are
 DUE_READ = 64  # entries that wait for a time, read at once
-RECENT_URLS = 50_000  # in a generation; both together are about 15 MB
+RECENT_URLS = 50_000  # in a generation; both together are about 15 MB, or 2 MB of hashes
 LOOK_AGAIN_S = 1.0  # for entries that are in flight or not committed yet
 
 
@@ -397,22 +397,33 @@ class RecentUrls:
     """A cache of recent URLs in front of the seen test: boilerplate links repeat on every page of a site.
 
     Two generations of fixed size; when the young one is full it becomes the old one. A miss costs a look at the disk, a
-    hit is always true: the URLs themselves are kept, not hashes of them."""
+    hit is always true: the URLs themselves are kept. The native kernel keeps 64-bit hashes of them with a random seed.
+    """
 
     def __init__(self, generation: int = RECENT_URLS) -> None:
+        kernel = native()
+        #: Note URLs; return those that were not among the recent ones, each once.
+        self.unseen: Callable[[list[str]], list[str]] = (
+            _RecentStrings(generation).unseen if kernel is None else kernel.RecentUrls(generation).unseen
+        )
+
+    def is_new(self, url: str) -> bool:
+        """Note a URL; return whether it was not among the recent ones."""
+        return bool(self.unseen([url]))
+
+
+class _RecentStrings:
+    """The twin of the kernel's class."""
+
+    def __init__(self, generation: int) -> None:
         self._generation = generation
         self._young: set[str] = set()
         self._old: set[str] = set()
 
-    def is_new(self, url: str) -> bool:
-        """Note a URL; return whether it was not among the recent ones."""
-        return bool(self.unseen((url,)))
-
-    def unseen(self, urls: Iterable[str]) -> list[str]:
-        """Note URLs, each given once; return those that were not among the recent ones."""
-        young, old = self._young, self._old
-        new = [url for url in urls if url not in young]
-        young.update(new)
-        if len(young) >= self._generation:
-            self._young, self._old = set(), young
-        return [url for url in new if url not in old]
+    def unseen(self, urls: list[str]) -> list[str]:
+        new = [url for url in dict.fromkeys(urls) if url not in self._young]
+        found = [url for url in new if url not in self._old]
+        self._young.update(new)
+        if len(self._young) >= self._generation:
+            self._young, self._old = set(), self._young
+        return found

@@ -8,6 +8,7 @@ frequent one first. Pure arrays; made by `from_pages` and `join_columns`, writte
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from lycosa.graph.packing import I64, U8, U64, decode_varints, encode_varints
+from lycosa.web import native
 
 BLOCK_TEXTS = 512
 _LEVEL = 3
@@ -41,12 +43,14 @@ class LinkTexts(NamedTuple):
         return LinkTexts(self.ids[places], sizes, self.data[at])
 
 
-def intern_texts(texts: Sequence[str]) -> tuple[LinkTexts, I64]:
+def intern_texts(texts: list[str]) -> tuple[LinkTexts, I64]:
     """A table of the distinct texts, and the number of each."""
-    try:
-        encoded = list(map(str.encode, texts))
-    except UnicodeEncodeError:  # half a character, from an analyser of someone's own
-        encoded = [text.encode("utf-8", "replace") for text in texts]
+    with suppress(UnicodeEncodeError):  # half a character, from an analyser of someone's own
+        if (kernel := native()) is not None:
+            packed, sizes, data, numbers = kernel.intern_texts(texts)
+            table = LinkTexts(np.frombuffer(packed, "<u8"), np.frombuffer(sizes, "<i8"), np.frombuffer(data, np.uint8))
+            return table, np.frombuffer(numbers, "<i8")
+    encoded = [text.encode("utf-8", "replace") for text in texts]
     ids = np.fromiter(map(_hash, encoded), dtype=np.uint64, count=len(encoded))
     distinct, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
     chosen = [encoded[place] for place in first.tolist()]
@@ -119,7 +123,11 @@ def url_id(url: str) -> int:
 
 
 def url_ids(urls: Sequence[str]) -> U64:
-    hashes = np.fromiter(map(_hash, map(str.encode, urls)), dtype=np.uint64, count=len(urls))
+    """The numbers of many URLs."""
+    if (kernel := native()) is not None:
+        hashes = np.frombuffer(kernel.hash_texts(list(urls)), "<u8")
+    else:
+        hashes = np.fromiter(map(_hash, map(str.encode, urls)), dtype=np.uint64, count=len(urls))
     return hashes >> np.uint64(_SPARE_BITS)
 
 

@@ -171,7 +171,7 @@ class TrapGuard(FrontierHook):
 
     def _is_first_copy(self, host: Host, path: str, fingerprint: int) -> bool:
         """Return whether the family of a path has had no copy of this document before; it has from now on."""
-        key = b"copy:" + host.key + KEY_END + family_key(path_pattern(path)).to_bytes(8) + fingerprint.to_bytes(8)
+        key = b"copy:" + host.key + KEY_END + family_key(path).to_bytes(8) + fingerprint.to_bytes(8)
         if self._row(key) is not None:
             return False
         self._pending[key] = b"1"

@@ -14,7 +14,7 @@ one in numbers only, or is next to nothing in the same frame. A family has credi
 three, a dull one costs one (two, where nothing was earned and the host repeats itself). Without credit it waits, twice
 as long after every dull page; after `MOST_WAITS` in a row it is dropped. A good page ends that.
 
-Pure: `now` is an argument (wall clock: waits outlive a restart); memory a host is bounded. `ask` comes before a
+Pure: `now` is an argument (wall clock: waits outlive a restart); memory a host is bounded. `claim` comes before a
 request, `note` after it.
 """
 
@@ -25,6 +25,8 @@ from functools import lru_cache
 
 import msgspec
 import xxhash
+
+from lycosa.web import native
 
 CACHED = 1_024  # a URL is folded when its turn comes, and again when its page is there
 MOST_CHARS = 160  # of a pattern; what is longer ends in a hash of the rest
@@ -41,7 +43,6 @@ _GROUP = re.compile("[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _HEX = re.compile("[0-9a-f]+|[0-9A-F]+")
 
 
-@lru_cache(CACHED)
 def path_pattern(path: str) -> str:
     """Return the pattern of a path with its query, as `Url.path` has them."""
     path, mark, query = path.partition("?")
@@ -112,8 +113,6 @@ DEEPER_SHARE = 0.25  # links further from the start for every page of the family
 DEEPER_LEAST = 3  # links; a family of a few levels is no chain
 NOTORIOUS = 4  # times that a text was seen; before, it is forgiven for the new URLs beside it
 
-_DIGIT_BYTES = b"0123456789"
-
 
 class Judgement(IntEnum):
     """What a page adds to its family's credit."""
@@ -125,8 +124,8 @@ class Judgement(IntEnum):
 
 
 class PageSignature(msgspec.Struct, frozen=True):
-    """What budgets know a page by; made by `sign_page`. `is_copy`: its document is known under another URL;
-    `is_first_copy`: and its family has had no copy of it before."""
+    """What budgets know a page by; made by `sign_page`. `shape` is 0 unless the page is tiny. `is_copy`: its document
+    is known under another URL; `is_first_copy`: and its family has had no copy of it before."""
 
     depth: int
     text: int
@@ -157,17 +156,17 @@ def sign_page(
     """
     frame = images.encode("utf-8", "surrogatepass")
     is_tiny = 0 < len(text) < 4 * TINY_CHARS and len(text.decode("utf-8", "replace")) < TINY_CHARS and not frame
-    bare = text.translate(None, _DIGIT_BYTES)
-    if not text and not frame:
-        text = bare = digest
-    return PageSignature(
-        depth,
-        _hash(text + frame),
-        _hash(bare + frame),
-        _hash(structure.encode("utf-8", "surrogatepass")),
-        is_tiny,
-        fresh=fresh,
-    )
+    whole, bare = _hash_page(text, frame) if text or frame else (_hash(digest),) * 2
+    shape = _hash(structure.encode("utf-8", "surrogatepass")) if is_tiny else 0
+    return PageSignature(depth, whole, bare, shape, is_tiny, fresh=fresh)
+
+
+def _hash_page(text: bytes, frame: bytes) -> tuple[int, int]:
+    """The hashes of a text and its frame, with the digits of the text and without them."""
+    if (kernel := native()) is not None:
+        hashes: tuple[int, int] = kernel.hash_page(text, frame)
+        return hashes
+    return _hash(text + frame), _hash(text.translate(None, b"0123456789") + frame)
 
 
 class UrlFamily(msgspec.Struct, array_like=True):
@@ -206,18 +205,20 @@ class PatternBudgets:
 
     def __init__(self, row: BudgetRow | None = None) -> None:
         row = row or BudgetRow()
-        self._families = OrderedDict(row.families)  # by the hash of the pattern, the latest last
+        # By the hash of the pattern, the latest last; those that something speaks against, and the others.
+        self._dull = OrderedDict(row.families)
+        self._harmless: OrderedDict[int, UrlFamily] = OrderedDict()
         self._texts = OrderedDict.fromkeys(row.texts)  # hashes of texts and frames seen once
         self._refrains = OrderedDict(row.refrains)  # of those seen again, with how often
 
     def __repr__(self) -> str:
-        slowed = sum(family.is_slowed for family in self._families.values())
-        return f"<PatternBudgets families={len(self._families)} slowed={slowed}>"
+        slowed = sum(family.is_slowed for family in self._dull.values())
+        return f"<PatternBudgets families={len(self._dull) + len(self._harmless)} slowed={slowed}>"
 
     def claim(self, path: str, now: float) -> float:
         """Return for how many seconds a URL has to wait: 0 if it may be fetched now, infinity if its family is given
         up. A slowed family gets one request at the end of every wait, and a claim of 0 takes it."""
-        family = self._families.get(family_key(path_pattern(path)))
+        family = self._dull.get(family_key(path))
         if family is None or not family.is_slowed:
             return 0.0
         if family.is_dropped:
@@ -229,13 +230,13 @@ class PatternBudgets:
 
     def counts(self, path: str, pattern: str) -> bool:
         """Return whether a new URL speaks for the page of `pattern` that it was found on; see `sign_page`."""
-        own = path_pattern(path)
-        family = self._families.get(family_key(own))
-        return own != pattern and (family is None or not family.is_slowed)
+        family = self._dull.get(family_key(path))
+        return path_pattern(path) != pattern and (family is None or not family.is_slowed)
 
     def note(self, path: str, page: PageSignature, now: float) -> Judgement:
         """Judge a page that was fetched, and change its family's credit. A guess has hit only if its page is good."""
-        family = self._family(family_key(path_pattern(path)), page.depth)
+        key = family_key(path)
+        family = self._family(key, page.depth)
         family.pages += 1
         judgement = self._judge(family, page)
         family.credit = max(0, min(MOST_CREDIT, family.credit + judgement))
@@ -243,6 +244,8 @@ class PatternBudgets:
             family.waits = 0
         elif judgement < 0:
             family.dull += 1
+            if family.dull == 1:
+                self._dull[key] = self._harmless.pop(key)
             if family.is_slowed:
                 family.until = now + FIRST_WAIT_S * 2**family.waits
                 family.waits = min(family.waits + 1, MOST_WAITS + 1)  # more than one may be in flight
@@ -253,19 +256,14 @@ class PatternBudgets:
         return page.text in self._texts or page.text in self._refrains
 
     def _family(self, key: int, depth: int) -> UrlFamily:
-        family = self._families.get(key)
-        if family is not None:
-            self._families.move_to_end(key)
-            return family
-        if len(self._families) >= MOST_FAMILIES:
-            self._forget()
-        family = self._families[key] = UrlFamily(depth)
+        for families in (self._harmless, self._dull):
+            if key in families:
+                families.move_to_end(key)
+                return families[key]
+        if len(self._harmless) + len(self._dull) >= MOST_FAMILIES:
+            (self._harmless or self._dull).popitem(last=False)
+        family = self._harmless[key] = UrlFamily(depth)
         return family
-
-    def _forget(self) -> None:
-        """Forget the oldest family that nothing speaks against; if there is none, the oldest."""
-        harmless = next((key for key, family in self._families.items() if not family.dull), None)
-        self._families.pop(harmless if harmless is not None else next(iter(self._families)))
 
     def _judge(self, family: UrlFamily, page: PageSignature) -> Judgement:
         seen = self._count(page.text)
@@ -303,13 +301,14 @@ class PatternBudgets:
 
     def pack(self) -> BudgetRow:
         """Return the part worth keeping: families that something speaks against, texts seen again, the latest ones."""
-        dull = [item for item in self._families.items() if item[1].dull][-STORED_FAMILIES:]
+        dull = list(self._dull.items())[-STORED_FAMILIES:]
         return BudgetRow(dull, list(self._refrains.items())[-STORED_REFRAINS:], list(self._texts)[-STORED_TEXTS:])
 
 
-def family_key(pattern: str) -> int:
-    """Return what a family is known by."""
-    return _hash(pattern.encode("utf-8", "surrogatepass"))
+@lru_cache(CACHED)
+def family_key(path: str) -> int:
+    """Return what the family of a path is known by."""
+    return _hash(path_pattern(path).encode("utf-8", "surrogatepass"))
 
 
 def _hash(text: bytes) -> int:
