@@ -6,7 +6,7 @@ VENV := .venv/.made
 NATIVE := .venv/.native
 KERNEL := .venv/.kernel
 
-.PHONY: crawl check test lint lab bench wheels clean
+.PHONY: crawl check test lint lab bench fuzz wheels clean
 
 crawl: $(NATIVE)           ## install, then the main job: a demo, or with URL=https://… a crawl of that
 	$(if $(URL),$(BIN)/lycosa crawl '$(URL)' --into '$(or $(INTO),crawl)',$(BIN)/lycosa demo)
@@ -28,6 +28,9 @@ lab: $(NATIVE)             ## the experiments of the papers: a list, or with NAM
 
 bench: $(NATIVE)           ## the benchmarks: a list, or with NAME=… one of them; ARGS=--quick for a small run
 	$(BIN)/python -m proof bench $(NAME) $(ARGS)
+
+fuzz: $(NATIVE)            ## random markup by the hundred thousand: kernel and twin must agree; ARGS='--seed 2' for other markup
+	$(BIN)/python -m proof bench fuzz $(ARGS)
 
 # Beside the packages the page kernel is built, where cargo is there; without it pages are read by the Python analyser.
 MAKEFLAGS += --jobs=2

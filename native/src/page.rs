@@ -64,8 +64,11 @@ pub struct Page {
     pub first: String,
     pub last: String,
     has_base: bool,
+    title_level: Option<usize>, // the level of hidden elements of an open title
     html_lang: Option<Option<String>>,
     html_xml_lang: Option<Option<String>>,
+    has_root: bool,
+    other_language: Option<String>, // of an element of that name in a drawing
     anchors: Vec<Anchor>,
     others: Vec<Other>,
     images: Vec<(String, Vec<usize>)>, // alternative text, and the anchors around it, the nearest first
@@ -148,6 +151,7 @@ impl Page {
             Target::Anchor(index) => self.anchors[index].words = shortened(words).to_string(),
             Target::Heading(index) => self.headings[index].1 = shortened(words).to_string(),
             Target::Title => {
+                self.title_level = None;
                 let words = words.trim_matches(' ');
                 if self.title.is_none() && !words.is_empty() {
                     self.title = Some(words.to_string());
@@ -195,10 +199,21 @@ impl Page {
                 None
             }
             HTML => {
-                self.html_attributes(token);
+                if self.has_root {
+                    let [lang, xml_lang] = values(token, [b"lang", b"xml:lang"]);
+                    let found = lang.and_then(stripped).or_else(|| xml_lang.and_then(stripped));
+                    self.other_language = self.other_language.take().or(found);
+                } else {
+                    self.has_root = true;
+                    self.html_attributes(token);
+                }
                 None
             }
-            TITLE if self.title.is_none() && !parent_draws => self.capture(Target::Title),
+            // A title in another one says nothing that the outer does not say.
+            TITLE if self.title.is_none() && !parent_draws && self.title_level != Some(self.hidden) => {
+                self.title_level = Some(self.hidden);
+                self.capture(Target::Title)
+            }
             tag @ H1..=H6 => {
                 self.headings.push(((tag - H1 + 1) as u8, String::new()));
                 self.capture(Target::Heading(self.headings.len() - 1))
@@ -346,7 +361,7 @@ impl Page {
 
     pub fn language(&self) -> Option<String> {
         let named = self.html_lang.clone().flatten().or_else(|| self.html_xml_lang.clone().flatten());
-        named.or_else(|| self.meta_language.clone())
+        named.or_else(|| self.other_language.clone()).or_else(|| self.meta_language.clone())
     }
 
     /// The visible text, and the main element's part of it.

@@ -208,7 +208,6 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
     let mut buffer: Vec<u8> = Vec::new();
     let mut name_buffer: Vec<u8> = Vec::new();
     let mut text_start = 0;
-    let data = data.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(data);
     while !tree.needs_tree {
         let Some(n) = memchr(b'<', &data[at..]) else {
             flush(&data[text_start..], &mut buffer, tree);
@@ -286,7 +285,7 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
                 if after == After::Plaintext {
                     tree.text(&buffer);
                 } else {
-                    tree.raw_text(&buffer);
+                    tree.raw_text(&buffer, end < data.len());
                 }
                 at = end;
                 text_start = end;

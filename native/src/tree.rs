@@ -198,11 +198,11 @@ impl Tree {
             self.barriers.push(at);
         }
         self.foreign += usize::from(space != Space::Html);
+        self.page.boundary();
         if hidden {
             self.page.hide();
         }
         self.stack.push(Open { key, space, serial: self.serial, is_html_point, is_text_point, is_hidden: hidden, capture });
-        self.page.boundary();
     }
 
     fn pop(&mut self) {
@@ -470,8 +470,9 @@ impl Tree {
         self.page.boundary();
     }
 
-    /// The text of a raw text element, which then ends.
-    pub fn raw_text(&mut self, text: &[u8]) {
+    /// The text of a raw text element, which then ends; or the document does, which lexbor reads in a way of its own.
+    pub fn raw_text(&mut self, text: &[u8], is_closed: bool) {
+        self.needs_tree |= !is_closed && !self.formats.is_empty();
         let mut text = text;
         if self.skips_newline {
             self.skips_newline = false;
@@ -1051,6 +1052,8 @@ impl Tree {
                 self.insert_void(token);
             }
             TEXTAREA => {
+                // lexbor opens them again inside, where the standard does not
+                self.needs_tree |= matches!(self.formats.last(), Some(Format::Element { serial, position, .. }) if !self.is_standing(*serial, *position));
                 self.insert(token);
                 self.skips_newline = true;
                 return After::Rcdata;

@@ -376,7 +376,8 @@ class _ElementReader:
                 self.base_href, self._is_based = _stripped(attributes, "href"), "href" in attributes
             elif number == _HTML:
                 attributes = node.attributes
-                self.language = _stripped(attributes, "lang") or _stripped(attributes, "xml:lang")
+                named = _stripped(attributes, "lang") or _stripped(attributes, "xml:lang")
+                self.language = self.language or named
 
     def _source(self, attributes: dict[str, str | None], attribute: str, kind: LinkKind) -> None:
         href = attributes.get(attribute)
@@ -414,7 +415,7 @@ class _ElementReader:
         if self.title is None:
             parent = node.parent
             if parent is None or parent.tag not in _DRAWING:
-                self.title = " ".join(node.text().split()) or None
+                self.title = " ".join(node.text(separator=" ").split()) or None
 
 
 def _stripped(attributes: dict[str, str | None], name: str) -> str | None:

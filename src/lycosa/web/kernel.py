@@ -30,7 +30,7 @@ def native() -> ModuleType | None:
         if wanted:
             raise MissingExtra.of("native", what=f"{VARIABLE}=native") from error
         return None
-    if lycosa_native.CONTRACT != CONTRACT:
+    if getattr(lycosa_native, "CONTRACT", 0) != CONTRACT:
         found = f"the installed page kernel {lycosa_native.__version__} has interface {lycosa_native.CONTRACT}"
         raise SettingsError(f"{found}, this version needs {CONTRACT}: run make to build it, or set {VARIABLE}=python")
     return lycosa_native

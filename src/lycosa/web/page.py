@@ -77,7 +77,7 @@ def analyse_page(
 def _with_links(document: Document) -> Page:
     kind = document.media.kind
     if kind in (MediaKind.HTML, MediaKind.XHTML):
-        if (page := _read_natively(document)) is not None:
+        if (page := read_natively(document)) is not None:
             return Page(
                 url=document.url,
                 media=document.media,
@@ -100,7 +100,7 @@ def _with_links(document: Document) -> Page:
 def analyse_html(document: Document) -> Page:
     """The page of an HTML or XHTML document, by the native kernel, or by its twin where there is none or the document
     needs a tree."""
-    page = _read_natively(document)
+    page = read_natively(document)
     if page is not None:
         return page
     from lycosa.web import html  # lazy: the parser takes 30 ms that no start waits for, and few pages need it
@@ -108,7 +108,7 @@ def analyse_html(document: Document) -> Page:
     return html.analyse_html(document)
 
 
-def _read_natively(document: Document) -> Page | None:
+def read_natively(document: Document) -> Page | None:
     kernel = native()
     if kernel is None:
         return None
