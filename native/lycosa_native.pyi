@@ -7,15 +7,23 @@ __version__: str
 CONTRACT: int
 """The number of this interface: `lycosa.web.kernel` refuses a kernel that has another one."""
 
+MAIN_TEXT_VERSION: int
+"""That of `lycosa.web.document`: what the main text of a document is."""
+
 _Head = tuple[str | None, str | None, str | None, str | None, str | None, tuple[str, ...]]
 _Links = tuple[tuple[str, ...], bytes, tuple[str, ...], tuple[str, ...]]
 _Text = tuple[bytes, tuple[tuple[int, str], ...], str, str, tuple[int, int, int, int], bytes]
 
-def analyse_html(body: bytes, is_xml: bool = False) -> tuple[_Head, _Links, _Text] | None:
+_Readable = tuple[str, tuple[str, ...]]
+
+def analyse_html(
+    body: bytes, is_xml: bool = False, wants_main: bool = False
+) -> tuple[_Head, _Links, _Text, _Readable | None] | None:
     """What a page in UTF-8 says, see `lycosa.web.html.analyse_html`; None if that takes a parser that builds a tree.
 
     The head is title, description, canonical, language, base href, robots; the links are hrefs, kinds, anchors, rels;
-    the text is the visible text, headings, first and last letters of the tags, text codes, digest of the main text.
+    the text is the visible text, headings, first and last letters of the tags, text codes, digest of the main element.
+    With `wants_main` the main text and its headings come last.
     """
 
 _Joined = tuple[dict[str, str | None], list[str]]

@@ -5,6 +5,7 @@ mod digest;
 mod entities;
 mod gzip;
 mod page;
+mod readable;
 mod scan;
 mod seen;
 mod tags;
@@ -28,12 +29,15 @@ struct Read {
     visible: Vec<u8>,
     codes: (u64, u64, u64, u64),
     digest: [u8; 16],
+    readable: Option<(String, Vec<String>)>,
 }
 
-fn read(body: &[u8], is_xml: bool) -> Option<Read> {
+fn read(body: &[u8], is_xml: bool, wants_main: bool) -> Option<Read> {
     let body = String::from_utf8_lossy(body);
     let body = if is_xml { scan::without_self_closed(body.as_bytes()) } else { body.as_bytes().into() };
-    let mut tree = Tree::new(Page::new());
+    let mut page = Page::new();
+    page.outline = wants_main.then(readable::Outline::default);
+    let mut tree = Tree::new(page);
     scan::scan(&body, &mut tree);
     if tree.needs_tree {
         return None;
@@ -43,15 +47,16 @@ fn read(body: &[u8], is_xml: bool) -> Option<Read> {
     let links = page.links();
     let codes = text::codes(std::str::from_utf8(&visible).unwrap_or(""));
     let digest = xxh3_128(&main).to_be_bytes();
-    Some(Read { page, links, visible, codes, digest })
+    let readable = page.readable();
+    Some(Read { page, links, visible, codes, digest, readable })
 }
 
 /// Reads an HTML document in UTF-8; None if it needs a parser that builds a tree.
 #[pyfunction]
-#[pyo3(signature = (body, is_xml = false))]
-fn analyse_html<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, is_xml: bool) -> PyResult<Option<Bound<'py, PyTuple>>> {
+#[pyo3(signature = (body, is_xml = false, wants_main = false))]
+fn analyse_html<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, is_xml: bool, wants_main: bool) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let bytes = body.as_bytes();
-    let Some(read) = py.detach(|| read(bytes, is_xml)) else { return Ok(None) };
+    let Some(read) = py.detach(|| read(bytes, is_xml, wants_main)) else { return Ok(None) };
     let page = read.page;
     let language = page.language();
     let robots = PyTuple::new(py, page.robots)?;
@@ -64,7 +69,11 @@ fn analyse_html<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, is_xml: bool) 
     );
     let headings = PyTuple::new(py, page.headings)?;
     let text = (PyBytes::new(py, &read.visible), headings, page.first, page.last, read.codes, PyBytes::new(py, &read.digest));
-    Ok(Some((head, links, text).into_pyobject(py)?))
+    let readable = match read.readable {
+        Some((main, headings)) => Some((main, PyTuple::new(py, headings)?)),
+        None => None,
+    };
+    Ok(Some((head, links, text, readable).into_pyobject(py)?))
 }
 
 #[pymodule]
@@ -75,6 +84,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns::hash_texts, module)?)?;
     module.add_function(wrap_pyfunction!(columns::intern_texts, module)?)?;
     module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;
+    module.add("MAIN_TEXT_VERSION", readable::VERSION)?;
     module.add_function(wrap_pyfunction!(analyse_html, module)?)?;
     module.add_function(wrap_pyfunction!(url::join_hrefs, module)?)?;
     module.add_function(wrap_pyfunction!(url::follow_links, module)?)?;

@@ -1,5 +1,6 @@
 //! What is read from a page while its tokens pass: links with their words, metadata, headings, text, structure.
 
+use crate::readable::Outline;
 use crate::scan::{value_of, Attributes, StartTag};
 use crate::tags::*;
 use crate::text::{self, is_space, push_collapsed, push_space, shortened, strip_html};
@@ -63,6 +64,7 @@ pub struct Page {
     pub headings: Vec<(u8, String)>,
     pub first: String,
     pub last: String,
+    pub outline: Option<Outline>, // where the main text is wanted
     has_base: bool,
     title_level: Option<usize>, // the level of hidden elements of an open title
     html_lang: Option<Option<String>>,
@@ -168,6 +170,7 @@ impl Page {
 
     pub fn element(&mut self, token: &StartTag, levels: &Levels, parent_draws: bool) -> Option<Capture> {
         self.note_structure(token);
+        self.note_outline(token, levels.depth());
         match token.tag {
             A => self.anchor(token),
             IMG => {
@@ -219,6 +222,21 @@ impl Page {
                 self.capture(Target::Heading(self.headings.len() - 1))
             }
             _ => None,
+        }
+    }
+
+    fn note_outline(&mut self, token: &StartTag, depth: usize) {
+        if self.hidden == 0 && self.outline.is_some() && Outline::is_noted(token) {
+            self.boundary();
+            if let Some(outline) = &mut self.outline {
+                outline.open(token, depth, self.pieces.len(), self.headings.len());
+            }
+        }
+    }
+
+    fn mark_main(&mut self, is_end: bool) {
+        if let Some(outline) = &mut self.outline {
+            outline.mark_main(self.pieces.len(), is_end);
         }
     }
 
@@ -343,17 +361,30 @@ impl Page {
         if self.mains == 1 && self.hidden == 0 {
             self.boundary();
             self.main_piece = Some((self.pieces.len(), None));
+            self.mark_main(false);
             self.main_depth = Some(depth);
         }
     }
 
+    /// The main text and its headings.
+    pub fn readable(&self) -> Option<(String, Vec<String>)> {
+        let has_main = self.mains == 1 && matches!(self.main_piece, Some((_, Some(_))));
+        let (text, headings) = self.outline.as_ref()?.read(&self.pieces, has_main);
+        let words = headings.into_iter().map(|number| self.headings[number].1.clone());
+        Some((text, words.filter(|words| !words.is_empty()).collect()))
+    }
+
     pub fn main_ends(&mut self, depth: usize) {
+        if let Some(outline) = self.outline.as_mut().filter(|outline| outline.closes(depth)) {
+            outline.close(depth, self.pieces.len());
+        }
         if self.main_depth == Some(depth) {
             self.main_depth = None;
             self.boundary();
             if let Some((_, end)) = &mut self.main_piece {
                 *end = Some(self.pieces.len());
             }
+            self.mark_main(true);
         }
     }
 

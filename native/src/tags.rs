@@ -62,6 +62,7 @@ pub const BREAKS_OUT: u32 = 1 << 8; // an HTML start tag that ends foreign conte
 pub const HIDDEN: u32 = 1 << 9; // its text is not for reading
 pub const DRAWING: u32 = 1 << 10; // a title in it names a drawing
 pub const IN_HEAD: u32 = 1 << 11; // start tags that "in body" leaves to the rules of "in head"
+pub const BLOCK: u32 = 1 << 12; // begins and ends a line of text
 
 pub fn flags(tag: Tag) -> u32 {
     FLAGS[tag as usize]
@@ -71,7 +72,7 @@ static FLAGS: [u32; KNOWN] = make_flags();
 
 const fn make_flags() -> [u32; KNOWN] {
     let mut all = [0u32; KNOWN];
-    let groups: [(u32, &[Tag]); 12] = [
+    let groups: [(u32, &[Tag]); 13] = [
         (VOID, &[AREA, BASE, BASEFONT, BGSOUND, BR, COL, EMBED, FRAME, HR, IMG, INPUT, KEYGEN, LINK, META, PARAM, SOURCE, TRACK, WBR]),
         (SPECIAL, &[
             ADDRESS, APPLET, AREA, ARTICLE, ASIDE, BASE, BASEFONT, BGSOUND, BLOCKQUOTE, BODY, BR, BUTTON, CAPTION, CENTER, COL,
@@ -99,6 +100,11 @@ const fn make_flags() -> [u32; KNOWN] {
         (HIDDEN, &[SCRIPT, STYLE, NOSCRIPT, IFRAME, NOEMBED, NOFRAMES]),
         (DRAWING, &[SVG, G, SYMBOL, DEFS, PATH, USE, TEXT, CIRCLE, RECT, LINE, POLYGON]),
         (IN_HEAD, &[BASE, BASEFONT, BGSOUND, LINK, META, NOFRAMES, SCRIPT, STYLE, TEMPLATE, TITLE]),
+        (BLOCK, &[
+            ADDRESS, ARTICLE, ASIDE, BLOCKQUOTE, BODY, BR, CAPTION, CENTER, DD, DETAILS, DIALOG, DIR, DIV, DL, DT, FIELDSET,
+            FIGCAPTION, FIGURE, FOOTER, FORM, H1, H2, H3, H4, H5, H6, HEADER, HGROUP, HR, LI, LISTING, MAIN, MENU, NAV, OL,
+            OPTGROUP, OPTION, P, PLAINTEXT, PRE, SEARCH, SECTION, SELECT, SUMMARY, TABLE, TBODY, TFOOT, THEAD, TR, UL, XMP,
+        ]),
     ];
     let mut g = 0;
     while g < groups.len() {

@@ -108,7 +108,7 @@ pub fn collapse(pieces: &[u8]) -> (Vec<u8>, Vec<u8>) {
     }
 }
 
-fn clings_to_left(byte: u8) -> bool {
+pub fn clings_to_left(byte: u8) -> bool {
     matches!(byte, b'.' | b',' | b';' | b':' | b'!' | b'?' | b')' | b']' | b'}' | b'%' | b'\'')
 }
 

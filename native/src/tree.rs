@@ -1444,6 +1444,10 @@ impl Tree {
 pub struct Levels<'a>(&'a [Open]);
 
 impl Levels<'_> {
+    pub fn depth(&self) -> usize {
+        self.0.len()
+    }
+
     /// The captures of the nearest `levels` elements, the nearest first.
     pub fn captures(&self, levels: usize) -> impl Iterator<Item = &Capture> {
         self.0.iter().rev().take(levels).filter_map(|open| open.capture.as_ref())

@@ -1,16 +1,28 @@
-"""What is for reading in a document: main text without navigation, whatever the bytes."""
+"""What is for reading in a document: main text without navigation, whatever the bytes, by kernel and twin."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.web.readable import Readable, extract_readable
+from lycosa.web.document import MAIN_TEXT_VERSION, Document, Readable
+from lycosa.web.kernel import native
+from lycosa.web.media import identify_media
+from lycosa.web.page import read_natively
+from lycosa.web.readable import extract_readable, main_text
 
 FILLER = "words that make a text long enough to stand for itself " * 6
 
 
+def document(html: str) -> Document:
+    body = html.encode()
+    return Document(body, "https://a.example/", identify_media("text/html", body), "UTF-8", wants_main=True)
+
+
 def read(html: str, content_type: str = "text/html; charset=utf-8") -> Readable:
-    return extract_readable(html.encode(), url="https://a.example/", content_type=content_type)
+    """What both find, which has to be the same."""
+    found = extract_readable(html.encode(), url="https://a.example/", content_type=content_type)
+    assert "html" not in content_type or found == main_text(document(html))
+    return found
 
 
 def words(html: str, content_type: str = "text/html; charset=utf-8") -> str:
@@ -19,8 +31,20 @@ def words(html: str, content_type: str = "text/html; charset=utf-8") -> str:
 
 def test_main_element_is_the_text() -> None:
     found = read("<title> T </title><p>around</p><main><h1>Head <b>line</b></h1>inside</main><p>after")
-    assert " ".join(found.text.split()) == "Head line inside"
-    assert (found.title.strip(), found.headings) == ("T", ("Head  line",))
+    assert found == Readable("T", ("Head line",), "Head line\ninside")
+
+
+def test_each_block_is_a_line() -> None:
+    found = read("<main>a <i>b</i>.<p>c (<b>d</b>)<br>e</p>f<ul><li>g<li>h</ul><table><tr><td>i<td>j<tr><td>k</table>")
+    assert found.text.split("\n") == ["a b.", "c (d)", "e", "f", "g", "h", "i j", "k"]
+
+
+def test_headings_in_navigation_are_no_headings_of_the_text() -> None:
+    assert read(f"<nav><h2>Menu</h2></nav><h1>Title</h1><p>{FILLER}").headings == ("Title",)
+
+
+def test_main_element_in_navigation_counts_nevertheless() -> None:
+    assert words("<nav>menu<main>text<nav>more</nav></main></nav>") == "text"
 
 
 def test_two_mains_are_none() -> None:
@@ -47,10 +71,21 @@ def test_other_kinds_have_their_text_or_none() -> None:
     assert read("\x89PNG\r\n\x1a\n", "image/png") == Readable()
 
 
-@given(
-    st.lists(
-        st.sampled_from(["<nav>", "</nav>", "<main>", "</main>", "<h1>", "<p>", "x", "<script>", "<!--"]), max_size=40
-    )
-)
-def test_any_markup_gives_a_text(parts: list[str]) -> None:
-    assert isinstance(read("".join(parts)).text, str)
+MARKUP = [
+    "<nav>", "</nav>", "<main>", "</main>", "<h1>", "</h1>", "<h2 class=nav>", "</h2>", "<p>", "</p>", "x", " y ", "(",
+    ".", "<script>", "</script>", "<!-- c -->", "<div class='a nav'>", "</div>", "<span class=sidebar>", "</span>",
+    "<br>", "<li>", "<ul>", "</ul>", "<a class='n&#97;v'>", "</a>", "<footer role=x>", "</footer>", "<noscript>",
+    "</noscript>", "<section role=contentinfo>", "</section>", "<form>", "</form>", "<select><option>", "</select>",
+    "<pre>", FILLER,
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(MARKUP), max_size=40))
+def test_kernel_and_twin_find_the_same(parts: list[str]) -> None:
+    page = read_natively(document("".join(parts)))
+    assert page is None or page.readable == main_text(document("".join(parts)))
+
+
+def test_kernel_and_twin_have_the_same_version() -> None:
+    kernel = native()
+    assert kernel is None or kernel.MAIN_TEXT_VERSION == MAIN_TEXT_VERSION

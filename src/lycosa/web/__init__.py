@@ -22,6 +22,7 @@ from lycosa.web.document import (
     Analysers,
     Document,
     Page,
+    Readable,
     TextCodes,
     document_digest,
     document_fingerprint,
@@ -80,7 +81,7 @@ from lycosa.web.words import split_words
 if TYPE_CHECKING:
     from lycosa.web.hazard import cut_if_unsafe
     from lycosa.web.html import tag_numbers, tag_table
-    from lycosa.web.readable import Readable, extract_readable, extract_text
+    from lycosa.web.readable import extract_readable, extract_text
     from lycosa.web.text import page_of_text
 
 # Name → module of what needs selectolax (30 ms to import) or NumPy (110 ms): no first request or --help waits for them.
@@ -89,7 +90,7 @@ __getattr__ = open_lazily(
     {
         "hazard": "cut_if_unsafe",
         "html": "tag_numbers tag_table",
-        "readable": "Readable extract_readable extract_text",
+        "readable": "extract_readable extract_text",
         "text": "page_of_text",
     },
 )

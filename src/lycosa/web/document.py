@@ -17,6 +17,9 @@ from lycosa.web.links import Links
 from lycosa.web.media import Media
 
 DIGEST_BYTES = 16
+# Counts up, here and in native/src/readable.rs, with every change of what the main text of a document is. Nothing that
+# is compared between two visits is made of it: a new version makes no page a changed one.
+MAIN_TEXT_VERSION = 1
 
 
 def document_fingerprint(body: bytes) -> int:
@@ -62,7 +65,7 @@ class TextCodes(msgspec.Struct, frozen=True):
 
 class Document(msgspec.Struct, frozen=True):
     """A body on its way to an analyser: content coding undone, encoding known; its digests are handed on to
-    the page."""
+    the page. `wants_main`: the page should have its main text, if that costs no second parse."""
 
     body: bytes
     url: str
@@ -71,6 +74,15 @@ class Document(msgspec.Struct, frozen=True):
     fingerprint: int = 0
     digest: bytes = b""
     content_language: str | None = None
+    wants_main: bool = False
+
+
+class Readable(msgspec.Struct, frozen=True, array_like=True):
+    """What of a document is for reading: its title, its main text, one line for each block, and the headings in it."""
+
+    title: str = ""
+    headings: tuple[str, ...] = ()
+    text: str = ""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -81,7 +93,8 @@ class Page(msgspec.Struct, frozen=True):
     `html`), `codes` the text codes. `robots` are the contents of `<meta name=robots>`, and of those that name one
     robot, with that name before; `headings` are pairs of level and text. `is_volatile`: it has marks of volatile parts,
     or what looks like them. `text_utf8` is the text as bytes, because most callers never need its characters.
-    `is_cut`: only the beginning was analysed, since the whole was built to choke a parser.
+    `is_cut`: only the beginning was analysed, since the whole was built to choke a parser. `readable` is there only if
+    it was asked for, and the kernel read the page.
     """
 
     url: str
@@ -104,6 +117,7 @@ class Page(msgspec.Struct, frozen=True):
     text_digest: bytes = b""
     is_cut: bool = False
     is_volatile: bool = False
+    readable: Readable | None = None
 
     @property
     def text(self) -> str:

@@ -412,10 +412,13 @@ class _ElementReader:
             self.meta_language = self.meta_language or content.partition(",")[0].strip(WHITESPACE) or None
 
     def _title(self, node: LexborNode) -> None:
-        if self.title is None:
-            parent = node.parent
-            if parent is None or parent.tag not in _DRAWING:
-                self.title = " ".join(node.text(separator=" ").split()) or None
+        if self.title is None and not is_in_drawing(node):
+            self.title = " ".join(node.text(separator=" ").split()) or None
+
+
+def is_in_drawing(title: LexborNode) -> bool:
+    """Whether a title names a drawing, not the page."""
+    return title.parent is not None and title.parent.tag in _DRAWING
 
 
 def _stripped(attributes: dict[str, str | None], name: str) -> str | None:

@@ -26,6 +26,7 @@ from lycosa.web.document import (
     Analysers,
     Document,
     Page,
+    Readable,
     TextCodes,
     document_digest,
     document_fingerprint,
@@ -55,12 +56,13 @@ def analyse_page(
     analysers: Analysers | None = None,
     fingerprint: int | None = None,
     digest: bytes | None = None,
+    wants_main: bool = False,
 ) -> Page:
     """The page of `body` (content coding undone). `content_type` and `content_language` are the headers as sent.
 
     With `links_only` the page has its links, `base_href` and `robots`, as the built-in analysers find them, and no
     digests: what whoever asks for nothing else gets in half the time. Who has made the digests already hands them on,
-    since a body is long.
+    since a body is long. `wants_main`: the page should have its main text, if that costs no second parse.
     """
     media = identify_media(content_type, body[:SNIFF_BYTES])
     if links_only:
@@ -71,7 +73,7 @@ def analyse_page(
     if analyser is None:
         return Page(url=url, media=media, charset=None, fingerprint=fingerprint, digest=digest)
     language = (content_language or "").partition(",")[0].strip() or None
-    return analyser(Document(body, url, media, charset_of(body, media), fingerprint, digest, language))
+    return analyser(Document(body, url, media, charset_of(body, media), fingerprint, digest, language, wants_main))
 
 
 def _with_links(document: Document) -> Page:
@@ -109,6 +111,7 @@ def analyse_html(document: Document) -> Page:
 
 
 def read_natively(document: Document) -> Page | None:
+    """The page of an HTML or XHTML document; None where there is no kernel or the document needs a tree."""
     kernel = native()
     if kernel is None:
         return None
@@ -116,10 +119,10 @@ def read_natively(document: Document) -> Page | None:
     from lycosa.web.hazard import cut_if_unsafe  # lazy: NumPy takes 100 ms that no start waits for
 
     safe = cut_if_unsafe(body)
-    found = kernel.analyse_html(safe, document.media.kind is MediaKind.XHTML)
+    found = kernel.analyse_html(safe, document.media.kind is MediaKind.XHTML, document.wants_main)
     if found is None:
         return None
-    (title, description, canonical, language, base_href, robots), links, text = found
+    (title, description, canonical, language, base_href, robots), links, text, main = found
     visible, headings, first, last, codes, text_digest = text
     return Page(
         url=document.url,
@@ -142,6 +145,7 @@ def read_natively(document: Document) -> Page | None:
         text_digest=text_digest,
         is_cut=safe is not body,
         is_volatile=b"data-vol" in document.body,
+        readable=None if main is None else Readable(title or "", main[1], main[0]),
     )
 
 

@@ -1,44 +1,43 @@
-"""What of a document is for reading: its title, its headings and its main text, without navigation.
+"""What of a document is for reading: its title, its main text without navigation, and the headings in it.
 
-It is leaner than `analyse_page` (no links, no digests): the search index reads every document once more with it, and
-so do snippets. The main element counts where there is exactly one, else the body; navigation, footers, scripts and
-styles are left out, unless next to nothing is left then. Pure; never raises on any bytes. Called by the search index.
+The main text is the visible text of the main element where there is exactly one, else of the body: one line for each
+block, navigation and footers left out, unless next to nothing is left then. The kernel finds it on its one way over a
+page; `main_text` here is the twin, for documents that need a tree. Pure; never raises on any bytes. Called by the
+search index where a page's text did not come with the crawl, and by whoever shows a stored document.
 """
 
 import re
-from collections.abc import Sequence
 
-import msgspec
-from selectolax.lexbor import LexborCSSSelector, LexborNode
+from selectolax.lexbor import LexborNode
 
-from lycosa.web.document import Analysers, Document
-from lycosa.web.html import parse_html
+from lycosa.web.document import Analysers, Document, Readable
+from lycosa.web.html import is_in_drawing, parse_html
+from lycosa.web.links import shorten_anchor
 from lycosa.web.media import SNIFF_BYTES, MediaKind, identify_media
-from lycosa.web.page import analyse_page, charset_of, is_built_in
+from lycosa.web.page import analyse_page, charset_of, is_built_in, read_natively
 
 UNSHOWN = "data-nosnippet"
-_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
-_HIDDEN = frozenset(("script", "style", "noscript", "template", "iframe"))
-# Everything that matters is fetched by one call: each further walk costs a third of what the parser does.
-_SOUGHT = (
-    "title,main,h1,h2,h3,h4,h5,h6,script,style,noscript,template,iframe,nav,footer,[role=navigation],"
-    "[role=contentinfo],[id^=nav],[class*=nav],[class*=breadcrumb],[class*=sidebar]"
+_HIDDEN = "script,style,noscript,iframe,noembed,noframes"
+_HEADINGS = "h1,h2,h3,h4,h5,h6"
+_BLOCKS = (
+    "address,article,aside,blockquote,br,caption,center,dd,details,dialog,dir,div,dl,dt,fieldset,figcaption,figure,"
+    f"footer,form,{_HEADINGS},header,hgroup,hr,li,listing,main,menu,nav,ol,optgroup,option,p,plaintext,pre,search,"
+    "section,select,summary,table,tbody,tfoot,thead,tr,ul,xmp"
 )
-_NAVIGATION = re.compile("^nav|[- ]nav|breadcrumb|sidebar")  # of a class; "canavan" is none
-_FURNITURE = frozenset(("nav", "footer"))
+_MAY_NAVIGATE = (
+    "nav,footer,[role=navigation],[role=contentinfo],[id^=nav],[class*=nav],[class*=breadcrumb],[class*=sidebar]"
+)
+_NAVIGATION = re.compile(r"(?:^|[- \t\n\f\r])nav|breadcrumb|sidebar")  # of a class; "canavan" is none
 _ROLES = frozenset(("navigation", "contentinfo"))
 _ROOTS = frozenset(("html", "body", "main", "title"))
-_HEADING_CHARS = 20_000  # of all headings together; they may nest
 _LITTLE_CHARS = 200  # of a body's text: a page with less may be all navigation, and is read as a whole
-_SELECTOR = LexborCSSSelector()  # type: ignore[no-untyped-call]  # a tree would make one of its own
+_HEADING_CHARS = 20_000  # of all headings together; they may nest
 
-
-class Readable(msgspec.Struct, frozen=True):
-    """The texts of a document that are for reading, as they stand there, white space included."""
-
-    title: str = ""
-    headings: tuple[str, ...] = ()
-    text: str = ""
+# Between two pieces of text, and where a line ends. Two pieces are two words, except where punctuation clings.
+_BETWEEN, _BREAK = "\0", "\3"
+_CLINGING = re.compile(r"(?<=[(\[{])\0[\0-\2\4- ]*|\0(?=[.,;:!?)\]}%'])")
+_SPACE = re.compile("[\0-\2\4- ]+")
+_LINE_END = re.compile(" ?\3[ \3]*")
 
 
 def extract_readable(
@@ -58,12 +57,11 @@ def extract_readable(
     if media.kind not in (MediaKind.HTML, MediaKind.XHTML) or not is_built_in(analysers, media):
         page = analyse_page(body, url=url, content_type=content_type, analysers=analysers)
         return Readable(page.title or "", tuple(text for _, text in page.headings), page.text)
-    document = Document(body, url, media, charset_of(body, media))
+    document = Document(body, url, media, charset_of(body, media), wants_main=True)
     may_hide = document.charset.startswith("UTF-16") or UNSHOWN.encode() in body.lower()
-    unshown = UNSHOWN if for_snippets and may_hide else ""
-    found, has_main = _read(document, unshown, is_whole=False)
-    is_enough = bool(found.text) if has_main else len(found.text) > _LITTLE_CHARS
-    return found if is_enough else _read(document, unshown, is_whole=True)[0]
+    unshown = for_snippets and may_hide
+    read = None if unshown else read_natively(document)
+    return read.readable if read is not None and read.readable is not None else main_text(document, unshown=unshown)
 
 
 def extract_text(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> str:
@@ -71,61 +69,47 @@ def extract_text(body: bytes, *, url: str, content_type: str | None = None, anal
     return " ".join(extract_readable(body, url=url, content_type=content_type, analysers=analysers).text.split())
 
 
-def _read(document: Document, unshown: str, *, is_whole: bool) -> tuple[Readable, bool]:
-    """What is for reading, without elements that have the attribute `unshown`, and whether that is of a main
-    element."""
+def main_text(document: Document, *, unshown: bool = False) -> Readable:
+    """What is for reading in an HTML document, with `unshown` without elements that ask not to be shown."""
     tree, _ = parse_html(document)
-    top, root = tree.root, tree.body
-    if top is None or root is None:
-        title = tree.css_first("title")
-        return Readable(title.text() if title else ""), False
-    nodes = _SELECTOR.find(f"{_SOUGHT},[{unshown}]" if unshown else _SOUGHT, top)
-    tags = [node.tag for node in nodes]
-    title = nodes[tags.index("title")] if "title" in tags else None
-    has_main = not is_whole and tags.count("main") == 1
-    if has_main:
-        at = tags.index("main")
-        root = nodes[at]
-        end = at + 1 + _inside(nodes[at + 1 :], root)
-        nodes, tags = nodes[at + 1 : end], tags[at + 1 : end]
-    headings: list[str] = []
-    left_out: list[LexborNode] = []
-    room = _HEADING_CHARS
-    for node, tag in zip(nodes, tags, strict=True):
-        if unshown and unshown in node.attributes:
-            left_out.append(node)
-        elif tag in _HEADINGS:
-            if room > 0:
-                headings.append(node.text(separator=" ")[:room])
-                room -= len(headings[-1])
-        elif tag in _HIDDEN or (not is_whole and tag not in _ROOTS and _is_furniture(node, tag)):
-            left_out.append(node)
-    said = title.text() if title else ""  # before anything is taken out
-    for node in reversed(left_out):  # from the inside out: what is taken out is not touched again
+    titles, mains = [node for node in tree.css("title") if not is_in_drawing(node)], tree.css("main")
+    for node in tree.css(f"{_HIDDEN},[{UNSHOWN}]" if unshown else _HIDDEN):
+        node.decompose(recursive=False)  # out of the tree; titles in it stay readable
+    title = next(filter(None, (" ".join(node.text(separator=" ").split()) for node in titles)), "")
+    if tree.body is None:
+        return Readable(title)
+    has_main = len(mains) == 1 and len(tree.css("main")) == 1
+    headings, room = dict[int, str](), _HEADING_CHARS  # by their places in memory
+    for node in tree.body.css(_HEADINGS):
+        headings[node.mem_id] = shorten_anchor(node.text(separator=" ")) if room > 0 else ""
+        room -= len(headings[node.mem_id])
+    for node in [*tree.css(_BLOCKS), *filter(_is_navigation, tree.css(_MAY_NAVIGATE))]:
+        node.insert_before(_BREAK)
+        node.insert_after(_BREAK)
+    whole = Readable(title, tuple(filter(None, headings.values())), _lines(tree.body))
+    root = mains[0] if has_main else tree.body
+    for node in reversed(list(filter(_is_navigation, root.css(_MAY_NAVIGATE)))):
         node.decompose()
-    return Readable(said, tuple(headings), root.text(separator=" ", skip_empty=True)), has_main
+    text = _lines(root)
+    if not text if has_main else len(text) <= _LITTLE_CHARS:
+        return whole
+    return Readable(title, tuple(filter(None, (headings[node.mem_id] for node in root.css(_HEADINGS)))), text)
 
 
-def _inside(nodes: Sequence[LexborNode], root: LexborNode) -> int:
-    """How many of the nodes that follow an element lie within it: in document order they come first."""
-    sought, low, high = root.mem_id, 0, len(nodes)
-    while low < high:
-        middle = (low + high) // 2
-        above = nodes[middle].parent
-        while above is not None and above.mem_id != sought:
-            above = above.parent
-        low, high = (middle + 1, high) if above is not None else (low, middle)
-    return low
+def _lines(root: LexborNode) -> str:
+    """The text of an element with breaks in it, one line for each block."""
+    pieces = _CLINGING.sub("", root.text(separator=_BETWEEN, skip_empty=True))
+    return _LINE_END.sub("\n", _SPACE.sub(" ", pieces)).strip(" \n")
 
 
-def _is_furniture(node: LexborNode, tag: str | None) -> bool:
+def _is_navigation(node: LexborNode) -> bool:
     """Whether an element is navigation, or what stands on every page."""
-    if tag in _FURNITURE:
-        return True
+    if node.tag in _ROOTS:
+        return False
     attributes = node.attributes
-    said = attributes.get("class")
     return (
-        attributes.get("role") in _ROLES
+        node.tag in ("nav", "footer")
+        or attributes.get("role") in _ROLES
         or (attributes.get("id") or "").startswith("nav")
-        or (said is not None and _NAVIGATION.search(said) is not None)
+        or _NAVIGATION.search(attributes.get("class") or "") is not None
     )
