@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lycosa.crawl.pages import PageHandler
     from lycosa.crawl.progress import WAITING, clock, duration
     from lycosa.crawl.reading import (
+        LeaseAnswer,
         PreparedPage,
         analysers_of,
         decoded_body,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
         redirect_location,
     )
     from lycosa.crawl.requeue import INBOX_FOLDER, Inbox, literal_hosts, refuse_private
-    from lycosa.crawl.seams import FetchObserver, LeaseAnswer, Parts, ReadPage, RequestHandler, Statistics, UrlSource
+    from lycosa.crawl.seams import FetchObserver, Parts, ReadPage, RequestHandler, Statistics, UrlSource
     from lycosa.crawl.shard import Shard
     from lycosa.crawl.stats import CrawlStats, Retry, Totals, load_counts, load_live_stats, sum_of_shards
 
@@ -55,10 +56,10 @@ __getattr__ = open_lazily(
         "other_shards": "OtherShards",
         "pages": "PageHandler",
         "progress": "WAITING clock duration",
-        "reading": "PreparedPage analysers_of decoded_body filters_of followed_links header_hrefs joined_links "
-        "page_directives read_page redirect_location",
+        "reading": "LeaseAnswer PreparedPage analysers_of decoded_body filters_of followed_links header_hrefs "
+        "joined_links page_directives read_page redirect_location",
         "requeue": "INBOX_FOLDER Inbox literal_hosts refuse_private",
-        "seams": "LeaseAnswer FetchObserver Parts ReadPage RequestHandler Statistics UrlSource",
+        "seams": "FetchObserver Parts ReadPage RequestHandler Statistics UrlSource",
         "shard": "Shard",
         "stats": "CrawlStats Retry Totals load_counts load_live_stats sum_of_shards",
     },

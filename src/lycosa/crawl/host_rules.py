@@ -13,8 +13,8 @@ from lycosa.crawl.keeper import Archive
 from lycosa.crawl.other_shards import OtherShards
 from lycosa.crawl.pages import PageHandler, RequestBuilder
 from lycosa.crawl.progress import ROBOTS
-from lycosa.crawl.reading import decoded_body, redirect_location
-from lycosa.crawl.seams import LeaseAnswer, ReadPage
+from lycosa.crawl.reading import LeaseAnswer, decoded_body, redirect_location
+from lycosa.crawl.seams import ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import retry_rule, retry_wait
 from lycosa.frontier import Host, Lease, Origin, Reason, RequestKind, UrlState

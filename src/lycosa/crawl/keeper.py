@@ -14,6 +14,7 @@ from typing import NamedTuple
 from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.copies import Copies
 from lycosa.crawl.reading import (
+    LeaseAnswer,
     PreparedPage,
     decoded_body,
     joined_links,
@@ -23,7 +24,7 @@ from lycosa.crawl.reading import (
     records_of,
     with_headers,
 )
-from lycosa.crawl.seams import LeaseAnswer, Parts, ReadPage
+from lycosa.crawl.seams import Parts, ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import Lease
 from lycosa.records import Family, Request, Response

@@ -1,9 +1,10 @@
 """The crawl of one shard: the loop that joins frontier, mapping, fetch, web and store.
 
 The life of a URL is the first part of `Engine`: lease, resolve, fetch, read, admit, commit, one method a step, and each
-says in which module the work is done. The second part is the life of a crawl: how it begins, goes on and ends. One
-thread: everything runs on the event loop, a page takes a millisecond. A failed page is an outcome, never an exception;
-a failed disk pauses the crawl and ends it after a while. Optional features hang on it by `crawl.seams`.
+says in which module the work is done. The second part is the life of a crawl: how it begins, goes on and ends.
+Everything that touches the state runs on the event loop; pages may be read beside it (`crawl.reading.ReaderThreads`).
+A failed page is an outcome, never an exception; a failed disk pauses the crawl and ends it after a while. Optional
+features hang on it by `crawl.seams`.
 """
 
 import asyncio
@@ -23,9 +24,9 @@ from lycosa.crawl.limits import LimitChecker, Recrawl, effective_limits
 from lycosa.crawl.other_shards import accept_urls, move_hosts
 from lycosa.crawl.pages import HeadLooks, PageHandler, RequestBuilder
 from lycosa.crawl.progress import WAITING, ProgressReporter, waits_long
-from lycosa.crawl.reading import LinkFilter, PageReader
+from lycosa.crawl.reading import LeaseAnswer, LinkFilter, PageReader, ReaderThreads, usual_threads
 from lycosa.crawl.requeue import Inbox, readmit_links, requeue_failed, requeue_lost
-from lycosa.crawl.seams import Fetch, FetchObserver, LeaseAnswer, Parts, ReadPage, RequestHandler, UrlSource
+from lycosa.crawl.seams import Fetch, FetchObserver, Parts, ReadPage, RequestHandler, UrlSource
 from lycosa.crawl.shard import BackgroundWork, EventLog, Shard
 from lycosa.crawl.stats import Counters, CrawlStats, Totals, load_counts
 from lycosa.errors import StoreError
@@ -89,12 +90,13 @@ class Engine:
         self.downloader.start(request, partial(self._on_response, lease, request))
 
     def _on_response(self, lease: Lease, request: Request | None, response: Response) -> None:
-        self._take(LeaseAnswer(lease, request, response, self.now_unix()))
+        self._readers.arrived(LeaseAnswer(lease, request, response, self.now_unix()))  # it comes to `_take`, in order
 
     def _take(self, answer: LeaseAnswer) -> None:
         """The answer is read, the links of a page are admitted, and when enough has gathered it is committed."""
         if self.committer.has_failed:
             self._deferred.append(answer)  # it must not slip into the batch that is half written
+            self._changed.set()
             return
         lease, response = answer.lease, answer.response
         try:  # as `_errors_end_crawl`, which costs a microsecond more
@@ -190,6 +192,13 @@ class Engine:
             self._background,
             self.now,
             self.now_unix,
+        )
+        threads = usual_threads(is_alone=parts.other_shards is None) if settings.threads is None else settings.threads
+        self._readers = ReaderThreads(
+            self.shard.reader,
+            self._take,
+            threads=threads if parts.analysers is None else 0,  # those of users need not bear threads
+            is_virtual=parts.now is not None,
         )
         self._in_flight: dict[int, Fetch] = {}  # by ticket, the oldest first
         self._observers: list[FetchObserver] = []
@@ -331,6 +340,7 @@ class Engine:
         finally:
             reason = str(self._failure) if self._failure else self._stopping or "nothing queued"
             self._background.close()
+            self._readers.close()
             self.linker.close()
             for source in self._sources:
                 source.close()
@@ -376,6 +386,9 @@ class Engine:
             except TimeoutError:
                 break
         self.downloader.cancel_all()
+        while self._readers:
+            self._changed.clear()
+            await self._changed.wait()
         self._background.close()
         self._commit()
         while self.committer.has_failed and self._failure is None:

@@ -9,8 +9,8 @@ takes the handler's place where a ranking judges a page by its beginning before 
 from lycosa.crawl.admission import Admission
 from lycosa.crawl.failures import FailureHandler
 from lycosa.crawl.keeper import PageKeeper
-from lycosa.crawl.reading import decoded_body, read_page, redirect_location
-from lycosa.crawl.seams import LeaseAnswer, Parts, ReadPage
+from lycosa.crawl.reading import LeaseAnswer, decoded_body, read_page, redirect_location
+from lycosa.crawl.seams import Parts, ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import request_fields, user_agent
 from lycosa.frontier import HeadReader, Lease, Origin, Reason, RequestKind, UrlState

@@ -1,21 +1,27 @@
 """From a response to what it says: content decoded, digests, page analysed, links joined; and which links are wanted.
 
-`PageReader` does all that an answer allows by itself, without the state of the crawl and without a clock, so that it
-can run on any thread; it is the dearest part of a crawl. What is known already, and so what becomes of the page, is
-decided afterwards by `crawl.keeper`. `LinkFilter` belongs to the state: it remembers what was seen a moment ago.
+`PageReader` does all that an answer allows by itself, without the state of the crawl and without a clock; it is the
+dearest part of a crawl. `ReaderThreads` has that done beside the event loop, where there is a second core for it. What
+is known already, and so what becomes of the page, is decided afterwards, on the event loop and in the order of arrival,
+by `crawl.keeper`. `LinkFilter` belongs to the state: it remembers what was seen a moment ago.
 """
 
+import asyncio
+import os
 import tomllib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Protocol
 
 import msgspec
 
-from lycosa.frontier import Lease, RecentUrls
-from lycosa.records import Request, Response
+from lycosa.frontier import Lease, RecentUrls, RequestKind
+from lycosa.records import Request, Response, Truncation
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import HttpExchange, LinkRow, response_exchange
 from lycosa.web import (
@@ -41,6 +47,7 @@ from lycosa.web import (
     follow_links,
     join_map,
     named_analysers,
+    native,
     parse_link_header,
     parse_url,
     payload_sha1,
@@ -48,6 +55,9 @@ from lycosa.web import (
 )
 
 DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
+LARGE_BYTES = 256 * 1024  # of a document that would hold the event loop if it were analysed there
+BATCH_MOST = 16  # answers that go to a thread at once, so that those before them are not kept waiting
+READ_LATELY = 50_000  # fingerprints of documents, about 4 MB
 
 
 def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
@@ -181,8 +191,33 @@ class PreparedPage(msgspec.Struct):
     records: HttpExchange | None = None
 
 
+class LeaseAnswer(msgspec.Struct):
+    """What came back for a lease at `fetched_s`, Unix time; `request` is None where none was sent. `prepared` is the
+    page as it was read beside the event loop; None: it is read when it is handled."""
+
+    lease: Lease
+    request: Request | None
+    response: Response
+    fetched_s: float
+    prepared: PreparedPage | None = None
+
+    @property
+    def is_document(self) -> bool:
+        """Is it a document in answer to a request for one?"""
+        lease, response = self.lease, self.response
+        return (
+            lease.kind in (RequestKind.PAGE, RequestKind.REVISIT)
+            and self.request is not None
+            and self.request.url == lease.url  # not a table in its place
+            and response.failure is None
+            and response.truncated is not Truncation.UNWANTED
+            and 200 <= response.status < 300
+            and not (lease.is_head and response.status == 206)
+        )
+
+
 class PageReader:
-    """Reads answers. It holds nothing but the rules by which it reads."""
+    """Reads answers. It holds nothing but the rules by which it reads: any thread may use it."""
 
     def __init__(
         self,
@@ -193,6 +228,22 @@ class PageReader:
         self.analysers, self._content_digest = analysers, content_digest
         self.rules = LinkRules(agent=settings.agent, images=settings.images, obeys_nofollow=settings.nofollow)
         self.max_decoded_bytes = settings.body_bytes * DECODED_FACTOR
+        self._has_archive = settings.archive != "none"
+
+    def prepare(self, answer: LeaseAnswer, read_lately: set[int]) -> None:
+        """Reads a document ahead of its turn. Small ones that are most likely known, the copies of documents that were
+        read lately and the answers to revisits, are not analysed: `analyse` does it if they are new after all."""
+        response, prepared = answer.response, self.digests(answer.response)
+        is_visit = answer.lease.kind is RequestKind.REVISIT
+        if len(prepared.body) > LARGE_BYTES or not (is_visit or prepared.fingerprint in read_lately):
+            read_lately.add(prepared.fingerprint)
+            self.analyse(response, prepared)
+            if self._has_archive and not is_visit:
+                assert answer.request is not None
+                prepared.records = records_of(
+                    answer.lease, answer.request, response, fetched_s=answer.fetched_s, sha1=prepared.payload_sha1
+                )
+        answer.prepared = prepared
 
     def digests(self, response: Response) -> PreparedPage:
         """The document of an answer with its digests, not analysed yet."""
@@ -230,6 +281,106 @@ def records_of(
 def record_metadata(lease: Lease) -> dict[str, str]:
     """What a metadata record says of a page."""
     return {"depth": str(lease.depth)}
+
+
+class _Batch(msgspec.Struct):
+    """Answers that came in one turn of the event loop."""
+
+    answers: list[LeaseAnswer]
+    is_read: bool = False
+
+
+class ReaderThreads:
+    """Has documents read on threads, and hands all answers on, on the event loop and in the order in which they came.
+
+    What comes in one turn of the event loop goes to a thread as a batch, and comes back with one call: an exchange an
+    answer would cost as much as reading it. The request of an answer counts as in flight until it is handed on, which
+    bounds what is here. What cannot be read is left as it is: the event loop fails with it in its turn. `is_virtual`:
+    the event loop waits for each answer, since no time may pass and nothing else may happen meanwhile.
+    """
+
+    def __init__(
+        self, reader: PageReader, hand_on: Callable[[LeaseAnswer], None], *, threads: int, is_virtual: bool = False
+    ) -> None:
+        self._reader, self._hand_on, self._is_virtual = reader, hand_on, is_virtual
+        self._loop = asyncio.get_running_loop()
+        self._gathered: list[LeaseAnswer] = []  # in this turn of the event loop
+        self._batches: deque[_Batch] = deque()  # with the threads, the oldest first
+        self._work: SimpleQueue[_Batch | None] = SimpleQueue()
+        self._done: SimpleQueue[None] = SimpleQueue()
+        self._read_lately: set[int] = set()  # fingerprints; no more than a guess at what is known
+        self._threads = [Thread(target=self._run, name=f"reader {n}", daemon=True) for n in range(threads)]
+        self._is_open = bool(threads)
+
+    def __repr__(self) -> str:
+        return f"<ReaderThreads {len(self._threads)} batches={len(self._batches)}>"
+
+    def __bool__(self) -> bool:
+        """Is anything under way?"""
+        return bool(self._gathered or self._batches)
+
+    def arrived(self, answer: LeaseAnswer) -> None:
+        """Takes an answer; it is handed on at once where nothing has to be read beside the event loop before it."""
+        if not self._is_open or not (self or answer.is_document):
+            self._hand_on(answer)
+            return
+        self._gathered.append(answer)
+        if self._is_virtual:
+            self._submit()
+            self._done.get()
+            self._hand_on_read()
+        elif len(self._gathered) == 1:
+            self._loop.call_soon(self._submit)
+        elif len(self._gathered) >= BATCH_MOST:
+            self._submit()
+
+    def _submit(self) -> None:
+        if not self._gathered:
+            return
+        batch, self._gathered = _Batch(self._gathered), []
+        if len(self._read_lately) > READ_LATELY:
+            self._read_lately.clear()
+        for thread in self._threads:
+            if thread.ident is None:
+                thread.start()
+        self._batches.append(batch)
+        self._work.put(batch)
+
+    def _run(self) -> None:
+        while (batch := self._work.get()) is not None:
+            for answer in batch.answers:
+                if answer.is_document:
+                    with suppress(Exception):  # it is raised again where it ends the crawl
+                        self._reader.prepare(answer, self._read_lately)
+            batch.is_read = True
+            if self._is_virtual:
+                self._done.put(None)
+            else:
+                self._loop.call_soon_threadsafe(self._hand_on_read)
+
+    def _hand_on_read(self) -> None:
+        while self._batches and self._batches[0].is_read:
+            for answer in self._batches.popleft().answers:
+                self._hand_on(answer)
+
+    def close(self) -> None:
+        """Ends the threads. What is not handed on is left, and its URL is still queued; what comes now goes on as it
+        is."""
+        self._is_open = False
+        self._gathered.clear()
+        self._batches.clear()
+        for _ in self._threads:
+            self._work.put(None)
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+
+
+def usual_threads(*, is_alone: bool) -> int:
+    """How many threads read pages beside the event loop, unless the settings say so: one where it has a core of its
+    own. The kernel lets others run while it reads; its twin does not."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(is_alone and cpus > 1 and native() is not None)
 
 
 class LinkFilter:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from lycosa.crawl.other_shards import OtherShards
-from lycosa.crawl.reading import PreparedPage
+from lycosa.crawl.reading import LeaseAnswer
 from lycosa.fetch import Downloader
 from lycosa.frontier import BREADTH, Lease, Policy
 from lycosa.mapping import AddressGuard, Resolver
@@ -42,17 +42,6 @@ class Parts(msgspec.Struct, kw_only=True):
     other_shards: OtherShards | None = None  # None: a crawl of one process
     topic: Topic | None = None
     content_digest: Callable[[Page, bytes], bytes] | None = None
-
-
-class LeaseAnswer(msgspec.Struct):
-    """What came back for a lease at `fetched_s`, Unix time; `request` is None where none was sent. `prepared` is the
-    page as it was read beside the event loop; None: it is read when it is handled."""
-
-    lease: Lease
-    request: Request | None
-    response: Response
-    fetched_s: float
-    prepared: PreparedPage | None = None
 
 
 class ReadPage(msgspec.Struct):

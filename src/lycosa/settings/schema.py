@@ -302,6 +302,13 @@ class CrawlSettings:
         option=None,
     )
     crawl_batch: int = NETWORK(64, v.whole(1, 100_000), "Hand out this many URLs at a time to be fetched.", option=None)
+    threads: int | None = NETWORK(
+        None,
+        v.or_none(v.whole(0, 64)),
+        "Read pages on this many threads beside the one that crawls; none takes one where there is a second core, the "
+        "native kernel, and no --workers.",
+        option=None,
+    )
     mapping_workers: int = NETWORK(4, v.whole(1, 1_000), "Run this many tasks that look up addresses.", option=None)
     mapping_batch: int = NETWORK(
         64, v.whole(1, 100_000), "Let each lookup task take this many names at a time.", option=None

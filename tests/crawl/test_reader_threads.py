@@ -1,0 +1,183 @@
+"""Pages that are read on threads: the same collection with any number of them, nothing lost, nothing twice."""
+
+import asyncio
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lycosa import Crawl
+from lycosa.crawl.reading import LeaseAnswer, PageReader, ReaderThreads
+from lycosa.frontier.rows import RequestKind
+from lycosa.inspect import open_to_read
+from lycosa.records import Family, Request, Response
+from lycosa.settings import CrawlSettings
+from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.memory import MemoryWeb, run_virtual
+from lycosa.store.page_rows import unpack_page
+from lycosa.store.warc_read import WarcReader
+from lycosa.web.document import Document, Page
+from lycosa.web.kernel import native
+from tests.crawl.consistency import problems
+from tests.crawl.memory_crawl import NOT_PAGES, front
+from tests.crawl.small_site import crawl_site, links
+
+WEB = SimWeb(SimSettings(hosts=4, pages=200, seed=3))
+
+
+async def crawl(into: Path, **settings: Any) -> Counter[str]:
+    """Crawls all of the web; returns how often each page was fetched."""
+    loop, memory = asyncio.get_running_loop(), MemoryWeb(WEB, gzip=True)
+    options: dict[str, Any] = {"allow_private": ["127.0.0.0/8"], "scope": "any", "delay_s": 0, "store_batch": 20}
+    parts = {"resolver": memory, "downloader": memory}
+    async with Crawl(front(WEB), into=into, now=loop.time, wall=lambda: 1e9, **parts, **options, **settings) as running:
+        await running.finish()
+    return fetched(memory)
+
+
+def fetched(memory: MemoryWeb) -> Counter[str]:
+    entries = [entry for entry in memory.entries if entry.status == 200 and not entry.path.endswith(NOT_PAGES)]
+    return Counter(f"{entry.host}{entry.path}" for entry in entries)
+
+
+def contents(into: Path) -> tuple[dict[str, list[tuple[bytes, object]]], list[tuple[object, ...]]]:
+    """All rows and all records, without the places and ids of records and without the kernel's name."""
+    with open_to_read(into) as collection:
+        rows: dict[str, list[tuple[bytes, object]]] = {
+            family.name: list(collection.state.walk(family)) for family in Family if family is not Family.PAGE
+        }
+        pages = [(key, unpack_page(row)) for key, row in collection.state.walk(Family.PAGE)]
+    rows["META"] = [
+        (key, re.sub(rb'"kernel":"[^"]*"', b"", row)) for key, row in rows["META"] if not key.startswith(b"warc:")
+    ]
+    rows["PAGE"] = [(key, msgspec.structs.replace(row, place=b"")) for key, row in pages]
+    records = [record for file in sorted((into / "warc").iterdir()) for record in WarcReader(file)]
+    named = ("WARC-Type", "WARC-Target-URI", "WARC-Date", "WARC-Payload-Digest", "WARC-Refers-To-Target-URI")
+    return rows, [(*(record.header(name) for name in named), record.block) for record in records if record.url]
+
+
+@pytest.mark.slow
+def test_collection_is_the_same_with_any_number_of_threads_and_by_kernel_or_twin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for threads in range(3):
+        run_virtual(crawl(tmp_path / str(threads), threads=threads))
+    monkeypatch.setenv("LYCOSA_KERNEL", "python")
+    native.cache_clear()
+    try:
+        run_virtual(crawl(tmp_path / "twin", threads=1))
+    finally:
+        native.cache_clear()
+
+    inline = contents(tmp_path / "0")
+
+    assert len(inline[0]["PAGE"]) > 100
+    assert any(row.original for _, row in inline[0]["PAGE"])
+    for name in ("1", "2", "twin"):
+        assert contents(tmp_path / name) == inline
+
+
+@pytest.mark.slow
+def test_every_page_is_read_once_and_kept_where_threads_run_by_the_real_clock(tmp_path: Path) -> None:
+    pages = [asyncio.run(crawl_in_real_time(tmp_path / str(threads), threads=threads)) for threads in range(3)]
+
+    assert len(pages[0]) > 100
+    assert set(pages[0].values()) == {1}
+    assert pages[1] == pages[2] == pages[0]
+    assert problems(tmp_path / "2") == []
+
+
+@pytest.mark.slow
+def test_crawl_stopped_while_threads_read_goes_on_with_nothing_lost_or_fetched_twice(tmp_path: Path) -> None:
+    def stop(crawl: Crawl) -> None:
+        if crawl.stats().pages > 20:
+            crawl.stop()
+
+    whole = asyncio.run(crawl_in_real_time(tmp_path / "whole", threads=0))
+    first = asyncio.run(crawl_in_real_time(tmp_path / "c", act=stop, threads=2))
+    assert problems(tmp_path / "c") == []
+    rest = asyncio.run(crawl_in_real_time(tmp_path / "c", threads=2))
+
+    assert 20 < len(first) < len(whole)
+    assert first + rest == whole
+
+
+async def crawl_in_real_time(
+    into: Path, act: Callable[[Crawl], None] = lambda _: None, **settings: Any
+) -> Counter[str]:
+    memory = MemoryWeb(WEB, gzip=True)
+    options: dict[str, Any] = {"allow_private": ["127.0.0.0/8"], "scope": "any", "delay_s": 0, "store_batch": 20}
+    parts = {"resolver": memory, "downloader": memory}
+    async with Crawl(front(WEB), into=into, per_host=8, **parts, **options, **settings) as running:
+        running.engine.on_commit = lambda: act(running)
+        await running.finish()
+    return fetched(memory)
+
+
+def test_answers_are_handed_on_in_the_order_of_arrival_whatever_the_threads_take() -> None:
+    """The first batch is not read before the second one is."""
+
+    class SlowAtFirst(PageReader):
+        def prepare(self, answer: LeaseAnswer, read_lately: set[int]) -> None:
+            if answer.lease.url == "0":
+                second_is_read.wait(10)
+            elif answer.lease.url == "1":
+                second_is_read.set()
+
+    async def main() -> None:
+        def hand_on(answer: LeaseAnswer) -> None:
+            handed_on.append(answer.lease.url)
+            if len(handed_on) == 3:
+                ended.set()
+
+        ended = asyncio.Event()
+        threads = ReaderThreads(SlowAtFirst(CrawlSettings()), hand_on, threads=2)
+        threads.arrived(answer("0"))
+        await asyncio.sleep(0)
+        threads.arrived(answer("1"))
+        threads.arrived(answer("2", status=404))  # nothing to read, but it waits for its turn
+        async with asyncio.timeout(20):
+            await ended.wait()
+        threads.close()
+        threads.arrived(answer("3"))
+
+    second_is_read, handed_on = threading.Event(), list[str]()
+    asyncio.run(main())
+    assert handed_on == ["0", "1", "2", "3"]
+
+
+def answer(url: str, status: int = 200) -> LeaseAnswer:
+    lease: Any = type("_Lease", (), {"url": url, "kind": RequestKind.PAGE, "is_head": False})()
+    return LeaseAnswer(lease, Request(url, "h", 80, ""), Response(url, status=status), 0.0)
+
+
+def test_error_on_a_thread_ends_the_crawl_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> Page:
+        raise ZeroDivisionError("a mistake of ours")
+
+    monkeypatch.setattr(PageReader, "analyse", fail)
+    with pytest.raises(ZeroDivisionError, match="a mistake of ours"):
+        crawl_site(tmp_path / "c", lambda _: links("a"), threads=1)
+
+
+def test_analyser_of_a_user_runs_on_the_thread_of_the_crawl(tmp_path: Path) -> None:
+    ran_on = set()
+
+    def analyse(document: Document) -> Page:
+        ran_on.add(threading.current_thread())
+        return Page(document.url, document.media, None, document.fingerprint, document.digest)
+
+    async def main() -> None:
+        memory = MemoryWeb(WEB)
+        options: dict[str, Any] = {"allow_private": ["127.0.0.0/8"], "pages": 3, "delay_s": 0}
+        parts: dict[str, Any] = {"resolver": memory, "downloader": memory, "analysers": {"html": analyse}}
+        async with Crawl(front(WEB), into=tmp_path / "c", threads=2, **parts, **options) as running:
+            await running.finish()
+
+    asyncio.run(main())
+    assert ran_on == {threading.main_thread()}
