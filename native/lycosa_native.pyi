@@ -79,3 +79,12 @@ def intern_texts(texts: list[str]) -> tuple[bytes, bytes, bytes, bytes]:
 
 def hash_page(text: bytes, frame: bytes) -> tuple[int, int]:
     """The XXH3 hashes of a text with what frames it, with the digits of the text and without them."""
+
+def detect_charset(body: bytes, http_charset: str | None, form: str) -> str:
+    """The name of the encoding of a document, see `lycosa.web.charset.detect_charset`."""
+
+def to_utf8(body: bytes, encoding: str) -> bytes:
+    """A document as UTF-8 without a byte order mark, see `lycosa.web.charset.to_utf8`; always valid."""
+
+def escape_query(href: str, encoding: str) -> str:
+    """A href with its query in `encoding`, in ASCII, see `lycosa.web.links.escape_query`."""

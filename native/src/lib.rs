@@ -1,5 +1,6 @@
 //! The page kernel of Lycosa: one pass over a page, everything that a crawl keeps of it.
 
+mod charset;
 mod columns;
 mod digest;
 mod entities;
@@ -21,7 +22,7 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 4;
+const CONTRACT: u32 = 6;
 
 struct Read {
     page: Page,
@@ -86,6 +87,9 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;
     module.add("MAIN_TEXT_VERSION", readable::VERSION)?;
     module.add_function(wrap_pyfunction!(analyse_html, module)?)?;
+    module.add_function(wrap_pyfunction!(charset::detect_charset, module)?)?;
+    module.add_function(wrap_pyfunction!(charset::to_utf8_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(charset::escaped_query, module)?)?;
     module.add_function(wrap_pyfunction!(url::join_hrefs, module)?)?;
     module.add_function(wrap_pyfunction!(url::follow_links, module)?)?;
     module.add_function(wrap_pyfunction!(digest::document_digests, module)?)?;

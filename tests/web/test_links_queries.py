@@ -12,6 +12,8 @@ from lycosa.web.links import Link, LinkKind, escape_query
 from lycosa.web.page import analyse_page
 from lycosa.web.url import parse_url
 
+pytestmark = pytest.mark.usefixtures("each_kernel")
+
 MANY_BYTES = ("GBK", "gb18030", "Big5", "EUC-KR", "Shift_JIS", "EUC-JP", "ISO-2022-JP")
 SINGLE_BYTE = ("windows-1252", "KOI8-U", "ISO-8859-2", "windows-1255", "macintosh", "x-user-defined", "ISO-8859-8-I")
 

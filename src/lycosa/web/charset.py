@@ -13,6 +13,7 @@ import re
 from typing import Literal
 
 from lycosa.web.encodings import decode_text, encoding_of
+from lycosa.web.kernel import native
 
 # How a document may declare its encoding: in a `<meta>`, in an XML declaration, or not at all.
 Form = Literal["html", "xml", "text"]
@@ -23,7 +24,7 @@ PRESCAN_BYTES = 1024
 # How far a late declaration is looked for: a head longer than this is rare, and each byte here costs Python time.
 LATE_BYTES = 16 * 1024
 
-_BOMS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xfe\xff", "UTF-16BE"), (b"\xff\xfe", "UTF-16LE"))
+_MARKS = {"UTF-8": b"\xef\xbb\xbf", "UTF-16BE": b"\xfe\xff", "UTF-16LE": b"\xff\xfe"}
 _COMMENT_END = re.compile(rb"-->")
 _META = re.compile(rb"<meta(?=[\t\n\f\r /])", re.IGNORECASE)
 _TAG = re.compile(rb"</?[a-zA-Z][^\t\n\f\r >]*")
@@ -35,49 +36,41 @@ _UNCLOSED_VALUE = re.compile(rb"[\t\n\f\r ]*=[\t\n\f\r ]*[\"']")
 _CONTENT_CHARSET = re.compile(
     rb"charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*))", re.IGNORECASE
 )
-_PLAIN_META = re.compile(
-    rb"<meta[\t\n\f\r ]+(?:charset=(?:\"([\w.:-]+)\"|'([\w.:-]+)'|([\w.:-]+)(?=[\t\n\f\r >]))"
-    rb"|http-equiv=(?:\"content-type\"|'content-type'|content-type)[\t\n\f\r ]+"
-    rb"content=\"[\w/+;\t\n\f\r .-]*?charset=([\w.:-]+)\")[\t\n\f\r ]*/?>",
-    re.IGNORECASE,
-)
 _XML_DECLARATION = re.compile(rb"<\?xml[^>]*?encoding[\t\n\r ]*=[\t\n\r ]*(?:\"([^\">]*)\"|'([^'>]*)')")
 
 
 def detect_charset(body: bytes, *, http_charset: str | None = None, form: Form = "html") -> str:
     """The encoding of `body`. `http_charset` is Content-Type's parameter as sent; an unknown one counts for nothing."""
-    for mark, encoding in _BOMS:
+    kernel = native()
+    if kernel is not None:
+        return str(kernel.detect_charset(body, http_charset, form))
+    for encoding, mark in _MARKS.items():
         if body.startswith(mark):
             return encoding
     if http_charset is not None and (declared := encoding_of(http_charset)) is not None:
         return declared
     if form == "xml":
-        return xml_declared(body) or "UTF-8"
+        return _xml_declared(body) or "UTF-8"
     if form == "text":
         return _by_validity(body)
-    return prescan(body) or xml_declared(body) or prescan(body, within=LATE_BYTES) or _by_validity(body)
+    return _prescan(body) or _xml_declared(body) or _prescan(body, within=LATE_BYTES) or _by_validity(body)
 
 
 def to_utf8(body: bytes, encoding: str) -> bytes:
     """`body` as UTF-8 without a byte order mark. Bytes that are UTF-8 already are handed on unread and unchecked."""
-    if encoding == "UTF-8":
-        return body[3:] if body.startswith(b"\xef\xbb\xbf") else body
-    if encoding == DEFAULT_CHARSET and body.isascii():
+    kernel = native()
+    if kernel is not None and encoding != "UTF-8":
+        return bytes(kernel.to_utf8(body, encoding))
+    body = body.removeprefix(_MARKS.get(encoding, b""))
+    if encoding == "UTF-8" or (encoding == DEFAULT_CHARSET and body.isascii()):
         return body
-    if encoding in ("UTF-16LE", "UTF-16BE") and body[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        body = body[2:]
-    return decode_text(body, encoding).encode("utf-8", "replace")
+    return decode_text(body, encoding).encode()
 
 
-def prescan(body: bytes, *, within: int = PRESCAN_BYTES) -> str | None:
+def _prescan(body: bytes, *, within: int = PRESCAN_BYTES) -> str | None:
     """The encoding that a `<meta>` in the first bytes declares, by the standard's prescan algorithm."""
     head = body[:within]
-    said = head.lower().find(b"charset")
-    if said < 0:
-        return None
-    if (declared := _plainly_declared(head, said)) is not None:
-        return declared
-    at = head.find(b"<")
+    at = head.find(b"<") if b"charset" in head.lower() else -1
     while at >= 0:
         if head.startswith(b"<!--", at):
             end = _COMMENT_END.search(head, at + 2)
@@ -97,7 +90,7 @@ def prescan(body: bytes, *, within: int = PRESCAN_BYTES) -> str | None:
     return None
 
 
-def xml_declared(body: bytes) -> str | None:
+def _xml_declared(body: bytes) -> str | None:
     """The encoding in `<?xml … encoding="…"?>`; a document whose declaration can be read as ASCII is not UTF-16."""
     if body.startswith(b"<\0?\0x\0"):
         return "UTF-16LE"
@@ -109,22 +102,6 @@ def xml_declared(body: bytes) -> str | None:
     if declaration is None:
         return None
     return _as_declared(_encoding_of_bytes(declaration[1] or declaration[2] or b""))
-
-
-def _plainly_declared(head: bytes, said: int) -> str | None:
-    """The declaration as nearly every page has it, read in a few calls: one tidy `<meta>`, and nothing odd before it.
-
-    Nothing odd means: no comment or script, as many tags closed as opened, and all quotes in pairs.
-    """
-    start = head.rfind(b"<", 0, said)
-    meta = _PLAIN_META.match(head, start) if start >= 0 else None
-    if meta is None:
-        return None
-    before = head[:start]
-    is_odd = b"<!-" in before or before.count(b"<") != before.count(b">") or before.count(b"'") & 1
-    if is_odd or before.count(b'"') & 1:
-        return None
-    return _as_declared(_encoding_of_bytes(meta[meta.lastindex or 0]))
 
 
 def _read_meta(head: bytes, at: int) -> tuple[str | None, int]:

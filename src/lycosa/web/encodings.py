@@ -2,12 +2,15 @@
 
 Python's codecs bear the same names and mean other things: its `gbk` is not the web's, its `latin-1` is the web's
 windows-1252. So every encoding here is Python's nearest codec plus the code points in which it differs.
-Invariant: `decode` never raises, and an ASCII byte is never swallowed by a broken sequence before it.
-Called by `charset` (which encoding?), by the analysers (what does it say?) and by `queries` (how is it sent?).
+What cannot be read becomes U+FFFD where and as often as the standard says, up to `_MAX_OPINIONS` times a document.
+Invariant: `decode_text` never raises, and an ASCII byte is never swallowed by a broken sequence before it.
+The native kernel has the same encodings from a library; this is its twin. Called by `charset` (what does it say?) and
+by `links` (how is a query sent?).
 """
 
 import codecs
 import re
+from collections.abc import Container
 from functools import cache
 from typing import Any
 
@@ -100,13 +103,16 @@ _BIG5_PATCH = str.maketrans(
 )
 # Codes that the web reads and neither of Python's two codecs does: each is two bytes, then their character.
 _BIG5_CODES = (
-    "877a㡵 877e㻬 87a2㫵 87a3竼 87a4龗 87aa䌊 87ab蒄 87ac龖 87ad鐯 87ae䤰 87af蘓 87b0墖 87b1靊 87b2鈘 87b3秐 87b4稲 "
-    "87b5晠 87b6権 87b7袝 87b8瑌 87b9篅 87ba枂 87bb稬 87bc剏 87bd遆 87be㓦 87bf珄 87c1瓆 87c2鿇 87c3垳 87c4䤯 87c5呌 "
-    "87c6䄱 87c8堘 87c9穲 87cb讏 87cc䚮 87ce䆁 87d0箮 87d2鿈 87d6鿉 87d7蔄 87d9䂴 87da鿊 87db䓡 87dd拁 87de灮 87df鿋 "
-    "8e69箸 8e6f簆 8e7e糎 8eab緒 8eb4縝 8ecd者 8ed0耨 8f57菁 8f69蒨 8f6e萏 8fcb覦 8fcc覩 8ffe起 906d都 907a銹 90dc靜 "
-    "90f1響 91bf鼖 92af兙 92b0兛 92b1兝 92b2兞 92c8鍮 92d1瑹 9447浧 94ca禛 95d9邗 9644靝 96ed瀞 96fc嬨 9b76爁 9b78矗 "
-    "9b7b纇 9bc6駖 9bde釔 9bec惞 9bf6澶 9c42輶 9c53侻 9c62營 9c68鄄 9c6b鷰 9c77菏 9cbc尐 9cbd秣 9cd0婧 9d57輋 9d5a筑 "
-    "9dc4拐 9ea9恢 9eef痹 9efd汊 9f60鬮 9fcb僭 a077拎 a0df煢 fb48嘅 fbf9廐 fc6c悤 fe52猪"
+    "877a㡵 877b𡵓 877c𣚞 877d𦀡 877e㻬 87a1𥣞 87a2㫵 87a3竼 87a4龗 87a5𤅡 87a6𨤍 87a7𣇪 87a8𠪊 87a9𣉞 87aa䌊 87ab蒄 "
+    "87ac龖 87ad鐯 87ae䤰 87af蘓 87b0墖 87b1靊 87b2鈘 87b3秐 87b4稲 87b5晠 87b6権 87b7袝 87b8瑌 87b9篅 87ba枂 87bb稬 "
+    "87bc剏 87bd遆 87be㓦 87bf珄 87c0𥶹 87c1瓆 87c2鿇 87c3垳 87c4䤯 87c5呌 87c6䄱 87c7𣚎 87c8堘 87c9穲 87ca𧭥 87cb讏 "
+    "87cc䚮 87cd𦺈 87ce䆁 87cf𥶙 87d0箮 87d1𢒼 87d2鿈 87d3𢓁 87d4𢓉 87d5𢓌 87d6鿉 87d7蔄 87d8𣖻 87d9䂴 87da鿊 87db䓡 "
+    "87dc𪷿 87dd拁 87de灮 87df鿋 8e69箸 8e6f簆 8e7e糎 8eab緒 8eb4縝 8ecd者 8ed0耨 8f57菁 8f69蒨 8f6e萏 8fcb覦 8fcc覩 "
+    "8ffe起 906d都 907a銹 90dc靜 90f1響 91bf鼖 9244蔃 92af兙 92b0兛 92b1兝 92b2兞 92c8鍮 92d1瑹 9447浧 94ca禛 95d9邗 "
+    "9644靝 96ed瀞 96fc嬨 9b76爁 9b78矗 9b7b纇 9bc6駖 9bde釔 9bec惞 9bf6澶 9c42輶 9c53侻 9c62營 9c68鄄 9c6b鷰 9c77菏 "
+    "9cbc尐 9cbd秣 9cd0婧 9d57輋 9d5a筑 9dc4拐 9ea9恢 9eef痹 9efd汊 9f60鬮 9f66鼗 9fcb僭 9fd8弌 a063蠏 a077拎 a0d5瑨 "
+    "a0df煢 a0e4牐 fa5f倩 fa66偽 fabd包 fac5卄 fad5卿 fb48嘅 fbb8婷 fbf3幵 fbf9廐 fc4f彘 fc6c悤 fcb9撐 fce2晴 fcf1杞 "
+    "fdb7沜 fdb8渝 fdbb港 fdf1煮 fe52猪 fe6f瑜 feaa瓩 fedd砉"
 )
 _BIG5_MISSING = {bytes.fromhex(code[:4]): code[4:] for code in _BIG5_CODES.split()} | {
     bytes((0xA3, 0xC0 + number)): chr(0x2400 + number) for number in range(0x20)
@@ -120,12 +126,13 @@ _BIG5_OTHERWISE = {
     b"\xc6\xd3": "无",
     b"\xc6\xd5": "癶",
     b"\xc6\xd7": "隶",
+    b"\xc6\xde": "〃",
     b"\xc6\xdf": "仝",
 }
 # Pieces of a Big5 text: one of those codes, or everything up to the next of them.
 _BIG5_PIECES = re.compile(
-    rb"\xa2[AB]|\xc6[\xcf\xd3\xd5\xd7\xdf]|"
-    rb"(?s:(?:(?!\xa2[AB]|\xc6[\xcf\xd3\xd5\xd7\xdf])(?:[\x81-\xfe][\x40-\x7e\x80-\xff]|.))+)"
+    rb"\xa2[AB]|\xc6[\xcf\xd3\xd5\xd7\xde\xdf]|"
+    rb"(?s:(?:(?!\xa2[AB]|\xc6[\xcf\xd3\xd5\xd7\xde\xdf])(?:[\x81-\xfe][\x40-\x7e\x80-\xff]|.))+)"
 )
 # Two-byte codes that GB 18030-2005 and -2022 moved out of the private use area.
 _GB_PATCH = str.maketrans(
@@ -137,19 +144,33 @@ _GB_PATCH = str.maketrans(
             strict=True,
         )
     )
-    | {0xE7C7: 0x1E3F, 0xE5E5: 0x3000}
+    | {0xE7C7: 0x1E3F, 0x1E3F: 0xE7C7, 0xE5E5: 0x3000}
 )
+# A code of four bytes, or as much of one as is left at the end.
+_GB_FOUR_BYTES = re.compile(rb"[\x81-\xfe](?:[0-9](?:[\x81-\xfe][0-9]?)?)?")
 # The web reads JIS X 0208 as Windows did: fullwidth forms where Python's codec has the narrow or mathematical ones.
 _JIS_PATCH = str.maketrans({0x301C: 0xFF5E, 0x2016: 0x2225, 0x2212: 0xFF0D, 0xA2: 0xFFE0, 0xA3: 0xFFE1, 0xAC: 0xFFE2})
 _JIS_ESCAPE = re.compile(rb"\x1b(\([BIJ]|\$[@B])")
-_JIS_PAIR = re.compile(rb"[\x21-\x7e]{2}")
-_JIS_ROMAN = str.maketrans({"\\": "¥", "~": "‾"})
+_JIS_ASCII, _JIS_PAIRS = re.compile(rb"[\0-\x0d\x10-\x1a\x1c-\x7f]+"), re.compile(rb"(?:[\x21-\x7e]{2})+")
+_JIS_RUNS = {
+    b"(B": _JIS_ASCII,
+    b"(J": _JIS_ASCII,
+    b"(I": re.compile(rb"[\x21-\x5f]+"),
+    b"$@": _JIS_PAIRS,
+    b"$B": _JIS_PAIRS,
+}
+_HIGH_BITS = bytes(byte | 0x80 for byte in range(256))
+# A code of EUC-JP, or as much of one as is read before it is found to mean nothing.
+_EUC_JP_CODE = re.compile(rb"\x8f[\xa1-\xfe][\x80-\xff]|[\x8e\x8f\xa1-\xfe][\x80-\xff]")
+_JIS_ROMAN = {0x5C: 0xA5, 0x7E: 0x203E}
 _JIS_KATAKANA = {byte: 0xFF61 - 0x21 + byte for byte in range(0x21, 0x60)}
 _SHIFT_JIS_PATCH = str.maketrans(dict.fromkeys(range(0xF8F0, 0xF8F4), 0xFFFD))
-# The way back, where the web's differs from the codec's.
-_JIS_UNPATCH = {old: f"%26%23{old}%3B" for old in _JIS_PATCH.keys() - {0x2212}} | {
-    new: old for old, new in _JIS_PATCH.items()
-}
+_KATAKANA = (
+    "。「」、・ヲァィゥェォャュョッーアイウエオカキクケコサシスセ"
+    "ソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワン゛゜"
+)
+_JIS_WIDE = {0xFF61 + number: wide for number, wide in enumerate(_KATAKANA)}
+_EUC_JP_LEADS = frozenset((0x8E, 0x8F, *range(0xA1, 0xFF)))
 _JIS_ALSO = {"\u00a5": b"\\", "\u203e": b"~"}
 _BIG5_LAST = frozenset("\u2550\u255e\u2561\u256a\u5341\u5345")  # two codes each, of which the last is written
 # Lead bytes that are read and never written: vendors' copies of what stands elsewhere, and private use.
@@ -174,9 +195,9 @@ def decode_text(body: bytes, encoding: str) -> str:
         case "Big5":
             return "".join([_BIG5_OTHERWISE.get(piece) or _big5_text(piece) for piece in _big5_pieces(body)])
         case "EUC-KR":
-            return body.decode("cp949", "replace")
+            return _decode_leniently(body, "cp949", "lycosa-pair")
         case "Shift_JIS":
-            return body.decode("cp932", "replace").translate(_SHIFT_JIS_PATCH)
+            return _decode_leniently(body, "cp932", "lycosa-pair").translate(_SHIFT_JIS_PATCH)
         case "EUC-JP":
             return _euc_jp_text(body)
         case "ISO-2022-JP":
@@ -193,7 +214,7 @@ def encode_text(text: str, encoding: str) -> bytes:
         case "UTF-8" | "UTF-16LE" | "UTF-16BE" | "replacement":
             return text.encode("utf-8", "lycosa-reference")
         case "ISO-2022-JP":
-            return text.translate(_JIS_UNPATCH).encode("iso2022_jp", "lycosa-reference")
+            return _iso_2022_jp_bytes(text.translate(_JIS_WIDE))
         case "GBK" | "gb18030" | "Big5" | "EUC-KR" | "Shift_JIS" | "EUC-JP":
             codes = _codes(encoding)
             return b"".join([codes.get(character) or _lacking(character, encoding) for character in text])
@@ -202,10 +223,30 @@ def encode_text(text: str, encoding: str) -> bytes:
 
 
 def _lacking(character: str, encoding: str) -> bytes:
-    """A character without a code of one or two bytes: gb18030 has four for every other."""
-    if encoding == "gb18030" and character != "\ue5e5":
-        return character.encode("gb18030", "lycosa-reference")
+    """A character without a code of one or two bytes: gb18030 has four for every other, and what it moved out of the
+    private use area is still written as before."""
+    is_moved = encoding == "GBK" and ord(character) in _GB_PATCH and character not in "\u1e3f\ue7c7"
+    if (encoding == "gb18030" or is_moved) and character != "\ue5e5":
+        return character.replace("\ue7c7", "\u1e3f").encode("gb18030", "lycosa-reference")
     return _reference(character).encode()
+
+
+def _iso_2022_jp_bytes(text: str) -> bytes:
+    """Each character after the escape that chooses its set; at the end ASCII is chosen again."""
+    codes, written, chosen = _codes("EUC-JP"), bytearray(), b"(B"
+    for character in text:
+        code = codes.get(character, b"")
+        if len(code) == 2:
+            wanted, code = b"$B", bytes(byte & 0x7F for byte in code)
+        elif code:
+            wanted = b"(J"
+        else:
+            wanted, code = b"(B" if chosen == b"$B" else chosen, _reference(character).encode()
+        if wanted != chosen:
+            written += b"\x1b" + wanted
+        written += code
+        chosen = wanted
+    return bytes(written) + (b"" if chosen == b"(B" else b"\x1b(B")
 
 
 def _reference(characters: str) -> str:
@@ -249,29 +290,38 @@ def _big5_text(body: bytes) -> str:
 
 
 def _euc_jp_text(body: bytes) -> str:
-    # Python reads the tilde of JIS X 0212 as the ASCII one; it is that of JIS X 0208 on the web.
-    return _decode_leniently(body.replace(b"\x8f\xa2\xb7", b"\xa1\xc1"), "euc_jp", "lycosa-euc-jp").translate(
-        _JIS_PATCH
-    )
+    if b"\x8f\xa2\xb7" in body:  # Python reads the tilde of JIS X 0212 as the ASCII one; it is that of JIS X 0208
+        body = _EUC_JP_CODE.sub(lambda code: b"\xa1\xc1" if code[0] == b"\x8f\xa2\xb7" else code[0], body)
+    return _decode_leniently(body, "euc_jp", "lycosa-euc-jp").translate(_JIS_PATCH)
 
 
 def _iso_2022_jp_text(body: bytes) -> str:
     """The text between the escapes, each part in the set that its escape has chosen; at first that is ASCII."""
-    parts = _JIS_ESCAPE.split(body)
-    escapes = (b"(B", *parts[1::2])
-    return "".join([_jis_part(part, escape) for part, escape in zip(parts[::2], escapes, strict=True)])
+    text: list[str] = []
+    at, chosen, was_escape = 0, b"(B", False
+    while at < len(body):
+        if escape := _JIS_ESCAPE.match(body, at):
+            text.append(REPLACEMENT if was_escape else "")  # an escape after which nothing comes is an error
+            at, chosen, was_escape = escape.end(), escape[1], True
+            continue
+        was_escape = False
+        if run := _JIS_RUNS[chosen].match(body, at):
+            text.append(_jis_text(run[0], chosen))
+            at = run.end()
+        else:
+            text.append(REPLACEMENT)
+            is_half = (
+                chosen.startswith(b"$") and 0x21 <= body[at] <= 0x7E and body[at + 1 : at + 2] not in (b"", b"\x1b")
+            )
+            at += 2 if is_half else 1
+    return "".join(text)
 
 
-def _jis_part(part: bytes, escape: bytes) -> str:
-    match escape:
-        case b"$@" | b"$B":  # JIS X 0208 with the high bits off is EUC-JP with them on; what is no code stays itself
-            return _euc_jp_text(_JIS_PAIR.sub(lambda pair: bytes(byte | 0x80 for byte in pair[0]), part))
-        case b"(I":
-            return part.decode("ascii", "replace").translate(_JIS_KATAKANA)
-        case b"(J":
-            return part.decode("ascii", "replace").translate(_JIS_ROMAN)
-        case _:
-            return part.decode("ascii", "replace")
+def _jis_text(run: bytes, chosen: bytes) -> str:
+    if chosen.startswith(b"$"):  # JIS X 0208 with the high bits off is EUC-JP with them on
+        return _euc_jp_text(run.translate(_HIGH_BITS))
+    sets = {b"(I": _JIS_KATAKANA, b"(J": _JIS_ROMAN}
+    return run.decode("ascii").translate(sets.get(chosen, {}))
 
 
 @cache
@@ -293,35 +343,46 @@ def _character(byte: int, codec: str, patch: dict[int, int]) -> str:
     return chr(byte) if 0x80 <= byte < 0xA0 else "\ufffe"
 
 
-def _second_opinion(error: UnicodeError, reading: str | None) -> tuple[str | bytes, int]:
-    """What a decoder goes on with: `reading` for two bytes it could not read, or U+FFFD for one."""
+def _skip(error: UnicodeError, leads: Container[int] = range(0x81, 0xFF)) -> tuple[str | bytes, int]:
+    """U+FFFD for a code that means nothing, and where to go on: an ASCII byte is never part of such a code."""
     assert isinstance(error, UnicodeDecodeError)
-    return (REPLACEMENT, error.start + 1) if reading is None else (reading, error.start + 2)
+    data, at = error.object, error.start
+    return REPLACEMENT, at + (2 if data[at] in leads and data[at + 1 : at + 2] >= b"\x80" else 1)
 
 
 def _gb_error(error: UnicodeError) -> tuple[str | bytes, int]:
     assert isinstance(error, UnicodeDecodeError)
-    is_euro = error.object[error.start] == 0x80
-    return ("€" if is_euro else REPLACEMENT, error.start + 1)
+    at = error.start
+    code = error.object[at : at + 4]
+    if code[0] == 0x80:
+        return "€", at + 1
+    if _GB_FOUR_BYTES.fullmatch(code):  # it has no character, or the document ends in the middle of it
+        return REPLACEMENT, at + len(code)
+    return _skip(error)
 
 
 def _big5_error(error: UnicodeError) -> tuple[str | bytes, int]:
     assert isinstance(error, UnicodeDecodeError)
     pair = error.object[error.start : error.start + 2]
     is_complete = len(pair) == 2 and pair[1] >= 0x80  # an ASCII trail byte may be markup: never take it on a guess
-    return _second_opinion(error, _BIG5_MISSING.get(pair) or (_read_pair(pair, "cp950") if is_complete else None))
+    reading = _BIG5_MISSING.get(pair) or (_read_pair(pair, "cp950") if is_complete else None)
+    return (reading, error.start + 2) if reading else _skip(error)
 
 
 def _euc_jp_error(error: UnicodeError) -> tuple[str | bytes, int]:
     """Rows 13 and 89–92 of JIS X 0208 are vendors' own; Python knows them in Shift_JIS only."""
     assert isinstance(error, UnicodeDecodeError)
-    pair = error.object[error.start : error.start + 2]
-    if len(pair) < 2 or not (0xA1 <= pair[0] <= 0xFE and 0xA1 <= pair[1] <= 0xFE):
-        return _second_opinion(error, None)
-    row, cell = pair[0] - 0xA1, pair[1] - 0xA1
-    lead = (row >> 1) + (0x81 if row < 62 else 0xC1)
-    trail = cell + 0x9F if row & 1 else cell + (0x40 if cell < 63 else 0x41)
-    return _second_opinion(error, _read_pair(bytes((lead, trail)), "cp932"))
+    at = error.start
+    code = error.object[at : at + 3]
+    if code[0] == 0x8F and b"\xa1" <= code[1:2] <= b"\xfe":  # three bytes, or as many as there are
+        return REPLACEMENT, at + (3 if code[2:] >= b"\x80" else 2)
+    if len(code) > 1 and 0xA1 <= code[0] <= 0xFE and 0xA1 <= code[1] <= 0xFE:
+        row, cell = code[0] - 0xA1, code[1] - 0xA1
+        lead = (row >> 1) + (0x81 if row < 62 else 0xC1)
+        trail = cell + 0x9F if row & 1 else cell + (0x40 if cell < 63 else 0x41)
+        if reading := _read_pair(bytes((lead, trail)), "cp932"):
+            return reading, at + 2
+    return _skip(error, _EUC_JP_LEADS)
 
 
 def _read_pair(pair: bytes, codec: str) -> str | None:
@@ -335,6 +396,7 @@ def _reference_error(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 codecs.register_error("lycosa-reference", _reference_error)
+codecs.register_error("lycosa-pair", _skip)
 codecs.register_error("lycosa-gb", _gb_error)
 codecs.register_error("lycosa-big5", _big5_error)
 codecs.register_error("lycosa-euc-jp", _euc_jp_error)

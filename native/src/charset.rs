@@ -1,0 +1,308 @@
+//! Which encoding a document is in, and the document in UTF-8: `lycosa.web.charset` with the decoders of encoding_rs.
+//!
+//! The order is that of the HTML standard, byte order mark, HTTP, declaration; what declares nothing is UTF-8 if it is
+//! valid UTF-8 beyond ASCII, else windows-1252.
+
+use crate::text::is_html_space;
+use encoding_rs::{EncoderResult, Encoding, REPLACEMENT, UTF_16BE, UTF_16LE, UTF_8, WINDOWS_1252, X_USER_DEFINED};
+use memchr::{memchr, memmem};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use std::borrow::Cow;
+
+/// The HTML standard stops looking for a declaration here.
+const PRESCAN_BYTES: usize = 1024;
+/// How far a late declaration is looked for.
+const LATE_BYTES: usize = 16 * 1024;
+
+/// How a document may declare its encoding.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Form {
+    Html,
+    Xml,
+    Text,
+}
+
+pub fn detect(body: &[u8], http_charset: Option<&str>, form: Form) -> &'static Encoding {
+    if let Some((encoding, _)) = Encoding::for_bom(body) {
+        return encoding;
+    }
+    if let Some(encoding) = http_charset.and_then(|label| Encoding::for_label(label.as_bytes())) {
+        return encoding;
+    }
+    let declared = match form {
+        Form::Xml => return xml_declared(body).unwrap_or(UTF_8),
+        Form::Text => None,
+        Form::Html => prescan(body, PRESCAN_BYTES).or_else(|| xml_declared(body)).or_else(|| prescan(body, LATE_BYTES)),
+    };
+    declared.unwrap_or_else(|| by_validity(body))
+}
+
+/// The document as UTF-8 without a byte order mark; what cannot be read becomes U+FFFD.
+pub fn to_utf8<'a>(body: &'a [u8], encoding: &'static Encoding) -> Cow<'a, str> {
+    let body = match Encoding::for_bom(body) {
+        Some((mark, length)) if mark == encoding => &body[length..],
+        _ => body,
+    };
+    if encoding == UTF_8 || (encoding.is_ascii_compatible() && body.is_ascii()) {
+        if let Ok(text) = simdutf8::basic::from_utf8(body) {
+            return text.into();
+        }
+    }
+    encoding.decode_without_bom_handling(body).0
+}
+
+/// What a `<meta>` in the first bytes declares, by the standard's prescan.
+fn prescan(body: &[u8], within: usize) -> Option<&'static Encoding> {
+    let head = &body[..body.len().min(within)];
+    find_ignoring_case(head, b"charset", 0)?;
+    let mut at = memchr(b'<', head)?;
+    loop {
+        let rest = &head[at..];
+        if rest.starts_with(b"<!--") {
+            at += memmem::find(&rest[2..], b"-->")? + 5;
+        } else if rest.len() > 5 && rest[..5].eq_ignore_ascii_case(b"<meta") && (is_html_space(rest[5]) || rest[5] == b'/') {
+            let mut attributes = Attributes { head, at: at + 5 };
+            let declared = declared_in_meta(&mut attributes)?;
+            if declared.is_some() {
+                return declared;
+            }
+            at = attributes.at;
+        } else if rest[1..].first().is_some_and(u8::is_ascii_alphabetic)
+            || (rest.len() > 2 && rest[1] == b'/' && rest[2].is_ascii_alphabetic())
+        {
+            let name = rest.iter().position(|&b| is_html_space(b) || b == b'>')?;
+            let mut attributes = Attributes { head, at: at + name };
+            while attributes.next()?.is_some() {}
+            at = attributes.at;
+        } else if matches!(rest.get(1), Some(b'!' | b'/' | b'?')) {
+            at += memchr(b'>', rest)? + 1;
+        } else {
+            at += 1;
+        }
+        at += memchr(b'<', &head[at..])?;
+    }
+}
+
+/// What one `<meta>` declares; the outer None means that the bytes end before it does.
+fn declared_in_meta(attributes: &mut Attributes) -> Option<Option<&'static Encoding>> {
+    let (mut charset, mut header, mut content) = (None, None, None);
+    while let Some((name, value)) = attributes.next()? {
+        let slot = if name.eq_ignore_ascii_case(b"charset") {
+            &mut charset
+        } else if name.eq_ignore_ascii_case(b"http-equiv") {
+            &mut header
+        } else if name.eq_ignore_ascii_case(b"content") {
+            &mut content
+        } else {
+            continue;
+        };
+        slot.get_or_insert(value); // the first of a name counts
+    }
+    let declared = match (charset, header) {
+        (Some(label), _) => Encoding::for_label(label),
+        (None, Some(header)) if header.eq_ignore_ascii_case(b"content-type") => content_charset(content.unwrap_or_default()),
+        _ => None,
+    };
+    Some(declared.map(as_declared))
+}
+
+/// A document that can be read as ASCII is not in UTF-16, whatever it says; and x-user-defined means the default.
+fn as_declared(encoding: &'static Encoding) -> &'static Encoding {
+    if encoding == UTF_16LE || encoding == UTF_16BE {
+        UTF_8
+    } else if encoding == X_USER_DEFINED {
+        WINDOWS_1252
+    } else {
+        encoding
+    }
+}
+
+fn content_charset(content: &[u8]) -> Option<&'static Encoding> {
+    let mut from = 0;
+    loop {
+        let after = find_ignoring_case(content, b"charset", from)? + 7;
+        from = after;
+        let Some(value) = skip_spaces(&content[after..]).strip_prefix(b"=").map(skip_spaces) else { continue };
+        let label = match value {
+            [quote @ (b'"' | b'\''), rest @ ..] => match memchr(*quote, rest) {
+                Some(end) => &rest[..end],
+                None => continue,
+            },
+            [] | [b';', ..] => continue,
+            _ => &value[..value.iter().position(|&b| is_html_space(b) || b == b';').unwrap_or(value.len())],
+        };
+        return Encoding::for_label(label);
+    }
+}
+
+/// The encoding in `<?xml … encoding="…"?>`.
+fn xml_declared(body: &[u8]) -> Option<&'static Encoding> {
+    if body.starts_with(b"<\0?\0x\0") {
+        return Some(UTF_16LE);
+    }
+    if body.starts_with(b"\0<\0?\0x") {
+        return Some(UTF_16BE);
+    }
+    let mut rest = body[..body.len().min(PRESCAN_BYTES)].strip_prefix(b"<?xml")?;
+    rest = &rest[..memchr(b'>', rest).unwrap_or(rest.len())];
+    loop {
+        rest = &rest[memmem::find(rest, b"encoding")? + 8..];
+        let spaces = |text: &[u8]| text.iter().position(|b| !matches!(b, b'\t' | b'\n' | b'\r' | b' ')).unwrap_or(text.len());
+        let Some(value) = rest[spaces(rest)..].strip_prefix(b"=") else { continue };
+        if let [quote @ (b'"' | b'\''), label @ ..] = &value[spaces(value)..] {
+            if let Some(end) = memchr(*quote, label) {
+                return Encoding::for_label(&label[..end]).map(as_declared);
+            }
+        }
+    }
+}
+
+fn by_validity(body: &[u8]) -> &'static Encoding {
+    if body.is_ascii() {
+        return WINDOWS_1252;
+    }
+    match simdutf8::compat::from_utf8(body) {
+        Err(error) if error.error_len().is_some() => WINDOWS_1252,
+        _ => UTF_8, // a last character cut off by a size limit is no objection
+    }
+}
+
+fn find_ignoring_case(text: &[u8], word: &[u8], from: usize) -> Option<usize> {
+    text[from..].windows(word.len()).position(|window| window.eq_ignore_ascii_case(word)).map(|n| from + n)
+}
+
+fn skip_spaces(text: &[u8]) -> &[u8] {
+    &text[text.iter().position(|&b| !is_html_space(b)).unwrap_or(text.len())..]
+}
+
+/// The attributes of a tag, as the prescan reads them.
+struct Attributes<'a> {
+    head: &'a [u8],
+    at: usize,
+}
+
+type Attribute<'a> = (&'a [u8], &'a [u8]);
+
+impl<'a> Attributes<'a> {
+    /// The next attribute; `Some(None)` past the end of the tag, None where the bytes end before it.
+    fn next(&mut self) -> Option<Option<Attribute<'a>>> {
+        let head = self.head;
+        let stops = |from: usize, stop: &dyn Fn(u8) -> bool| head[from..].iter().position(|&b| stop(b)).map_or(head.len(), |n| from + n);
+        let start = stops(self.at, &|b| !is_html_space(b) && b != b'/');
+        if *head.get(start)? == b'>' {
+            self.at = start + 1;
+            return Some(None);
+        }
+        let end = stops(start + 1, &|b| is_html_space(b) || matches!(b, b'/' | b'>' | b'='));
+        self.at = end;
+        let name = &head[start..end];
+        let equals = stops(end, &|b| !is_html_space(b));
+        if head.get(equals) != Some(&b'=') {
+            return Some(Some((name, b"")));
+        }
+        let value = stops(equals + 1, &|b| !is_html_space(b));
+        match *head.get(value)? {
+            quote @ (b'"' | b'\'') => {
+                let length = memchr(quote, &head[value + 1..])?;
+                self.at = value + length + 2;
+                Some(Some((name, &head[value + 1..value + 1 + length])))
+            }
+            b'>' => Some(Some((name, b""))),
+            _ => {
+                self.at = stops(value, &|b| is_html_space(b) || b == b'>');
+                Some(Some((name, &head[value..self.at])))
+            }
+        }
+    }
+}
+
+/// A href whose query is in ASCII, as `lycosa.web.links.escape_query` makes it; None if it stays as it is.
+pub fn escape_query(href: &str, encoding: &'static Encoding) -> Option<String> {
+    if encoding.output_encoding() == UTF_8 || encoding == REPLACEMENT {
+        return None;
+    }
+    let fragment = memchr(b'#', href.as_bytes()).unwrap_or(href.len());
+    let query = memchr(b'?', &href.as_bytes()[..fragment])? + 1;
+    if href[query..fragment].is_ascii() || has_other_scheme(&href[..query - 1]) {
+        return None;
+    }
+    let mut out = href[..query].to_string();
+    let mut rest = &href[query..fragment];
+    while !rest.is_empty() {
+        let plain = rest.find(|c: char| !c.is_ascii()).unwrap_or(rest.len());
+        out.push_str(&rest[..plain]);
+        rest = &rest[plain..];
+        let run = rest.find(|c: char| c.is_ascii()).unwrap_or(rest.len());
+        push_encoded(&rest[..run], encoding, &mut out);
+        rest = &rest[run..];
+    }
+    out.push_str(&href[fragment..]);
+    Some(out)
+}
+
+/// Of other schemes the query is UTF-8.
+fn has_other_scheme(path: &str) -> bool {
+    let Some((scheme, _)) = path.split_once(':') else { return false };
+    let bytes = scheme.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes.iter().all(|&b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+        && !["http", "https", "ftp", "file"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+/// Appends a run of characters in an encoding; what that lacks as a numeric reference.
+fn push_encoded(text: &str, encoding: &'static Encoding, out: &mut String) {
+    let mut encoder = encoding.new_encoder();
+    let mut buffer = [0u8; 512];
+    let mut rest = text;
+    loop {
+        let (result, read, written) = encoder.encode_from_utf8_without_replacement(rest, &mut buffer, true);
+        rest = &rest[read..];
+        for &byte in &buffer[..written] {
+            if byte > b' ' && byte < 0x7f && !matches!(byte, b'"' | b'#' | b'\'' | b'<' | b'>') {
+                out.push(byte as char);
+            } else {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        match result {
+            EncoderResult::InputEmpty => return,
+            EncoderResult::OutputFull => {}
+            EncoderResult::Unmappable(character) => out.push_str(&format!("%26%23{}%3B", character as u32)),
+        }
+    }
+}
+
+/// The name of the encoding of a document, see `lycosa.web.charset.detect_charset`.
+#[pyfunction]
+#[pyo3(signature = (body, http_charset, form))]
+pub fn detect_charset(body: &[u8], http_charset: Option<&Bound<'_, PyString>>, form: &str) -> &'static str {
+    let form = match form {
+        "xml" => Form::Xml,
+        "text" => Form::Text,
+        _ => Form::Html,
+    };
+    detect(body, http_charset.and_then(|label| label.to_str().ok()), form).name()
+}
+
+/// A document as UTF-8, see `lycosa.web.charset.to_utf8`; other threads run meanwhile.
+#[pyfunction(name = "to_utf8")]
+pub fn to_utf8_bytes<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, encoding: &str) -> Bound<'py, PyBytes> {
+    let encoding = Encoding::for_label(encoding.as_bytes()).unwrap_or(WINDOWS_1252);
+    let bytes = body.as_bytes();
+    let text = py.detach(|| to_utf8(bytes, encoding));
+    if text.len() == bytes.len() && matches!(text, Cow::Borrowed(_)) {
+        return body.clone();
+    }
+    PyBytes::new(py, text.as_bytes())
+}
+
+/// A href with its query escaped, see `lycosa.web.links.escape_query`.
+#[pyfunction(name = "escape_query")]
+pub fn escaped_query<'py>(href: &Bound<'py, PyString>, encoding: &str) -> Bound<'py, PyString> {
+    let (encoding, text) = (Encoding::for_label(encoding.as_bytes()), href.to_str());
+    match (encoding, text) {
+        (Some(encoding), Ok(text)) => escape_query(text, encoding).map_or_else(|| href.clone(), |escaped| PyString::new(href.py(), &escaped)),
+        _ => href.clone(),
+    }
+}
