@@ -18,12 +18,13 @@ _Readable = tuple[str, tuple[str, ...]]
 
 def analyse_html(
     body: bytes, is_xml: bool = False, wants_main: bool = False
-) -> tuple[_Head, _Links, _Text, _Readable | None] | None:
+) -> tuple[_Head, _Links, _Text, _Readable | None, bool] | None:
     """What a page in UTF-8 says, see `lycosa.web.html.analyse_html`; None if that takes a parser that builds a tree.
 
     The head is title, description, canonical, language, base href, robots; the links are hrefs, kinds, anchors, rels;
     the text is the visible text, headings, first and last letters of the tags, text codes, digest of the main element.
-    With `wants_main` the main text and its headings come last.
+    With `wants_main` the main text and its headings come then. The last says whether only the beginning was read, see
+    `safe_length`.
     """
 
 _Joined = tuple[dict[str, str | None], list[str]]
@@ -88,3 +89,6 @@ def to_utf8(body: bytes, encoding: str) -> bytes:
 
 def escape_query(href: str, encoding: str) -> str:
     """A href with its query in `encoding`, in ASCII, see `lycosa.web.links.escape_query`."""
+
+def safe_length(body: bytes) -> int:
+    """How many of the body's bytes can be parsed safely, see `lycosa.web.hazard.safe_length`."""

@@ -5,6 +5,7 @@ mod columns;
 mod digest;
 mod entities;
 mod gzip;
+mod hazard;
 mod page;
 mod readable;
 mod scan;
@@ -22,7 +23,7 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 6;
+const CONTRACT: u32 = 7;
 
 struct Read {
     page: Page,
@@ -31,15 +32,18 @@ struct Read {
     codes: (u64, u64, u64, u64),
     digest: [u8; 16],
     readable: Option<(String, Vec<String>)>,
+    is_cut: bool,
 }
 
 fn read(body: &[u8], is_xml: bool, wants_main: bool) -> Option<Read> {
-    let body = String::from_utf8_lossy(body);
-    let body = if is_xml { scan::without_self_closed(body.as_bytes()) } else { body.as_bytes().into() };
+    let body = if is_xml { scan::without_self_closed(body) } else { body.into() };
+    let length = hazard::safe_length(&body);
+    let is_cut = length < body.len();
+    let body = String::from_utf8_lossy(&body[..length]);
     let mut page = Page::new();
     page.outline = wants_main.then(readable::Outline::default);
     let mut tree = Tree::new(page);
-    scan::scan(&body, &mut tree);
+    scan::scan(body.as_bytes(), &mut tree);
     if tree.needs_tree {
         return None;
     }
@@ -49,7 +53,7 @@ fn read(body: &[u8], is_xml: bool, wants_main: bool) -> Option<Read> {
     let codes = text::codes(std::str::from_utf8(&visible).unwrap_or(""));
     let digest = xxh3_128(&main).to_be_bytes();
     let readable = page.readable();
-    Some(Read { page, links, visible, codes, digest, readable })
+    Some(Read { page, links, visible, codes, digest, readable, is_cut })
 }
 
 /// Reads an HTML document in UTF-8; None if it needs a parser that builds a tree.
@@ -74,7 +78,13 @@ fn analyse_html<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, is_xml: bool, 
         Some((main, headings)) => Some((main, PyTuple::new(py, headings)?)),
         None => None,
     };
-    Ok(Some((head, links, text, readable).into_pyobject(py)?))
+    Ok(Some((head, links, text, readable, read.is_cut).into_pyobject(py)?))
+}
+
+/// How many of a body's bytes can be parsed safely, see `lycosa.web.hazard`.
+#[pyfunction]
+fn safe_length(py: Python<'_>, body: &[u8]) -> usize {
+    py.detach(|| hazard::safe_length(body))
 }
 
 #[pymodule]
@@ -86,6 +96,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns::intern_texts, module)?)?;
     module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;
     module.add("MAIN_TEXT_VERSION", readable::VERSION)?;
+    module.add_function(wrap_pyfunction!(safe_length, module)?)?;
     module.add_function(wrap_pyfunction!(analyse_html, module)?)?;
     module.add_function(wrap_pyfunction!(charset::detect_charset, module)?)?;
     module.add_function(wrap_pyfunction!(charset::to_utf8_bytes, module)?)?;

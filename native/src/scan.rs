@@ -36,7 +36,7 @@ pub struct Attribute<'a> {
 /// The attributes between `at` (after the tag's name) and the tag's end.
 pub struct Attributes<'a> {
     data: &'a [u8],
-    at: usize,
+    pub at: usize,
     pub closes_itself: bool,
     pub ends_well: bool,
 }

@@ -116,13 +116,10 @@ def read_natively(document: Document) -> Page | None:
     if kernel is None:
         return None
     body = charset.to_utf8(document.body, document.charset)
-    from lycosa.web.hazard import cut_if_unsafe  # lazy: NumPy takes 100 ms that no start waits for
-
-    safe = cut_if_unsafe(body)
-    found = kernel.analyse_html(safe, document.media.kind is MediaKind.XHTML, document.wants_main)
+    found = kernel.analyse_html(body, document.media.kind is MediaKind.XHTML, document.wants_main)
     if found is None:
         return None
-    (title, description, canonical, language, base_href, robots), links, text, main = found
+    (title, description, canonical, language, base_href, robots), links, text, main, is_cut = found
     visible, headings, first, last, codes, text_digest = text
     return Page(
         url=document.url,
@@ -143,7 +140,7 @@ def read_natively(document: Document) -> Page | None:
         structure_last=last,
         codes=TextCodes(*codes),
         text_digest=text_digest,
-        is_cut=safe is not body,
+        is_cut=is_cut,
         is_volatile=b"data-vol" in document.body,
         readable=None if main is None else Readable(title or "", main[1], main[0]),
     )
