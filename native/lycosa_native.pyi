@@ -71,12 +71,11 @@ class RecentUrls:
     def unseen(self, urls: list[str]) -> list[str]:
         """Notes URLs; those that were not among the recent ones are returned, each once."""
 
-def hash_texts(texts: list[str]) -> bytes:
-    """The XXH3 hash of each text, eight bytes each, the lowest first. Raises UnicodeEncodeError for half a character."""
+_Columns = tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]
 
-def intern_texts(texts: list[str]) -> tuple[bytes, bytes, bytes, bytes]:
-    """The distinct texts in the order of their hashes: hashes, sizes, the texts one behind the other; and the number of
-    each text among them. Numbers are of eight bytes, the lowest first. Raises UnicodeEncodeError for half a character."""
+def link_columns(pages: list[object]) -> tuple[_Columns, tuple[bytes, bytes, bytes]]:
+    """The links of pages, see `lycosa.graph.columns.from_pages`: the columns and the table of texts. Numbers are of eight
+    bytes, the lowest first, flags of one. Raises UnicodeEncodeError for half a character."""
 
 def hash_page(text: bytes, frame: bytes) -> tuple[int, int]:
     """The XXH3 hashes of a text with what frames it, with the digits of the text and without them."""

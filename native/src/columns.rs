@@ -1,70 +1,157 @@
-//! Hashes of many texts in one call: what the link index and the trap guard know URLs, anchors and pages by.
+//! The links of many pages in columns, and the hashes of a page: what the link index and the trap guard keep.
 
+use crate::seen::Unchanged;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
-use std::collections::HashMap;
-use xxhash_rust::xxh3::{xxh3_64, Xxh3};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
+use xxhash_rust::xxh3::xxh3_64;
 
-fn packed<T: Copy, const N: usize>(numbers: &[T], bytes: fn(T) -> [u8; N]) -> Vec<u8> {
-    numbers.iter().flat_map(|&number| bytes(number)).collect()
+const KIND_BITS: u32 = 3;
+const URL_BITS: u32 = 42; // of a hash, the number of a URL
+const PLACE_BITS: u32 = 64 - URL_BITS; // of a page among those of one call
+
+/// A link: which URL it leads to and from which page, in one number; its words and its kind.
+struct Link {
+    pair: u64,
+    is_minus: bool,
+    text: u32,
+    kind: u8,
 }
 
-/// The hash of each text, eight bytes each, the lowest first.
-#[pyfunction]
-pub fn hash_texts<'py>(py: Python<'py>, texts: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyBytes>> {
-    let mut hashes = Vec::with_capacity(texts.len());
-    for text in texts.iter() {
-        hashes.push(xxh3_64(text.cast::<PyString>()?.to_str()?.as_bytes()));
-    }
-    Ok(PyBytes::new(py, &packed(&hashes, u64::to_le_bytes)))
+/// Distinct texts, found by their hashes, and the number of links that use each.
+#[derive(Default)]
+struct Texts<'py> {
+    places: HashMap<u64, u32, BuildHasherDefault<Unchanged>>,
+    texts: Vec<(u64, Bound<'py, PyString>)>,
+    used: Vec<u32>,
 }
 
-/// The distinct texts in the order of their hashes: hashes and sizes, eight bytes each, and the texts one behind the
-/// other; and for each text its number among them, eight bytes.
-#[pyfunction]
-pub fn intern_texts<'py>(py: Python<'py>, texts: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyTuple>> {
-    let mut places: HashMap<u64, usize> = HashMap::new();
-    let mut distinct: Vec<(u64, Bound<'py, PyString>)> = Vec::new();
-    let mut used = Vec::with_capacity(texts.len());
-    for text in texts.iter() {
-        let text = text.cast_into::<PyString>()?;
+impl<'py> Texts<'py> {
+    fn place_of(&mut self, text: &Bound<'py, PyString>) -> PyResult<u32> {
         let hash = xxh3_64(text.to_str()?.as_bytes());
-        used.push(*places.entry(hash).or_insert_with(|| {
-            distinct.push((hash, text));
-            distinct.len() - 1
-        }));
+        Ok(*self.places.entry(hash).or_insert_with(|| {
+            self.texts.push((hash, text.clone()));
+            self.used.push(0);
+            self.used.len() as u32 - 1
+        }))
     }
-    let mut order: Vec<usize> = (0..distinct.len()).collect();
-    order.sort_unstable_by_key(|&place| distinct[place].0);
-    let (mut ids, mut sizes, mut data) = (Vec::new(), Vec::new(), Vec::new());
-    let mut number = vec![0_u64; distinct.len()];
+
+    /// The places of the texts that are used, those used most first.
+    fn by_use(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.texts.len()).filter(|&place| self.used[place] > 0).collect();
+        order.sort_unstable_by_key(|&place| (Reverse(self.used[place]), self.texts[place].0));
+        order
+    }
+}
+
+fn url_number(url: &Bound<'_, PyAny>) -> PyResult<u64> {
+    Ok(xxh3_64(url.cast::<PyString>()?.to_str()?.as_bytes()) >> PLACE_BITS)
+}
+
+/// The links that still count, sorted by pair: of a pair the first if it is minus, the last if it is plus.
+fn effective(links: &[Link]) -> Vec<&Link> {
+    let mut order: Vec<(u64, u32)> = links.iter().zip(0..).map(|(link, place)| (link.pair, place)).collect();
+    order.sort_unstable();
+    let mut kept = Vec::with_capacity(links.len());
+    for (at, &(pair, place)) in order.iter().enumerate() {
+        let is_first = at == 0 || order[at - 1].0 != pair;
+        let is_last = order.get(at + 1).is_none_or(|next| next.0 != pair);
+        let link = &links[place as usize];
+        if if link.is_minus { is_first } else { is_last } {
+            kept.push(link);
+        }
+    }
+    kept
+}
+
+fn numbers<'py>(py: Python<'py>, numbers: impl ExactSizeIterator<Item = u64>) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, 8 * numbers.len(), |bytes| {
+        bytes.chunks_exact_mut(8).zip(numbers).for_each(|(part, number)| part.copy_from_slice(&number.to_le_bytes()));
+        Ok(())
+    })
+}
+
+fn flags<'py>(py: Python<'py>, flags: impl Iterator<Item = bool>) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, &flags.map(u8::from).collect::<Vec<u8>>())
+}
+
+/// The columns of pages, see `lycosa.graph.columns.from_pages`. Numbers are of eight bytes, the lowest first.
+#[pyfunction]
+pub fn link_columns<'py>(py: Python<'py>, pages: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyTuple>> {
+    let mut present = BTreeMap::new();
+    for page in pages.iter() {
+        present.insert(page.getattr("file_num")?.extract::<u64>()?, !page.getattr("is_gone")?.is_truthy()?);
+    }
+    let sources: Vec<u64> = present.keys().copied().collect();
+    if sources.len() > 1 << PLACE_BITS {
+        return Err(PyValueError::new_err("too many pages for one call"));
+    }
+    let (mut links, mut texts, nothing) = (Vec::new(), Texts::default(), PyString::new(py, ""));
+    for page in pages.iter() {
+        let source = sources.binary_search(&page.getattr("file_num")?.extract()?).unwrap_or_default() as u64;
+        let own = url_number(&page.getattr("url")?)?; // a page that points to itself says nothing
+        for url in page.getattr("lost")?.try_iter()? {
+            let (target, text) = (url_number(&url?)?, texts.place_of(&nothing)?);
+            if target != own {
+                links.push(Link { pair: target << PLACE_BITS | source, is_minus: true, text, kind: 0 });
+            }
+        }
+        let (kinds, anchors) = (page.getattr("kinds")?.cast_into::<PyBytes>()?, page.getattr("anchors")?.try_iter()?);
+        for ((url, anchor), kind) in page.getattr("urls")?.try_iter()?.zip(anchors).zip(kinds.as_bytes()) {
+            let (target, text) = (url_number(&url?)?, texts.place_of(anchor?.cast()?)?);
+            if target != own {
+                let kind = kind.saturating_sub(1);
+                links.push(Link { pair: target << PLACE_BITS | source, is_minus: false, text, kind });
+            }
+        }
+    }
+    let kept = effective(&links);
+    let (mut targets, mut sizes): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
+    for link in &kept {
+        texts.used[link.text as usize] += 1;
+        if targets.last() != Some(&(link.pair >> PLACE_BITS)) {
+            targets.push(link.pair >> PLACE_BITS);
+            sizes.push(0);
+        }
+        sizes.last_mut().into_iter().for_each(|size| *size += 1);
+    }
+    let (order, mut number) = (texts.by_use(), vec![0; texts.texts.len()]);
+    let (mut data, mut lengths) = (Vec::new(), Vec::new());
     for (rank, &place) in order.iter().enumerate() {
-        let (hash, text) = &distinct[place];
-        let text = text.to_str()?.as_bytes();
-        ids.push(*hash);
-        sizes.push(text.len() as u64);
+        let text = texts.texts[place].1.to_str()?.as_bytes();
+        number[place] = (rank as u64) << KIND_BITS;
+        lengths.push(text.len() as u64);
         data.extend_from_slice(text);
-        number[place] = rank as u64;
     }
-    let numbers: Vec<u64> = used.iter().map(|&place| number[place]).collect();
-    let column = |numbers: &[u64]| PyBytes::new(py, &packed(numbers, u64::to_le_bytes));
-    (column(&ids), column(&sizes), PyBytes::new(py, &data), column(&numbers)).into_pyobject(py)
+    let columns = (
+        numbers(py, sources.iter().copied())?,
+        flags(py, present.values().copied()),
+        numbers(py, targets.into_iter())?,
+        numbers(py, sizes.into_iter())?,
+        numbers(py, kept.iter().map(|link| link.pair & ((1 << PLACE_BITS) - 1)))?,
+        flags(py, kept.iter().map(|link| link.is_minus)),
+        numbers(py, kept.iter().map(|link| number[link.text as usize] | u64::from(link.kind)))?,
+    );
+    let ids = numbers(py, order.iter().map(|&place| texts.texts[place].0))?;
+    (columns, (ids, numbers(py, lengths.into_iter())?, PyBytes::new(py, &data))).into_pyobject(py)
 }
 
 /// The hashes of a page's text and the references of its images, with the digits of the text and without them.
 #[pyfunction]
 pub fn hash_page(text: &[u8], frame: &[u8]) -> (u64, u64) {
-    let mut whole = Xxh3::new();
-    whole.update(text);
-    whole.update(frame);
     let mut bare = Vec::with_capacity(text.len() + frame.len());
-    for part in text.chunks(16) {
-        if part.iter().any(u8::is_ascii_digit) {
+    for part in text.chunks(32) {
+        // Not `any`, which looks at one byte after the other.
+        if part.iter().fold(false, |found, byte| found | byte.is_ascii_digit()) {
             bare.extend(part.iter().filter(|byte| !byte.is_ascii_digit()));
         } else {
             bare.extend_from_slice(part);
         }
     }
     bare.extend_from_slice(frame);
-    (whole.digest(), xxh3_64(&bare))
+    let whole = if frame.is_empty() { xxh3_64(text) } else { xxh3_64(&[text, frame].concat()) };
+    (whole, xxh3_64(&bare))
 }

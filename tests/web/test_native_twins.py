@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lycosa.frontier import RecentUrls
-from lycosa.graph.columns import intern_texts, url_id, url_ids
+from lycosa.graph import columns
+from lycosa.graph.columns import LinkChanges
 from lycosa.learning.traps import sign_page
 
 pytestmark = pytest.mark.usefixtures("each_kernel")
@@ -34,27 +35,33 @@ def test_recent_urls_agree_with_two_sets(pages: list[list[str]]) -> None:
         assert recent.unseen(page) == expected
 
 
-def test_interned_texts_are_kept_once_and_found_by_number() -> None:
-    words = ["Next", "", "Größe", "Next", "\U0001f577", ""]
-    table, numbers = intern_texts(words)
+URLS = [f"http://a.example/{n}" for n in range(6)]
+CHANGES = st.builds(
+    lambda file_num, links, lost, is_gone: LinkChanges(
+        file_num,
+        URLS[file_num],
+        [url for url, _, _ in links],
+        bytes(kind for _, kind, _ in links),
+        [words for _, _, words in links],
+        lost,
+        is_gone,
+    ),
+    st.integers(0, 5),
+    st.lists(st.tuples(st.sampled_from(URLS), st.integers(1, 8), st.sampled_from(["", "Next", "Größe", "\ud800"]))),
+    st.lists(st.sampled_from(URLS), max_size=3),
+    st.booleans(),
+)
 
-    ends = table.sizes.cumsum().tolist()
-    texts = [bytes(table.data[end - size : end]).decode() for end, size in zip(ends, table.sizes.tolist(), strict=True)]
-    assert [texts[number] for number in numbers.tolist()] == words
-    assert table.ids.tolist() == sorted(set(table.ids.tolist()))
-    assert len(texts) == 4
 
-
-def test_half_a_character_in_an_anchor_is_replaced() -> None:
-    table, _ = intern_texts(["a\ud800"])
-
-    assert bytes(table.data) == b"a?"
-
-
-def test_ids_of_many_urls_are_those_of_each() -> None:
-    urls = ("http://a.example/", "http://b.example/%C3%BC?x=1")
-
-    assert url_ids(urls).tolist() == [url_id(url) for url in urls]
+@given(st.lists(CHANGES, max_size=5))
+def test_links_in_columns_are_those_of_the_twin(pages: list[LinkChanges]) -> None:
+    found = columns.from_pages(pages)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "native", lambda: None)
+        expected = columns.from_pages(pages)
+    assert [column.tolist() for column in (*found[:-1], *found.texts)] == [
+        column.tolist() for column in (*expected[:-1], *expected.texts)
+    ]
 
 
 def test_signature_of_a_page_ignores_digits_of_its_text_in_one_of_two_hashes() -> None:

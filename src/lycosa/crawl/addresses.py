@@ -41,16 +41,16 @@ class HostAddresses:
     def locate(self, host: Host) -> Mapped | None:
         """Where a host lives, or why it cannot be asked; None: it is being looked up."""
         mapped = self.mapper.lookup(host.host, host.port)
-        row, now_unix = host.row, self._now_unix()
-        if mapped is None and row.address and row.address_until > now_unix:
-            self.mapper.restore(host.host, row.address, valid_s=row.address_until - now_unix)
+        row = host.row
+        if mapped is None and row.address and (left_s := row.address_until - self._now_unix()) > 0:
+            self.mapper.restore(host.host, row.address, valid_s=left_s)
             mapped = self.mapper.lookup(host.host, host.port)
         if mapped is None:
             if not self.mapper.want(host.host):
                 self._put_off.append(host.host)
         elif mapped.failure is None:
             if row.address != mapped.address:
-                host.set_address(mapped.address, min(mapped.expires_s - self._now() + now_unix, 1e12))
+                host.set_address(mapped.address, min(mapped.expires_s - self._now() + self._now_unix(), 1e12))
             if self._other_shards is not None and not self._other_shards.may_visit(mapped.address, host.host):
                 return None
         return mapped

@@ -179,8 +179,11 @@ def count_document(totals: Totals, row: PageRow, sign: int = 1) -> None:
     _count_power_of_two(totals.links, row.links, sign)
 
 
+_POWERS_OF_TWO = [str(1 << bits) for bits in range(64)]
+
+
 def _count_power_of_two(histogram: "Counter[str]", value: int, sign: int) -> None:
-    histogram[str(1 << (value - 1).bit_length() if value > 0 else 0)] += sign
+    histogram[_POWERS_OF_TWO[(value - 1).bit_length()] if value > 0 else "0"] += sign
 
 
 KEY, MOMENT = b"counters", b"moment"
@@ -215,6 +218,7 @@ class Counters:
         self.totals = totals
         totals.kernel = kernel_name()
         self.run_pages = self.run_requests = self.run_bytes = self.run_lost = 0
+        self._has_answer = False
         self._statuses_before = totals.statuses.copy()
         self._before = (totals.visits, totals.visits_changed, totals.not_modified, totals.visits_saved_bytes)
 
@@ -293,7 +297,8 @@ class Counters:
     @property
     def has_answer(self) -> bool:
         """Has any host ever answered, in this run or before?"""
-        return any(status.isdigit() for status in self.totals.statuses)
+        self._has_answer = self._has_answer or any(status.isdigit() for status in self.totals.statuses)
+        return self._has_answer
 
     def now(self, frontier: FrontierStats, *, seconds: float) -> dict[str, Any]:
         """The counts of this moment by name; a copy. What another shard had counted before a host came here may be

@@ -95,7 +95,7 @@ class Frontier:
         self.hosts: Mapping[bytes, Host] = self._cache.hosts
         self._queues = Queues(rows, batch, policy, self.hosts, counts, memory)
         self.rows_of, self.credit = self._queues.rows_of, self._queues.credit
-        self._groups, self._head_reader = HostGroups(politeness.groups), policy.head_reader
+        self._groups, self._head_reader = HostGroups(politeness), policy.head_reader
         self._drops_left = MAX_DROPS_PER_CALL
 
     def __repr__(self) -> str:
@@ -297,8 +297,8 @@ class Frontier:
         # the retry table. But nobody will be asked, so no slot is taken.
         if mapped.failure is not None:
             return ()
-        address = Share(mapped.address, self.politeness.per_ip, self.politeness.ip_delay_s)
         group = self._groups.of(host.host)
+        address = self._groups.address(mapped.address)
         return (address,) if group is None else (address, group)
 
     def _choose(
@@ -308,7 +308,7 @@ class Frontier:
         checks = self._checks
         if host.robots_jobs:
             job = host.robots_jobs.popleft()
-            return _lease_of(host, RequestKind.ROBOTS, _path(job.url), mapped, shares, job=job)
+            return _lease_of(host, RequestKind.ROBOTS, _path(job.url), mapped, shares, None, job)
         if host.awaits_robots or not (host.has_work or host.waits_until <= now) or checks.may_reach_page_limit(host):
             return None
         # Deferred, not dropped: when no other host can be asked soon its URLs go on, and no slot stands idle.
@@ -323,7 +323,7 @@ class Frontier:
             self._drops_left -= rule_cost
             verdict = checks.judge(host, entry, now_unix)
             if verdict is None:
-                lease = _lease_of(host, entry.kind, entry.path, mapped, shares, entry=entry)
+                lease = _lease_of(host, entry.kind, entry.path, mapped, shares, entry)
                 return lease if self._head_reader is None else self._with_head(self._head_reader, lease, entry)
             if isinstance(verdict, Reason):
                 self._close(host, entry, UrlState.DROPPED, verdict)
@@ -537,7 +537,6 @@ def _lease_of(
     path: str,
     mapped: Mapped,
     shares: tuple[Share, ...],
-    *,
     entry: QueueEntry | None = None,
     job: RobotsJob | None = None,
 ) -> Lease:

@@ -414,14 +414,15 @@ class Host(msgspec.Struct, eq=False):
             self.windows = dict(sorted([*self.windows.items(), (band, window)], key=itemgetter(0)))
         return window
 
-    def add(self, entry: QueueEntry, *, room: int) -> None:
+    def add(self, entry: QueueEntry, window: LaneWindow, room: int) -> None:
         """Add a new entry to its band."""
         self.row.queued += 1
         self.available += 1
         self.pending[entry.key] = entry
         # It may have left this very place a moment ago, for another band.
         self.out.discard(entry.key)
-        self.window(entry.lane).add(entry, room)
+        window.add(entry, room)
+        self.touch()
 
     def remove(self, entry_key: bytes, band: int) -> None:
         """Take an entry that is not leased out of its band."""
@@ -468,7 +469,7 @@ class Host(msgspec.Struct, eq=False):
     @property
     def has_work(self) -> bool:
         """Return whether there is anything to fetch now, politeness aside."""
-        return bool(self.has_others or self.retries.ready or self.robots_jobs)
+        return self.has_others or bool(self.retries.ready or self.robots_jobs)
 
     @property
     def has_others(self) -> bool:

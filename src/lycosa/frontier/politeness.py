@@ -64,15 +64,18 @@ class Politeness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostGroups:
-    """Finds the group of a host: the first whose pattern it matches."""
+    """Finds what a host shares: its address, and its group, the first whose pattern it matches."""
 
-    def __init__(self, groups: tuple[HostGroup, ...]) -> None:
+    def __init__(self, politeness: Politeness) -> None:
         # Asked for every lease; patterns are matched once a host.
-        self._groups = groups
-        self.of = lru_cache(CACHED_HOSTS)(self._of)
+        self._politeness = politeness
+        self.of, self.address = lru_cache(CACHED_HOSTS)(self._of), lru_cache(CACHED_HOSTS)(self._address)
+
+    def _address(self, address: str) -> Share:
+        return Share(address, self._politeness.per_ip, self._politeness.ip_delay_s)
 
     def _of(self, host: str) -> Share | None:
-        for group in self._groups:
+        for group in self._politeness.groups:
             if group.pattern == "domain":
                 return Share(f"domain {domain_of(host)}", group.limit, group.delay_s)
             if matches_pattern(pattern_pieces(group.pattern), host, to_end=True):

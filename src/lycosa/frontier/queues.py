@@ -30,7 +30,6 @@ from lycosa.frontier.rows import (
     UrlRow,
     UrlState,
     Writes,
-    lane_start,
 )
 from lycosa.records import Family
 from lycosa.web import native, url_key
@@ -98,13 +97,14 @@ class Queues:
         ranking, walk = self._policy.ranking, self._policy.walk
         band = self._band(credit, host, links) if ranking else 1
         order = walk.order(path) if walk.by_path else host.next_sequence()
-        entry = QueueEntry(lane_start(host.key, band) + order, path, kind, depth, 0, hops, origin)
+        window = host.window(band)
+        entry = QueueEntry(window.start + order, path, kind, depth, 0, hops, origin)
         position = QueuePosition(band, order, credit, links if self._link_counter else None) if ranking else None
         # Kept as the least depth, because a host may be found deep in the crawl first and near the seeds later.
         if host.row.entered is None or depth < host.row.entered:
             host.row.entered = depth
         self._put_url(key, UrlRow(UrlState.QUEUED, depth, Reason.NONE, origin, position))
-        self._put_entry(host, entry)
+        self._put_entry(host, entry, window)
         # The queue of a host given up stays on disk; its URLs count as failed, by the host's reason (decision 3).
         if host.row.gave_up:
             self.counts.failed[host.row.gave_up] += 1
@@ -135,10 +135,9 @@ class Queues:
             return ranking.band(credit, host.row)
         return self._link_counter.band_with(links, credit, host.row)
 
-    def _put_entry(self, host: Host, entry: QueueEntry) -> None:
+    def _put_entry(self, host: Host, entry: QueueEntry, window: LaneWindow) -> None:
         self._batch.put(Family.QUEUE, entry.key, entry.pack())
-        host.add(entry, room=self._room())
-        host.touch()
+        host.add(entry, window, self._room())
 
     def _put_url(self, key: bytes, row: UrlRow) -> None:
         self.pending[key] = row
@@ -166,7 +165,7 @@ class Queues:
     def _move(self, host: Host, old: QueuePosition, band: int, credit: float) -> QueuePosition:
         """Move a queued URL to a band and return its new position; one that is in flight keeps its place."""
         # The order stays: the first of two URLs that rise to a band is still the first there.
-        queue_key = lane_start(host.key, old.band) + old.order
+        queue_key = host.window(old.band).start + old.order
         if band == old.band or queue_key in host.leased or queue_key in host.out:
             return old if credit == old.credit else QueuePosition(old.band, old.order, credit, old.links)
         entry = host.pending.get(queue_key) or self._entry_at(queue_key)
@@ -174,8 +173,8 @@ class Queues:
             return old
         host.remove(queue_key, old.band)
         self._batch.delete(Family.QUEUE, queue_key)
-        new_key = lane_start(host.key, band) + old.order
-        self._put_entry(host, msgspec.structs.replace(entry, key=new_key))
+        window = host.window(band)
+        self._put_entry(host, msgspec.structs.replace(entry, key=window.start + old.order), window)
         return QueuePosition(band, old.order, credit, old.links)
 
     def _entry_at(self, queue_key: bytes) -> QueueEntry | None:
@@ -193,7 +192,8 @@ class Queues:
         order = entry.order if entry.lane < DUE_LANE else host.next_sequence()
         self._take_out(host, entry)
         host.row.queued -= 1
-        self._put_entry(host, msgspec.structs.replace(entry, key=lane_start(host.key, band) + order, has_head=True))
+        window = host.window(band)
+        self._put_entry(host, msgspec.structs.replace(entry, key=window.start + order, has_head=True), window)
         position = QueuePosition(band, order, credit, links)
         row = UrlRow(UrlState.QUEUED, entry.depth, origin=entry.origin, position=position)
         self._put_url(host.key + KEY_END + entry.path.encode(), row)
@@ -260,10 +260,11 @@ class Queues:
         host.leased.discard(entry.key)
         host.pending.pop(entry.key, None)
         host.out.add(entry.key)
-        if entry.lane == DUE_LANE:
+        lane = entry.lane
+        if lane == DUE_LANE:
             host.row.waits -= 1
             host.row.late -= entry.is_late
-        elif entry.lane == RETRY_LANE:
+        elif lane == RETRY_LANE:
             host.row.retries -= 1
 
     def give_up(self, host: Host, reason: str) -> None:

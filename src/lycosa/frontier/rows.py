@@ -13,6 +13,7 @@ what collections on disk have: nothing here is renumbered or moved.
 import struct
 from collections.abc import Sequence
 from enum import IntEnum, StrEnum
+from functools import lru_cache
 from typing import Protocol
 
 import msgspec
@@ -141,14 +142,9 @@ class UrlRow(msgspec.Struct, frozen=True):
     origin: Origin = Origin.LINK
     position: QueuePosition | None = None
 
-    # There is one such row for every known URL, and the seen test reads them all the time: packed by hand into as few
-    # bytes as it takes.
     def pack(self) -> bytes:
-        depth, position = self.depth, self.position
-        start = bytes((self.state | self.origin << 4, _REASONS.index(self.reason), min(depth, 255)))
-        if depth >= 255:
-            start += min(depth, 65_535).to_bytes(2)
-        return start if position is None else start + position.pack()
+        start = _pack_url(self.state, self.depth, self.reason, self.origin)
+        return start if self.position is None else start + self.position.pack()
 
     @classmethod
     def unpack(cls, row: bytes) -> "UrlRow":
@@ -157,6 +153,14 @@ class UrlRow(msgspec.Struct, frozen=True):
             depth, rest = int.from_bytes(row[3:5]), row[5:]
         position = QueuePosition.unpack(rest) if rest else None
         return cls(UrlState(row[0] & 15), depth, _REASONS[row[1]], Origin(row[0] >> 4), position)
+
+
+# There is one such row for every known URL, and the seen test reads them all the time: packed by hand into as few bytes
+# as it takes. They differ in their depth, mostly.
+@lru_cache(1_024)
+def _pack_url(state: UrlState, depth: int, reason: Reason, origin: Origin) -> bytes:
+    start = bytes((state | origin << 4, _REASONS.index(reason), min(depth, 255)))
+    return start if depth < 255 else start + min(depth, 65_535).to_bytes(2)
 
 
 def state_of(row: bytes) -> int:
@@ -193,7 +197,7 @@ class QueueEntry(msgspec.Struct, frozen=True):
             return row + self.failed.encode() + KEY_END + path
         row = _ENTRY.pack(flags, min(self.depth, 65_535), self.tries, self.hops)
         # Where a lane is sorted by path the key has it already.
-        return row if self.order == path else row + path
+        return row if self.key.endswith(path) and self.order == path else row + path
 
     @classmethod
     def unpack(cls, key: bytes, row: bytes) -> "QueueEntry":

@@ -81,18 +81,19 @@ class HostScheduler:
         # work (a busy host is placed again when its request ends), and work before time.
         at = host.slots.next_at()
         host.offer = self._offer(host, now)
-        host.waits_for_due = not host.has_work
+        has_work = host.has_work
+        host.waits_for_due = not has_work
         if host.awaits_robots and not host.robots_jobs:
             self.move(host, HostPlace.ROBOTS)
             return
         if at == NEVER or (self._checks.may_reach_page_limit(host) and not host.robots_jobs):
             self.move(host, HostPlace.BUSY)
             return
-        is_wanted = not host.row.gave_up and (host.has_work or host.row.waits or host.row.retries)
+        is_wanted = not host.row.gave_up and (has_work or host.row.waits or host.row.retries)
         if not is_wanted and not host.robots_jobs:
             self.move(host, HostPlace.IDLE)
             return
-        if not host.has_work:
+        if not has_work:
             at = max(at, host.waits_until)
         if at == NEVER:  # nothing left, or what waits for its time is in flight
             self.move(host, HostPlace.IDLE)

@@ -43,13 +43,9 @@ class LinkTexts(NamedTuple):
         return LinkTexts(self.ids[places], sizes, self.data[at])
 
 
-def intern_texts(texts: list[str]) -> tuple[LinkTexts, I64]:
+def intern_texts(texts: Sequence[str]) -> tuple[LinkTexts, I64]:
     """A table of the distinct texts, and the number of each."""
-    with suppress(UnicodeEncodeError):  # half a character, from an analyser of someone's own
-        if (kernel := native()) is not None:
-            packed, sizes, data, numbers = kernel.intern_texts(texts)
-            table = LinkTexts(np.frombuffer(packed, "<u8"), np.frombuffer(sizes, "<i8"), np.frombuffer(data, np.uint8))
-            return table, np.frombuffer(numbers, "<i8")
+    # half a character may come from an analyser of someone's own
     encoded = [text.encode("utf-8", "replace") for text in texts]
     ids = np.fromiter(map(_hash, encoded), dtype=np.uint64, count=len(encoded))
     distinct, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
@@ -123,11 +119,7 @@ def url_id(url: str) -> int:
 
 
 def url_ids(urls: Sequence[str]) -> U64:
-    """The numbers of many URLs."""
-    if (kernel := native()) is not None:
-        hashes = np.frombuffer(kernel.hash_texts(list(urls)), "<u8")
-    else:
-        hashes = np.fromiter(map(_hash, map(str.encode, urls)), dtype=np.uint64, count=len(urls))
+    hashes = np.fromiter(map(_hash, map(str.encode, urls)), dtype=np.uint64, count=len(urls))
     return hashes >> np.uint64(_SPARE_BITS)
 
 
@@ -170,6 +162,11 @@ class LinkColumns(NamedTuple):
 
 def from_pages(pages: Sequence[LinkChanges]) -> LinkColumns:
     """The columns of pages in the order in which they were committed."""
+    with suppress(UnicodeEncodeError):  # half a character, from an analyser of someone's own
+        if (kernel := native()) is not None:
+            packed, texts = kernel.link_columns(list(pages))
+            columns = map(np.frombuffer, packed, ("<u8", "?", "<u8", "<i8", "<i8", "?", "<i8"))
+            return LinkColumns._make([*columns, LinkTexts._make(map(np.frombuffer, texts, ("<u8", "<i8", "u1")))])
     lengths = np.array([(len(page.lost), len(page.urls)) for page in pages], dtype=np.int64).reshape(-1)
     urls = list(chain.from_iterable(chain(page.lost, page.urls) for page in pages))
     words = list(chain.from_iterable(chain(("",) * len(page.lost), page.anchors) for page in pages))

@@ -54,7 +54,7 @@ class QueryParameters:
 
     @property
     def idle(self) -> list[str]:
-        return [name for name, evidence in self._names.items() if evidence.is_idle]
+        return [name for name, evidence in self._names.items() if evidence.is_idle] if self._names else []
 
     def plain(self, path: str) -> str:
         """Return the path without its idle parameters: equal for URLs that lead to the same document."""

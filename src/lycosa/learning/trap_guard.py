@@ -16,7 +16,8 @@ import msgspec
 import xxhash
 
 from lycosa.frontier import KEY_END, Frontier, FrontierHook, Host, Lease, Origin, QueueEntry, Reason, RequestKind
-from lycosa.learning.profiles import HostProfiles
+from lycosa.learning.parameters import QueryParameters
+from lycosa.learning.profiles import HostProfile, HostProfiles
 from lycosa.learning.traps import DROPPED, Judgement, PageSignature, family_key, path_pattern, sign_page
 from lycosa.records import Family
 from lycosa.store import Batch, PageRow, State
@@ -105,9 +106,10 @@ class TrapGuard(FrontierHook):
     def judge(self, host: Host, entry: QueueEntry, now_unix: float) -> Reason | float | None:
         if entry.kind is not RequestKind.PAGE or entry.origin in NOT_JUDGED:
             return None
-        if self._has_double(host, entry.path):
+        profile = self._profiles.change(host)
+        if self._has_double(host, profile.parameters, entry.path):
             return Reason.PARAMETER
-        budgets = self._profiles.change(host).budgets
+        budgets = profile.budgets
         wait_s = budgets.claim(entry.path, now_unix)
         if 0 < wait_s < DROPPED and entry.is_late and not host.available:  # it waits for nobody any longer
             wait_s = budgets.claim(entry.path, now_unix + wait_s)
@@ -149,14 +151,16 @@ class TrapGuard(FrontierHook):
 
     def without_doubles(self, host: Host, urls: Sequence[Url]) -> list[Url]:
         """Leave out URLs that differ from known ones in idle parameters only."""
-        if not self._profiles.of(host).parameters.idle:
+        parameters = self._profiles.of(host).parameters
+        if not parameters.idle:
             return list(urls)
         here = host.origin + "/"
-        return [url for url in urls if not url.href.startswith(here) or not self._has_double(host, url.path)]
+        return [
+            url for url in urls if not url.href.startswith(here) or not self._has_double(host, parameters, url.path)
+        ]
 
-    def _has_double(self, host: Host, path: str) -> bool:
+    def _has_double(self, host: Host, parameters: QueryParameters, path: str) -> bool:
         """Return whether another URL stands for this one, idle parameters aside; if none does, this one will."""
-        parameters = self._profiles.of(host).parameters
         if not parameters.idle:
             return False
         plain = parameters.plain(path)
@@ -190,14 +194,14 @@ class TrapGuard(FrontierHook):
         if entry.origin is Origin.LOST:  # it had its say the first time: nothing on it would be new
             self.count_links(host.host, new)
             return True
-        budgets = self._profiles.change(host).budgets
+        profile = self._profiles.change(host)
         seen = _signature(page, entry.depth)
-        if budgets.is_known_text(seen):
+        if profile.budgets.is_known_text(seen):
             pattern = path_pattern(entry.path)
             own = [url.path for url in new if url.host == host.host]
-            fresh = len(new) - len(own) + sum(budgets.counts(path, pattern) for path in own)
+            fresh = len(new) - len(own) + sum(profile.budgets.counts(path, pattern) for path in own)
             seen = msgspec.structs.replace(seen, fresh=fresh)
-        return self._note(lease.host, entry.path, seen, page.text_digest, new) is Judgement.GOOD
+        return self._note(host, profile, entry.path, seen, page.text_digest, new) is Judgement.GOOD
 
     def copy_fetched(self, lease: Lease, original: PageRow, new: Sequence[Url]) -> None:
         """Learn from a page whose document is known under another URL."""
@@ -210,10 +214,17 @@ class TrapGuard(FrontierHook):
         seen = PageSignature(
             entry.depth, original.fingerprint, 0, 0, False, True, is_first_copy=is_first, fresh=len(new)
         )
-        self._note(host, entry.path, seen, original.text_digest, new)
+        self._note(host, self._profiles.change(host), entry.path, seen, original.text_digest, new)
 
-    def _note(self, host: Host, path: str, seen: PageSignature, text_digest: bytes, new: Sequence[Url]) -> Judgement:
-        profile = self._profiles.change(host)
+    def _note(
+        self,
+        host: Host,
+        profile: HostProfile,
+        path: str,
+        seen: PageSignature,
+        text_digest: bytes,
+        new: Sequence[Url],
+    ) -> Judgement:
         judgement = profile.budgets.note(path, seen, self._now_unix())
         profile.parameters.note(path, int.from_bytes(text_digest[:8]))
         if self._domains is not None:
