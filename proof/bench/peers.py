@@ -1,9 +1,10 @@
 """Lycosa beside other crawlers: a whole site of real documentation, served by nginx, as fast as each of them goes.
 
-All get the same 32 connections to one host without a delay, obey robots.txt and follow the same links to the end. They
-run in turns, round by round, so that the machine's drift is in all of them. Pages are the distinct paths that nginx
-answered with 200, pages a second from its first response to its last; CPU and memory are those of the whole command,
-with its start. A crawler that cannot be had is left out with the reason.
+All get the same 32 connections to one host without a delay and follow the same links to the end. They run in turns,
+round by round, so that the machine's drift is in all of them. Pages are the distinct paths that nginx answered with
+200; every crawler has to fetch those of Lycosa, the folders that it guesses apart. Pages a second are from nginx's
+first response to its last; CPU and memory are those of the whole command, with its start. Lycosa runs as it does by
+default, and its collection has to hold what that means. A crawler that cannot be had is left out with the reason.
 """
 
 from collections.abc import Callable
@@ -12,14 +13,20 @@ from statistics import median
 from typing import NamedTuple
 
 from lycosa.errors import LycosaError
-from proof import Experiment, Run
+from lycosa.graph.index import LinkIndex
+from lycosa.inspect.status import open_to_read
+from lycosa.records import Family
+from lycosa.store.page_rows import unpack_page
+from proof import Bar, Experiment, Run
 from proof.ground import peers
 from proof.ground.commands import run_command, scratch
 from proof.ground.servers import Nginx
 from proof.ground.sites import CONNECTIONS, RealSite, SiteCrawl, crawl_command, served_site
 
-OURS = "Lycosa"
+OURS, SPIDER = "Lycosa", "spider"
 MOST_S = 600  # a crawl that takes longer is ended
+UNLIMITED = "1000000"  # requests a second, and links from the first page to the last
+OTHER_PAGES = "most pages that only one of two crawlers has, guessed folders apart"
 
 
 class Peer(NamedTuple):
@@ -27,6 +34,7 @@ class Peer(NamedTuple):
 
     command: Callable[[Nginx, RealSite, Path], list[str | Path]]
     does: str
+    may: int = 0  # an exit code that is no failure
 
 
 class PeerTurn(NamedTuple):
@@ -41,60 +49,130 @@ def heritrix_command(server: Nginx, site: RealSite, folder: Path) -> list[str | 
     return [*peers.heritrix_command(job, folder)]
 
 
-def scrapy_command(server: Nginx, site: RealSite, folder: Path) -> list[str | Path]:
+def scrapy_command(server: Nginx, site: RealSite, _folder: Path) -> list[str | Path]:
     connections = {"CONCURRENT_REQUESTS": CONNECTIONS, "CONCURRENT_REQUESTS_PER_DOMAIN": CONNECTIONS}
     return [*peers.scrapy_command(server.origin + site.start, connections | {"DOWNLOAD_DELAY": 0})]
+
+
+def katana_command(server: Nginx, site: RealSite, folder: Path) -> list[str | Path]:
+    limits = ["-c", str(CONNECTIONS), "-rl", UNLIMITED, "-d", UNLIMITED, "-fs", "fqdn"]
+    quiet: list[str | Path] = ["-silent", "-duc", "-o", folder / "urls"]
+    return ["env", f"HOME={folder}", peers.katana(), "-u", server.origin + site.start, *limits, *quiet]
+
+
+def spider_command(server: Nginx, site: RealSite, _folder: Path) -> list[str | Path]:
+    return [peers.spider(), server.origin + site.start, str(CONNECTIONS)]
+
+
+def wget2_command(server: Nginx, site: RealSite, _folder: Path) -> list[str | Path]:
+    follow = ["--recursive", "--level=0", "--follow-tags=a/href", f"--max-threads={CONNECTIONS}"]
+    return [*peers.wget2(), "--quiet", *follow, server.origin + site.start]
 
 
 PEERS = {
     OURS: Peer(
         lambda server, site, folder: crawl_command(server, site, folder / "crawl"),
-        "robots, dedupe, WARC, resume, link index, change parameters",
+        "robots, dedupe of URLs and content, WARC, resume, link index, change parameters, budgets",
     ),
-    "Heritrix": Peer(heritrix_command, "robots, dedupe of URLs, WARC, resume"),
     "Scrapy": Peer(scrapy_command, "robots, dedupe of URLs; keeps nothing"),
+    "Heritrix": Peer(heritrix_command, "robots, dedupe of URLs, WARC, resume"),
+    "katana": Peer(katana_command, "dedupe of URLs and content; keeps the URLs; no robots"),
+    SPIDER: Peer(spider_command, "robots, dedupe of URLs; keeps nothing"),
+    "wget2": Peer(wget2_command, "robots, dedupe of URLs; keeps the files", may=8),  # 8: some URL was not found
 }
 
 
-def take_turn(peer: Peer, server: Nginx, site: RealSite) -> PeerTurn:
+def take_turn(name: str, server: Nginx, site: RealSite) -> PeerTurn:
+    peer = PEERS[name]
     with scratch() as folder:
-        usage = run_command(peer.command(server, site, folder), cwd=folder)
+        command = peer.command(server, site, folder)
+        usage = run_command(["timeout", str(MOST_S), *command], cwd=folder, may=peer.may)
         disk_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return PeerTurn(SiteCrawl.of(server.served(), usage), disk_bytes)
+        crawl = SiteCrawl.of(server.served(), usage)
+        if name == OURS:
+            check_collection(folder / "crawl", len(crawl.paths))
+    return PeerTurn(crawl, disk_bytes)
+
+
+def check_collection(path: Path, pages: int) -> None:
+    """LycosaError unless a collection has the archive, state, link index, codes and budgets of so many pages."""
+    with open_to_read(path) as collection:
+        rows = [row for _, packed in collection.state.walk(Family.PAGE) if (row := unpack_page(packed)).status == 200]
+        html = [row for row in rows if row.essence == "text/html"]
+        documents = len({row.payload_sha1 for row in rows})
+        records = sum(record.type == "response" for _, record in collection.records())
+        found = {
+            "state": len(rows) == pages,
+            "archive": records >= documents and all(row.place or row.original for row in rows),
+            "codes": all(row.codes[0] and row.structure[0] for row in html),
+            "link index": LinkIndex.open(path).links >= sum(row.links > 0 for row in html),
+            "budgets": any(key.startswith(b"mind:") for key, _ in collection.state.walk(Family.META)),
+        }
+    if missing := [name for name, is_there in found.items() if not is_there]:
+        raise LycosaError(f"the collection of {pages:,} pages lacks: {', '.join(missing)}")
 
 
 def measure(run: Run) -> None:
     turns: dict[str, list[PeerTurn]] = {name: [] for name in PEERS if name == OURS or name in run.chosen}
-    absent: dict[str, str] = {}
+    absent: dict[str, str] = {name: "--only without it" for name in PEERS if name not in turns}
     with served_site(run) as (site, server), run.progress(run.runs * len(turns), "crawls") as step:
         for _ in range(run.runs):
             for name, taken in turns.items():
                 try:
                     if name not in absent:
-                        taken.append(take_turn(PEERS[name], server, site))
+                        taken.append(take_turn(name, server, site))
                 except LycosaError as error:
+                    if name == OURS:
+                        raise
                     absent[name] = str(error)
+                    server.served()
                 step.advance()
-    ran = {name: taken for name, taken in turns.items() if taken}
     run.setting("connections", CONNECTIONS)
     run.setting("rounds", run.runs)
+    _report(run, {name: taken for name, taken in turns.items() if name not in absent}, absent)
+
+
+def _report(run: Run, ran: dict[str, list[PeerTurn]], absent: dict[str, str]) -> None:
+    ours = ran[OURS]
     run.table(
-        ["", "pages", "pages/s", "spread", "Lycosa ×", "command s", "CPU µs/page", "peak MB", "MB on disk"],
-        [_row(name, taken, ran[OURS]) for name, taken in ran.items()],
+        ["", "pages", "pages/s", "spread", "Lycosa ×", "command s", "CPU µs/page", "Lycosa ×", "peak MB", "MB on disk"],
+        [_row(name, taken, ours) for name, taken in ran.items()],
         title="medians of the rounds",
     )
-    for name in turns:
-        run.remark(f"{name}: {PEERS[name].does if name in ran else f'left out: {absent[name]}'}")
-    for name, taken in ran.items():
-        run.figure(f"pages/s of {name}", median(each.crawl.pages_per_s for each in taken), "/s")
-        if name != OURS:
-            run.figure(f"pages/s beside {name}", median(_ratios(taken, ran[OURS])), "×")
-            ours, theirs = ran[OURS][0].crawl.paths, taken[0].crawl.paths
-            run.remark(f"pages only by Lycosa {len(ours - theirs):,}, only by {name} {len(theirs - ours):,}")
+    others = 0
+    for name, peer in PEERS.items():
+        if name in absent:
+            run.remark(f"{name} left out: {absent[name]}")
+            for figure in (_rate(name), _cpu(name)):
+                run.leave_out(figure, absent[name])
+            continue
+        run.remark(f"{name}: {peer.does}")
+        if name == OURS:
+            continue
+        run.figure(_rate(name), median(_rates(ran[name], ours)), "×")
+        run.figure(_cpu(name), median(_cpus(ran[name], ours)), "×")
+        mine, theirs = ours[0].crawl.paths, ran[name][0].crawl.paths
+        only = {path for path in mine - theirs if not path.endswith("/")}  # folders that nobody links to are guessed
+        if only or theirs - mine:
+            run.remark(f"pages only by Lycosa {len(only):,}, only by {name} {len(theirs - mine):,}")
+        others = max(others, len(only) + len(theirs - mine))
+    run.figure(OTHER_PAGES, 100 * others / len(ours[0].crawl.paths), "%")
 
 
-def _ratios(taken: list[PeerTurn], ours: list[PeerTurn]) -> list[float]:
+def _rate(name: str) -> str:
+    return f"pages/s beside {name}"
+
+
+def _cpu(name: str) -> str:
+    return f"CPU a page beside {name}"
+
+
+def _rates(taken: list[PeerTurn], ours: list[PeerTurn]) -> list[float]:
     return [our.crawl.pages_per_s / each.crawl.pages_per_s for our, each in zip(ours, taken, strict=True)]
+
+
+def _cpus(taken: list[PeerTurn], ours: list[PeerTurn]) -> list[float]:
+    return [our.crawl.cpu_us / each.crawl.cpu_us for our, each in zip(ours, taken, strict=True)]
 
 
 def _row(name: str, taken: list[PeerTurn], ours: list[PeerTurn]) -> list[str | int | float]:
@@ -104,9 +182,10 @@ def _row(name: str, taken: list[PeerTurn], ours: list[PeerTurn]) -> list[str | i
         round(median(len(each.crawl.paths) for each in taken)),
         round(median(rates)),
         f"{min(rates):,.0f}–{max(rates):,.0f}",
-        round(median(_ratios(taken, ours)), 2),
+        round(median(_rates(taken, ours)), 2),
         round(median(usage.wall_s for usage in usages), 1),
         round(median(each.crawl.cpu_us for each in taken)),
+        round(median(_cpus(taken, ours)), 2),
         round(max(usage.peak_mb for usage in usages)),
         round(median(each.disk_bytes for each in taken) / 1e6, 1),
     ]
@@ -114,8 +193,15 @@ def _row(name: str, taken: list[PeerTurn], ours: list[PeerTurn]) -> list[str | i
 
 EXPERIMENT = Experiment(
     name="peers",
-    summary="one site as fast as it goes, beside Heritrix and Scrapy, in turns",
+    summary="one site as fast as it goes, beside Scrapy, Heritrix, katana, spider and wget2, in turns",
     run=measure,
     runs=3,
     choices=tuple(PEERS),
+    bars=(
+        Bar("faster than Scrapy", _rate("Scrapy"), ">=", 20.0),
+        Bar("faster than Heritrix", _rate("Heritrix"), ">=", 7.0),
+        Bar("faster than katana", _rate("katana"), ">=", 1.8),
+        Bar("as lean as spider", _cpu(SPIDER), "<=", 1.3),
+        Bar("the same pages", OTHER_PAGES, "<=", 1.0),
+    ),
 )

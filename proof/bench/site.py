@@ -1,12 +1,10 @@
-"""One site as fast as it goes: real documentation served by nginx, Lycosa beside Scrapy and beside the floor.
+"""One site as fast as it goes: real documentation served by nginx, crawled by Lycosa with everything on, and the floor.
 
-Lycosa by its command line with everything on: robots, analysis, WARC, state. Scrapy with the same number of connections
-follows the same links and keeps nothing. The floor fetches, parses, joins and compresses the same pages and does
-nothing else (`ground/site_floor.py`); it runs once more with its joins by bare C functions, for comparison only. Pages
-a second are from the first response to the last in nginx's log. CPU seconds are those of the whole command; compared
-with the floor, which counts without its start, they are without the start too: that is what a crawl of one page takes.
-Lycosa and the floor run in turns, and each crawl is set beside the floors just before and just after it: the machine's
-own drift is mostly in both. The median counts.
+The floor fetches, parses, joins and compresses the same pages and does nothing else (`ground/site_floor.py`). Pages a
+second are from the first response to the last in nginx's log. CPU a page is that of the whole command without its
+start, which is what a crawl of one page takes: the floor counts without its start, too. Crawls and floors run in turns,
+and each crawl is set beside the floors just before and just after it, so that the machine's own drift is mostly in
+both. The median counts.
 """
 
 import json
@@ -17,14 +15,11 @@ from typing import NamedTuple
 
 from lycosa.errors import LycosaError
 from proof import Bar, Experiment, Run
-from proof.bench.peers import scrapy_command
 from proof.ground.commands import run_command, scratch
-from proof.ground.servers import Nginx
-from proof.ground.sites import CONNECTIONS, RealSite, SiteCrawl, crawl_command, served_site
+from proof.ground.servers import Nginx, nginx_of
+from proof.ground.sites import CONNECTIONS, OPENJDK, POSTGRESQL, RealSite, SiteCrawl, crawl_command
 
-FLOOR, SCRAPY = "the floor", "Scrapy"
-BESIDE_FLOOR, BESIDE_SCRAPY = "CPU a page beside the floor", "pages/s beside Scrapy"
-OTHER_PAGES = "pages that only one of them has, guessed folders apart"
+BESIDE_FLOOR, RATE = "CPU a page beside the floor, {}", "pages/s, {}"
 
 
 class FloorRun(NamedTuple):
@@ -32,14 +27,14 @@ class FloorRun(NamedTuple):
     cpu_us: float  # a page
 
 
-def by_lycosa(server: Nginx, site: RealSite) -> SiteCrawl:
+def by_lycosa(server: Nginx, site: RealSite) -> tuple[SiteCrawl, str]:
+    """A crawl, and which analyser has read its pages."""
     with scratch() as folder:
         usage = run_command(crawl_command(server, site, folder / "crawl"))
-    found = SiteCrawl.of(server.served(), usage)
-    pages = json.loads(usage.out)["pages"]
-    if pages != len(found.paths):
-        raise LycosaError(f"Lycosa counts {pages:,} pages, nginx gave it {len(found.paths):,}")
-    return found
+    found, told = SiteCrawl.of(server.served(), usage), json.loads(usage.out)
+    if told["pages"] != len(found.paths):
+        raise LycosaError(f"Lycosa counts {told['pages']:,} pages, nginx gave it {len(found.paths):,}")
+    return found, told["kernel"]
 
 
 def start_cpu_s(server: Nginx, site: RealSite) -> float:
@@ -52,9 +47,9 @@ def start_cpu_s(server: Nginx, site: RealSite) -> float:
     return min(spent)
 
 
-def floor(server: Nginx, paths: frozenset[str], *options: str) -> FloorRun:
+def floor(server: Nginx, paths: frozenset[str]) -> FloorRun:
     urls = "\n".join(server.origin + path for path in sorted(paths))
-    command = [sys.executable, "-m", "proof.ground.site_floor", str(CONNECTIONS), *options]
+    command = [sys.executable, "-m", "proof.ground.site_floor", str(CONNECTIONS)]
     done = json.loads(subprocess.run(command, input=urls, capture_output=True, text=True, check=True).stdout)
     server.served()
     return FloorRun(done["pages"] / done["wall_s"], done["cpu_s"] / done["pages"] * 1e6)
@@ -66,75 +61,53 @@ def beside(crawls_us: list[float], floors: list[FloorRun]) -> list[float]:
     return [cpu_us * len(some) / sum(some) for cpu_us, some in zip(crawls_us, around, strict=True)]
 
 
-def measure(run: Run) -> None:
+def measure_site(run: Run, site: RealSite) -> None:
     crawls: list[SiteCrawl] = []
     floors: list[FloorRun] = []
-    bare_floors: list[FloorRun] = []
-    with served_site(run) as (site, server):
-        with run.progress(run.runs, "crawls and floors") as step:
+    name, analyser = site.package, ""
+    with scratch() as folder, nginx_of(site.folder(), folder) as server:
+        with run.progress(run.runs, f"crawls and floors of {name}") as step:
             for _ in range(run.runs):
-                crawls.append(by_lycosa(server, site))
-                floors.append(floor(server, crawls[-1].paths))
-                bare_floors.append(floor(server, crawls[-1].paths, "--bare"))
+                crawl, analyser = by_lycosa(server, site)
+                crawls.append(crawl)
+                floors.append(floor(server, crawl.paths))
                 step.advance()
         start_s = start_cpu_s(server, site)
-        scrapy = None
-        if SCRAPY in run.chosen:
-            run.say("Scrapy, once; it takes a while")
-            with scratch() as folder:
-                usage = run_command(scrapy_command(server, site, folder))
-            scrapy = SiteCrawl.of(server.served(), usage)
-    _report_floor(run, crawls, floors, bare_floors, start_s)
-    if scrapy is None:
-        for figure in (BESIDE_SCRAPY, OTHER_PAGES):
-            run.leave_out(figure, "--only without Scrapy")
-    else:
-        _report_scrapy(run, crawls, scrapy)
-    pages = len(crawls[0].paths)
-    rows = [_row(f"Lycosa, run {n}", crawl) for n, crawl in enumerate(crawls, 1)]
-    for name, some in (("floor", floors), ("floor with bare joins", bare_floors)):
-        rate, cpu_us = median(each.pages_per_s for each in some), median(each.cpu_us for each in some)
-        rows.append([name, pages, "", "", round(rate), round(cpu_us)])
-    rows += [_row(SCRAPY, scrapy)] if scrapy else []
-    run.table(["", "pages", "first to last s", "command s", "pages/s", "CPU µs/page"], rows)
+    net = [(crawl.usage.cpu_s - start_s) / (len(crawl.paths) - 1) * 1e6 for crawl in crawls]
+    ratios = beside(net, floors)
+    run.figure(RATE.format(name), median(crawl.pages_per_s for crawl in crawls), "/s")
+    run.figure(f"CPU a page without start and end, {name}", median(net), "µs")
+    run.figure(f"CPU of start and end, {name}", start_s, "s")
+    run.figure(BESIDE_FLOOR.format(name), median(ratios), "×")
+    run.remark(f"{name}: pages read by {analyser}; {min(ratios):.2f} to {max(ratios):.2f} times the floor")
+    rows: list[list[str | int | float]] = [
+        [f"Lycosa, run {n}", len(each.paths), each.usage.wall_s, each.pages_per_s, each.cpu_us, net_us]
+        for n, (each, net_us) in enumerate(zip(crawls, net, strict=True), 1)
+    ]
+    rate, cpu_us = median(each.pages_per_s for each in floors), median(each.cpu_us for each in floors)
+    rows.append(["floor", len(crawls[0].paths), "", rate, cpu_us, cpu_us])
+    shown = [[round(cell, 1) if isinstance(cell, float) else cell for cell in row] for row in rows]
+    run.table(["", "pages", "command s", "pages/s", "CPU µs/page", "without start"], shown, title=name)
 
 
-def _report_floor(
-    run: Run, crawls: list[SiteCrawl], floors: list[FloorRun], bare_floors: list[FloorRun], start_s: float
-) -> None:
-    without_start = [(crawl.usage.cpu_s - start_s) / (len(crawl.paths) - 1) * 1e6 for crawl in crawls]
-    ratios, bare = beside(without_start, floors), beside(without_start, bare_floors)
-    run.figure("pages/s", median(crawl.pages_per_s for crawl in crawls), "/s")
-    run.figure("CPU a page without start and end", median(without_start), "µs")
-    run.figure("CPU of start and end", start_s, "s")
-    run.figure(BESIDE_FLOOR, median(ratios), "×")
-    run.figure("least of the runs", min(ratios), "×")
-    run.figure("most of the runs", max(ratios), "×")
-    run.figure("beside the floor with bare joins", median(bare), "×")
-
-
-def _report_scrapy(run: Run, crawls: list[SiteCrawl], scrapy: SiteCrawl) -> None:
-    run.figure(BESIDE_SCRAPY, median(crawl.pages_per_s for crawl in crawls) / scrapy.pages_per_s, "×")
-    only, others = crawls[0].paths - scrapy.paths, scrapy.paths - crawls[0].paths
-    guessed = {path for path in only if path.endswith("/")}  # folders that nobody links to
-    run.figure("folders that Lycosa guessed", len(guessed))
-    run.figure(OTHER_PAGES, len(only - guessed) + len(others))
-
-
-def _row(name: str, crawl: SiteCrawl) -> list[str | int | float]:
-    times = round(crawl.seconds, 1), round(crawl.usage.wall_s, 1)
-    return [name, len(crawl.paths), *times, round(crawl.pages_per_s), round(crawl.cpu_us)]
+def measure(run: Run) -> None:
+    for site in (OPENJDK, POSTGRESQL):
+        if site.package in run.chosen and not (run.quick and site is OPENJDK):
+            measure_site(run, site)
+        else:
+            for figure in (RATE, BESIDE_FLOOR):
+                run.leave_out(figure.format(site.package), "not run")
 
 
 EXPERIMENT = Experiment(
     name="site",
-    summary="one site as fast as it goes, beside Scrapy and the floor",
+    summary="one site as fast as it goes, beside the floor",
     run=measure,
     runs=5,
-    choices=(FLOOR, SCRAPY),
+    choices=(OPENJDK.package, POSTGRESQL.package),
     bars=(
-        Bar("near the floor", BESIDE_FLOOR, "<=", 2.5),
-        Bar("faster than Scrapy", BESIDE_SCRAPY, ">=", 10.0),
-        Bar("the same pages", OTHER_PAGES, "<=", 0),
+        Bar("near the floor", BESIDE_FLOOR.format(OPENJDK.package), "<=", 1.4),
+        Bar("fast on large pages", RATE.format(OPENJDK.package), ">=", 1_800),
+        Bar("fast on small pages", RATE.format(POSTGRESQL.package), ">=", 2_800),
     ),
 )

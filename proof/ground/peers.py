@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import venv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
@@ -22,9 +22,25 @@ from xml.sax.saxutils import escape
 from lycosa.errors import LycosaError
 
 CACHE = Path(os.environ.get("LYCOSA_BENCH") or Path.home() / ".cache" / "lycosa-bench")
-INSTALL_S = 600.0
+INSTALL_S = 1_200.0
 SCRAPY = "scrapy==2.*"
 HERITRIX = "3.13.0"
+KATANA = "github.com/projectdiscovery/katana@v1.6.1"
+SPIDER = "2.53.9"
+WGET2 = ("wget2", "libwget0", "libgpgme11", "libassuan0", "libgpg-error0")
+# Of the crate's features only what a crawl by plain requests needs: the others cost it time.
+_SPIDER = f"""[package]
+name = "spider-peer"
+version = "1.0.0"
+edition = "2021"
+[[bin]]
+name = "spider-peer"
+path = "{Path(__file__).with_name("spider_peer.rs")}"
+[dependencies]
+spider = {{ version = "={SPIDER}", default-features = false, features = ["sync"] }}
+[profile.release]
+lto = "thin"
+"""
 # Heritrix names a release of Berkeley DB that its maker's own repository has; the general one has this later release.
 _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -45,7 +61,7 @@ HEAP = "-Xmx1g"  # four times what Heritrix's own script gives it
 _RULES = "org.archive.modules.deciderules"
 _QUIET = "handlers=java.util.logging.ConsoleHandler\njava.util.logging.ConsoleHandler.level=WARNING\n"
 
-SPIDER = Path(__file__).with_name("scrapy_spider.py")
+SCRAPY_SPIDER = Path(__file__).with_name("scrapy_spider.py")
 
 
 def say(words: str) -> None:
@@ -56,20 +72,15 @@ def say(words: str) -> None:
 
 def package(name: str) -> Path:
     """The folder into which a Debian package is unpacked; downloads it the first time."""
-    folder = CACHE / "packages" / name
-    if folder.is_dir():
-        return folder
     downloads = CACHE / "downloads"
     downloads.mkdir(parents=True, exist_ok=True)
-    say(f"downloading {name} into {downloads}")
-    _run(["apt-get", "download", "-qq", name], cwd=downloads)
-    file = max(downloads.glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
-    unfinished = folder.with_name(f"{name}.new")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    _run(["dpkg", "-x", str(file), str(unfinished)])
-    unfinished.rename(folder)
-    return folder
+
+    def install(folder: Path) -> None:
+        _run(["apt-get", "download", "-qq", name], cwd=downloads)
+        file = max(downloads.glob(f"{name}_*.deb"), key=lambda path: path.stat().st_mtime)
+        _run(["dpkg", "-x", str(file), str(folder)])
+
+    return _installed(f"packages/{name}", "apt-get", install)
 
 
 def nginx() -> str:
@@ -89,18 +100,55 @@ def scrapy() -> Path:
 
 def heritrix() -> Path:
     """The folder of Heritrix's jars."""
-    folder = CACHE / f"heritrix-{HERITRIX}"
-    for tool in ("java",) if folder.is_dir() else ("java", "mvn"):
-        if shutil.which(tool) is None:
-            raise LycosaError(f"Heritrix needs java, and mvn to be installed, and there is no {tool} on the path")
+    if shutil.which("java") is None:
+        raise LycosaError("Heritrix needs java, and there is no java on the path")
+
+    def install(folder: Path) -> None:
+        (folder / "pom.xml").write_text(_POM)
+        _run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=."], cwd=folder)
+
+    return _installed(f"heritrix-{HERITRIX}", "mvn", install)
+
+
+def katana() -> Path:
+    """The program, built by go in the folder of its own module: there its dependencies have their checksums."""
+
+    def install(folder: Path) -> None:
+        module = json.loads(_run(["go", "mod", "download", "-json", KATANA], cwd=folder))["Dir"]
+        _run(["go", "build", "-C", module, "-o", str(folder / "katana"), "./cmd/katana"])
+
+    return _installed(f"katana-{KATANA.partition('@')[2]}", "go", install) / "katana"
+
+
+def spider() -> Path:
+    """A small program around the crate (`spider_peer.rs`), built by cargo."""
+
+    def install(folder: Path) -> None:
+        (folder / "Cargo.toml").write_text(_SPIDER)
+        _run(["cargo", "build", "--quiet", "--release"], cwd=folder)
+
+    return _installed(f"spider-{SPIDER}", "cargo", install) / "target" / "release" / "spider-peer"
+
+
+def wget2() -> list[str]:
+    """The command, with the libraries that it needs beside those of every system."""
+    folders = [package(name) / "usr" / "lib" for name in WGET2]
+    libraries = ":".join(str(folder) for each in folders for folder in (each, *each.glob("*-linux-gnu*")))
+    return ["env", f"LD_LIBRARY_PATH={libraries}", str(package("wget2") / "usr" / "bin" / "wget2")]
+
+
+def _installed(name: str, tool: str, install: Callable[[Path], None]) -> Path:
+    """The folder of this name in the cache; made by `install`, which needs `tool`, the first time."""
+    folder = CACHE / name
     if folder.is_dir():
         return folder
-    say(f"installing Heritrix {HERITRIX} into {folder}")
+    if shutil.which(tool) is None:
+        raise LycosaError(f"{name} needs {tool} to be installed, and there is no {tool} on the path")
+    say(f"installing {name} into {folder}; this can take minutes")
     unfinished = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    (unfinished / "pom.xml").write_text(_POM)
-    _run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=."], cwd=unfinished)
+    install(unfinished)
     unfinished.rename(folder)
     return folder
 
@@ -119,7 +167,7 @@ def environment(name: str, *requirements: str) -> Path:
     return python
 
 
-def _run(command: list[str], cwd: Path | None = None) -> None:
+def _run(command: list[str], cwd: Path | None = None) -> str:
     try:
         done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=INSTALL_S)
     except subprocess.TimeoutExpired as error:
@@ -127,6 +175,7 @@ def _run(command: list[str], cwd: Path | None = None) -> None:
     if done.returncode:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:]
         raise LycosaError(f"{' '.join(command)} failed: {' '.join(last)}")
+    return done.stdout
 
 
 # how they are started
@@ -182,5 +231,5 @@ def heritrix_command(job: HeritrixJob, folder: Path, names: Mapping[str, str] | 
 
 def scrapy_command(start: str, settings: Mapping[str, object], names: Path | None = None) -> list[str]:
     """Scrapy's spider; without `names`, a JSON file with the addresses of hosts, it stays on the host of `start`."""
-    words = [str(scrapy()), str(SPIDER), start, json.dumps(settings)]
+    words = [str(scrapy()), str(SCRAPY_SPIDER), start, json.dumps(settings)]
     return [*words, str(names)] if names else words

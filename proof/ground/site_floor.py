@@ -1,20 +1,18 @@
 """The floor of the benchmark `site`: what fetching, parsing, joining and compressing the same pages takes, no more.
 
-python -m proof.ground.site_floor CONNECTIONS [--bare] < URLs: libcurl's multi interface fetches them, lexbor parses,
-`a[href]` is selected, distinct hrefs without their fragments are joined by ada's `join_url`, isal compresses the body.
-`--bare`: joined by the C functions beneath `join_url`, which no documentation names and Lycosa itself calls. Nothing is
-tested, kept, counted or written. Prints one JSON object; CPU seconds are without the start of Python and the imports.
+python -m proof.ground.site_floor CONNECTIONS < URLs: libcurl's multi interface fetches them, lexbor parses, `a[href]`
+is selected, distinct hrefs without their fragments are joined by the C functions beneath ada's `join_url`, without its
+checks and objects; isal compresses the body. Nothing is tested, kept, counted or written. Prints one JSON object; CPU
+seconds are without the start of Python and the imports.
 """
 
 import json
 import select
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 
 import pycurl
-from ada_url import join_url
 from ada_url._ada_wrapper import ffi, lib
 from isal import isal_zlib
 from selectolax.lexbor import LexborHTMLParser
@@ -23,20 +21,9 @@ from proof.ground.commands import own_cpu_s
 
 GZIP_LEVEL, GZIP_MEMBER = 2, 31
 
-Join = Callable[[str, Iterable[str]], int]
-
 
 def join(base: str, hrefs: Iterable[str]) -> int:
     """How many hrefs lead somewhere."""
-    joined = 0
-    for href in hrefs:
-        with suppress(ValueError):
-            joined += bool(join_url(base, href))
-    return joined
-
-
-def join_bare(base: str, hrefs: Iterable[str]) -> int:
-    """The same without the library's own checks and objects."""
     raw_base = base.encode()
     base_size = len(raw_base)
     joined = 0
@@ -49,7 +36,7 @@ def join_bare(base: str, hrefs: Iterable[str]) -> int:
     return joined
 
 
-def work(url: str, body: bytes, join: Join) -> tuple[int, int]:
+def work(url: str, body: bytes) -> tuple[int, int]:
     """One page; returns the number of joined links and of compressed bytes."""
     hrefs = {
         href.partition("#")[0]
@@ -64,8 +51,7 @@ def work(url: str, body: bytes, join: Join) -> tuple[int, int]:
 class FloorFetcher:
     """Asks for URLs one after the other over a number of handles, and hands each body to `work`."""
 
-    def __init__(self, urls: list[str], connections: int, join: Join) -> None:
-        self._join = join
+    def __init__(self, urls: list[str], connections: int) -> None:
         self._urls: Iterator[str] = iter(urls)
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
@@ -114,7 +100,7 @@ class FloorFetcher:
         for curl in good:
             self._multi.remove_handle(curl)
             body, url = b"".join(self._chunks[curl]), self._url.pop(curl)
-            links, packed = work(url, body, self._join)
+            links, packed = work(url, body)
             self.pages += 1
             self.links += links
             self.size_bytes += len(body)
@@ -125,7 +111,7 @@ class FloorFetcher:
 def main() -> None:
     urls = sys.stdin.read().split()
     began_s, began_cpu_s = time.monotonic(), own_cpu_s()
-    fetcher = FloorFetcher(urls, int(sys.argv[1]), join_bare if "--bare" in sys.argv else join)
+    fetcher = FloorFetcher(urls, int(sys.argv[1]))
     fetcher.run()
     spent = {"wall_s": time.monotonic() - began_s, "cpu_s": own_cpu_s() - began_cpu_s}
     counts = {"pages": fetcher.pages, "links": fetcher.links, "bytes": fetcher.size_bytes}
