@@ -1,7 +1,5 @@
 """The page kernel of Lycosa. `lycosa.web.kernel` chooses it; each function has a twin in Python with the same result."""
 
-from collections.abc import Sequence
-
 __version__: str
 
 CONTRACT: int
@@ -29,7 +27,7 @@ def analyse_html(
 
 _Joined = tuple[dict[str, str | None], list[str]]
 
-def join_hrefs(base: str, hrefs: Sequence[str], max_bytes: int) -> _Joined | None:
+def join_hrefs(base: str, hrefs: tuple[str, ...], max_bytes: int) -> _Joined | None:
     """Where hrefs lead, see `lycosa.web.url.join_map`; None if `base` is no http URL or a
     href has half of a surrogate pair.
 

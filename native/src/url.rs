@@ -116,20 +116,20 @@ impl<'a> Base<'a> {
             if stem[end] == b':' {
                 let scheme = &stem[..end];
                 return match stem[end + 1..].strip_prefix(b"//") {
-                    Some(rest) if scheme == b"http" || scheme == b"https" => write_authority(scheme, rest, out),
+                    Some(rest) if scheme == b"http" || scheme == b"https" => self.write_absolute(scheme, rest, out),
                     _ if scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https") => Err(Refused),
                     _ => Ok(false),
                 };
             }
         }
         if let Some(rest) = stem.strip_prefix(b"//") {
-            return write_authority(&self.text[..self.scheme], rest, out);
+            return self.write_absolute(&self.text[..self.scheme], rest, out);
         }
         let root = out.len() + self.origin;
         match first {
             b'?' => {
                 out.extend_from_slice(&self.text[..self.path]);
-                push_query(stem, out)?;
+                push_bytes(stem, &IN_QUERY, out)?;
             }
             b'/' => {
                 out.extend_from_slice(&self.text[..=self.origin]);
@@ -142,40 +142,52 @@ impl<'a> Base<'a> {
         }
         Ok(true)
     }
+
+    /// A URL with a host; `rest` is what follows the slashes.
+    fn write_absolute(&self, scheme: &[u8], rest: &[u8], out: &mut Vec<u8>) -> Result<bool, Refused> {
+        let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
+        let own = self.scheme + 3..self.origin;
+        let is_own = rest[..end] == self.text[own] && scheme == &self.text[..self.scheme];
+        out.extend_from_slice(scheme);
+        out.extend_from_slice(b"://");
+        if is_own {
+            out.extend_from_slice(&rest[..end]);
+        } else {
+            push_authority(scheme, &rest[..end], out)?;
+        }
+        let root = out.len();
+        out.push(b'/');
+        match rest.get(end) {
+            Some(b'/') => push_path(&rest[end + 1..], root, out)?,
+            Some(_) => push_bytes(&rest[end..], &IN_QUERY, out)?,
+            None => {}
+        }
+        Ok(true)
+    }
 }
 
 fn is_in_scheme(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
 
-/// A URL with a host: plain names in lower case only, and a port that is written as the standard writes it.
-fn write_authority(scheme: &[u8], rest: &[u8], out: &mut Vec<u8>) -> Result<bool, Refused> {
-    let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
-    let host = rest[..end].iter().position(|&b| b == b':').unwrap_or(end);
-    if !is_plain_host(&rest[..host]) {
+/// Appends host and port: plain names in lower case only, and a port that is written as the standard writes it.
+fn push_authority(scheme: &[u8], authority: &[u8], out: &mut Vec<u8>) -> Result<(), Refused> {
+    let end = memchr::memchr(b':', authority).unwrap_or(authority.len());
+    let (host, port) = authority.split_at(end);
+    if !is_plain_host(host) {
         return Err(Refused);
     }
-    out.extend_from_slice(scheme);
-    out.extend_from_slice(b"://");
-    out.extend_from_slice(&rest[..host]);
-    if host < end {
-        let port = &rest[host + 1..end];
-        if !matches!(port, [b'1'..=b'9', more @ ..] if more.len() < 4 && more.iter().all(u8::is_ascii_digit)) {
-            return Err(Refused); // empty, with zeros in front, or with five digits and perhaps too many
+    out.extend_from_slice(host);
+    let default: &[u8] = if scheme == b"http" { b":80" } else { b":443" };
+    match port {
+        [] => Ok(()),
+        _ if port == default => Ok(()),
+        [_, b'1'..=b'9', more @ ..] if more.len() < 4 && more.iter().all(u8::is_ascii_digit) => {
+            out.extend_from_slice(port);
+            Ok(())
         }
-        let default: &[u8] = if scheme == b"http" { b"80" } else { b"443" };
-        if port != default {
-            out.extend_from_slice(&rest[host..end]);
-        }
+        _ => Err(Refused), // empty, with zeros in front, or with five digits and perhaps too many
     }
-    let root = out.len();
-    out.push(b'/');
-    match rest.get(end) {
-        Some(b'/') => push_path(&rest[end + 1..], root, out)?,
-        Some(_) => push_query(&rest[end..], out)?,
-        None => {}
-    }
-    Ok(true)
 }
 
 /// Names that no rule for hosts changes or refuses: no number at the end, as addresses have, and no punycode.
@@ -193,8 +205,14 @@ fn is_plain_host(host: &[u8]) -> bool {
 /// Appends a path and its query to a folder, which `out` ends with; the path begins at `root` with its first slash.
 fn push_path(path: &[u8], root: usize, out: &mut Vec<u8>) -> Result<(), Refused> {
     let mut rest = path;
+    let mut is_after_dots = true; // a look ahead goes to the next dots at most: all of them together are linear
     loop {
+        if is_after_dots && is_plain(rest) {
+            out.extend_from_slice(rest);
+            return Ok(());
+        }
         let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
+        is_after_dots = matches!(&rest[..end], b"." | b"..");
         match &rest[..end] {
             b"." => {}
             b".." => {
@@ -211,17 +229,26 @@ fn push_path(path: &[u8], root: usize, out: &mut Vec<u8>) -> Result<(), Refused>
         }
         match rest.get(end) {
             Some(b'/') => rest = &rest[end + 1..],
-            Some(_) => return push_query(&rest[end..], out),
+            Some(_) => return push_bytes(&rest[end..], &IN_QUERY, out),
             None => return Ok(()),
         }
     }
 }
 
-/// Appends a query with its question mark.
-fn push_query(query: &[u8], out: &mut Vec<u8>) -> Result<(), Refused> {
-    push_bytes(query, &IN_QUERY, out)
+/// Whether a path stays as it is: no segment begins with a dot, and no byte is changed. Most are such, at the latest
+/// after their first dots.
+fn is_plain(path: &[u8]) -> bool {
+    let mut before = b'/';
+    for &byte in path {
+        if IN_PATH[byte as usize] != KEEP || (byte == b'.' && before == b'/') {
+            return false;
+        }
+        before = byte;
+    }
+    true
 }
 
+/// Appends a path's segment, or a query with its question mark.
 fn push_bytes(bytes: &[u8], table: &[u8; 256], out: &mut Vec<u8>) -> Result<(), Refused> {
     let mut rest = bytes;
     loop {
@@ -335,14 +362,14 @@ impl Urls {
     }
 
     /// By href in their order, without those that lead nowhere; None marks the odd ones, which are listed, too.
-    fn by_href<'py>(&self, py: Python<'py>, hrefs: &[Bound<'py, PyString>]) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyList>)> {
-        let (found, odd) = (PyDict::new(py), PyList::empty(py));
-        for (href, (joined, url)) in hrefs.iter().zip(self.iter()) {
+    fn by_href<'py>(&self, hrefs: &Bound<'py, PyTuple>) -> PyResult<ByHref<'py>> {
+        let (found, odd) = (PyDict::new(hrefs.py()), PyList::empty(hrefs.py()));
+        for (href, (joined, url)) in hrefs.iter_borrowed().zip(self.iter()) {
             match joined {
                 Joined::Url => found.set_item(href, url)?,
                 Joined::Nowhere => {}
                 Joined::Odd => {
-                    found.set_item(href, py.None())?;
+                    found.set_item(href, hrefs.py().None())?;
                     odd.append(href)?;
                 }
             }
@@ -355,10 +382,10 @@ type ByHref<'py> = (Bound<'py, PyDict>, Bound<'py, PyList>);
 
 /// Where hrefs lead, see `lycosa.web.url.join_map`; None where the twin has to tell.
 #[pyfunction]
-pub fn join_hrefs<'py>(py: Python<'py>, base: &str, hrefs: Vec<Bound<'py, PyString>>, max_bytes: usize) -> PyResult<Option<ByHref<'py>>> {
+pub fn join_hrefs<'py>(base: &str, hrefs: Bound<'py, PyTuple>, max_bytes: usize) -> PyResult<Option<ByHref<'py>>> {
     let (Some(base), Some(texts)) = (Base::new(base), texts_of(&hrefs)) else { return Ok(None) };
     let urls = Urls::join(&base, texts.iter().map(|href| stem_of(href)), max_bytes);
-    urls.by_href(py, &hrefs).map(Some)
+    urls.by_href(&hrefs).map(Some)
 }
 
 /// The columns of a page's links: those that are followed, and where they lead. See `lycosa.web.url.follow_links`.
@@ -367,7 +394,7 @@ pub fn join_hrefs<'py>(py: Python<'py>, base: &str, hrefs: Vec<Bound<'py, PyStri
 pub fn follow_links<'py>(
     py: Python<'py>,
     base: &str,
-    columns: (Vec<Bound<'py, PyString>>, Bound<'py, PyBytes>, Vec<Bound<'py, PyString>>, Vec<Bound<'py, PyString>>),
+    columns: (Bound<'py, PyTuple>, Bound<'py, PyBytes>, Bound<'py, PyTuple>, Bound<'py, PyTuple>),
     images: bool,
     obeys_nofollow: bool,
     max_bytes: usize,
@@ -383,19 +410,22 @@ pub fn follow_links<'py>(
         let urls = Urls::join(&base, rows.iter().map(|row| row.stem), max_bytes);
         (rows, urls)
     };
-    let (rows, urls) = if hrefs.len() < MANY_LINKS { work() } else { py.detach(work) };
-    let stems: Vec<Bound<PyString>> = rows
-        .iter()
-        .map(|row| if row.stem.len() == texts[row.place].len() { hrefs[row.place].clone() } else { PyString::new(py, row.stem) })
-        .collect();
-    let followed_kinds: Vec<u8> = rows.iter().map(|row| kinds[row.place]).collect();
-    let words = PyTuple::new(py, rows.iter().map(|row| &anchors[row.words]))?;
-    let (found, odd) = urls.by_href(py, &stems)?;
-    let row = (PyTuple::new(py, stems)?, PyBytes::new(py, &followed_kinds), words, found, odd);
+    let (rows, urls) = if texts.len() < MANY_LINKS { work() } else { py.detach(work) };
+    let mut stems = Vec::with_capacity(rows.len());
+    let mut anchors_of = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let is_whole = row.stem.len() == texts[row.place].len();
+        stems.push(if is_whole { hrefs.get_item(row.place)? } else { PyString::new(py, row.stem).into_any() });
+        anchors_of.push(anchors.get_borrowed_item(row.words)?);
+    }
+    let stems = PyTuple::new(py, stems)?;
+    let kinds: Vec<u8> = rows.iter().map(|row| kinds[row.place]).collect();
+    let (found, odd) = urls.by_href(&stems)?;
+    let row = (stems, PyBytes::new(py, &kinds), PyTuple::new(py, anchors_of)?, found, odd);
     Ok(Some(row.into_pyobject(py)?))
 }
 
 /// The texts of strings; None where one of them has half of a surrogate pair.
-fn texts_of<'a>(strings: &'a [Bound<'_, PyString>]) -> Option<Vec<&'a str>> {
-    strings.iter().map(|text| text.to_str().ok()).collect()
+fn texts_of<'a>(strings: &'a Bound<'_, PyTuple>) -> Option<Vec<&'a str>> {
+    strings.iter_borrowed().map(|text| FromPyObject::extract(text).ok()).collect()
 }

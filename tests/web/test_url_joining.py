@@ -27,14 +27,14 @@ BASES = st.sampled_from(
 # What the standard treats in some way of its own, alone and next to each other.
 PIECES = (
     "a|b.c|..|.|/|/|?|#|%2e|%|%41|%c3%a9|%aZ|é|字|\U0001f600| |\t|\n|\x00|\x7f|\ud800|\\|http://|https://|http:|HTTP://|//|:|@|"
-    "x.org|X.org|ab--c|a..b|xn--|1|0x7f|127.1|[::1]|:80|:443|:8080|:0|:99999|&|=|'|\"|<|^|`|{|~|_|-|+|ftp:|mailto:"
+    "x.org|X.org|a.example|a.example:8000|xn--bcher-kva.example|ab--c|a..b|xn--|1|0x7f|127.1|[::1]|:80|:443|:8080|:0|:99999|&|=|'|\"|<|^|`|{|~|_|-|+|ftp:|mailto:"
 ).split("|")
 HREFS = st.lists(st.lists(st.sampled_from([*PIECES, "|"]), max_size=7).map("".join), max_size=20)
 
 
 def joined(base: str, hrefs: list[str], max_bytes: int = url.MAX_URL_BYTES) -> tuple[dict[str, str], int]:
     """What kernel and parser together make of hrefs, and how many of them the kernel leaves to the parser."""
-    found = native.join_hrefs(base, hrefs, max_bytes)
+    found = native.join_hrefs(base, tuple(hrefs), max_bytes)
     return url.join_map(base, hrefs, max_bytes=max_bytes), len(hrefs) if found is None else len(found[1])
 
 
@@ -58,6 +58,12 @@ def test_kernel_leaves_only_odd_hrefs_to_the_parser() -> None:
     )
 
     assert joined("https://a.example/d/p", usual.split("|"))[1] == 0
+    assert (
+        joined(
+            "https://xn--bcher-kva.example:1/d/p", ["//xn--bcher-kva.example:1/x", "https://xn--bcher-kva.example:1"]
+        )[1]
+        == 0
+    )
     assert joined("https://a.example/d/p", odd.split("|"))[1] == len(odd.split("|"))
 
 

@@ -137,7 +137,7 @@ def join_map(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES)
     What is not http(s), does not parse or is longer than `max_bytes` is left out. `base` is the page's URL or its
     `<base>`, normalised.
     """
-    hrefs, kernel = list(hrefs), native()
+    hrefs, kernel = tuple(hrefs), native()
     if kernel is not None and (found := kernel.join_hrefs(base, hrefs, max_bytes)) is not None:
         joined, odd = found
         return _with_odd(base, joined, odd, max_bytes)
