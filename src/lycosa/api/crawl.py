@@ -135,6 +135,7 @@ class Crawl:
         try:
             if self.following is None:
                 return await self.engine.run()
+            self.following.take_texts(self.engine)
             self.following.start()
             try:
                 return await self.engine.run()

@@ -12,6 +12,7 @@ from typing import Protocol
 from lycosa.errors import StoreError
 from lycosa.records import Family
 from lycosa.store import Batch, CollectionStore, PageRow, pack_row
+from lycosa.web import Readable
 
 SYNC_EVERY_S = 1.0
 COMMIT_AGAIN_S = 1.0
@@ -28,6 +29,12 @@ class CommitParticipant(Protocol):
     def on_committed(self) -> None:
         """The commit is on disk."""
         return
+
+
+class TextTaker(CommitParticipant, Protocol):
+    """Takes the main texts of pages that are in the open commit."""
+
+    def add(self, row: PageRow, text: Readable) -> None: ...
 
 
 class HistoryRow(Protocol):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from lycosa.crawl.committer import CommitParticipant
+from lycosa.crawl.committer import CommitParticipant, TextTaker
 from lycosa.crawl.copies import Copies
 from lycosa.crawl.reading import (
     LeaseAnswer,
@@ -210,6 +210,7 @@ class PageKeeper:
         self._shard, self.archive, self.documents, self._reader = shard, archive, documents, shard.reader
         self._topic = parts.topic
         self.listeners: list[Listener] = []
+        self.text_taker: TextTaker | None = None
 
     # first visits
 
@@ -322,6 +323,8 @@ class PageKeeper:
         row.original = copied
         ticket = self.archive.add_records(made)
         self.archive.write_row(lease, row, ticket)
+        if self.text_taker is not None and page.readable is not None:
+            self.text_taker.add(row, page.readable)
         if not is_known:
             self.documents.record_first(url_key(lease.url), row, links)
         self.documents.on_stored(lease.url, row)
@@ -375,13 +378,13 @@ class PageKeeper:
         """Has the listeners told of a page once it is committed; a copy is analysed for them."""
         if not self.listeners:
             return
-        from lycosa.web import extract_text  # lazy: its libraries need not be there before the first request is out
+        from lycosa.web import extract_readable  # lazy: its libraries need not be there before the first request is out
 
         response, url, row, reader = read.response, read.lease.url, read.row, self._reader
         body = decoded_body(response, reader.max_decoded_bytes)
-        page = read.page or read_page(response, body, reader.analysers)
-        text = extract_text(
-            body, url=url, content_type=response.headers.get("content-type"), analysers=reader.analysers
-        )
+        page = read.page or read_page(response, body, reader.analysers, wants_main=True)
+        said = response.headers.get("content-type")
+        found = page.readable or extract_readable(body, url=url, content_type=said, analysers=reader.analysers)
+        text = " ".join(found.text.split())
         for listener in self.listeners:
             self._shard.committer.announce(partial(listener, url, row, page, text))

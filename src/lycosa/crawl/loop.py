@@ -15,7 +15,7 @@ from functools import partial
 
 from lycosa.crawl.addresses import HostAddresses
 from lycosa.crawl.admission import Admission, RankedAdmission
-from lycosa.crawl.committer import COMMIT_AGAIN_S, CommitParticipant, Committer
+from lycosa.crawl.committer import COMMIT_AGAIN_S, CommitParticipant, Committer, TextTaker
 from lycosa.crawl.copies import Copies, CopyClaim
 from lycosa.crawl.failures import FailureHandler
 from lycosa.crawl.host_rules import HostRules, RobotsHandler, SitemapHandler
@@ -303,6 +303,13 @@ class Engine:
     def listen(self, listener: Listener) -> None:
         """Register a listener, called for every page once it is committed."""
         self.pages.keeper.listeners.append(listener)
+        self.shard.reader.wants_main = True
+
+    def hand_texts(self, taker: TextTaker) -> None:
+        """Register who takes the main texts of pages, as far as they cost no second parse."""
+        self.pages.keeper.text_taker = taker
+        self.shard.reader.wants_main = True
+        self.committer.join(taker)
 
     def on_arriving(self, request: Request, response: Response) -> None:
         """A part of a slow response has come: the observers need not wait for the rest."""

@@ -104,6 +104,7 @@ def read_page(
     *,
     fingerprint: int | None = None,
     digest: bytes | None = None,
+    wants_main: bool = False,
 ) -> Page:
     """The analysed page; `fingerprint` and `digest` are of the body, where they are known."""
     headers = response.headers
@@ -115,6 +116,7 @@ def read_page(
         analysers=analysers,
         fingerprint=fingerprint,
         digest=digest,
+        wants_main=wants_main,
     )
 
 
@@ -229,6 +231,7 @@ class PageReader:
         self.rules = LinkRules(agent=settings.agent, images=settings.images, obeys_nofollow=settings.nofollow)
         self.max_decoded_bytes = settings.body_bytes * DECODED_FACTOR
         self._has_archive = settings.archive != "none"
+        self.wants_main = False  # somebody takes the main texts of pages
 
     def prepare(self, answer: LeaseAnswer, read_lately: set[int]) -> None:
         """Reads a document ahead of its turn. Small ones that are most likely known, the copies of documents that were
@@ -257,7 +260,12 @@ class PageReader:
         if prepared.page is not None:
             return prepared.page
         page = prepared.page = read_page(
-            response, prepared.body, self.analysers, fingerprint=prepared.fingerprint, digest=prepared.digest
+            response,
+            prepared.body,
+            self.analysers,
+            fingerprint=prepared.fingerprint,
+            digest=prepared.digest,
+            wants_main=self.wants_main,
         )
         prepared.directives = page_directives(page.robots, response, self.rules.agent)
         if not (prepared.directives.nofollow and self.rules.obeys_nofollow):

@@ -10,8 +10,13 @@ import contextlib
 import os
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lycosa.graph import start_helper
+from lycosa.search.text_log import TextLog
+
+if TYPE_CHECKING:
+    from lycosa.crawl import Engine
 
 IN_USE = 3  # exit code: another process writes the index
 LOOK_EVERY_S = 1.0
@@ -31,11 +36,17 @@ class IndexFollower:
         self._starts = 0
         self._task: asyncio.Task[None] | None = None
         self.behind = 0
+        self._texts: TextLog | None = None
         self.is_complete = False  # at the end: everything is in the index
         self.is_hurried = False  # the user wants to leave: do not wait
 
     def __repr__(self) -> str:
         return f"<IndexFollower {self._collection} behind={self.behind} starts={self._starts}>"
+
+    def take_texts(self, engine: "Engine") -> None:
+        """Hands the main texts of the crawl's pages to the process, which then need not read the archive."""
+        self._texts = TextLog(self._collection, lambda: engine.linker.feed.last)
+        engine.hand_texts(self._texts)
 
     def start(self) -> None:
         self._start_process()
@@ -81,6 +92,8 @@ class IndexFollower:
                 self.is_complete = await self._ended(self._process) == 0 and not self.is_hurried
                 self._release()
             if self.is_complete or self.is_hurried or self._starts >= STARTS:
+                if self._texts is not None:
+                    self._texts.close()
                 return
             await asyncio.sleep(_POLL_S)
             self._start_process()

@@ -42,6 +42,7 @@ from lycosa.search.documents import (
     summarise_anchors,
 )
 from lycosa.search.index import AnchorUpdater, IndexReader, IndexWriter, note_updated
+from lycosa.search.text_log import TextLogReader
 from lycosa.search.texts import PageTexts
 from lycosa.store import CollectionStore, JoinedCollection
 from lycosa.web import Readable, split_url
@@ -129,7 +130,8 @@ class Indexer:
     ) -> None:
         self._build_pages = build_pages
         self._collection, self._state = collection, collection.state
-        self._texts = PageTexts(collection, skips_missing=skips_missing)
+        self._log = TextLogReader(collection.path) if follows else None
+        self._texts = PageTexts(collection, skips_missing=skips_missing, log=self._log)
         self._progress = progress or (lambda done, pages: None)
         self.writer = IndexWriter(collection.path, anew=anew)
         try:
@@ -183,6 +185,8 @@ class Indexer:
         with self._texts.expected(self._expected if self.is_alone else 0):
             while some := list(islice(entries, BATCH_PAGES)):
                 self._taken, self.is_built = pages, False
+                if self._log is not None:
+                    self._log.read(self._indexed_sequence, some[-1].sequence)
                 self.index_pages(list(dict.fromkeys(each.file_num for each in some)))
                 pages += len(some)
                 self._indexed_sequence = some[-1].sequence
@@ -206,6 +210,8 @@ class Indexer:
         """Indexes every page of the open state; ranks are computed meanwhile, while the text workers are starting."""
         covered, before = last_sequence(self._state), covered_by(self._collection.path, CONSUMER)
         mark_covered(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
+        if self._log is not None:
+            self._log.read(0, covered)
         try:
             with self._texts.expected(covered):
                 rank_pages(self._collection)
@@ -249,6 +255,8 @@ class Indexer:
         self._since.clear()
 
     def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
         self.writer.close()
 
     # pages

@@ -30,6 +30,7 @@ from lycosa.fetch import decode_body
 from lycosa.graph import start_helper
 from lycosa.recrawl import BODY_CAP_BYTES, StoredDocuments
 from lycosa.search.documents import IndexMember
+from lycosa.search.text_log import TextLogReader
 from lycosa.store import ArchiveUnavailable, CollectionStore, WarcLocation, read_message, read_record_at, warc_path
 from lycosa.web import Media, Readable, extract_readable, is_built_in, media_kind
 
@@ -50,12 +51,20 @@ class PageTexts:
     """The readable texts of a collection's pages. `unread` counts those of which nothing could be read; with
     `skips_missing` a missing file is no more than that; `for_snippets` leaves out what is not to be shown."""
 
-    def __init__(self, collection: CollectionStore, *, skips_missing: bool = False, for_snippets: bool = False) -> None:
-        self._skips_missing, self._for_snippets = skips_missing, for_snippets
+    def __init__(
+        self,
+        collection: CollectionStore,
+        *,
+        skips_missing: bool = False,
+        for_snippets: bool = False,
+        log: TextLogReader | None = None,
+    ) -> None:
+        self._skips_missing, self._for_snippets, self._log = skips_missing, for_snippets, log
         self.unread = 0
         self._contents, self._folders = StoredDocuments(collection), collection.warc_folders
         self._analysers = self._contents.analysers
         self._pool: TextWorkers | None = None
+        self._are_many = False  # pages are asked for: workers pay
 
     def __repr__(self) -> str:
         return f"<PageTexts {self._pool or 'read here'}>"
@@ -63,28 +72,39 @@ class PageTexts:
     @contextlib.contextmanager
     def expected(self, pages: int) -> Iterator[None]:
         """Within this context about so many pages will be asked for: where they are many, workers read them."""
-        if pages >= MANY_PAGES:
-            self._pool = TextWorkers(self._folders)
+        self._are_many = pages >= MANY_PAGES
         try:
             yield
         finally:
+            self._are_many = False
             pool, self._pool = self._pool, None
             if pool is not None:
                 pool.close()
 
     def of(self, members: Sequence[IndexMember]) -> Iterator[Readable | None]:
         """The readable text of each; None where its record is damaged. Workers begin at once."""
-        plain = ((member.url, member.row.place) for member in members if self._is_plain(member))
-        if self._pool is None:
-            for_snippets = self._for_snippets
-            found = (read_text(self._folders, *each, for_snippets=for_snippets) for each in plain)
-            return self._completed(members, found)
-        return self._completed(members, self._pool.map(plain))
+        log = self._log
+        logged = {each.number: log.text(each.number, each.row.digest) for each in members} if log is not None else {}
+        plain = [
+            (member.url, member.row.place)
+            for member in members
+            if logged.get(member.number) is None and self._is_plain(member)
+        ]
+        if plain and self._are_many and self._pool is None:
+            self._pool = TextWorkers(self._folders)
+        if self._pool is not None:
+            return self._completed(members, logged, self._pool.map(plain))
+        read = (read_text(self._folders, *each, for_snippets=self._for_snippets) for each in plain)
+        return self._completed(members, logged, read)
 
-    def _completed(self, members: Sequence[IndexMember], plain: Iterator[Readable | None]) -> Iterator[Readable | None]:
-        """The texts of all members: those in `plain`, and those whose body has to be looked for elsewhere."""
+    def _completed(
+        self, members: Sequence[IndexMember], logged: dict[int, Readable | None], plain: Iterator[Readable | None]
+    ) -> Iterator[Readable | None]:
+        """The texts of all members: those in the log, those in `plain`, and those whose body has to be looked for."""
         for member in members:
-            found = next(plain) if self._is_plain(member) else None
+            found = logged.get(member.number)
+            if found is None and self._is_plain(member):
+                found = next(plain)
             if found is None and member.row.place:
                 found = self._look_for(member)
                 self.unread += found is None

@@ -18,6 +18,7 @@ from lycosa.web.charset import to_utf8
 from lycosa.web.date import format_date, format_timestamp, parse_date
 from lycosa.web.document import (
     DIGEST_BYTES,
+    MAIN_TEXT_VERSION,
     Analyser,
     Analysers,
     Document,
@@ -98,9 +99,9 @@ __getattr__ = open_lazily(
 
 __all__ = [
     "BUCKET_BYTES", "CACHED_HOSTS", "DIGEST_BYTES", "DOUBTFUL_RELEVANCE", "FOLLOWED_KINDS", "FOLLOWED_RELS",
-    "MAX_URL_BYTES", "MAX_VOLATILE_PARTS", "RELEVANCE_BANDS", "SNIFF_BYTES", "TOPIC_HEAD_BYTES", "Analyser",
-    "Analysers", "Document", "DropReason", "LinkKind", "Links", "Media", "MediaKind", "Page", "Readable", "Robots",
-    "RobotsDirectives", "Scope", "ScopeKind", "ShapeFilter", "SitemapEntry", "Steps", "TextCodes", "Topic",
+    "MAIN_TEXT_VERSION", "MAX_URL_BYTES", "MAX_VOLATILE_PARTS", "RELEVANCE_BANDS", "SNIFF_BYTES", "TOPIC_HEAD_BYTES",
+    "Analyser", "Analysers", "Document", "DropReason", "LinkKind", "Links", "Media", "MediaKind", "Page", "Readable",
+    "Robots", "RobotsDirectives", "Scope", "ScopeKind", "ShapeFilter", "SitemapEntry", "Steps", "TextCodes", "Topic",
     "UnknownPart", "Url", "UrlFilter", "UrlLimits", "analyse_page", "base_url", "bucket_of", "cut_if_unsafe",
     "cut_parts", "document_digest", "document_fingerprint", "domain_of", "extract_readable", "extract_text",
     "fill_parts", "filter_urls", "follow_links", "format_date", "format_timestamp", "head_pays", "identify_media",

@@ -19,6 +19,8 @@ from importlib import import_module
 from importlib.metadata import EntryPoints, entry_points
 from typing import Any
 
+import msgspec
+
 from lycosa.errors import PartError
 from lycosa.web import charset
 from lycosa.web.document import (
@@ -73,7 +75,16 @@ def analyse_page(
     if analyser is None:
         return Page(url=url, media=media, charset=None, fingerprint=fingerprint, digest=digest)
     language = (content_language or "").partition(",")[0].strip() or None
-    return analyser(Document(body, url, media, charset_of(body, media), fingerprint, digest, language, wants_main))
+    page = analyser(Document(body, url, media, charset_of(body, media), fingerprint, digest, language, wants_main))
+    if wants_main and page.readable is None and not (has_main_text(media) and is_built_in(analysers, media)):
+        read = Readable(page.title or "", tuple(text for _, text in page.headings), page.text)
+        return msgspec.structs.replace(page, readable=read)
+    return page
+
+
+def has_main_text(media: Media) -> bool:
+    """Is the main text of such a document another than all of its text?"""
+    return media.kind in (MediaKind.HTML, MediaKind.XHTML)
 
 
 def _with_links(document: Document) -> Page:

@@ -13,8 +13,8 @@ from selectolax.lexbor import LexborNode
 from lycosa.web.document import Analysers, Document, Readable
 from lycosa.web.html import is_in_drawing, parse_html
 from lycosa.web.links import shorten_anchor
-from lycosa.web.media import SNIFF_BYTES, MediaKind, identify_media
-from lycosa.web.page import analyse_page, charset_of, is_built_in, read_natively
+from lycosa.web.media import SNIFF_BYTES, identify_media
+from lycosa.web.page import analyse_page, charset_of, has_main_text, is_built_in, read_natively
 
 UNSHOWN = "data-nosnippet"
 _HIDDEN = "script,style,noscript,iframe,noembed,noframes"
@@ -54,9 +54,9 @@ def extract_readable(
     asks not to be shown in results (`data-nosnippet`).
     """
     media = identify_media(content_type, body[:SNIFF_BYTES])
-    if media.kind not in (MediaKind.HTML, MediaKind.XHTML) or not is_built_in(analysers, media):
-        page = analyse_page(body, url=url, content_type=content_type, analysers=analysers)
-        return Readable(page.title or "", tuple(text for _, text in page.headings), page.text)
+    if not (has_main_text(media) and is_built_in(analysers, media)):
+        page = analyse_page(body, url=url, content_type=content_type, analysers=analysers, wants_main=True)
+        return page.readable or Readable()
     document = Document(body, url, media, charset_of(body, media), wants_main=True)
     may_hide = document.charset.startswith("UTF-16") or UNSHOWN.encode() in body.lower()
     unshown = for_snippets and may_hide
