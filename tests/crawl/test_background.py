@@ -22,9 +22,11 @@ from lycosa.api.crawl import Crawl
 from lycosa.crawl.limits import Recrawl
 from lycosa.crawl.stats import CrawlStats
 from lycosa.simweb import SimSettings, SimWeb
+from lycosa.simweb.memory import run_virtual
 from lycosa.simweb.web import Answer
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import front
+from tests.crawl.small_site import FIRST, SmallSite, links
 from tests.recrawl.recrawl_world import run as recrawl
 
 URLS = 20_000
@@ -137,3 +139,63 @@ def test_recrawl_stopped_while_it_takes_in_a_sitemap_counts_nothing_twice(
 
     recrawl(web, into, days=40, recrawl=Recrawl(everything=True))
     assert problems(into) == []
+
+
+MANY = links(*(f"{number}.html" for number in range(3_000)))
+
+
+def crawl_many(into: Path, act: Callable[[Crawl], None] = lambda _: None, **settings: Any) -> CrawlStats:
+    """Crawls a page with very many links, and no other; `act` is called after every commit."""
+
+    async def main() -> CrawlStats:
+        site = SmallSite(lambda url: MANY if url == FIRST else None)
+        options: dict[str, Any] = {"allow_private": ["127.0.0.0/8"], "mine": "off", "sitemaps": False, "delay_s": 0}
+        now = asyncio.get_running_loop().time
+        async with Crawl(
+            FIRST, into=into, downloader=site, now=now, pages=1, store_batch=100, **options, **settings
+        ) as crawl:
+            crawl.engine.on_commit = lambda: act(crawl)
+            return await crawl.finish()
+
+    return run_virtual(main())
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_links_of_a_page_that_has_very_many_are_committed_before_it_is_done(tmp_path: Path, threads: int) -> None:
+    known_before = []
+
+    def note(crawl: Crawl) -> None:
+        if not crawl.stats().pages:
+            known_before.append(crawl.stats().known)
+
+    stats = crawl_many(tmp_path / "c", note, threads=threads)
+
+    assert known_before == [1_001, 1_501, 2_001, 2_501, 3_001]
+    assert (stats.pages, stats.known) == (1, 3_001)
+    assert problems(tmp_path / "c") == []
+
+
+def test_page_whose_links_were_taken_in_by_half_when_the_crawl_broke_off_is_fetched_again(tmp_path: Path) -> None:
+    def break_off(crawl: Crawl) -> None:
+        if not crawl.stats().pages and crawl.stats().known > 1_000:
+            crawl.engine.fail(ZeroDivisionError("a mistake of ours"))
+
+    with pytest.raises(ZeroDivisionError):
+        crawl_many(tmp_path / "c", break_off)
+    assert problems(tmp_path / "c") == []
+
+    stats = crawl_many(tmp_path / "c")
+
+    assert (stats.pages, stats.known) == (1, 3_001)
+    assert problems(tmp_path / "c") == []
+
+
+def test_links_beyond_the_most_of_a_page_are_cut_off_and_the_log_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lycosa.crawl.reading.MAX_FOLLOWED", 100)
+
+    stats = crawl_many(tmp_path / "c")
+
+    assert stats.known == 101
+    assert '"event":"page-cut"' in (tmp_path / "c" / "log.jsonl").read_text()

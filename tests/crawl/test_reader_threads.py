@@ -123,7 +123,7 @@ def test_answers_are_handed_on_in_the_order_of_arrival_whatever_the_threads_take
     """The first batch is not read before the second one is."""
 
     class SlowAtFirst(PageReader):
-        def prepare(self, answer: LeaseAnswer, read_lately: set[int]) -> None:
+        def prepare(self, answer: LeaseAnswer, is_worth_it: Callable[[int], bool]) -> None:
             if answer.lease.url == "0":
                 second_is_read.wait(10)
             elif answer.lease.url == "1":
@@ -151,9 +151,24 @@ def test_answers_are_handed_on_in_the_order_of_arrival_whatever_the_threads_take
     assert handed_on == ["0", "1", "2", "3"]
 
 
-def answer(url: str, status: int = 200) -> LeaseAnswer:
-    lease: Any = type("_Lease", (), {"url": url, "kind": RequestKind.PAGE, "is_head": False})()
-    return LeaseAnswer(lease, Request(url, "h", 80, ""), Response(url, status=status), 0.0)
+def test_event_loop_waits_for_the_threads_where_they_hold_too_many_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        threads = ReaderThreads(PageReader(CrawlSettings()), handed_on.append, threads=1)
+        threads.arrived(answer("http://h/0", body=b"x" * 60))
+        assert not handed_on
+        threads.arrived(answer("http://h/1", body=b"x" * 60))
+        assert [each.lease.url for each in handed_on] == ["http://h/0", "http://h/1"]
+        assert all(each.prepared for each in handed_on)
+        threads.close()
+
+    monkeypatch.setattr("lycosa.crawl.reading.HELD_MOST_BYTES", 100)
+    handed_on = list[LeaseAnswer]()
+    asyncio.run(main())
+
+
+def answer(url: str, status: int = 200, body: bytes = b"") -> LeaseAnswer:
+    lease: Any = type("_Lease", (), {"url": url, "kind": RequestKind.PAGE, "is_head": False, "depth": 0})()
+    return LeaseAnswer(lease, Request(url, "h", 80, ""), Response(url, status=status, body=body), 0.0)
 
 
 def test_error_on_a_thread_ends_the_crawl_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,9 @@ from lycosa.frontier import Lease, LinkSource, Ranking, Reason, RequestKind
 from lycosa.learning import TrapGuard
 from lycosa.records import Family
 from lycosa.store import Batch, LinkRow
-from lycosa.web import Page, Url
+from lycosa.web import Page, Steps, Url
 
+LINKS_PER_STEP = 250  # of a page that has very many
 MAX_EVIDENCE = 4_000  # URLs whose evidence is gathered before it goes to the frontier
 EVIDENCE_EVERY_S = 2.0
 LEARNED_EVERY_S = 30.0
@@ -72,8 +73,19 @@ class Admission:
 
     def take_early(self, lease: Lease, urls: Sequence[str]) -> list[Url]:
         """Admits links of a page that is still on its way; returns the URLs that were new."""
-        wanted = self._shard.link_filter.wanted(urls)
+        wanted = self._shard.link_filter.wanted(urls, counts=lease.kind is not RequestKind.REVISIT)
         return self._admit(lease, wanted) if wanted else []
+
+    def take_in_steps(self, lease: Lease, urls: Sequence[str]) -> Steps[list[Url]]:
+        """Admits the many links of a page before it is kept, some at a time; returns the URLs that were new. It may
+        take several commits: until the last the page is still queued, and after a crash it is fetched again."""
+        new = list[Url]()
+        for start in range(0, len(urls), LINKS_PER_STEP):
+            some = urls[start : start + LINKS_PER_STEP]
+            new += self.take_early(lease, some)
+            self._shard.committer.count_outcomes(len(some))
+            yield
+        return new
 
     def take_table(self, lease: Lease, links: LinkRow, joined: Mapping[str, str]) -> list[Url]:
         """Admits links that the table of a page names; returns the URLs that were new."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from lycosa.crawl.admission import Admission
-from lycosa.crawl.reading import LinkRules, decoded_body, followed_links, header_hrefs, page_directives
+from lycosa.crawl.reading import LARGE_BYTES, LinkRules, decoded_body, followed_links, header_hrefs, page_directives
 from lycosa.crawl.seams import ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import Lease
@@ -22,7 +22,9 @@ from lycosa.web import SNIFF_BYTES, MediaKind, Url, analyse_page, identify_media
 # Documents of a host that did not have what was taken early, after which it is not done there any more.
 MAX_MISLED = 3
 # What has come is not read early if it unpacks to more than this: such a document is waited for.
-CAP_BYTES = 4 * 1024 * 1024
+CAP_BYTES = LARGE_BYTES
+# Links that are taken at a time, so that the event loop is not held; the others come with the next look or the page.
+MAX_TAKEN = 1_000
 # A `<base>` changes every link, and stands before these.
 _HEAD_ENDS = (b"<body", b"</head")
 
@@ -61,7 +63,7 @@ class EarlyLinks:
 
     def _take(self, lease: Lease, urls: Iterable[str]) -> None:
         taken = self._taken.setdefault(lease.ticket, TakenEarly(set(), []))
-        fresh = [url for url in urls if url not in taken.urls]
+        fresh = [url for url in urls if url not in taken.urls][:MAX_TAKEN]
         taken.urls.update(fresh)
         taken.new.extend(self._admission.take_early(lease, fresh))
 

@@ -224,8 +224,8 @@ class PageKeeper:
             if (original := self.documents.page(first.key)) is not None:
                 return self._copy(answer, request, prepared, first.key, original)
             first = None  # its host belongs to another shard by now
-        page = self._reader.analyse(response, prepared)
-        if page.is_cut:
+        self._reader.analyse(response, prepared)
+        if prepared.is_cut:
             self._shard.events.write("page-cut", url=lease.url, size_bytes=len(prepared.body))
         made = self._records(answer, request, prepared)
         return self._store(lease, response, prepared, made, is_known=first is not None)

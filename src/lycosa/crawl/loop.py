@@ -47,11 +47,12 @@ from lycosa.learning import HostProfiles, MiningLevel, TrapGuard, UrlMining
 from lycosa.records import Failure, Mapped, Request, Response
 from lycosa.settings import CrawlSettings, read_group
 from lycosa.store import Batch, CollectionStore
-from lycosa.web import Url, parse_url
+from lycosa.web import Steps, Url, parse_url
 
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
 ADDED_PER_TURN = 500  # URLs of a list taken in before the loop gets a turn
+LINKS_AT_ONCE = 1_000  # a page with more of them is taken in step by step
 
 
 class Engine:
@@ -93,15 +94,30 @@ class Engine:
         self._readers.arrived(LeaseAnswer(lease, request, response, self.now_unix()))  # it comes to `_take`, in order
 
     def _take(self, answer: LeaseAnswer) -> None:
-        """The answer is read, the links of a page are admitted, and when enough has gathered it is committed."""
+        """Answers come here in the order of their arrival. The links of a page that has very many are admitted first,
+        while the event loop goes on."""
+        lease, prepared = answer.lease, answer.prepared
         if self.committer.has_failed:
             self._deferred.append(answer)  # it must not slip into the batch that is half written
             self._changed.set()
-            return
+        elif prepared and len(prepared.joined) > LINKS_AT_ONCE and self.pages.admission.can_take_early(lease):
+            with self._errors_end_crawl():
+                self._background.start(self._settle_in_steps(answer, list(prepared.joined.values())), lease.host.host)
+        else:
+            self._settle(answer)
+
+    def _settle_in_steps(self, answer: LeaseAnswer, urls: Sequence[str]) -> Steps[None]:
+        self._settle(answer, (yield from self.pages.admission.take_in_steps(answer.lease, urls)))
+
+    def _settle(self, answer: LeaseAnswer, new: Sequence[Url] = ()) -> None:
+        """The answer is read, the links of a page are admitted, and when enough has gathered it is committed. `new` are
+        URLs that became known by it already."""
         lease, response = answer.lease, answer.response
         try:  # as `_errors_end_crawl`, which costs a microsecond more
             del self._in_flight[lease.ticket]
             page = self._read(answer)
+            if page is not None:
+                page.new += new
             for observer in self._observers:
                 observer.ended(lease, response, page)
             if page is not None:

@@ -15,8 +15,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Thread
-from typing import Protocol
+from threading import Event, Thread
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -55,8 +55,12 @@ from lycosa.web import (
 )
 
 DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
-LARGE_BYTES = 256 * 1024  # of a document that would hold the event loop if it were analysed there
+MAX_FOLLOWED = 50_000  # links of a document, as many as a sitemap may list; the others are cut off
+# A document with more bytes, or with more tags and so maybe as many links, would hold the event loop if it were taken
+# in at once.
+LARGE_BYTES, LARGE_TAGS = 256 * 1024, 4_000
 BATCH_MOST = 16  # answers that go to a thread at once, so that those before them are not kept waiting
+HELD_MOST_BYTES = 64 << 20  # bodies that wait for the threads
 READ_LATELY = 50_000  # fingerprints of documents, about 4 MB
 
 
@@ -171,6 +175,11 @@ def followed_links(page: HasLinks, rules: LinkRules, url: str) -> tuple[LinkRow,
     return LinkRow(found.hrefs, page.base_href or "", found.kinds, found.anchors), found.joined
 
 
+def first_links(links: LinkRow, most: int) -> LinkRow:
+    """The first links of a document."""
+    return LinkRow(links.hrefs[:most], links.base_href, links.kinds[:most], links.anchors[:most])
+
+
 def joined_links(links: LinkRow, url: str) -> dict[str, str]:
     """Where the links of the document at `url` lead: href → URL."""
     return join_map(base_url(url, links.base_href), links.hrefs)
@@ -179,7 +188,8 @@ def joined_links(links: LinkRow, url: str) -> dict[str, str]:
 class PreparedPage(msgspec.Struct):
     """What an answer says by itself. `page` is None until the document is analysed, and what follows it is empty;
     `joined` says where the hrefs of `links` lead; `content` digests the main content, where no body is kept that it
-    could be made from; `records` are those of the exchange, where they are made already."""
+    could be made from; `records` are those of the exchange, where they are made already. `is_cut`: not all of it was
+    analysed, or not all of its links are here."""
 
     body: bytes
     fingerprint: int
@@ -191,6 +201,12 @@ class PreparedPage(msgspec.Struct):
     joined: Mapping[str, str] = {}
     content: bytes = b""
     records: HttpExchange | None = None
+    is_cut: bool = False
+
+    @property
+    def is_large(self) -> bool:
+        """Does it have to be taken in step by step?"""
+        return len(self.body) > LARGE_BYTES or self.body.count(b"<") > LARGE_TAGS
 
 
 class LeaseAnswer(msgspec.Struct):
@@ -233,15 +249,15 @@ class PageReader:
         self._has_archive = settings.archive != "none"
         self.wants_main = False  # somebody takes the main texts of pages
 
-    def prepare(self, answer: LeaseAnswer, read_lately: set[int]) -> None:
-        """Reads a document ahead of its turn. Small ones that are most likely known, the copies of documents that were
-        read lately and the answers to revisits, are not analysed: `analyse` does it if they are new after all."""
+    def prepare(self, answer: LeaseAnswer, is_worth_it: Callable[[int], bool]) -> None:
+        """Reads a document ahead of its turn. Small ones that are most likely known, those that are not worth it by
+        their fingerprint and the answers to revisits, are not analysed: `analyse` does it if they are new after all."""
         response, prepared = answer.response, self.digests(answer.response)
         is_visit = answer.lease.kind is RequestKind.REVISIT
-        if len(prepared.body) > LARGE_BYTES or not (is_visit or prepared.fingerprint in read_lately):
-            read_lately.add(prepared.fingerprint)
+        is_worth = not is_visit and is_worth_it(prepared.fingerprint)
+        if is_worth or prepared.is_large:
             self.analyse(response, prepared)
-            if self._has_archive and not is_visit:
+            if self._has_archive and is_worth:
                 assert answer.request is not None
                 prepared.records = records_of(
                     answer.lease, answer.request, response, fetched_s=answer.fetched_s, sha1=prepared.payload_sha1
@@ -267,12 +283,19 @@ class PageReader:
             digest=prepared.digest,
             wants_main=self.wants_main,
         )
+        prepared.is_cut = page.is_cut
         prepared.directives = page_directives(page.robots, response, self.rules.agent)
         if not (prepared.directives.nofollow and self.rules.obeys_nofollow):
             prepared.links, prepared.joined = followed_links(page, self.rules, response.url)
             if response.hints or "link" in response.headers:
                 prepared.links = with_headers(prepared.links, response)
                 prepared.joined = joined_links(prepared.links, response.url)
+            if len(prepared.links.hrefs) > MAX_FOLLOWED:
+                prepared.links = first_links(prepared.links, MAX_FOLLOWED)
+                prepared.joined = {
+                    href: url for href in prepared.links.hrefs if (url := prepared.joined.get(href)) is not None
+                }
+                prepared.is_cut = True
         if self._content_digest is not None:
             prepared.content = self._content_digest(page, prepared.body)
         return page
@@ -291,20 +314,21 @@ def record_metadata(lease: Lease) -> dict[str, str]:
     return {"depth": str(lease.depth)}
 
 
-class _Batch(msgspec.Struct):
+class _Batch(NamedTuple):
     """Answers that came in one turn of the event loop."""
 
     answers: list[LeaseAnswer]
-    is_read: bool = False
+    is_read: Event
 
 
 class ReaderThreads:
     """Has documents read on threads, and hands all answers on, on the event loop and in the order in which they came.
+    Without threads only large documents are read here, since they are taken in step by step.
 
     What comes in one turn of the event loop goes to a thread as a batch, and comes back with one call: an exchange an
-    answer would cost as much as reading it. The request of an answer counts as in flight until it is handed on, which
-    bounds what is here. What cannot be read is left as it is: the event loop fails with it in its turn. `is_virtual`:
-    the event loop waits for each answer, since no time may pass and nothing else may happen meanwhile.
+    answer would cost as much as reading it. The request of an answer counts as in flight until it is handed on; where
+    the bodies here become too many, the event loop waits. What cannot be read is left as it is: the event loop fails
+    with it in its turn. `is_virtual`: the event loop waits for each answer, since no time may pass meanwhile.
     """
 
     def __init__(
@@ -315,7 +339,7 @@ class ReaderThreads:
         self._gathered: list[LeaseAnswer] = []  # in this turn of the event loop
         self._batches: deque[_Batch] = deque()  # with the threads, the oldest first
         self._work: SimpleQueue[_Batch | None] = SimpleQueue()
-        self._done: SimpleQueue[None] = SimpleQueue()
+        self._held_bytes = 0
         self._read_lately: set[int] = set()  # fingerprints; no more than a guess at what is known
         self._threads = [Thread(target=self._run, name=f"reader {n}", daemon=True) for n in range(threads)]
         self._is_open = bool(threads)
@@ -330,13 +354,16 @@ class ReaderThreads:
     def arrived(self, answer: LeaseAnswer) -> None:
         """Takes an answer; it is handed on at once where nothing has to be read beside the event loop before it."""
         if not self._is_open or not (self or answer.is_document):
+            self._prepare(answer, lambda _: False)
             self._hand_on(answer)
             return
         self._gathered.append(answer)
-        if self._is_virtual:
+        self._held_bytes += len(answer.response.body)
+        if self._is_virtual or self._held_bytes > HELD_MOST_BYTES:
             self._submit()
-            self._done.get()
-            self._hand_on_read()
+            while self and (self._is_virtual or self._held_bytes > HELD_MOST_BYTES):
+                self._batches[0].is_read.wait()
+                self._hand_on_read()
         elif len(self._gathered) == 1:
             self._loop.call_soon(self._submit)
         elif len(self._gathered) >= BATCH_MOST:
@@ -345,7 +372,7 @@ class ReaderThreads:
     def _submit(self) -> None:
         if not self._gathered:
             return
-        batch, self._gathered = _Batch(self._gathered), []
+        batch, self._gathered = _Batch(self._gathered, Event()), []
         if len(self._read_lately) > READ_LATELY:
             self._read_lately.clear()
         for thread in self._threads:
@@ -357,18 +384,26 @@ class ReaderThreads:
     def _run(self) -> None:
         while (batch := self._work.get()) is not None:
             for answer in batch.answers:
-                if answer.is_document:
-                    with suppress(Exception):  # it is raised again where it ends the crawl
-                        self._reader.prepare(answer, self._read_lately)
-            batch.is_read = True
-            if self._is_virtual:
-                self._done.put(None)
-            else:
+                self._prepare(answer, self._is_news)
+            batch.is_read.set()
+            if not self._is_virtual:
                 self._loop.call_soon_threadsafe(self._hand_on_read)
 
+    def _prepare(self, answer: LeaseAnswer, is_worth_it: Callable[[int], bool]) -> None:
+        if answer.is_document:
+            with suppress(Exception):  # it is raised again where it ends the crawl
+                self._reader.prepare(answer, is_worth_it)
+
+    def _is_news(self, fingerprint: int) -> bool:
+        if fingerprint in self._read_lately:
+            return False
+        self._read_lately.add(fingerprint)
+        return True
+
     def _hand_on_read(self) -> None:
-        while self._batches and self._batches[0].is_read:
+        while self._batches and self._batches[0].is_read.is_set():
             for answer in self._batches.popleft().answers:
+                self._held_bytes -= len(answer.response.body)
                 self._hand_on(answer)
 
     def close(self) -> None:
