@@ -29,14 +29,10 @@ const DRAWN: [&[u8]; 9] =
 /// How many of the body's bytes can be parsed safely.
 pub fn safe_length(body: &[u8]) -> usize {
     let mut body = &body[..body.len().min(MAX_BYTES)];
-    let mut tags = 0;
-    for open in memchr_iter(b'<', body) {
-        tags += 1;
-        if tags > MAX_TAGS {
-            body = &body[..open];
-            tags = MAX_TAGS;
-            break;
-        }
+    let mut tags = memchr_iter(b'<', body).count();
+    if tags > MAX_TAGS {
+        tags = MAX_TAGS;
+        body = &body[..memchr_iter(b'<', body).nth(MAX_TAGS).unwrap_or(body.len())];
     }
     if body.len() > SMALL_BYTES {
         if let Some(open) = memchr_iter(b'<', body).find(|&open| is_crowded(&body[open + 1..])) {
@@ -73,6 +69,9 @@ fn is_crowded(data: &[u8]) -> bool {
 }
 
 fn is_formatting_with_attributes(data: &[u8]) -> bool {
+    if !matches!(data.first(), Some(b'b' | b'c' | b'e' | b'f' | b'i' | b'n' | b's' | b't' | b'u' | b'B' | b'C' | b'E' | b'F' | b'I' | b'N' | b'S' | b'T' | b'U')) {
+        return false;
+    }
     let longest = &data[..data.len().min(7)];
     let Some(end) = longest.iter().position(|&byte| ends_name(byte)) else { return false };
     longest[end] != b'>' && FORMATTING.iter().any(|name| name.eq_ignore_ascii_case(&longest[..end]))

@@ -19,6 +19,7 @@ mod warc;
 use page::Page;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
+use std::borrow::Cow;
 use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -39,7 +40,10 @@ fn read(body: &[u8], is_xml: bool, wants_main: bool) -> Option<Read> {
     let body = if is_xml { scan::without_self_closed(body) } else { body.into() };
     let length = hazard::safe_length(&body);
     let is_cut = length < body.len();
-    let body = String::from_utf8_lossy(&body[..length]);
+    let body = match std::str::from_utf8(&body[..length]) {
+        Ok(text) => Cow::Borrowed(text), // from_utf8_lossy takes ten times as long to find that out
+        Err(_) => String::from_utf8_lossy(&body[..length]),
+    };
     let mut page = Page::new();
     page.outline = wants_main.then(readable::Outline::default);
     let mut tree = Tree::new(page);
@@ -67,10 +71,10 @@ fn analyse_html<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, is_xml: bool, 
     let robots = PyTuple::new(py, page.robots)?;
     let head = (page.title, page.description, page.canonical, language, page.base_href, robots);
     let links = (
-        PyTuple::new(py, read.links.hrefs)?,
+        PyTuple::new(py, read.links.hrefs())?,
         PyBytes::new(py, &read.links.kinds),
-        PyTuple::new(py, read.links.anchors)?,
-        PyTuple::new(py, read.links.rels)?,
+        PyTuple::new(py, read.links.anchors())?,
+        PyTuple::new(py, read.links.rels())?,
     );
     let headings = PyTuple::new(py, page.headings)?;
     let text = (PyBytes::new(py, &read.visible), headings, page.first, page.last, read.codes, PyBytes::new(py, &read.digest));

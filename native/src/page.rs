@@ -1,11 +1,15 @@
 //! What is read from a page while its tokens pass: links with their words, metadata, headings, text, structure.
 
 use crate::readable::Outline;
-use crate::scan::{value_of, Attributes, StartTag};
+use crate::scan::{resolve, value_of, StartTag};
 use crate::tags::*;
-use crate::text::{self, is_space, push_collapsed, push_space, shortened, strip_html};
+use crate::text::{self, is_space, push_collapsed, push_space, shortened, strip_html, strip_html_bytes};
 use crate::tree::Levels;
+use std::collections::hash_map::Entry;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Levels below an anchor in which an image may speak for it.
 const IMAGE_LEVELS: usize = 6;
@@ -32,25 +36,91 @@ pub struct Capture {
     start: usize,
 }
 
-struct Anchor {
-    href: String,
-    rel: String,
-    words: String,
+/// Where a text lies in the store of a page.
+#[derive(Clone, Copy, Default)]
+pub struct Span {
+    start: u32,
+    end: u32,
 }
 
-struct Other {
-    href: String,
+impl Span {
+    fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    fn of<'a>(self, store: &'a [u8]) -> &'a [u8] {
+        &store[self.start as usize..self.end as usize]
+    }
+}
+
+struct Link {
+    href: Span,
     kind: u8,
-    words: String,
-    rel: String,
+    words: Span,
+    rel: Span,
 }
 
+/// Links in columns; the texts lie in one store, since a page has hundreds and each would be memory of its own.
 #[derive(Default)]
 pub struct Links {
-    pub hrefs: Vec<String>,
+    store: String,
+    hrefs: Vec<Span>,
     pub kinds: Vec<u8>,
-    pub anchors: Vec<String>,
-    pub rels: Vec<String>,
+    anchors: Vec<Span>,
+    rels: Vec<Span>,
+}
+
+impl Links {
+    fn texts<'a>(&'a self, spans: &'a [Span]) -> impl ExactSizeIterator<Item = &'a str> {
+        spans.iter().map(|span| self.store.get(span.start as usize..span.end as usize).unwrap_or(""))
+    }
+
+    pub fn hrefs(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.texts(&self.hrefs)
+    }
+
+    pub fn anchors(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.texts(&self.anchors)
+    }
+
+    pub fn rels(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.texts(&self.rels)
+    }
+}
+
+/// A hash that is quick for short texts, from a seed that nobody outside the process knows.
+#[derive(Clone)]
+struct Seed(u64);
+
+struct Hash(u64);
+
+impl BuildHasher for Seed {
+    type Hasher = Hash;
+
+    fn build_hasher(&self) -> Hash {
+        Hash(self.0)
+    }
+}
+
+impl Hasher for Hash {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.0 = self.0.wrapping_add(u64::from(byte));
+    }
+
+    fn write_usize(&mut self, _: usize) {} // the length of a text is part of its hash
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+fn seed() -> Seed {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    Seed(*SEED.get_or_init(|| RandomState::new().hash_one(0u8)))
 }
 
 #[derive(Default)]
@@ -71,9 +141,10 @@ pub struct Page {
     html_xml_lang: Option<Option<String>>,
     has_root: bool,
     other_language: Option<String>, // of an element of that name in a drawing
-    anchors: Vec<Anchor>,
-    others: Vec<Other>,
-    images: Vec<(String, Vec<usize>)>, // alternative text, and the anchors around it, the nearest first
+    store: Vec<u8>,
+    anchors: Vec<Link>,
+    others: Vec<Link>,
+    images: Vec<(Span, Vec<usize>)>, // alternative text, and the anchors around it, the nearest first
     pieces: Vec<u8>,
     piece: Option<usize>, // where the open piece of text begins, its separator before it
     is_in_body: bool,
@@ -81,13 +152,13 @@ pub struct Page {
     main_piece: Option<(usize, Option<usize>)>, // where the main element begins and ends in `pieces`
     main_depth: Option<usize>,
     hidden: usize,
-    buffers: Vec<String>, // collapsed text for captures, one for each level of hidden elements
+    buffers: Vec<Vec<u8>>, // collapsed text for captures, one for each level of hidden elements
     captures: Vec<usize>, // open captures on each of these levels
 }
 
 impl Page {
     pub fn new() -> Page {
-        Page { buffers: vec![String::new()], captures: vec![0], ..Page::default() }
+        Page { buffers: vec![Vec::new()], captures: vec![0], ..Page::default() }
     }
 
     // text
@@ -99,7 +170,7 @@ impl Page {
     pub fn hide(&mut self) {
         self.hidden += 1;
         if self.buffers.len() <= self.hidden {
-            self.buffers.push(String::new());
+            self.buffers.push(Vec::new());
             self.captures.push(0);
         }
     }
@@ -120,9 +191,7 @@ impl Page {
             self.pieces.extend_from_slice(text);
         }
         if self.captures[self.hidden] > 0 {
-            if let Ok(text) = std::str::from_utf8(text) {
-                push_collapsed(&mut self.buffers[self.hidden], text);
-            }
+            push_collapsed(&mut self.buffers[self.hidden], text);
         }
     }
 
@@ -148,15 +217,20 @@ impl Page {
 
     pub fn finish(&mut self, capture: Capture) {
         let level = self.hidden;
-        let words = &self.buffers[level][capture.start.min(self.buffers[level].len())..];
+        let buffer = &self.buffers[level];
+        let words = &buffer[capture.start.min(buffer.len())..];
         match capture.target {
-            Target::Anchor(index) => self.anchors[index].words = shortened(words).to_string(),
-            Target::Heading(index) => self.headings[index].1 = shortened(words).to_string(),
+            Target::Anchor(index) => {
+                let start = self.store.len() as u32;
+                self.store.extend_from_slice(shortened(words));
+                self.anchors[index].words = Span { start, end: self.store.len() as u32 };
+            }
+            Target::Heading(index) => self.headings[index].1 = owned(shortened(words)),
             Target::Title => {
                 self.title_level = None;
-                let words = words.trim_matches(' ');
+                let words = words.trim_ascii();
                 if self.title.is_none() && !words.is_empty() {
-                    self.title = Some(words.to_string());
+                    self.title = Some(owned(words));
                 }
             }
         }
@@ -252,51 +326,69 @@ impl Page {
         self.last.extend(name.chars().next_back().into_iter().flat_map(char::to_lowercase));
     }
 
+    /// Puts an attribute's value into the store.
+    fn keep(&mut self, value: Option<&[u8]>) -> Span {
+        let start = self.store.len() as u32;
+        resolve(value.unwrap_or(b""), true, &mut self.store);
+        Span { start, end: self.store.len() as u32 }
+    }
+
+    /// Puts the words of an attribute's value into the store, as many as an anchor has.
+    fn keep_words(&mut self, value: Option<&[u8]>) -> Span {
+        let Some(value) = value.filter(|value| !value.is_empty()) else { return Span::default() };
+        let mut words = Vec::new();
+        push_collapsed(&mut words, value_of(value).as_bytes());
+        let start = self.store.len() as u32;
+        self.store.extend_from_slice(shortened(&words));
+        Span { start, end: self.store.len() as u32 }
+    }
+
     fn anchor(&mut self, token: &StartTag) -> Option<Capture> {
         let [href, rel, xlink] = values(token, [b"href", b"rel", b"xlink:href"]);
         let href = match href {
-            Some(value) => value.unwrap_or_default(),
-            None => xlink??,
+            Some(value) => self.keep(value),
+            None => self.keep(Some(xlink??)),
         };
-        let rel = rel.flatten().unwrap_or_default();
-        self.anchors.push(Anchor { href, rel, words: String::new() });
+        let rel = self.keep(rel.flatten());
+        self.anchors.push(Link { href, kind: KIND_A, words: Span::default(), rel });
         self.capture(Target::Anchor(self.anchors.len() - 1))
     }
 
     fn source(&mut self, token: &StartTag, name: &[u8], kind: u8, levels: Option<&Levels>) {
         let [href, alt, rel] = values(token, [name, b"alt", b"rel"]);
-        let alt = alt.flatten().unwrap_or_default();
-        if let Some(levels) = levels {
-            let words = alt.trim_matches(is_space);
-            if !words.is_empty() {
-                let around: Vec<usize> = levels
-                    .captures(IMAGE_LEVELS)
-                    .filter_map(|capture| match capture.target {
-                        Target::Anchor(index) => Some(index),
-                        _ => None,
-                    })
-                    .collect();
-                if !around.is_empty() {
-                    self.images.push((words.to_string(), around));
-                }
+        let words = self.keep_words(alt.flatten());
+        if let Some(levels) = levels.filter(|_| !words.is_empty()) {
+            let around: Vec<usize> = levels
+                .captures(IMAGE_LEVELS)
+                .filter_map(|capture| match capture.target {
+                    Target::Anchor(index) => Some(index),
+                    _ => None,
+                })
+                .collect();
+            if !around.is_empty() {
+                self.images.push((words, around));
             }
         }
         if let Some(href) = href.flatten() {
-            let words = shortened(&text::collapsed(&alt)).to_string();
-            self.others.push(Other { href, kind, words, rel: rel.flatten().unwrap_or_default() });
+            let href = self.keep(Some(href));
+            let rel = self.keep(rel.flatten());
+            self.others.push(Link { href, kind, words, rel });
         }
     }
 
     fn link(&mut self, token: &StartTag) {
         let [href, rel, title] = values(token, [b"href", b"rel", b"title"]);
         let Some(href) = href.flatten() else { return };
-        let rel = rel.flatten().unwrap_or_default();
-        if self.canonical.is_none() && rel.to_lowercase().split(is_space).any(|word| word == "canonical") {
-            let target = strip_html(&href);
-            self.canonical = (!target.is_empty()).then(|| target.to_string());
+        let link = Link { href: self.keep(Some(href)), kind: KIND_LINK, words: self.keep_words(title.flatten()), rel: self.keep(rel.flatten()) };
+        if self.canonical.is_none() && !link.rel.is_empty() {
+            let rel = String::from_utf8_lossy(link.rel.of(&self.store)).to_lowercase();
+            if rel.split(is_space).any(|word| word == "canonical") {
+                let target = value_of(href);
+                let target = strip_html(&target);
+                self.canonical = (!target.is_empty()).then(|| target.to_string());
+            }
         }
-        let words = shortened(&text::collapsed(&title.flatten().unwrap_or_default())).to_string();
-        self.others.push(Other { href, kind: KIND_LINK, words, rel });
+        self.others.push(link);
     }
 
     fn base(&mut self, token: &StartTag) {
@@ -322,15 +414,18 @@ impl Page {
 
     fn meta(&mut self, token: &StartTag) {
         let [content, header, name] = values(token, [b"content", b"http-equiv", b"name"]);
-        let content = content.flatten().unwrap_or_default();
-        let header = header.flatten().unwrap_or_default();
-        let name = name.flatten().filter(|value| !value.is_empty()).unwrap_or_else(|| header.clone());
+        let read = |value: Option<Option<&[u8]>>| value.flatten().map(value_of).unwrap_or_default();
+        let (content, header, name) = (read(content), read(header), read(name));
+        let name = if name.is_empty() { header.clone() } else { name };
         if content.is_empty() || name.is_empty() {
             return;
         }
         if strip_html(&header).eq_ignore_ascii_case("refresh") {
             if let Some(target) = refresh_target(&content) {
-                self.others.push(Other { href: target, kind: KIND_REFRESH, words: String::new(), rel: String::new() });
+                let start = self.store.len() as u32;
+                self.store.extend_from_slice(target.as_bytes());
+                let href = Span { start, end: self.store.len() as u32 };
+                self.others.push(Link { href, kind: KIND_REFRESH, words: Span::default(), rel: Span::default() });
             }
         }
         let name = strip_html(&name).to_lowercase();
@@ -418,74 +513,107 @@ impl Page {
     }
 
     pub fn links(&mut self) -> Links {
-        let mut links = Links::default();
+        let store = std::mem::take(&mut self.store);
+        let (anchors, others) = (std::mem::take(&mut self.anchors), std::mem::take(&mut self.others));
+        let mut found = Collector::new(&store, anchors.len() + others.len());
         let mut wordless: HashMap<usize, usize> = HashMap::new();
-        let mut places: HashMap<(String, u8), usize> = HashMap::new();
-        let anchors = std::mem::take(&mut self.anchors);
-        for (index, anchor) in anchors.into_iter().enumerate() {
-            let is_wordless = anchor.words.is_empty();
-            let place = add(&mut links, &mut places, anchor.href, KIND_A, anchor.words, anchor.rel);
-            if let (true, Some(place)) = (is_wordless, place) {
+        for (index, anchor) in anchors.iter().enumerate() {
+            if let (Some(place), true) = (found.add(anchor), anchor.words.is_empty() && !self.images.is_empty()) {
                 wordless.insert(index, place);
             }
         }
-        let mut spoken: HashMap<usize, String> = HashMap::new();
-        for (words, around) in std::mem::take(&mut self.images) {
-            if let Some(anchor) = around.into_iter().find(|anchor| wordless.contains_key(anchor)) {
-                spoken.entry(anchor).or_insert(words);
+        let mut spoken: HashMap<usize, Span> = HashMap::new();
+        for (words, around) in &self.images {
+            if let Some(anchor) = around.iter().find(|anchor| wordless.contains_key(anchor)) {
+                spoken.entry(*anchor).or_insert(*words);
             }
         }
-        let mut spoken: Vec<(usize, String)> = spoken.into_iter().collect();
+        let mut spoken: Vec<(usize, Span)> = spoken.into_iter().collect();
         spoken.sort_unstable_by_key(|(anchor, _)| *anchor);
         for (anchor, words) in spoken {
             let place = wordless[&anchor];
-            if links.anchors[place].is_empty() {
-                links.anchors[place] = shortened(&text::collapsed(&words)).to_string();
+            if found.links.anchors[place].is_empty() {
+                found.links.anchors[place] = words;
             }
         }
-        for other in std::mem::take(&mut self.others) {
-            add(&mut links, &mut places, other.href, other.kind, other.words, other.rel);
+        for other in &others {
+            found.add(other);
         }
+        let Collector { mut links, more, .. } = found;
+        let mut store = store;
+        store.extend_from_slice(&more);
+        links.store = owned_whole(store);
         links
     }
 }
 
-/// Adds a link, unless it is there or is no address; returns its place.
-fn add(
-    links: &mut Links,
-    places: &mut HashMap<(String, u8), usize>,
-    href: String,
-    kind: u8,
-    words: String,
-    rel: String,
-) -> Option<usize> {
-    let stripped = strip_html(&href);
-    let href = if stripped.len() == href.len() { href } else { stripped.to_string() };
-    let key = (href, kind);
-    if let Some(&place) = places.get(&key) {
-        if links.anchors[place].is_empty() {
-            links.anchors[place] = words;
-        }
-        if !links.rels[place].is_empty() && links.rels[place] != rel {
-            links.rels[place] = common_rel(&links.rels[place], &rel);
-        }
-        return Some(place);
+/// Gathers links, each pair of address and kind once.
+struct Collector<'a> {
+    store: &'a [u8],
+    more: Vec<u8>, // what is to stand behind the store
+    places: HashMap<(&'a [u8], u8), usize, Seed>,
+    links: Links,
+}
+
+impl<'a> Collector<'a> {
+    fn new(store: &'a [u8], most: usize) -> Collector<'a> {
+        Collector { store, more: Vec::new(), places: HashMap::with_capacity_and_hasher(most.min(1024), seed()), links: Links::default() }
     }
-    if is_content(&key.0) {
-        return None;
+
+    fn text(&self, span: Span) -> &[u8] {
+        if span.start as usize >= self.store.len() && !span.is_empty() {
+            let before = self.store.len() as u32;
+            return Span { start: span.start - before, end: span.end - before }.of(&self.more);
+        }
+        span.of(self.store)
     }
-    let place = links.hrefs.len();
-    links.hrefs.push(key.0.clone());
-    links.kinds.push(kind);
-    links.anchors.push(words);
-    links.rels.push(rel);
-    places.insert(key, place);
-    Some(place)
+
+    /// Adds a link, unless it is there or is no address; returns its place.
+    fn add(&mut self, link: &Link) -> Option<usize> {
+        let written = link.href.of(self.store);
+        let href = strip_html_bytes(written);
+        let links = &mut self.links;
+        match self.places.entry((href, link.kind)) {
+            Entry::Occupied(entry) => {
+                let place = *entry.get();
+                if links.anchors[place].is_empty() {
+                    links.anchors[place] = link.words;
+                }
+                let rel = links.rels[place];
+                if !rel.is_empty() && self.text(rel) != link.rel.of(self.store) {
+                    let common = common_rel(&String::from_utf8_lossy(self.text(rel)), &String::from_utf8_lossy(link.rel.of(self.store)));
+                    let start = (self.store.len() + self.more.len()) as u32;
+                    self.more.extend_from_slice(common.as_bytes());
+                    self.links.rels[place] = Span { start, end: start + common.len() as u32 };
+                }
+                Some(place)
+            }
+            Entry::Vacant(_) if is_content(href) => None,
+            Entry::Vacant(entry) => {
+                let place = links.hrefs.len();
+                entry.insert(place);
+                let start = link.href.start + (href.as_ptr() as usize - written.as_ptr() as usize) as u32;
+                links.hrefs.push(Span { start, end: start + href.len() as u32 });
+                links.kinds.push(link.kind);
+                links.anchors.push(link.words);
+                links.rels.push(link.rel);
+                Some(place)
+            }
+        }
+    }
+}
+
+/// Text of a page, which is valid.
+fn owned(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+fn owned_whole(text: Vec<u8>) -> String {
+    String::from_utf8(text).unwrap_or_else(|error| owned(error.as_bytes()))
 }
 
 /// `data:` and `javascript:` stand in an address's place and are content.
-fn is_content(href: &str) -> bool {
-    let bytes = href.as_bytes();
+fn is_content(bytes: &[u8]) -> bool {
     (bytes.len() >= 5 && bytes[..5].eq_ignore_ascii_case(b"data:")) || (bytes.len() >= 11 && bytes[..11].eq_ignore_ascii_case(b"javascript:"))
 }
 
@@ -496,20 +624,20 @@ fn common_rel(rel: &str, other: &str) -> String {
 }
 
 /// The first attribute of each name: `None` if it is not there, `Some(None)` if it has no value.
-fn values<const N: usize>(token: &StartTag, names: [&[u8]; N]) -> [Option<Option<String>>; N] {
-    let mut found: [Option<Option<String>>; N] = std::array::from_fn(|_| None);
-    for attribute in Attributes::new(token.attributes, 0) {
+fn values<'a, const N: usize>(token: &StartTag<'a>, names: [&[u8]; N]) -> [Option<Option<&'a [u8]>>; N] {
+    let mut found = [None; N];
+    for attribute in token.list {
         for (slot, name) in found.iter_mut().zip(names) {
             if slot.is_none() && attribute.name.eq_ignore_ascii_case(name) {
-                *slot = Some(attribute.value.map(value_of));
+                *slot = Some(attribute.value);
             }
         }
     }
     found
 }
 
-fn stripped(value: Option<String>) -> Option<String> {
-    value.map(|v| strip_html(&v).to_string()).filter(|v| !v.is_empty())
+fn stripped(value: Option<&[u8]>) -> Option<String> {
+    value.map(|v| strip_html(&value_of(v)).to_string()).filter(|v| !v.is_empty())
 }
 
 /// Is this a directive for robots, such as `noindex`?

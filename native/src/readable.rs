@@ -3,7 +3,7 @@
 //! `Outline` watches the elements pass and notes where blocks, navigation and headings lie in the page's pieces of text;
 //! the text is made when all is known. The twin is `lycosa.web.readable`.
 
-use crate::scan::{value_of, Attributes, StartTag};
+use crate::scan::{value_of, StartTag};
 use crate::tags::*;
 use crate::text::clings_to_left;
 use memchr::memmem;
@@ -216,7 +216,7 @@ fn is_navigation(token: &StartTag) -> bool {
         return false;
     }
     let (mut role, mut id, mut class) = (None, None, None);
-    for attribute in Attributes::new(token.attributes, 0) {
+    for attribute in token.list {
         for (slot, name) in [(&mut role, &b"role"[..]), (&mut id, b"id"), (&mut class, b"class")] {
             if slot.is_none() && attribute.name.eq_ignore_ascii_case(name) {
                 *slot = Some(value_of(attribute.value.unwrap_or(b"")));

@@ -23,11 +23,13 @@ pub enum After {
 pub struct StartTag<'a> {
     pub tag: Tag,
     pub name: &'a [u8], // as written; in lower case if it has a number
-    pub attributes: &'a [u8],
+    pub attributes: &'a [u8],          // as written
+    pub list: &'a [Attribute<'a>],     // the same, taken apart
     pub closes_itself: bool,
 }
 
 /// One attribute: its name as written, and its value as written; `None` where there is no `=`.
+#[derive(Clone, Copy)]
 pub struct Attribute<'a> {
     pub name: &'a [u8],
     pub value: Option<&'a [u8]>,
@@ -207,6 +209,7 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
     let mut at = 0;
     let mut buffer: Vec<u8> = Vec::new();
     let mut name_buffer: Vec<u8> = Vec::new();
+    let mut list: Vec<Attribute> = Vec::new();
     let mut text_start = 0;
     while !tree.needs_tree {
         let Some(n) = memchr(b'<', &data[at..]) else {
@@ -244,10 +247,11 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
             };
             let tag = tags::number_of(name);
             let mut attributes = Attributes::new(data, end);
+            list.clear();
             if data.get(end) == Some(&b'>') {
                 attributes.ends_well = true;
             } else {
-                while attributes.next().is_some() {}
+                list.extend(&mut attributes);
             }
             if !attributes.ends_well {
                 text_start = data.len(); // the document ends in a tag, which is dropped
@@ -264,6 +268,7 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
                 tag,
                 name,
                 attributes: &data[end..close + 1],
+                list: &list,
                 closes_itself: attributes.closes_itself,
             });
             if after != After::Data {

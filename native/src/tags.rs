@@ -1,13 +1,10 @@
 //! Tag names as numbers, and what the HTML standard's tree construction says of each.
 
-use phf::phf_map;
-
 pub type Tag = u16;
 
 macro_rules! tags {
     ($($id:ident $name:literal = $number:literal),* $(,)?) => {
         $(pub const $id: Tag = $number;)*
-        static NUMBERS: phf::Map<&'static [u8], Tag> = phf_map! { $($name => $number),* };
         pub static NAMES: &[&[u8]] = &[b"?", $($name),*];
     };
 }
@@ -45,9 +42,34 @@ tags! {
 
 pub const KNOWN: usize = 147;
 
-/// The number of a tag name in lower case; 0 if it has none.
+const SLOTS: usize = 1024;
+
+/// Tag numbers by `slot_of` their names, which is another one for each: the build fails where it is not.
+static NUMBERS: [u8; SLOTS] = make_numbers();
+
+const fn make_numbers() -> [u8; SLOTS] {
+    let mut numbers = [0u8; SLOTS];
+    let mut tag = 1;
+    while tag < KNOWN {
+        let slot = slot_of(NAMES[tag]);
+        assert!(numbers[slot] == 0, "two tag names have one slot: other factors are needed");
+        numbers[slot] = tag as u8;
+        tag += 1;
+    }
+    numbers
+}
+
+const fn slot_of(name: &[u8]) -> usize {
+    let size = name.len();
+    let second = if size > 1 { name[1] as usize } else { 0 };
+    let (first, last, middle) = (name[0] as usize, name[size - 1] as usize, name[size / 2] as usize);
+    (first * 102 + second * 153 + last * 187 + middle * 162 + size * 232) % SLOTS
+}
+
+/// The number of a tag name in lower case, which is not empty; 0 if it has none.
 pub fn number_of(name: &[u8]) -> Tag {
-    NUMBERS.get(name).copied().unwrap_or(0)
+    let tag = Tag::from(NUMBERS[slot_of(name)]);
+    if NAMES[tag as usize] == name { tag } else { 0 }
 }
 
 pub const VOID: u32 = 1;

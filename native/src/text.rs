@@ -15,22 +15,31 @@ pub fn strip_html(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_ascii() && is_html_space(c as u8))
 }
 
-/// Words joined by single spaces.
-pub fn collapsed(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    push_collapsed(&mut out, text);
-    out.truncate(out.trim_end_matches(' ').len());
-    out
+pub fn strip_html_bytes(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|&byte| !is_html_space(byte)).unwrap_or(text.len());
+    let end = text.iter().rposition(|&byte| !is_html_space(byte)).map_or(start, |n| n + 1);
+    &text[start..end]
 }
 
-/// Appends text, each run of white space as one space; none at the start of `out` and none after another.
-pub fn push_collapsed(out: &mut String, text: &str) {
+/// Words joined by single spaces.
+pub fn collapsed(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    push_collapsed(&mut out, text.as_bytes());
+    let text = String::from_utf8(out).unwrap_or_default();
+    text.trim_end_matches(' ').to_string()
+}
+
+/// Appends valid text, each run of white space as one space; none at the start of `out` and none after another.
+pub fn push_collapsed(out: &mut Vec<u8>, text: &[u8]) {
     if text.is_ascii() {
-        let mut rest = text.as_bytes();
+        let mut rest = text;
         while !rest.is_empty() {
-            let word = rest.iter().position(|&b| is_space(b as char)).unwrap_or(rest.len());
-            // Only ASCII is looked at here.
-            out.push_str(std::str::from_utf8(&rest[..word]).unwrap_or(""));
+            // Controls that are no white space are rare, and part of a word.
+            let mut word = word_length(rest);
+            while rest.get(word).is_some_and(|&byte| !is_space(byte as char)) {
+                word += 1;
+            }
+            out.extend_from_slice(&rest[..word]);
             rest = &rest[word..];
             let spaces = rest.iter().position(|&b| !is_space(b as char)).unwrap_or(rest.len());
             if spaces > 0 {
@@ -40,30 +49,33 @@ pub fn push_collapsed(out: &mut String, text: &str) {
         }
         return;
     }
-    for character in text.chars() {
+    for character in std::str::from_utf8(text).unwrap_or("").chars() {
         if is_space(character) {
             push_space(out);
         } else {
-            out.push(character);
+            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         }
     }
 }
 
-pub fn push_space(out: &mut String) {
-    if !out.is_empty() && !out.ends_with(' ') {
-        out.push(' ');
+pub fn push_space(out: &mut Vec<u8>) {
+    if out.last().is_some_and(|&byte| byte != b' ') {
+        out.push(b' ');
     }
 }
 
 pub const ANCHOR_LENGTH: usize = 256;
 
-/// The first `ANCHOR_LENGTH` characters of collapsed text, without white space at the end.
-pub fn shortened(collapsed: &str) -> &str {
-    let collapsed = collapsed.trim_matches(' ');
-    match collapsed.char_indices().nth(ANCHOR_LENGTH) {
-        Some((end, _)) => collapsed[..end].trim_end_matches(' '),
-        None => collapsed,
+/// The first `ANCHOR_LENGTH` characters of collapsed text, without spaces around them.
+pub fn shortened(collapsed: &[u8]) -> &[u8] {
+    let start = usize::from(collapsed.first() == Some(&b' '));
+    let mut text = &collapsed[start..];
+    if text.len() > ANCHOR_LENGTH {
+        // Where the character after the last begins.
+        let beginnings = text.iter().enumerate().filter(|(_, &byte)| byte & 0xC0 != 0x80);
+        text = &text[..beginnings.map(|(at, _)| at).nth(ANCHOR_LENGTH).unwrap_or(text.len())];
     }
+    text.strip_suffix(b" ").unwrap_or(text)
 }
 
 /// Pieces of text joined by NUL: white space and controls as one space each run, and none where punctuation clings.
@@ -76,7 +88,7 @@ pub fn collapse(pieces: &[u8]) -> (Vec<u8>, Vec<u8>) {
     while at < pieces.len() {
         let byte = pieces[at];
         if byte > b' ' {
-            let end = pieces[at..].iter().position(|&b| b <= b' ').map_or(pieces.len(), |n| at + n);
+            let end = at + word_length(&pieces[at..]);
             out.extend_from_slice(&pieces[at..end]);
             before = pieces[end - 1];
             at = end;
@@ -106,6 +118,21 @@ pub fn collapse(pieces: &[u8]) -> (Vec<u8>, Vec<u8>) {
             (whole, copy)
         }
     }
+}
+
+/// How many bytes from the beginning are above the space: eight are looked at in one step.
+pub fn word_length(text: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut length = 0;
+    for chunk in text.chunks_exact(8) {
+        let bytes = u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
+        let low = bytes.wrapping_sub(ONES * 0x21) & !bytes & (ONES * 0x80);
+        if low != 0 {
+            return length + low.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    length + text[length..].iter().position(|&byte| byte <= b' ').unwrap_or(text.len() - length)
 }
 
 pub fn clings_to_left(byte: u8) -> bool {

@@ -7,7 +7,7 @@
 //! by tag, so that no search walks the stack.
 
 use crate::page::{Capture, Page};
-use crate::scan::{value_of, After, Attributes, StartTag};
+use crate::scan::{value_of, After, Attribute, Attributes, StartTag};
 use crate::tags::*;
 use std::collections::HashMap;
 
@@ -297,7 +297,7 @@ impl Tree {
 
     /// An element that nobody wrote.
     fn imply(&mut self, tag: Tag) {
-        self.insert(&StartTag { tag, name: NAMES[tag as usize], attributes: b">", closes_itself: false });
+        self.insert(&StartTag { tag, name: NAMES[tag as usize], attributes: b">", list: &[], closes_itself: false });
     }
 
     fn insert_foreign(&mut self, token: &StartTag, space: Space) {
@@ -371,7 +371,8 @@ impl Tree {
                 Format::Marker => continue,
             };
             let place = self.stack.len();
-            self.insert(&StartTag { tag, name: NAMES[tag as usize], attributes: &attributes, closes_itself: false });
+            let list: Vec<Attribute> = Attributes::new(&attributes, 0).collect();
+            self.insert(&StartTag { tag, name: NAMES[tag as usize], attributes: &attributes, list: &list, closes_itself: false });
             let number = self.serial;
             if let Format::Element { serial, position, .. } = &mut self.formats[index] {
                 *serial = number;
@@ -1034,7 +1035,7 @@ impl Tree {
             }
             IMAGE => {
                 self.reconstruct();
-                self.insert_void(&StartTag { tag: IMG, name: b"img", attributes: token.attributes, closes_itself: false });
+                self.insert_void(&StartTag { tag: IMG, name: b"img", attributes: token.attributes, list: token.list, closes_itself: false });
             }
             INPUT => {
                 if self.in_scope(SELECT) {
@@ -1455,11 +1456,11 @@ impl Levels<'_> {
 }
 
 pub fn attribute(token: &StartTag, name: &[u8]) -> Option<String> {
-    Attributes::new(token.attributes, 0).find(|a| a.name.eq_ignore_ascii_case(name)).map(|a| value_of(a.value.unwrap_or(b"")))
+    token.list.iter().find(|a| a.name.eq_ignore_ascii_case(name)).map(|a| value_of(a.value.unwrap_or(b"")))
 }
 
 fn has_attribute(token: &StartTag, name: &[u8]) -> bool {
-    Attributes::new(token.attributes, 0).any(|a| a.name.eq_ignore_ascii_case(name))
+    token.list.iter().any(|a| a.name.eq_ignore_ascii_case(name))
 }
 
 fn same_attributes(one: &[u8], other: &[u8]) -> bool {
