@@ -1,5 +1,7 @@
 """The page kernel of Lycosa. `lycosa.web.kernel` chooses it; each function has a twin in Python with the same result."""
 
+from collections.abc import Sequence
+
 __version__: str
 
 CONTRACT: int
@@ -39,8 +41,8 @@ def follow_links(
 ) -> tuple[tuple[str, ...], bytes, tuple[str, ...], dict[str, str | None], list[str]] | None:
     """The links that are followed: hrefs, kinds, anchors, then as `join_hrefs`. See `lycosa.web.url.follow_links`."""
 
-def document_digests(body: bytes) -> tuple[int, bytes]:
-    """The fingerprint by which an equal document is looked up (XXH3, 64 bits) and the SHA-1 of a body."""
+def document_digests(answers: Sequence[tuple[bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
+    """See `lycosa.web.document.document_digests`."""
 
 _RequestParts = tuple[str, str, bytes, bool, str]
 _AnswerParts = tuple[bytes, int, int | None, bytes]
@@ -50,10 +52,10 @@ class MemberWriter:
     """Makes WARC records as gzip members, with the ISA-L of the library at `path`; OSError if there is none in it."""
 
     def __new__(cls, path: str) -> MemberWriter: ...
-    def exchange(
-        self, request: _RequestParts, answer: _AnswerParts, record: _RecordParts
-    ) -> list[bytes] | None:
-        """The records of one fetch, see `lycosa.store.warc_record`: request, response or revisit, metadata if there are
+    def exchanges(
+        self, fetches: Sequence[tuple[_RequestParts, _AnswerParts, _RecordParts]]
+    ) -> list[list[bytes] | None]:
+        """The records of each fetch, see `lycosa.store.warc_record`: request, response or revisit, metadata if there are
         fields for it. None if a string has other than ASCII characters.
 
         A request is URL, method, header lines, whether they name the host, and the address of the host; an answer is

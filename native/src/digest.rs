@@ -1,18 +1,26 @@
-//! The digests of a document: the twin is `lycosa.web.document`.
+//! The digests of documents: the twin is `lycosa.web.document`.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sha1::{Digest, Sha1};
 use xxhash_rust::xxh3::xxh3_64;
 
-pub fn sha1(body: &[u8]) -> [u8; 20] {
-    Sha1::digest(body).into()
+/// For each answer, of its payload and its document: the fingerprint of the document, the SHA-1 of the payload, and the
+/// 128 bits of the document's SHA-1. Payload and document are most often the same bytes.
+#[pyfunction]
+pub fn document_digests<'py>(
+    py: Python<'py>,
+    answers: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
+) -> Vec<(u64, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let bytes: Vec<(&[u8], &[u8])> = answers.iter().map(|(payload, body)| (payload.as_bytes(), body.as_bytes())).collect();
+    let made: Vec<_> = py.detach(|| bytes.into_iter().map(digests).collect());
+    let in_python = |digest: &[u8]| PyBytes::new(py, digest);
+    made.iter().map(|(number, payload, body)| (*number, in_python(payload), in_python(&body[..DIGEST_BYTES]))).collect()
 }
 
-/// The 64-bit fingerprint by which an equal document is looked up, and the SHA-1 by which archives name a body.
-#[pyfunction]
-pub fn document_digests<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>) -> (u64, Bound<'py, PyBytes>) {
-    let bytes = body.as_bytes();
-    let (fingerprint, digest) = py.detach(|| (xxh3_64(bytes), sha1(bytes)));
-    (fingerprint, PyBytes::new(py, &digest))
+const DIGEST_BYTES: usize = 16;
+
+fn digests((payload, body): (&[u8], &[u8])) -> (u64, [u8; 20], [u8; 20]) {
+    let sha1 = Sha1::digest(payload).into();
+    (xxh3_64(body), sha1, if std::ptr::eq(payload, body) { sha1 } else { Sha1::digest(body).into() })
 }

@@ -2,7 +2,7 @@
 
 use crate::gzip::Isal;
 use memchr::memchr_iter;
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyOSError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::borrow::Cow;
@@ -24,6 +24,8 @@ type RequestParts<'a> = (&'a str, &'a str, &'a [u8], bool, &'a str);
 type AnswerParts<'a> = (&'a [u8], u32, Option<usize>, &'a [u8]);
 /// Type, lines before the payload digest, the digest, lines behind it, date, 16 random bytes, fields of the metadata.
 type RecordParts<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a [u8], &'a [u8], [u8; 16], &'a [u8]);
+type Parts<'a> = (RequestParts<'a>, AnswerParts<'a>, RecordParts<'a>);
+type Exchange<'py> = Vec<Bound<'py, PyBytes>>;
 
 /// Makes the records of fetches, with the compressor of a library that contains ISA-L.
 #[pyclass(frozen)]
@@ -39,22 +41,27 @@ impl MemberWriter {
         Ok(MemberWriter { isal })
     }
 
-    /// Request, then response or revisit, then metadata if there is any; None if a value has other than ASCII
-    /// characters, which only Python knows to be printable or not.
-    fn exchange<'py>(
-        &self,
-        py: Python<'py>,
-        request: RequestParts<'_>,
-        answer: AnswerParts<'_>,
-        record: RecordParts<'_>,
-    ) -> Option<Vec<Bound<'py, PyBytes>>> {
-        let members = py.detach(|| self.members(request, answer, record))?;
-        Some(members.iter().map(|member| PyBytes::new(py, member)).collect())
+    /// For each fetch request, then response or revisit, then metadata if there is any; None for a fetch with other than
+    /// ASCII characters, which only Python knows to be printable or not.
+    fn exchanges<'py>(&self, py: Python<'py>, fetches: Vec<Bound<'py, PyAny>>) -> PyResult<Vec<Option<Exchange<'py>>>> {
+        let parts = fetches.iter().map(extracted).collect::<PyResult<Vec<Option<Parts>>>>()?;
+        let made: Vec<Option<Vec<Vec<u8>>>> =
+            py.detach(|| parts.into_iter().map(|parts| parts.and_then(|parts| self.members(parts))).collect());
+        let in_python = |members: Vec<Vec<u8>>| members.iter().map(|member| PyBytes::new(py, member)).collect();
+        Ok(made.into_iter().map(|members| members.map(in_python)).collect())
+    }
+}
+
+fn extracted<'a>(fetch: &'a Bound<'_, PyAny>) -> PyResult<Option<Parts<'a>>> {
+    match fetch.extract() {
+        Ok(parts) => Ok(Some(parts)),
+        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(fetch.py()) => Ok(None), // a lone surrogate
+        Err(error) => Err(error),
     }
 }
 
 impl MemberWriter {
-    fn members(&self, request: RequestParts, answer: AnswerParts, record: RecordParts) -> Option<Vec<Vec<u8>>> {
+    fn members(&self, (request, answer, record): Parts) -> Option<Vec<Vec<u8>>> {
         let (url, method, lines, names_host, address) = request;
         let (block, status, body_bytes, body) = answer;
         let (kind, before, digest, after, date, random, fields) = record;

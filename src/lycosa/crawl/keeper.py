@@ -21,7 +21,6 @@ from lycosa.crawl.reading import (
     page_directives,
     read_page,
     record_metadata,
-    records_of,
     with_headers,
 )
 from lycosa.crawl.seams import Parts, ReadPage
@@ -40,6 +39,7 @@ from lycosa.store import (
     doc_key,
     patch_on_read_exchange,
     patched_exchange,
+    response_exchange,
     revisit_exchange,
     unpack_links,
     unpack_page,
@@ -85,7 +85,8 @@ class Archive:
         now = self._shard.now_unix() if fetched_s is None else fetched_s
         if self.is_off:
             return HttpExchange([], sha1 or payload_sha1(response.body), now)
-        return records_of(lease, request, response, fetched_s=now, sha1=sha1)
+        metadata = record_metadata(lease)
+        return response_exchange(request, response, fetched_s=now, metadata=metadata, payload_sha1=sha1)
 
     def revisit(
         self,

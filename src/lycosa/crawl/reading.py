@@ -23,9 +23,8 @@ import msgspec
 from lycosa.frontier import Lease, RecentUrls, RequestKind
 from lycosa.records import Request, Response, Truncation
 from lycosa.settings import CrawlSettings, merge, read_file
-from lycosa.store import HttpExchange, LinkRow, response_exchange
+from lycosa.store import Fetched, HttpExchange, LinkRow, response_exchanges
 from lycosa.web import (
-    DIGEST_BYTES,
     FOLLOWED_RELS,
     Analysers,
     DropReason,
@@ -41,8 +40,7 @@ from lycosa.web import (
     UrlLimits,
     analyse_page,
     base_url,
-    document_digest,
-    document_fingerprint,
+    document_digests,
     filter_urls,
     follow_links,
     join_map,
@@ -50,7 +48,6 @@ from lycosa.web import (
     native,
     parse_link_header,
     parse_url,
-    payload_sha1,
     robots_directives,
 )
 
@@ -249,26 +246,35 @@ class PageReader:
         self._has_archive = settings.archive != "none"
         self.wants_main = False  # somebody takes the main texts of pages
 
-    def prepare(self, answer: LeaseAnswer, is_worth_it: Callable[[int], bool]) -> None:
-        """Reads a document ahead of its turn. Small ones that are most likely known, those that are not worth it by
-        their fingerprint and the answers to revisits, are not analysed: `analyse` does it if they are new after all."""
-        response, prepared = answer.response, self.digests(answer.response)
-        is_visit = answer.lease.kind is RequestKind.REVISIT
-        is_worth = not is_visit and is_worth_it(prepared.fingerprint)
-        if is_worth or prepared.is_large:
-            self.analyse(response, prepared)
-            if self._has_archive and is_worth:
-                assert answer.request is not None
-                prepared.records = records_of(
-                    answer.lease, answer.request, response, fetched_s=answer.fetched_s, sha1=prepared.payload_sha1
-                )
-        answer.prepared = prepared
+    def prepare(self, answers: Iterable[LeaseAnswer], is_worth_it: Callable[[int], bool]) -> None:
+        """Reads documents ahead of their turn. Small ones that are most likely known, those that are not worth it by
+        their fingerprint and the answers to revisits, are not analysed: `analyse` does it if they are new after all.
+        What cannot be read is left as it is. Digests and records are made for all at once: for each it would be another
+        time that a thread has to wait for its turn to run Python."""
+        found = list[tuple[LeaseAnswer, bytes]]()
+        for answer in answers:
+            with suppress(Exception):
+                found.append((answer, decoded_body(answer.response, self.max_decoded_bytes)))
+        recorded, fetched = list[PreparedPage](), list[Fetched]()
+        digests = document_digests([(answer.response.body, body) for answer, body in found])
+        for (answer, body), numbers in zip(found, digests, strict=True):
+            prepared = PreparedPage(body, *numbers)
+            is_worth = answer.lease.kind is not RequestKind.REVISIT and is_worth_it(prepared.fingerprint)
+            with suppress(Exception):
+                if is_worth or prepared.is_large:
+                    self.analyse(answer.response, prepared)
+                answer.prepared = prepared
+                if is_worth and self._has_archive and (request := answer.request) is not None:
+                    metadata, sha1 = record_metadata(answer.lease), prepared.payload_sha1
+                    fetched.append(Fetched(request, answer.response, answer.fetched_s, metadata, sha1))
+                    recorded.append(prepared)
+        for page, records in zip(recorded, response_exchanges(fetched), strict=True):
+            page.records = records
 
     def digests(self, response: Response) -> PreparedPage:
         """The document of an answer with its digests, not analysed yet."""
-        body, sha1 = decoded_body(response, self.max_decoded_bytes), payload_sha1(response.body)
-        digest = sha1[:DIGEST_BYTES] if body is response.body else document_digest(body)
-        return PreparedPage(body, document_fingerprint(body), sha1, digest)
+        body = decoded_body(response, self.max_decoded_bytes)
+        return PreparedPage(body, *document_digests([(response.body, body)])[0])
 
     def analyse(self, response: Response, prepared: PreparedPage) -> Page:
         """Analyses the document, unless that is done; adds what it says to robots, and its links and those of the
@@ -299,14 +305,6 @@ class PageReader:
         if self._content_digest is not None:
             prepared.content = self._content_digest(page, prepared.body)
         return page
-
-
-def records_of(
-    lease: Lease, request: Request, response: Response, *, fetched_s: float, sha1: bytes | None = None
-) -> HttpExchange:
-    """The records of an answer; `sha1` is the digest of its body, where it is known."""
-    metadata = record_metadata(lease)
-    return response_exchange(request, response, fetched_s=fetched_s, metadata=metadata, payload_sha1=sha1)
 
 
 def record_metadata(lease: Lease) -> dict[str, str]:
@@ -354,7 +352,7 @@ class ReaderThreads:
     def arrived(self, answer: LeaseAnswer) -> None:
         """Takes an answer; it is handed on at once where nothing has to be read beside the event loop before it."""
         if not self._is_open or not (self or answer.is_document):
-            self._prepare(answer, lambda _: False)
+            self._prepare([answer], lambda _: False)
             self._hand_on(answer)
             return
         self._gathered.append(answer)
@@ -383,16 +381,14 @@ class ReaderThreads:
 
     def _run(self) -> None:
         while (batch := self._work.get()) is not None:
-            for answer in batch.answers:
-                self._prepare(answer, self._is_news)
+            self._prepare(batch.answers, self._is_news)
             batch.is_read.set()
             if not self._is_virtual:
                 self._loop.call_soon_threadsafe(self._hand_on_read)
 
-    def _prepare(self, answer: LeaseAnswer, is_worth_it: Callable[[int], bool]) -> None:
-        if answer.is_document:
-            with suppress(Exception):  # it is raised again where it ends the crawl
-                self._reader.prepare(answer, is_worth_it)
+    def _prepare(self, answers: Iterable[LeaseAnswer], is_worth_it: Callable[[int], bool]) -> None:
+        with suppress(Exception):  # it is raised again where it ends the crawl
+            self._reader.prepare([answer for answer in answers if answer.is_document], is_worth_it)
 
     def _is_news(self, fingerprint: int) -> bool:
         if fingerprint in self._read_lately:

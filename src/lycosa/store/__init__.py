@@ -74,6 +74,7 @@ from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import warc_path
 from lycosa.store.warc_read import WarcLocation, WarcRecord, read_message
 from lycosa.store.warc_record import (
+    Fetched,
     HttpExchange,
     OriginalRecord,
     PatchBase,
@@ -82,20 +83,21 @@ from lycosa.store.warc_record import (
     patch_on_read_exchange,
     patched_exchange,
     response_exchange,
+    response_exchanges,
     revisit_exchange,
 )
 
 __all__ = [
     "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "REDIRECTS", "SHARDED_FILE", "SHARDS_FOLDER", "SITEMAP",
-    "STORE_WARC_FOLDER", "ArchiveUnavailable", "Batch", "BucketRow", "CentralStore", "CollectionStore", "HttpExchange",
-    "JoinedCollection", "JoinedState", "LinkRow", "OriginalRecord", "PageRow", "PatchBase", "RecordLeftOut",
-    "RevisitProfile", "State", "StoreSelection", "WarcLocation", "WarcRecord", "activate_arrived_hosts",
-    "adopt_collection", "arriving_hosts", "bucket_hosts", "bucket_rows", "buckets_with_rows", "claim_store",
-    "delete_bucket", "doc_key", "document_bucket", "document_buckets", "file_digest", "hold_lock", "host_buckets",
-    "is_claimed_store", "is_collection", "is_sharded", "is_written", "left_out_counts", "open_central_store",
-    "open_packed", "pack_row", "packed_name", "patch_locations", "patch_on_read_exchange", "patched_exchange",
-    "put_bytes", "put_verified", "read_chunks", "read_message", "read_record_at", "released_files", "remember_store",
-    "require_shareable_store", "require_store", "response_exchange", "revisit_exchange", "shard_paths",
-    "sharded_parent", "store_urls", "unpack_links", "unpack_page", "unpack_warc", "upload_warc", "warc_path",
-    "write_arriving",
+    "STORE_WARC_FOLDER", "ArchiveUnavailable", "Batch", "BucketRow", "CentralStore", "CollectionStore", "Fetched",
+    "HttpExchange", "JoinedCollection", "JoinedState", "LinkRow", "OriginalRecord", "PageRow", "PatchBase",
+    "RecordLeftOut", "RevisitProfile", "State", "StoreSelection", "WarcLocation", "WarcRecord",
+    "activate_arrived_hosts", "adopt_collection", "arriving_hosts", "bucket_hosts", "bucket_rows", "buckets_with_rows",
+    "claim_store", "delete_bucket", "doc_key", "document_bucket", "document_buckets", "file_digest", "hold_lock",
+    "host_buckets", "is_claimed_store", "is_collection", "is_sharded", "is_written", "left_out_counts",
+    "open_central_store", "open_packed", "pack_row", "packed_name", "patch_locations", "patch_on_read_exchange",
+    "patched_exchange", "put_bytes", "put_verified", "read_chunks", "read_message", "read_record_at", "released_files",
+    "remember_store", "require_shareable_store", "require_store", "response_exchange", "response_exchanges",
+    "revisit_exchange", "shard_paths", "sharded_parent", "store_urls", "unpack_links", "unpack_page", "unpack_warc",
+    "upload_warc", "warc_path", "write_arriving",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ The records of a fetch are made by the native kernel where it is installed, byte
 import os
 import re
 from base64 import b32encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -40,7 +40,7 @@ _FRAMING = re.compile(rb"^([ \t]*)((transfer-encoding|content-length)[ \t]*:([^\
 _LINE_ENDS = re.compile(rb"[\r\n]+")
 
 
-def header_block(block: bytes, *, status: int, body_bytes: int | None) -> bytes:
+def header_block(block: bytes, status: int, body_bytes: int | None) -> bytes:
     """The block as readers need it to find the body, which has `body_bytes` bytes and no transfer coding (None: the
     block may say of it what it likes)."""
     block = _well_formed(block, status)
@@ -137,6 +137,27 @@ class HttpExchange(msgspec.Struct, frozen=True):
     RESPONSE: ClassVar[int] = 1
 
 
+class Fetched(NamedTuple):
+    """A fetch whose records are to be made; `fetched_s` is Unix time. `payload_sha1` is that of the response's body,
+    from whoever has it already."""
+
+    request: Request
+    response: Response
+    fetched_s: float
+    metadata: Mapping[str, str] = {}
+    payload_sha1: bytes | None = None
+
+
+def response_exchanges(fetches: Sequence[Fetched]) -> list[HttpExchange]:
+    """Request, response and metadata records of each fetch. For many at once, since other threads run meanwhile."""
+    parts = []
+    for fetch in fetches:
+        body, truncated = fetch.response.body, fetch.response.truncated
+        after = b"" if truncated is None else b"WARC-Truncated: " + truncated.encode() + b"\r\n"
+        parts.append(_parts(fetch, b"response", after=after, body_bytes=len(body), body=body))
+    return _exchanges(fetches, parts)
+
+
 def response_exchange(
     request: Request,
     response: Response,
@@ -145,14 +166,8 @@ def response_exchange(
     metadata: Mapping[str, str] | None = None,
     payload_sha1: bytes | None = None,
 ) -> HttpExchange:
-    """Request, response and metadata records of one fetch; `fetched_s` is Unix time.
-
-    `payload_sha1` is that of the response's body, from whoever has it already.
-    """
-    truncated = b"" if response.truncated is None else b"WARC-Truncated: " + response.truncated.encode() + b"\r\n"
-    answer = _Answer(response.header_block, response.status, len(response.body), response.body)
-    named = (b"response", b"", payload_sha1 or sha1_of(response.body), truncated)
-    return _exchange(request, response, answer, named, fetched_s, metadata)
+    """Request, response and metadata records of one fetch."""
+    return response_exchanges([Fetched(request, response, fetched_s, metadata or {}, payload_sha1)])[0]
 
 
 def revisit_exchange(
@@ -167,19 +182,19 @@ def revisit_exchange(
     """The records of a fetch whose body is already stored: the revisit keeps the headers and refers to the original."""
     # A 304 names the length of a body that was not sent.
     body_bytes = None if profile is RevisitProfile.NOT_MODIFIED else len(response.body)
-    answer = _Answer(response.header_block, response.status, body_bytes, b"")
     refers = _REFERS % (profile.encode(), _uri(original.url), _date(original.fetched_s))
-    return _exchange(request, response, answer, (b"revisit", refers, original.payload_sha1, b""), fetched_s, metadata)
+    fetch = Fetched(request, response, fetched_s, metadata or {}, original.payload_sha1)
+    return _exchanges([fetch], [_parts(fetch, b"revisit", before=refers, body_bytes=body_bytes, body=b"")])[0]
 
 
 def patched_exchange(response: Response, *, fetched_s: float, metadata: Mapping[str, str]) -> HttpExchange:
     """The records of a response that was put together here; in place of a request stands a record that says how."""
     digest, date, (metadata_id, response_id, _) = sha1_of(response.body), _date(fetched_s), _record_ids(os.urandom(16))
     about = b"WARC-Target-URI: " + _uri(response.url) + b"\r\n"
-    answer = _Answer(response.header_block, response.status, len(response.body), response.body)
+    block = header_block(response.header_block, response.status, len(response.body)), response.body
     members = [
         _member(b"metadata", metadata_id, date, about + _CONCURRENT % response_id, _FIELDS, (_fields(metadata),)),
-        _member(b"response", response_id, date, about + _digest_line(digest), _HTTP_RESPONSE, answer.block()),
+        _member(b"response", response_id, date, about + _digest_line(digest), _HTTP_RESPONSE, block),
     ]
     return HttpExchange(members, digest, fetched_s)
 
@@ -203,10 +218,10 @@ def patch_on_read_exchange(
     lies = (WHOLE_FIELD.encode(), whole.place.file_number, whole.place.offset, whole.place.length)
     places = b"%b: %d %d %d\r\n%b: %d\r\n" % (*lies, TABLE_FIELD.encode(), len(table_member))
     extra = about + refers + _digest_line(digest) + places
-    head = _Answer(document.header_block, document.status, len(document.body), b"")
+    head = header_block(document.header_block, document.status, len(document.body))
     members = [
         table_member,
-        _member(b"revisit", revisit_id, date, extra, _HTTP_RESPONSE, head.block()),
+        _member(b"revisit", revisit_id, date, extra, _HTTP_RESPONSE, (head,)),
         request_member,
         _member(b"metadata", metadata_id, date, about + _CONCURRENT % revisit_id, _FIELDS, (_fields(metadata),)),
     ]
@@ -228,41 +243,35 @@ def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> b
     return _member(b"warcinfo", _record_ids(os.urandom(16))[0], _date(created_s), extra, _FIELDS, (_fields(fields),))
 
 
-class _Answer(NamedTuple):
-    """What is kept of an answer: `body_bytes` is the length that its header block must name, None for whatever it
-    says."""
-
-    header_block: bytes
-    status: int
-    body_bytes: int | None
-    body: bytes
-
-    def block(self) -> tuple[bytes, bytes]:
-        return header_block(self.header_block, status=self.status, body_bytes=self.body_bytes), self.body
+# What `MemberWriter.exchanges` takes, and `_members`: URL, method, header lines, whether these name the host, address;
+# header block, status, the length of the body that the block must name (None: whatever it says), the body that is kept;
+# type, lines before the payload digest, that digest, lines behind it, date, random bytes for the ids, metadata.
+_Parts = tuple[
+    tuple[str, str, bytes, bool, str],
+    tuple[bytes, int, int | None, bytes],
+    tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes],
+]
 
 
-# Type, lines before the payload digest, the digest, lines behind it.
-_Named = tuple[bytes, bytes, bytes, bytes]
+def _parts(
+    fetch: Fetched, kind: bytes, *, before: bytes = b"", after: bytes = b"", body_bytes: int | None, body: bytes
+) -> _Parts:
+    request, response, fetched_s, metadata, digest = fetch
+    return (
+        (request.url, request.method, *_request_lines(request.headers), response.address),
+        (response.header_block, response.status, body_bytes, body),
+        (kind, before, digest or sha1_of(body), after, _date(fetched_s), os.urandom(16), _fields(metadata)),
+    )
 
 
-def _exchange(
-    request: Request,
-    response: Response,
-    answer: _Answer,
-    named: _Named,
-    fetched_s: float,
-    metadata: Mapping[str, str] | None,
-) -> HttpExchange:
-    """Request, response (or revisit) and metadata; by the native kernel, unless a string is none that it takes."""
-    rest = _date(fetched_s), os.urandom(16), _fields(metadata or {})
-    members, writer = None, _native_writer()
-    if writer is not None:
-        asked = (request.url, request.method, *_request_lines(request.headers), response.address)
-        try:
-            members = writer.exchange(asked, answer, (*named, *rest))
-        except UnicodeEncodeError:  # a lone surrogate
-            members = None
-    return HttpExchange(members or _linked(request, response.address, answer, named, *rest), named[2], fetched_s)
+def _exchanges(fetches: Sequence[Fetched], parts: list[_Parts]) -> list[HttpExchange]:
+    """The records of each fetch: by the native kernel, unless it has a string that the kernel does not take."""
+    writer = _native_writer()
+    made = writer.exchanges(parts) if writer is not None else [None] * len(parts)
+    return [
+        HttpExchange(members or _members(*own), own[2][2], fetch.fetched_s)
+        for fetch, own, members in zip(fetches, parts, made, strict=True)
+    ]
 
 
 @cache
@@ -275,22 +284,26 @@ def _native_writer() -> Any:
         return None
 
 
-def _linked(
-    request: Request, address: str, answer: _Answer, named: _Named, date: bytes, random: bytes, fields: bytes
+def _members(
+    asked: tuple[str, str, bytes, bool, str],
+    answer: tuple[bytes, int, int | None, bytes],
+    record: tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes],
 ) -> list[bytes]:
-    """The twin of `MemberWriter.exchange`: the first and the last record name the response as concurrent."""
-    kind, before, digest, after = named
+    """Request, response (or revisit) and metadata; the first and the last name the response as concurrent."""
+    url, method, lines, names_host, address = asked
+    block, status, body_bytes, body = answer
+    kind, before, payload_sha1, after, date, random, fields = record
     request_id, response_id, metadata_id = _record_ids(random)
-    about = b"WARC-Target-URI: " + _uri(request.url) + b"\r\n"
-    if version := _BINARY_HTTP.match(answer.header_block):
+    about = b"WARC-Target-URI: " + _uri(url) + b"\r\n"
+    if version := _BINARY_HTTP.match(block):
         about += b"WARC-Protocol: h" + version[1] + b"\r\n"
     if address:
         about += b"WARC-IP-Address: " + _clean(address) + b"\r\n"
-    concurrent = about + _CONCURRENT % response_id
-    extra = about + before + _digest_line(digest) + after
+    concurrent, own = about + _CONCURRENT % response_id, about + before + _digest_line(payload_sha1) + after
+    head, request = header_block(block, status, body_bytes), _request_block(url, method, lines, names_host)
     members = [
-        _member(b"request", request_id, date, concurrent, _HTTP_REQUEST, (_request_block(request),)),
-        _member(kind, response_id, date, extra, _HTTP_RESPONSE, answer.block()),
+        _member(b"request", request_id, date, concurrent, _HTTP_REQUEST, (request,)),
+        _member(kind, response_id, date, own, _HTTP_RESPONSE, (head, body)),
     ]
     if fields:
         members.append(_member(b"metadata", metadata_id, date, concurrent, _FIELDS, (fields,)))
@@ -333,12 +346,11 @@ def revisit_of_record(record: bytes, original: str) -> bytes:
     return b"%b%bContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b\r\n\r\n" % (fields, extra, kind, len(block), block)
 
 
-def _request_block(request: Request) -> bytes:
+def _request_block(url: str, method: str, lines: bytes, names_host: bool) -> bytes:
     """The request as it was sent, rebuilt from what was set; a normalised URL always has a path."""
-    authority, _, path = request.url.partition("#")[0].partition("://")[2].partition("/")
-    lines, names_host = _request_lines(request.headers)
+    authority, _, path = url.partition("#")[0].partition("://")[2].partition("/")
     host = b"" if names_host else b"Host: " + _clean(authority.rpartition("@")[2]) + b"\r\n"
-    return b"%b /%b HTTP/1.1\r\n%b%b\r\n" % (_clean(request.method), _uri(path), host, lines)
+    return b"%b /%b HTTP/1.1\r\n%b%b\r\n" % (_clean(method), _uri(path), host, lines)
 
 
 @lru_cache(64)

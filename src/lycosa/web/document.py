@@ -6,13 +6,14 @@ since the crawl loop looks a document up by its digests before it is analysed.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Protocol
 
 import msgspec
 import xxhash
 
+from lycosa.web.kernel import native
 from lycosa.web.links import Links
 from lycosa.web.media import Media
 
@@ -37,6 +38,16 @@ def document_digest(body: bytes) -> bytes:
     stored one of somebody else; whoever makes two that collide, in this and in the fingerprint, has one of his own
     kept."""
     return payload_sha1(body)[:DIGEST_BYTES]
+
+
+def document_digests(answers: Sequence[tuple[bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
+    """For the payload of each answer and the document in it: the document's fingerprint, the payload's SHA-1, and the
+    document's digest. For many at once, since other threads run meanwhile."""
+    kernel = native()
+    if kernel is not None:
+        made: list[tuple[int, bytes, bytes]] = kernel.document_digests(answers)
+        return made
+    return [(document_fingerprint(body), payload_sha1(payload), document_digest(body)) for payload, body in answers]
 
 
 def text_digest(main_text: bytes) -> bytes:
