@@ -91,3 +91,6 @@ def escape_query(href: str, encoding: str) -> str:
 
 def safe_length(body: bytes) -> int:
     """How many of the body's bytes can be parsed safely, see `lycosa.web.hazard.safe_length`."""
+
+def catches_panic() -> bool:
+    """Whether a panic while a page is read is caught: the page then goes to the twin, and standard error says why."""

@@ -20,6 +20,7 @@ use page::Page;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::borrow::Cow;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -60,12 +61,23 @@ fn read(body: &[u8], is_xml: bool, wants_main: bool) -> Option<Read> {
     Some(Read { page, links, visible, codes, digest, readable, is_cut })
 }
 
+/// A panic is a fault of ours, which Rust shows on standard error; its page is read by the parser that builds a tree.
+fn guarded<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(None)
+}
+
+/// Whether a panic is caught, for tests.
+#[pyfunction]
+fn catches_panic(py: Python<'_>) -> bool {
+    py.detach(|| guarded::<()>(|| panic!("a test asked for this")).is_none())
+}
+
 /// Reads an HTML document in UTF-8; None if it needs a parser that builds a tree.
 #[pyfunction]
 #[pyo3(signature = (body, is_xml = false, wants_main = false))]
 fn analyse_html<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, is_xml: bool, wants_main: bool) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let bytes = body.as_bytes();
-    let Some(read) = py.detach(|| read(bytes, is_xml, wants_main)) else { return Ok(None) };
+    let Some(read) = py.detach(|| guarded(|| read(bytes, is_xml, wants_main))) else { return Ok(None) };
     let page = read.page;
     let language = page.language();
     let robots = PyTuple::new(py, page.robots)?;
@@ -101,6 +113,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MAIN_TEXT_VERSION", readable::VERSION)?;
     module.add_function(wrap_pyfunction!(safe_length, module)?)?;
     module.add_function(wrap_pyfunction!(analyse_html, module)?)?;
+    module.add_function(wrap_pyfunction!(catches_panic, module)?)?;
     module.add_function(wrap_pyfunction!(charset::detect_charset, module)?)?;
     module.add_function(wrap_pyfunction!(charset::to_utf8_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(charset::escaped_query, module)?)?;

@@ -152,6 +152,7 @@ pub struct Page {
     main_piece: Option<(usize, Option<usize>)>, // where the main element begins and ends in `pieces`
     main_depth: Option<usize>,
     hidden: usize,
+    muted: usize, // open templates
     buffers: Vec<Vec<u8>>, // collapsed text for captures, one for each level of hidden elements
     captures: Vec<usize>, // open captures on each of these levels
 }
@@ -180,7 +181,19 @@ impl Page {
         self.hidden -= 1;
     }
 
+    /// What follows is in a template, and no part of the page.
+    pub fn mute(&mut self) {
+        self.muted += 1;
+    }
+
+    pub fn unmute(&mut self) {
+        self.muted -= 1;
+    }
+
     pub fn text(&mut self, text: &[u8]) {
+        if self.muted > 0 {
+            return;
+        }
         if self.is_in_body && self.hidden == 0 {
             if self.piece.is_none() {
                 self.piece = Some(self.pieces.len());
@@ -243,6 +256,9 @@ impl Page {
     // elements
 
     pub fn element(&mut self, token: &StartTag, levels: &Levels, parent_draws: bool) -> Option<Capture> {
+        if self.muted > 0 {
+            return None;
+        }
         self.note_structure(token);
         self.note_outline(token, levels.depth());
         match token.tag {
@@ -452,6 +468,9 @@ impl Page {
     }
 
     pub fn main_starts(&mut self, depth: usize) {
+        if self.muted > 0 {
+            return;
+        }
         self.mains += 1;
         if self.mains == 1 && self.hidden == 0 {
             self.boundary();

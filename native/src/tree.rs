@@ -1,8 +1,8 @@
 //! The tree construction of the HTML standard, without a tree: a stack of open elements, and what is read on the way.
 //!
 //! Elements come in document order as long as nothing is moved. Markup for which the standard moves nodes (the adoption
-//! agency with a furthest block, foster parenting), and what has trees of its own (`template`, `frameset`), sets
-//! `needs_tree`: the caller then takes a parser that builds one.
+//! agency with a furthest block, foster parenting), and frames, set `needs_tree`: the caller then takes a parser that builds
+//! one. What is in a template is followed to its end and else left out, as it is no part of the page.
 //! Invariant: every step takes constant time, amortised, whatever the nesting. The positions of open elements are kept
 //! by tag, so that no search walks the stack.
 
@@ -36,6 +36,7 @@ enum Mode {
     InTableBody,
     InRow,
     InCell,
+    InTemplate,
     AfterBody,
     AfterAfterBody,
 }
@@ -70,6 +71,7 @@ pub struct Tree {
     formats: Vec<Format>,
     names: HashMap<Vec<u8>, u32>,
     mode: Mode,
+    template_modes: Vec<Mode>,
     is_quirky: bool,
     has_form: Option<u32>,
     has_head: bool,
@@ -94,6 +96,7 @@ impl Tree {
             formats: Vec::new(),
             names: HashMap::new(),
             mode: Mode::Initial,
+            template_modes: Vec::new(),
             is_quirky: true,
             has_form: None,
             has_head: false,
@@ -206,6 +209,14 @@ impl Tree {
     }
 
     fn pop(&mut self) {
+        self.pop_one();
+        // An element that was taken out of the stack ends with what was open in it.
+        while self.top().is_some_and(|open| open.key == u32::MAX) {
+            self.pop_one();
+        }
+    }
+
+    fn pop_one(&mut self) {
         let Some(open) = self.stack.pop() else { return };
         let at = self.stack.len() as u32;
         if open.space == Space::Html && open.key != u32::MAX {
@@ -224,6 +235,9 @@ impl Tree {
         }
         if open.is_hidden {
             self.page.unhide();
+        }
+        if open.space == Space::Html && open.key == u32::from(TEMPLATE) {
+            self.page.unmute();
         }
     }
 
@@ -526,7 +540,7 @@ impl Tree {
                     }
                     self.mode = Mode::InBody;
                 }
-                Mode::InBody | Mode::InCell | Mode::InCaption => {
+                Mode::InBody | Mode::InCell | Mode::InCaption | Mode::InTemplate => {
                     self.body_text(text);
                     return;
                 }
@@ -538,7 +552,7 @@ impl Tree {
                     if skip_spaces_and_nul(text).is_empty() {
                         self.add_text(text, false);
                     } else {
-                        self.needs_tree = true; // foster parenting
+                        self.foster();
                     }
                     return;
                 }
@@ -562,8 +576,13 @@ impl Tree {
         }
     }
 
+    /// Something in a table belongs before it; in a template that makes no difference.
+    fn foster(&mut self) {
+        self.needs_tree |= self.template_modes.is_empty();
+    }
+
     fn in_table_context(&self) -> bool {
-        self.top_is(TABLE) || self.top_is(TBODY) || self.top_is(TFOOT) || self.top_is(THEAD) || self.top_is(TR)
+        self.top_is(TABLE) || self.top_is(TBODY) || self.top_is(TFOOT) || self.top_is(THEAD) || self.top_is(TR) || self.top_is(TEMPLATE)
     }
 
     fn body_text(&mut self, text: &[u8]) {
@@ -623,6 +642,9 @@ impl Tree {
     }
 
     pub fn end(&mut self) {
+        for _ in 0..self.template_modes.len() {
+            self.end_template();
+        }
         self.begin_head();
         self.leave_head();
         while !self.stack.is_empty() {
@@ -713,31 +735,31 @@ impl Tree {
                 Mode::InBody => return self.body_start(token),
                 Mode::InTable => match token.tag {
                     CAPTION => {
-                        self.clear_to(&[TABLE, HTML]);
+                        self.clear_to(&[TABLE, TEMPLATE, HTML]);
                         self.formats.push(Format::Marker);
                         self.insert(token);
                         self.mode = Mode::InCaption;
                         return After::Data;
                     }
                     COLGROUP => {
-                        self.clear_to(&[TABLE, HTML]);
+                        self.clear_to(&[TABLE, TEMPLATE, HTML]);
                         self.insert(token);
                         self.mode = Mode::InColumnGroup;
                         return After::Data;
                     }
                     COL => {
-                        self.clear_to(&[TABLE, HTML]);
+                        self.clear_to(&[TABLE, TEMPLATE, HTML]);
                         self.imply(COLGROUP);
                         self.mode = Mode::InColumnGroup;
                     }
                     TBODY | TFOOT | THEAD => {
-                        self.clear_to(&[TABLE, HTML]);
+                        self.clear_to(&[TABLE, TEMPLATE, HTML]);
                         self.insert(token);
                         self.mode = Mode::InTableBody;
                         return After::Data;
                     }
                     TD | TH | TR => {
-                        self.clear_to(&[TABLE, HTML]);
+                        self.clear_to(&[TABLE, TEMPLATE, HTML]);
                         self.imply(TBODY);
                         self.mode = Mode::InTableBody;
                     }
@@ -753,7 +775,8 @@ impl Tree {
                         self.insert_void(token);
                         return After::Data;
                     }
-                    FORM if self.has_form.is_none() => {
+                    TEMPLATE => return self.head_start(token),
+                    FORM if self.has_form.is_none() && self.template_modes.is_empty() => {
                         self.insert(token);
                         self.has_form = Some(self.serial);
                         self.pop();
@@ -761,8 +784,8 @@ impl Tree {
                     }
                     FORM => return After::Data,
                     _ => {
-                        self.needs_tree = true; // template, or foster parenting
-                        return After::Data;
+                        self.foster();
+                        return self.body_start(token);
                     }
                 },
                 Mode::InCaption => match token.tag {
@@ -780,10 +803,7 @@ impl Tree {
                         self.insert_void(token);
                         return After::Data;
                     }
-                    TEMPLATE => {
-                        self.needs_tree = true;
-                        return After::Data;
-                    }
+                    TEMPLATE => return self.head_start(token),
                     _ => {
                         if !self.top_is(COLGROUP) {
                             return After::Data;
@@ -792,15 +812,28 @@ impl Tree {
                         self.mode = Mode::InTable;
                     }
                 },
+                Mode::InTemplate => {
+                    let mode = match token.tag {
+                        CAPTION | COLGROUP | TBODY | TFOOT | THEAD => Mode::InTable,
+                        COL => Mode::InColumnGroup,
+                        TR => Mode::InTableBody,
+                        TD | TH => Mode::InRow,
+                        tag if flags(tag) & IN_HEAD != 0 => return self.head_start(token),
+                        _ => Mode::InBody,
+                    };
+                    self.template_modes.pop();
+                    self.template_modes.push(mode);
+                    self.mode = mode;
+                }
                 Mode::InTableBody => match token.tag {
                     TR => {
-                        self.clear_to(&[TBODY, TFOOT, THEAD, HTML]);
+                        self.clear_to(&[TBODY, TFOOT, THEAD, TEMPLATE, HTML]);
                         self.insert(token);
                         self.mode = Mode::InRow;
                         return After::Data;
                     }
                     TH | TD => {
-                        self.clear_to(&[TBODY, TFOOT, THEAD, HTML]);
+                        self.clear_to(&[TBODY, TFOOT, THEAD, TEMPLATE, HTML]);
                         self.imply(TR);
                         self.mode = Mode::InRow;
                     }
@@ -813,7 +846,7 @@ impl Tree {
                 },
                 Mode::InRow => match token.tag {
                     TH | TD => {
-                        self.clear_to(&[TR, HTML]);
+                        self.clear_to(&[TR, TEMPLATE, HTML]);
                         self.insert(token);
                         self.mode = Mode::InCell;
                         self.formats.push(Format::Marker);
@@ -844,7 +877,7 @@ impl Tree {
         let before = self.mode;
         self.mode = Mode::InTable;
         let after = self.html_start(token);
-        if self.mode == Mode::InTable && !matches!(token.tag, TABLE) {
+        if self.mode == Mode::InTable && token.tag != TABLE {
             self.mode = before;
         }
         after
@@ -870,7 +903,7 @@ impl Tree {
         if !self.in_table_scope(TBODY) && !self.in_table_scope(THEAD) && !self.in_table_scope(TFOOT) {
             return false;
         }
-        self.clear_to(&[TBODY, TFOOT, THEAD, HTML]);
+        self.clear_to(&[TBODY, TFOOT, THEAD, TEMPLATE, HTML]);
         self.pop();
         self.mode = Mode::InTable;
         true
@@ -880,7 +913,7 @@ impl Tree {
         if !self.in_table_scope(TR) {
             return false;
         }
-        self.clear_to(&[TR, HTML]);
+        self.clear_to(&[TR, TEMPLATE, HTML]);
         self.pop();
         self.mode = Mode::InTableBody;
         true
@@ -909,7 +942,10 @@ impl Tree {
                 CAPTION => Mode::InCaption,
                 COLGROUP => Mode::InColumnGroup,
                 TABLE => Mode::InTable,
-                BODY | HTML => Mode::InBody,
+                TEMPLATE => self.template_modes.last().copied().unwrap_or(Mode::InBody),
+                HEAD => Mode::InHead,
+                BODY => Mode::InBody,
+                HTML => Mode::AfterHead,
                 _ => continue,
             };
             return;
@@ -917,14 +953,33 @@ impl Tree {
     }
 
     fn again_html(&mut self, token: &StartTag) -> After {
-        self.page.html_attributes(token);
+        if self.template_modes.is_empty() {
+            self.page.html_attributes(token);
+        }
         After::Data
+    }
+
+    fn begin_template(&mut self, token: &StartTag) {
+        self.insert(token);
+        self.page.mute();
+        self.formats.push(Format::Marker);
+        self.mode = Mode::InTemplate;
+        self.template_modes.push(Mode::InTemplate);
+    }
+
+    fn end_template(&mut self) {
+        if self.is_open(TEMPLATE) {
+            self.pop_through(TEMPLATE);
+            self.clear_to_marker();
+            self.template_modes.pop();
+            self.reset_mode();
+        }
     }
 
     fn head_start(&mut self, token: &StartTag) -> After {
         match token.tag {
             TEMPLATE => {
-                self.needs_tree = true;
+                self.begin_template(token);
                 After::Data
             }
             TITLE => {
@@ -978,10 +1033,13 @@ impl Tree {
                 self.skips_newline = true;
             }
             FORM => {
-                if self.has_form.is_none() {
+                let is_in_template = !self.template_modes.is_empty();
+                if is_in_template || self.has_form.is_none() {
                     self.close_p();
                     self.insert(token);
-                    self.has_form = Some(self.serial);
+                    if !is_in_template {
+                        self.has_form = Some(self.serial);
+                    }
                 }
             }
             LI => {
@@ -1180,6 +1238,12 @@ impl Tree {
             self.pop();
             return;
         }
+        if tag == TEMPLATE && !matches!(self.mode, Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead | Mode::InHeadNoscript) {
+            if matches!(self.mode, Mode::AfterBody | Mode::AfterAfterBody) {
+                self.mode = Mode::InBody;
+            }
+            return self.end_template();
+        }
         loop {
             match self.mode {
                 Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead => {
@@ -1227,6 +1291,7 @@ impl Tree {
                 }
                 Mode::AfterAfterBody => self.mode = Mode::InBody,
                 Mode::InBody => return self.body_end(tag, name),
+                Mode::InTemplate => return,
                 Mode::InTable => {
                     match tag {
                         TABLE => {
@@ -1264,7 +1329,7 @@ impl Tree {
                         }
                         return;
                     }
-                    COL | TEMPLATE => return,
+                    COL => return,
                     _ => {
                         if !self.top_is(COLGROUP) {
                             return;
@@ -1276,7 +1341,7 @@ impl Tree {
                 Mode::InTableBody => match tag {
                     TBODY | TFOOT | THEAD => {
                         if self.in_table_scope(tag) {
-                            self.clear_to(&[TBODY, TFOOT, THEAD, HTML]);
+                            self.clear_to(&[TBODY, TFOOT, THEAD, TEMPLATE, HTML]);
                             self.pop();
                             self.mode = Mode::InTable;
                         }
@@ -1334,8 +1399,7 @@ impl Tree {
     /// An end tag between the cells of a table: by the rules of the body, with foster parenting for what that inserts.
     fn foster_end(&mut self, tag: Tag, name: &[u8]) {
         if matches!(tag, P | BR) {
-            self.needs_tree = true;
-            return;
+            self.foster();
         }
         self.body_end(tag, name);
     }
@@ -1366,6 +1430,12 @@ impl Tree {
             BODY | HTML => {
                 if self.in_scope(BODY) {
                     self.mode = if tag == BODY { Mode::AfterBody } else { Mode::AfterAfterBody };
+                }
+            }
+            FORM if !self.template_modes.is_empty() => {
+                if self.in_scope(FORM) {
+                    self.implied_end_tags(0);
+                    self.pop_through(FORM);
                 }
             }
             FORM => {
@@ -1408,7 +1478,6 @@ impl Tree {
                 self.imply(BR);
                 self.pop();
             }
-            TEMPLATE => {}
             _ => self.any_other_end(tag, name),
         }
     }

@@ -12,7 +12,7 @@ from page_data import conformance
 
 from lycosa.errors import MissingExtra, SettingsError
 from lycosa.web import kernel
-from lycosa.web.page import analyse_page
+from lycosa.web.page import analyse_page, read_natively
 from proof.bench.equality import difference, document_of
 from proof.bench.fuzz import mutation
 
@@ -139,3 +139,24 @@ def test_links_alone_are_those_of_the_whole_page() -> None:
         page = analyse_page(body, url="http://host.example/", content_type="text/html")
         alone = analyse_page(body, url="http://host.example/", content_type="text/html", links_only=True)
         assert (alone.links, alone.base_href, alone.robots) == (page.links, page.base_href, page.robots)
+
+
+@needs_kernel
+def test_fault_in_the_kernel_is_shown_and_caught(capfd: pytest.CaptureFixture[str]) -> None:
+    module = kernel.native()
+
+    assert module is not None
+    assert module.catches_panic()
+    assert "a test asked for this" in capfd.readouterr().err
+
+
+@needs_kernel
+def test_templates_need_no_tree() -> None:
+    body = (
+        b"<p>a<template><tr><td>hidden<a href=x>y</a></td></tr><b><template>z</template></template>b"
+        b"<table><template><p>q</template><tr><td>c</table>"
+    )
+    page = read_natively(document_of(body))
+
+    assert page is not None
+    assert (page.text, page.links.hrefs) == ("a b c", ())
