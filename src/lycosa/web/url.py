@@ -26,6 +26,8 @@ from lycosa.web.links import LinkKind, Links
 
 # Hosts remembered with their domain: a few MB, and far more hosts than one shard works on at a time.
 CACHED_HOSTS = 16_384
+# The key of a page is asked for by whoever keeps something of it.
+CACHED_KEYS = 1_024
 
 
 def registrable_domain(host: str) -> str | None:
@@ -228,6 +230,7 @@ def host_key(href: str) -> bytes:
     return _key_start(href[: href.index("/", _HOST_END)])[BUCKET_BYTES:]
 
 
+@lru_cache(CACHED_KEYS)
 def url_key(href: str) -> bytes:
     """The key of a normalised URL: bucket, host key, NUL, path. Domains, hosts and path prefixes are ranges of keys."""
     path_start = href.index("/", _HOST_END)
