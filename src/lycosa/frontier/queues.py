@@ -58,6 +58,7 @@ class Queues:
         self.pending: dict[bytes, UrlRow] = {}  # url rows in the batch that is not committed yet
         # Not from 0: a process after this one, with a clock that went back, must not write over what still waits.
         self._due_counter = count(random.getrandbits(DUE_COUNTER_BITS))
+        self._fit_windows()
 
     def __repr__(self) -> str:
         return f"<Queues known={self.counts.known} queued={self.counts.queued} pending={len(self.pending)}>"
@@ -137,16 +138,16 @@ class Queues:
 
     def _put_entry(self, host: Host, entry: QueueEntry, window: LaneWindow) -> None:
         self._batch.put(Family.QUEUE, entry.key, entry.pack())
-        host.add(entry, window, self._room())
+        host.add(entry, window, self._room)
 
     def _put_url(self, key: bytes, row: UrlRow) -> None:
         self.pending[key] = row
         self._batch.put(Family.URL, key, row.pack())
 
-    def _room(self) -> int:
+    def _fit_windows(self) -> None:
         # The more hosts are in memory, the smaller each window, so that all of them together stay within bounds; a host
         # with few entries in memory is read from disk more often, which is cheap as long as it is one range.
-        return min(self._most_room, max(WINDOW_LEAST, self._memory.windows // max(1, len(self._hosts))))
+        self._room = min(self._most_room, max(WINDOW_LEAST, self._memory.windows // max(1, len(self._hosts))))
 
     # to another place
 
@@ -290,6 +291,7 @@ class Queues:
         """The batch is on disk; `batch` is the next one."""
         self._batch = batch
         self.pending.clear()
+        self._fit_windows()
 
     # the next entry of a host
 
@@ -341,7 +343,7 @@ class Queues:
 
     def _read(self, host: Host, window: LaneWindow) -> None:
         # From the window's edge, never from the lane's start, where the tombstones of what is done lie.
-        room = self._room()
+        room = self._room
         if window.forwards:
             rows = self._rows.scan(Family.QUEUE, window.hi, window.end, limit=room)
             upto = rows[-1][0] + b"\0" if len(rows) == room else window.end

@@ -32,6 +32,7 @@ class HostScheduler:
     def __init__(self, policy: Policy, checks: FetchChecks, *, restarted_at: float | None = None) -> None:
         self._policy, self._checks, self._restarted_at = policy, checks, restarted_at
         self._slack, self._step_hosts = policy.slack, policy.walk.steps
+        self._holds_back = policy.ranking is not None and policy.ranking.slack is not None
         self._now = restarted_at or 0.0
         self.places: Counter[HostPlace] = Counter()
         self._ready: list[deque[tuple[Host, int]]] = [deque() for _ in range(LAST_OFFER + 1)]
@@ -115,7 +116,7 @@ class HostScheduler:
         """Return how good the best URL of a host is; 0 is the best."""
         if host.is_deferred:
             return LAST_OFFER
-        return 0 if host.is_due(now) else self._policy.offer(host)
+        return 0 if not self._holds_back or host.is_due(now) else self._policy.offer(host)
 
     def defer(self, host: Host) -> None:
         """Let a host be asked only when no other host can be asked soon."""
