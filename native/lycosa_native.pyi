@@ -89,6 +89,9 @@ def to_utf8(body: bytes, encoding: str) -> bytes:
 def escape_query(href: str, encoding: str) -> str:
     """A href with its query in `encoding`, in ASCII, see `lycosa.web.links.escape_query`."""
 
+def contains(body: bytes, part: bytes) -> bool:
+    """Whether `part` is in `body`."""
+
 def safe_length(body: bytes) -> int:
     """How many of the body's bytes can be parsed safely, see `lycosa.web.hazard.safe_length`."""
 

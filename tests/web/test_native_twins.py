@@ -9,6 +9,7 @@ from lycosa.frontier import RecentUrls
 from lycosa.graph import columns
 from lycosa.graph.columns import LinkChanges
 from lycosa.learning.traps import sign_page
+from lycosa.web import analyse_page
 
 pytestmark = pytest.mark.usefixtures("each_kernel")
 
@@ -76,3 +77,10 @@ def test_signature_of_a_page_ignores_digits_of_its_text_in_one_of_two_hashes() -
     assert sign("", "") == sign("", "")
     stored = xxhash.xxh3_64_intdigest(b"Visitor 4711a1.png"), xxhash.xxh3_64_intdigest(b"Visitor a1.png")
     assert sign("Visitor 4711", "a1.png") == stored
+
+
+@pytest.mark.parametrize(("mark", "is_volatile"), [("data-vol", True), ("data-void", False)])
+def test_volatile_parts_are_recognised_by_their_mark(mark: str, is_volatile: bool) -> None:
+    page = analyse_page(f"<p>{'text ' * 1_000}<span {mark}=1>5</span>".encode(), url=URLS[0], content_type="text/html")
+
+    assert page.is_volatile is is_volatile

@@ -152,7 +152,7 @@ def read_natively(document: Document) -> Page | None:
         codes=TextCodes(*codes),
         text_digest=text_digest,
         is_cut=is_cut,
-        is_volatile=b"data-vol" in document.body,
+        is_volatile=kernel.contains(document.body, b"data-vol"),
         readable=None if main is None else Readable(title or "", main[1], main[0]),
     )
 
