@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
-from lycosa.frontier.checks import FrontierHook
+from lycosa.frontier import FrontierHook
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.hosts import Host
 from lycosa.frontier.lease import MEMORY_LIMITS, Lease, MemoryLimits, UrlCounts

@@ -6,7 +6,6 @@ into the open batch, takes the time as an argument, and does no other I/O. Whoev
 how to add one. Rows and counters of this room are changed in it and nowhere else.
 """
 
-from lycosa.frontier.checks import FrontierHook
 from lycosa.frontier.frontier import Frontier
 from lycosa.frontier.hosts import Host, HostPlace
 from lycosa.frontier.lease import ForwardedUrl, FrontierStats, Lease, UrlCounts, UrlForwarder
@@ -28,6 +27,7 @@ from lycosa.frontier.rows import (
     state_of,
     unpack_host,
 )
+from lycosa.frontier.scheduler import FrontierHook
 
 __all__ = [
     "BREADTH",

@@ -18,7 +18,6 @@ from itertools import repeat
 
 import msgspec
 
-from lycosa.frontier.checks import FetchChecks, FrontierHook
 from lycosa.frontier.host_cache import HostCache
 from lycosa.frontier.hosts import Host, HostPlace, RobotsJob
 from lycosa.frontier.lease import (
@@ -46,7 +45,7 @@ from lycosa.frontier.rows import (
     UrlState,
     Writes,
 )
-from lycosa.frontier.scheduler import HostScheduler
+from lycosa.frontier.scheduler import FetchChecks, FrontierHook, HostScheduler
 from lycosa.records import Mapped, Response
 from lycosa.web import BUCKET_BYTES, Robots, Url, url_key
 
