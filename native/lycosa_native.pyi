@@ -7,6 +7,9 @@ __version__: str
 CONTRACT: int
 """The number of this interface: `lycosa.web.kernel` refuses a kernel that has another one."""
 
+ISAL_MAJOR_VERSION: int
+"""That of the ISA-L which `MemberWriter` can call."""
+
 MAIN_TEXT_VERSION: int
 """That of `lycosa.web.document`: what the main text of a document is."""
 

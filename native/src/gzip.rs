@@ -7,7 +7,6 @@
 
 use libloading::Library;
 use std::cell::RefCell;
-use std::ptr::{null, null_mut};
 
 // For large records, and for small ones, where getting ready for a better level takes longer than compressing.
 const LEVEL: u32 = 2;
@@ -23,7 +22,10 @@ const FULL_FLUSH: u16 = 2;
 const GZIP: u16 = 1;
 const HISTORY_BITS: u16 = 15;
 
-/// `struct isal_zstream` of ISA-L 2; its inner state takes 82 KB in version 2.31.
+/// Releases of ISA-L with this major version have the structure and the functions that are called here.
+pub const MAJOR_VERSION: u32 = 2;
+
+/// `struct isal_zstream`; its inner state takes 82 KB in version 2.31.
 #[repr(C, align(64))]
 struct Stream {
     next_in: *const u8,
@@ -51,24 +53,9 @@ struct Space {
 
 impl Space {
     fn new() -> Space {
-        let stream = Stream {
-            next_in: null(),
-            avail_in: 0,
-            total_in: 0,
-            next_out: null_mut(),
-            avail_out: 0,
-            total_out: 0,
-            hufftables: null_mut(),
-            level: 0,
-            level_buf_size: 0,
-            level_buf: null_mut(),
-            end_of_stream: 0,
-            flush: 0,
-            gzip_flag: 0,
-            hist_bits: 0,
-            inner: [0; INNER_BYTES],
-        };
-        Space { stream: Box::new(stream), work: vec![0; WORK_BYTES], output: Vec::new() }
+        // SAFETY: zeros are a value of all of its fields, numbers and raw pointers.
+        let stream = Box::new(unsafe { std::mem::zeroed::<Stream>() });
+        Space { stream, work: vec![0; WORK_BYTES], output: Vec::new() }
     }
 }
 
@@ -87,7 +74,7 @@ pub struct Isal {
 }
 
 impl Isal {
-    /// Takes the functions of the library at `path`, which must contain ISA-L 2.
+    /// Takes the functions of the library at `path`; its ISA-L must be of the major version above.
     pub fn open(path: &str) -> Result<Isal, libloading::Error> {
         // SAFETY: the caller has imported this extension module, so nothing of it runs for the first time; the
         // signatures are those of `igzip_lib.h`, the same in all releases of ISA-L 2.

@@ -25,7 +25,7 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 10;
+const CONTRACT: u32 = 11;
 
 struct Read {
     page: Page,
@@ -113,6 +113,7 @@ fn contains(body: &[u8], part: &[u8]) -> bool {
 fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("CONTRACT", CONTRACT)?;
+    module.add("ISAL_MAJOR_VERSION", gzip::MAJOR_VERSION)?;
     module.add_class::<seen::RecentUrls>()?;
     module.add_function(wrap_pyfunction!(columns::link_columns, module)?)?;
     module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;

@@ -122,6 +122,11 @@ def test_exchange_of_any_size_is_the_same(request_sent: Request, texture: str) -
         assert isal_zlib.decompress(native[1], 31).endswith(response.body + b"\r\n\r\n")
 
 
+def test_compressor_of_another_major_version_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warc_record, "ISAL_MAJOR_VERSION", 3)
+    assert warc_record._native_writer.__wrapped__() is None
+
+
 def test_library_without_the_compressor_is_refused() -> None:
     kernel = warc_record.native()
     assert kernel is not None

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
 import msgspec
-from isal import isal_zlib
+from isal import ISAL_MAJOR_VERSION, isal_zlib
 
 from lycosa.records import Request, Response
 from lycosa.store.warc_read import WarcLocation, WarcRecord, parse_head
@@ -276,10 +276,13 @@ def _exchanges(fetches: Sequence[Fetched], parts: list[_Parts]) -> list[HttpExch
 
 @cache
 def _native_writer() -> Any:
-    """What makes members natively, with the very compressor that is used here; None where either is not there."""
+    """What makes members natively, with the very compressor that is used here; None where there is no kernel, or none
+    of the ISA-L that it knows how to call."""
     kernel = native()
+    if kernel is None or ISAL_MAJOR_VERSION != kernel.ISAL_MAJOR_VERSION:
+        return None
     try:
-        return kernel.MemberWriter(isal_zlib.__file__) if kernel is not None else None
+        return kernel.MemberWriter(isal_zlib.__file__)
     except OSError:
         return None
 
