@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lycosa import Crawl
-from lycosa.crawl.early_links import links_so_far
+from lycosa.crawl.admission import links_so_far
 from lycosa.crawl.reading import LinkRules, followed_links, read_page
 from lycosa.inspect import open_to_read
 from lycosa.records import Family, Request, Response

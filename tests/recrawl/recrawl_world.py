@@ -22,7 +22,7 @@ OPTIONS = {"allow_private": ["127.0.0.0/8"], "scope": "any", "delay_s": 0.05}
 @contextmanager
 def wall_clock(unix_s: float) -> Any:
     """The engine reads the wall clock once, when it begins."""
-    with patch("lycosa.crawl.loop.time.time", lambda: unix_s):
+    with patch("lycosa.crawl.assembly.time.time", lambda: unix_s):
         yield
 
 

@@ -7,13 +7,14 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from lycosa.cli.commands import app
+from lycosa.crawl.assembly import wall_clock
 from lycosa.crawl.limits import Recrawl
-from lycosa.crawl.loop import Engine
 from lycosa.frontier.rows import Reason, UrlRow, UrlState
 from lycosa.inspect import open_to_read, stats_of
 from lycosa.records import Family
@@ -74,10 +75,11 @@ def test_counts_by_type_agree_with_the_pages_after_recrawls(into: Path) -> None:
 def test_revisit_records_name_the_date_of_the_record_they_refer_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ticks, now_unix = itertools.count(), Engine.now_unix
-    monkeypatch.setattr(
-        Engine, "now_unix", lambda engine: now_unix(engine) + next(ticks) * 1e-5
-    )  # no clock stands still
+    def moving(*arguments: Any) -> Callable[[], float]:  # no clock stands still
+        ticks, now_unix = itertools.count(), wall_clock(*arguments)
+        return lambda: now_unix() + next(ticks) * 1e-5
+
+    monkeypatch.setattr("lycosa.crawl.assembly.wall_clock", moving)
     run(WEB, tmp_path / "c", front(WEB))
     run(WEB, tmp_path / "c", days=10, recrawl=ALL)
     with CollectionStore.open(tmp_path / "c", read_only=True) as collection:

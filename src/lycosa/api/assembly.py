@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lycosa.crawl import EarlyLinks, Engine, LeaseAnswer, OtherShards, Parts, ReadPage, Recrawl, Statistics
+from lycosa.crawl import EarlyLinks, Engine, LeaseAnswer, OtherShards, Parts, ReadPage, Recrawl, Statistics, loop_parts
 from lycosa.errors import PartError
 from lycosa.fetch import (
     AcceptsResponse,
@@ -75,7 +75,7 @@ def assemble_engine(
     recrawl: Recrawl | None = None,
 ) -> Engine:
     """The engine of a crawl with everything that its settings ask for. Needs the running event loop."""
-    engine = Engine(collection, settings, parts, is_restart=is_restart, recrawl=recrawl)
+    engine = Engine(loop_parts(collection, settings, parts, is_restart=is_restart, recrawl=recrawl))
     pages, downloader = engine.pages, parts.downloader
     if settings.eager and reads_links_as_usual(parts.analysers) and isinstance(downloader, Watchable):
         engine.observe(EarlyLinks(engine.shard, pages.admission))

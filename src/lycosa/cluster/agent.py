@@ -180,7 +180,7 @@ class Agent:
         if self._is_central:
             parts.downloader = CentralRobotsDownloader(parts.downloader, self._coordinator, self._now)
         engine = assemble_engine(collection, self.settings, parts, is_restart=is_restart)
-        self._last_reported_scope = len(engine.scope_seeds)
+        self._last_reported_scope = len(engine.shard.link_filter.scope_seeds)
         self.hosts.reconcile(engine)
         self.exchange.admit_own(engine.receive)
         if hasattr(engine.downloader, "set_fence"):
@@ -320,7 +320,7 @@ class Agent:
                 self.exchange.outbox.on_receiver_restarted(name)
             self._incarnations[name] = incarnation
         if orders.widened:
-            engine.widen([split_url(href) for href in orders.widened])
+            engine.shard.link_filter.widen([split_url(href) for href in orders.widened])
         self._follow_tables(engine, orders)
         if (orders.stop or orders.is_over) and not engine.stopped_by and not self._is_over:
             engine.events.write("exchange", **self.exchange.sent())
@@ -373,8 +373,8 @@ class Agent:
         if not has_work and self._page_cap < NO_CAP:
             self._page_cap = pages  # what it does not need is there for others
         # Scope is the same everywhere: a host that one agent's redirect made part of it is crawled by another one.
-        widened = engine.scope_seeds[self._last_reported_scope :]
-        self._last_reported_scope = len(engine.scope_seeds)
+        widened = engine.shard.link_filter.scope_seeds[self._last_reported_scope :]
+        self._last_reported_scope = len(engine.shard.link_filter.scope_seeds)
         return AgentReport(
             name=self.name,
             incarnation=self.incarnation,

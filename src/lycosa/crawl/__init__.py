@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
+    from lycosa.crawl.admission import MAX_MISLED, EarlyLinks, is_nofollow
+    from lycosa.crawl.assembly import loop_parts
     from lycosa.crawl.committer import CommitParticipant
     from lycosa.crawl.copies import CopyClaim
-    from lycosa.crawl.early_links import MAX_MISLED, EarlyLinks, is_nofollow
     from lycosa.crawl.host_rules import ROBOTS_BYTES, ROBOTS_FOR_S, HostRules
     from lycosa.crawl.keeper import Archive, DocumentStore, PatchedDocument
     from lycosa.crawl.limits import Recrawl, effective_limits
@@ -46,9 +47,10 @@ if TYPE_CHECKING:
 __getattr__ = open_lazily(
     __name__,
     {
+        "admission": "MAX_MISLED EarlyLinks is_nofollow",
+        "assembly": "loop_parts",
         "committer": "CommitParticipant",
         "copies": "CopyClaim",
-        "early_links": "MAX_MISLED EarlyLinks is_nofollow",
         "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
         "keeper": "Archive PatchedDocument DocumentStore",
         "limits": "Recrawl effective_limits",
@@ -72,6 +74,6 @@ __all__ = [
     "HostRules", "Inbox", "LeaseAnswer", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "PreparedPage",
     "ReadPage", "Recrawl", "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of",
     "clock", "decoded_body", "duration", "effective_limits", "filters_of", "followed_links", "header_hrefs",
-    "is_nofollow", "joined_links", "literal_hosts", "load_counts", "load_live_stats", "page_directives", "read_page",
-    "redirect_location", "refuse_private", "sum_of_shards",
+    "is_nofollow", "joined_links", "literal_hosts", "load_counts", "load_live_stats", "loop_parts",
+    "page_directives", "read_page", "redirect_location", "refuse_private", "sum_of_shards",
 ]  # fmt: skip

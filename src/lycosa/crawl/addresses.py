@@ -22,9 +22,9 @@ class HostAddresses:
         *,
         now: Callable[[], float],
         now_unix: Callable[[], float],
-        on_located: Callable[[list[str]], None],
     ) -> None:
-        self._now, self._now_unix, self._on_located, self._other_shards = now, now_unix, on_located, parts.other_shards
+        self._now, self._now_unix, self._other_shards = now, now_unix, parts.other_shards
+        self.on_located: Callable[[list[str]], None] = lambda _: None  # who asked hears of them
         self._put_off: list[str] = []  # names that found the mapping queue full
         for typed in settings.typed_hosts:
             host, _, port = typed.rpartition(":")
@@ -64,6 +64,6 @@ class HostAddresses:
         await self.mapper.close()
 
     def _on_mapped(self, mapped: list[Mapped]) -> None:
-        self._on_located([each.host for each in mapped])
+        self.on_located([each.host for each in mapped])
         waiting, self._put_off = self._put_off, []
         self._put_off = [name for name in waiting if not self.mapper.want(name)]

@@ -8,46 +8,23 @@ features hang on it by `crawl.seams`.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from lycosa.crawl.addresses import HostAddresses
-from lycosa.crawl.admission import Admission, RankedAdmission
-from lycosa.crawl.committer import COMMIT_AGAIN_S, CommitParticipant, Committer, TextTaker
-from lycosa.crawl.copies import Copies, CopyClaim
-from lycosa.crawl.failures import FailureHandler
-from lycosa.crawl.host_rules import HostRules, RobotsHandler, SitemapHandler
-from lycosa.crawl.keeper import Archive, DocumentStore, Listener, PageKeeper
-from lycosa.crawl.limits import LimitChecker, Recrawl, effective_limits
+from lycosa.crawl.assembly import LoopParts
+from lycosa.crawl.committer import COMMIT_AGAIN_S, TextTaker
+from lycosa.crawl.copies import CopyClaim
+from lycosa.crawl.keeper import Listener
 from lycosa.crawl.other_shards import accept_urls, move_hosts
-from lycosa.crawl.pages import HeadLooks, PageHandler, RequestBuilder
-from lycosa.crawl.progress import WAITING, ProgressReporter, waits_long
-from lycosa.crawl.reading import LeaseAnswer, LinkFilter, PageReader, ReaderThreads, usual_threads
-from lycosa.crawl.requeue import Inbox, readmit_links, requeue_failed, requeue_lost
-from lycosa.crawl.seams import Fetch, FetchObserver, Parts, ReadPage, RequestHandler, UrlSource
-from lycosa.crawl.shard import BackgroundWork, EventLog, Shard
-from lycosa.crawl.stats import Counters, CrawlStats, Totals, load_counts
-from lycosa.errors import StoreError
-from lycosa.frontier import (
-    ForwardedUrl,
-    Frontier,
-    Host,
-    HostGroup,
-    Lease,
-    Origin,
-    Politeness,
-    ProcessStart,
-    RequestKind,
-    UrlCounts,
-)
-from lycosa.graph import LinkIndexer
-from lycosa.learning import HostProfiles, MiningLevel, TrapGuard, UrlMining
-from lycosa.records import Failure, Mapped, Request, Response
-from lycosa.settings import CrawlSettings, read_group
-from lycosa.store import Batch, CollectionStore
-from lycosa.web import Steps, Url, parse_url
+from lycosa.crawl.progress import WAITING, waits_long
+from lycosa.crawl.reading import LeaseAnswer, ReaderThreads
+from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost
+from lycosa.crawl.seams import Fetch, FetchObserver, ReadPage, RequestHandler, UrlSource
+from lycosa.crawl.stats import CrawlStats
+from lycosa.frontier import ForwardedUrl, Lease, Origin, RequestKind
+from lycosa.records import Failure, Request, Response
+from lycosa.web import Steps, Url
 
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
@@ -61,7 +38,10 @@ class Engine:
     # The life of a URL
 
     def _lease(self) -> Iterator[Lease]:
-        """1. Lease (`frontier`): the URLs whose hosts may be asked now, while the limits leave room."""
+        """1. Lease (`frontier`): the URLs whose hosts may be asked now, while the limits leave room.
+
+        2. Resolve (`crawl.addresses`, `mapping`): before it leases, the frontier asks where a host lives, or why it may
+        not be asked. A host whose name is being looked up is put aside until `on_located` names it."""
         for _ in range(self.settings.crawl_batch):
             if not self._has_room():
                 return
@@ -70,11 +50,6 @@ class Engine:
                 return
             yield lease
         self._plan_turn()  # before the next ones the event loop has its turn
-
-    def _resolve(self, host: Host) -> Mapped | None:
-        """2. Resolve (`crawl.addresses`, `mapping`): where a host lives, or why it may not be asked. The frontier asks
-        before it leases; None: the name is being looked up, and `on_located` will tell."""
-        return self._addresses.locate(host)
 
     def _fetch(self, lease: Lease) -> None:
         """3. Fetch (`fetch`): the handler of this kind makes the request, the downloader sends it, and the answer comes
@@ -155,81 +130,22 @@ class Engine:
 
     # The life of a crawl
 
-    def __init__(
-        self,
-        collection: CollectionStore,
-        settings: CrawlSettings,
-        parts: Parts,
-        *,
-        is_restart: bool = False,
-        recrawl: Recrawl | None = None,
-    ) -> None:
-        self.collection, self.settings, self.downloader = collection, settings, parts.downloader
-        self._loop, self._other_shards = asyncio.get_running_loop(), parts.other_shards
-        self.now = parts.now or time.monotonic
-        began, began_unix = self.now(), (parts.wall or time.time)()
-        self._unix_offset = began_unix - began
-        self.events = EventLog(collection.log_path, self.now_unix)
-        self.counters = Counters(load_counts(collection.state, Totals))
-        totals = self.counters.totals
-        syncs = settings.durability == "power"
-        self.committer = Committer(collection, syncs=syncs, on_failure=self._commit_failed)
-        self._addresses = HostAddresses(
-            settings, parts, now=self.now, now_unix=self.now_unix, on_located=self.on_located
-        )
-        self.frontier = Frontier(
-            collection.state,
-            self.committer.batch,
-            _politeness(settings),
-            ProcessStart(began, began_unix, is_restart=is_restart),
-            locate=self._resolve,
-            policy=parts.policy,
-            forwarder=parts.other_shards,
-            counts=UrlCounts(
-                totals.known, totals.queued, totals.revisiting, totals.hosts, totals.failed, totals.dropped
-            ),
-            only_due=recrawl is not None and totals.queued > 0,  # what was never asked for is left to the crawl
-        )
-        self.seeds = [url for seed in settings.seeds if (url := parse_url(seed))]
-        self._inbox, self.linker = Inbox(collection.path), LinkIndexer(collection)
-        self._background = BackgroundWork(
-            is_blocked=lambda: self.committer.has_failed, on_turn_done=self._after_background
-        )
-        self.shard = Shard(
-            collection,
-            settings,
-            self.frontier,
-            self.counters,
-            self.committer,
-            self.events,
-            PageReader(settings, parts.analysers, parts.content_digest),
-            LinkFilter(settings, self.seeds, parts.filters, totals.ignored),
-            self.linker,
-            self._background,
-            self.now,
-            self.now_unix,
-        )
-        threads = usual_threads(is_alone=parts.other_shards is None) if settings.threads is None else settings.threads
-        self._readers = ReaderThreads(
-            self.shard.reader,
-            self._take,
-            threads=threads if parts.analysers is None else 0,  # those of users need not bear threads
-            is_virtual=parts.now is not None,
-        )
-        self._in_flight: dict[int, Fetch] = {}  # by ticket, the oldest first
+    def __init__(self, parts: LoopParts) -> None:
+        self.shard, self.seeds, self.downloader = parts.shard, parts.seeds, parts.given.downloader
+        self.collection, self.settings, self.linker = parts.shard.collection, parts.shard.settings, parts.shard.linker
+        self.frontier, self.counters, self.events = parts.shard.frontier, parts.shard.counters, parts.shard.events
+        self.committer, self._background = parts.shard.committer, parts.shard.background
+        self.now, self.now_unix, self._loop = parts.shard.now, parts.shard.now_unix, asyncio.get_running_loop()
+        self.pages, self.host_rules, self._handlers = parts.pages, parts.host_rules, parts.handlers
+        self._addresses, self._other_shards, self._copies = parts.addresses, parts.given.other_shards, parts.copies
+        self._traps, self._inbox, self._in_flight = parts.traps, parts.inbox, parts.in_flight
+        self.limits, self._reporter = parts.limits, parts.reporter
+        self._addresses.on_located, self._background.on_turn_done = self.on_located, self._after_background
+        is_virtual = parts.given.now is not None
+        self._readers = ReaderThreads(self.shard.reader, self._take, threads=parts.threads, is_virtual=is_virtual)
         self._observers: list[FetchObserver] = []
         self._sources: list[UrlSource] = []
-        self.limits = LimitChecker(
-            effective_limits(settings, recrawl, totals.seconds),
-            self.counters,
-            lambda: self.now() - began,
-            self.frontier,
-            visits=recrawl.most if recrawl else None,
-            other_shards=parts.other_shards,
-        )
-        self._reporter = ProgressReporter(self.shard, self.limits, self._in_flight, began=began)
-        self._make_handlers(parts)
-        self._is_endless = settings.keep_fresh and recrawl is None
+        self._is_endless = parts.is_endless
         self._turn_handle: asyncio.Handle | None = None
         self._wake_handle: asyncio.TimerHandle | None = None
         self._stopping = ""
@@ -239,68 +155,8 @@ class Engine:
         self.is_paused = False  # The consumer of pages is slower than the crawl.
         self.on_commit: Callable[[], None] | None = None
 
-    def _make_handlers(self, parts: Parts) -> None:
-        """Makes the handlers of responses, and registers the participants in commits."""
-        shard, settings, frontier = self.shard, self.settings, self.frontier
-        profiles = HostProfiles(shard.collection.state)
-        self._mining = UrlMining(
-            frontier,
-            profiles,
-            MiningLevel(settings.mine),
-            sift=shard.link_filter.sift,
-            most_depth=settings.depth,
-            now=self.now,
-        )
-        self._traps = TrapGuard(
-            frontier,
-            shard.collection.state,
-            profiles,
-            limits_domains=settings.scope == "any",
-            log=self.events.write,
-            now_unix=self.now_unix,
-        )
-        self._copies = Copies(shard, parts.other_shards) if parts.other_shards is not None else None
-        documents = DocumentStore(shard.collection.state, self.committer.batch, self._copies)
-        archive, requests = Archive(shard), RequestBuilder(settings)
-        ranking, head_reader = parts.policy.ranking, parts.policy.head_reader
-        ranked = RankedAdmission(shard, self._traps, ranking) if ranking is not None else None
-        self.pages = PageHandler(
-            shard,
-            parts,
-            PageKeeper(shard, parts, archive, documents),
-            ranked or Admission(shard, self._traps),
-            FailureHandler(shard, archive, self._addresses, self._mining),
-            requests,
-            self._traps,
-            self._mining,
-        )
-        self.host_rules = HostRules(shard, archive, self._addresses, requests, parts.other_shards)
-        self._handlers: dict[RequestKind, RequestHandler] = {
-            RequestKind.PAGE: self.pages if head_reader is None else HeadLooks(shard, self.pages, head_reader),
-            RequestKind.ROBOTS: RobotsHandler(self.host_rules),
-            RequestKind.SITEMAP: SitemapHandler(self.host_rules, self.pages),
-        }
-        # The order matters: `_mining` is before `_traps`, which writes the profiles that it changes; it and `ranked`
-        # are before the frontier's rows; what changes counts is before the reporter, what sends before `other_shards`.
-        participants = (
-            self._copies,
-            documents,
-            self.linker,
-            self._mining,
-            self._traps,
-            ranked,
-            _FrontierRows(self),
-            self._reporter,
-            parts.other_shards,
-            self._inbox,
-        )
-        self.committer.join(*(one for one in participants if one is not None))
-
     def __repr__(self) -> str:
         return f"<Engine {self.collection.path} pages={self.counters.totals.pages} in_flight={len(self._in_flight)}>"
-
-    def now_unix(self) -> float:
-        return self.now() + self._unix_offset
 
     # what hangs on it (`crawl.seams`, put together in `api.assembly`)
 
@@ -433,7 +289,7 @@ class Engine:
         if self.committer.has_failed:  # the batch is half written: they are taken in after it
             self._inbox.put(url.href for url in urls)
             return 0
-        self.widen(urls)
+        self.shard.link_filter.widen(urls)
         new = len(self.frontier.admit(urls, depth=0, now=self.now(), origin=Origin.SEED))
         new += requeue_failed(self.shard, urls)
         self._plan_turn()
@@ -452,15 +308,6 @@ class Engine:
             await self._add_all(urls)
             if self.committer.has_failed:  # what is left of the file is taken in when the disk is well
                 break
-
-    @property
-    def scope_seeds(self) -> list[Url]:
-        """The URLs whose hosts, folders or domains are the scope; it only grows."""
-        return self.shard.link_filter.scope_seeds
-
-    def widen(self, urls: Sequence[Url]) -> None:
-        """Makes the hosts (or folders, or domains) of these URLs part of the scope."""
-        self.shard.link_filter.widen(urls)
 
     # other shards
 
@@ -494,17 +341,13 @@ class Engine:
         self.linker.catch_up()  # after a start: what the feed tells of pages that leave is lost with them
         if self.committer.has_failed or self.committer.waiting or self.linker.is_waiting:
             return False
-        batch = move_hosts(self.shard, self._forget, leaving_buckets=leaving_buckets, arriving_hosts=arriving_hosts)
+        batch = move_hosts(self.shard, self._traps, leaving_buckets=leaving_buckets, arriving_hosts=arriving_hosts)
         self._reporter.write_counts(batch)
         self.collection.commit(batch)
         self.frontier.load(self.now())
         self.events.write("moved", lost=len(leaving_buckets), came=len(arriving_hosts))
         self._plan_turn()
         return True
-
-    def _forget(self) -> None:
-        self._traps.forget()
-        self.linker.feed.forget()
 
     def in_use(self, address: str) -> int:
         """Requests under way to an address, or one if it has to be left alone for a while."""
@@ -598,9 +441,6 @@ class Engine:
         if self.committer.waiting >= self.settings.store_batch:
             self._commit()
 
-    def _commit_failed(self, error: StoreError, tries: int) -> None:
-        self.events.write("commit-failed", error=str(error), tries=tries)
-
     def _after_commit(self) -> None:
         self.events.flush()
         if self.on_commit is not None:
@@ -637,29 +477,3 @@ class Engine:
 
     def stats(self) -> CrawlStats:
         return self._reporter.stats(is_over=self._finished.is_set())
-
-
-class _FrontierRows(CommitParticipant):
-    """The frontier's part in commits; it takes the time as an argument."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
-        self._engine.frontier.before_commit()
-
-    def on_committed(self) -> None:
-        self._engine.frontier.on_committed(self._engine.committer.batch, self._engine.now())
-
-
-def _politeness(settings: CrawlSettings) -> Politeness:
-    return Politeness(
-        delay_s=settings.delay_s,
-        per_host=settings.per_host,
-        ip_delay_s=settings.ip_delay_s,
-        per_ip=settings.parallel_per_ip,
-        groups=tuple(HostGroup(*read_group(text)) for text in settings.groups),
-        pages_per_host=settings.pages_per_host,
-        host_depth=settings.host_depth,
-        robots=settings.robots,
-    )

@@ -73,19 +73,20 @@ def accept_urls(shard: Shard, traps: TrapGuard, crossings: Sequence[ForwardedUrl
 
 def move_hosts(
     shard: Shard,
-    forget: Callable[[], None],
+    traps: TrapGuard,
     *,
     leaving_buckets: Collection[bytes],
     arriving_hosts: Sequence[tuple[bytes, bytes]],
 ) -> Batch:
-    """Takes buckets out and hosts in, in memory; returns the batch that does it on disk. `forget`: what is remembered
-    of rows may be wrong."""
+    """Takes buckets out and hosts in, in memory; returns the batch that does it on disk. What is remembered of rows may
+    be wrong then, and is forgotten."""
     batch, leaving = Batch(), list[tuple[bytes, HostRow]]()
     for bucket in leaving_buckets:
         leaving += [(key, unpack_host(packed)) for key, packed in bucket_hosts(shard.collection.state, bucket)]
         delete_bucket(batch, bucket)
     activate_arrived_hosts(batch, arriving_hosts)
-    forget()
+    traps.forget()
+    shard.linker.feed.forget()
     arriving = [unpack_host(packed) for _, packed in arriving_hosts]
     shard.frontier.move_hosts(leaving, arriving, now=shard.now(), now_unix=shard.now_unix())
     return batch

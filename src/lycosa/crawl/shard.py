@@ -4,7 +4,7 @@
 `BackgroundWork` is long work beside the crawl: a large sitemap or robots.txt is read in steps, and between them the
 event loop turns. Work begins at once and is over at once if it is short; what takes longer goes on in turns of a few
 steps, by their number, not by the clock, so that a crawl on virtual time is the same every time. While the disk
-refuses, nothing goes on. `Shard` is made by the loop.
+refuses, nothing goes on. `Shard` is made by `crawl.assembly`.
 """
 
 import asyncio
@@ -65,8 +65,9 @@ class EventLog:
 class BackgroundWork:
     """The work under way. `is_blocked`: nothing may be written now. `on_turn_done` is called after each turn."""
 
-    def __init__(self, *, is_blocked: Callable[[], bool], on_turn_done: Callable[[Exception | None], None]) -> None:
-        self._is_blocked, self._on_turn_done = is_blocked, on_turn_done
+    def __init__(self, *, is_blocked: Callable[[], bool]) -> None:
+        self._is_blocked = is_blocked
+        self.on_turn_done: Callable[[Exception | None], None] = lambda _: None
         self._work: deque[tuple[str, Steps[None]]] = deque()
         self._handle: asyncio.Handle | None = None
 
@@ -107,9 +108,9 @@ class BackgroundWork:
                 if not self._has_ended(steps):
                     self._work.append((host, steps))
             except Exception as error:  # the event loop would only log it
-                self._on_turn_done(error)
+                self.on_turn_done(error)
                 return
-            self._on_turn_done(None)
+            self.on_turn_done(None)
         if self._work:
             self._plan()
 

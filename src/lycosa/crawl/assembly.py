@@ -1,0 +1,208 @@
+"""What the loop works with, made for one collection: the shard, the handlers of answers, the participants in commits.
+
+Everything is made once, before the crawl begins, each part after those that it uses. Features that can be off are added
+by `api.assembly`.
+"""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lycosa.crawl.addresses import HostAddresses
+from lycosa.crawl.admission import Admission, RankedAdmission
+from lycosa.crawl.committer import CommitParticipant, Committer
+from lycosa.crawl.copies import Copies
+from lycosa.crawl.failures import FailureHandler
+from lycosa.crawl.host_rules import HostRules, RobotsHandler, SitemapHandler
+from lycosa.crawl.keeper import Archive, DocumentStore, PageKeeper
+from lycosa.crawl.limits import LimitChecker, Recrawl, effective_limits
+from lycosa.crawl.pages import HeadLooks, PageHandler, RequestBuilder
+from lycosa.crawl.progress import ProgressReporter
+from lycosa.crawl.reading import LinkFilter, PageReader, usual_threads
+from lycosa.crawl.requeue import Inbox
+from lycosa.crawl.seams import Fetch, Parts, RequestHandler
+from lycosa.crawl.shard import BackgroundWork, EventLog, Shard
+from lycosa.crawl.stats import Counters, Totals, load_counts
+from lycosa.errors import StoreError
+from lycosa.frontier import Frontier, HostGroup, Politeness, ProcessStart, RequestKind, UrlCounts
+from lycosa.graph import LinkIndexer
+from lycosa.learning import HostProfiles, MiningLevel, TrapGuard, UrlMining
+from lycosa.settings import CrawlSettings, read_group
+from lycosa.store import Batch, CollectionStore
+from lycosa.web import Url, parse_url
+
+
+class LoopParts(NamedTuple):
+    """What the loop works with. `in_flight` has the fetches under way by ticket, the oldest first; `threads` read pages
+    beside the event loop; `is_endless`: pages become due again, so that the crawl does not end by itself."""
+
+    given: Parts
+    shard: Shard
+    seeds: list[Url]
+    addresses: HostAddresses
+    pages: PageHandler
+    host_rules: HostRules
+    handlers: dict[RequestKind, RequestHandler]
+    traps: TrapGuard
+    copies: Copies | None
+    inbox: Inbox
+    in_flight: dict[int, Fetch]
+    limits: LimitChecker
+    reporter: ProgressReporter
+    threads: int
+    is_endless: bool
+
+
+def loop_parts(
+    collection: CollectionStore,
+    settings: CrawlSettings,
+    given: Parts,
+    *,
+    is_restart: bool = False,
+    recrawl: Recrawl | None = None,
+) -> LoopParts:
+    """Makes what the loop works with. Needs the running event loop."""
+    now = given.now or time.monotonic
+    start = ProcessStart(now(), (given.wall or time.time)(), is_restart=is_restart)
+    seeds = [url for seed in settings.seeds if (url := parse_url(seed))]
+    shard, addresses = _open_shard(collection, settings, given, start, seeds, only_due=recrawl is not None)
+    limits = LimitChecker(
+        effective_limits(settings, recrawl, shard.counters.totals.seconds),
+        shard.counters,
+        lambda: now() - start.now,
+        shard.frontier,
+        visits=recrawl.most if recrawl else None,
+        other_shards=given.other_shards,
+    )
+    in_flight: dict[int, Fetch] = {}
+    reporter = ProgressReporter(shard, limits, in_flight, began=start.now)
+    profiles = HostProfiles(collection.state)
+    mining = UrlMining(
+        shard.frontier,
+        profiles,
+        MiningLevel(settings.mine),
+        sift=shard.link_filter.sift,
+        most_depth=settings.depth,
+        now=now,
+    )
+    traps = TrapGuard(
+        shard.frontier,
+        collection.state,
+        profiles,
+        limits_domains=settings.scope == "any",
+        log=shard.events.write,
+        now_unix=shard.now_unix,
+    )
+    copies = Copies(shard, given.other_shards) if given.other_shards is not None else None
+    documents = DocumentStore(collection.state, shard.committer.batch, copies)
+    archive, requests, inbox = Archive(shard), RequestBuilder(settings), Inbox(collection.path)
+    ranking, head_reader = given.policy.ranking, given.policy.head_reader
+    ranked = RankedAdmission(shard, traps, ranking) if ranking is not None else None
+    keeper, failures = PageKeeper(shard, given, archive, documents), FailureHandler(shard, archive, addresses, mining)
+    pages = PageHandler(shard, given, keeper, ranked or Admission(shard, traps), failures, requests, traps, mining)
+    host_rules = HostRules(shard, archive, addresses, requests, given.other_shards)
+    # The order matters: `mining` is before `traps`, which writes the profiles that it changes; it and `ranked` are
+    # before the frontier's rows; what changes counts is before the reporter, what sends before `other_shards`.
+    participants = copies, documents, shard.linker, mining, traps, ranked, _FrontierRows(shard), reporter
+    shard.committer.join(*(one for one in (*participants, given.other_shards, inbox) if one is not None))
+    threads = usual_threads(is_alone=given.other_shards is None) if settings.threads is None else settings.threads
+    return LoopParts(
+        given=given,
+        shard=shard,
+        seeds=seeds,
+        addresses=addresses,
+        pages=pages,
+        host_rules=host_rules,
+        handlers={
+            RequestKind.PAGE: pages if head_reader is None else HeadLooks(shard, pages, head_reader),
+            RequestKind.ROBOTS: RobotsHandler(host_rules),
+            RequestKind.SITEMAP: SitemapHandler(host_rules, pages),
+        },
+        traps=traps,
+        copies=copies,
+        inbox=inbox,
+        in_flight=in_flight,
+        limits=limits,
+        reporter=reporter,
+        threads=threads if given.analysers is None else 0,  # those of users need not bear threads
+        is_endless=settings.keep_fresh and recrawl is None,
+    )
+
+
+def _open_shard(
+    collection: CollectionStore,
+    settings: CrawlSettings,
+    given: Parts,
+    start: ProcessStart,
+    seeds: list[Url],
+    *,
+    only_due: bool,
+) -> tuple[Shard, HostAddresses]:
+    now = given.now or time.monotonic
+    now_unix = wall_clock(now, start)
+
+    def note_failure(error: StoreError, tries: int) -> None:
+        events.write("commit-failed", error=str(error), tries=tries)
+
+    events, counters = EventLog(collection.log_path, now_unix), Counters(load_counts(collection.state, Totals))
+    totals = counters.totals
+    committer = Committer(collection, syncs=settings.durability == "power", on_failure=note_failure)
+    addresses = HostAddresses(settings, given, now=now, now_unix=now_unix)
+    frontier = Frontier(
+        collection.state,
+        committer.batch,
+        _politeness(settings),
+        start,
+        locate=addresses.locate,
+        policy=given.policy,
+        forwarder=given.other_shards,
+        counts=UrlCounts(totals.known, totals.queued, totals.revisiting, totals.hosts, totals.failed, totals.dropped),
+        only_due=only_due and totals.queued > 0,  # what was never asked for is left to the crawl
+    )
+    shard = Shard(
+        collection,
+        settings,
+        frontier,
+        counters,
+        committer,
+        events,
+        PageReader(settings, given.analysers, given.content_digest),
+        LinkFilter(settings, seeds, given.filters, totals.ignored),
+        LinkIndexer(collection),
+        BackgroundWork(is_blocked=lambda: committer.has_failed),
+        now,
+        now_unix,
+    )
+    return shard, addresses
+
+
+def wall_clock(now: Callable[[], float], start: ProcessStart) -> Callable[[], float]:
+    """The time of day by the monotonic clock: it never goes back, whatever becomes of the machine's."""
+    offset_s = start.now_unix - start.now
+    return lambda: now() + offset_s
+
+
+def _politeness(settings: CrawlSettings) -> Politeness:
+    return Politeness(
+        delay_s=settings.delay_s,
+        per_host=settings.per_host,
+        ip_delay_s=settings.ip_delay_s,
+        per_ip=settings.parallel_per_ip,
+        groups=tuple(HostGroup(*read_group(text)) for text in settings.groups),
+        pages_per_host=settings.pages_per_host,
+        host_depth=settings.host_depth,
+        robots=settings.robots,
+    )
+
+
+class _FrontierRows(CommitParticipant):
+    """The frontier's part in commits; it takes the time as an argument."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+
+    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
+        self._shard.frontier.before_commit()
+
+    def on_committed(self) -> None:
+        self._shard.frontier.on_committed(self._shard.committer.batch, self._shard.now())
