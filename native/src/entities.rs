@@ -61,7 +61,14 @@ fn numeric(data: &[u8], out: &mut Vec<u8>) -> usize {
     at
 }
 
+/// Nearly all references in pages are these.
+const COMMON: [(&[u8], &str); 5] = [(b"nbsp;", "\u{a0}"), (b"lt;", "<"), (b"gt;", ">"), (b"amp;", "&"), (b"quot;", "\"")];
+
 fn named(data: &[u8], in_attribute: bool, out: &mut Vec<u8>) -> usize {
+    if let Some((name, text)) = COMMON.iter().find(|(name, _)| data[1..].starts_with(name)) {
+        out.extend_from_slice(text.as_bytes());
+        return 1 + name.len();
+    }
     let mut length = 1;
     while length < data.len().min(LONGEST) && data[length].is_ascii_alphanumeric() {
         length += 1;

@@ -4,7 +4,8 @@
 //! builds a tree without this. Every constant and every step is as there, where the reasons are.
 
 use crate::scan::Attributes;
-use memchr::{memchr, memchr_iter};
+use crate::tags::*;
+use memchr::{memchr, memchr3, memchr_iter};
 use std::collections::HashMap;
 
 const MAX_BYTES: usize = 16 << 20;
@@ -17,14 +18,26 @@ const SMALL_BYTES: usize = 64 * 1024;
 const TOLD_APART_BYTES: usize = 4 * 1024;
 const MAX_DRAWN: usize = 50_000;
 
-const FORMATTING: [&[u8]; 13] =
-    [b"b", b"big", b"code", b"em", b"font", b"i", b"nobr", b"s", b"small", b"strike", b"strong", b"tt", b"u"];
-const FLAT: [&[u8]; 26] = [
-    b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"param", b"source", b"track",
-    b"wbr", b"a", b"p", b"li", b"dt", b"dd", b"td", b"th", b"tr", b"tbody", b"thead", b"tfoot", b"option",
+/// Of the formatting elements of the standard all but `a`, which its next of kind closes.
+const FORMATTING: [Tag; 13] = [B, BIG, CODE, EM, FONT, I, NOBR, S, SMALL, STRIKE, STRONG, TT, U];
+const FLAT: [Tag; 26] = [
+    AREA, BASE, BR, COL, EMBED, HR, IMG, INPUT, LINK, META, PARAM, SOURCE, TRACK, WBR, A, P, LI, DT, DD, TD, TH, TR, TBODY,
+    THEAD, TFOOT, OPTION,
 ];
 const DRAWN: [&[u8]; 9] =
     [b"path", b"polygon", b"polyline", b"circle", b"ellipse", b"rect", b"line", b"use", b"stop"];
+static IS_FLAT: [bool; KNOWN] = among(&FLAT);
+static IS_FORMATTING: [bool; KNOWN] = among(&FORMATTING);
+
+const fn among(tags: &[Tag]) -> [bool; KNOWN] {
+    let mut flags = [false; KNOWN];
+    let mut at = 0;
+    while at < tags.len() {
+        flags[tags[at] as usize] = true;
+        at += 1;
+    }
+    flags
+}
 
 /// How many of the body's bytes can be parsed safely.
 pub fn safe_length(body: &[u8]) -> usize {
@@ -65,16 +78,35 @@ fn name_of(data: &[u8]) -> &[u8] {
 
 fn is_crowded(data: &[u8]) -> bool {
     let name = name_of(data);
-    !name.is_empty() && Attributes::new(data, name.len()).nth(MAX_ATTRIBUTES).is_some()
+    !name.is_empty() && !ends_soon(&data[name.len()..]) && Attributes::new(data, name.len()).nth(MAX_ATTRIBUTES).is_some()
+}
+
+/// Whether a tag surely ends before it can hold too many attributes, found without taking them apart: values in quotes
+/// are skipped, and what looks like one and is none only ends the tag earlier.
+fn ends_soon(after: &[u8]) -> bool {
+    let near = &after[..after.len().min(2 * MAX_ATTRIBUTES)];
+    let mut at = 0;
+    while let Some(found) = memchr3(b'>', b'"', b'\'', &near[at..]).map(|n| at + n) {
+        if near[found] == b'>' {
+            return true;
+        }
+        if found == 0 || near[found - 1] != b'=' {
+            return false;
+        }
+        let Some(end) = memchr(near[found], &near[found + 1..]) else { return false };
+        at = found + 1 + end + 1;
+    }
+    false
 }
 
 fn is_formatting_with_attributes(data: &[u8]) -> bool {
-    if !matches!(data.first(), Some(b'b' | b'c' | b'e' | b'f' | b'i' | b'n' | b's' | b't' | b'u' | b'B' | b'C' | b'E' | b'F' | b'I' | b'N' | b'S' | b'T' | b'U')) {
+    const LONGEST: usize = 6;
+    // Nearly all tags begin with another letter, or with a slash.
+    if !matches!(data.first().map(u8::to_ascii_lowercase), Some(b'b' | b'c' | b'e' | b'f' | b'i' | b'n' | b's' | b't' | b'u')) {
         return false;
     }
-    let longest = &data[..data.len().min(7)];
-    let Some(end) = longest.iter().position(|&byte| ends_name(byte)) else { return false };
-    longest[end] != b'>' && FORMATTING.iter().any(|name| name.eq_ignore_ascii_case(&longest[..end]))
+    let Some(end) = data.iter().take(LONGEST + 1).position(|&byte| ends_name(byte)) else { return false };
+    data[end] != b'>' && IS_FORMATTING[number_of(data[..end].to_ascii_lowercase().as_slice()) as usize]
 }
 
 fn is_closed_at_once(after: &[u8]) -> bool {
@@ -94,11 +126,11 @@ fn attributes_of(after: &[u8]) -> &[u8] {
 }
 
 fn end_of_sane_nesting(body: &[u8]) -> usize {
-    let mut still_open: HashMap<Vec<u8>, usize> = HashMap::new();
-    let mut formatting: [Vec<(&[u8], usize)>; 13] = std::array::from_fn(|_| Vec::new());
-    let mut same: HashMap<(usize, &[u8]), usize> = HashMap::new();
+    let mut known = [0usize; KNOWN]; // open elements by tag
+    let mut others: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut formatting: Vec<Vec<(&[u8], usize)>> = vec![Vec::new(); KNOWN]; // attributes, depth
+    let mut same: HashMap<(Tag, &[u8]), usize> = HashMap::new();
     let (mut depth, mut drawn, mut opened_again, mut reopened) = (0usize, 0, 0, 0);
-    let mut svgs = 0usize;
     let mut lower: Vec<u8> = Vec::new();
     let mut next = 0; // a tag's name may hold a "<", which begins no other
     for open in memchr_iter(b'<', body) {
@@ -116,39 +148,37 @@ fn end_of_sane_nesting(body: &[u8]) -> usize {
         lower.clear();
         lower.extend(written.iter().map(u8::to_ascii_lowercase));
         let name = lower.as_slice();
-        let format = FORMATTING.iter().position(|each| *each == name);
+        let tag = number_of(name);
         if is_end {
-            if let Some(count) = still_open.get_mut(name).filter(|count| **count > 0) {
+            let count = if tag == 0 { others.get_mut(name) } else { Some(&mut known[tag as usize]) };
+            if let Some(count) = count.filter(|count| **count > 0) {
                 *count -= 1;
                 depth -= 1;
-                svgs -= usize::from(name == b"svg");
-                if let Some(format) = format {
-                    // One that was opened at another depth may still be opened again.
-                    if let Some(&(attributes, _)) = formatting[format].last().filter(|(_, at)| *at == depth) {
-                        formatting[format].pop();
-                        let count = same.entry((format, attributes)).or_default();
-                        *count -= 1;
-                        opened_again -= usize::from(*count < SAME);
-                    }
+                // One that was opened at another depth may still be opened again.
+                if let Some(&(attributes, _)) = formatting[tag as usize].last().filter(|(_, at)| *at == depth) {
+                    formatting[tag as usize].pop();
+                    let count = same.entry((tag, attributes)).or_default();
+                    *count -= 1;
+                    opened_again -= usize::from(*count < SAME);
                 }
             }
-        } else if drawn < MAX_DRAWN && svgs > 0 && DRAWN.contains(&name) && is_closed_at_once(after) {
+        } else if drawn < MAX_DRAWN && known[SVG as usize] > 0 && DRAWN.contains(&name) && is_closed_at_once(after) {
             drawn += 1;
-        } else if !FLAT.contains(&name) {
-            if let Some(format) = format {
+        } else if !IS_FLAT[tag as usize] {
+            if IS_FORMATTING[tag as usize] {
                 let attributes = attributes_of(after);
-                formatting[format].push((attributes, depth));
-                let count = same.entry((format, attributes)).or_default();
+                formatting[tag as usize].push((attributes, depth));
+                let count = same.entry((tag, attributes)).or_default();
                 opened_again += usize::from(*count < SAME);
                 *count += 1;
             }
-            match still_open.get_mut(name) {
-                Some(count) => *count += 1,
-                None => {
-                    still_open.insert(name.to_vec(), 1);
-                }
+            if tag != 0 {
+                known[tag as usize] += 1;
+            } else if let Some(count) = others.get_mut(name) {
+                *count += 1;
+            } else {
+                others.insert(name.to_vec(), 1);
             }
-            svgs += usize::from(name == b"svg");
             depth += 1;
         }
         reopened += opened_again;

@@ -1,6 +1,6 @@
 """Whether the native kernel and its twin in Python make the same page of the same bytes, field by field.
 
-The pages are all HTML of five documentation packages; `fuzz` does the same with random markup. Pages that the kernel
+The pages are all HTML of seven documentation packages; `fuzz` does the same with random markup. Pages that the kernel
 leaves to a parser with a tree are counted: for them the product runs the twin's own parser.
 """
 
@@ -17,7 +17,10 @@ from proof import Bar, Experiment, Run
 from proof.ground.peers import package
 from proof.ground.sites import POSTGRESQL
 
-PACKAGES = ("openjdk-17-doc", "postgresql-doc-15", "python3.11-doc", "git-doc", "libboost1.81-doc")
+PACKAGES = (
+    *("openjdk-17-doc", "postgresql-doc-15", "python3.11-doc", "git-doc", "libboost1.81-doc"),
+    *("apache2-doc", "qtbase5-doc-html"),
+)
 LISTED = 20  # differences shown
 
 
