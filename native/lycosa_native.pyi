@@ -18,19 +18,25 @@ _Links = tuple[tuple[str, ...], bytes, tuple[str, ...], tuple[str, ...]]
 _Text = tuple[bytes, tuple[tuple[int, str], ...], str, str, tuple[int, int, int, int], bytes]
 
 _Readable = tuple[str, tuple[str, ...]]
+_Joined = tuple[dict[str, str | None], list[str]]
+_Rules = tuple[bool, bool, int, int]  # images, obeys nofollow, how many links, bytes of a URL
+_Followed = tuple[tuple[str, ...], bytes, tuple[str, ...], dict[str, str | None], list[str]]
 
 def analyse_html(
-    body: bytes, is_xml: bool = False, wants_main: bool = False
-) -> tuple[_Head, _Links, _Text, _Readable | None, bool] | None:
-    """What a page in UTF-8 says, see `lycosa.web.html.analyse_html`; None if that takes a parser that builds a tree.
+    body: bytes,
+    encoding: str,
+    is_xml: bool = False,
+    wants_main: bool = False,
+    follow: tuple[str, _Rules] | None = None,
+) -> tuple[_Head, _Links, _Text, _Readable | None, _Followed | None, bool] | None:
+    """What a page says, see `lycosa.web.html.analyse_html`; None if that takes a parser that builds a tree.
 
     The head is title, description, canonical, language, base href, robots; the links are hrefs, kinds, anchors, rels;
     the text is the visible text, headings, first and last letters of the tags, text codes, digest of the main element.
-    With `wants_main` the main text and its headings come then. The last says whether only the beginning was read, see
-    `safe_length`.
+    With `wants_main` the main text and its headings come then. With `follow`, the page's URL and the
+    rules, come the links that are followed, unless the base is odd. The last says whether only the beginning
+    was read, see `safe_length`.
     """
-
-_Joined = tuple[dict[str, str | None], list[str]]
 
 def join_hrefs(base: str, hrefs: tuple[str, ...], max_bytes: int) -> _Joined | None:
     """Where hrefs lead, see `lycosa.web.url.join_map`; None if `base` is no http URL or a
@@ -39,9 +45,7 @@ def join_hrefs(base: str, hrefs: tuple[str, ...], max_bytes: int) -> _Joined | N
     The hrefs in the list are left to the parser of URLs; in the mapping they hold their places with None.
     """
 
-def follow_links(
-    base: str, columns: _Links, images: bool, obeys_nofollow: bool, max_bytes: int
-) -> tuple[tuple[str, ...], bytes, tuple[str, ...], dict[str, str | None], list[str]] | None:
+def follow_links(base: str, columns: _Links, rules: _Rules) -> _Followed | None:
     """The links that are followed: hrefs, kinds, anchors, then as `join_hrefs`. See `lycosa.web.url.follow_links`."""
 
 def document_digests(answers: Sequence[tuple[bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
@@ -87,7 +91,7 @@ def detect_charset(body: bytes, http_charset: str | None, form: str) -> str:
     """The name of the encoding of a document, see `lycosa.web.charset.detect_charset`."""
 
 def to_utf8(body: bytes, encoding: str) -> bytes:
-    """A document as UTF-8 without a byte order mark, see `lycosa.web.charset.to_utf8`; always valid."""
+    """A document as UTF-8 without a byte order mark, see `lycosa.web.charset.to_utf8`."""
 
 def escape_query(href: str, encoding: str) -> str:
     """A href with its query in `encoding`, in ASCII, see `lycosa.web.links.escape_query`."""

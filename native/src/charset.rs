@@ -38,18 +38,24 @@ pub fn detect(body: &[u8], http_charset: Option<&str>, form: Form) -> &'static E
     declared.unwrap_or_else(|| by_validity(body))
 }
 
-/// The document as UTF-8 without a byte order mark; what cannot be read becomes U+FFFD.
-pub fn to_utf8<'a>(body: &'a [u8], encoding: &'static Encoding) -> Cow<'a, str> {
+/// The document as UTF-8 without a byte order mark; what cannot be read becomes U+FFFD. What is in UTF-8 is not checked.
+pub fn to_utf8<'a>(body: &'a [u8], encoding: &'static Encoding) -> Cow<'a, [u8]> {
     let body = match Encoding::for_bom(body) {
         Some((mark, length)) if mark == encoding => &body[length..],
         _ => body,
     };
     if encoding == UTF_8 || (encoding.is_ascii_compatible() && body.is_ascii()) {
-        if let Ok(text) = simdutf8::basic::from_utf8(body) {
-            return text.into();
-        }
+        return body.into();
     }
-    encoding.decode_without_bom_handling(body).0
+    match encoding.decode_without_bom_handling(body).0 {
+        Cow::Borrowed(text) => text.as_bytes().into(),
+        Cow::Owned(text) => text.into_bytes().into(),
+    }
+}
+
+/// The encoding of this name or label.
+pub fn named(name: &str) -> &'static Encoding {
+    Encoding::for_label(name.as_bytes()).unwrap_or(WINDOWS_1252)
 }
 
 /// What a `<meta>` in the first bytes declares, by the standard's prescan.
@@ -288,13 +294,12 @@ pub fn detect_charset(body: &[u8], http_charset: Option<&Bound<'_, PyString>>, f
 /// A document as UTF-8, see `lycosa.web.charset.to_utf8`; other threads run meanwhile.
 #[pyfunction(name = "to_utf8")]
 pub fn to_utf8_bytes<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, encoding: &str) -> Bound<'py, PyBytes> {
-    let encoding = Encoding::for_label(encoding.as_bytes()).unwrap_or(WINDOWS_1252);
-    let bytes = body.as_bytes();
+    let (bytes, encoding) = (body.as_bytes(), named(encoding));
     let text = py.detach(|| to_utf8(bytes, encoding));
-    if text.len() == bytes.len() && matches!(text, Cow::Borrowed(_)) {
-        return body.clone();
+    match text {
+        Cow::Borrowed(text) if text.len() == bytes.len() => body.clone(),
+        text => PyBytes::new(py, &text),
     }
-    PyBytes::new(py, text.as_bytes())
 }
 
 /// A href with its query escaped, see `lycosa.web.links.escape_query`.

@@ -25,7 +25,7 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 11;
+const CONTRACT: u32 = 12;
 
 struct Read {
     page: Page,
@@ -34,10 +34,12 @@ struct Read {
     codes: (u64, u64, u64, u64),
     digest: [u8; 16],
     readable: Option<(String, Vec<String>)>,
+    following: Option<url::Following>,
     is_cut: bool,
 }
 
-fn read(body: &[u8], is_xml: bool, wants_main: bool) -> Option<Read> {
+/// Reads a document in UTF-8; `follow` is its URL, and which of its links are wanted.
+fn read(body: &[u8], is_xml: bool, wants_main: bool, follow: Option<(String, url::Rules)>) -> Option<Read> {
     let body = if is_xml { scan::without_self_closed(body) } else { body.into() };
     let length = hazard::safe_length(&body);
     let is_cut = length < body.len();
@@ -55,10 +57,14 @@ fn read(body: &[u8], is_xml: bool, wants_main: bool) -> Option<Read> {
     let mut page = tree.into_page();
     let (visible, main) = page.texts();
     let links = page.links();
+    let following = follow.and_then(|(url, rules)| {
+        let base = url::base_of(&url, page.base_href.as_deref())?;
+        Some(url::Following::of(&links.columns(), &url::Base::new(&base)?, rules))
+    });
     let codes = text::codes(std::str::from_utf8(&visible).unwrap_or(""));
     let digest = xxh3_128(&main).to_be_bytes();
     let readable = page.readable();
-    Some(Read { page, links, visible, codes, digest, readable, is_cut })
+    Some(Read { page, links, visible, codes, digest, readable, following, is_cut })
 }
 
 /// A panic is a fault of ours, which Rust shows on standard error; its page is read by the parser that builds a tree.
@@ -72,29 +78,37 @@ fn catches_panic(py: Python<'_>) -> bool {
     py.detach(|| guarded::<()>(|| panic!("a test asked for this")).is_none())
 }
 
-/// Reads an HTML document in UTF-8; None if it needs a parser that builds a tree.
+/// Reads an HTML document; None if it needs a parser that builds a tree.
 #[pyfunction]
-#[pyo3(signature = (body, is_xml = false, wants_main = false))]
-fn analyse_html<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, is_xml: bool, wants_main: bool) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let bytes = body.as_bytes();
-    let Some(read) = py.detach(|| guarded(|| read(bytes, is_xml, wants_main))) else { return Ok(None) };
+#[pyo3(signature = (body, encoding, is_xml = false, wants_main = false, follow = None))]
+fn analyse_html<'py>(
+    py: Python<'py>,
+    body: &Bound<'py, PyBytes>,
+    encoding: &str,
+    is_xml: bool,
+    wants_main: bool,
+    follow: Option<(String, url::Rules)>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let (bytes, encoding) = (body.as_bytes(), charset::named(encoding));
+    let work = || guarded(|| read(&charset::to_utf8(bytes, encoding), is_xml, wants_main, follow));
+    let Some(read) = py.detach(work) else { return Ok(None) };
     let page = read.page;
     let language = page.language();
     let robots = PyTuple::new(py, page.robots)?;
     let head = (page.title, page.description, page.canonical, language, page.base_href, robots);
-    let links = (
-        PyTuple::new(py, read.links.hrefs())?,
-        PyBytes::new(py, &read.links.kinds),
-        PyTuple::new(py, read.links.anchors())?,
-        PyTuple::new(py, read.links.rels())?,
-    );
+    let (hrefs, anchors) = (PyTuple::new(py, read.links.hrefs())?, PyTuple::new(py, read.links.anchors())?);
+    let following = match read.following {
+        Some(following) => Some(following.to_python(&hrefs, &read.links.kinds, &anchors)?),
+        None => None,
+    };
+    let links = (hrefs, PyBytes::new(py, &read.links.kinds), anchors, PyTuple::new(py, read.links.rels())?);
     let headings = PyTuple::new(py, page.headings)?;
     let text = (PyBytes::new(py, &read.visible), headings, page.first, page.last, read.codes, PyBytes::new(py, &read.digest));
     let readable = match read.readable {
         Some((main, headings)) => Some((main, PyTuple::new(py, headings)?)),
         None => None,
     };
-    Ok(Some((head, links, text, readable, read.is_cut).into_pyobject(py)?))
+    Ok(Some((head, links, text, readable, following, read.is_cut).into_pyobject(py)?))
 }
 
 /// How many of a body's bytes can be parsed safely, see `lycosa.web.hazard`.

@@ -5,6 +5,7 @@ use crate::scan::{resolve, value_of, StartTag};
 use crate::tags::*;
 use crate::text::{self, is_space, push_collapsed, push_space, shortened, strip_html, strip_html_bytes};
 use crate::tree::Levels;
+use crate::url::Columns;
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -85,6 +86,15 @@ impl Links {
 
     pub fn rels(&self) -> impl ExactSizeIterator<Item = &str> {
         self.texts(&self.rels)
+    }
+
+    pub fn columns(&self) -> Columns<'_> {
+        Columns {
+            hrefs: self.hrefs().collect(),
+            kinds: &self.kinds,
+            anchors: self.anchors().collect(),
+            rels: self.rels().collect(),
+        }
     }
 }
 

@@ -285,55 +285,109 @@ pub fn stem_of(href: &str) -> &str {
     }
 }
 
-/// Which links are followed.
-#[derive(Clone, Copy)]
-pub struct Rules {
-    pub images: bool,
-    pub obeys_nofollow: bool,
-}
+/// Which links are followed: images, too; not those marked nofollow; how many; and URLs of how many bytes.
+#[derive(Clone, Copy, FromPyObject)]
+pub struct Rules(bool, bool, usize, usize);
 
 impl Rules {
     fn follow(self, kind: u8, rel: &str) -> bool {
+        let Rules(images, obeys_nofollow, ..) = self;
         let has = |word: &str| rel.split(is_space).any(|each| each.eq_ignore_ascii_case(word));
         match kind {
-            KIND_A | KIND_AREA | KIND_IFRAME | KIND_FRAME | KIND_REFRESH => !(self.obeys_nofollow && !rel.is_empty() && has("nofollow")),
-            KIND_IMG => self.images,
+            KIND_A | KIND_AREA | KIND_IFRAME | KIND_FRAME | KIND_REFRESH => !(obeys_nofollow && !rel.is_empty() && has("nofollow")),
+            KIND_IMG => images,
             KIND_LINK => !rel.is_empty() && FOLLOWED_RELS.into_iter().any(has),
             _ => false,
         }
     }
 }
 
-/// A link that is followed: its href without fragment, and where in the columns it stands first and has words first.
-pub struct Followed<'a> {
-    pub stem: &'a str,
-    pub place: usize,
-    pub words: usize,
+/// The links of a page that are followed, each href once, in the order in which they stand first; and where they lead.
+pub struct Following {
+    rows: Vec<Followed>,
+    urls: Urls,
 }
 
-/// The links that are followed, each href once, in the order in which they stand first.
-pub fn followed<'a, S: AsRef<str>>(hrefs: &'a [S], kinds: &[u8], anchors: &[S], rels: &[S], rules: Rules) -> Vec<Followed<'a>> {
-    let mut found: Vec<Followed> = Vec::with_capacity(hrefs.len());
-    let mut places: HashMap<&str, usize> = HashMap::with_capacity(hrefs.len());
-    for (place, ((href, &kind), (words, rel))) in hrefs.iter().zip(kinds).zip(anchors.iter().zip(rels)).enumerate() {
-        if !rules.follow(kind, rel.as_ref()) {
-            continue;
-        }
-        let stem = stem_of(href.as_ref());
-        match places.entry(stem) {
-            Entry::Vacant(entry) => {
-                entry.insert(found.len());
-                found.push(Followed { stem, place, words: place });
+/// Where in the columns a link stands first and has words first, and how long its href is without fragment.
+struct Followed {
+    place: usize,
+    words: usize,
+    length: usize,
+}
+
+/// Columns of links; see `lycosa.web.links.Links`.
+pub struct Columns<'a> {
+    pub hrefs: Vec<&'a str>,
+    pub kinds: &'a [u8],
+    pub anchors: Vec<&'a str>,
+    pub rels: Vec<&'a str>,
+}
+
+impl Following {
+    pub fn of(links: &Columns, base: &Base, rules: Rules) -> Following {
+        let Rules(.., most, max_bytes) = rules;
+        let many = links.hrefs.len().min(most);
+        let mut rows: Vec<Followed> = Vec::with_capacity(many);
+        let mut places: HashMap<&str, usize> = HashMap::with_capacity(many);
+        let rest = links.anchors.iter().zip(&links.rels);
+        for (place, ((href, &kind), (words, rel))) in links.hrefs.iter().zip(links.kinds).zip(rest).enumerate() {
+            if !rules.follow(kind, rel) {
+                continue;
             }
-            Entry::Occupied(entry) => {
-                let before = &mut found[*entry.get()];
-                if anchors[before.words].as_ref().is_empty() && !words.as_ref().is_empty() {
-                    before.words = place;
+            let stem = stem_of(href);
+            match places.entry(stem) {
+                Entry::Vacant(_) if rows.len() == most => break,
+                Entry::Vacant(entry) => {
+                    entry.insert(rows.len());
+                    rows.push(Followed { place, words: place, length: stem.len() });
+                }
+                Entry::Occupied(entry) => {
+                    let before = &mut rows[*entry.get()];
+                    if links.anchors[before.words].is_empty() && !words.is_empty() {
+                        before.words = place;
+                    }
                 }
             }
         }
+        let stems = rows.iter().map(|row| &links.hrefs[row.place][..row.length]);
+        let urls = Urls::join(base, stems, max_bytes);
+        Following { rows, urls }
     }
-    found
+
+    /// Hrefs, kinds, anchors, URLs by href and the odd hrefs, from the columns as Python has them.
+    pub fn to_python<'py>(
+        &self,
+        hrefs: &Bound<'py, PyTuple>,
+        kinds: &[u8],
+        anchors: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let py = hrefs.py();
+        let mut stems = Vec::with_capacity(self.rows.len());
+        let mut words = Vec::with_capacity(self.rows.len());
+        for row in &self.rows {
+            let href = hrefs.get_item(row.place)?;
+            let text: &str = href.extract()?;
+            stems.push(if text.len() == row.length { href } else { PyString::new(py, &text[..row.length]).into_any() });
+            words.push(anchors.get_borrowed_item(row.words)?);
+        }
+        let stems = PyTuple::new(py, stems)?;
+        let kinds: Vec<u8> = self.rows.iter().map(|row| kinds[row.place]).collect();
+        let (found, odd) = self.urls.by_href(&stems)?;
+        (stems, PyBytes::new(py, &kinds), PyTuple::new(py, words)?, found, odd).into_pyobject(py)
+    }
+}
+
+/// The URL that the hrefs of a page are joined with; None if only a whole parser can tell.
+pub fn base_of(url: &str, base_href: Option<&str>) -> Option<String> {
+    if base_href.is_some_and(|href| href.len() > MAX_INPUT_BYTES) {
+        return None;
+    }
+    let mut found = Vec::new();
+    match Base::new(url)?.join(stem_of(base_href.unwrap_or("")), usize::MAX, &mut found) {
+        Joined::Url => String::from_utf8(found).ok(),
+        Joined::Nowhere => Some(url.to_string()),
+        Joined::Odd => None,
+    }
 }
 
 /// The URLs of many references: their texts one after another, and of each what it is and where its text ends.
@@ -390,39 +444,21 @@ pub fn join_hrefs<'py>(base: &str, hrefs: Bound<'py, PyTuple>, max_bytes: usize)
 
 /// The columns of a page's links: those that are followed, and where they lead. See `lycosa.web.url.follow_links`.
 #[pyfunction]
-#[pyo3(signature = (base, columns, images, obeys_nofollow, max_bytes))]
 pub fn follow_links<'py>(
     py: Python<'py>,
     base: &str,
     columns: (Bound<'py, PyTuple>, Bound<'py, PyBytes>, Bound<'py, PyTuple>, Bound<'py, PyTuple>),
-    images: bool,
-    obeys_nofollow: bool,
-    max_bytes: usize,
+    rules: Rules,
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let (hrefs, kinds, anchors, rels) = columns;
     let Some(base) = Base::new(base) else { return Ok(None) };
     let (Some(texts), Some(words), Some(relations)) = (texts_of(&hrefs), texts_of(&anchors), texts_of(&rels)) else {
         return Ok(None);
     };
-    let kinds = kinds.as_bytes();
-    let work = || {
-        let rows = followed(&texts, kinds, &words, &relations, Rules { images, obeys_nofollow });
-        let urls = Urls::join(&base, rows.iter().map(|row| row.stem), max_bytes);
-        (rows, urls)
-    };
-    let (rows, urls) = if texts.len() < MANY_LINKS { work() } else { py.detach(work) };
-    let mut stems = Vec::with_capacity(rows.len());
-    let mut anchors_of = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let is_whole = row.stem.len() == texts[row.place].len();
-        stems.push(if is_whole { hrefs.get_item(row.place)? } else { PyString::new(py, row.stem).into_any() });
-        anchors_of.push(anchors.get_borrowed_item(row.words)?);
-    }
-    let stems = PyTuple::new(py, stems)?;
-    let kinds: Vec<u8> = rows.iter().map(|row| kinds[row.place]).collect();
-    let (found, odd) = urls.by_href(&stems)?;
-    let row = (stems, PyBytes::new(py, &kinds), PyTuple::new(py, anchors_of)?, found, odd);
-    Ok(Some(row.into_pyobject(py)?))
+    let links = Columns { hrefs: texts, kinds: kinds.as_bytes(), anchors: words, rels: relations };
+    let work = || Following::of(&links, &base, rules);
+    let following = if links.hrefs.len() < MANY_LINKS { work() } else { py.detach(work) };
+    following.to_python(&hrefs, links.kinds, &anchors).map(Some)
 }
 
 /// The texts of strings; None where one of them has half of a surrogate pair.

@@ -10,6 +10,7 @@ import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import thread_time
@@ -24,6 +25,7 @@ from lycosa.crawl.stats import CrawlStats
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.memory import run_virtual
 from lycosa.simweb.web import Answer
+from lycosa.web import LinkRules
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import front
 from tests.crawl.small_site import FIRST, SmallSite, links
@@ -193,7 +195,7 @@ def test_page_whose_links_were_taken_in_by_half_when_the_crawl_broke_off_is_fetc
 def test_links_beyond_the_most_of_a_page_are_cut_off_and_the_log_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lycosa.crawl.reading.MAX_FOLLOWED", 100)
+    monkeypatch.setattr("lycosa.crawl.reading.LinkRules", partial(LinkRules, most=100))
 
     stats = crawl_many(tmp_path / "c")
 

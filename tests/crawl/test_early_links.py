@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from lycosa import Crawl
 from lycosa.crawl.admission import links_so_far
-from lycosa.crawl.reading import LinkRules, followed_links, read_page
+from lycosa.crawl.reading import followed_links, read_page
 from lycosa.inspect import open_to_read
 from lycosa.records import Family, Request, Response
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.layout import PagePlace
 from lycosa.simweb.memory import MemoryWeb, run_virtual
+from lycosa.web import LinkRules
 
 FOLLOWING = LinkRules(agent="lycosa")
 PIECES = [

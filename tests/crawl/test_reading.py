@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lycosa.crawl.reading import LinkRules, followed_links
+from lycosa.crawl.reading import followed_links
 from lycosa.web.document import Page
 from lycosa.web.links import LinkKind, Links
 from lycosa.web.media import Media, MediaKind
 from lycosa.web.page import analyse_page
-from lycosa.web.url import FOLLOWED_KINDS, FOLLOWED_RELS
+from lycosa.web.url import FOLLOWED_KINDS, FOLLOWED_RELS, LinkRules
 
 pytestmark = pytest.mark.usefixtures("each_kernel")
 
@@ -78,3 +78,24 @@ def test_followed_hrefs_that_differ_in_their_fragment_have_the_first_words_of_al
     }
     assert row.kinds == bytes([LinkKind.A] * 4 + [LinkKind.AREA])
     assert list(joined.values()) == [f"http://a.example/{name}" for name in ("y", "z", "x", "x%20", "w")]
+
+
+HREFS = st.sampled_from(["x", "x#f", "/y?q=é", "\\z", "//b.example", "http://B.example/", "mailto:x", "?q", "", "x y"])
+BASE_HREFS = st.sampled_from(
+    ["", "<base href=/d2/>", "<base href='http://b.example/e/#f'>", "<base href='\\e'>", "<base href=data:,>"]
+)
+
+
+@given(st.lists(HREFS, max_size=6), BASE_HREFS, st.sampled_from(["utf-8", "koi8-r", "latin-1"]))
+def test_links_followed_while_the_page_is_read_are_those_followed_afterwards(
+    hrefs: list[str], base: str, charset: str
+) -> None:
+    html = base + "".join(f"<a href='{href}'>{n % 3 or ''}</a>" for n, href in enumerate(hrefs))
+    body, rules = html.encode("utf-8" if charset == "koi8-r" else charset), LinkRules(agent="x")
+    ahead, after = [
+        analyse_page(body, url=URL, content_type=f"text/html; charset={charset}", follow=follow)
+        for follow in (rules, None)
+    ]
+
+    assert followed_links(ahead, rules, URL) == followed_links(after, rules, URL)
+    assert list(followed_links(ahead, rules, URL)[1]) == list(followed_links(after, rules, URL)[1])

@@ -11,7 +11,7 @@ from itertools import count
 
 import msgspec
 
-from lycosa.crawl.reading import LinkRules, followed_links
+from lycosa.crawl.reading import followed_links
 from lycosa.learning.guesses import MiningLevel
 from lycosa.learning.mining import GuessOutcome, ancestors
 from lycosa.learning.profiles import HostProfile
@@ -19,7 +19,7 @@ from lycosa.learning.traps import DROPPED, Judgement, PageSignature, path_patter
 from lycosa.simweb import SimWeb
 from lycosa.simweb.truth import DEFAULT_TRUTH_LIMITS
 from lycosa.web import LinkKind, Page, analyse_page
-from lycosa.web.url import join_map
+from lycosa.web.url import LinkRules, join_map
 
 FOLLOWING = LinkRules(agent="lycosa")
 Job = tuple[int, str, bool]  # depth, path, whether it is a guess

@@ -18,14 +18,14 @@ from functools import partial
 from typing import NamedTuple
 
 from lycosa.crawl.committer import CommitParticipant
-from lycosa.crawl.reading import LARGE_BYTES, LinkRules, decoded_body, followed_links, header_hrefs, page_directives
+from lycosa.crawl.reading import LARGE_BYTES, decoded_body, followed_links, header_hrefs, page_directives
 from lycosa.crawl.seams import ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import Lease, LinkSource, Ranking, Reason, RequestKind
 from lycosa.learning import TrapGuard
 from lycosa.records import Family, Response
 from lycosa.store import Batch, LinkRow
-from lycosa.web import SNIFF_BYTES, MediaKind, Page, Steps, Url, analyse_page, identify_media
+from lycosa.web import SNIFF_BYTES, LinkRules, MediaKind, Page, Steps, Url, analyse_page, identify_media
 
 LINKS_PER_STEP = 250  # of a page that has very many
 MAX_EVIDENCE = 4_000  # URLs whose evidence is gathered before it goes to the frontier

@@ -29,6 +29,7 @@ from lycosa.web import (
     Analysers,
     DropReason,
     LinkKind,
+    LinkRules,
     Links,
     Page,
     RobotsDirectives,
@@ -52,7 +53,6 @@ from lycosa.web import (
 )
 
 DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
-MAX_FOLLOWED = 50_000  # links of a document, as many as a sitemap may list; the others are cut off
 # A document with more bytes, or with more tags and so maybe as many links, would hold the event loop if it were taken
 # in at once.
 LARGE_BYTES, LARGE_TAGS = 256 * 1024, 4_000
@@ -69,14 +69,6 @@ def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
         skip_extensions=frozenset(s.skip_extensions),
     )
     return [Scope(ScopeKind(s.scope), seeds), ShapeFilter(limits)]
-
-
-class LinkRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Which links are followed."""
-
-    agent: str
-    images: bool = False
-    obeys_nofollow: bool = True
 
 
 def redirect_location(response: Response) -> str:
@@ -106,8 +98,10 @@ def read_page(
     fingerprint: int | None = None,
     digest: bytes | None = None,
     wants_main: bool = False,
+    follow: LinkRules | None = None,
 ) -> Page:
-    """The analysed page; `fingerprint` and `digest` are of the body, where they are known."""
+    """The analysed page; `fingerprint` and `digest` are of the body, where they are known, and `follow` is asked for
+    where its links are wanted."""
     headers = response.headers
     return analyse_page(
         body,
@@ -118,6 +112,7 @@ def read_page(
         fingerprint=fingerprint,
         digest=digest,
         wants_main=wants_main,
+        follow=follow,
     )
 
 
@@ -167,14 +162,9 @@ def with_headers(row: LinkRow, response: Response) -> LinkRow:
 
 def followed_links(page: HasLinks, rules: LinkRules, url: str) -> tuple[LinkRow, dict[str, str]]:
     """The links of the page at `url` that are followed, and where they lead: href → URL."""
-    base = base_url(url, page.base_href)
-    found = follow_links(page.links, base, images=rules.images, obeys_nofollow=rules.obeys_nofollow)
+    found = page.followed if isinstance(page, Page) else None
+    found = found or follow_links(page.links, base_url(url, page.base_href), rules)
     return LinkRow(found.hrefs, page.base_href or "", found.kinds, found.anchors), found.joined
-
-
-def first_links(links: LinkRow, most: int) -> LinkRow:
-    """The first links of a document."""
-    return LinkRow(links.hrefs[:most], links.base_href, links.kinds[:most], links.anchors[:most])
 
 
 def joined_links(links: LinkRow, url: str) -> dict[str, str]:
@@ -288,6 +278,7 @@ class PageReader:
             fingerprint=prepared.fingerprint,
             digest=prepared.digest,
             wants_main=self.wants_main,
+            follow=self.rules,
         )
         prepared.is_cut = page.is_cut
         prepared.directives = page_directives(page.robots, response, self.rules.agent)
@@ -296,12 +287,7 @@ class PageReader:
             if response.hints or "link" in response.headers:
                 prepared.links = with_headers(prepared.links, response)
                 prepared.joined = joined_links(prepared.links, response.url)
-            if len(prepared.links.hrefs) > MAX_FOLLOWED:
-                prepared.links = first_links(prepared.links, MAX_FOLLOWED)
-                prepared.joined = {
-                    href: url for href in prepared.links.hrefs if (url := prepared.joined.get(href)) is not None
-                }
-                prepared.is_cut = True
+            prepared.is_cut |= len(prepared.links.hrefs) >= self.rules.most
         if self._content_digest is not None:
             prepared.content = self._content_digest(page, prepared.body)
         return page

@@ -59,7 +59,7 @@ def detect_charset(body: bytes, *, http_charset: str | None = None, form: Form =
 def to_utf8(body: bytes, encoding: str) -> bytes:
     """`body` as UTF-8 without a byte order mark. Bytes that are UTF-8 already are handed on unread and unchecked."""
     kernel = native()
-    if kernel is not None and encoding != "UTF-8":
+    if kernel is not None:
         return bytes(kernel.to_utf8(body, encoding))
     body = body.removeprefix(_MARKS.get(encoding, b""))
     if encoding == "UTF-8" or (encoding == DEFAULT_CHARSET and body.isascii()):

@@ -16,6 +16,7 @@ import xxhash
 from lycosa.web.kernel import native
 from lycosa.web.links import Links
 from lycosa.web.media import Media
+from lycosa.web.url import FollowedLinks, LinkRules
 
 DIGEST_BYTES = 16
 # Counts up, here and in native/src/readable.rs, with every change of what the main text of a document is. Nothing that
@@ -76,7 +77,8 @@ class TextCodes(msgspec.Struct, frozen=True):
 
 class Document(msgspec.Struct, frozen=True):
     """A body on its way to an analyser: content coding undone, encoding known; its digests are handed on to
-    the page. `wants_main`: the page should have its main text, if that costs no second parse."""
+    the page. `wants_main`: the page should have its main text, if that costs no second parse. `follow`: it should have
+    the links that are followed by these rules, if they can be told in the same step."""
 
     body: bytes
     url: str
@@ -86,6 +88,7 @@ class Document(msgspec.Struct, frozen=True):
     digest: bytes = b""
     content_language: str | None = None
     wants_main: bool = False
+    follow: LinkRules | None = None
 
 
 class Readable(msgspec.Struct, frozen=True, array_like=True):
@@ -104,8 +107,8 @@ class Page(msgspec.Struct, frozen=True):
     `html`), `codes` the text codes. `robots` are the contents of `<meta name=robots>`, and of those that name one
     robot, with that name before; `headings` are pairs of level and text. `is_volatile`: it has marks of volatile parts,
     or what looks like them. `text_utf8` is the text as bytes, because most callers never need its characters.
-    `is_cut`: only the beginning was analysed, since the whole was built to choke a parser. `readable` is there only if
-    it was asked for, and the kernel read the page.
+    `is_cut`: only the beginning was analysed, since the whole was built to choke a parser. `readable` and `followed`
+    are there only if they were asked for, and the kernel read the page.
     """
 
     url: str
@@ -129,6 +132,7 @@ class Page(msgspec.Struct, frozen=True):
     is_cut: bool = False
     is_volatile: bool = False
     readable: Readable | None = None
+    followed: FollowedLinks | None = None
 
     @property
     def text(self) -> str:

@@ -36,6 +36,7 @@ from lycosa.web.document import (
 from lycosa.web.kernel import native
 from lycosa.web.links import Links, escape_queries, escape_query
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media
+from lycosa.web.url import LinkRules, base_url, followed_by_kernel
 
 GROUP = "lycosa.parts"  # of entry points
 
@@ -59,12 +60,14 @@ def analyse_page(
     fingerprint: int | None = None,
     digest: bytes | None = None,
     wants_main: bool = False,
+    follow: LinkRules | None = None,
 ) -> Page:
     """The page of `body` (content coding undone). `content_type` and `content_language` are the headers as sent.
 
     With `links_only` the page has its links, `base_href` and `robots`, as the built-in analysers find them, and no
     digests: what whoever asks for nothing else gets in half the time. Who has made the digests already hands them on,
-    since a body is long. `wants_main`: the page should have its main text, if that costs no second parse.
+    since a body is long. `wants_main` and `follow`: the page should have its main text, and the links that are followed
+    by these rules, if that costs no second step.
     """
     media = identify_media(content_type, body[:SNIFF_BYTES])
     if links_only:
@@ -75,7 +78,8 @@ def analyse_page(
     if analyser is None:
         return Page(url=url, media=media, charset=None, fingerprint=fingerprint, digest=digest)
     language = (content_language or "").partition(",")[0].strip() or None
-    page = analyser(Document(body, url, media, charset_of(body, media), fingerprint, digest, language, wants_main))
+    encoding = charset_of(body, media)
+    page = analyser(Document(body, url, media, encoding, fingerprint, digest, language, wants_main, follow))
     if wants_main and page.readable is None and not (has_main_text(media) and is_built_in(analysers, media)):
         read = Readable(page.title or "", tuple(text for _, text in page.headings), page.text)
         return msgspec.structs.replace(page, readable=read)
@@ -126,11 +130,16 @@ def read_natively(document: Document) -> Page | None:
     kernel = native()
     if kernel is None:
         return None
-    body = charset.to_utf8(document.body, document.charset)
-    found = kernel.analyse_html(body, document.media.kind is MediaKind.XHTML, document.wants_main)
+    rules, is_xml = document.follow, document.media.kind is MediaKind.XHTML
+    follow = rules and (document.url, rules.for_kernel)
+    found = kernel.analyse_html(document.body, document.charset, is_xml, document.wants_main, follow)
     if found is None:
         return None
-    (title, description, canonical, language, base_href, robots), links, text, main, is_cut = found
+    (title, description, canonical, language, base_href, robots), columns, text, main, followed, is_cut = found
+    links = escape_queries(written := Links(*columns), document.charset)
+    if followed is not None:
+        base = base_url(document.url, base_href)
+        followed = followed_by_kernel(followed, base) if links is written else None
     visible, headings, first, last, codes, text_digest = text
     return Page(
         url=document.url,
@@ -144,7 +153,8 @@ def read_natively(document: Document) -> Page | None:
         language=language or document.content_language,
         base_href=base_href,
         robots=robots,
-        links=escape_queries(Links(*links), document.charset),
+        links=links,
+        followed=followed,
         text_utf8=visible,
         headings=headings,
         structure_first=first,

@@ -146,6 +146,19 @@ def join_map(base: str, hrefs: Iterable[str], *, max_bytes: int = MAX_URL_BYTES)
     return _join(base, hrefs, max_bytes)
 
 
+class LinkRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Which links are followed: of a document the first `most`, which is as many as a sitemap may list."""
+
+    agent: str
+    images: bool = False
+    obeys_nofollow: bool = True
+    most: int = 50_000
+
+    @property
+    def for_kernel(self) -> tuple[bool, bool, int, int]:
+        return self.images, self.obeys_nofollow, self.most, MAX_URL_BYTES
+
+
 class FollowedLinks(NamedTuple):
     """The links of a page that are followed, in columns: hrefs as written but without fragments, each once with its
     first words. `joined` says where they lead: href → normalised URL, in their order; what leads nowhere is absent."""
@@ -156,32 +169,41 @@ class FollowedLinks(NamedTuple):
     joined: dict[str, str]
 
 
-def follow_links(links: Links, base: str, *, images: bool, obeys_nofollow: bool) -> FollowedLinks:
+def follow_links(links: Links, base: str, rules: LinkRules) -> FollowedLinks:
     """The links that a crawl follows on a page whose hrefs are joined with `base`, a normalised URL."""
     kernel = native()
     if kernel is not None:
         columns = links.hrefs, links.kinds, links.anchors, links.rels
-        found = kernel.follow_links(base, columns, images, obeys_nofollow, MAX_URL_BYTES)
+        found = kernel.follow_links(base, columns, rules.for_kernel)
         if found is not None:
-            hrefs, kinds, anchors, joined, odd = found
-            return FollowedLinks(hrefs, kinds, anchors, _with_odd(base, joined, odd, MAX_URL_BYTES))
+            return followed_by_kernel(found, base)
     followed: dict[str, tuple[int, str]] = {}
     for href, kind, anchor, rel in zip(links.hrefs, links.kinds, links.anchors, links.rels, strict=True):
-        if _is_followed(kind, rel, images=images, obeys_nofollow=obeys_nofollow):
+        if _is_followed(kind, rel, rules):
             stem = href_stem(href)
+            if len(followed) == rules.most and stem not in followed:
+                break
             first_kind, words = followed.get(stem, (kind, ""))
             followed[stem] = first_kind, words or anchor
     kinds, anchors = bytes(kind for kind, _ in followed.values()), tuple(words for _, words in followed.values())
     return FollowedLinks(tuple(followed), kinds, anchors, _join(base, followed, MAX_URL_BYTES))
 
 
-def _is_followed(kind: int, rel: str, *, images: bool, obeys_nofollow: bool) -> bool:
+def followed_by_kernel(
+    found: tuple[tuple[str, ...], bytes, tuple[str, ...], dict[str, str | None], list[str]], base: str
+) -> FollowedLinks:
+    """What the kernel found, with the odd hrefs joined."""
+    hrefs, kinds, anchors, joined, odd = found
+    return FollowedLinks(hrefs, kinds, anchors, _with_odd(base, joined, odd, MAX_URL_BYTES))
+
+
+def _is_followed(kind: int, rel: str, rules: LinkRules) -> bool:
     if kind == LinkKind.IMG:
-        return images
+        return rules.images
     rels = rel.lower().split()
     if kind == LinkKind.LINK:
         return not FOLLOWED_RELS.isdisjoint(rels)
-    return kind in FOLLOWED_KINDS and not (obeys_nofollow and "nofollow" in rels)
+    return kind in FOLLOWED_KINDS and not (rules.obeys_nofollow and "nofollow" in rels)
 
 
 def href_stem(href: str) -> str:
