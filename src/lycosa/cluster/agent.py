@@ -292,7 +292,8 @@ class Agent:
     async def _send_heartbeat(self, engine: Engine) -> None:
         reported_at = self._now()
         self._heartbeat.begin()
-        self._addresses.release_idle(engine.in_use, reported_at)
+        scheduler = engine.frontier.scheduler
+        self._addresses.release_idle(lambda address: scheduler.in_use_of(address, engine.now()), reported_at)
         report = self._report(engine)
         try:
             orders = await self._coordinator.heartbeat(report)

@@ -198,7 +198,7 @@ class Engine:
         """Crawls until nothing is left, a limit is reached or the crawl is stopped; commits; tells how it went."""
         self.events.write("start", seeds=[seed.href for seed in self.seeds])
         try:
-            self._requeue_lost_pages()
+            requeue_lost(self.shard)
             if pages := self.linker.catch_up():
                 self.events.write("links-caught-up", pages=pages)
             for source in self._sources:
@@ -206,8 +206,7 @@ class Engine:
             if not self.frontier.only_due:
                 await self._add_all([seed for seed in self.seeds if self.frontier.owns(seed.host)])
                 await self._take_in_inbox()
-                if queued := readmit_links(self.shard, self._commit):
-                    self.events.write("looked-again", queued=queued)
+                readmit_links(self.shard, self._commit)
             self.frontier.load(self.now())
             ticker = self._loop.create_task(self._tick())
             self._plan_turn()
@@ -273,12 +272,6 @@ class Engine:
         while self.committer.has_failed and self._failure is None:
             await asyncio.sleep(COMMIT_AGAIN_S)
             self._commit()
-
-    def _requeue_lost_pages(self) -> None:
-        """After a power loss: the pages whose records are not whole are queued again."""
-        if lost := requeue_lost(self.shard):
-            self.events.write("records-lost", pages=lost)
-            self.collection.acknowledge_losses(self.committer.batch)
 
     # URLs from outside
 
@@ -348,10 +341,6 @@ class Engine:
         self.events.write("moved", lost=len(leaving_buckets), came=len(arriving_hosts))
         self._plan_turn()
         return True
-
-    def in_use(self, address: str) -> int:
-        """Requests under way to an address, or one if it has to be left alone for a while."""
-        return self.frontier.scheduler.in_use_of(address, self.now())
 
     def on_located(self, names: list[str]) -> None:
         """It is known now where these hosts live, and whether they may be asked there."""

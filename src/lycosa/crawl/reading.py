@@ -366,7 +366,7 @@ class ReaderThreads:
         self._work.put(batch)
 
     def _run(self) -> None:
-        while (batch := self._work.get()) is not None:
+        while (batch := self._work.get()) is not None and self._is_open:
             self._prepare(batch.answers, self._is_news)
             batch.is_read.set()
             if not self._is_virtual:

@@ -135,11 +135,11 @@ def requeue_failed(shard: Shard, urls: Iterable[Url]) -> int:
     return again
 
 
-def requeue_lost(shard: Shard) -> int:
-    """Queues the URLs whose record is no longer whole, after a power loss, and uncounts them; returns how many."""
+def requeue_lost(shard: Shard) -> None:
+    """Queues the URLs whose record is no longer whole, after a power loss, and uncounts them."""
     recovery = shard.collection.recovery
     if not recovery.short:
-        return 0
+        return
     state, lost = shard.collection.state, 0
     for key, packed in state.walk(Family.PAGE):
         row = unpack_page(packed)
@@ -154,11 +154,13 @@ def requeue_lost(shard: Shard) -> int:
         pages, links = int(row.is_page), row.links if row.is_page else None
         shard.frontier.requeue(url_from_key(key), row.depth, kind=kind, pages=pages, links=links, now=shard.now())
     shard.counters.run_lost = lost
-    return lost
+    if lost:
+        shard.events.write("records-lost", pages=lost)
+        shard.collection.acknowledge_losses(shard.committer.batch)
 
 
-def readmit_links(shard: Shard, commit: Callable[[], None]) -> int:
-    """Queues what the settings of now let in and those of before did not; returns the number of URLs."""
+def readmit_links(shard: Shard, commit: Callable[[], None]) -> None:
+    """Queues what the settings of now let in and those of before did not."""
     state, judged_by = shard.collection.state, _judged_by(shard.settings)
     packed = state.get(Family.META, JUDGED_BY_KEY)
     before = msgspec.json.decode(packed, type=dict[str, object]) if packed else judged_by
@@ -169,7 +171,8 @@ def readmit_links(shard: Shard, commit: Callable[[], None]) -> int:
     if changed & DROPPED_BY.keys():
         queued += _requeue_over_limit(shard, commit, {DROPPED_BY[name] for name in changed & DROPPED_BY.keys()})
     shard.committer.batch.put(Family.META, JUDGED_BY_KEY, msgspec.json.encode(judged_by))
-    return queued
+    if queued:
+        shard.events.write("looked-again", queued=queued)
 
 
 def _judged_by(settings: CrawlSettings) -> dict[str, object]:
