@@ -38,8 +38,6 @@ name = "spider-peer"
 path = "{Path(__file__).with_name("spider_peer.rs")}"
 [dependencies]
 spider = {{ version = "={SPIDER}", default-features = false, features = ["sync"] }}
-[profile.release]
-lto = "thin"
 """
 # Heritrix names a release of Berkeley DB that its maker's own repository has; the general one has this later release.
 _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -125,9 +123,11 @@ def spider() -> Path:
 
     def install(folder: Path) -> None:
         (folder / "Cargo.toml").write_text(_SPIDER)
-        _run(["cargo", "build", "--quiet", "--release"], cwd=folder)
+        built = CACHE / "built" / folder.name  # stays if it takes too long: the next time goes on from there
+        _run(["cargo", "build", "--quiet", "--release", "--target-dir", str(built)], cwd=folder)
+        shutil.copy(built / "release" / "spider-peer", folder)
 
-    return _installed(f"spider-{SPIDER}", "cargo", install) / "target" / "release" / "spider-peer"
+    return _installed(f"spider-{SPIDER}", "cargo", install) / "spider-peer"
 
 
 def wget2() -> list[str]:

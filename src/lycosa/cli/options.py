@@ -115,7 +115,7 @@ class LycosaGroup(TyperGroup):
 
 
 def _name(argument: TyperArgument) -> str:
-    return (argument.metavar or argument.name.upper()) + ("…" if argument.nargs == -1 else "")
+    return (argument.metavar or (argument.name or "").upper()) + ("…" if argument.nargs == -1 else "")
 
 
 def _record(option: TyperOption) -> tuple[str, str]:
@@ -124,7 +124,7 @@ def _record(option: TyperOption) -> tuple[str, str]:
     if option.secondary_opts:
         names += f" / {option.secondary_opts[0]}"
     elif not option.is_flag:
-        names += f" {option.metavar or option.display_type_rich(None)}"  # type: ignore[arg-type]
+        names += f" {option.metavar or 'VALUE'}"
     help = option.help or ""
     default = option.show_default if isinstance(option.show_default, str) else default_words(option.default)
     return names, f"{help} [default: {default}]" if default and option.show_default else help
