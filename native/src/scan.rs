@@ -212,17 +212,20 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
     let mut list: Vec<Attribute> = Vec::new();
     let mut text_start = 0;
     while !tree.needs_tree {
-        let Some(n) = memchr(b'<', &data[at..]) else {
-            flush(&data[text_start..], &mut buffer, tree);
-            break;
-        };
+        let (n, is_plain) = plain_length(&data[at..]);
         let open = at + n;
+        // Nearly all texts are short and have nothing to resolve.
+        let raw_is_plain = is_plain && at == text_start;
+        if open == data.len() {
+            flush(&data[text_start..], raw_is_plain, &mut buffer, tree);
+            break;
+        }
         let next = data.get(open + 1).copied().unwrap_or(0);
         let is_end = next == b'/';
         let name_at = if is_end { open + 2 } else { open + 1 };
         let first = data.get(name_at).copied().unwrap_or(0);
         if first.is_ascii_alphabetic() {
-            flush(&data[text_start..open], &mut buffer, tree);
+            flush(&data[text_start..open], raw_is_plain, &mut buffer, tree);
             let mut end = name_at;
             let mut is_lower = true;
             while let Some(&byte) = data.get(end) {
@@ -300,19 +303,19 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
         if next == b'!' || next == b'?' || (is_end && name_at < data.len()) {
             if is_end && first == b'>' {
                 // "</>" is nothing at all, and the text around it is one.
-                flush(&data[text_start..open], &mut buffer, tree);
+                flush(&data[text_start..open], raw_is_plain, &mut buffer, tree);
                 at = name_at + 1;
                 text_start = at;
                 continue;
             }
-            flush(&data[text_start..open], &mut buffer, tree);
+            flush(&data[text_start..open], raw_is_plain, &mut buffer, tree);
             at = declaration(data, open, tree);
             text_start = at;
             continue;
         }
         at = open + 1; // a "<" that is text
         if at >= data.len() {
-            flush(&data[text_start..], &mut buffer, tree);
+            flush(&data[text_start..], raw_is_plain, &mut buffer, tree);
             break;
         }
     }
@@ -321,11 +324,36 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
     }
 }
 
-fn flush(raw: &[u8], buffer: &mut Vec<u8>, tree: &mut Tree) {
+/// How many bytes stand before the first "<", and whether none of them is to be resolved; by eight at first.
+fn plain_length(data: &[u8]) -> (usize, bool) {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    const SHORT: usize = 64;
+    let is_zero = |bytes: u64| bytes.wrapping_sub(ONES) & !bytes & HIGH; // marks the first that is zero, and none before
+    let mut length = 0;
+    let mut special = 0;
+    for chunk in data.chunks_exact(8).take(SHORT / 8) {
+        let bytes = u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
+        let open = is_zero(bytes ^ (ONES * b'<' as u64));
+        let found = is_zero(bytes ^ (ONES * b'&' as u64)) | is_zero(bytes ^ (ONES * b'\r' as u64)) | is_zero(bytes);
+        if open != 0 {
+            let before = (open & open.wrapping_neg()) - 1;
+            return (length + open.trailing_zeros() as usize / 8, (special | (found & before)) == 0);
+        }
+        special |= found;
+        length += 8;
+    }
+    let rest = &data[length..];
+    let open = memchr(b'<', rest).unwrap_or(rest.len());
+    let is_plain = special == 0 && memchr3(b'&', b'\r', 0, &rest[..open]).is_none();
+    (length + open, is_plain)
+}
+
+fn flush(raw: &[u8], is_plain: bool, buffer: &mut Vec<u8>, tree: &mut Tree) {
     if raw.is_empty() {
         return;
     }
-    if memchr3(b'&', b'\r', 0, raw).is_none() {
+    if is_plain {
         tree.text(raw);
         return;
     }
