@@ -30,26 +30,23 @@ const fn bytes_in(escaped: &[u8], refused: &[u8]) -> [u8; 256] {
     let mut table = [KEEP; 256];
     let mut byte = 0;
     while byte < 256 {
-        if byte < 0x20 || byte >= 0x7f {
-            table[byte] = ESCAPE;
-        }
+        table[byte] = match byte as u8 {
+            b'\t' | b'\n' | b'\r' => REFUSE, // the parser drops these three
+            b'%' => CHECK,
+            known if has(refused, known) => REFUSE,
+            known if known < 0x20 || known >= 0x7f || has(escaped, known) => ESCAPE,
+            _ => KEEP,
+        };
         byte += 1;
     }
-    let mut at = 0;
-    while at < escaped.len() {
-        table[escaped[at] as usize] = ESCAPE;
-        at += 1;
-    }
-    at = 0;
-    while at < refused.len() {
-        table[refused[at] as usize] = REFUSE;
-        at += 1;
-    }
-    table[b'\t' as usize] = REFUSE; // the parser drops these three
-    table[b'\n' as usize] = REFUSE;
-    table[b'\r' as usize] = REFUSE;
-    table[b'%' as usize] = CHECK;
     table
+}
+
+const fn has(bytes: &[u8], byte: u8) -> bool {
+    match bytes {
+        [first, rest @ ..] => *first == byte || has(rest, byte),
+        [] => false,
+    }
 }
 
 /// Where a reference leads.
