@@ -479,10 +479,10 @@ impl Tree {
     }
 
     pub fn comment(&mut self) {
-        if matches!(self.mode, Mode::Initial | Mode::BeforeHtml | Mode::AfterBody | Mode::AfterAfterBody) {
-            return;
+        let is_elsewhere = matches!(self.mode, Mode::Initial | Mode::BeforeHtml | Mode::AfterBody | Mode::AfterAfterBody);
+        if !is_elsewhere || self.is_foreign() {
+            self.page.boundary();
         }
-        self.page.boundary();
     }
 
     /// The text of a raw text element, which then ends; or the document does, which lexbor reads in a way of its own.
