@@ -1,6 +1,6 @@
 """The page kernel of Lycosa. `lycosa.web.kernel` chooses it; each function has a twin in Python with the same result."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 __version__: str
 
@@ -104,3 +104,10 @@ def safe_length(body: bytes) -> int:
 
 def catches_panic() -> bool:
     """Whether a panic while a page is read is caught: the page then goes to the twin, and standard error says why."""
+
+class TermMap:
+    """The words of one tokeniser that were asked for: `tokens` gives the terms of words."""
+
+    def __init__(self, tokens: Callable[[str], list[str]]) -> None: ...
+    def terms(self, text: str) -> str:
+        """The terms of a text with spaces between them; words of 50 bytes and more are as they are."""

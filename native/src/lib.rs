@@ -11,6 +11,7 @@ mod readable;
 mod scan;
 mod seen;
 mod tags;
+mod terms;
 mod text;
 mod tree;
 mod url;
@@ -131,6 +132,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<seen::RecentUrls>()?;
     module.add_function(wrap_pyfunction!(columns::link_columns, module)?)?;
     module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;
+    module.add_class::<terms::TermMap>()?;
     module.add("MAIN_TEXT_VERSION", readable::VERSION)?;
     module.add_function(wrap_pyfunction!(safe_length, module)?)?;
     module.add_function(wrap_pyfunction!(contains, module)?)?;

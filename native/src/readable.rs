@@ -6,7 +6,8 @@
 use crate::scan::{value_of, StartTag};
 use crate::tags::*;
 use crate::text::clings_to_left;
-use memchr::memmem;
+use memchr::{memchr3_iter, memmem};
+use std::sync::LazyLock;
 
 /// Counts up, here and in `lycosa.web.document`, with every change of what the main text of a document is.
 pub const VERSION: u32 = 1;
@@ -140,7 +141,10 @@ impl Outline {
             while breaks.next_if(|&place| place < at).is_some() {}
         }
         lines.end();
-        String::from_utf8(lines.out).unwrap_or_default().trim_end_matches('\n').to_string()
+        if lines.out.last() == Some(&b'\n') {
+            lines.out.pop();
+        }
+        String::from_utf8(lines.out).unwrap_or_default()
     }
 
 }
@@ -228,9 +232,16 @@ fn is_navigation(token: &StartTag) -> bool {
         || class.is_some_and(|class| names_navigation(&class))
 }
 
-/// A quick look at the attributes as written: nearly all elements end here.
+static CONTENTINFO: LazyLock<memmem::Finder> = LazyLock::new(|| memmem::Finder::new(b"contentinfo"));
+
+/// A quick look at the attributes as written, by the rare letters of the words: nearly all elements end here.
 fn may_name_navigation(attributes: &[u8]) -> bool {
-    [&b"nav"[..], b"&", b"breadcrumb", b"sidebar", b"contentinfo"].iter().any(|word| memmem::find(attributes, word).is_some())
+    let is_one = |at: usize| match attributes[at] {
+        b'v' => attributes[..at].ends_with(b"na"),
+        b'b' => attributes[..at].ends_with(b"side") || attributes[at..].starts_with(b"breadcrumb"),
+        _ => true, // a reference may stand for any letter
+    };
+    memchr3_iter(b'v', b'b', b'&', attributes).any(is_one) || CONTENTINFO.find(attributes).is_some()
 }
 
 fn names_navigation(class: &str) -> bool {

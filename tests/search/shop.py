@@ -124,7 +124,7 @@ def index_problems(path: Path) -> list[str]:
     problems += [
         f"{n} is there {times} times" for each in (pages, names, copies) for n, times in each.items() if times > 1
     ]
-    problems += [f"names of {sorted(names)}, pages {sorted(pages)}"] if names != pages else []
+    problems += [f"names of {sorted(names)}, pages {sorted(pages)}"] if names - pages else []
     for members in clusters.values():
         if len(members & pages.keys()) != 1:
             problems.append(f"of {sorted(members)} there are pages {sorted(members & pages.keys())}")

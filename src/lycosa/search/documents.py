@@ -6,10 +6,10 @@
     mark   mark, covered                                                                   how far the feed is covered
 
 `L` is the language that the page is tokenised in. As in the papers' short and full barrels, anchor texts stand in a
-document of their own: when a page gets new ones it is a few words that are indexed again, not the page. Nothing is
-stored: URL, title and date are in the state, the text is in the archive. Numbers are FileNums; `cluster` is the same
-for pages whose documents are equal, and only one of those is a page here, the others are copies; `alike` is the same
-for pages whose main text is, in whatever markup. `speaks` is L as a number.
+document of their own, where there are some: when a page gets new ones it is a few words that are indexed again, not the
+page. Nothing is stored: URL, title and date are in the state, the text is in the archive. Numbers are FileNums;
+`cluster` is the same for pages whose documents are equal, and only one of those is a page here, the others are copies;
+`alike` is the same for pages whose main text is, in whatever markup. `speaks` is L as a number.
 
     language_of("de-AT", "Die Wärmepumpe …")  →  "de"         OTHER for all that has no stemmer here
     spaced("太陽光 power")                     →  "太陽 陽光 power"       accents written apart are put together
@@ -38,7 +38,7 @@ from msgspec.structs import replace
 
 from lycosa.records import Family
 from lycosa.store import PageRow, State, unpack_page
-from lycosa.web import Readable, media_kind, parse_date, split_url, split_words, url_from_key
+from lycosa.web import Readable, media_kind, native, parse_date, split_url, split_words, url_from_key
 
 VERSION = 2  # raised when an index of before could no longer be read
 
@@ -55,7 +55,7 @@ HEADING_CHARS = 5_000
 ANCHOR_CHARS = 600  # of anchor texts
 SITE_FOLDERS = 4  # `site:` knows so many folders
 ALIKE_CHARS = 200  # of text: pages with less may differ by what is no text, and are not alike
-_EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})(?:\?|$)")
+_EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})$")
 # The words of links that are there for turning pages, in the languages that have a stemmer.
 _MEANINGLESS = frozenset(
     "next prev previous up home here more back top contents link click this page read skip first last "
@@ -93,10 +93,8 @@ _SMALL_WORDS = {
 }
 _LISTED = Counter(word for words in _SMALL_WORDS.values() for word in words.split())
 # Words of more than one of them tell nothing.
-_TELLING = {
-    language: frozenset(word for word in words.split() if _LISTED[word] == 1)
-    for language, words in _SMALL_WORDS.items()
-}
+_TELLING = {word: language for language, words in _SMALL_WORDS.items() for word in words.split() if _LISTED[word] == 1}
+_TELLING_WORDS = frozenset(_TELLING)
 # Chinese, Japanese and Thai write no spaces; one of their characters alone is a word, too.
 UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ffff"
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
@@ -109,10 +107,10 @@ _NO_LEADS = bytes(code for code in range(256) if code not in _LEADS)
 def language_of(declared: str, text: str, usual: str = OTHER) -> str:
     """The language to tokenise a text in; where neither the page nor its text says, the `usual` one."""
     own = declared.lower().replace("_", "-").partition("-")[0]
-    words = set(text[:SAMPLE_CHARS].lower().split())
-    found = {language: len(words & telling) for language, telling in _TELLING.items()}
-    best = max(found, key=found.__getitem__)
-    if found[best] >= _ENOUGH and (not own or found[best] >= _PLAINLY * max(1, found.get(own, 0))):
+    words = _TELLING_WORDS.intersection(text[:SAMPLE_CHARS].lower().split())
+    found = Counter(map(_TELLING.__getitem__, words))
+    best = max(STEMMED, key=found.__getitem__)
+    if found[best] >= _ENOUGH and (not own or found[best] >= _PLAINLY * max(1, found[own])):
         return best
     if own:
         return own if own in STEMMED else OTHER
@@ -194,9 +192,28 @@ def analyser(language: str) -> tantivy.TextAnalyzer:
 
 
 def register(index: tantivy.Index) -> None:
-    """Gives an open index its tokenisers: they are not kept with it."""
+    """Gives an open index its tokenisers: they are not kept with it. Documents come with the `terms` of their texts
+    where there is a kernel, and are no more than split then."""
     for language in LANGUAGES:
-        index.register_tokenizer(language, analyser(language))
+        index.register_tokenizer(language, analyser(language) if native() is None else _splitter())
+
+
+@cache
+def _splitter() -> tantivy.TextAnalyzer:
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+    return builder.filter(tantivy.Filter.remove_long(LONGEST_TOKEN)).build()
+
+
+@cache
+def _term_map(language: str) -> Any:
+    kernel = native()
+    return kernel and kernel.TermMap(analyser(language).analyze)
+
+
+def terms(text: str, language: str) -> str:
+    """A text as its tokeniser will find it: its terms, or itself where there is no kernel, which remembers them."""
+    known, text = _term_map(language), spaced(text)
+    return text if known is None else known.terms(text)
 
 
 class IndexedPage(msgspec.Struct, frozen=True):
@@ -214,17 +231,7 @@ class IndexedPage(msgspec.Struct, frozen=True):
     alike: int = 0
 
 
-class AnchorSummary(msgspec.Struct, frozen=True):
-    """The anchor texts of the links to a page, the most used first. `words` is the same for the same words."""
-
-    text: str = ""
-
-    @property
-    def words(self) -> int:
-        return words_id(self.text)
-
-
-def summarise_anchors(anchors: Iterable[tuple[str, int]]) -> AnchorSummary:
+def summarise_anchors(anchors: Iterable[tuple[str, int]]) -> str:
     """The anchor texts worth knowing, from (text, pages that use it), the most used first."""
     kept, room = [], ANCHOR_CHARS
     for text, _ in anchors:
@@ -234,7 +241,7 @@ def summarise_anchors(anchors: Iterable[tuple[str, int]]) -> AnchorSummary:
             continue
         kept.append(text[:room])
         room -= len(text)
-    return AnchorSummary(" \n ".join(kept))
+    return " \n ".join(kept)
 
 
 def words_id(text: str) -> int:
@@ -243,37 +250,30 @@ def words_id(text: str) -> int:
     return xxhash.xxh3_64_intdigest(" ".join(found).encode()) if found else 0
 
 
-def documents(page: IndexedPage, language: str, anchors: AnchorSummary) -> tuple[tantivy.Document, tantivy.Document]:
-    """The document of the page itself and that of its anchor texts, in the language that it is tokenised in."""
-    filters, title = _filters(page, language), spaced(page.title)
+def page_document(page: IndexedPage, language: str) -> tantivy.Document:
+    """The document of a page itself, in the language that it is tokenised in."""
     values: dict[str, Any] = {
         "page": page.file_num,
         "cluster": page.cluster,
         "alike": page.alike,
         "speaks": LANGUAGES.index(language),
-        f"title_{language}": title,
-        f"heads_{language}": spaced(" \n ".join(page.headings)[:HEADING_CHARS]),
-        f"text_{language}": spaced(page.text[:TEXT_CHARS]),
-        "url": spaced(url_words(page.url)),
-        **filters,
+        f"title_{language}": terms(page.title, language),
+        f"heads_{language}": terms(" \n ".join(page.headings)[:HEADING_CHARS], language),
+        f"text_{language}": terms(page.text[:TEXT_CHARS], language),
+        "url": terms(url_words(page.url), OTHER),
+        **_filters(page, language),
     }
-    return tantivy.Document.from_dict(values, schema()), _anchor_document(page, language, title, anchors, filters)
+    return tantivy.Document.from_dict(values, schema())
 
 
-def anchor_document(page: IndexedPage, language: str, anchors: AnchorSummary) -> tantivy.Document:
+def anchor_document(page: IndexedPage, language: str, anchors: str) -> tantivy.Document:
     """The document of the anchor texts of a page."""
-    return _anchor_document(page, language, spaced(page.title), anchors, _filters(page, language))
-
-
-def _anchor_document(
-    page: IndexedPage, language: str, title: str, anchors: AnchorSummary, filters: dict[str, Any]
-) -> tantivy.Document:
     values: dict[str, Any] = {
         "name": page.file_num,
-        "words": anchors.words,
-        f"given_{language}": title,
-        f"calls_{language}": spaced(anchors.text),
-        **filters,
+        "words": words_id(anchors),
+        f"given_{language}": terms(page.title, language),
+        f"calls_{language}": terms(anchors, language),
+        **_filters(page, language),
     }
     return tantivy.Document.from_dict(values, schema())
 
@@ -303,23 +303,32 @@ def url_words(url: str) -> str:
 
 def sites(url: str) -> list[str]:
     """The values of `site:` that match a URL: its host, the domains above, and its first folders."""
-    parts = split_url(url)
-    port = url.removeprefix(f"{parts.scheme}://{parts.host}").startswith(":")
+    return _sites_of_folder(url.partition("?")[0].rpartition("/")[0])
+
+
+@lru_cache(1_000)
+def _sites_of_folder(folder: str) -> list[str]:
+    parts = split_url(f"{folder}/")
+    port = folder.removeprefix(f"{parts.scheme}://{parts.host}").startswith(":")
     labels = parts.host.rstrip(".").split(".")
     is_address = parts.host.startswith("[") or labels[-1].isdigit()
     names = [parts.host] if is_address else [".".join(labels[at:]) for at in range(len(labels))]
     if port:
         names.append(f"{parts.host}:{parts.port}")
-    folders = parts.path.partition("?")[0].split("/")[1:-1][:SITE_FOLDERS]
+    folders = parts.path.split("/")[1:-1][:SITE_FOLDERS]
     origin = names[-1] if port else parts.host
     return [*names, *(f"{origin}/{'/'.join(folders[: at + 1])}" for at in range(len(folders)))]
 
 
 def types(url: str, essence: str) -> list[str]:
     """The values of `filetype:` that match a page: kind, media type and its second half, and the URL's extension."""
-    found = {media_kind(essence).value, essence, essence.rpartition("/")[2].removeprefix("x-")}
-    if extension := _EXTENSION.search(split_url(url).path.partition("?")[0]):
-        found.add(extension[1].lower())
+    extension = _EXTENSION.search(url.partition("?")[0].rpartition("/")[2])
+    return _types(essence, extension[1].lower() if extension else "")
+
+
+@lru_cache(1_000)
+def _types(essence: str, extension: str) -> list[str]:
+    found = {media_kind(essence).value, essence, essence.rpartition("/")[2].removeprefix("x-"), extension}
     return sorted(found - {""})
 
 

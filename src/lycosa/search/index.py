@@ -33,7 +33,6 @@ from lycosa.graph import Anchors, AnchorTexts
 from lycosa.search.documents import (
     LANGUAGES,
     VERSION,
-    AnchorSummary,
     anchor_document,
     indexed_page,
     mark_document,
@@ -41,6 +40,7 @@ from lycosa.search.documents import (
     schema,
     searchable_pages,
     summarise_anchors,
+    words_id,
 )
 from lycosa.store import State
 
@@ -405,21 +405,22 @@ class AnchorUpdater:
         copies = self._reader.copies_by_cluster([cluster for cluster, _ in pages.values()])
         members = searchable_pages(self._state, [*pages, *(copy for some in copies.values() for copy in some)])
         texts = dict(zip(members, self._anchors.of([member.url for member in members.values()]), strict=True))
-        changed = []
+        changed, named = [], []
         for number, (cluster, speaks) in pages.items():
             if number in members:
                 anchors = _summary_of([texts[each] for each in (number, *copies.get(cluster, ())) if each in texts])
-                if number not in words or anchors.words != words[number]:
-                    member = members[number]
-                    page = indexed_page(number, cluster, member.url, member.row)
-                    changed.append((number, anchor_document(page, LANGUAGES[speaks], anchors)))
-        self._writer.delete("name", [number for number, _ in changed])
-        for _, document in changed:
+                if words_id(anchors) != words.get(number, 0):
+                    changed.append(number)
+                    if anchors:
+                        page = indexed_page(number, cluster, members[number].url, members[number].row)
+                        named.append(anchor_document(page, LANGUAGES[speaks], anchors))
+        self._writer.delete("name", changed)
+        for document in named:
             self._writer.add(document)
         return len(changed)
 
 
-def _summary_of(lists: Sequence[Anchors]) -> AnchorSummary:
+def _summary_of(lists: Sequence[Anchors]) -> str:
     if len(lists) == 1:
         return summarise_anchors(lists[0])
     counts: dict[str, int] = {}

@@ -34,9 +34,10 @@ from lycosa.search.documents import (
     SAMPLE_CHARS,
     HostLanguages,
     IndexMember,
+    anchor_document,
     copy_document,
-    documents,
     indexed_page,
+    page_document,
     schema,
     searchable_pages,
     summarise_anchors,
@@ -342,8 +343,9 @@ class Indexer:
             page = indexed_page(member.number, member.cluster, member.url, member.row, text)
             sample = f"{page.title} {page.text[:SAMPLE_CHARS]}"
             language = self._languages.language_of(split_url(member.url).host, page.language, sample)
-            for document in documents(page, language, summarise_anchors(anchors)):
-                self.writer.add(document)
+            self.writer.add(page_document(page, language))
+            if words := summarise_anchors(anchors):
+                self.writer.add(anchor_document(page, language, words))
         replaced, self._replaced = self._replaced, []
         self.writer.delete("page", replaced)
         self.writer.delete("name", replaced)

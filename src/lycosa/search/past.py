@@ -20,13 +20,12 @@ from lycosa.graph import last_sequence
 from lycosa.records import Family, Response
 from lycosa.recrawl import ChangeKind, ChangeRow, document_at, history, require_bodies
 from lycosa.search.documents import (
-    AnchorSummary,
     HostLanguages,
     IndexMember,
     copy_document,
-    documents,
     indexed_page,
     is_searchable,
+    page_document,
 )
 from lycosa.search.index import IndexReader, IndexWriter, NoIndex
 from lycosa.search.texts import PageTexts
@@ -165,7 +164,7 @@ def _fill(collection: CollectionStore, at_s: float, writer: IndexWriter, progres
                 found = indexed_page(member.number, member.number, member.url, member.row, read)
                 text = f"{found.title} {found.text}"
                 language = languages.language_of(split_url(member.url).host, found.language, text)
-                writer.add(documents(found, language, AnchorSummary())[0])
+                writer.add(page_document(found, language))
             done += len(members)
             progress(done, expected)
 

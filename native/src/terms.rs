@@ -1,0 +1,145 @@
+//! The terms of a text, as a tokeniser in Python finds them: each word is asked for once, and remembered.
+//!
+//! Stemming takes the greater part of indexing a text, and a site has few different words. Words are runs of letters and
+//! digits, as tantivy's simple tokeniser has them.
+
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Longer words are left as they are: the index drops them, and counts their place.
+const LONGEST_BYTES: usize = 50;
+/// Of words and their terms; beyond it all are forgotten.
+const KNOWN_BYTES: usize = 16 << 20;
+
+/// The keys are hashes already.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+struct Known {
+    word: Range<usize>,
+    term: Range<usize>,
+}
+
+/// The words of one tokeniser that were asked for. `tokens` is called with words, and gives a list of terms.
+#[pyclass]
+pub struct TermMap {
+    tokens: Py<PyAny>,
+    known: HashMap<u64, Known, BuildHasherDefault<Identity>>,
+    texts: String, // of words and terms
+}
+
+#[pymethods]
+impl TermMap {
+    #[new]
+    fn new(tokens: Py<PyAny>) -> TermMap {
+        TermMap { tokens, known: HashMap::default(), texts: String::new() }
+    }
+
+    /// The terms of a text with spaces between them.
+    fn terms(&mut self, py: Python<'_>, text: &str) -> PyResult<String> {
+        if self.texts.len() > KNOWN_BYTES {
+            self.known.clear();
+            self.texts.clear();
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut unknown: Vec<(usize, &str)> = Vec::new(); // words, and where their terms belong
+        for word in words(text) {
+            match self.term(word) {
+                Some(term) => out.push_str(term),
+                None if word.len() < LONGEST_BYTES => unknown.push((out.len(), word)),
+                None => out.push_str(word),
+            }
+            out.push(' ');
+        }
+        if unknown.is_empty() {
+            return Ok(out);
+        }
+        self.ask(py, &unknown.iter().map(|(_, word)| *word).collect::<Vec<_>>())?;
+        let mut filled = String::with_capacity(text.len());
+        let mut from = 0;
+        for (place, word) in unknown {
+            filled.push_str(&out[from..place]);
+            filled.push_str(self.term(word).unwrap_or(word));
+            from = place;
+        }
+        filled.push_str(&out[from..]);
+        Ok(filled)
+    }
+}
+
+impl TermMap {
+    fn term(&self, word: &str) -> Option<&str> {
+        let known = self.known.get(&xxh3_64(word.as_bytes()))?;
+        (self.texts[known.word.clone()] == *word).then(|| &self.texts[known.term.clone()])
+    }
+
+    fn ask(&mut self, py: Python<'_>, words: &[&str]) -> PyResult<()> {
+        let terms: Vec<String> = self.tokens.call1(py, (words.join(" "),))?.extract(py)?;
+        if terms.len() == words.len() {
+            for (word, term) in words.iter().zip(&terms) {
+                self.learn(word, term);
+            }
+            return Ok(());
+        }
+        for word in words {
+            let terms: Vec<String> = self.tokens.call1(py, (*word,))?.extract(py)?;
+            self.learn(word, &terms.join(" "));
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, word: &str, term: &str) {
+        let start = self.texts.len();
+        self.texts.push_str(word);
+        let middle = self.texts.len();
+        self.texts.push_str(term);
+        self.known.insert(xxh3_64(word.as_bytes()), Known { word: start..middle, term: middle..self.texts.len() });
+    }
+}
+
+/// The words of a text, in their order.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let start = length_while(rest, false);
+        let length = length_while(&rest[start..], true);
+        let word = &rest[start..start + length];
+        rest = &rest[start + length..];
+        (length > 0).then_some(word)
+    })
+}
+
+/// How many bytes of a text's beginning belong to words, or do not.
+fn length_while(text: &str, in_word: bool) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if byte.is_ascii() {
+            if byte.is_ascii_alphanumeric() != in_word {
+                return at;
+            }
+            at += 1;
+        } else {
+            match text[at..].chars().next() {
+                Some(character) if character.is_alphanumeric() == in_word => at += character.len_utf8(),
+                _ => return at,
+            }
+        }
+    }
+    at
+}

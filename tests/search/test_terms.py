@@ -1,0 +1,24 @@
+"""The terms that the kernel remembers are those that the tokeniser finds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lycosa.search.documents import LANGUAGES, LONGEST_TOKEN, analyser, spaced, terms
+from lycosa.web.kernel import native
+
+pytestmark = pytest.mark.skipif(native() is None, reason="without the kernel a text is handed on as it is")
+WORDS = ["running", "Foxes", "ÉCOLE", "Straße", "½", "x²", "日本語", "naïve’s", "cafe\u0301", "a" * 49, "b" * 50]
+
+
+@given(st.sampled_from(LANGUAGES), st.lists(st.sampled_from(WORDS) | st.text(max_size=12), max_size=20))
+def test_terms_of_a_text_are_those_of_its_tokeniser_in_the_same_places(language: str, words: list[str]) -> None:
+    text = " ".join(words).encode("utf-8", "ignore").decode()
+
+    kept = [term for term in terms(text, language).split(" ") if term and len(term.encode()) < LONGEST_TOKEN]
+
+    assert kept == analyser(language).analyze(spaced(text))
+
+
+def test_word_that_is_too_long_keeps_its_place() -> None:
+    assert terms(f"one {'x' * 60} two", "en").split() == ["one", "x" * 60, "two"]
