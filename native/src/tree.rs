@@ -472,6 +472,7 @@ impl Tree {
     }
 
     pub fn doctype(&mut self, rest: &[u8]) {
+        self.skips_newline = false;
         if self.mode == Mode::Initial {
             self.is_quirky = is_quirky(rest);
             self.mode = Mode::BeforeHtml;
@@ -479,6 +480,7 @@ impl Tree {
     }
 
     pub fn comment(&mut self) {
+        self.skips_newline = false;
         let is_elsewhere = matches!(self.mode, Mode::Initial | Mode::BeforeHtml | Mode::AfterBody | Mode::AfterAfterBody);
         if !is_elsewhere || self.is_foreign() {
             self.page.boundary();
