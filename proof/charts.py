@@ -6,7 +6,6 @@ Invariant: a chart that could be made can be drawn. Made by experiments.
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
@@ -110,14 +109,13 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """How values are spread: "ccdf" shows the share of values ≥ x on a log axis, for heavy tails; "histogram" the share
-    of values in each bin. Marks stand at a value of x. On a log axis values ≤ 0 count in the shares but are not seen.
+    """How values are spread: the share of values ≥ x on a log axis, for heavy tails. Marks stand at a value of x. On a
+    log axis values ≤ 0 count in the shares but are not seen.
     """
 
     title: str
     x: Axis
     samples: tuple[Sample, ...]
-    form: Literal["ccdf", "histogram"] = "ccdf"
     marks: tuple[Mark, ...] = ()
 
     def __post_init__(self) -> None:

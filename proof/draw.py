@@ -6,7 +6,6 @@ matplotlib is an optional package and is imported on the first call only. Called
 
 import importlib.util
 import itertools
-import math
 import textwrap
 from collections.abc import Sequence
 from io import BytesIO
@@ -81,7 +80,6 @@ SETTINGS: dict[str, Any] = {
 PANELS_IN_A_ROW = 2  # what a page's width keeps readable
 MOST_POINTS = 400  # of one curve: more cannot be seen and only make the file large
 MOST_MARKERS = 30  # on one line: more run into each other
-MOST_BINS = 40
 LABEL_STEP_POINTS = 13  # a line of text: labels nearer than that are moved apart
 LEADER = {"arrowstyle": "-", "linewidth": 0.6, "alpha": 0.6, "shrinkA": 1, "shrinkB": 0}  # from a label to its thing
 LABEL_X = 1.025  # where labels at the right stand, in widths of the panel
@@ -271,21 +269,11 @@ def _marks_above(panel: "Axes", marks: Sequence[Mark]) -> None:
 def _distribution(panel: "Axes", chart: Distribution) -> None:
     _set_axis(panel, "x", chart.x)
     values = np.concatenate([np.asarray(sample.values, float) for sample in chart.samples])
-    if chart.form == "ccdf":
-        shares = Axis("share of values ≥ x", log=True)
-        _set_axis(panel, "y", shares)
-        for i, sample in enumerate(chart.samples):
-            x, y = ccdf(np.asarray(sample.values, float))
-            panel.plot(x, y, color=PALETTE[i], label=sample.label)
-    else:
-        shares = Axis("share of values")
-        _set_axis(panel, "y", shares)
-        edges = bin_edges(values, log=chart.x.log)
-        for i, sample in enumerate(chart.samples):
-            counts = np.histogram(np.asarray(sample.values, float), edges)[0] / len(sample.values)
-            panel.stairs(counts, edges, color=PALETTE[i], label=sample.label, linewidth=1.6)
-            panel.stairs(counts, edges, color=PALETTE[i], fill=True, alpha=0.18)
-        panel.set_ylim(bottom=0)
+    shares = Axis("share of values ≥ x", log=True)
+    _set_axis(panel, "y", shares)
+    for i, sample in enumerate(chart.samples):
+        x, y = ccdf(np.asarray(sample.values, float))
+        panel.plot(x, y, color=PALETTE[i], label=sample.label)
     _set_ticks(panel, "x", chart.x, whole=_are_whole(values))
     _set_ticks(panel, "y", shares)
     if len(chart.samples) > 1:
@@ -299,17 +287,6 @@ def ccdf(values: Numbers) -> tuple[Numbers, Numbers]:
     x = descending[ranks - 1]
     at_least = len(values) - np.searchsorted(descending[::-1], x, side="left")
     return x, at_least / len(values)
-
-
-def bin_edges(values: Numbers, *, log: bool) -> Numbers:
-    """Edges of common bins: one a whole number where that makes few enough, else as many as the values can fill."""
-    low, high = float(values[values > 0].min() if log else values.min()), float(values.max())
-    if math.isclose(low, high, rel_tol=1e-9):  # nothing between them to cut
-        return np.array([low / 2, high * 2] if log else [low - 0.5, high + 0.5])
-    if not log and high - low < MOST_BINS and _are_whole(values):
-        return np.arange(low - 0.5, high + 1)
-    count = max(4, min(MOST_BINS, math.isqrt(len(values))))
-    return np.geomspace(low, high, count + 1) if log else np.linspace(low, high, count + 1)
 
 
 # Axes

@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from lycosa.errors import LycosaError
 from lycosa.simweb import read_log
 from proof import Bar, Experiment, Run
 from proof.ground.commands import cpu_s, lycosa, memory_mb, scratch
 from proof.ground.servers import simulated_web
 
 AGENTS, QUICK_AGENTS = (1, 2, 4, 8), (1, 2)
-SECONDS, QUICK_SECONDS = 40.0, 15.0
+SECONDS, QUICK_SECONDS = 40.0, 25.0
 HOSTS, PAGES = 400, 60_000
 RTT_MS, TRANSFERS = 300, 20
 NOT_PAGES = ("robots.txt", ".xml", ".gz")
@@ -54,10 +55,15 @@ def crawl(agents: int, seconds: float) -> AgentsCrawl:
                     looks.append((time.monotonic(), sum(cpu_s(pid) for pid in pids)))
                 time.sleep(0.5)
             assert crawler.stdout is not None
-            pages = max(1, msgspec.json.decode(crawler.stdout.read())["pages"])
+            out = crawler.stdout.read()
+            if crawler.returncode:
+                raise LycosaError(f"the crawl of {agents} agents ended with {crawler.returncode}")
+            pages = max(1, msgspec.json.decode(out)["pages"])
         entries = list(read_log(web.log)[1])
         logs = [log.read_text().splitlines() for log in folder.glob("c/shards/*/log.jsonl")]
     ends = [entry.end for entry in entries if entry.status == 200 and not entry.path.endswith(NOT_PAGES)]
+    if len(ends) < 2:
+        raise LycosaError(f"{agents} agents got {len(ends)} pages in {seconds:g} s: the machine is too busy for this")
     first, last = min(ends), max(ends)
     begin, end = first + (last - first) / 2, first + 0.95 * (last - first)
     inside = [look for look in looks if begin <= look[0] < end]

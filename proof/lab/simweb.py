@@ -85,7 +85,7 @@ def _topics(web: SimWeb, place: PagePlace, targets: Counter[int]) -> tuple[int, 
 
 
 def _chart(title: str, what: str, unit: str, values: list[int], *marks: Mark) -> Distribution:
-    return Distribution(title, Axis(what, unit, log=True), (Sample(what, values),), "ccdf", marks)
+    return Distribution(title, Axis(what, unit, log=True), (Sample(what, values),), marks)
 
 
 EXPERIMENT = Experiment(

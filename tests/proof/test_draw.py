@@ -24,8 +24,7 @@ CHARTS: dict[str, Chart] = {
         "C", Y, (Column("with", 5, 4, 7), Column("under", -1)), (Mark(3, "a"), Mark(4, "b"), Mark(5, "c"))
     ),
     "ccdf": Distribution("D", LOG, (Sample("s", [0, 1, 2, 50]), Sample("t", [7]))),
-    "histogram": Distribution("H", X, (Sample("s", [1, 2, 2, 9]),), form="histogram"),
-    "log histogram": Distribution("J", LOG, (Sample("s", [3, 3]),), form="histogram", marks=(Mark(3, "m"),)),
+    "ccdf, marked": Distribution("J", LOG, (Sample("s", [3, 3]),), (Mark(3, "m"),)),
 }
 
 DRAW_ALL = """
@@ -89,14 +88,6 @@ def test_ccdf_each_point_is_the_share_of_values_at_least_as_large(values: list[i
     assert share[-1] == 1
     for value, part in zip(x, share, strict=True):
         assert part == pytest.approx(sum(v >= value for v in values) / len(values))
-
-
-@given(st.lists(st.floats(0.001, 1e6), min_size=1, max_size=300), st.booleans())
-def test_bin_edges_any_values_hold_every_value_in_rising_bins(values: list[float], log: bool) -> None:
-    edges = draw.bin_edges(np.array(values), log=log)
-    assert (np.diff(edges) > 0).all()
-    assert edges[0] <= min(values) * (1 + 1e-9)
-    assert edges[-1] >= max(values) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(

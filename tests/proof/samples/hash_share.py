@@ -61,7 +61,7 @@ def run(run: Run) -> None:
     columns = tuple(Column(n, means[n][32], min(found[n][32]), max(found[n][32])) for n in HASHES)
     run.plot(ColumnChart("With 32 crawlers the largest part is a quarter too large", y, columns, (Mark(1, "even"),)))
     values = [part for parts in found["sum of letters"].values() for part in parts]
-    run.plot(Distribution("All tries", y, (Sample("sum of letters", values),), form="histogram"))
+    run.plot(Distribution("All tries", y, (Sample("sum of letters", values),)))
 
 
 EXPERIMENT = Experiment(
