@@ -4,7 +4,6 @@ use crate::readable::Outline;
 use crate::scan::{resolve, value_of, StartTag};
 use crate::tags::*;
 use crate::text::{self, is_space, push_collapsed, push_space, shortened, strip_html, strip_html_bytes};
-use crate::tree::Levels;
 use crate::url::Columns;
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
@@ -12,8 +11,6 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Levels below an anchor in which an image may speak for it.
-const IMAGE_LEVELS: usize = 6;
 /// A directive for one robot is no longer than that.
 const AIMED_CHARS: usize = 200;
 
@@ -25,16 +22,18 @@ pub const KIND_IMG: u8 = 5;
 pub const KIND_LINK: u8 = 6;
 pub const KIND_REFRESH: u8 = 7;
 
-pub enum Target {
+enum Target {
     Anchor(usize),
     Heading(usize),
     Title,
 }
 
-/// An open element whose words are wanted: where they begin in the buffer of its level of hidden elements.
+/// An open element whose words are wanted: where they begin in the buffer of its level of hidden elements, and which
+/// image of that level is its first.
 pub struct Capture {
-    pub target: Target,
+    target: Target,
     start: usize,
+    image: usize,
 }
 
 /// Where a text lies in the store of a page.
@@ -54,11 +53,13 @@ impl Span {
     }
 }
 
+#[derive(Clone, Copy, Default)]
 struct Link {
     href: Span,
     kind: u8,
     words: Span,
     rel: Span,
+    image: Span, // the alternative text of the first image in it
 }
 
 /// Links in columns; the texts lie in one store, since a page has hundreds and each would be memory of its own.
@@ -154,7 +155,6 @@ pub struct Page {
     store: Vec<u8>,
     anchors: Vec<Link>,
     others: Vec<Link>,
-    images: Vec<(Span, Vec<usize>)>, // alternative text, and the anchors around it, the nearest first
     pieces: Vec<u8>,
     piece: Option<usize>, // where the open piece of text begins, its separator before it
     is_in_body: bool,
@@ -165,11 +165,12 @@ pub struct Page {
     muted: usize, // open templates
     buffers: Vec<Vec<u8>>, // collapsed text for captures, one for each level of hidden elements
     captures: Vec<usize>, // open captures on each of these levels
+    images: Vec<Vec<Span>>, // alternative texts in them
 }
 
 impl Page {
     pub fn new() -> Page {
-        Page { buffers: vec![Vec::new()], captures: vec![0], ..Page::default() }
+        Page { buffers: vec![Vec::new()], captures: vec![0], images: vec![Vec::new()], ..Page::default() }
     }
 
     // text
@@ -183,6 +184,7 @@ impl Page {
         if self.buffers.len() <= self.hidden {
             self.buffers.push(Vec::new());
             self.captures.push(0);
+            self.images.push(Vec::new());
         }
     }
 
@@ -235,7 +237,7 @@ impl Page {
         let level = self.hidden;
         self.boundary();
         self.captures[level] += 1;
-        Some(Capture { target, start: self.buffers[level].len() })
+        Some(Capture { target, start: self.buffers[level].len(), image: self.images[level].len() })
     }
 
     pub fn finish(&mut self, capture: Capture) {
@@ -247,6 +249,7 @@ impl Page {
                 let start = self.store.len() as u32;
                 self.store.extend_from_slice(shortened(words));
                 self.anchors[index].words = Span { start, end: self.store.len() as u32 };
+                self.anchors[index].image = self.images[level].get(capture.image).copied().unwrap_or_default();
             }
             Target::Heading(index) => self.headings[index].1 = owned(shortened(words)),
             Target::Title => {
@@ -260,47 +263,27 @@ impl Page {
         self.captures[level] -= 1;
         if self.captures[level] == 0 {
             self.buffers[level].clear();
+            self.images[level].clear();
         }
     }
 
     // elements
 
-    pub fn element(&mut self, token: &StartTag, levels: &Levels, parent_draws: bool) -> Option<Capture> {
+    pub fn element(&mut self, token: &StartTag, depth: usize, parent_draws: bool) -> Option<Capture> {
         if self.muted > 0 {
             return None;
         }
         self.note_structure(token);
-        self.note_outline(token, levels.depth());
+        self.note_outline(token, depth);
         match token.tag {
-            A => self.anchor(token),
-            IMG => {
-                self.source(token, b"src", KIND_IMG, Some(levels));
-                None
-            }
-            IFRAME => {
-                self.source(token, b"src", KIND_IFRAME, None);
-                None
-            }
-            FRAME => {
-                self.source(token, b"src", KIND_FRAME, None);
-                None
-            }
-            AREA => {
-                self.source(token, b"href", KIND_AREA, None);
-                None
-            }
-            LINK => {
-                self.link(token);
-                None
-            }
-            META => {
-                self.meta(token);
-                None
-            }
-            BASE => {
-                self.base(token);
-                None
-            }
+            A => return self.anchor(token),
+            IMG => self.source(token, b"src", KIND_IMG),
+            IFRAME => self.source(token, b"src", KIND_IFRAME),
+            FRAME => self.source(token, b"src", KIND_FRAME),
+            AREA => self.source(token, b"href", KIND_AREA),
+            LINK => self.link(token),
+            META => self.meta(token),
+            BASE => self.base(token),
             HTML => {
                 if self.has_root {
                     let [lang, xml_lang] = values(token, [b"lang", b"xml:lang"]);
@@ -310,19 +293,19 @@ impl Page {
                     self.has_root = true;
                     self.html_attributes(token);
                 }
-                None
             }
             // A title in another one says nothing that the outer does not say.
             TITLE if self.title.is_none() && !parent_draws && self.title_level != Some(self.hidden) => {
                 self.title_level = Some(self.hidden);
-                self.capture(Target::Title)
+                return self.capture(Target::Title);
             }
             tag @ H1..=H6 => {
                 self.headings.push(((tag - H1 + 1) as u8, String::new()));
-                self.capture(Target::Heading(self.headings.len() - 1))
+                return self.capture(Target::Heading(self.headings.len() - 1));
             }
-            _ => None,
+            _ => {}
         }
+        None
     }
 
     fn note_outline(&mut self, token: &StartTag, depth: usize) {
@@ -376,36 +359,26 @@ impl Page {
             None => self.keep(Some(xlink??)),
         };
         let rel = self.keep(rel.flatten());
-        self.anchors.push(Link { href, kind: KIND_A, words: Span::default(), rel });
+        self.anchors.push(Link { href, kind: KIND_A, rel, ..Link::default() });
         self.capture(Target::Anchor(self.anchors.len() - 1))
     }
 
-    fn source(&mut self, token: &StartTag, name: &[u8], kind: u8, levels: Option<&Levels>) {
+    fn source(&mut self, token: &StartTag, name: &[u8], kind: u8) {
         let [href, alt, rel] = values(token, [name, b"alt", b"rel"]);
         let words = self.keep_words(alt.flatten());
-        if let Some(levels) = levels.filter(|_| !words.is_empty()) {
-            let around: Vec<usize> = levels
-                .captures(IMAGE_LEVELS)
-                .filter_map(|capture| match capture.target {
-                    Target::Anchor(index) => Some(index),
-                    _ => None,
-                })
-                .collect();
-            if !around.is_empty() {
-                self.images.push((words, around));
-            }
+        if kind == KIND_IMG && !words.is_empty() && self.captures[self.hidden] > 0 {
+            self.images[self.hidden].push(words);
         }
         if let Some(href) = href.flatten() {
-            let href = self.keep(Some(href));
-            let rel = self.keep(rel.flatten());
-            self.others.push(Link { href, kind, words, rel });
+            let (href, rel) = (self.keep(Some(href)), self.keep(rel.flatten()));
+            self.others.push(Link { href, kind, words, rel, ..Link::default() });
         }
     }
 
     fn link(&mut self, token: &StartTag) {
         let [href, rel, title] = values(token, [b"href", b"rel", b"title"]);
         let Some(href) = href.flatten() else { return };
-        let link = Link { href: self.keep(Some(href)), kind: KIND_LINK, words: self.keep_words(title.flatten()), rel: self.keep(rel.flatten()) };
+        let link = Link { href: self.keep(Some(href)), kind: KIND_LINK, words: self.keep_words(title.flatten()), rel: self.keep(rel.flatten()), ..Link::default() };
         if self.canonical.is_none() && !link.rel.is_empty() {
             let rel = String::from_utf8_lossy(link.rel.of(&self.store)).to_lowercase();
             if rel.split(is_space).any(|word| word == "canonical") {
@@ -451,7 +424,7 @@ impl Page {
                 let start = self.store.len() as u32;
                 self.store.extend_from_slice(target.as_bytes());
                 let href = Span { start, end: self.store.len() as u32 };
-                self.others.push(Link { href, kind: KIND_REFRESH, words: Span::default(), rel: Span::default() });
+                self.others.push(Link { href, kind: KIND_REFRESH, ..Link::default() });
             }
         }
         let name = strip_html(&name).to_lowercase();
@@ -522,48 +495,26 @@ impl Page {
     /// The visible text, and the main element's part of it.
     pub fn texts(&mut self) -> (Vec<u8>, Vec<u8>) {
         self.boundary();
-        if let (1, Some((start, Some(end)))) = (self.mains, self.main_piece) {
-            let mut marked = Vec::with_capacity(self.pieces.len() + 6);
-            marked.extend_from_slice(&self.pieces[..start]);
-            if start > 0 {
-                marked.push(0);
-            }
-            marked.push(1);
-            let inner = &self.pieces[start..end];
-            if !inner.is_empty() && start == 0 {
-                marked.push(0);
-            }
-            marked.extend_from_slice(inner);
-            marked.extend_from_slice(&[0, 2]);
-            marked.extend_from_slice(&self.pieces[end..]);
-            return text::collapse(&marked);
-        }
-        text::collapse(&self.pieces)
+        let (1, Some((start, Some(end)))) = (self.mains, self.main_piece) else {
+            let visible = text::collapse(&self.pieces);
+            return (visible.clone(), visible);
+        };
+        let main = text::collapse(&self.pieces[start..end]);
+        let parts = [text::collapse(&self.pieces[..start]), main.clone(), text::collapse(&self.pieces[end..])];
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).filter(|part| !part.is_empty()).collect();
+        (parts.join(&b' '), main)
     }
 
     pub fn links(&mut self) -> Links {
         let store = std::mem::take(&mut self.store);
         let (anchors, others) = (std::mem::take(&mut self.anchors), std::mem::take(&mut self.others));
         let mut found = Collector::new(&store, anchors.len() + others.len());
-        let mut wordless: HashMap<usize, usize> = HashMap::new();
-        for (index, anchor) in anchors.iter().enumerate() {
-            if let (Some(place), true) = (found.add(anchor), anchor.words.is_empty() && !self.images.is_empty()) {
-                wordless.insert(index, place);
-            }
+        for anchor in &anchors {
+            found.add(anchor);
         }
-        let mut spoken: HashMap<usize, Span> = HashMap::new();
-        for (words, around) in &self.images {
-            if let Some(anchor) = around.iter().find(|anchor| wordless.contains_key(anchor)) {
-                spoken.entry(*anchor).or_insert(*words);
-            }
-        }
-        let mut spoken: Vec<(usize, Span)> = spoken.into_iter().collect();
-        spoken.sort_unstable_by_key(|(anchor, _)| *anchor);
-        for (anchor, words) in spoken {
-            let place = wordless[&anchor];
-            if found.links.anchors[place].is_empty() {
-                found.links.anchors[place] = words;
-            }
+        // The words of any anchor with the same address go before those of an image.
+        for anchor in anchors.iter().filter(|anchor| !anchor.image.is_empty()) {
+            found.add(&Link { words: anchor.image, ..*anchor });
         }
         for other in &others {
             found.add(other);

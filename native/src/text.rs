@@ -79,10 +79,8 @@ pub fn shortened(collapsed: &[u8]) -> &[u8] {
 }
 
 /// Pieces of text joined by NUL: white space and controls as one space each run, and none where punctuation clings.
-/// Returns the text, and the range of it between `\x01` and `\x02`, or all.
-pub fn collapse(pieces: &[u8]) -> (Vec<u8>, Vec<u8>) {
+pub fn collapse(pieces: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = Vec::with_capacity(pieces.len());
-    let mut main: (Option<usize>, Option<usize>) = (None, None);
     let mut before = b' ';
     let mut at = 0;
     while at < pieces.len() {
@@ -94,11 +92,6 @@ pub fn collapse(pieces: &[u8]) -> (Vec<u8>, Vec<u8>) {
             at = end;
             continue;
         }
-        if byte == 1 && main.0.is_none() {
-            main.0 = Some(out.len());
-        } else if byte == 2 {
-            main.1 = Some(out.len());
-        }
         let clings = byte == 0
             && (clings_to_left(pieces.get(at + 1).copied().unwrap_or(b' ')) || matches!(before, b'(' | b'[' | b'{'));
         if before > b' ' && !clings {
@@ -107,17 +100,10 @@ pub fn collapse(pieces: &[u8]) -> (Vec<u8>, Vec<u8>) {
         before = byte;
         at += 1;
     }
-    let whole = strip_spaces(&out).to_vec();
-    match main {
-        (Some(start), Some(end)) if start < end || (start == end) => {
-            let part = strip_spaces(&out[start..end]).to_vec();
-            (whole, part)
-        }
-        _ => {
-            let copy = whole.clone();
-            (whole, copy)
-        }
+    if out.last() == Some(&b' ') {
+        out.pop();
     }
+    out
 }
 
 /// How many bytes from the beginning are above the space: eight are looked at in one step.
@@ -137,12 +123,6 @@ pub fn word_length(text: &[u8]) -> usize {
 
 pub fn clings_to_left(byte: u8) -> bool {
     matches!(byte, b'.' | b',' | b';' | b':' | b'!' | b'?' | b')' | b']' | b'}' | b'%' | b'\'')
-}
-
-fn strip_spaces(text: &[u8]) -> &[u8] {
-    let start = text.iter().position(|&b| b != b' ').unwrap_or(text.len());
-    let end = text.iter().rposition(|&b| b != b' ').map_or(start, |n| n + 1);
-    &text[start..end]
 }
 
 /// Sum of the codes, sum of their squares, number of distinct characters, number of characters.

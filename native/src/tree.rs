@@ -296,7 +296,7 @@ impl Tree {
     fn insert(&mut self, token: &StartTag) {
         let key = self.key_of(token.tag, token.name);
         let parent_draws = self.top().is_some_and(|o| (o.key as usize) < KNOWN && flags(o.key as Tag) & DRAWING != 0);
-        let capture = self.page.element(token, &Levels(&self.stack), parent_draws);
+        let capture = self.page.element(token, self.stack.len(), parent_draws);
         let hidden = flags(token.tag) & HIDDEN != 0;
         if token.tag == MAIN {
             self.page.main_starts(self.stack.len());
@@ -317,7 +317,7 @@ impl Tree {
     fn insert_foreign(&mut self, token: &StartTag, space: Space) {
         let key = self.key_of(token.tag, token.name);
         let parent_draws = self.top().is_some_and(|o| (o.key as usize) < KNOWN && flags(o.key as Tag) & DRAWING != 0);
-        let capture = self.page.element(token, &Levels(&self.stack), parent_draws);
+        let capture = self.page.element(token, self.stack.len(), parent_draws);
         let hidden = flags(token.tag) & HIDDEN != 0;
         if token.tag == MAIN {
             self.page.main_starts(self.stack.len());
@@ -1509,20 +1509,6 @@ impl Tree {
 
     pub fn into_page(self) -> Page {
         self.page
-    }
-}
-
-/// The levels above an element, for images in anchors.
-pub struct Levels<'a>(&'a [Open]);
-
-impl Levels<'_> {
-    pub fn depth(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The captures of the nearest `levels` elements, the nearest first.
-    pub fn captures(&self, levels: usize) -> impl Iterator<Item = &Capture> {
-        self.0.iter().rev().take(levels).filter_map(|open| open.capture.as_ref())
     }
 }
 

@@ -138,8 +138,7 @@ def costs(pages: list[str]) -> dict[str, float]:
     bodies = [html.encode() for html in pages]
     versions = [version(html) for html in pages]
     trees = [LexborHTMLParser(body) for body in bodies]
-    nodes = [tree.css("*") for tree in trees]
-    numbers = [structure.tag_numbers(some) for some in nodes]
+    names = [[node.tag or "?" for node in tree.css("*")] for tree in trees]
     texts = [one.page.text.encode() for one in versions]
 
     def analysis() -> None:
@@ -147,8 +146,8 @@ def costs(pages: list[str]) -> dict[str, float]:
             analyse_page(body, url="http://host.example/", content_type="text/html; charset=utf-8")
 
     def parameters() -> None:
-        for some, number, words in zip(nodes, numbers, texts, strict=True):
-            structure.structure_of_tree(some, number)
+        for tags, words in zip(names, texts, strict=True):
+            structure.structure_of_names(tags)
             text.codes_of(words)
             digests.text_digest(words)
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from lycosa.web.document import Page, TextCodes, document_digest
+from lycosa.web.document import Page, TextCodes, document_digest, text_digest
 from lycosa.web.page import analyse_page
-from lycosa.web.text import BETWEEN, MAIN_END, MAIN_START, codes_of, collapse
+from lycosa.web.text import BETWEEN, codes_of, collapse
 
 # The words in which the paper's two texts differ.
 BEFORE = "plays four Illinois"
@@ -63,7 +63,7 @@ def test_text_codes_one_added_blank_changes_both() -> None:
 def test_collapse_any_text_is_its_words_with_one_space_between(text: str) -> None:
     expected = re.sub(r"[\x00-\x20]+", " ", text).strip().encode()
 
-    assert collapse(text) == (expected, expected)
+    assert collapse(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,14 @@ def test_collapse_any_text_is_its_words_with_one_space_between(text: str) -> Non
     ],
 )
 def test_collapse_pieces_stand_apart_except_for_punctuation(pieces: tuple[str, ...], text: str) -> None:
-    assert collapse(BETWEEN.join(pieces))[0] == text.encode()
+    assert collapse(BETWEEN.join(pieces)) == text.encode()
 
 
-def test_collapse_main_element_is_given_apart() -> None:
-    pieces = BETWEEN.join(("menu", MAIN_START, "The  text", ".", MAIN_END, "foot"))
+def test_main_element_stands_apart_and_its_text_alone_is_digested() -> None:
+    page = html("<p>menu (</p><main>The  text<b>.</b></main><p>, foot")
 
-    assert collapse(pieces) == (b"menu The text. foot", b"The text.")
+    assert page.text == "menu ( The text. , foot"
+    assert page.text_digest == text_digest(b"The text.")
 
 
 def test_document_digest_is_128_bits_and_differs_by_one_bit_of_input() -> None:

@@ -84,7 +84,6 @@ from lycosa.web.words import split_words
 
 if TYPE_CHECKING:
     from lycosa.web.hazard import cut_if_unsafe
-    from lycosa.web.html import tag_numbers, tag_table
     from lycosa.web.readable import extract_readable, extract_text
     from lycosa.web.text import page_of_text
 
@@ -93,7 +92,6 @@ __getattr__ = open_lazily(
     __name__,
     {
         "hazard": "cut_if_unsafe",
-        "html": "tag_numbers tag_table",
         "readable": "extract_readable extract_text",
         "text": "page_of_text",
     },
@@ -113,5 +111,5 @@ __all__ = [
     "native", "page_of_text", "parse_date", "parse_link_header", "parse_url", "parts_by_id", "pattern_pieces",
     "payload_sha1", "read_sitemap", "read_sitemap_steps", "reads_links_as_usual", "registrable_domain",
     "robots_directives", "robots_from_response_steps", "run_steps", "selected_and_marked_parts", "selected_parts",
-    "split_url", "split_words", "tag_numbers", "tag_table", "to_utf8", "url_from_key", "url_key",
+    "split_url", "split_words", "to_utf8", "url_from_key", "url_key",
 ]  # fmt: skip

@@ -9,9 +9,8 @@ Pure, linear, never raises. Called by the analysers; read by the crawl, the grap
 
 import re
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import IntEnum
-from itertools import compress
 from typing import NamedTuple
 
 import msgspec
@@ -91,37 +90,17 @@ class LinkCollector:
     def add(self, href: str, kind: LinkKind, *, anchor: str = "", rel: str = "") -> None:
         """Adds one link, unless it is there already or is no address (`can_be_address`)."""
         href = href.strip(WHITESPACE)
-        place = self._places.get((href, kind))
+        key = href, int(kind)  # an enumeration's own hash is slow
+        place = self._places.get(key)
         if place is not None:
             self._anchors[place] = self._anchors[place] or anchor
             self._rels[place] = common_rel(self._rels[place], rel)
         elif can_be_address(href):
-            self._places[href, kind] = len(self._hrefs)
+            self._places[key] = len(self._hrefs)
             self._hrefs.append(href)
             self._kinds.append(kind)
             self._anchors.append(anchor)
             self._rels.append(rel)
-
-    def extend(self, hrefs: list[str], kind: LinkKind, *, anchors: list[str], rels: Mapping[int, str]) -> None:
-        """Adds links of a kind not added before: distinct hrefs, not padded, a text each, and a `rel` for some places.
-
-        What `add` checks in each link is checked in all of them at once: it is nearly never there.
-        """
-        if _are_loose(anchors):
-            anchors = [" ".join(anchor.split()) for anchor in anchors]
-        if max(map(len, anchors), default=0) > ANCHOR_LENGTH:
-            anchors = [anchor if len(anchor) <= ANCHOR_LENGTH else shorten_anchor(anchor) for anchor in anchors]
-        column = [""] * len(hrefs)
-        for place, rel in rels.items():
-            column[place] = rel
-        together = "\0".join(hrefs).lower()
-        if any(word in together for word in _NO_ADDRESS):
-            good = list(map(can_be_address, hrefs))
-            hrefs, anchors, column = (list(compress(each, good)) for each in (hrefs, anchors, column))
-        self._hrefs += hrefs
-        self._kinds += bytes((kind,)) * len(hrefs)
-        self._anchors += anchors
-        self._rels += column
 
     def links(self) -> Links:
         return Links(tuple(self._hrefs), bytes(self._kinds), tuple(self._anchors), tuple(self._rels))
@@ -130,19 +109,6 @@ class LinkCollector:
 def can_be_address(href: str) -> bool:
     """Whether `href` can be one; `data:` (often long) and `javascript:` stand in an address's place and are content."""
     return not href[:11].lower().startswith(_NO_ADDRESS)
-
-
-def are_padded(hrefs: list[str]) -> bool:
-    """Whether one of them begins or ends with white space."""
-    together = "\0".join(hrefs)
-    is_spaced = any(space in together for space in WHITESPACE)
-    return is_spaced and any(href.strip(WHITESPACE) != href for href in hrefs)
-
-
-def _are_loose(texts: list[str]) -> bool:
-    """Whether one of them has white space that is more than a single space between words."""
-    together = "\0".join(texts)
-    return together != " ".join(together.split()) or "\0 " in together or " \0" in together
 
 
 def common_rel(rel: str, other: str) -> str:
@@ -155,10 +121,7 @@ def common_rel(rel: str, other: str) -> str:
 
 def shorten_anchor(text: str) -> str:
     """An anchor's text with white space collapsed, cut to `ANCHOR_LENGTH`."""
-    words = text.split()
-    if len(words) == 1:
-        return words[0][:ANCHOR_LENGTH]
-    return " ".join(words[:ANCHOR_LENGTH])[:ANCHOR_LENGTH].rstrip()
+    return " ".join(text.split())[:ANCHOR_LENGTH].rstrip()
 
 
 def refresh_target(content: str) -> str | None:

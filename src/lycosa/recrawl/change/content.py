@@ -14,7 +14,7 @@ neighbour's. Pure. Called by `recrawl.change.verdict`, and by `recrawl.change.di
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import compress, count
+from itertools import count
 
 import msgspec
 import xxhash
@@ -27,8 +27,6 @@ from lycosa.web import (
     cut_if_unsafe,
     cut_parts,
     marked_parts,
-    tag_numbers,
-    tag_table,
     to_utf8,
 )
 from lycosa.web import MediaKind as MediaKind
@@ -38,12 +36,12 @@ _LINKS = {"a": "href", "area": "href", "iframe": "src", "frame": "src", "form": 
 _IMAGES = {"img": ("src", "srcset"), "source": ("srcset",), "video": ("poster",)}
 _WORDS = ("alt", "title", "aria-label", "datetime", "placeholder")
 _WORDED = ", ".join(f"[{name}]" for name in _WORDS)
-_IS_LINK, _IS_IMAGE = tag_table(dict.fromkeys(_LINKS, 1)), tag_table(dict.fromkeys(_IMAGES, 1))
 _HIDDEN = "script, style, noscript, template, noembed, noframes"
 # The attribute by which an author marks what changes all the time.
 MARKED = "[data-vol]"
 MARK = "\2"  # in the place of a marked part; no parsed text contains it
 _BETWEEN = "\0"
+_BYTE = 256
 _MOST_LEVELS = 6_000  # more than a document that is parsed has
 
 
@@ -102,9 +100,8 @@ def _of_html(body: bytes) -> Content:
     root = mains[0] if len(mains) == 1 else tree.body
     _cut_marked(root)
     nodes = root.css("*")
-    tags = tag_numbers(nodes)
-    links = _addresses(nodes, tags)
-    images = filter(None, map(_image, compress(nodes, tags.translate(_IS_IMAGE))))
+    links = (node.attributes.get(_LINKS[node.tag]) for node in nodes if node.tag in _LINKS)
+    images = (_image(node, node.tag) for node in nodes if node.tag in _IMAGES)
     words = [
         _squeezed(value)
         for node in root.css(_WORDED)
@@ -113,7 +110,17 @@ def _of_html(body: bytes) -> Content:
     ]
     text = root.text(separator=_BETWEEN, skip_empty=True).split(_BETWEEN)
     pieces = filter(None, map(_squeezed, text))
-    return Content(((_squeezed(title.text()) if title else ""), *pieces, *words), links, tuple(images), tags)
+    return Content(
+        pieces=((_squeezed(title.text()) if title else ""), *pieces, *words),
+        links=tuple(value.strip() for value in links if value),
+        images=tuple(filter(None, images)),
+        tags=bytes(_tag_number(node) for node in nodes),
+    )
+
+
+def _tag_number(node: LexborNode) -> int:
+    """The parser's number of an element's tag; 0 where it has none and numbers the tag by its place in memory."""
+    return number if (number := node.tag_id) < _BYTE else 0
 
 
 def _cut_marked(root: LexborNode) -> None:
@@ -137,20 +144,14 @@ def _is_inside(node: LexborNode, known: set[int]) -> bool:
     return False
 
 
-def _addresses(nodes: list[LexborNode], tags: bytes) -> tuple[str, ...]:
-    """The addresses of links in document order."""
-    values = (node.attributes.get(_LINKS[node.tag or ""]) for node in compress(nodes, tags.translate(_IS_LINK)))
-    return tuple(value.strip() for value in values if value)
-
-
-def _image(node: LexborNode) -> str:
+def _image(node: LexborNode, tag: str) -> str:
     """An image as one string: `/logo.png (64×32) “Our logo”`."""
     found = node.attributes
-    parts = [_squeezed(value) for name in _IMAGES[node.tag or ""] if (value := found.get(name))]
+    parts = [_squeezed(value) for name in _IMAGES[tag] if (value := found.get(name))]
     width, height = found.get("width") or "", found.get("height") or ""
     if width or height:
         parts.append(f"({width}×{height})")
-    if alt := _squeezed(found.get("alt") or "") if node.tag == "img" else "":
+    if alt := _squeezed(found.get("alt") or "") if tag == "img" else "":
         parts.append(f"“{alt}”")
     return " ".join(parts)
 
