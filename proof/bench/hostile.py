@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -55,7 +55,8 @@ def served(body: bytes) -> Iterator[str]:
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
-            self.wfile.write(answer)
+            with suppress(ConnectionError):  # the crawler takes so much and no more
+                self.wfile.write(answer)
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing."""

@@ -7,6 +7,7 @@ first response to its last; CPU and memory are those of the whole command, with 
 default, and its collection has to hold what that means. A crawler that cannot be had is left out with the reason.
 """
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -18,7 +19,7 @@ from lycosa.inspect.status import open_to_read
 from lycosa.records import Family
 from lycosa.store.page_rows import unpack_page
 from proof import Bar, Experiment, Run
-from proof.ground import peers
+from proof.ground import launch, peers
 from proof.ground.commands import run_command, scratch
 from proof.ground.servers import Nginx
 from proof.ground.sites import CONNECTIONS, RealSite, SiteCrawl, crawl_command, served_site
@@ -86,7 +87,11 @@ def take_turn(name: str, server: Nginx, site: RealSite) -> PeerTurn:
     peer = PEERS[name]
     with scratch() as folder:
         command = peer.command(server, site, folder)
-        usage = run_command(["timeout", str(MOST_S), *command], cwd=folder, may=peer.may)
+        with scratch() as beside:
+            launched = [sys.executable, "-I", "-S", launch.__file__, beside / "usage", str(MOST_S), *command]
+            usage = run_command(launched, cwd=folder, may=peer.may)
+            cpu_s, peak_mb = map(float, (beside / "usage").read_text().split())
+        usage = usage._replace(cpu_s=cpu_s, peak_mb=peak_mb)
         disk_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
         crawl = SiteCrawl.of(server.served(), usage)
         if name == OURS:
