@@ -8,7 +8,7 @@ since a full account would be a parser. The native kernel, whose own work is lin
 """
 
 import re
-from collections import Counter
+from collections import defaultdict
 
 from lycosa.web.kernel import native
 
@@ -37,7 +37,9 @@ _DRAWN = frozenset(b"path polygon polyline circle ellipse rect line use stop".sp
 _MAX_DRAWN = 50_000
 
 _TAG = re.compile(rb"<(/?)([A-Za-z][^\t\n\f\r />]*+)")
-_FORMATTING_TAG = re.compile(rb"<(?:" + b"|".join(_FORMATTING_NAMES) + rb")[\t\n\f\r /]", re.IGNORECASE)
+_FORMATTING_TAG = re.compile(  # with the look at the first letter it takes half as long
+    rb"<(?=[bcefinstu])(?:" + b"|".join(_FORMATTING_NAMES) + rb")[\t\n\f\r /]", re.IGNORECASE
+)
 _ATTRIBUTE = (
     rb"(?:[\t\n\f\r /]*+[^\t\n\f\r />][^\t\n\f\r />=]*+[\t\n\f\r ]*+"
     rb"(?:(?!=)|=[\t\n\f\r ]*+(?:\"[^\"]*+\"|'[^']*+'|(?![\"'])[^\t\n\f\r >]*+)))"
@@ -72,13 +74,16 @@ def safe_length(body: bytes) -> int:
 def _end_of_sane_nesting(body: bytes, length: int) -> int:
     """Where more elements are open, or to be opened again, than any real page has; a closing tag counts only for an
     open tag of its name."""
-    still_open: Counter[bytes] = Counter()
+    still_open: defaultdict[bytes, int] = defaultdict(int)
     formatting: dict[bytes, list[tuple[bytes, int]]] = {name: [] for name in _FORMATTING_NAMES}  # attributes, depth
-    same: Counter[tuple[bytes, bytes]] = Counter()
+    same: defaultdict[tuple[bytes, bytes], int] = defaultdict(int)
     depth = drawn = opened_again = reopened = 0
     for tag in _TAG.finditer(body, 0, length):
-        name = tag[2].lower()
-        if tag[1]:
+        slash, name = tag.groups()
+        name = name.lower()
+        if name in _FLAT:
+            pass
+        elif slash:
             if still_open[name]:
                 still_open[name] -= 1
                 depth -= 1
@@ -88,10 +93,10 @@ def _end_of_sane_nesting(body: bytes, length: int) -> int:
                     same[kind] -= 1
                     opened_again -= same[kind] < _SAME
         elif (
-            drawn < _MAX_DRAWN and still_open[b"svg"] and name in _DRAWN and _is_closed_at_once(body, tag.end(), length)
+            name in _DRAWN and drawn < _MAX_DRAWN and still_open[b"svg"] and _is_closed_at_once(body, tag.end(), length)
         ):
             drawn += 1
-        elif name not in _FLAT:
+        else:
             if name in formatting:
                 kind = (name, _attributes(body, tag.end(), length))
                 formatting[name].append((kind[1], depth))
