@@ -14,6 +14,8 @@ from lycosa.web.media import MediaKind
 from lycosa.web.page import analyse_page
 from tests.effort import bounded
 
+pytestmark = pytest.mark.usefixtures("each_kernel")
+
 DOCUMENT = """<!DOCTYPE html><html lang=" en-GB "><head><title> The
   title </title><meta name=Description content=" In  short. "><meta name=robots content="noindex, nofollow">
 <meta name="ROBOTS" content="noarchive"><link rel="stylesheet Canonical" href=" /c "><base target=x><base href="/b/">
@@ -53,6 +55,20 @@ def test_html_page_survives_pickling_and_stays_frozen() -> None:
     assert pickle.loads(pickle.dumps(page)) == page
     with pytest.raises(AttributeError):
         page.title = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("markup", "title"),
+    [
+        ("<title> </title><title>T</title>", "T"),
+        ("<svg><title>drawing</title></svg><title>T</title>", "T"),
+        ("<math><title><title>T</title></title>", "T"),
+        ("<noscript><title>T</title></noscript>", "T"),
+        ("<title></title>", None),
+    ],
+)
+def test_html_title_is_the_first_that_says_something_and_names_no_drawing(markup: str, title: str | None) -> None:
+    assert html(markup).title == title
 
 
 def test_html_text_digest_is_of_the_main_text_only() -> None:

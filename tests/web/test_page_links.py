@@ -18,6 +18,8 @@ from lycosa.web.links import (
 )
 from lycosa.web.page import analyse_page
 
+pytestmark = pytest.mark.usefixtures("each_kernel")
+
 
 def html(body: str) -> Page:
     return analyse_page(body.encode(), url="http://host.example/", content_type="text/html; charset=utf-8")
@@ -159,6 +161,8 @@ def test_anchor_longer_than_the_limit_is_cut() -> None:
         ("<a href=x><img src=p alt=cat></a><a href=x>a dog</a>", "a dog"),
         ("<a href=x><img src=p></a><a href=x><img src=p alt=''><img src=q alt=cat></a>", "cat"),
         ("<a href=' x '><img src=p alt=cat></a>", "cat"),
+        ("<a href=x>" + "<span>" * 20 + "<img src=p alt=cat></a>", "cat"),
+        ("<a href=x><noscript><img src=p alt=cat></noscript></a>", ""),
         ("<a href=x></a><img src=p alt=cat>", ""),
     ],
 )

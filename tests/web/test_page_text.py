@@ -11,6 +11,8 @@ from lycosa.web.document import Page, TextCodes, document_digest, text_digest
 from lycosa.web.page import analyse_page
 from lycosa.web.text import BETWEEN, codes_of, collapse
 
+pytestmark = pytest.mark.usefixtures("each_kernel")
+
 # The words in which the paper's two texts differ.
 BEFORE = "plays four Illinois"
 AFTER = "used to play five Florida"
