@@ -105,6 +105,9 @@ def safe_length(body: bytes) -> int:
 def catches_panic() -> bool:
     """Whether a panic while a page is read is caught: the page then goes to the twin, and standard error says why."""
 
+def simhash(text: str) -> int:
+    """See `lycosa.web.readable.simhash`."""
+
 class TermMap:
     """The words of one tokeniser that were asked for: `tokens` gives the terms of words."""
 

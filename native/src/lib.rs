@@ -26,7 +26,7 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 12;
+const CONTRACT: u32 = 13;
 
 struct Read {
     page: Page,
@@ -133,6 +133,7 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(columns::link_columns, module)?)?;
     module.add_function(wrap_pyfunction!(columns::hash_page, module)?)?;
     module.add_class::<terms::TermMap>()?;
+    module.add_function(wrap_pyfunction!(readable::simhash, module)?)?;
     module.add("MAIN_TEXT_VERSION", readable::VERSION)?;
     module.add_function(wrap_pyfunction!(safe_length, module)?)?;
     module.add_function(wrap_pyfunction!(contains, module)?)?;

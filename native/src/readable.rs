@@ -7,12 +7,16 @@ use crate::scan::{value_of, StartTag};
 use crate::tags::*;
 use crate::text::clings_to_left;
 use memchr::{memchr3_iter, memmem};
+use pyo3::prelude::*;
 use std::sync::LazyLock;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Counts up, here and in `lycosa.web.document`, with every change of what the main text of a document is.
 pub const VERSION: u32 = 1;
 /// A body of which no more than that many characters are left may be all navigation, and is read as a whole.
 const LITTLE_CHARS: usize = 200;
+/// Words in a row that count as one feature of a text.
+const SHINGLE_WORDS: usize = 3;
 /// The control character that stands for a break in the twin.
 const BREAK: u8 = 3;
 
@@ -247,4 +251,18 @@ fn may_name_navigation(attributes: &[u8]) -> bool {
 fn names_navigation(class: &str) -> bool {
     let begins = |at: usize| at == 0 || matches!(class.as_bytes()[at - 1], b'-' | b' ' | b'\t' | b'\n' | b'\x0c' | b'\r');
     class.contains("breadcrumb") || class.contains("sidebar") || class.match_indices("nav").any(|(at, _)| begins(at))
+}
+
+/// Near for near texts: of each bit, what most of the hashes of the text's shingles have. 0 for no text.
+#[pyfunction]
+pub fn simhash(text: &str) -> u64 {
+    let words: Vec<&str> = text.split([' ', '\n']).filter(|word| !word.is_empty()).collect();
+    let mut votes = [0i32; 64];
+    for shingle in words.windows(SHINGLE_WORDS.min(words.len()).max(1)) {
+        let hash = xxh3_64(shingle.join(" ").as_bytes());
+        for (bit, vote) in votes.iter_mut().enumerate() {
+            *vote += if hash >> bit & 1 == 1 { 1 } else { -1 };
+        }
+    }
+    votes.iter().enumerate().fold(0, |all, (bit, &vote)| all | u64::from(vote > 0) << bit)
 }

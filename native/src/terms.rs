@@ -6,7 +6,6 @@
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Longer words are left as they are: the index drops them, and counts their place.
@@ -30,9 +29,11 @@ impl Hasher for Identity {
     }
 }
 
+/// A word in `texts` with its term behind it; small, since the table is looked at for every word of a text.
 struct Known {
-    word: Range<usize>,
-    term: Range<usize>,
+    start: u32,
+    word_bytes: u8,
+    term_bytes: u16,
 }
 
 /// The words of one tokeniser that were asked for. `tokens` is called with words, and gives a list of terms.
@@ -85,7 +86,9 @@ impl TermMap {
 impl TermMap {
     fn term(&self, word: &str) -> Option<&str> {
         let known = self.known.get(&xxh3_64(word.as_bytes()))?;
-        (self.texts[known.word.clone()] == *word).then(|| &self.texts[known.term.clone()])
+        let start = known.start as usize;
+        let middle = start + usize::from(known.word_bytes);
+        (self.texts[start..middle] == *word).then(|| &self.texts[middle..middle + usize::from(known.term_bytes)])
     }
 
     fn ask(&mut self, py: Python<'_>, words: &[&str]) -> PyResult<()> {
@@ -104,11 +107,11 @@ impl TermMap {
     }
 
     fn learn(&mut self, word: &str, term: &str) {
-        let start = self.texts.len();
+        let start = self.texts.len() as u32; // bounded by `KNOWN_BYTES` and one text
+        let (word_bytes, term_bytes) = (word.len() as u8, term.len() as u16); // a word has less than `LONGEST_BYTES`
+        self.known.insert(xxh3_64(word.as_bytes()), Known { start, word_bytes, term_bytes });
         self.texts.push_str(word);
-        let middle = self.texts.len();
         self.texts.push_str(term);
-        self.known.insert(xxh3_64(word.as_bytes()), Known { word: start..middle, term: middle..self.texts.len() });
     }
 }
 

@@ -234,6 +234,21 @@ def test_pages_with_the_same_main_text_are_folded(tmp_path: Path) -> None:
         assert view.search("title:3").results[0].url == "https://a.example/3", "it stands for itself where it is best"
 
 
+def test_result_whose_text_is_nearly_that_of_a_better_one_names_it(tmp_path: Path) -> None:
+    shop, text = Shop(tmp_path), " ".join(f"sentence {n} about the sun and its roofs" for n in range(200))
+    for name, body in (("a", text), ("b", f"{text} and more"), ("c", text[::-1] + " sun")):
+        shop.page(f"https://a.example/{name}", f"<title>Sun</title><main>{body}</main>")
+    shop.index()
+    shop.close()
+    with SearchView(tmp_path) as view:
+        near = {result.url: result.near for result in view.search("sun").results}
+    assert near["https://a.example/c"] == ""
+    assert sorted((near["https://a.example/a"], near["https://a.example/b"])) in (
+        ["", "https://a.example/a"],
+        ["", "https://a.example/b"],
+    )
+
+
 def test_anchors_and_ranks_can_be_left_out(view: SearchView) -> None:
     assert view.search("machine warmth", weights=BM25_ALONE).total == 0
     result = view.search("wind", weights=BM25_ALONE).results[0]

@@ -132,6 +132,7 @@ def _show_one(place: int, result: SearchResult) -> None:
     print(printable(f"{place:>3}  {result.title or '(no title)'}", encoding))
     others = f"  (+{count(result.copies)} the same)" if result.copies else ""
     others += f"  (+{count(result.alike)} with the same text)" if result.alike else ""
+    others += f"  (nearly the text of {result.near})" if result.near else ""
     print(printable(f"     {result.url}{others}", encoding))
     text = highlighted(Snippet(result.snippet, result.highlights), "\1", "\2")
     for line in textwrap.wrap(text, SNIPPET_COLUMNS):

@@ -78,7 +78,7 @@ STEMMED = {
 LANGUAGES = (*STEMMED, OTHER)
 
 _HOSTS = 10_000
-SAMPLE_CHARS = 2_000
+SAMPLE_CHARS = 1_000  # of a text, for its language
 _ENOUGH = 5  # different small words: with fewer a text says nothing of its language
 _PLAINLY = 2.5  # times as many as a page's own language has: then the text is believed, not the page
 _SMALL_WORDS = {

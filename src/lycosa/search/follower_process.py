@@ -99,6 +99,8 @@ class FollowerProcess:
     def _update_anchors_if_due(self, indexer: Indexer, *, is_calm: bool) -> None:
         """Updates anchors and ranks where links have doubled, or where much has come and little comes now."""
         now = time.monotonic()
+        if not is_calm:
+            self._next_update = max(self._next_update, now + CALM_S)
         is_due = is_calm and now >= self._next_update and is_anchor_update_due(indexer.reader)
         if now >= self._next_look:
             self._next_look = now + LINKS_LOOK_S

@@ -38,7 +38,7 @@ from lycosa.search.retrieval import Hit, RankLookup, retrieve
 from lycosa.search.snippet import Highlighter, Snippet
 from lycosa.search.texts import PageTexts
 from lycosa.store import ArchiveUnavailable, CollectionStore, PageRow, unpack_page
-from lycosa.web import Readable, format_timestamp, parse_url, url_from_key, url_key
+from lycosa.web import Readable, are_near, format_timestamp, parse_url, simhash, url_from_key, url_key
 
 COPIES_SHOWN = 5
 MOST_HOPS = 5  # redirects that lead from a URL to its page
@@ -62,7 +62,8 @@ class SearchResult(msgspec.Struct, frozen=True):
     snippet; `copies` counts other URLs with the same document, of which `copy_urls` are some, and `alike` further
     pages that were found and have the same main text in other markup, of which `alike_urls` are some. `sent_bytes` is
     the size of the body as sent, `document_bytes` with its content coding undone, 0 where that is not known. With
-    `noarchive` the page asks not to be offered to others as a copy."""
+    `noarchive` the page asks not to be offered to others as a copy. `near` is the URL of a better result of the same
+    search whose text is nearly the same."""
 
     url: str
     title: str
@@ -83,6 +84,7 @@ class SearchResult(msgspec.Struct, frozen=True):
     anchors: float
     rank: float
     noarchive: bool = False
+    near: str = ""
 
 
 class SearchResults(msgspec.Struct, frozen=True):
@@ -307,13 +309,19 @@ class SearchView:
         copies = self._reader.copies_by_cluster([cluster for cluster, _ in about.values()])
         found, now = [], time.time()
         highlighters: dict[int, Highlighter] = {}
+        hashes: dict[str, int] = {}
         for hit, key, row in zip(hits, *self._rows(numbers), strict=True):
             if key is None or row is None or has_expired(row, now):
                 continue  # gone since the state was read, or not to be found any more
             cluster, speaks = about.get(hit.file_num, (0, len(LANGUAGES) - 1))
             if speaks not in highlighters:
                 highlighters[speaks] = Highlighter(words, LANGUAGES[speaks])
-            found.append(self._result(hit, url_from_key(key), row, highlighters[speaks], copies.get(cluster, [])))
+            url = url_from_key(key)
+            read = self._read(url, row)
+            text_hash = simhash(read.text)
+            near = next((better for better, other in hashes.items() if are_near(text_hash, other)), "")
+            hashes[url] = text_hash
+            found.append(self._result(hit, url, row, read, highlighters[speaks], copies.get(cluster, []), near))
         return tuple(found)
 
     def _rows(self, numbers: Sequence[int]) -> tuple[list[bytes | None], list[PageRow | None]]:
@@ -327,8 +335,9 @@ class SearchView:
         packed = state.get_many(Family.PAGE, [key or b"" for key in keys])
         return keys, [unpack_page(row) if row else None for row in packed]
 
-    def _result(self, hit: Hit, url: str, row: PageRow, highlighter: Highlighter, copies: list[int]) -> SearchResult:
-        read = self._read(url, row)
+    def _result(
+        self, hit: Hit, url: str, row: PageRow, read: Readable, highlighter: Highlighter, copies: list[int], near: str
+    ) -> SearchResult:
         piece = Snippet("") if row.nosnippet else highlighter.snippet(read.text)
         return SearchResult(
             url,
@@ -350,6 +359,7 @@ class SearchView:
             round(hit.anchors, 4),
             round(hit.rank, 4),
             row.noarchive,
+            near,
         )
 
     def _urls(self, numbers: Sequence[int]) -> tuple[str, ...]:

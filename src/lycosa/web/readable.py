@@ -8,10 +8,12 @@ search index where a page's text did not come with the crawl, and by whoever sho
 
 import re
 
+import xxhash
 from selectolax.lexbor import LexborNode
 
 from lycosa.web.document import Analysers, Document, Readable
 from lycosa.web.html import is_in_drawing, parse_html
+from lycosa.web.kernel import native
 from lycosa.web.links import shorten_anchor
 from lycosa.web.media import SNIFF_BYTES, identify_media
 from lycosa.web.page import analyse_page, charset_of, has_main_text, is_built_in, read_natively
@@ -31,6 +33,8 @@ _NAVIGATION = re.compile(r"(?:^|[- \t\n\f\r])nav|breadcrumb|sidebar")  # of a cl
 _ROLES = frozenset(("navigation", "contentinfo"))
 _ROOTS = frozenset(("html", "body", "main", "title"))
 _LITTLE_CHARS = 200  # of a body's text: a page with less may be all navigation, and is read as a whole
+_SHINGLE_WORDS = 3  # words in a row that count as one feature of a text
+_NEAR_BITS = 3  # that the hashes of near texts differ in at the most
 _HEADING_CHARS = 20_000  # of all headings together; they may nest
 
 # Between two pieces of text, and where a line ends. Two pieces are two words, except where punctuation clings.
@@ -67,6 +71,25 @@ def extract_readable(
 def extract_text(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> str:
     """The text alone, each run of white space as one space."""
     return " ".join(extract_readable(body, url=url, content_type=content_type, analysers=analysers).text.split())
+
+
+def simhash(text: str) -> int:
+    """64 bits of a main text that are nearly the same for nearly the same texts: of each bit, what most of the hashes
+    of its shingles have; 0 for no text. `are_near` compares two."""
+    kernel = native()
+    if kernel is not None:
+        return int(kernel.simhash(text))
+    words = [word for word in re.split("[ \n]", text) if word]
+    size = min(_SHINGLE_WORDS, len(words))
+    shingles = (" ".join(words[at : at + size]) for at in range(len(words) - size + 1))
+    hashes = [f"{xxhash.xxh3_64_intdigest(shingle.encode()):064b}" for shingle in shingles] if words else []
+    bits = ("1" if 2 * bit.count("1") > len(hashes) else "0" for bit in zip(*hashes, strict=True))
+    return int("".join(bits) or "0", 2)
+
+
+def are_near(one: int, other: int) -> bool:
+    """Whether two texts are nearly the same, by their hashes; texts without words are not."""
+    return one != 0 != other and (one ^ other).bit_count() <= _NEAR_BITS
 
 
 def main_text(document: Document, *, unshown: bool = False) -> Readable:
