@@ -20,6 +20,8 @@ def prepare() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
     gc.set_threshold(*COLLECTOR_PACE)
+    # NumPy's library of linear algebra, which nothing here calls, would start a thread for each processor.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def raise_on_interrupt() -> None:
