@@ -53,14 +53,14 @@ pub fn safe_length(body: &[u8]) -> usize {
         }
     }
     let most_plain = SAME * FORMATTING.len();
-    if tags <= MAX_OPEN {
-        if tags * (most_plain + tags) <= MAX_REOPENED {
-            return body.len();
-        }
-        let formatting = memchr_iter(b'<', body).filter(|&open| is_formatting_with_attributes(&body[open + 1..])).count();
-        if tags * (most_plain + formatting) <= MAX_REOPENED {
-            return body.len();
-        }
+    if tags <= MAX_OPEN && tags * (most_plain + tags) <= MAX_REOPENED {
+        return body.len();
+    }
+    // No more than that may have attributes; nearly always the count ends long before it.
+    let most = if tags > MAX_OPEN { None } else { (MAX_REOPENED / tags).checked_sub(most_plain) };
+    let mut formatting = memchr_iter(b'<', body).filter(|&open| is_formatting_with_attributes(&body[open + 1..]));
+    if most.is_some_and(|most| formatting.nth(most).is_none()) {
+        return body.len();
     }
     end_of_sane_nesting(body)
 }
@@ -102,11 +102,19 @@ fn ends_soon(after: &[u8]) -> bool {
 fn is_formatting_with_attributes(data: &[u8]) -> bool {
     const LONGEST: usize = 6;
     // Nearly all tags begin with another letter, or with a slash.
-    if !matches!(data.first().map(u8::to_ascii_lowercase), Some(b'b' | b'c' | b'e' | b'f' | b'i' | b'n' | b's' | b't' | b'u')) {
+    if !matches!(data.first(), Some(b'b' | b'c' | b'e' | b'f' | b'i' | b'n' | b's' | b't' | b'u' | b'A'..=b'Z')) {
         return false;
     }
-    let Some(end) = data.iter().take(LONGEST + 1).position(|&byte| ends_name(byte)) else { return false };
-    data[end] != b'>' && IS_FORMATTING[number_of(data[..end].to_ascii_lowercase().as_slice()) as usize]
+    let mut lower = [0; LONGEST];
+    for (end, &byte) in data.iter().take(LONGEST + 1).enumerate() {
+        if ends_name(byte) {
+            return byte != b'>' && IS_FORMATTING[number_of(&lower[..end]) as usize];
+        }
+        if let Some(letter) = lower.get_mut(end) {
+            *letter = byte.to_ascii_lowercase();
+        }
+    }
+    false
 }
 
 fn is_closed_at_once(after: &[u8]) -> bool {
@@ -145,9 +153,13 @@ fn end_of_sane_nesting(body: &[u8]) -> usize {
         }
         let after = &body[start + written.len()..];
         next = start + written.len();
-        lower.clear();
-        lower.extend(written.iter().map(u8::to_ascii_lowercase));
-        let name = lower.as_slice();
+        let name = if written.iter().any(u8::is_ascii_uppercase) {
+            lower.clear();
+            lower.extend(written.iter().map(u8::to_ascii_lowercase));
+            lower.as_slice()
+        } else {
+            written
+        };
         let tag = number_of(name);
         if is_end {
             let count = if tag == 0 { others.get_mut(name) } else { Some(&mut known[tag as usize]) };

@@ -86,7 +86,11 @@ pub fn collapse(pieces: &[u8]) -> Vec<u8> {
     while at < pieces.len() {
         let byte = pieces[at];
         if byte > b' ' {
-            let end = at + word_length(&pieces[at..]);
+            // Words with one space between them are copied together.
+            let mut end = at + word_length(&pieces[at..]);
+            while pieces.get(end) == Some(&b' ') && pieces.get(end + 1).is_some_and(|&byte| byte > b' ') {
+                end += 1 + word_length(&pieces[end + 1..]);
+            }
             out.extend_from_slice(&pieces[at..end]);
             before = pieces[end - 1];
             at = end;
