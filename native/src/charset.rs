@@ -3,7 +3,7 @@
 //! The order is that of the HTML standard, byte order mark, HTTP, declaration; what declares nothing is UTF-8 if it is
 //! valid UTF-8 beyond ASCII, else windows-1252.
 
-use crate::text::is_html_space;
+use crate::text::{is_html_space, skip_spaces};
 use encoding_rs::{EncoderResult, Encoding, REPLACEMENT, UTF_16BE, UTF_16LE, UTF_8, WINDOWS_1252, X_USER_DEFINED};
 use memchr::{memchr, memmem};
 use pyo3::prelude::*;
@@ -67,7 +67,10 @@ fn prescan(body: &[u8], within: usize) -> Option<&'static Encoding> {
         let rest = &head[at..];
         if rest.starts_with(b"<!--") {
             at += memmem::find(&rest[2..], b"-->")? + 5;
-        } else if rest.len() > 5 && rest[..5].eq_ignore_ascii_case(b"<meta") && (is_html_space(rest[5]) || rest[5] == b'/') {
+        } else if rest.len() > 5
+            && rest[..5].eq_ignore_ascii_case(b"<meta")
+            && (is_html_space(rest[5]) || rest[5] == b'/')
+        {
             let mut attributes = Attributes { head, at: at + 5 };
             let declared = declared_in_meta(&mut attributes)?;
             if declared.is_some() {
@@ -107,7 +110,9 @@ fn declared_in_meta(attributes: &mut Attributes) -> Option<Option<&'static Encod
     }
     let declared = match (charset, header) {
         (Some(label), _) => Encoding::for_label(label),
-        (None, Some(header)) if header.eq_ignore_ascii_case(b"content-type") => content_charset(content.unwrap_or_default()),
+        (None, Some(header)) if header.eq_ignore_ascii_case(b"content-type") => {
+            content_charset(content.unwrap_or_default())
+        }
         _ => None,
     };
     Some(declared.map(as_declared))
@@ -154,7 +159,8 @@ fn xml_declared(body: &[u8]) -> Option<&'static Encoding> {
     rest = &rest[..memchr(b'>', rest).unwrap_or(rest.len())];
     loop {
         rest = &rest[memmem::find(rest, b"encoding")? + 8..];
-        let spaces = |text: &[u8]| text.iter().position(|b| !matches!(b, b'\t' | b'\n' | b'\r' | b' ')).unwrap_or(text.len());
+        let spaces =
+            |text: &[u8]| text.iter().position(|b| !matches!(b, b'\t' | b'\n' | b'\r' | b' ')).unwrap_or(text.len());
         let Some(value) = rest[spaces(rest)..].strip_prefix(b"=") else { continue };
         if let [quote @ (b'"' | b'\''), label @ ..] = &value[spaces(value)..] {
             if let Some(end) = memchr(*quote, label) {
@@ -178,10 +184,6 @@ fn find_ignoring_case(text: &[u8], word: &[u8], from: usize) -> Option<usize> {
     text[from..].windows(word.len()).position(|window| window.eq_ignore_ascii_case(word)).map(|n| from + n)
 }
 
-fn skip_spaces(text: &[u8]) -> &[u8] {
-    &text[text.iter().position(|&b| !is_html_space(b)).unwrap_or(text.len())..]
-}
-
 /// The attributes of a tag, as the prescan reads them.
 struct Attributes<'a> {
     head: &'a [u8],
@@ -194,7 +196,9 @@ impl<'a> Attributes<'a> {
     /// The next attribute; `Some(None)` past the end of the tag, None where the bytes end before it.
     fn next(&mut self) -> Option<Option<Attribute<'a>>> {
         let head = self.head;
-        let stops = |from: usize, stop: &dyn Fn(u8) -> bool| head[from..].iter().position(|&b| stop(b)).map_or(head.len(), |n| from + n);
+        let stops = |from: usize, stop: &dyn Fn(u8) -> bool| {
+            head[from..].iter().position(|&b| stop(b)).map_or(head.len(), |n| from + n)
+        };
         let start = stops(self.at, &|b| !is_html_space(b) && b != b'/');
         if *head.get(start)? == b'>' {
             self.at = start + 1;
@@ -307,7 +311,9 @@ pub fn to_utf8_bytes<'py>(py: Python<'py>, body: &Bound<'py, PyBytes>, encoding:
 pub fn escaped_query<'py>(href: &Bound<'py, PyString>, encoding: &str) -> Bound<'py, PyString> {
     let (encoding, text) = (Encoding::for_label(encoding.as_bytes()), href.to_str());
     match (encoding, text) {
-        (Some(encoding), Ok(text)) => escape_query(text, encoding).map_or_else(|| href.clone(), |escaped| PyString::new(href.py(), &escaped)),
+        (Some(encoding), Ok(text)) => {
+            escape_query(text, encoding).map_or_else(|| href.clone(), |escaped| PyString::new(href.py(), &escaped))
+        }
         _ => href.clone(),
     }
 }

@@ -12,7 +12,8 @@ pub fn document_digests<'py>(
     py: Python<'py>,
     answers: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
 ) -> Vec<(u64, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-    let bytes: Vec<(&[u8], &[u8])> = answers.iter().map(|(payload, body)| (payload.as_bytes(), body.as_bytes())).collect();
+    let bytes: Vec<(&[u8], &[u8])> =
+        answers.iter().map(|(payload, body)| (payload.as_bytes(), body.as_bytes())).collect();
     let made: Vec<_> = py.detach(|| bytes.into_iter().map(digests).collect());
     let in_python = |digest: &[u8]| PyBytes::new(py, digest);
     made.iter().map(|(number, payload, body)| (*number, in_python(payload), in_python(&body[..DIGEST_BYTES]))).collect()

@@ -11,15 +11,25 @@ fn table() -> &'static HashMap<&'static [u8], &'static str> {
         include_str!("entities.txt")
             .lines()
             .filter_map(|line| line.split_once('\t'))
-            .map(|(name, text)| (name.as_bytes(), match text { "\\n" => "\n", "\\t" => "\t", other => other }))
+            .map(|(name, text)| {
+                (
+                    name.as_bytes(),
+                    match text {
+                        "\\n" => "\n",
+                        "\\t" => "\t",
+                        other => other,
+                    },
+                )
+            })
             .collect()
     })
 }
 
 /// What numeric references between 0x80 and 0x9F mean: windows-1252.
 const WINDOWS: [u32; 32] = [
-    0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D, 0x017D, 0x8F,
-    0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D, 0x017E, 0x0178,
+    0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D, 0x017D,
+    0x8F, 0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,
+    0x017E, 0x0178,
 ];
 
 /// Reads the reference at `data[0] == b'&'`; writes what it means and returns its length, 0 if it is none.
@@ -62,7 +72,8 @@ fn numeric(data: &[u8], out: &mut Vec<u8>) -> usize {
 }
 
 /// Nearly all references in pages are these.
-const COMMON: [(&[u8], &str); 5] = [(b"nbsp;", "\u{a0}"), (b"lt;", "<"), (b"gt;", ">"), (b"amp;", "&"), (b"quot;", "\"")];
+const COMMON: [(&[u8], &str); 5] =
+    [(b"nbsp;", "\u{a0}"), (b"lt;", "<"), (b"gt;", ">"), (b"amp;", "&"), (b"quot;", "\"")];
 
 fn named(data: &[u8], in_attribute: bool, out: &mut Vec<u8>) -> usize {
     if let Some((name, text)) = COMMON.iter().find(|(name, _)| data[1..].starts_with(name)) {

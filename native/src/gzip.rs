@@ -107,7 +107,8 @@ impl Isal {
         // the sizes of what they point to, and ISA-L keeps within these; nothing is moved during a call.
         unsafe { (self.init)(&mut **stream) };
         stream.level = level;
-        (stream.level_buf, stream.level_buf_size) = (work.as_mut_ptr(), if level == LEVEL { WORK_BYTES as u32 } else { 0 });
+        (stream.level_buf, stream.level_buf_size) =
+            (work.as_mut_ptr(), if level == LEVEL { WORK_BYTES as u32 } else { 0 });
         (stream.gzip_flag, stream.hist_bits) = (GZIP, HISTORY_BITS);
         (stream.next_in, stream.avail_in) = (input, size);
         (stream.flush, stream.end_of_stream) = (FULL_FLUSH, 1);

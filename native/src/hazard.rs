@@ -21,11 +21,10 @@ const MAX_DRAWN: usize = 50_000;
 /// Of the formatting elements of the standard all but `a`, which its next of kind closes.
 const FORMATTING: [Tag; 13] = [B, BIG, CODE, EM, FONT, I, NOBR, S, SMALL, STRIKE, STRONG, TT, U];
 const FLAT: [Tag; 26] = [
-    AREA, BASE, BR, COL, EMBED, HR, IMG, INPUT, LINK, META, PARAM, SOURCE, TRACK, WBR, A, P, LI, DT, DD, TD, TH, TR, TBODY,
-    THEAD, TFOOT, OPTION,
+    AREA, BASE, BR, COL, EMBED, HR, IMG, INPUT, LINK, META, PARAM, SOURCE, TRACK, WBR, A, P, LI, DT, DD, TD, TH, TR,
+    TBODY, THEAD, TFOOT, OPTION,
 ];
-const DRAWN: [&[u8]; 9] =
-    [b"path", b"polygon", b"polyline", b"circle", b"ellipse", b"rect", b"line", b"use", b"stop"];
+const DRAWN: [&[u8]; 9] = [b"path", b"polygon", b"polyline", b"circle", b"ellipse", b"rect", b"line", b"use", b"stop"];
 static IS_FLAT: [bool; KNOWN] = among(&FLAT);
 static IS_FORMATTING: [bool; KNOWN] = among(&FORMATTING);
 
@@ -78,7 +77,9 @@ fn name_of(data: &[u8]) -> &[u8] {
 
 fn is_crowded(data: &[u8]) -> bool {
     let name = name_of(data);
-    !name.is_empty() && !ends_soon(&data[name.len()..]) && Attributes::new(data, name.len()).nth(MAX_ATTRIBUTES).is_some()
+    !name.is_empty()
+        && !ends_soon(&data[name.len()..])
+        && Attributes::new(data, name.len()).nth(MAX_ATTRIBUTES).is_some()
 }
 
 /// Whether a tag surely ends before it can hold too many attributes, found without taking them apart: values in quotes

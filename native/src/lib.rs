@@ -55,7 +55,7 @@ fn read(body: &[u8], is_xml: bool, wants_main: bool, follow: Option<(String, url
     if tree.needs_tree {
         return None;
     }
-    let mut page = tree.into_page();
+    let mut page = tree.page;
     let (visible, main) = page.texts();
     let links = page.links();
     let following = follow.and_then(|(url, rules)| {
@@ -104,7 +104,8 @@ fn analyse_html<'py>(
     };
     let links = (hrefs, PyBytes::new(py, &read.links.kinds), anchors, PyTuple::new(py, read.links.rels())?);
     let headings = PyTuple::new(py, page.headings)?;
-    let text = (PyBytes::new(py, &read.visible), headings, page.first, page.last, read.codes, PyBytes::new(py, &read.digest));
+    let text =
+        (PyBytes::new(py, &read.visible), headings, page.first, page.last, read.codes, PyBytes::new(py, &read.digest));
     let readable = match read.readable {
         Some((main, headings)) => Some((main, PyTuple::new(py, headings)?)),
         None => None,

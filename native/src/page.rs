@@ -48,7 +48,7 @@ impl Span {
         self.start == self.end
     }
 
-    fn of<'a>(self, store: &'a [u8]) -> &'a [u8] {
+    fn of(self, store: &[u8]) -> &[u8] {
         &store[self.start as usize..self.end as usize]
     }
 }
@@ -162,9 +162,9 @@ pub struct Page {
     main_piece: Option<(usize, Option<usize>)>, // where the main element begins and ends in `pieces`
     main_depth: Option<usize>,
     hidden: usize,
-    muted: usize, // open templates
-    buffers: Vec<Vec<u8>>, // collapsed text for captures, one for each level of hidden elements
-    captures: Vec<usize>, // open captures on each of these levels
+    muted: usize,           // open templates
+    buffers: Vec<Vec<u8>>,  // collapsed text for captures, one for each level of hidden elements
+    captures: Vec<usize>,   // open captures on each of these levels
     images: Vec<Vec<Span>>, // alternative texts in them
 }
 
@@ -378,7 +378,13 @@ impl Page {
     fn link(&mut self, token: &StartTag) {
         let [href, rel, title] = values(token, [b"href", b"rel", b"title"]);
         let Some(href) = href.flatten() else { return };
-        let link = Link { href: self.keep(Some(href)), kind: KIND_LINK, words: self.keep_words(title.flatten()), rel: self.keep(rel.flatten()), ..Link::default() };
+        let link = Link {
+            href: self.keep(Some(href)),
+            kind: KIND_LINK,
+            words: self.keep_words(title.flatten()),
+            rel: self.keep(rel.flatten()),
+            ..Link::default()
+        };
         if self.canonical.is_none() && !link.rel.is_empty() {
             let rel = String::from_utf8_lossy(link.rel.of(&self.store)).to_lowercase();
             if rel.split(is_space).any(|word| word == "canonical") {
@@ -443,7 +449,11 @@ impl Page {
                 }
             }
             _ => {
-                if header.is_empty() && !name.contains(':') && content.chars().count() < AIMED_CHARS && is_aimed(&content) {
+                if header.is_empty()
+                    && !name.contains(':')
+                    && content.chars().count() < AIMED_CHARS
+                    && is_aimed(&content)
+                {
                     self.robots.push(format!("{name}: {content}"));
                 }
             }
@@ -537,7 +547,12 @@ struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     fn new(store: &'a [u8], most: usize) -> Collector<'a> {
-        Collector { store, more: Vec::new(), places: HashMap::with_capacity_and_hasher(most.min(1024), seed()), links: Links::default() }
+        Collector {
+            store,
+            more: Vec::new(),
+            places: HashMap::with_capacity_and_hasher(most.min(1024), seed()),
+            links: Links::default(),
+        }
     }
 
     fn text(&self, span: Span) -> &[u8] {
@@ -561,7 +576,10 @@ impl<'a> Collector<'a> {
                 }
                 let rel = links.rels[place];
                 if !rel.is_empty() && self.text(rel) != link.rel.of(self.store) {
-                    let common = common_rel(&String::from_utf8_lossy(self.text(rel)), &String::from_utf8_lossy(link.rel.of(self.store)));
+                    let common = common_rel(
+                        &String::from_utf8_lossy(self.text(rel)),
+                        &String::from_utf8_lossy(link.rel.of(self.store)),
+                    );
                     let start = (self.store.len() + self.more.len()) as u32;
                     self.more.extend_from_slice(common.as_bytes());
                     self.links.rels[place] = Span { start, end: start + common.len() as u32 };
@@ -594,12 +612,14 @@ fn owned_whole(text: Vec<u8>) -> String {
 
 /// `data:` and `javascript:` stand in an address's place and are content.
 fn is_content(bytes: &[u8]) -> bool {
-    (bytes.len() >= 5 && bytes[..5].eq_ignore_ascii_case(b"data:")) || (bytes.len() >= 11 && bytes[..11].eq_ignore_ascii_case(b"javascript:"))
+    (bytes.len() >= 5 && bytes[..5].eq_ignore_ascii_case(b"data:"))
+        || (bytes.len() >= 11 && bytes[..11].eq_ignore_ascii_case(b"javascript:"))
 }
 
 fn common_rel(rel: &str, other: &str) -> String {
     let others: Vec<String> = other.to_lowercase().split(is_space).map(str::to_string).collect();
-    let words: Vec<&str> = rel.split(is_space).filter(|w| !w.is_empty() && others.iter().any(|o| *o == w.to_lowercase())).collect();
+    let words: Vec<&str> =
+        rel.split(is_space).filter(|w| !w.is_empty() && others.iter().any(|o| *o == w.to_lowercase())).collect();
     words.join(" ")
 }
 
@@ -624,7 +644,8 @@ fn stripped(value: Option<&[u8]>) -> Option<String> {
 fn is_aimed(content: &str) -> bool {
     let rest = content.trim_start_matches(is_space);
     let lower = rest.to_ascii_lowercase();
-    let letters = |text: &str, more: &str| text.chars().take_while(|c| c.is_ascii_lowercase() || more.contains(*c)).count();
+    let letters =
+        |text: &str, more: &str| text.chars().take_while(|c| c.is_ascii_lowercase() || more.contains(*c)).count();
     let mut ends: Vec<usize> = Vec::new();
     for word in ["all", "index", "follow", "unavailable_after"] {
         if lower.starts_with(word) {

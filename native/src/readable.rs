@@ -31,7 +31,7 @@ pub struct Outline {
     breaks: Vec<usize>,            // places in the pieces where a line ends; ascending
     left_out: Vec<(usize, usize)>, // from where to where navigation goes, in the order of its beginnings
     headings: Vec<Heading>,
-    main: (Mark, Mark),            // the beginning and the end of the first main element
+    main: (Mark, Mark), // the beginning and the end of the first main element
 }
 
 #[derive(Clone, Copy)]
@@ -150,7 +150,6 @@ impl Outline {
         }
         String::from_utf8(lines.out).unwrap_or_default()
     }
-
 }
 
 impl Chosen<'_> {
@@ -194,7 +193,9 @@ impl Lines {
                 self.end();
                 continue;
             }
-            let clings = byte == 0 && (clings_to_left(pieces.get(at).copied().unwrap_or(b' ')) || matches!(self.before, b'(' | b'[' | b'{'));
+            let clings = byte == 0
+                && (clings_to_left(pieces.get(at).copied().unwrap_or(b' '))
+                    || matches!(self.before, b'(' | b'[' | b'{'));
             if self.before > b' ' && !clings {
                 self.out.push(b' ');
             }
@@ -249,7 +250,8 @@ fn may_name_navigation(attributes: &[u8]) -> bool {
 }
 
 fn names_navigation(class: &str) -> bool {
-    let begins = |at: usize| at == 0 || matches!(class.as_bytes()[at - 1], b'-' | b' ' | b'\t' | b'\n' | b'\x0c' | b'\r');
+    let begins =
+        |at: usize| at == 0 || matches!(class.as_bytes()[at - 1], b'-' | b' ' | b'\t' | b'\n' | b'\x0c' | b'\r');
     class.contains("breadcrumb") || class.contains("sidebar") || class.match_indices("nav").any(|(at, _)| begins(at))
 }
 

@@ -22,9 +22,9 @@ pub enum After {
 
 pub struct StartTag<'a> {
     pub tag: Tag,
-    pub name: &'a [u8], // as written; in lower case if it has a number
-    pub attributes: &'a [u8],          // as written
-    pub list: &'a [Attribute<'a>],     // the same, taken apart
+    pub name: &'a [u8],            // as written; in lower case if it has a number
+    pub attributes: &'a [u8],      // as written
+    pub list: &'a [Attribute<'a>], // the same, taken apart
     pub closes_itself: bool,
 }
 
@@ -257,8 +257,7 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
                 list.extend(&mut attributes);
             }
             if !attributes.ends_well {
-                text_start = data.len(); // the document ends in a tag, which is dropped
-                break;
+                break; // the document ends in a tag, which is dropped
             }
             let close = attributes.at;
             at = close + 1;
@@ -333,7 +332,8 @@ fn plain_length(data: &[u8]) -> (usize, bool) {
     let mut length = 0;
     let mut special = 0;
     for chunk in data.chunks_exact(8).take(SHORT / 8) {
-        let bytes = u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
+        let bytes =
+            u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
         let open = is_zero(bytes ^ (ONES * b'<' as u64));
         let found = is_zero(bytes ^ (ONES * b'&' as u64)) | is_zero(bytes ^ (ONES * b'\r' as u64)) | is_zero(bytes);
         if open != 0 {
@@ -446,14 +446,9 @@ fn script_end(data: &[u8], start: usize) -> usize {
             continue;
         }
         if !is_escaped && !is_double && data[here..].starts_with(b"<!--") {
-            is_escaped = true;
             dashes_from = here + 2; // "<!-->" and "<!--->" end it
             at = here + 4;
-            if data[at..].starts_with(b">") {
-                is_escaped = false;
-            } else if data[at..].starts_with(b"->") {
-                is_escaped = false;
-            }
+            is_escaped = !data[at..].starts_with(b">") && !data[at..].starts_with(b"->");
             continue;
         }
         if is_double {

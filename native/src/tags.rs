@@ -4,7 +4,8 @@ pub type Tag = u16;
 
 macro_rules! tags {
     ($($id:ident $name:literal = $number:literal),* $(,)?) => {
-        $(pub const $id: Tag = $number;)*
+        $(#[allow(dead_code)] // most names have a number for speed only
+        pub const $id: Tag = $number;)*
         pub static NAMES: &[&[u8]] = &[b"?", $($name),*];
     };
 }
@@ -71,22 +72,52 @@ pub fn number_of(name: &[u8]) -> Tag {
     let tag = Tag::from(NUMBERS[slot_of(name)]);
     let known = NAMES[tag as usize];
     // Byte by byte: names are short, and a call to compare them takes longer.
-    if known.len() == name.len() && known.iter().zip(name).all(|(one, other)| one == other) { tag } else { 0 }
+    if known.len() == name.len() && known.iter().zip(name).all(|(one, other)| one == other) {
+        tag
+    } else {
+        0
+    }
 }
 
-pub const VOID: u32 = 1;
-pub const SPECIAL: u32 = 1 << 1; // as HTML elements
-pub const FORMATTING: u32 = 1 << 2;
-pub const SCOPE: u32 = 1 << 3; // ends the search for an element in scope
-pub const IMPLIED_END: u32 = 1 << 4;
-pub const CLOSES_P: u32 = 1 << 5; // a start tag that closes an open p and is then inserted
-pub const BLOCK_END: u32 = 1 << 6; // an end tag that closes its element if it is in scope
-pub const HEADING: u32 = 1 << 7;
-pub const BREAKS_OUT: u32 = 1 << 8; // an HTML start tag that ends foreign content
-pub const HIDDEN: u32 = 1 << 9; // its text is not for reading
-pub const DRAWING: u32 = 1 << 10; // a title in it names a drawing
-pub const IN_HEAD: u32 = 1 << 11; // start tags that "in body" leaves to the rules of "in head"
-pub const BLOCK: u32 = 1 << 12; // begins and ends a line of text
+macro_rules! flags {
+    ($($flag:ident = $bit:literal: $($tag:ident)*;)*) => {
+        $(pub const $flag: u32 = 1 << $bit;)*
+        const GROUPS: &[(u32, &[Tag])] = &[$(($flag, &[$($tag),*])),*];
+    };
+}
+
+flags! {
+    // as HTML elements
+    SPECIAL = 0: ADDRESS APPLET AREA ARTICLE ASIDE BASE BASEFONT BGSOUND BLOCKQUOTE BODY BR BUTTON CAPTION CENTER COL
+        COLGROUP DD DETAILS DIR DIV DL DT EMBED FIELDSET FIGCAPTION FIGURE FOOTER FORM FRAME FRAMESET H1 H2 H3 H4 H5 H6
+        HEAD HEADER HGROUP HR HTML IFRAME IMG INPUT KEYGEN LI LINK LISTING MAIN MARQUEE MENU META NAV NOEMBED NOFRAMES
+        NOSCRIPT OBJECT OL P PARAM PLAINTEXT PRE SCRIPT SEARCH SECTION SELECT SOURCE STYLE SUMMARY TABLE TBODY TD
+        TEMPLATE TEXTAREA TFOOT TH THEAD TITLE TR TRACK UL WBR XMP;
+    FORMATTING = 1: A B BIG CODE EM FONT I NOBR S SMALL STRIKE STRONG TT U;
+    // ends the search for an element in scope
+    SCOPE = 2: APPLET CAPTION HTML MARQUEE OBJECT SELECT TABLE TD TEMPLATE TH;
+    IMPLIED_END = 3: DD DT LI OPTGROUP OPTION P RB RP RT RTC;
+    // a start tag that closes an open p and is then inserted
+    CLOSES_P = 4: ADDRESS ARTICLE ASIDE BLOCKQUOTE CENTER DETAILS DIALOG DIR DIV DL FIELDSET FIGCAPTION FIGURE FOOTER
+        HEADER HGROUP MAIN MENU NAV OL P SEARCH SECTION SUMMARY UL;
+    // an end tag that closes its element if it is in scope
+    BLOCK_END = 5: ADDRESS ARTICLE ASIDE BLOCKQUOTE BUTTON CENTER DETAILS DIALOG DIR DIV DL FIELDSET FIGCAPTION FIGURE
+        FOOTER HEADER HGROUP LISTING MAIN MENU NAV OL PRE SEARCH SECTION SELECT SUMMARY UL;
+    HEADING = 6: H1 H2 H3 H4 H5 H6;
+    // an HTML start tag that ends foreign content
+    BREAKS_OUT = 7: B BIG BLOCKQUOTE BODY BR CENTER CODE DD DIV DL DT EM EMBED H1 H2 H3 H4 H5 H6 HEAD HR I IMG LI
+        LISTING MENU META NOBR OL P PRE RUBY S SMALL SPAN STRONG STRIKE SUB SUP TABLE TT U UL VAR;
+    // its text is not for reading
+    HIDDEN = 8: SCRIPT STYLE NOSCRIPT IFRAME NOEMBED NOFRAMES;
+    // a title in it names a drawing
+    DRAWING = 9: SVG G SYMBOL DEFS PATH USE TEXT CIRCLE RECT LINE POLYGON;
+    // start tags that "in body" leaves to the rules of "in head"
+    IN_HEAD = 10: BASE BASEFONT BGSOUND LINK META NOFRAMES SCRIPT STYLE TEMPLATE TITLE;
+    // begins and ends a line of text
+    BLOCK = 11: ADDRESS ARTICLE ASIDE BLOCKQUOTE BODY BR CAPTION CENTER DD DETAILS DIALOG DIR DIV DL DT FIELDSET
+        FIGCAPTION FIGURE FOOTER FORM H1 H2 H3 H4 H5 H6 HEADER HGROUP HR LI LISTING MAIN MENU NAV OL OPTGROUP OPTION P
+        PLAINTEXT PRE SEARCH SECTION SELECT SUMMARY TABLE TBODY TFOOT THEAD TR UL XMP;
+}
 
 pub fn flags(tag: Tag) -> u32 {
     FLAGS[tag as usize]
@@ -96,43 +127,9 @@ static FLAGS: [u32; KNOWN] = make_flags();
 
 const fn make_flags() -> [u32; KNOWN] {
     let mut all = [0u32; KNOWN];
-    let groups: [(u32, &[Tag]); 13] = [
-        (VOID, &[AREA, BASE, BASEFONT, BGSOUND, BR, COL, EMBED, FRAME, HR, IMG, INPUT, KEYGEN, LINK, META, PARAM, SOURCE, TRACK, WBR]),
-        (SPECIAL, &[
-            ADDRESS, APPLET, AREA, ARTICLE, ASIDE, BASE, BASEFONT, BGSOUND, BLOCKQUOTE, BODY, BR, BUTTON, CAPTION, CENTER, COL,
-            COLGROUP, DD, DETAILS, DIR, DIV, DL, DT, EMBED, FIELDSET, FIGCAPTION, FIGURE, FOOTER, FORM, FRAME, FRAMESET, H1, H2,
-            H3, H4, H5, H6, HEAD, HEADER, HGROUP, HR, HTML, IFRAME, IMG, INPUT, KEYGEN, LI, LINK, LISTING, MAIN, MARQUEE, MENU,
-            META, NAV, NOEMBED, NOFRAMES, NOSCRIPT, OBJECT, OL, P, PARAM, PLAINTEXT, PRE, SCRIPT, SEARCH, SECTION, SELECT,
-            SOURCE, STYLE, SUMMARY, TABLE, TBODY, TD, TEMPLATE, TEXTAREA, TFOOT, TH, THEAD, TITLE, TR, TRACK, UL, WBR, XMP,
-        ]),
-        (FORMATTING, &[A, B, BIG, CODE, EM, FONT, I, NOBR, S, SMALL, STRIKE, STRONG, TT, U]),
-        (SCOPE, &[APPLET, CAPTION, HTML, MARQUEE, OBJECT, SELECT, TABLE, TD, TEMPLATE, TH]),
-        (IMPLIED_END, &[DD, DT, LI, OPTGROUP, OPTION, P, RB, RP, RT, RTC]),
-        (CLOSES_P, &[
-            ADDRESS, ARTICLE, ASIDE, BLOCKQUOTE, CENTER, DETAILS, DIALOG, DIR, DIV, DL, FIELDSET, FIGCAPTION, FIGURE, FOOTER,
-            HEADER, HGROUP, MAIN, MENU, NAV, OL, P, SEARCH, SECTION, SUMMARY, UL,
-        ]),
-        (BLOCK_END, &[
-            ADDRESS, ARTICLE, ASIDE, BLOCKQUOTE, BUTTON, CENTER, DETAILS, DIALOG, DIR, DIV, DL, FIELDSET, FIGCAPTION, FIGURE,
-            FOOTER, HEADER, HGROUP, LISTING, MAIN, MENU, NAV, OL, PRE, SEARCH, SECTION, SELECT, SUMMARY, UL,
-        ]),
-        (HEADING, &[H1, H2, H3, H4, H5, H6]),
-        (BREAKS_OUT, &[
-            B, BIG, BLOCKQUOTE, BODY, BR, CENTER, CODE, DD, DIV, DL, DT, EM, EMBED, H1, H2, H3, H4, H5, H6, HEAD, HR, I, IMG,
-            LI, LISTING, MENU, META, NOBR, OL, P, PRE, RUBY, S, SMALL, SPAN, STRONG, STRIKE, SUB, SUP, TABLE, TT, U, UL, VAR,
-        ]),
-        (HIDDEN, &[SCRIPT, STYLE, NOSCRIPT, IFRAME, NOEMBED, NOFRAMES]),
-        (DRAWING, &[SVG, G, SYMBOL, DEFS, PATH, USE, TEXT, CIRCLE, RECT, LINE, POLYGON]),
-        (IN_HEAD, &[BASE, BASEFONT, BGSOUND, LINK, META, NOFRAMES, SCRIPT, STYLE, TEMPLATE, TITLE]),
-        (BLOCK, &[
-            ADDRESS, ARTICLE, ASIDE, BLOCKQUOTE, BODY, BR, CAPTION, CENTER, DD, DETAILS, DIALOG, DIR, DIV, DL, DT, FIELDSET,
-            FIGCAPTION, FIGURE, FOOTER, FORM, H1, H2, H3, H4, H5, H6, HEADER, HGROUP, HR, LI, LISTING, MAIN, MENU, NAV, OL,
-            OPTGROUP, OPTION, P, PLAINTEXT, PRE, SEARCH, SECTION, SELECT, SUMMARY, TABLE, TBODY, TFOOT, THEAD, TR, UL, XMP,
-        ]),
-    ];
     let mut g = 0;
-    while g < groups.len() {
-        let (flag, tags) = groups[g];
+    while g < GROUPS.len() {
+        let (flag, tags) = GROUPS[g];
         let mut t = 0;
         while t < tags.len() {
             all[tags[t] as usize] |= flag;

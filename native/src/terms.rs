@@ -3,31 +3,16 @@
 //! Stemming takes the greater part of indexing a text, and a site has few different words. Words are runs of letters and
 //! digits, as tantivy's simple tokeniser has them.
 
+use crate::seen::Unchanged;
 use pyo3::prelude::*;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Longer words are left as they are: the index drops them, and counts their place.
 const LONGEST_BYTES: usize = 50;
 /// Of words and their terms; beyond it all are forgotten.
 const KNOWN_BYTES: usize = 16 << 20;
-
-/// The keys are hashes already.
-#[derive(Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {}
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
 
 /// A word in `texts` with its term behind it; small, since the table is looked at for every word of a text.
 struct Known {
@@ -40,7 +25,7 @@ struct Known {
 #[pyclass]
 pub struct TermMap {
     tokens: Py<PyAny>,
-    known: HashMap<u64, Known, BuildHasherDefault<Identity>>,
+    known: HashMap<u64, Known, BuildHasherDefault<Unchanged>>,
     texts: String, // of words and terms
 }
 

@@ -15,10 +15,14 @@ pub fn strip_html(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_ascii() && is_html_space(c as u8))
 }
 
+/// Text without the white space that it begins with.
+pub fn skip_spaces(text: &[u8]) -> &[u8] {
+    &text[text.iter().position(|&byte| !is_html_space(byte)).unwrap_or(text.len())..]
+}
+
 pub fn strip_html_bytes(text: &[u8]) -> &[u8] {
-    let start = text.iter().position(|&byte| !is_html_space(byte)).unwrap_or(text.len());
-    let end = text.iter().rposition(|&byte| !is_html_space(byte)).map_or(start, |n| n + 1);
-    &text[start..end]
+    let text = skip_spaces(text);
+    &text[..text.iter().rposition(|&byte| !is_html_space(byte)).map_or(0, |n| n + 1)]
 }
 
 /// Words joined by single spaces.
@@ -115,7 +119,8 @@ pub fn word_length(text: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let mut length = 0;
     for chunk in text.chunks_exact(8) {
-        let bytes = u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
+        let bytes =
+            u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
         let low = bytes.wrapping_sub(ONES * 0x21) & !bytes & (ONES * 0x80);
         if low != 0 {
             return length + low.trailing_zeros() as usize / 8;

@@ -9,6 +9,7 @@
 use crate::page::{Capture, Page};
 use crate::scan::{value_of, After, Attribute, Attributes, StartTag};
 use crate::tags::*;
+use crate::text::{is_html_space, skip_spaces};
 use std::collections::HashMap;
 
 /// Beyond so many formatting elements that are open or to be opened again a real tree is used.
@@ -21,8 +22,9 @@ enum Space {
     Math,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Mode {
+    #[default]
     Initial,
     BeforeHtml,
     BeforeHead,
@@ -41,8 +43,20 @@ enum Mode {
     AfterAfterBody,
 }
 
+/// Where the search for an open element ends: the last of the open elements that bound it, by the kind of search.
+const SCOPES: usize = 0;
+const BUTTONS: usize = 1;
+const LISTS: usize = 2;
+const TABLES: usize = 3;
+const SPECIALS: usize = 4;
+const BARRIERS: usize = 5; // specials other than address, div and p
+
+/// The key of an element that was taken out of the stack, while what was open in it still is.
+const REMOVED: u32 = u32::MAX;
+
 struct Open {
     key: u32, // tag number, or that of an unknown name
+    tag: Tag, // 0 for unknown names and foreign elements
     space: Space,
     serial: u32,
     is_html_point: bool, // HTML integration point
@@ -51,58 +65,43 @@ struct Open {
     capture: Option<Capture>,
 }
 
-enum Format {
-    Marker,
-    Element { tag: Tag, attributes: Vec<u8>, serial: u32, position: usize },
+impl Open {
+    fn is_plain_foreign(&self) -> bool {
+        self.space != Space::Html && !self.is_html_point && !self.is_text_point
+    }
 }
 
+/// An active formatting element; a marker has the tag 0.
+#[derive(Default)]
+struct Format {
+    tag: Tag,
+    attributes: Vec<u8>,
+    serial: u32,
+    position: usize,
+}
+
+#[derive(Default)]
 pub struct Tree {
     pub page: Page,
     pub needs_tree: bool,
     stack: Vec<Open>,
     positions: Vec<Vec<u32>>, // by key: where elements of that name stand in the stack (HTML only)
-    scopes: Vec<u32>,
-    buttons: Vec<u32>,
-    lists: Vec<u32>,
-    tables: Vec<u32>,
-    specials: Vec<u32>,
-    barriers: Vec<u32>, // specials other than address, div and p
-    foreign: usize,     // open elements that are not HTML
+    bounds: [Vec<u32>; 6],
+    foreign: usize, // open elements that are not HTML
     formats: Vec<Format>,
     names: HashMap<Vec<u8>, u32>,
     mode: Mode,
     template_modes: Vec<Mode>,
     is_quirky: bool,
     has_form: Option<u32>,
-    has_head: bool,
     skips_newline: bool,
     serial: u32,
 }
 
 impl Tree {
     pub fn new(page: Page) -> Tree {
-        Tree {
-            page,
-            needs_tree: false,
-            stack: Vec::with_capacity(64),
-            positions: (0..KNOWN).map(|_| Vec::new()).collect(),
-            scopes: Vec::new(),
-            buttons: Vec::new(),
-            lists: Vec::new(),
-            tables: Vec::new(),
-            specials: Vec::new(),
-            barriers: Vec::new(),
-            foreign: 0,
-            formats: Vec::new(),
-            names: HashMap::new(),
-            mode: Mode::Initial,
-            template_modes: Vec::new(),
-            is_quirky: true,
-            has_form: None,
-            has_head: false,
-            skips_newline: false,
-            serial: 0,
-        }
+        let positions = vec![Vec::new(); KNOWN];
+        Tree { page, stack: Vec::with_capacity(64), positions, is_quirky: true, ..Tree::default() }
     }
 
     // the stack
@@ -111,107 +110,87 @@ impl Tree {
         self.stack.last()
     }
 
-    fn top_is(&self, tag: Tag) -> bool {
-        self.top().is_some_and(|open| open.space == Space::Html && open.key == u32::from(tag))
+    /// The tag of the current node; 0 if it is of an unknown name or foreign.
+    fn top_tag(&self) -> Tag {
+        self.top().map_or(0, |open| open.tag)
     }
 
     fn key_of(&mut self, tag: Tag, name: &[u8]) -> u32 {
-        if tag != 0 {
-            return u32::from(tag);
-        }
-        if let Some(&key) = self.names.get(name) {
-            return key;
-        }
-        let key = self.positions.len() as u32;
-        self.positions.push(Vec::new());
-        self.names.insert(name.to_vec(), key);
-        key
+        self.known_key(tag, name).unwrap_or_else(|| {
+            let key = self.positions.len() as u32;
+            self.positions.push(Vec::new());
+            self.names.insert(name.to_vec(), key);
+            key
+        })
     }
 
     fn known_key(&self, tag: Tag, name: &[u8]) -> Option<u32> {
-        if tag != 0 { Some(u32::from(tag)) } else { self.names.get(name).copied() }
+        if tag != 0 {
+            Some(u32::from(tag))
+        } else {
+            self.names.get(name).copied()
+        }
     }
 
-    fn last(&self, key: u32) -> Option<u32> {
-        self.positions[key as usize].last().copied()
+    fn last(&self, tag: Tag) -> Option<u32> {
+        self.positions[tag as usize].last().copied()
     }
 
-    fn is_open(&self, tag: Tag) -> bool {
-        !self.positions[tag as usize].is_empty()
+    /// Is a search that has this bound not over before it comes to this position?
+    fn reaches(&self, at: u32, bound: usize) -> bool {
+        self.bounds[bound].last().is_none_or(|&mark| at >= mark)
     }
 
-    fn after(&self, key: u32, marks: &[u32]) -> bool {
-        self.last(key).is_some_and(|at| marks.last().map_or(true, |&mark| at >= mark))
+    /// The last open element of this name, if a search finds it.
+    fn find(&self, tag: Tag, bound: usize) -> Option<u32> {
+        self.last(tag).filter(|&at| self.reaches(at, bound))
     }
 
     fn in_scope(&self, tag: Tag) -> bool {
-        self.after(u32::from(tag), &self.scopes)
+        self.find(tag, SCOPES).is_some()
     }
 
     fn in_button_scope(&self, tag: Tag) -> bool {
-        self.in_scope(tag) && self.after(u32::from(tag), &self.buttons)
-    }
-
-    fn in_list_scope(&self, tag: Tag) -> bool {
-        self.in_scope(tag) && self.after(u32::from(tag), &self.lists)
+        self.in_scope(tag) && self.find(tag, BUTTONS).is_some()
     }
 
     fn in_table_scope(&self, tag: Tag) -> bool {
-        self.after(u32::from(tag), &self.tables)
+        self.find(tag, TABLES).is_some()
     }
 
-    fn push(&mut self, key: u32, space: Space, hidden: bool, capture: Option<Capture>) {
+    fn push(&mut self, key: u32, space: Space, is_hidden: bool, capture: Option<Capture>) {
         let at = self.stack.len() as u32;
         self.serial += 1;
-        let (mut is_html_point, mut is_text_point) = (false, false);
-        let tag = if (key as usize) < KNOWN { key as Tag } else { 0 };
-        match space {
-            Space::Html => {
-                let what = flags(tag);
-                self.positions[key as usize].push(at);
-                if what & SCOPE != 0 {
-                    self.scopes.push(at);
-                }
-                if tag == BUTTON {
-                    self.buttons.push(at);
-                }
-                if matches!(tag, OL | UL) {
-                    self.lists.push(at);
-                }
-                if matches!(tag, HTML | TABLE | TEMPLATE) {
-                    self.tables.push(at);
-                }
-                if what & SPECIAL != 0 {
-                    self.specials.push(at);
-                    if !matches!(tag, ADDRESS | DIV | P) {
-                        self.barriers.push(at);
-                    }
-                }
-            }
-            Space::Svg => {
-                is_html_point = matches!(tag, FOREIGN_OBJECT | DESC | TITLE);
-            }
-            Space::Math => {
-                is_text_point = matches!(tag, MI | MN | MO | MS | MTEXT);
-            }
-        }
-        if is_html_point || is_text_point || (space == Space::Math && tag == ANNOTATION_XML) {
-            self.scopes.push(at);
-            self.specials.push(at);
-            self.barriers.push(at);
+        let known = if (key as usize) < KNOWN { key as Tag } else { 0 };
+        let tag = if space == Space::Html { known } else { 0 };
+        let is_html_point = space == Space::Svg && matches!(known, FOREIGN_OBJECT | DESC | TITLE);
+        let is_text_point = space == Space::Math && matches!(known, MI | MN | MO | MS | MTEXT);
+        let bounds = if space == Space::Html {
+            self.positions[key as usize].push(at);
+            let (is_scope, is_special) = (flags(tag) & SCOPE != 0, flags(tag) & SPECIAL != 0);
+            let is_table = matches!(tag, HTML | TABLE | TEMPLATE);
+            let is_barrier = is_special && !matches!(tag, ADDRESS | DIV | P);
+            [is_scope, tag == BUTTON, matches!(tag, OL | UL), is_table, is_special, is_barrier]
+        } else {
+            let is_one = is_html_point || is_text_point || (space == Space::Math && known == ANNOTATION_XML);
+            [is_one, false, false, false, is_one, is_one]
+        };
+        for (marks, _) in self.bounds.iter_mut().zip(bounds).filter(|(_, is_bound)| *is_bound) {
+            marks.push(at);
         }
         self.foreign += usize::from(space != Space::Html);
         self.page.boundary();
-        if hidden {
+        if is_hidden {
             self.page.hide();
         }
-        self.stack.push(Open { key, space, serial: self.serial, is_html_point, is_text_point, is_hidden: hidden, capture });
+        let serial = self.serial;
+        self.stack.push(Open { key, tag, space, serial, is_html_point, is_text_point, is_hidden, capture });
     }
 
     fn pop(&mut self) {
         self.pop_one();
         // An element that was taken out of the stack ends with what was open in it.
-        while self.top().is_some_and(|open| open.key == u32::MAX) {
+        while self.top().is_some_and(|open| open.key == REMOVED) {
             self.pop_one();
         }
     }
@@ -219,10 +198,10 @@ impl Tree {
     fn pop_one(&mut self) {
         let Some(open) = self.stack.pop() else { return };
         let at = self.stack.len() as u32;
-        if open.space == Space::Html && open.key != u32::MAX {
+        if open.space == Space::Html && open.key != REMOVED {
             self.positions[open.key as usize].pop();
         }
-        for marks in [&mut self.scopes, &mut self.buttons, &mut self.lists, &mut self.tables, &mut self.specials, &mut self.barriers] {
+        for marks in &mut self.bounds {
             if marks.last() == Some(&at) {
                 marks.pop();
             }
@@ -236,11 +215,12 @@ impl Tree {
         if open.is_hidden {
             self.page.unhide();
         }
-        if open.space == Space::Html && open.key == u32::from(TEMPLATE) {
+        if open.tag == TEMPLATE {
             self.page.unmute();
         }
     }
 
+    /// Pops what was opened from this position on. End tags that are implied on the way need no step of their own.
     fn pop_to(&mut self, position: u32) {
         while self.stack.len() as u32 > position {
             self.pop();
@@ -249,8 +229,23 @@ impl Tree {
 
     /// Pops until an element of this name is popped.
     fn pop_through(&mut self, tag: Tag) {
-        if let Some(at) = self.last(u32::from(tag)) {
+        if let Some(at) = self.last(tag) {
             self.pop_to(at);
+        }
+    }
+
+    /// Closes the last element of this name, if it is in scope; says whether it was.
+    fn close(&mut self, tag: Tag) -> bool {
+        let found = self.find(tag, SCOPES);
+        if let Some(at) = found {
+            self.pop_to(at);
+        }
+        found.is_some()
+    }
+
+    fn close_p(&mut self) {
+        if self.in_button_scope(P) {
+            self.pop_through(P);
         }
     }
 
@@ -262,12 +257,8 @@ impl Tree {
         }
         let open = &mut self.stack[at as usize];
         let key = open.key;
-        open.key = u32::MAX;
-        open.serial = 0;
-        if let Ok(index) = self.positions[key as usize].binary_search(&at) {
-            self.positions[key as usize].remove(index);
-        }
-        for marks in [&mut self.scopes, &mut self.buttons, &mut self.lists, &mut self.tables, &mut self.specials, &mut self.barriers] {
+        (open.key, open.tag, open.serial) = (REMOVED, 0, 0);
+        for marks in self.bounds.iter_mut().chain([&mut self.positions[key as usize]]) {
             if let Ok(index) = marks.binary_search(&at) {
                 marks.remove(index);
             }
@@ -275,54 +266,54 @@ impl Tree {
     }
 
     fn implied_end_tags(&mut self, except: Tag) {
-        while let Some(open) = self.top() {
-            let is_implied = open.space == Space::Html && (open.key as usize) < KNOWN && flags(open.key as Tag) & IMPLIED_END != 0;
-            if !is_implied || open.key == u32::from(except) {
-                return;
-            }
+        while flags(self.top_tag()) & IMPLIED_END != 0 && self.top_tag() != except {
             self.pop();
-        }
-    }
-
-    fn close_p(&mut self) {
-        if self.in_button_scope(P) {
-            self.implied_end_tags(P);
-            self.pop_through(P);
         }
     }
 
     // elements
 
     fn insert(&mut self, token: &StartTag) {
+        self.insert_in(token, Space::Html);
+    }
+
+    fn insert_in(&mut self, token: &StartTag, space: Space) {
         let key = self.key_of(token.tag, token.name);
         let parent_draws = self.top().is_some_and(|o| (o.key as usize) < KNOWN && flags(o.key as Tag) & DRAWING != 0);
         let capture = self.page.element(token, self.stack.len(), parent_draws);
-        let hidden = flags(token.tag) & HIDDEN != 0;
         if token.tag == MAIN {
             self.page.main_starts(self.stack.len());
         }
-        self.push(key, Space::Html, hidden, capture);
+        self.push(key, space, flags(token.tag) & HIDDEN != 0, capture);
     }
 
-    fn insert_void(&mut self, token: &StartTag) {
+    fn insert_void(&mut self, token: &StartTag) -> After {
         self.insert(token);
         self.pop();
+        After::Data
     }
 
-    /// An element that nobody wrote.
-    fn imply(&mut self, tag: Tag) {
-        self.insert(&StartTag { tag, name: NAMES[tag as usize], attributes: b">", list: &[], closes_itself: false });
+    /// Inserts an element that decides how tags are read.
+    fn enter(&mut self, token: &StartTag, mode: Mode) -> After {
+        self.insert(token);
+        self.mode = mode;
+        After::Data
     }
 
-    fn insert_foreign(&mut self, token: &StartTag, space: Space) {
-        let key = self.key_of(token.tag, token.name);
-        let parent_draws = self.top().is_some_and(|o| (o.key as usize) < KNOWN && flags(o.key as Tag) & DRAWING != 0);
-        let capture = self.page.element(token, self.stack.len(), parent_draws);
-        let hidden = flags(token.tag) & HIDDEN != 0;
-        if token.tag == MAIN {
-            self.page.main_starts(self.stack.len());
-        }
-        self.push(key, space, hidden, capture);
+    /// Enters an element that nobody wrote.
+    fn imply(&mut self, tag: Tag, mode: Mode) {
+        let name = NAMES[tag as usize];
+        self.enter(&StartTag { tag, name, attributes: b">", list: &[], closes_itself: false }, mode);
+    }
+
+    /// Ends the current node, which decided how tags are read.
+    fn leave(&mut self, mode: Mode) {
+        self.pop();
+        self.mode = mode;
+    }
+
+    fn insert_foreign(&mut self, token: &StartTag, space: Space) -> After {
+        self.insert_in(token, space);
         if space == Space::Math && token.tag == ANNOTATION_XML {
             let is_html = attribute(token, b"encoding").is_some_and(|value| {
                 value.eq_ignore_ascii_case("text/html") || value.eq_ignore_ascii_case("application/xhtml+xml")
@@ -334,115 +325,82 @@ impl Tree {
         if token.closes_itself {
             self.pop();
         }
+        After::Data
     }
 
     // active formatting elements
 
-    fn insert_formatting(&mut self, token: &StartTag) {
-        let mut same = 0;
-        let mut earliest = None;
-        for (index, format) in self.formats.iter().enumerate().rev() {
-            match format {
-                Format::Marker => break,
-                Format::Element { tag, attributes, .. } => {
-                    if *tag == token.tag && same_attributes(attributes, token.attributes) {
-                        same += 1;
-                        earliest = Some(index);
-                    }
-                }
-            }
-        }
-        if same >= 3 {
-            if let Some(index) = earliest {
-                self.formats.remove(index);
-            }
-        }
-        let position = self.stack.len();
-        self.insert(token);
-        let attributes = token.attributes.to_vec();
-        self.formats.push(Format::Element { tag: token.tag, attributes, serial: self.serial, position });
-        if self.formats.len() > FORMATTING_MOST {
-            self.needs_tree = true;
-        }
+    fn push_marker(&mut self) {
+        self.formats.push(Format::default());
     }
 
-    fn is_standing(&self, serial: u32, position: usize) -> bool {
-        self.stack.get(position).is_some_and(|open| open.serial == serial)
+    fn clear_to_marker(&mut self) {
+        self.formats.truncate(self.formats.iter().rposition(|format| format.tag == 0).unwrap_or(0));
+    }
+
+    /// Those behind the last marker with their places, the last one first.
+    fn recent_formats(&self) -> impl Iterator<Item = (usize, &Format)> {
+        self.formats.iter().enumerate().rev().take_while(|(_, format)| format.tag != 0)
+    }
+
+    fn insert_formatting(&mut self, token: &StartTag) {
+        let is_same =
+            |format: &Format| format.tag == token.tag && same_attributes(&format.attributes, token.attributes);
+        let third = self.recent_formats().filter(|(_, format)| is_same(format)).nth(2);
+        if let Some((index, _)) = third {
+            self.formats.remove(index);
+        }
+        let (tag, attributes, position) = (token.tag, token.attributes.to_vec(), self.stack.len());
+        self.insert(token);
+        self.formats.push(Format { tag, attributes, serial: self.serial, position });
+        self.needs_tree |= self.formats.len() > FORMATTING_MOST;
+    }
+
+    fn is_standing(&self, format: &Format) -> bool {
+        self.stack.get(format.position).is_some_and(|open| open.serial == format.serial)
     }
 
     /// Opens again the formatting elements that were closed by something around them.
     fn reconstruct(&mut self) {
-        let mut from = self.formats.len();
-        while from > 0 {
-            match &self.formats[from - 1] {
-                Format::Element { serial, position, .. } if !self.is_standing(*serial, *position) => from -= 1,
-                _ => break,
-            }
-        }
-        for index in from..self.formats.len() {
-            let (tag, attributes) = match &self.formats[index] {
-                Format::Element { tag, attributes, .. } => (*tag, attributes.clone()),
-                Format::Marker => continue,
-            };
-            let place = self.stack.len();
-            let list: Vec<Attribute> = Attributes::new(&attributes, 0).collect();
-            self.insert(&StartTag { tag, name: NAMES[tag as usize], attributes: &attributes, list: &list, closes_itself: false });
-            let number = self.serial;
-            if let Format::Element { serial, position, .. } = &mut self.formats[index] {
-                *serial = number;
-                *position = place;
-            }
-        }
-    }
-
-    fn clear_to_marker(&mut self) {
-        while let Some(format) = self.formats.pop() {
-            if matches!(format, Format::Marker) {
-                break;
-            }
+        let standing = self.formats.iter().rposition(|format| format.tag == 0 || self.is_standing(format));
+        for index in standing.map_or(0, |n| n + 1)..self.formats.len() {
+            let mut format = std::mem::take(&mut self.formats[index]);
+            let (tag, attributes) = (format.tag, &format.attributes);
+            let list: Vec<Attribute> = Attributes::new(attributes, 0).collect();
+            format.position = self.stack.len();
+            self.insert(&StartTag { tag, name: NAMES[tag as usize], attributes, list: &list, closes_itself: false });
+            format.serial = self.serial;
+            self.formats[index] = format;
         }
     }
 
     /// The adoption agency, as far as it moves nothing.
     fn close_formatting(&mut self, tag: Tag, name: &[u8]) {
-        if self.top_is(tag) && !self.formats.iter().any(|f| matches!(f, Format::Element { serial, .. } if Some(*serial) == self.top().map(|o| o.serial))) {
-            self.pop();
-            return;
+        if let Some(open) = self.top().filter(|open| open.tag == tag) {
+            if self.formats.iter().all(|format| format.serial != open.serial) {
+                return self.pop();
+            }
         }
-        for _ in 0..8 {
-            let found = self.formats.iter().enumerate().rev().take_while(|(_, f)| !matches!(f, Format::Marker)).find_map(|(i, f)| match f {
-                Format::Element { tag: t, serial, position, .. } if *t == tag => Some((i, *serial, *position)),
-                _ => None,
-            });
-            let Some((index, serial, position)) = found else {
-                self.any_other_end(tag, name);
-                return;
-            };
-            if !self.is_standing(serial, position) {
-                self.formats.remove(index);
+        let Some((index, format)) = self.recent_formats().find(|(_, format)| format.tag == tag) else {
+            return self.any_other_end(tag, name);
+        };
+        if self.is_standing(format) {
+            let at = format.position as u32;
+            if !self.reaches(at, SCOPES) {
                 return;
             }
-            if self.scopes.last().is_some_and(|&mark| mark as usize > position) {
-                return;
-            }
-            if self.specials.last().is_some_and(|&mark| mark as usize > position) {
+            if !self.reaches(at, SPECIALS) {
                 self.needs_tree = true;
                 return;
             }
-            self.pop_to(position as u32);
-            self.formats.remove(index);
-            return;
+            self.pop_to(at);
         }
+        self.formats.remove(index);
     }
 
     fn any_other_end(&mut self, tag: Tag, name: &[u8]) {
-        let Some(key) = self.known_key(tag, name) else { return };
-        let Some(at) = self.last(key) else { return };
-        if self.specials.last().is_some_and(|&mark| mark > at) {
-            return;
-        }
-        self.implied_end_tags(tag);
-        if self.last(key) == Some(at) {
+        let last = self.known_key(tag, name).and_then(|key| self.positions[key as usize].last().copied());
+        if let Some(at) = last.filter(|&at| self.reaches(at, SPECIALS)) {
             self.pop_to(at);
         }
     }
@@ -450,25 +408,15 @@ impl Tree {
     // what the tokenizer tells
 
     pub fn is_foreign(&self) -> bool {
-        self.top().is_some_and(|open| open.space != Space::Html)
+        self.foreign > 0 && self.top().is_some_and(|open| open.space != Space::Html)
     }
 
     fn is_in_foreign_content(&self, token: Option<&StartTag>) -> bool {
-        if self.foreign == 0 {
-            return false;
-        }
-        let Some(open) = self.top() else { return false };
-        if open.space == Space::Html {
-            return false;
-        }
-        match token {
-            Some(token) => {
-                let is_text = open.is_text_point && !matches!(token.tag, MGLYPH | MALIGNMARK);
-                let is_svg = open.space == Space::Math && open.key == u32::from(ANNOTATION_XML) && token.tag == SVG;
-                !(is_text || open.is_html_point || is_svg)
-            }
-            None => !(open.is_text_point || open.is_html_point),
-        }
+        let Some(open) = self.top().filter(|_| self.is_foreign()) else { return false };
+        let Some(token) = token else { return open.is_plain_foreign() };
+        let is_text = open.is_text_point && !matches!(token.tag, MGLYPH | MALIGNMARK);
+        let is_svg = open.space == Space::Math && open.key == u32::from(ANNOTATION_XML) && token.tag == SVG;
+        !(is_text || open.is_html_point || is_svg)
     }
 
     pub fn doctype(&mut self, rest: &[u8]) {
@@ -481,39 +429,37 @@ impl Tree {
 
     pub fn comment(&mut self) {
         self.skips_newline = false;
-        let is_elsewhere = matches!(self.mode, Mode::Initial | Mode::BeforeHtml | Mode::AfterBody | Mode::AfterAfterBody);
+        let is_elsewhere =
+            matches!(self.mode, Mode::Initial | Mode::BeforeHtml | Mode::AfterBody | Mode::AfterAfterBody);
         if !is_elsewhere || self.is_foreign() {
             self.page.boundary();
         }
     }
 
+    /// The text without a line break that directly follows certain start tags.
+    fn without_newline<'a>(&mut self, text: &'a [u8]) -> &'a [u8] {
+        let skips = std::mem::take(&mut self.skips_newline);
+        text.strip_prefix(b"\n").filter(|_| skips).unwrap_or(text)
+    }
+
     /// The text of a raw text element, which then ends; or the document does, which lexbor reads in a way of its own.
     pub fn raw_text(&mut self, text: &[u8], is_closed: bool) {
         self.needs_tree |= !is_closed && !self.formats.is_empty();
-        let mut text = text;
-        if self.skips_newline {
-            self.skips_newline = false;
-            text = text.strip_prefix(b"\n").unwrap_or(text);
-        }
+        let text = self.without_newline(text);
         if !text.is_empty() {
             self.page.text(text);
         }
     }
 
     pub fn text(&mut self, text: &[u8]) {
-        let mut text = text;
-        if self.skips_newline {
-            self.skips_newline = false;
-            text = text.strip_prefix(b"\n").unwrap_or(text);
-        }
+        let mut text = self.without_newline(text);
         if text.is_empty() {
             return;
         }
         if self.is_in_foreign_content(None) {
-            self.add_text(text, true);
-            return;
+            return self.add_text(text, true);
         }
-        while !text.is_empty() {
+        loop {
             match self.mode {
                 Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead => {
                     text = skip_spaces(text);
@@ -521,61 +467,43 @@ impl Tree {
                         return;
                     }
                     self.begin_head();
-                    self.mode = Mode::InHead;
                 }
-                Mode::InHead | Mode::AfterHead | Mode::InHeadNoscript => {
+                Mode::InHead | Mode::AfterHead | Mode::InHeadNoscript | Mode::InColumnGroup => {
                     let rest = skip_spaces(text);
-                    let spaces = text.len() - rest.len();
-                    if spaces > 0 {
-                        self.page.text(&text[..spaces]);
+                    if rest.len() < text.len() {
+                        self.page.text(&text[..text.len() - rest.len()]);
                     }
                     text = rest;
-                    if text.is_empty() {
+                    if text.is_empty() || !self.leave_for_content() {
                         return;
                     }
-                    self.leave_head();
                 }
-                Mode::AfterBody | Mode::AfterAfterBody => {
-                    if skip_spaces(text).is_empty() {
-                        self.body_text(text);
-                        return;
-                    }
-                    self.mode = Mode::InBody;
-                }
-                Mode::InBody | Mode::InCell | Mode::InCaption | Mode::InTemplate => {
-                    self.body_text(text);
-                    return;
-                }
-                Mode::InTable | Mode::InTableBody | Mode::InRow => {
-                    if !self.in_table_context() {
-                        self.body_text(text);
-                        return;
-                    }
-                    if skip_spaces_and_nul(text).is_empty() {
+                Mode::AfterBody | Mode::AfterAfterBody if !skip_spaces(text).is_empty() => self.mode = Mode::InBody,
+                Mode::InTable | Mode::InTableBody | Mode::InRow
+                    if matches!(self.top_tag(), TABLE | TBODY | TFOOT | THEAD | TR | TEMPLATE) =>
+                {
+                    if text.iter().all(|&byte| byte == 0 || is_html_space(byte)) {
                         self.add_text(text, false);
                     } else {
                         self.foster();
                     }
                     return;
                 }
-                Mode::InColumnGroup => {
-                    let rest = skip_spaces(text);
-                    let spaces = text.len() - rest.len();
-                    if spaces > 0 {
-                        self.page.text(&text[..spaces]);
-                    }
-                    text = rest;
-                    if text.is_empty() {
-                        return;
-                    }
-                    if !self.top_is(COLGROUP) {
-                        return;
-                    }
-                    self.pop();
-                    self.mode = Mode::InTable;
-                }
+                _ => return self.body_text(text),
             }
         }
+    }
+
+    /// Goes on from the head to the body, or from a column group to the table, for what belongs there.
+    fn leave_for_content(&mut self) -> bool {
+        if self.mode != Mode::InColumnGroup {
+            self.leave_head();
+        } else if self.top_tag() == COLGROUP {
+            self.leave(Mode::InTable);
+        } else {
+            return false;
+        }
+        true
     }
 
     /// Something in a table belongs before it; in a template that makes no difference.
@@ -583,16 +511,11 @@ impl Tree {
         self.needs_tree |= self.template_modes.is_empty();
     }
 
-    fn in_table_context(&self) -> bool {
-        self.top_is(TABLE) || self.top_is(TBODY) || self.top_is(TFOOT) || self.top_is(THEAD) || self.top_is(TR) || self.top_is(TEMPLATE)
-    }
-
     fn body_text(&mut self, text: &[u8]) {
-        if memchr::memchr(0, text).is_some() && text.iter().all(|&b| b == 0) {
-            return;
+        if text.iter().any(|&byte| byte != 0) {
+            self.reconstruct();
+            self.add_text(text, false);
         }
-        self.reconstruct();
-        self.add_text(text, false);
     }
 
     fn add_text(&mut self, text: &[u8], replaces_nul: bool) {
@@ -600,14 +523,8 @@ impl Tree {
             self.page.text(text);
             return;
         }
-        let mut clean = Vec::with_capacity(text.len());
-        for &byte in text {
-            if byte != 0 {
-                clean.push(byte);
-            } else if replaces_nul {
-                clean.extend_from_slice("\u{FFFD}".as_bytes());
-            }
-        }
+        let replacement = if replaces_nul { "\u{FFFD}" } else { "" };
+        let clean = text.split(|&byte| byte == 0).collect::<Vec<_>>().join(replacement.as_bytes());
         if !clean.is_empty() {
             self.page.text(&clean);
         }
@@ -616,30 +533,24 @@ impl Tree {
     /// `<html>` and `<head>` are there, whether written or not.
     fn begin_head(&mut self) {
         if matches!(self.mode, Mode::Initial | Mode::BeforeHtml) {
-            self.imply(HTML);
-            self.mode = Mode::BeforeHead;
+            self.imply(HTML, Mode::BeforeHead);
         }
         if self.mode == Mode::BeforeHead {
-            self.imply(HEAD);
-            self.has_head = true;
-            self.mode = Mode::InHead;
+            self.imply(HEAD, Mode::InHead);
         }
     }
 
     /// Goes on from the head to the body for whatever does not belong into the head.
     fn leave_head(&mut self) {
         if self.mode == Mode::InHeadNoscript {
-            self.pop();
-            self.mode = Mode::InHead;
+            self.leave(Mode::InHead);
         }
         if self.mode == Mode::InHead {
-            self.pop();
-            self.mode = Mode::AfterHead;
+            self.leave(Mode::AfterHead);
         }
         if self.mode == Mode::AfterHead {
-            self.imply(BODY);
+            self.imply(BODY, Mode::InBody);
             self.page.begin_body();
-            self.mode = Mode::InBody;
         }
     }
 
@@ -649,9 +560,7 @@ impl Tree {
         }
         self.begin_head();
         self.leave_head();
-        while !self.stack.is_empty() {
-            self.pop();
-        }
+        self.pop_to(0);
     }
 
     pub fn start_tag(&mut self, token: &StartTag) -> After {
@@ -667,54 +576,31 @@ impl Tree {
         loop {
             match self.mode {
                 Mode::Initial => self.mode = Mode::BeforeHtml,
-                Mode::BeforeHtml => {
-                    if token.tag == HTML {
-                        self.insert(token);
-                        self.mode = Mode::BeforeHead;
-                        return After::Data;
-                    }
-                    self.imply(HTML);
-                    self.mode = Mode::BeforeHead;
-                }
+                Mode::BeforeHtml if token.tag == HTML => return self.enter(token, Mode::BeforeHead),
+                Mode::BeforeHtml => self.imply(HTML, Mode::BeforeHead),
                 Mode::BeforeHead => match token.tag {
                     HTML => return self.again_html(token),
-                    HEAD => {
-                        self.insert(token);
-                        self.has_head = true;
-                        self.mode = Mode::InHead;
-                        return After::Data;
-                    }
+                    HEAD => return self.enter(token, Mode::InHead),
                     _ => self.begin_head(),
                 },
                 Mode::InHead => match token.tag {
                     HTML => return self.again_html(token),
                     HEAD => return After::Data,
-                    NOSCRIPT => {
-                        self.insert(token);
-                        self.mode = Mode::InHeadNoscript;
-                        return After::Data;
-                    }
+                    NOSCRIPT => return self.enter(token, Mode::InHeadNoscript),
                     tag if flags(tag) & IN_HEAD != 0 => return self.head_start(token),
-                    _ => {
-                        self.pop();
-                        self.mode = Mode::AfterHead;
-                    }
+                    _ => self.leave(Mode::AfterHead),
                 },
                 Mode::InHeadNoscript => match token.tag {
                     HTML => return self.again_html(token),
                     BASEFONT | BGSOUND | LINK | META | NOFRAMES | STYLE => return self.head_start(token),
                     HEAD | NOSCRIPT => return After::Data,
-                    _ => {
-                        self.pop();
-                        self.mode = Mode::InHead;
-                    }
+                    _ => self.leave(Mode::InHead),
                 },
                 Mode::AfterHead => match token.tag {
                     HTML => return self.again_html(token),
                     BODY => {
-                        self.insert(token);
+                        self.enter(token, Mode::InBody);
                         self.page.begin_body();
-                        self.mode = Mode::InBody;
                         return After::Data;
                     }
                     FRAMESET => {
@@ -722,62 +608,36 @@ impl Tree {
                         return After::Data;
                     }
                     HEAD => return After::Data,
-                    tag if flags(tag) & IN_HEAD != 0 => {
-                        // It goes into the head, which is over: before the body, so the order is the same.
-                        return self.head_start(token);
-                    }
+                    // It goes into the head, which is over: before the body, so the order is the same.
+                    tag if flags(tag) & IN_HEAD != 0 => return self.head_start(token),
                     _ => self.leave_head(),
                 },
-                Mode::AfterBody | Mode::AfterAfterBody => {
-                    if token.tag == HTML {
-                        return self.again_html(token);
-                    }
-                    self.mode = Mode::InBody;
-                }
+                Mode::AfterBody | Mode::AfterAfterBody if token.tag == HTML => return self.again_html(token),
+                Mode::AfterBody | Mode::AfterAfterBody => self.mode = Mode::InBody,
                 Mode::InBody => return self.body_start(token),
                 Mode::InTable => match token.tag {
-                    CAPTION => {
+                    tag if is_table_part(tag) => {
                         self.clear_to(&[TABLE, TEMPLATE, HTML]);
-                        self.formats.push(Format::Marker);
-                        self.insert(token);
-                        self.mode = Mode::InCaption;
-                        return After::Data;
-                    }
-                    COLGROUP => {
-                        self.clear_to(&[TABLE, TEMPLATE, HTML]);
-                        self.insert(token);
-                        self.mode = Mode::InColumnGroup;
-                        return After::Data;
-                    }
-                    COL => {
-                        self.clear_to(&[TABLE, TEMPLATE, HTML]);
-                        self.imply(COLGROUP);
-                        self.mode = Mode::InColumnGroup;
-                    }
-                    TBODY | TFOOT | THEAD => {
-                        self.clear_to(&[TABLE, TEMPLATE, HTML]);
-                        self.insert(token);
-                        self.mode = Mode::InTableBody;
-                        return After::Data;
-                    }
-                    TD | TH | TR => {
-                        self.clear_to(&[TABLE, TEMPLATE, HTML]);
-                        self.imply(TBODY);
-                        self.mode = Mode::InTableBody;
+                        match tag {
+                            CAPTION => {
+                                self.push_marker();
+                                return self.enter(token, Mode::InCaption);
+                            }
+                            COLGROUP => return self.enter(token, Mode::InColumnGroup),
+                            COL => self.imply(COLGROUP, Mode::InColumnGroup),
+                            TD | TH | TR => self.imply(TBODY, Mode::InTableBody),
+                            _ => return self.enter(token, Mode::InTableBody),
+                        }
                     }
                     TABLE => {
-                        if !self.in_table_scope(TABLE) {
+                        if !self.end_table() {
                             return After::Data;
                         }
-                        self.pop_through(TABLE);
-                        self.reset_mode();
                     }
-                    STYLE | SCRIPT => return self.head_start(token),
+                    STYLE | SCRIPT | TEMPLATE => return self.head_start(token),
                     INPUT if attribute(token, b"type").is_some_and(|v| v.eq_ignore_ascii_case("hidden")) => {
-                        self.insert_void(token);
-                        return After::Data;
+                        return self.insert_void(token);
                     }
-                    TEMPLATE => return self.head_start(token),
                     FORM if self.has_form.is_none() && self.template_modes.is_empty() => {
                         self.insert(token);
                         self.has_form = Some(self.serial);
@@ -790,32 +650,15 @@ impl Tree {
                         return self.body_start(token);
                     }
                 },
-                Mode::InCaption => match token.tag {
-                    CAPTION | COL | COLGROUP | TBODY | TD | TFOOT | TH | THEAD | TR => {
-                        if !self.in_table_scope(CAPTION) {
-                            return After::Data;
-                        }
-                        self.close_caption();
-                    }
-                    _ => return self.body_start(token),
-                },
                 Mode::InColumnGroup => match token.tag {
                     HTML => return self.again_html(token),
-                    COL => {
-                        self.insert_void(token);
-                        return After::Data;
-                    }
+                    COL => return self.insert_void(token),
                     TEMPLATE => return self.head_start(token),
-                    _ => {
-                        if !self.top_is(COLGROUP) {
-                            return After::Data;
-                        }
-                        self.pop();
-                        self.mode = Mode::InTable;
-                    }
+                    _ if self.leave_for_content() => {}
+                    _ => return After::Data,
                 },
                 Mode::InTemplate => {
-                    let mode = match token.tag {
+                    self.mode = match token.tag {
                         CAPTION | COLGROUP | TBODY | TFOOT | THEAD => Mode::InTable,
                         COL => Mode::InColumnGroup,
                         TR => Mode::InTableBody,
@@ -824,51 +667,28 @@ impl Tree {
                         _ => Mode::InBody,
                     };
                     self.template_modes.pop();
-                    self.template_modes.push(mode);
-                    self.mode = mode;
+                    self.template_modes.push(self.mode);
                 }
-                Mode::InTableBody => match token.tag {
-                    TR => {
+                Mode::InCaption | Mode::InTableBody | Mode::InRow | Mode::InCell => match (self.mode, token.tag) {
+                    (Mode::InTableBody, TR | TH | TD) => {
                         self.clear_to(&[TBODY, TFOOT, THEAD, TEMPLATE, HTML]);
-                        self.insert(token);
-                        self.mode = Mode::InRow;
-                        return After::Data;
-                    }
-                    TH | TD => {
-                        self.clear_to(&[TBODY, TFOOT, THEAD, TEMPLATE, HTML]);
-                        self.imply(TR);
-                        self.mode = Mode::InRow;
-                    }
-                    CAPTION | COL | COLGROUP | TBODY | TFOOT | THEAD => {
-                        if !self.close_section() {
-                            return After::Data;
+                        if token.tag == TR {
+                            return self.enter(token, Mode::InRow);
                         }
+                        self.imply(TR, Mode::InRow);
                     }
-                    _ => return self.table_start(token),
-                },
-                Mode::InRow => match token.tag {
-                    TH | TD => {
+                    (Mode::InRow, TH | TD) => {
                         self.clear_to(&[TR, TEMPLATE, HTML]);
-                        self.insert(token);
-                        self.mode = Mode::InCell;
-                        self.formats.push(Format::Marker);
-                        return After::Data;
+                        self.push_marker();
+                        return self.enter(token, Mode::InCell);
                     }
-                    CAPTION | COL | COLGROUP | TBODY | TFOOT | THEAD | TR => {
-                        if !self.close_row() {
+                    (_, tag) if is_table_part(tag) => {
+                        if !self.close_part() {
                             return After::Data;
                         }
                     }
+                    (Mode::InCaption | Mode::InCell, _) => return self.body_start(token),
                     _ => return self.table_start(token),
-                },
-                Mode::InCell => match token.tag {
-                    CAPTION | COL | COLGROUP | TBODY | TD | TFOOT | TH | THEAD | TR => {
-                        if !self.in_table_scope(TD) && !self.in_table_scope(TH) {
-                            return After::Data;
-                        }
-                        self.close_cell();
-                    }
-                    _ => return self.body_start(token),
                 },
             }
         }
@@ -886,72 +706,52 @@ impl Tree {
     }
 
     fn clear_to(&mut self, tags: &[Tag]) {
-        while let Some(open) = self.top() {
-            if open.space == Space::Html && tags.iter().any(|&tag| open.key == u32::from(tag)) {
-                return;
-            }
+        while !self.stack.is_empty() && !tags.contains(&self.top_tag()) {
             self.pop();
         }
     }
 
-    fn close_caption(&mut self) {
-        self.implied_end_tags(0);
-        self.pop_through(CAPTION);
-        self.clear_to_marker();
-        self.mode = Mode::InTable;
+    fn end_table(&mut self) -> bool {
+        let is_open = self.in_table_scope(TABLE);
+        if is_open {
+            self.pop_through(TABLE);
+            self.reset_mode();
+        }
+        is_open
     }
 
-    fn close_section(&mut self) -> bool {
-        if !self.in_table_scope(TBODY) && !self.in_table_scope(THEAD) && !self.in_table_scope(TFOOT) {
-            return false;
+    /// Closes the caption, section, row or cell that the mode is of, if it is in table scope; says whether it was.
+    fn close_part(&mut self) -> bool {
+        let (parts, outer): (&[Tag], Mode) = match self.mode {
+            Mode::InCaption => (&[CAPTION], Mode::InTable),
+            Mode::InTableBody => (&[TBODY, TFOOT, THEAD], Mode::InTable),
+            Mode::InRow => (&[TR], Mode::InTableBody),
+            _ => (&[TD, TH], Mode::InRow),
+        };
+        let Some(at) = parts.iter().filter_map(|&tag| self.find(tag, TABLES)).max() else { return false };
+        self.pop_to(at);
+        if matches!(self.mode, Mode::InCaption | Mode::InCell) {
+            self.clear_to_marker();
         }
-        self.clear_to(&[TBODY, TFOOT, THEAD, TEMPLATE, HTML]);
-        self.pop();
-        self.mode = Mode::InTable;
+        self.mode = outer;
         true
-    }
-
-    fn close_row(&mut self) -> bool {
-        if !self.in_table_scope(TR) {
-            return false;
-        }
-        self.clear_to(&[TR, TEMPLATE, HTML]);
-        self.pop();
-        self.mode = Mode::InTableBody;
-        true
-    }
-
-    fn close_cell(&mut self) {
-        self.implied_end_tags(0);
-        let (td, th) = (self.last(u32::from(TD)), self.last(u32::from(TH)));
-        if let Some(at) = td.max(th) {
-            self.pop_to(at);
-        }
-        self.clear_to_marker();
-        self.mode = Mode::InRow;
     }
 
     fn reset_mode(&mut self) {
-        self.mode = Mode::InBody;
-        for open in self.stack.iter().rev() {
-            if open.space != Space::Html || open.key as usize >= KNOWN {
-                continue;
-            }
-            self.mode = match open.key as Tag {
-                TD | TH => Mode::InCell,
-                TR => Mode::InRow,
-                TBODY | THEAD | TFOOT => Mode::InTableBody,
-                CAPTION => Mode::InCaption,
-                COLGROUP => Mode::InColumnGroup,
-                TABLE => Mode::InTable,
-                TEMPLATE => self.template_modes.last().copied().unwrap_or(Mode::InBody),
-                HEAD => Mode::InHead,
-                BODY => Mode::InBody,
-                HTML => Mode::AfterHead,
-                _ => continue,
-            };
-            return;
-        }
+        let mode_of = |open: &Open| match open.tag {
+            TD | TH => Some(Mode::InCell),
+            TR => Some(Mode::InRow),
+            TBODY | THEAD | TFOOT => Some(Mode::InTableBody),
+            CAPTION => Some(Mode::InCaption),
+            COLGROUP => Some(Mode::InColumnGroup),
+            TABLE => Some(Mode::InTable),
+            TEMPLATE => self.template_modes.last().copied(),
+            HEAD => Some(Mode::InHead),
+            BODY => Some(Mode::InBody),
+            HTML => Some(Mode::AfterHead),
+            _ => None,
+        };
+        self.mode = self.stack.iter().rev().find_map(mode_of).unwrap_or(Mode::InBody);
     }
 
     fn again_html(&mut self, token: &StartTag) -> After {
@@ -961,16 +761,8 @@ impl Tree {
         After::Data
     }
 
-    fn begin_template(&mut self, token: &StartTag) {
-        self.insert(token);
-        self.page.mute();
-        self.formats.push(Format::Marker);
-        self.mode = Mode::InTemplate;
-        self.template_modes.push(Mode::InTemplate);
-    }
-
     fn end_template(&mut self) {
-        if self.is_open(TEMPLATE) {
+        if self.last(TEMPLATE).is_some() {
             self.pop_through(TEMPLATE);
             self.clear_to_marker();
             self.template_modes.pop();
@@ -979,28 +771,20 @@ impl Tree {
     }
 
     fn head_start(&mut self, token: &StartTag) -> After {
+        self.insert(token);
         match token.tag {
             TEMPLATE => {
-                self.begin_template(token);
-                After::Data
+                self.page.mute();
+                self.push_marker();
+                self.mode = Mode::InTemplate;
+                self.template_modes.push(Mode::InTemplate);
             }
-            TITLE => {
-                self.insert(token);
-                After::Rcdata
-            }
-            SCRIPT => {
-                self.insert(token);
-                After::Script
-            }
-            STYLE | NOFRAMES => {
-                self.insert(token);
-                After::Rawtext
-            }
-            _ => {
-                self.insert_void(token);
-                After::Data
-            }
+            TITLE => return After::Rcdata,
+            SCRIPT => return After::Script,
+            STYLE | NOFRAMES => return After::Rawtext,
+            _ => self.pop(),
         }
+        After::Data
     }
 
     fn body_start(&mut self, token: &StartTag) -> After {
@@ -1012,14 +796,9 @@ impl Tree {
         if what & IN_HEAD != 0 {
             return self.head_start(token);
         }
-        if what & CLOSES_P != 0 {
+        if what & (CLOSES_P | HEADING) != 0 {
             self.close_p();
-            self.insert(token);
-            return After::Data;
-        }
-        if what & HEADING != 0 {
-            self.close_p();
-            if self.top().is_some_and(|o| o.space == Space::Html && (o.key as usize) < KNOWN && flags(o.key as Tag) & HEADING != 0) {
+            if what & flags(self.top_tag()) & HEADING != 0 {
                 self.pop();
             }
             self.insert(token);
@@ -1027,12 +806,17 @@ impl Tree {
         }
         match tag {
             HTML => return self.again_html(token),
-            BODY | HEAD | CAPTION | COL | COLGROUP | FRAME | TBODY | TD | TFOOT | TH | THEAD | TR => {}
-            FRAMESET => self.needs_tree = true,
-            PRE | LISTING => {
+            BODY | HEAD | FRAME => return After::Data,
+            tag if is_table_part(tag) => return After::Data,
+            FRAMESET => {
+                self.needs_tree = true;
+                return After::Data;
+            }
+            PRE | LISTING | PLAINTEXT => {
                 self.close_p();
                 self.insert(token);
-                self.skips_newline = true;
+                self.skips_newline = tag != PLAINTEXT;
+                return if tag == PLAINTEXT { After::Plaintext } else { After::Data };
             }
             FORM => {
                 let is_in_template = !self.template_modes.is_empty();
@@ -1043,163 +827,91 @@ impl Tree {
                         self.has_form = Some(self.serial);
                     }
                 }
+                return After::Data;
             }
-            LI => {
-                if self.after(u32::from(LI), &self.barriers) && self.last(u32::from(LI)).is_some() {
-                    self.implied_end_tags(LI);
-                    self.pop_through(LI);
+            LI | DD | DT => {
+                let last = if tag == LI { self.last(LI) } else { self.last(DD).max(self.last(DT)) };
+                if let Some(at) = last.filter(|&at| self.reaches(at, BARRIERS)) {
+                    self.pop_to(at);
                 }
                 self.close_p();
                 self.insert(token);
-            }
-            DD | DT => {
-                let last = self.last(u32::from(DD)).max(self.last(u32::from(DT)));
-                if let Some(at) = last {
-                    if self.barriers.last().map_or(true, |&mark| at >= mark) {
-                        let which = self.stack[at as usize].key as Tag;
-                        self.implied_end_tags(which);
-                        self.pop_to(at);
-                    }
-                }
-                self.close_p();
-                self.insert(token);
-            }
-            PLAINTEXT => {
-                self.close_p();
-                self.insert(token);
-                return After::Plaintext;
-            }
-            BUTTON => {
-                if self.in_scope(BUTTON) {
-                    self.implied_end_tags(0);
-                    self.pop_through(BUTTON);
-                }
-                self.reconstruct();
-                self.insert(token);
-            }
-            APPLET | MARQUEE | OBJECT => {
-                self.reconstruct();
-                self.insert(token);
-                self.formats.push(Format::Marker);
+                return After::Data;
             }
             TABLE => {
                 if !self.is_quirky {
                     self.close_p();
                 }
-                self.insert(token);
-                self.mode = Mode::InTable;
+                return self.enter(token, Mode::InTable);
             }
-            AREA | BR | EMBED | IMG | KEYGEN | WBR => {
-                self.reconstruct();
-                self.insert_void(token);
-            }
-            IMAGE => {
-                self.reconstruct();
-                self.insert_void(&StartTag { tag: IMG, name: b"img", attributes: token.attributes, list: token.list, closes_itself: false });
-            }
-            INPUT => {
-                if self.in_scope(SELECT) {
-                    self.pop_through(SELECT);
-                }
-                self.reconstruct();
-                self.insert_void(token);
-            }
-            PARAM | SOURCE | TRACK => self.insert_void(token),
+            PARAM | SOURCE | TRACK => return self.insert_void(token),
             HR => {
                 self.close_p();
                 if self.in_scope(SELECT) {
                     self.implied_end_tags(0);
                 }
-                self.insert_void(token);
+                return self.insert_void(token);
             }
             TEXTAREA => {
                 // lexbor opens them again inside, where the standard does not
-                self.needs_tree |= matches!(self.formats.last(), Some(Format::Element { serial, position, .. }) if !self.is_standing(*serial, *position));
+                self.needs_tree |= self.formats.last().is_some_and(|last| last.tag != 0 && !self.is_standing(last));
                 self.insert(token);
                 self.skips_newline = true;
                 return After::Rcdata;
-            }
-            XMP => {
-                self.close_p();
-                self.reconstruct();
-                self.insert(token);
-                return After::Rawtext;
             }
             IFRAME | NOEMBED => {
                 self.insert(token);
                 return After::Rawtext;
             }
-            SELECT => {
-                if self.in_scope(SELECT) {
-                    self.pop_through(SELECT);
-                    return After::Data;
-                }
-                self.reconstruct();
-                self.insert(token);
-            }
-            OPTION => {
-                if self.in_scope(SELECT) {
-                    self.implied_end_tags(OPTGROUP);
-                } else if self.top_is(OPTION) {
-                    self.pop();
-                }
-                self.reconstruct();
-                self.insert(token);
-            }
-            OPTGROUP => {
-                if self.in_scope(SELECT) {
-                    self.implied_end_tags(0);
-                } else if self.top_is(OPTION) {
-                    self.pop();
-                }
-                self.reconstruct();
-                self.insert(token);
-            }
-            RB | RTC => {
+            RB | RTC | RP | RT => {
                 if self.in_scope(RUBY) {
-                    self.implied_end_tags(0);
+                    self.implied_end_tags(if matches!(tag, RP | RT) { RTC } else { 0 });
                 }
                 self.insert(token);
+                return After::Data;
             }
-            RP | RT => {
-                if self.in_scope(RUBY) {
-                    self.implied_end_tags(RTC);
-                }
-                self.insert(token);
+            SELECT if self.close(SELECT) => return After::Data,
+            BUTTON => {
+                self.close(BUTTON);
             }
-            MATH => {
-                self.reconstruct();
-                self.insert_foreign(token, Space::Math);
+            INPUT => {
+                self.close(SELECT);
             }
-            SVG => {
-                self.reconstruct();
-                self.insert_foreign(token, Space::Svg);
+            XMP => self.close_p(),
+            OPTION | OPTGROUP if self.in_scope(SELECT) => {
+                self.implied_end_tags(if tag == OPTION { OPTGROUP } else { 0 });
             }
-            _ => {
-                self.reconstruct();
-                self.insert(token);
+            OPTION | OPTGROUP if self.top_tag() == OPTION => self.pop(),
+            _ => {}
+        }
+        self.reconstruct();
+        match tag {
+            AREA | BR | EMBED | IMG | INPUT | KEYGEN | WBR => return self.insert_void(token),
+            IMAGE => {
+                return self.insert_void(&StartTag { tag: IMG, name: b"img", closes_itself: false, ..*token });
             }
+            MATH => return self.insert_foreign(token, Space::Math),
+            SVG => return self.insert_foreign(token, Space::Svg),
+            _ => self.insert(token),
+        }
+        match tag {
+            APPLET | MARQUEE | OBJECT => self.push_marker(),
+            XMP => return After::Rawtext,
+            _ => {}
         }
         After::Data
     }
 
     fn formatting_start(&mut self, token: &StartTag) -> After {
-        if token.tag == A {
-            let open = self.formats.iter().rev().take_while(|f| !matches!(f, Format::Marker)).any(|f| matches!(f, Format::Element { tag: A, .. }));
-            if open {
-                self.close_formatting(A, b"a");
-                if self.needs_tree {
-                    return After::Data;
-                }
-                let left = self.formats.iter().enumerate().rev().take_while(|(_, f)| !matches!(f, Format::Marker)).find_map(|(i, f)| match f {
-                    Format::Element { tag: A, serial, position, .. } => Some((i, *serial, *position)),
-                    _ => None,
-                });
-                if let Some((index, serial, position)) = left {
-                    self.formats.remove(index);
-                    if self.is_standing(serial, position) {
-                        self.remove(position as u32);
-                    }
+        if token.tag == A && self.recent_formats().any(|(_, format)| format.tag == A) {
+            self.close_formatting(A, b"a");
+            if self.needs_tree {
+                return After::Data;
+            }
+            let left = self.recent_formats().find(|(_, format)| format.tag == A).map(|(index, _)| index);
+            if let Some(format) = left.map(|index| self.formats.remove(index)) {
+                if self.is_standing(&format) {
+                    self.remove(format.position as u32);
                 }
             }
         }
@@ -1212,23 +924,26 @@ impl Tree {
         After::Data
     }
 
+    /// Ends foreign content for a tag of HTML.
+    fn break_out(&mut self) {
+        while self.top().is_some_and(Open::is_plain_foreign) {
+            self.pop();
+        }
+    }
+
     fn foreign_start(&mut self, token: &StartTag) -> After {
-        let breaks_out = flags(token.tag) & BREAKS_OUT != 0
-            || (token.tag == FONT && [b"color".as_slice(), b"face", b"size"].iter().any(|name| has_attribute(token, name)));
-        if breaks_out {
-            while self.top().is_some_and(|o| o.space != Space::Html && !o.is_html_point && !o.is_text_point) {
-                self.pop();
-            }
+        let is_styled = || [&b"color"[..], b"face", b"size"].iter().any(|name| attribute(token, name).is_some());
+        if flags(token.tag) & BREAKS_OUT != 0 || (token.tag == FONT && is_styled()) {
+            self.break_out();
             return self.html_start(token);
         }
         let space = self.top().map_or(Space::Svg, |o| o.space);
-        self.insert_foreign(token, space);
-        After::Data
+        self.insert_foreign(token, space)
     }
 
     pub fn end_tag(&mut self, tag: Tag, name: &[u8]) {
         self.skips_newline = false;
-        if self.foreign > 0 && self.is_foreign() {
+        if self.is_foreign() {
             return self.foreign_end(tag, name);
         }
         self.html_end(tag, name);
@@ -1236,11 +951,13 @@ impl Tree {
 
     fn html_end(&mut self, tag: Tag, name: &[u8]) {
         // The end of an element whose text was raw.
-        if self.top_is(tag) && matches!(tag, TITLE | TEXTAREA | SCRIPT | STYLE | XMP | IFRAME | NOEMBED | NOFRAMES) {
-            self.pop();
-            return;
+        if self.top_tag() == tag && matches!(tag, TITLE | TEXTAREA | SCRIPT | STYLE | XMP | IFRAME | NOEMBED | NOFRAMES)
+        {
+            return self.pop();
         }
-        if tag == TEMPLATE && !matches!(self.mode, Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead | Mode::InHeadNoscript) {
+        if tag == TEMPLATE
+            && !matches!(self.mode, Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead | Mode::InHeadNoscript)
+        {
             if matches!(self.mode, Mode::AfterBody | Mode::AfterAfterBody) {
                 self.mode = Mode::InBody;
             }
@@ -1248,152 +965,60 @@ impl Tree {
         }
         loop {
             match self.mode {
-                Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead => {
-                    if !matches!(tag, HEAD | BODY | HTML | BR) {
-                        return;
-                    }
+                Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead if matches!(tag, HEAD | BODY | HTML | BR) => {
                     self.begin_head();
                 }
-                Mode::InHead => match tag {
-                    HEAD => {
-                        self.pop();
-                        self.mode = Mode::AfterHead;
-                        return;
-                    }
-                    BODY | HTML | BR => {
-                        self.pop();
-                        self.mode = Mode::AfterHead;
-                    }
-                    _ => return,
-                },
-                Mode::InHeadNoscript => match tag {
-                    NOSCRIPT => {
-                        self.pop();
-                        self.mode = Mode::InHead;
-                        return;
-                    }
-                    BR => {
-                        self.pop();
-                        self.mode = Mode::InHead;
-                    }
-                    _ => return,
-                },
-                Mode::AfterHead => {
-                    if !matches!(tag, BODY | HTML | BR) {
-                        return;
-                    }
-                    self.leave_head();
+                Mode::InHead if matches!(tag, BODY | HTML | BR) => self.leave(Mode::AfterHead),
+                Mode::InHead if tag == HEAD => return self.leave(Mode::AfterHead),
+                Mode::InHeadNoscript if tag == BR => self.leave(Mode::InHead),
+                Mode::InHeadNoscript if tag == NOSCRIPT => return self.leave(Mode::InHead),
+                Mode::AfterHead if matches!(tag, BODY | HTML | BR) => self.leave_head(),
+                Mode::AfterBody if tag == HTML => {
+                    self.mode = Mode::AfterAfterBody;
+                    return;
                 }
-                Mode::AfterBody => {
-                    if tag == HTML {
-                        self.mode = Mode::AfterAfterBody;
-                        return;
-                    }
-                    self.mode = Mode::InBody;
-                }
-                Mode::AfterAfterBody => self.mode = Mode::InBody,
+                Mode::AfterBody | Mode::AfterAfterBody => self.mode = Mode::InBody,
                 Mode::InBody => return self.body_end(tag, name),
-                Mode::InTemplate => return,
                 Mode::InTable => {
                     match tag {
                         TABLE => {
-                            if self.in_table_scope(TABLE) {
-                                self.pop_through(TABLE);
-                                self.reset_mode();
-                            }
+                            self.end_table();
                         }
-                        BODY | CAPTION | COL | COLGROUP | HTML | TBODY | TD | TFOOT | TH | THEAD | TR => {}
+                        BODY | HTML => {}
+                        tag if is_table_part(tag) => {}
                         _ => self.foster_end(tag, name),
                     }
                     return;
                 }
-                Mode::InCaption => match tag {
-                    CAPTION => {
-                        if self.in_table_scope(CAPTION) {
-                            self.close_caption();
-                        }
+                Mode::InColumnGroup if tag == COL => return,
+                Mode::InColumnGroup => {
+                    if !self.leave_for_content() || tag == COLGROUP {
                         return;
                     }
-                    TABLE => {
-                        if !self.in_table_scope(CAPTION) {
-                            return;
-                        }
-                        self.close_caption();
-                    }
-                    BODY | COL | COLGROUP | HTML | TBODY | TD | TFOOT | TH | THEAD | TR => return,
-                    _ => return self.body_end(tag, name),
-                },
-                Mode::InColumnGroup => match tag {
-                    COLGROUP => {
-                        if self.top_is(COLGROUP) {
-                            self.pop();
-                            self.mode = Mode::InTable;
-                        }
-                        return;
-                    }
-                    COL => return,
-                    _ => {
-                        if !self.top_is(COLGROUP) {
-                            return;
-                        }
-                        self.pop();
-                        self.mode = Mode::InTable;
-                    }
-                },
-                Mode::InTableBody => match tag {
-                    TBODY | TFOOT | THEAD => {
+                }
+                Mode::InCaption | Mode::InTableBody | Mode::InRow | Mode::InCell => match (self.mode, tag) {
+                    (Mode::InCaption, CAPTION)
+                    | (Mode::InTableBody, TBODY | TFOOT | THEAD)
+                    | (Mode::InRow, TR)
+                    | (Mode::InCell, TD | TH) => {
                         if self.in_table_scope(tag) {
-                            self.clear_to(&[TBODY, TFOOT, THEAD, TEMPLATE, HTML]);
-                            self.pop();
-                            self.mode = Mode::InTable;
+                            self.close_part();
                         }
                         return;
                     }
-                    TABLE => {
-                        if !self.close_section() {
+                    // What is around the part ends, and the part with it.
+                    (_, TABLE) | (Mode::InRow | Mode::InCell, TBODY | TFOOT | THEAD) | (Mode::InCell, TR) => {
+                        let is_open = (tag == TABLE && self.mode != Mode::InCell) || self.in_table_scope(tag);
+                        if !is_open || !self.close_part() {
                             return;
                         }
                     }
-                    BODY | CAPTION | COL | COLGROUP | HTML | TD | TH | TR => return,
+                    (_, BODY | HTML) => return,
+                    (_, tag) if is_table_part(tag) => return,
+                    (Mode::InCaption | Mode::InCell, _) => return self.body_end(tag, name),
                     _ => return self.foster_end(tag, name),
                 },
-                Mode::InRow => match tag {
-                    TR => {
-                        self.close_row();
-                        return;
-                    }
-                    TABLE => {
-                        if !self.close_row() {
-                            return;
-                        }
-                    }
-                    TBODY | TFOOT | THEAD => {
-                        if !self.in_table_scope(tag) || !self.close_row() {
-                            return;
-                        }
-                    }
-                    BODY | CAPTION | COL | COLGROUP | HTML | TD | TH => return,
-                    _ => return self.foster_end(tag, name),
-                },
-                Mode::InCell => match tag {
-                    TD | TH => {
-                        if self.in_table_scope(tag) {
-                            self.implied_end_tags(0);
-                            self.pop_through(tag);
-                            self.clear_to_marker();
-                            self.mode = Mode::InRow;
-                        }
-                        return;
-                    }
-                    BODY | CAPTION | COL | COLGROUP | HTML => return,
-                    TABLE | TBODY | TFOOT | THEAD | TR => {
-                        if !self.in_table_scope(tag) {
-                            return;
-                        }
-                        self.close_cell();
-                    }
-                    _ => return self.body_end(tag, name),
-                },
+                _ => return,
             }
         }
     }
@@ -1411,20 +1036,10 @@ impl Tree {
         if what & FORMATTING != 0 {
             return self.close_formatting(tag, name);
         }
-        if what & BLOCK_END != 0 {
-            if self.in_scope(tag) {
-                self.implied_end_tags(0);
-                self.pop_through(tag);
-            }
-            return;
-        }
         if what & HEADING != 0 {
-            let last = (H1..=H6).filter_map(|level| self.last(u32::from(level))).max();
-            if let Some(at) = last {
-                if self.scopes.last().map_or(true, |&mark| at >= mark) {
-                    self.implied_end_tags(0);
-                    self.pop_to(at);
-                }
+            let last = (H1..=H6).filter_map(|level| self.last(level)).max();
+            if let Some(at) = last.filter(|&at| self.reaches(at, SCOPES)) {
+                self.pop_to(at);
             }
             return;
         }
@@ -1434,51 +1049,32 @@ impl Tree {
                     self.mode = if tag == BODY { Mode::AfterBody } else { Mode::AfterAfterBody };
                 }
             }
-            FORM if !self.template_modes.is_empty() => {
-                if self.in_scope(FORM) {
-                    self.implied_end_tags(0);
-                    self.pop_through(FORM);
-                }
-            }
-            FORM => {
+            FORM if self.template_modes.is_empty() => {
                 let serial = self.has_form.take();
-                let Some(at) = self.last(u32::from(FORM)) else { return };
-                if serial != Some(self.stack[at as usize].serial) || !self.in_scope(FORM) {
-                    return;
+                if let Some(at) = self.find(FORM, SCOPES).filter(|&at| serial == Some(self.stack[at as usize].serial)) {
+                    self.implied_end_tags(0);
+                    self.remove(at);
                 }
-                self.implied_end_tags(0);
-                self.remove(at);
             }
             P => {
                 if !self.in_button_scope(P) {
-                    self.imply(P);
+                    self.imply(P, self.mode);
                 }
-                self.implied_end_tags(P);
                 self.pop_through(P);
             }
-            LI => {
-                if self.in_list_scope(LI) {
-                    self.implied_end_tags(LI);
-                    self.pop_through(LI);
-                }
-            }
-            DD | DT => {
-                if self.in_scope(tag) {
-                    self.implied_end_tags(tag);
-                    self.pop_through(tag);
-                }
-            }
+            LI if self.find(LI, LISTS).is_none() => {}
             APPLET | MARQUEE | OBJECT => {
-                if self.in_scope(tag) {
-                    self.implied_end_tags(0);
-                    self.pop_through(tag);
+                if self.close(tag) {
                     self.clear_to_marker();
                 }
             }
             BR => {
                 self.reconstruct();
-                self.imply(BR);
+                self.imply(BR, self.mode);
                 self.pop();
+            }
+            _ if what & BLOCK_END != 0 || matches!(tag, LI | DD | DT | FORM) => {
+                self.close(tag);
             }
             _ => self.any_other_end(tag, name),
         }
@@ -1486,38 +1082,29 @@ impl Tree {
 
     fn foreign_end(&mut self, tag: Tag, name: &[u8]) {
         if matches!(tag, BR | P) {
-            while self.top().is_some_and(|o| o.space != Space::Html && !o.is_html_point && !o.is_text_point) {
-                self.pop();
-            }
+            self.break_out();
             return self.html_end(tag, name);
         }
         let key = self.known_key(tag, name);
-        let mut index = self.stack.len();
-        let floor = index.saturating_sub(512); // deeper than that nobody closes by one tag
-        while index > floor {
-            let open = &self.stack[index - 1];
+        let floor = self.stack.len().saturating_sub(512); // deeper than that nobody closes by one tag
+        for index in (floor..self.stack.len()).rev() {
+            let open = &self.stack[index];
             if open.space == Space::Html {
                 return self.html_end(tag, name);
             }
             if Some(open.key) == key {
-                self.pop_to(index as u32 - 1);
-                return;
+                return self.pop_to(index as u32);
             }
-            index -= 1;
         }
     }
+}
 
-    pub fn into_page(self) -> Page {
-        self.page
-    }
+fn is_table_part(tag: Tag) -> bool {
+    matches!(tag, CAPTION | COL | COLGROUP | TBODY | TD | TFOOT | TH | THEAD | TR)
 }
 
 pub fn attribute(token: &StartTag, name: &[u8]) -> Option<String> {
     token.list.iter().find(|a| a.name.eq_ignore_ascii_case(name)).map(|a| value_of(a.value.unwrap_or(b"")))
-}
-
-fn has_attribute(token: &StartTag, name: &[u8]) -> bool {
-    token.list.iter().any(|a| a.name.eq_ignore_ascii_case(name))
 }
 
 fn same_attributes(one: &[u8], other: &[u8]) -> bool {
@@ -1534,16 +1121,6 @@ fn same_attributes(one: &[u8], other: &[u8]) -> bool {
     listed(one) == listed(other)
 }
 
-fn skip_spaces(text: &[u8]) -> &[u8] {
-    let start = text.iter().position(|&b| !crate::text::is_html_space(b)).unwrap_or(text.len());
-    &text[start..]
-}
-
-fn skip_spaces_and_nul(text: &[u8]) -> &[u8] {
-    let start = text.iter().position(|&b| b != 0 && !crate::text::is_html_space(b)).unwrap_or(text.len());
-    &text[start..]
-}
-
 /// Does a doctype (what stands after `<!doctype`) switch to quirks mode?
 fn is_quirky(rest: &[u8]) -> bool {
     let text = String::from_utf8_lossy(rest).to_ascii_lowercase();
@@ -1557,11 +1134,13 @@ fn is_quirky(rest: &[u8]) -> bool {
     let Some(public) = public else {
         return system.as_deref() == Some("http://www.ibm.com/data/dtd/v11/ibmxhtml1-transitional.dtd");
     };
-    if matches!(public.as_str(), "-//w3o//dtd w3 html strict 3.0//en//" | "-/w3c/dtd html 4.0 transitional/en" | "html") {
+    if matches!(public.as_str(), "-//w3o//dtd w3 html strict 3.0//en//" | "-/w3c/dtd html 4.0 transitional/en" | "html")
+    {
         return true;
     }
     if system.is_none()
-        && (public.starts_with("-//w3c//dtd html 4.01 frameset//") || public.starts_with("-//w3c//dtd html 4.01 transitional//"))
+        && (public.starts_with("-//w3c//dtd html 4.01 frameset//")
+            || public.starts_with("-//w3c//dtd html 4.01 transitional//"))
     {
         return true;
     }
@@ -1582,28 +1161,35 @@ fn identifiers(after: &str) -> (Option<String>, Option<String>) {
         rest = rest[end + 2..].trim_start();
     }
     let mut found = found.into_iter();
-    if is_public { (found.next(), found.next()) } else { (None, found.next()) }
+    if is_public {
+        (found.next(), found.next())
+    } else {
+        (None, found.next())
+    }
 }
 
 const QUIRKY: &[&str] = &[
     "+//silmaril//dtd html pro v0r11 19970101//", "-//as//dtd html 3.0 aswedit + extensions//",
-    "-//advasoft ltd//dtd html 3.0 aswedit + extensions//", "-//ietf//dtd html 2.0 level 1//", "-//ietf//dtd html 2.0 level 2//",
-    "-//ietf//dtd html 2.0 strict level 1//", "-//ietf//dtd html 2.0 strict level 2//", "-//ietf//dtd html 2.0 strict//",
-    "-//ietf//dtd html 2.0//", "-//ietf//dtd html 2.1e//", "-//ietf//dtd html 3.0//", "-//ietf//dtd html 3.2 final//",
-    "-//ietf//dtd html 3.2//", "-//ietf//dtd html 3//", "-//ietf//dtd html level 0//", "-//ietf//dtd html level 1//",
+    "-//advasoft ltd//dtd html 3.0 aswedit + extensions//", "-//ietf//dtd html 2.0 level 1//",
+    "-//ietf//dtd html 2.0 level 2//", "-//ietf//dtd html 2.0 strict level 1//",
+    "-//ietf//dtd html 2.0 strict level 2//", "-//ietf//dtd html 2.0 strict//", "-//ietf//dtd html 2.0//",
+    "-//ietf//dtd html 2.1e//", "-//ietf//dtd html 3.0//", "-//ietf//dtd html 3.2 final//", "-//ietf//dtd html 3.2//",
+    "-//ietf//dtd html 3//", "-//ietf//dtd html level 0//", "-//ietf//dtd html level 1//",
     "-//ietf//dtd html level 2//", "-//ietf//dtd html level 3//", "-//ietf//dtd html strict level 0//",
     "-//ietf//dtd html strict level 1//", "-//ietf//dtd html strict level 2//", "-//ietf//dtd html strict level 3//",
     "-//ietf//dtd html strict//", "-//ietf//dtd html//", "-//metrius//dtd metrius presentational//",
     "-//microsoft//dtd internet explorer 2.0 html strict//", "-//microsoft//dtd internet explorer 2.0 html//",
     "-//microsoft//dtd internet explorer 2.0 tables//", "-//microsoft//dtd internet explorer 3.0 html strict//",
     "-//microsoft//dtd internet explorer 3.0 html//", "-//microsoft//dtd internet explorer 3.0 tables//",
-    "-//netscape comm. corp.//dtd html//", "-//netscape comm. corp.//dtd strict html//", "-//o'reilly and associates//dtd html 2.0//",
-    "-//o'reilly and associates//dtd html extended 1.0//", "-//o'reilly and associates//dtd html extended relaxed 1.0//",
-    "-//sq//dtd html 2.0 hotmetal + extensions//", "-//softquad software//dtd hotmetal pro 6.0::19990601::extensions to html 4.0//",
+    "-//netscape comm. corp.//dtd html//", "-//netscape comm. corp.//dtd strict html//",
+    "-//o'reilly and associates//dtd html 2.0//", "-//o'reilly and associates//dtd html extended 1.0//",
+    "-//o'reilly and associates//dtd html extended relaxed 1.0//", "-//sq//dtd html 2.0 hotmetal + extensions//",
+    "-//softquad software//dtd hotmetal pro 6.0::19990601::extensions to html 4.0//",
     "-//softquad//dtd hotmetal pro 4.0::19971010::extensions to html 4.0//", "-//spyglass//dtd html 2.0 extended//",
     "-//sun microsystems corp.//dtd hotjava html//", "-//sun microsystems corp.//dtd hotjava strict html//",
-    "-//w3c//dtd html 3 1995-03-24//", "-//w3c//dtd html 3.2 draft//", "-//w3c//dtd html 3.2 final//", "-//w3c//dtd html 3.2//",
-    "-//w3c//dtd html 3.2s draft//", "-//w3c//dtd html 4.0 frameset//", "-//w3c//dtd html 4.0 transitional//",
-    "-//w3c//dtd html experimental 19960712//", "-//w3c//dtd html experimental 970421//", "-//w3c//dtd w3 html//",
-    "-//w3o//dtd w3 html 3.0//", "-//webtechs//dtd mozilla html 2.0//", "-//webtechs//dtd mozilla html//",
+    "-//w3c//dtd html 3 1995-03-24//", "-//w3c//dtd html 3.2 draft//", "-//w3c//dtd html 3.2 final//",
+    "-//w3c//dtd html 3.2//", "-//w3c//dtd html 3.2s draft//", "-//w3c//dtd html 4.0 frameset//",
+    "-//w3c//dtd html 4.0 transitional//", "-//w3c//dtd html experimental 19960712//",
+    "-//w3c//dtd html experimental 970421//", "-//w3c//dtd w3 html//", "-//w3o//dtd w3 html 3.0//",
+    "-//webtechs//dtd mozilla html 2.0//", "-//webtechs//dtd mozilla html//",
 ];

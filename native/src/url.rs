@@ -291,7 +291,9 @@ impl Rules {
         let Rules(images, obeys_nofollow, ..) = self;
         let has = |word: &str| rel.split(is_space).any(|each| each.eq_ignore_ascii_case(word));
         match kind {
-            KIND_A | KIND_AREA | KIND_IFRAME | KIND_FRAME | KIND_REFRESH => !(obeys_nofollow && !rel.is_empty() && has("nofollow")),
+            KIND_A | KIND_AREA | KIND_IFRAME | KIND_FRAME | KIND_REFRESH => {
+                !(obeys_nofollow && !rel.is_empty() && has("nofollow"))
+            }
             KIND_IMG => images,
             KIND_LINK => !rel.is_empty() && FOLLOWED_RELS.into_iter().any(has),
             _ => false,

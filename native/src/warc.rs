@@ -107,9 +107,23 @@ impl MemberWriter {
         RECORD.with_borrow_mut(|record| {
             record.clear();
             for part in [
-                b"WARC/1.1\r\nWARC-Type: ", kind, b"\r\nWARC-Record-ID: <urn:uuid:", id.0, &[id.1], b">\r\nWARC-Date: ",
-                date, b"\r\n", extra, b"Content-Type: ", content_type, b"\r\nContent-Length: ",
-                size.to_string().as_bytes(), b"\r\n\r\n", block.0, block.1, b"\r\n\r\n",
+                b"WARC/1.1\r\nWARC-Type: ",
+                kind,
+                b"\r\nWARC-Record-ID: <urn:uuid:",
+                id.0,
+                &[id.1],
+                b">\r\nWARC-Date: ",
+                date,
+                b"\r\n",
+                extra,
+                b"Content-Type: ",
+                content_type,
+                b"\r\nContent-Length: ",
+                size.to_string().as_bytes(),
+                b"\r\n\r\n",
+                block.0,
+                block.1,
+                b"\r\n\r\n",
             ] {
                 record.extend_from_slice(part);
             }
