@@ -5,6 +5,7 @@ Standard output carries the answer (a readable one, or one JSON object), standar
 
 import argparse
 import io
+import signal
 import sys
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from proof.experiment import DEFAULT_SEED, Experiment, ExperimentResult, as_json
 from proof.progress import ProgressSteps
 
 BAR_NOT_HELD = 3
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 
 HELP = """make lab                       list the experiments of the papers
 make lab NAME=tol              run one; results go to docs/results/
@@ -27,13 +28,15 @@ make bench NAME=site           run a benchmark
   ARGS='--seed 7 --out DIR'    another seed; results to DIR
   ARGS='--runs 5 --only a,b'   what is measured, so often; only these parts
 
-Exit codes: 0 all bars hold, 2 bad usage, 3 a bar does not hold, 4 results could not be written, 130 interrupted."""
+Exit codes: 0 all bars hold, 2 bad usage, 3 a bar does not hold, 4 results could not be written, 130 interrupted,
+143 terminated."""
 
 
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ≥ gets a ?, not a traceback
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # servers and folders go with the blocks they are of
     try:
         sys.exit(_command(_arguments()))
     except LycosaError as error:

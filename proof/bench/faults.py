@@ -55,7 +55,7 @@ COPY_EVERY_S = 5.0
 LEASE_S = 14.0
 TAKEOVER_BAR_S = 60.0
 LONGEST_S = 900.0
-SMALL_DISK, LARGE_DISK = "4m", "400m"
+SMALL_DISK, LARGE_DISK = "2m", "400m"
 
 
 class FaultedCrawl(NamedTuple):
@@ -210,7 +210,7 @@ def _other_version(on: RayNodes) -> None:
     """The second node again, with a Lycosa that thinks that it is another one."""
     on.joined.terminate()
     on.joined.wait()
-    (on.folder / "sitecustomize.py").write_text("import lycosa\nlycosa.__version__ = '0.0.0'\n")
+    (on.folder / "sitecustomize.py").write_text("from lycosa import version\nversion.__version__ = '0.0.0'\n")
     paths = os.pathsep.join([str(on.folder), *filter(None, [os.environ.get("PYTHONPATH", "")])])
     on.start_joined({"PYTHONPATH": paths})
 
