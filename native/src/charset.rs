@@ -97,14 +97,11 @@ fn prescan(body: &[u8], within: usize) -> Option<&'static Encoding> {
 fn declared_in_meta(attributes: &mut Attributes) -> Option<Option<&'static Encoding>> {
     let (mut charset, mut header, mut content) = (None, None, None);
     while let Some((name, value)) = attributes.next()? {
-        let slot = if name.eq_ignore_ascii_case(b"charset") {
-            &mut charset
-        } else if name.eq_ignore_ascii_case(b"http-equiv") {
-            &mut header
-        } else if name.eq_ignore_ascii_case(b"content") {
-            &mut content
-        } else {
-            continue;
+        let slot = match name.to_ascii_lowercase().as_slice() {
+            b"charset" => &mut charset,
+            b"http-equiv" => &mut header,
+            b"content" => &mut content,
+            _ => continue,
         };
         slot.get_or_insert(value); // the first of a name counts
     }

@@ -8,20 +8,13 @@ const LONGEST: usize = 33; // the longest name, with its semicolon
 fn table() -> &'static HashMap<&'static [u8], &'static str> {
     static TABLE: OnceLock<HashMap<&'static [u8], &'static str>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        include_str!("entities.txt")
-            .lines()
-            .filter_map(|line| line.split_once('\t'))
-            .map(|(name, text)| {
-                (
-                    name.as_bytes(),
-                    match text {
-                        "\\n" => "\n",
-                        "\\t" => "\t",
-                        other => other,
-                    },
-                )
-            })
-            .collect()
+        let meaning = |written: &'static str| match written {
+            "\\n" => "\n",
+            "\\t" => "\t",
+            other => other,
+        };
+        let lines = include_str!("entities.txt").lines().filter_map(|line| line.split_once('\t'));
+        lines.map(|(name, written)| (name.as_bytes(), meaning(written))).collect()
     })
 }
 
@@ -42,17 +35,12 @@ pub fn read(data: &[u8], in_attribute: bool, out: &mut Vec<u8>) -> usize {
 }
 
 fn numeric(data: &[u8], out: &mut Vec<u8>) -> usize {
-    let (is_hex, start) = if matches!(data.get(2), Some(b'x' | b'X')) { (true, 3) } else { (false, 2) };
+    let (base, start) = if matches!(data.get(2), Some(b'x' | b'X')) { (16, 3) } else { (10, 2) };
     let mut at = start;
     let mut code: u32 = 0;
     while let Some(&byte) = data.get(at) {
-        let digit = match byte {
-            b'0'..=b'9' => u32::from(byte - b'0'),
-            b'a'..=b'f' if is_hex => u32::from(byte - b'a' + 10),
-            b'A'..=b'F' if is_hex => u32::from(byte - b'A' + 10),
-            _ => break,
-        };
-        code = code.saturating_mul(if is_hex { 16 } else { 10 }).saturating_add(digit).min(0x11_0000);
+        let Some(digit) = char::from(byte).to_digit(base) else { break };
+        code = (code * base + digit).min(0x11_0000);
         at += 1;
     }
     if at == start {

@@ -98,10 +98,7 @@ fn analyse_html<'py>(
     let robots = PyTuple::new(py, page.robots)?;
     let head = (page.title, page.description, page.canonical, language, page.base_href, robots);
     let (hrefs, anchors) = (PyTuple::new(py, read.links.hrefs())?, PyTuple::new(py, read.links.anchors())?);
-    let following = match read.following {
-        Some(following) => Some(following.to_python(&hrefs, &read.links.kinds, &anchors)?),
-        None => None,
-    };
+    let following = read.following.map(|found| found.to_python(&hrefs, &read.links.kinds, &anchors)).transpose()?;
     let links = (hrefs, PyBytes::new(py, &read.links.kinds), anchors, PyTuple::new(py, read.links.rels())?);
     let headings = PyTuple::new(py, page.headings)?;
     let text =

@@ -1,7 +1,7 @@
 //! What is read from a page while its tokens pass: links with their words, metadata, headings, text, structure.
 
 use crate::readable::Outline;
-use crate::scan::{resolve, value_of, StartTag};
+use crate::scan::{resolve, value_of, values, StartTag};
 use crate::tags::*;
 use crate::text::{self, is_space, push_collapsed, push_space, shortened, strip_html, strip_html_bytes};
 use crate::url::Columns;
@@ -246,9 +246,7 @@ impl Page {
         let words = &buffer[capture.start.min(buffer.len())..];
         match capture.target {
             Target::Anchor(index) => {
-                let start = self.store.len() as u32;
-                self.store.extend_from_slice(shortened(words));
-                self.anchors[index].words = Span { start, end: self.store.len() as u32 };
+                self.anchors[index].words = push_span(&mut self.store, shortened(words));
                 self.anchors[index].image = self.images[level].get(capture.image).copied().unwrap_or_default();
             }
             Target::Heading(index) => self.headings[index].1 = owned(shortened(words)),
@@ -347,9 +345,7 @@ impl Page {
         let Some(value) = value.filter(|value| !value.is_empty()) else { return Span::default() };
         let mut words = Vec::new();
         push_collapsed(&mut words, value_of(value).as_bytes());
-        let start = self.store.len() as u32;
-        self.store.extend_from_slice(shortened(&words));
-        Span { start, end: self.store.len() as u32 }
+        push_span(&mut self.store, shortened(&words))
     }
 
     fn anchor(&mut self, token: &StartTag) -> Option<Capture> {
@@ -427,9 +423,7 @@ impl Page {
         }
         if strip_html(&header).eq_ignore_ascii_case("refresh") {
             if let Some(target) = refresh_target(&content) {
-                let start = self.store.len() as u32;
-                self.store.extend_from_slice(target.as_bytes());
-                let href = Span { start, end: self.store.len() as u32 };
+                let href = push_span(&mut self.store, target.as_bytes());
                 self.others.push(Link { href, kind: KIND_REFRESH, ..Link::default() });
             }
         }
@@ -516,21 +510,16 @@ impl Page {
     }
 
     pub fn links(&mut self) -> Links {
-        let store = std::mem::take(&mut self.store);
+        let mut store = std::mem::take(&mut self.store);
         let (anchors, others) = (std::mem::take(&mut self.anchors), std::mem::take(&mut self.others));
         let mut found = Collector::new(&store, anchors.len() + others.len());
-        for anchor in &anchors {
-            found.add(anchor);
-        }
+        anchors.iter().for_each(|anchor| found.add(anchor));
         // The words of any anchor with the same address go before those of an image.
         for anchor in anchors.iter().filter(|anchor| !anchor.image.is_empty()) {
             found.add(&Link { words: anchor.image, ..*anchor });
         }
-        for other in &others {
-            found.add(other);
-        }
+        others.iter().for_each(|other| found.add(other));
         let Collector { mut links, more, .. } = found;
-        let mut store = store;
         store.extend_from_slice(&more);
         links.store = owned_whole(store);
         links
@@ -563,8 +552,8 @@ impl<'a> Collector<'a> {
         span.of(self.store)
     }
 
-    /// Adds a link, unless it is there or is no address; returns its place.
-    fn add(&mut self, link: &Link) -> Option<usize> {
+    /// Adds a link, unless it is there or is no address.
+    fn add(&mut self, link: &Link) {
         let written = link.href.of(self.store);
         let href = strip_html_bytes(written);
         let links = &mut self.links;
@@ -584,21 +573,25 @@ impl<'a> Collector<'a> {
                     self.more.extend_from_slice(common.as_bytes());
                     self.links.rels[place] = Span { start, end: start + common.len() as u32 };
                 }
-                Some(place)
             }
-            Entry::Vacant(_) if is_content(href) => None,
+            Entry::Vacant(_) if is_content(href) => {}
             Entry::Vacant(entry) => {
-                let place = links.hrefs.len();
-                entry.insert(place);
+                entry.insert(links.hrefs.len());
                 let start = link.href.start + (href.as_ptr() as usize - written.as_ptr() as usize) as u32;
                 links.hrefs.push(Span { start, end: start + href.len() as u32 });
                 links.kinds.push(link.kind);
                 links.anchors.push(link.words);
                 links.rels.push(link.rel);
-                Some(place)
             }
         }
     }
+}
+
+/// Appends a text to the store.
+fn push_span(store: &mut Vec<u8>, text: &[u8]) -> Span {
+    let start = store.len() as u32;
+    store.extend_from_slice(text);
+    Span { start, end: store.len() as u32 }
 }
 
 /// Text of a page, which is valid.
@@ -623,51 +616,27 @@ fn common_rel(rel: &str, other: &str) -> String {
     words.join(" ")
 }
 
-/// The first attribute of each name: `None` if it is not there, `Some(None)` if it has no value.
-fn values<'a, const N: usize>(token: &StartTag<'a>, names: [&[u8]; N]) -> [Option<Option<&'a [u8]>>; N] {
-    let mut found = [None; N];
-    for attribute in token.list {
-        for (slot, name) in found.iter_mut().zip(names) {
-            if slot.is_none() && attribute.name.eq_ignore_ascii_case(name) {
-                *slot = Some(attribute.value);
-            }
-        }
-    }
-    found
-}
-
 fn stripped(value: Option<&[u8]>) -> Option<String> {
     value.map(|v| strip_html(&value_of(v)).to_string()).filter(|v| !v.is_empty())
 }
 
 /// Is this a directive for robots, such as `noindex`?
 fn is_aimed(content: &str) -> bool {
-    let rest = content.trim_start_matches(is_space);
-    let lower = rest.to_ascii_lowercase();
-    let letters =
-        |text: &str, more: &str| text.chars().take_while(|c| c.is_ascii_lowercase() || more.contains(*c)).count();
-    let mut ends: Vec<usize> = Vec::new();
-    for word in ["all", "index", "follow", "unavailable_after"] {
-        if lower.starts_with(word) {
-            ends.push(word.len());
-        }
-    }
-    if let Some(after) = lower.strip_prefix("no") {
-        let n = letters(after, "");
-        if n > 0 {
-            ends.push(2 + n);
-        }
-    }
-    if let Some(after) = lower.strip_prefix("max-") {
-        let n = letters(after, "-");
-        if n > 0 {
-            ends.push(4 + n);
-        }
-    }
-    ends.into_iter().any(|end| {
-        let after = rest[end..].trim_start_matches(is_space);
+    let lower = content.trim_start_matches(is_space).to_ascii_lowercase();
+    let ends_there = |after: &str| {
+        let after = after.trim_start_matches(is_space);
         after.is_empty() || after.starts_with([',', ':'])
-    })
+    };
+    // Words that may go on with letters, or also with hyphens.
+    let goes_on = |start: &str, others: &str| {
+        lower.strip_prefix(start).is_some_and(|more| {
+            let after = more.trim_start_matches(|c: char| c.is_ascii_lowercase() || others.contains(c));
+            after.len() < more.len() && ends_there(after)
+        })
+    };
+    ["all", "index", "follow", "unavailable_after"].iter().any(|word| lower.strip_prefix(word).is_some_and(ends_there))
+        || goes_on("no", "")
+        || goes_on("max-", "-")
 }
 
 /// Where a refresh leads, as the HTML standard reads it.

@@ -3,9 +3,9 @@
 //! `Outline` watches the elements pass and notes where blocks, navigation and headings lie in the page's pieces of text;
 //! the text is made when all is known. The twin is `lycosa.web.readable`.
 
-use crate::scan::{value_of, StartTag};
+use crate::scan::{value_of, values, StartTag};
 use crate::tags::*;
-use crate::text::clings_to_left;
+use crate::text::Lines;
 use memchr::{memchr3_iter, memmem};
 use pyo3::prelude::*;
 use std::sync::LazyLock;
@@ -127,7 +127,7 @@ impl Outline {
     /// The chosen pieces: white space and controls as one space each run, none where punctuation clings, as `text` does
     /// it, and a line end at each break.
     fn lines(&self, pieces: &[u8], chosen: &Chosen) -> String {
-        let mut lines = Lines { out: Vec::with_capacity(chosen.to - chosen.from), before: b' ' };
+        let mut lines = Lines::new(chosen.to - chosen.from, Some(BREAK));
         let first = self.breaks.partition_point(|&place| place < chosen.from);
         let mut breaks = self.breaks[first..].iter().copied().take_while(|&place| place <= chosen.to).peekable();
         let mut at = chosen.from;
@@ -171,49 +171,6 @@ impl Chosen<'_> {
     }
 }
 
-struct Lines {
-    out: Vec<u8>,
-    before: u8,
-}
-
-impl Lines {
-    fn add(&mut self, pieces: &[u8]) {
-        let mut at = 0;
-        while at < pieces.len() {
-            let byte = pieces[at];
-            if byte > b' ' {
-                let end = pieces[at..].iter().position(|&b| b <= b' ').map_or(pieces.len(), |n| at + n);
-                self.out.extend_from_slice(&pieces[at..end]);
-                self.before = pieces[end - 1];
-                at = end;
-                continue;
-            }
-            at += 1;
-            if byte == BREAK {
-                self.end();
-                continue;
-            }
-            let clings = byte == 0
-                && (clings_to_left(pieces.get(at).copied().unwrap_or(b' '))
-                    || matches!(self.before, b'(' | b'[' | b'{'));
-            if self.before > b' ' && !clings {
-                self.out.push(b' ');
-            }
-            self.before = byte;
-        }
-    }
-
-    fn end(&mut self) {
-        if self.out.last() == Some(&b' ') {
-            self.out.pop();
-        }
-        if !self.out.is_empty() && self.out.last() != Some(&b'\n') {
-            self.out.push(b'\n');
-        }
-        self.before = b' ';
-    }
-}
-
 /// Is an element navigation, or what stands on every page?
 fn is_navigation(token: &StartTag) -> bool {
     match token.tag {
@@ -224,14 +181,7 @@ fn is_navigation(token: &StartTag) -> bool {
     if token.attributes.len() < 8 || !may_name_navigation(token.attributes) {
         return false;
     }
-    let (mut role, mut id, mut class) = (None, None, None);
-    for attribute in token.list {
-        for (slot, name) in [(&mut role, &b"role"[..]), (&mut id, b"id"), (&mut class, b"class")] {
-            if slot.is_none() && attribute.name.eq_ignore_ascii_case(name) {
-                *slot = Some(value_of(attribute.value.unwrap_or(b"")));
-            }
-        }
-    }
+    let [role, id, class] = values(token, [b"role", b"id", b"class"]).map(|value| value.flatten().map(value_of));
     matches!(role.as_deref(), Some("navigation" | "contentinfo"))
         || id.is_some_and(|id| id.starts_with("nav"))
         || class.is_some_and(|class| names_navigation(&class))

@@ -56,9 +56,8 @@ impl<'a> Iterator for Attributes<'a> {
         let data = self.data;
         loop {
             match data.get(self.at) {
-                None => return None,
-                Some(b'>') => {
-                    self.ends_well = true;
+                end @ (None | Some(b'>')) => {
+                    self.ends_well = end.is_some();
                     return None;
                 }
                 Some(b'/') => {
@@ -116,6 +115,19 @@ impl<'a> Iterator for Attributes<'a> {
         self.at = at;
         Some(Attribute { name, value: Some(value) })
     }
+}
+
+/// The first attribute of each name: `None` if it is not there, `Some(None)` if it has no value.
+pub fn values<'a, const N: usize>(token: &StartTag<'a>, names: [&[u8]; N]) -> [Option<Option<&'a [u8]>>; N] {
+    let mut found = [None; N];
+    for attribute in token.list {
+        for (slot, name) in found.iter_mut().zip(names) {
+            if slot.is_none() && attribute.name.eq_ignore_ascii_case(name) {
+                *slot = Some(attribute.value);
+            }
+        }
+    }
+    found
 }
 
 /// An attribute's value with its references resolved.
@@ -300,15 +312,9 @@ pub fn scan(data: &[u8], tree: &mut Tree) {
             continue;
         }
         if next == b'!' || next == b'?' || (is_end && name_at < data.len()) {
-            if is_end && first == b'>' {
-                // "</>" is nothing at all, and the text around it is one.
-                flush(&data[text_start..open], raw_is_plain, &mut buffer, tree);
-                at = name_at + 1;
-                text_start = at;
-                continue;
-            }
             flush(&data[text_start..open], raw_is_plain, &mut buffer, tree);
-            at = declaration(data, open, tree);
+            // "</>" is nothing at all, and the text around it is one.
+            at = if is_end && first == b'>' { name_at + 1 } else { declaration(data, open, tree) };
             text_start = at;
             continue;
         }
@@ -332,8 +338,7 @@ fn plain_length(data: &[u8]) -> (usize, bool) {
     let mut length = 0;
     let mut special = 0;
     for chunk in data.chunks_exact(8).take(SHORT / 8) {
-        let bytes =
-            u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
+        let bytes = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
         let open = is_zero(bytes ^ (ONES * b'<' as u64));
         let found = is_zero(bytes ^ (ONES * b'&' as u64)) | is_zero(bytes ^ (ONES * b'\r' as u64)) | is_zero(bytes);
         if open != 0 {

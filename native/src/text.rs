@@ -84,43 +84,74 @@ pub fn shortened(collapsed: &[u8]) -> &[u8] {
 
 /// Pieces of text joined by NUL: white space and controls as one space each run, and none where punctuation clings.
 pub fn collapse(pieces: &[u8]) -> Vec<u8> {
-    let mut out: Vec<u8> = Vec::with_capacity(pieces.len());
-    let mut before = b' ';
-    let mut at = 0;
-    while at < pieces.len() {
-        let byte = pieces[at];
-        if byte > b' ' {
-            // Words with one space between them are copied together.
-            let mut end = at + word_length(&pieces[at..]);
-            while pieces.get(end) == Some(&b' ') && pieces.get(end + 1).is_some_and(|&byte| byte > b' ') {
-                end += 1 + word_length(&pieces[end + 1..]);
+    let mut lines = Lines::new(pieces.len(), None);
+    lines.add(pieces);
+    if lines.out.last() == Some(&b' ') {
+        lines.out.pop();
+    }
+    lines.out
+}
+
+/// Collapsed text in lines.
+pub struct Lines {
+    pub out: Vec<u8>,
+    before: u8,
+    line_end: Option<u8>, // a control that ends a line
+}
+
+impl Lines {
+    pub fn new(capacity: usize, line_end: Option<u8>) -> Lines {
+        Lines { out: Vec::with_capacity(capacity), before: b' ', line_end }
+    }
+
+    pub fn add(&mut self, pieces: &[u8]) {
+        let mut at = 0;
+        while at < pieces.len() {
+            let byte = pieces[at];
+            if byte > b' ' {
+                // Words with one space between them are copied together.
+                let mut end = at + word_length(&pieces[at..]);
+                while pieces.get(end) == Some(&b' ') && pieces.get(end + 1).is_some_and(|&byte| byte > b' ') {
+                    end += 1 + word_length(&pieces[end + 1..]);
+                }
+                self.out.extend_from_slice(&pieces[at..end]);
+                self.before = pieces[end - 1];
+                at = end;
+                continue;
             }
-            out.extend_from_slice(&pieces[at..end]);
-            before = pieces[end - 1];
-            at = end;
-            continue;
+            at += 1;
+            if self.line_end == Some(byte) {
+                self.end();
+                continue;
+            }
+            let clings = byte == 0
+                && (pieces.get(at).is_some_and(|&next| clings_to_left(next))
+                    || matches!(self.before, b'(' | b'[' | b'{'));
+            if self.before > b' ' && !clings {
+                self.out.push(b' ');
+            }
+            self.before = byte;
         }
-        let clings = byte == 0
-            && (clings_to_left(pieces.get(at + 1).copied().unwrap_or(b' ')) || matches!(before, b'(' | b'[' | b'{'));
-        if before > b' ' && !clings {
-            out.push(b' ');
+    }
+
+    /// Ends a line, unless it is empty.
+    pub fn end(&mut self) {
+        if self.out.last() == Some(&b' ') {
+            self.out.pop();
         }
-        before = byte;
-        at += 1;
+        if !self.out.is_empty() && self.out.last() != Some(&b'\n') {
+            self.out.push(b'\n');
+        }
+        self.before = b' ';
     }
-    if out.last() == Some(&b' ') {
-        out.pop();
-    }
-    out
 }
 
 /// How many bytes from the beginning are above the space: eight are looked at in one step.
-pub fn word_length(text: &[u8]) -> usize {
+fn word_length(text: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let mut length = 0;
     for chunk in text.chunks_exact(8) {
-        let bytes =
-            u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
+        let bytes = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
         let low = bytes.wrapping_sub(ONES * 0x21) & !bytes & (ONES * 0x80);
         if low != 0 {
             return length + low.trailing_zeros() as usize / 8;
@@ -130,7 +161,7 @@ pub fn word_length(text: &[u8]) -> usize {
     length + text[length..].iter().position(|&byte| byte <= b' ').unwrap_or(text.len() - length)
 }
 
-pub fn clings_to_left(byte: u8) -> bool {
+fn clings_to_left(byte: u8) -> bool {
     matches!(byte, b'.' | b',' | b';' | b':' | b'!' | b'?' | b')' | b']' | b'}' | b'%' | b'\'')
 }
 
