@@ -67,7 +67,7 @@ def _pages_with_links(site: RealSite, most: int) -> list[LinkChanges]:
     pages = []
     for number, path in enumerate(sorted(site.folder().rglob("*.html"))[:most], 1):
         url = f"{SITE}{path.relative_to(site.folder())}"
-        page = analyse_page(path.read_bytes(), url=url, content_type="text/html", links_only=True)
+        page = analyse_page(path.read_bytes(), url=url, content_type="text/html")
         joined = join_map(base_url(url, page.base_href), page.links.hrefs)
         rows = zip(page.links.hrefs, page.links.kinds, page.links.anchors, strict=True)
         found = {joined[href]: (kind, anchor) for href, kind, anchor in rows if joined.get(href, url) != url}

@@ -12,7 +12,7 @@ from page_data import conformance
 
 from lycosa.errors import MissingExtra, SettingsError
 from lycosa.web import kernel
-from lycosa.web.page import analyse_page, read_natively
+from lycosa.web.page import read_natively
 from proof.bench.equality import difference, document_of
 from proof.bench.fuzz import mutation
 
@@ -130,15 +130,6 @@ def test_kernel_makes_the_page_of_its_twin_of_random_markup(content_type: str) -
 @given(st.binary(max_size=60) | st.lists(st.sampled_from(HOSTILE_BITS), max_size=12).map(b"".join))
 def test_kernel_makes_the_page_of_its_twin_of_any_bytes(body: bytes) -> None:
     assert not difference(document_of(body))
-
-
-@needs_kernel
-def test_links_alone_are_those_of_the_whole_page() -> None:
-    for seed in range(200):
-        body = mutation(seed)
-        page = analyse_page(body, url="http://host.example/", content_type="text/html")
-        alone = analyse_page(body, url="http://host.example/", content_type="text/html", links_only=True)
-        assert (alone.links, alone.base_href, alone.robots) == (page.links, page.base_href, page.robots)
 
 
 @needs_kernel

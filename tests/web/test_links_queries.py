@@ -20,9 +20,6 @@ SINGLE_BYTE = ("windows-1252", "KOI8-U", "ISO-8859-2", "windows-1255", "macintos
 
 def hrefs(body: bytes, charset: str) -> list[str]:
     page = analyse_page(body, url="http://h.example/", content_type=f"text/html; charset={charset}")
-    found = analyse_page(body, url="http://h.example/", content_type=f"text/html; charset={charset}", links_only=True)
-    assert found is not None
-    assert found.links == page.links
     return list(page.links.hrefs)
 
 

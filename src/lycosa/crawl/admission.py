@@ -265,7 +265,7 @@ def links_so_far(response: Response, rules: LinkRules, url: str) -> list[str]:
     start = body.lower()
     if not any(end in start for end in _HEAD_ENDS):
         return []
-    found = analyse_page(body, url=response.url, content_type=content_type, links_only=True)
+    found = analyse_page(body, url=response.url, content_type=content_type)
     if is_nofollow(found.robots, response, rules):
         return []
     _, joined = followed_links(found, rules, url)

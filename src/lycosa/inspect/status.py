@@ -351,7 +351,7 @@ def unfollowed_mention(collection: CollectionStore, url: Url, host_key: bytes) -
 def _elements(page: StoredPage, href: str, name: str) -> Iterator[str]:
     try:
         said = page.fields.get("content-type")
-        found = analyse_page(page.body, url=page.url, content_type=said, links_only=True)
+        found = analyse_page(page.body, url=page.url, content_type=said)
     except LycosaError:  # damaged, or not kept; the others may say it
         return
     base, links = base_url(page.url, found.base_href), found.links

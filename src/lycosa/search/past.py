@@ -198,5 +198,5 @@ def _directives_as_of(collection: CollectionStore, url: str, row: PageRow, agent
     if document is None:
         return RobotsDirectives()
     response = Response(url, row.status, headers=parse_fields(document[0]))
-    found = analyse_page(document[1], url=url, content_type=response.headers.get("content-type"), links_only=True)
+    found = analyse_page(document[1], url=url, content_type=response.headers.get("content-type"))
     return page_directives(found.robots, response, agent)

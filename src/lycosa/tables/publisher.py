@@ -78,7 +78,7 @@ def tables_of(
 
     With `tells_of_tvi` the TOL says that there is a TVI, if there is one.
     """
-    found = analyse_page(body, url=f"http://site.invalid/{name}", content_type=content_type, links_only=True)
+    found = analyse_page(body, url=f"http://site.invalid/{name}", content_type=content_type)
     if not found.media.kind.has_links:
         return DocumentTables(None, None, NOT_A_DOCUMENT)
     tvi = tvi_of(body, is_xml=has_xml_parts(body, content_type), selector=options.selector, of=name)

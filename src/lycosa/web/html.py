@@ -85,23 +85,6 @@ def analyse_html(document: Document) -> Page:
     )
 
 
-def read_links(document: Document) -> Page:
-    """The links that `analyse_html` finds in the same document, and nothing that takes longer."""
-    tree, is_cut = parse_html(document)
-    reader = _PageReader(tree.root)
-    return Page(
-        url=document.url,
-        media=document.media,
-        charset=document.charset,
-        fingerprint=0,
-        digest=b"",
-        base_href=reader.base_href or None,
-        robots=tuple(reader.robots),
-        links=escape_queries(reader.links(), document.charset),
-        is_cut=is_cut,
-    )
-
-
 def parse_html(document: Document) -> tuple[LexborHTMLParser, bool]:
     """The tree of an HTML or XHTML document, and whether it is only that of its beginning."""
     body = to_utf8(document.body, document.charset)

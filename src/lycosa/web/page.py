@@ -55,7 +55,6 @@ def analyse_page(
     url: str,
     content_type: str | None = None,
     content_language: str | None = None,
-    links_only: bool = False,
     analysers: Analysers | None = None,
     fingerprint: int | None = None,
     digest: bytes | None = None,
@@ -64,14 +63,10 @@ def analyse_page(
 ) -> Page:
     """The page of `body` (content coding undone). `content_type` and `content_language` are the headers as sent.
 
-    With `links_only` the page has its links, `base_href` and `robots`, as the built-in analysers find them, and no
-    digests: what whoever asks for nothing else gets in half the time. Who has made the digests already hands them on,
-    since a body is long. `wants_main` and `follow`: the page should have its main text, and the links that are followed
-    by these rules, if that costs no second step.
+    Who has made the digests already hands them on, since a body is long. `wants_main` and `follow`: the page should
+    have its main text, and the links that are followed by these rules, if that costs no second step.
     """
     media = identify_media(content_type, body[:SNIFF_BYTES])
-    if links_only:
-        return _with_links(Document(body, url, media, charset_of(body, media)))
     fingerprint = document_fingerprint(body) if fingerprint is None else fingerprint
     digest = document_digest(body) if digest is None else digest
     analyser = built_in_analysers().get(media.kind) if analysers is None else _chosen(analysers, media)
@@ -89,29 +84,6 @@ def analyse_page(
 def has_main_text(media: Media) -> bool:
     """Is the main text of such a document another than all of its text?"""
     return media.kind in (MediaKind.HTML, MediaKind.XHTML)
-
-
-def _with_links(document: Document) -> Page:
-    kind = document.media.kind
-    if kind in (MediaKind.HTML, MediaKind.XHTML):
-        if (page := read_natively(document)) is not None:
-            return Page(
-                url=document.url,
-                media=document.media,
-                charset=document.charset,
-                fingerprint=0,
-                digest=b"",
-                base_href=page.base_href,
-                robots=page.robots,
-                links=page.links,
-                is_cut=page.is_cut,
-            )
-        from lycosa.web.html import read_links  # lazy: the parser takes 30 ms that the first request need not wait for
-
-        return read_links(document)
-    if kind.has_links:
-        return built_in_analysers()[kind](document)
-    return Page(url=document.url, media=document.media, charset=None, fingerprint=0, digest=b"")
 
 
 def analyse_html(document: Document) -> Page:
