@@ -91,6 +91,12 @@ def test_main_element_stands_apart_and_its_text_alone_is_digested() -> None:
     assert page.text_digest == text_digest(b"The text.")
 
 
+def test_bytes_that_are_no_utf_8_stay_unreadable_though_a_nul_between_them_is_dropped() -> None:
+    page = analyse_page(b"<p>a\xc2\x00\x80z", url="http://host.example/", content_type="text/html; charset=utf-8")
+
+    assert page.text == "a\ufffd\ufffdz"
+
+
 def test_document_digest_is_128_bits_and_differs_by_one_bit_of_input() -> None:
     assert len(document_digest(b"a")) == 16
     assert document_digest(b"a") != document_digest(b"c")

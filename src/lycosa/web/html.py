@@ -91,7 +91,8 @@ def parse_html(document: Document) -> tuple[LexborHTMLParser, bool]:
     if document.media.kind is MediaKind.XHTML:
         body = _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
     safe = cut_if_unsafe(body)
-    return LexborHTMLParser(safe, options=LexborDocumentOptions.WO_EVENTS), safe is not body
+    text = safe.decode("utf-8", "replace")  # here: the parser would drop a NUL between two halves of a character
+    return LexborHTMLParser(text, options=LexborDocumentOptions.WO_EVENTS), safe is not body
 
 
 def structure_of_names(names: Sequence[str]) -> tuple[str, str]:
