@@ -13,13 +13,13 @@ document is there, the two are compared; a host whose documents keep saying some
 any more. Where the policy ranks URLs nothing is taken early: a link is judged by its whole page.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.reading import LARGE_BYTES, decoded_body, followed_links, header_hrefs, page_directives
-from lycosa.crawl.seams import ReadPage
+from lycosa.crawl.seams import FetchObserver, ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import Lease, LinkSource, Ranking, Reason, RequestKind
 from lycosa.learning import TrapGuard
@@ -211,7 +211,7 @@ class TakenEarly(NamedTuple):
     new: list[Url]
 
 
-class EarlyLinks:
+class EarlyLinks(FetchObserver):
     """Observes fetches and takes links while their document arrives. Holds, for documents in flight, what was taken."""
 
     def __init__(self, shard: Shard, admission: Admission) -> None:
@@ -220,12 +220,6 @@ class EarlyLinks:
 
     def __repr__(self) -> str:
         return f"<EarlyLinks documents={len(self._taken)}>"
-
-    def started(self, lease: Lease) -> Lease:
-        return lease
-
-    def idle(self) -> Iterator[Lease]:
-        return iter(())
 
     def arriving(self, lease: Lease, response: Response) -> None:
         if lease.host.row.misled >= MAX_MISLED or not self._admission.can_take_early(lease):

@@ -16,7 +16,7 @@ from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.shard import Shard
 from lycosa.frontier import UrlState
 from lycosa.records import Family
-from lycosa.store import CLAIMED_PREFIX, Batch, PageRow, StoreSelection, document_bucket, pack_row, unpack_page
+from lycosa.store import CLAIMED_PREFIX, Batch, PageRow, StoreSelection, document_bucket, pack_row, pages_at
 from lycosa.web import split_url, url_from_key, url_key
 
 _SHA1_BYTES = 20
@@ -127,10 +127,10 @@ class Copies(CommitParticipant):
             return
         committer, keys = self._shard.committer, [url_key(answer.href) for answer in answers]
         pending = committer.pending(set(keys))
-        stored = self._shard.collection.state.get_many(Family.PAGE, keys)
+        stored = pages_at(self._shard.collection.state, keys)
         urls = self._shard.frontier.rows_of(keys)
-        for key, packed, answer, url in zip(keys, stored, answers, urls, strict=True):
-            row = pending.get(key) or (unpack_page(packed) if packed else None)
+        for key, known, answer, url in zip(keys, stored, answers, urls, strict=True):
+            row = pending.get(key) or known
             original = answer.original if answer.original != answer.href else ""
             if row is None or row.digest != answer.digest or row.original == original:
                 continue

@@ -37,12 +37,12 @@ from lycosa.store import (
     RevisitProfile,
     State,
     doc_key,
+    page_at,
     patch_on_read_exchange,
     patched_exchange,
     response_exchange,
     revisit_exchange,
     unpack_links,
-    unpack_page,
 )
 from lycosa.web import (
     DIGEST_BYTES,
@@ -189,8 +189,7 @@ class DocumentStore(CommitParticipant):
     def page(self, key: bytes) -> PageRow | None:
         if key in self._pages:
             return self._pages[key]
-        row = self._state.get(Family.PAGE, key)
-        return unpack_page(row) if row else None
+        return page_at(self._state, key)
 
     def links(self, key: bytes) -> LinkRow | None:
         if key in self._links:

@@ -29,7 +29,7 @@ from lycosa.frontier import Origin, Reason, RequestKind, UrlRow, UrlState
 from lycosa.mapping import AddressGuard, is_literal_host, literal_address
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
-from lycosa.store import PageRow, WarcLocation, unpack_links, unpack_page
+from lycosa.store import PageRow, WarcLocation, page_at, pages_at, unpack_links, unpack_page
 from lycosa.web import Url, parse_url, split_url, url_from_key, url_key
 
 INBOX_FOLDER = "inbox"
@@ -121,8 +121,7 @@ def requeue_failed(shard: Shard, urls: Iterable[Url]) -> int:
     for (key, url), row in zip(own.items(), rows, strict=True):
         if row is None or row.state is not UrlState.FAILED:
             continue
-        packed = shard.collection.state.get(Family.PAGE, key)
-        page = unpack_page(packed) if packed else PageRow(0, 0.0)
+        page = page_at(shard.collection.state, key) or PageRow(0, 0.0)
         name = page.failure or (str(page.status) if page.status >= 400 else "")
         if not name or page.file_num:  # a page that is gone is revisited when its time comes
             continue
@@ -186,9 +185,8 @@ def _readmit_stored_links(shard: Shard, commit: Callable[[], None]) -> int:
     state, limit, queued = shard.collection.state, shard.settings.depth, 0
     rest = state.walk(Family.LINK)
     while some := list(islice(rest, PAGES_AT_ONCE)):
-        rows = state.get_many(Family.PAGE, [key for key, _ in some])
-        for (key, links), packed in zip(some, rows, strict=True):
-            row = unpack_page(packed) if packed else None
+        rows = pages_at(state, [key for key, _ in some])
+        for (key, links), row in zip(some, rows, strict=True):
             if row is None or (limit is not None and row.depth >= limit):
                 continue
             url = url_from_key(key)

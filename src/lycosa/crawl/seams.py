@@ -85,23 +85,24 @@ class RequestHandler(Protocol):
 
 
 class FetchObserver(Protocol):
-    """An observer of every fetch: tables of links, links taken early, pages that are new in a recrawl."""
+    """An observer of every fetch: tables of links, links taken early, pages that are new in a recrawl. Nothing is
+    abstract: an observer writes what it wants to hear of."""
 
     def started(self, lease: Lease) -> Lease:
         """A lease is about to be fetched; returns it, or the lease of something that goes first."""
-        ...
+        return lease
 
     def arriving(self, lease: Lease, response: Response) -> None:
         """A part of a slow response has come, as much as `response` holds."""
-        ...
+        return
 
     def ended(self, lease: Lease, response: Response, page: ReadPage | None) -> None:
         """The fetch has ended; `page` is what was read, before its links are admitted, None if it was no new page."""
-        ...
+        return
 
     def idle(self) -> Iterator[Lease]:
         """Nothing else can be fetched now: what may be fetched in the slots that would stand idle."""
-        ...
+        return iter(())
 
 
 class UrlSource(Protocol):

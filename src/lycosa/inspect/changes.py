@@ -37,7 +37,7 @@ from lycosa.recrawl import (
     version_at,
     visit_of,
 )
-from lycosa.store import CollectionStore, unpack_page
+from lycosa.store import CollectionStore, page_at
 from lycosa.web import TextCodes, parse_url, url_from_key, url_key
 
 
@@ -235,10 +235,9 @@ def url_view(collection: CollectionStore, text: str) -> UrlView:
     """The answer of `explain_url` as a record."""
     url, *says = explain_url(collection, text)
     parsed = parse_url(url)
-    packed = collection.state.get(Family.PAGE, url_key(parsed.href)) if parsed else None
-    if packed is None:
+    row = page_at(collection.state, url_key(parsed.href)) if parsed else None
+    if row is None:
         return UrlView(url, tuple(says))
-    row = unpack_page(packed)
     return UrlView(
         url,
         tuple(says),
@@ -274,11 +273,10 @@ def page_history(
     """The versions of a URL and the difference of two of them, by number from 1; without numbers the last two."""
     url = parse_url(text)
     key = url_key(url.href) if url else b""
-    packed = collection.state.get(Family.PAGE, key) if url else None
-    if url is None or packed is None:
+    page = page_at(collection.state, key) if url else None
+    if url is None or page is None:
         raise SettingsError(f"{text!r} was never fetched into this collection")
     rows = list(history(collection.state, key))
-    page = unpack_page(packed)
     if not rows:  # it never changed: its one version is the page
         rows = [(page.fetched_s, opening(page))]
     visit = visit_of(collection.state, key) or VisitRow()
@@ -350,8 +348,8 @@ def freshness(collection: CollectionStore, *, now_s: float | None = None) -> Ite
             yield _host(host, rows, now)
             rows = []
         host = here
-        page = collection.state.get(Family.PAGE, key)
-        rows.append((unpack_visit(packed), page is not None and unpack_page(page).is_page))
+        page = page_at(collection.state, key)
+        rows.append((unpack_visit(packed), page is not None and page.is_page))
         if len(rows) >= 100_000:  # a host this large is reported in parts
             yield _host(host, rows, now)
             rows = []

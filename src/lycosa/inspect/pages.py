@@ -15,7 +15,7 @@ from lycosa.records import Family, Response
 from lycosa.recrawl import Fields, StoredDocuments, no_bodies
 from lycosa.search import past_time, row_as_of
 from lycosa.settings import InvalidValue, seed
-from lycosa.store import REDIRECTS, CollectionStore, PageRow, unpack_page
+from lycosa.store import REDIRECTS, CollectionStore, PageRow, page_at, unpack_page
 from lycosa.web import Url, extract_text, format_timestamp, parse_url, url_from_key, url_key
 
 
@@ -123,8 +123,7 @@ class StoredPages:
     def _row(self, key: bytes, as_of: str) -> PageRow | None:
         if as_of and (at_s := past_time(as_of)) is not None:
             return row_as_of(self._collection.state, key, at_s)
-        packed = self._collection.state.get(Family.PAGE, key)
-        return unpack_page(packed) if packed else None
+        return page_at(self._collection.state, key)
 
     def all(self, host_key: bytes = b"", *, most: int | None = None) -> Iterator[StoredPage]:
         """The stored pages of one host or of all, in the order of the keys; redirects are left out."""

@@ -37,7 +37,7 @@ from lycosa.store import (
     StoreSelection,
     is_written,
     left_out_counts,
-    unpack_page,
+    page_at,
 )
 from lycosa.web import (
     FOLLOWED_KINDS,
@@ -195,9 +195,8 @@ def explain_url(collection: CollectionStore, text: str) -> list[str]:
             raise
         return [str(error)]
     state, key = collection.state, url_key(url.href)
-    packed_host, packed_page = state.get(Family.HOST, host_key_of(key)), state.get(Family.PAGE, key)
+    packed_host, page = state.get(Family.HOST, host_key_of(key)), page_at(state, key)
     host = unpack_host(packed_host) if packed_host else None
-    page = unpack_page(packed_page) if packed_page else None
     lines = [url.href]
     if since := _fetched_since(collection, url):
         lines.append(since)

@@ -11,7 +11,7 @@ The feeder also observes fetches: a page that a recrawl finds for the first time
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from lycosa.crawl import CommitParticipant, FetchObserver, ReadPage, Recrawl, Shard, UrlSource
 from lycosa.frontier import Lease, LinkCounter, Origin, UrlRow, UrlState, unpack_host
@@ -19,7 +19,7 @@ from lycosa.records import Family, Response
 from lycosa.recrawl.plan import DAY_S, ROWS_A_TURN
 from lycosa.recrawl.revisits import Revisits
 from lycosa.recrawl.versions import VisitRow, due_before, due_key, key_of_due, unpack_visit
-from lycosa.store import Batch, PageRow, unpack_page
+from lycosa.store import PageRow, pages_at, unpack_page
 from lycosa.web import url_from_key
 
 AHEAD = 1_000  # revisits queued at a time
@@ -132,11 +132,11 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
             self._ages.popleft()
             return
         keys = [key_of_due(due) for due in dues]
-        pages, visits = self._state.get_many(Family.PAGE, keys), self._state.get_many(Family.VISIT, keys)
+        pages, visits = pages_at(self._state, keys), self._state.get_many(Family.VISIT, keys)
         wanted = [
             due
             for due, page, visit in zip(dues, pages, visits, strict=True)
-            if not (page and visit) or self._hours(unpack_page(page), unpack_visit(visit)) in self._ages[0]
+            if not (page and visit) or self._hours(page, unpack_visit(visit)) in self._ages[0]
         ][:limit]
         self._head = (wanted[-1] if len(wanted) == limit else dues[-1]) + b"\0"
         self._queue(wanted)
@@ -177,7 +177,7 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
         """What is due in the order of a ranking by the links on each page, as of the visit before, and to it; a page
         that was gone then has none."""
         keys = [key_of_due(due) for due in dues]
-        pages = [unpack_page(row) if row else None for row in self._state.get_many(Family.PAGE, keys)]
+        pages = pages_at(self._state, keys)
         links = [0 if page is None or page.failure or page.status >= 400 else page.links for page in pages]
         back = self._shard.linker.index.counts([url_from_key(key) for key in keys])
         return counter.deal(dict(zip(dues, zip(links, back, strict=True), strict=True)))
@@ -229,9 +229,6 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
                 self._planner.make(self._shard.settings.visits_per_day)
             )
 
-    def before_commit(self, batch: Batch, *, is_last: bool) -> None:
-        return  # what is taken was written when it was taken
-
     def on_committed(self) -> None:
         """What was taken is no longer in `due`; a crawl without end reads it from the beginning again."""
         self._taken.clear()
@@ -242,18 +239,7 @@ class RevisitFeeder(UrlSource, CommitParticipant, FetchObserver):
         if self._planning is not None:
             self._planning.cancel()
 
-    # observing
-
-    def started(self, lease: Lease) -> Lease:
-        return lease
-
-    def arriving(self, lease: Lease, response: Response) -> None:
-        return
-
     def ended(self, lease: Lease, response: Response, page: ReadPage | None) -> None:
         is_lost = lease.entry is not None and lease.entry.origin is Origin.LOST
         if page is not None and self._sees_new and not is_lost:
             self._revisits.record_new(page)
-
-    def idle(self) -> Iterator[Lease]:
-        return iter(())

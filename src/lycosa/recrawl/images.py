@@ -15,12 +15,12 @@ from typing import NamedTuple
 import msgspec
 
 from lycosa.crawl import DocumentStore, Shard, joined_links
-from lycosa.records import Family, Response
+from lycosa.records import Response
 from lycosa.recrawl.change.verdict import UNCHANGED, ChangedImage, ChangeKind, ChangeVerdict, Presence
 from lycosa.recrawl.plan import DAY_S, SHORTEST_DAYS
 from lycosa.recrawl.recorder import Visit, VisitRecorder, VisitResult
 from lycosa.recrawl.versions import VisitRow, history, version_at, visit_of
-from lycosa.store import LinkRow, PageRow, unpack_page
+from lycosa.store import LinkRow, PageRow, page_at
 from lycosa.web import LinkKind, Steps, url_key
 
 MOST_IMAGES = 64  # of a page, asked for at one visit: those first that were not seen for longest
@@ -145,8 +145,7 @@ class ImageRevisits:
     def _fetched(self, href: str, url: str) -> Iterator[_ShownImage]:
         for _ in range(MOST_HOPS):
             key = url_key(url)
-            packed = self._state.get(Family.PAGE, key)
-            row = unpack_page(packed) if packed else None
+            row = page_at(self._state, key)
             if row is None or not row.file_num or (row.essence and not row.essence.startswith("image/")):
                 return
             seen = self._recent.get(key)

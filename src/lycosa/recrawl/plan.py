@@ -31,7 +31,7 @@ from lycosa.recrawl.change.schedule import (
 )
 from lycosa.recrawl.change.verdict import Presence
 from lycosa.recrawl.versions import VisitRow, due_key, unpack_visit
-from lycosa.store import Batch, PageRow, unpack_page
+from lycosa.store import Batch, PageRow, page_at, unpack_page
 from lycosa.web import MediaKind, Page, SitemapEntry, Steps, parse_url, read_sitemap, run_steps, url_key
 
 DAY_S = 86_400.0
@@ -265,7 +265,8 @@ class ChangeHints:
         for key, visit, lastmod_s in claimed:
             if sooner >= most:
                 break
-            seen_s = visit.checked_s or self._fetched_s(key)
+            page = None if visit.checked_s else page_at(self._state, key)
+            seen_s = visit.checked_s or (page.fetched_s if page else now)
             if not seen_s < lastmod_s <= now:
                 continue
             batch.delete(Family.DUE, due_key(key, visit.due_s))
@@ -274,10 +275,6 @@ class ChangeHints:
             batch.put(Family.VISIT, key, visit.pack())
             sooner += 1
         return sooner
-
-    def _fetched_s(self, key: bytes) -> float:
-        packed = self._state.get(Family.PAGE, key)
-        return unpack_page(packed).fetched_s if packed else float("inf")
 
 
 def _trust(row: HostRow) -> int:

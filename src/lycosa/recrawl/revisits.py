@@ -22,7 +22,7 @@ from lycosa.crawl import (
     redirect_location,
 )
 from lycosa.frontier import KEY_END, FrontierHook, Host, Lease, QueueEntry, Reason, RequestKind, UrlState
-from lycosa.records import Family, Request, Response, Truncation
+from lycosa.records import Request, Response, Truncation
 from lycosa.recrawl.change.content import Masks
 from lycosa.recrawl.change.verdict import (
     SAME,
@@ -42,7 +42,7 @@ from lycosa.recrawl.plan import ChangeHints, VisitPlanner
 from lycosa.recrawl.recorder import MissingBodies, Visit, VisitRecorder, VisitResult, opening, presence_of_row
 from lycosa.recrawl.table_revisits import TableRevisits
 from lycosa.recrawl.versions import VisitRow, change_key, version_at, visit_of
-from lycosa.store import REDIRECTS, HttpExchange, LinkRow, OriginalRecord, PageRow, RevisitProfile, unpack_page
+from lycosa.store import REDIRECTS, HttpExchange, LinkRow, OriginalRecord, PageRow, RevisitProfile, page_at
 from lycosa.tables import TABLE_MAX_BYTES
 from lycosa.web import Page, RobotsDirectives, TextCodes, parse_url, url_key
 
@@ -74,9 +74,9 @@ class Revisits(RequestHandler, FrontierHook):
     def dropped(self, host: Host, entry: QueueEntry, reason: Reason) -> None:
         """A page that may no longer be asked for counts as a page no more, but what is stored stays."""
         if entry.kind is RequestKind.REVISIT:
-            packed = self._state.get(Family.PAGE, host.key + KEY_END + entry.path.encode())
-            if packed:
-                self._recorder.uncount(host, unpack_page(packed))
+            row = page_at(self._state, host.key + KEY_END + entry.path.encode())
+            if row is not None:
+                self._recorder.uncount(host, row)
 
     # asking
 
@@ -95,7 +95,7 @@ class Revisits(RequestHandler, FrontierHook):
 
     def _conditions(self, lease: Lease) -> tuple[tuple[str, str], ...]:
         self._bodies.asked.discard(lease.url)
-        row = self._row(url_key(lease.url))
+        row = page_at(self._state, url_key(lease.url))
         if row is None or row.status != 200 or row.truncated:
             return ()
         visit = visit_of(self._state, url_key(lease.url))
@@ -106,10 +106,6 @@ class Revisits(RequestHandler, FrontierHook):
             return ()
         fields = (("If-None-Match", row.etag), ("If-Modified-Since", row.last_modified))
         return tuple((name, value) for name, value in fields if value and value.isascii() and value.isprintable())
-
-    def _row(self, key: bytes) -> PageRow | None:
-        packed = self._state.get(Family.PAGE, key)
-        return unpack_page(packed) if packed else None
 
     # the answer
 
@@ -125,7 +121,7 @@ class Revisits(RequestHandler, FrontierHook):
         if failures.handle(lease, request, response, give_up=self._given_up):
             return None
         assert request is not None
-        row = self._row(url_key(lease.url))
+        row = page_at(self._state, url_key(lease.url))
         if row is not None and row.has_failed:  # it was never a page: its answer is read as that of a first request
             return self._recovered(answer, request, row)
         self._answered(self._begin(lease, request, response, answer.prepared))
@@ -134,7 +130,7 @@ class Revisits(RequestHandler, FrontierHook):
 
     def _begin(self, lease: Lease, request: Request, response: Response, prepared: PreparedPage | None = None) -> Visit:
         key = url_key(lease.url)
-        row = self._row(key) or PageRow(0, 0.0, lease.depth)
+        row = page_at(self._state, key) or PageRow(0, 0.0, lease.depth)
         before = visit_of(self._state, key) or VisitRow()
         if not before.visits:
             before.presence = presence_of_row(row)

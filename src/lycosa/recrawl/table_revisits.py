@@ -14,9 +14,9 @@ import msgspec
 
 from lycosa.crawl import Archive, PatchedDocument, Shard, decoded_body
 from lycosa.frontier import Lease
-from lycosa.records import Family, Request, Response
+from lycosa.records import Request, Response
 from lycosa.recrawl.versions import StoredVersion, VisitRow, headers_of, stored_at, visit_of
-from lycosa.store import PageRow, PatchBase, unpack_page
+from lycosa.store import PageRow, PatchBase, page_at
 from lycosa.tables import (
     IN_VAIN,
     TABLE_MAX_BYTES,
@@ -158,8 +158,7 @@ class TableRevisits:
         return stored.whole if last_whole is not None and _patch(last_whole, found) == patched else None
 
     def _row(self, lease: Lease) -> PageRow | None:
-        packed = self._shard.collection.state.get(Family.PAGE, url_key(lease.url))
-        return unpack_page(packed) if packed else None
+        return page_at(self._shard.collection.state, url_key(lease.url))
 
     def _note_support(self, lease: Lease, support: TableSupport) -> None:
         if lease.host.row.volatile not in (support, TableSupport.LIES):

@@ -41,8 +41,8 @@ from lycosa.store import (
     WarcLocation,
     WarcRecord,
     is_sharded,
+    page_at,
     patch_locations,
-    unpack_page,
 )
 from lycosa.tables import TABLE_MAX_BYTES, TableRefusal, has_xml_parts, parse_tvi, patch_document
 from lycosa.web import Analysers, analyse_page, parse_url, url_key
@@ -302,8 +302,7 @@ def _referred(collection: CollectionStore, record: WarcRecord) -> bytes:
     if url is None or not named:
         return b""
     digest, key = b32decode(named), url_key(url.href)
-    packed = collection.state.get(Family.PAGE, key)
-    row = unpack_page(packed) if packed else None
+    row = page_at(collection.state, key)
     if row is not None and row.payload_sha1 == digest:
         return row.place
     places = [change.place for _, change in history(collection.state, key) if change.payload_sha1 == digest]

@@ -37,7 +37,7 @@ import xxhash
 from msgspec.structs import replace
 
 from lycosa.records import Family
-from lycosa.store import PageRow, State, unpack_page
+from lycosa.store import PageRow, State, pages_at
 from lycosa.web import Readable, media_kind, native, parse_date, split_url, split_words, url_from_key
 
 VERSION = 2  # raised when an index of before could no longer be read
@@ -348,10 +348,9 @@ def searchable_pages(state: State, numbers: Sequence[int]) -> dict[int, IndexMem
     """Those of some FileNums that are pages now and may be found."""
     keys = state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
     known = [(number, key) for number, key in zip(numbers, keys, strict=True) if key is not None]
-    rows = state.get_many(Family.PAGE, [key for _, key in known]) if known else []
+    rows = pages_at(state, [key for _, key in known]) if known else []
     found, now = {}, time.time()
-    for (number, key), packed in zip(known, rows, strict=True):
-        row = unpack_page(packed) if packed else None
+    for (number, key), row in zip(known, rows, strict=True):
         if row is not None and is_searchable(row, now) and row.file_num == number:
             found[number] = IndexMember(number, url_from_key(key), row)
     return found

@@ -30,7 +30,7 @@ from lycosa.search.documents import (
 from lycosa.search.index import IndexReader, IndexWriter, NoIndex
 from lycosa.search.texts import PageTexts
 from lycosa.settings import CrawlSettings, merge, read_file
-from lycosa.store import CollectionStore, PageRow, State, unpack_page
+from lycosa.store import CollectionStore, PageRow, State, page_at
 from lycosa.web import RobotsDirectives, analyse_page, parse_date, split_url, url_from_key
 
 FOLDER = "then"
@@ -79,8 +79,7 @@ def row_as_of(state: State, key: bytes, at_s: float) -> PageRow | None:
 
 def _find_as_of(state: State, key: bytes, at_s: float) -> tuple[PageRow | None, bool]:
     """The row of the page at that time, and whether it has the robots directives of the page: the history has none."""
-    packed = state.get(Family.PAGE, key)
-    today = unpack_page(packed) if packed else None
+    today = page_at(state, key)
     stored: ChangeRow | None = None  # the version that was stored last
     stored_s, is_there, has_history = 0.0, False, False
     for changed_s, change in history(state, key):

@@ -37,7 +37,7 @@ from lycosa.search.query import parse_query, pasted_url, terms
 from lycosa.search.retrieval import Hit, RankLookup, retrieve
 from lycosa.search.snippet import Highlighter, Snippet
 from lycosa.search.texts import PageTexts
-from lycosa.store import ArchiveUnavailable, CollectionStore, PageRow, unpack_page
+from lycosa.store import ArchiveUnavailable, CollectionStore, PageRow, page_at, pages_at
 from lycosa.web import Readable, are_near, format_timestamp, parse_url, simhash, url_from_key, url_key
 
 COPIES_SHOWN = 5
@@ -292,8 +292,7 @@ class SearchView:
     def _page_of(self, text: str) -> int:
         url = parse_url(text) if text else None
         for _ in range(MOST_HOPS):
-            packed = self._collection.state.get(Family.PAGE, url_key(url.href)) if url is not None else None
-            row = unpack_page(packed) if packed else None
+            row = page_at(self._collection.state, url_key(url.href)) if url is not None else None
             if row is None or not row.location:
                 break
             url = parse_url(row.location)
@@ -332,8 +331,7 @@ class SearchView:
         keys = state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
         if then is not None:
             return keys, [full_row_as_of(self._collection, key, then, self._agent) if key else None for key in keys]
-        packed = state.get_many(Family.PAGE, [key or b"" for key in keys])
-        return keys, [unpack_page(row) if row else None for row in packed]
+        return keys, pages_at(state, [key or b"" for key in keys])
 
     def _result(
         self, hit: Hit, url: str, row: PageRow, read: Readable, highlighter: Highlighter, copies: list[int], near: str

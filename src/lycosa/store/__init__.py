@@ -55,7 +55,18 @@ from lycosa.store.joined import (
     sharded_parent,
 )
 from lycosa.store.packed import RecordLeftOut, unpack_warc
-from lycosa.store.page_rows import REDIRECTS, SITEMAP, LinkRow, PageRow, doc_key, pack_row, unpack_links, unpack_page
+from lycosa.store.page_rows import (
+    REDIRECTS,
+    SITEMAP,
+    LinkRow,
+    PageRow,
+    doc_key,
+    pack_row,
+    page_at,
+    pages_at,
+    unpack_links,
+    unpack_page,
+)
 from lycosa.store.released import (
     COPY,
     STORE_WARC_FOLDER,
@@ -95,9 +106,9 @@ __all__ = [
     "activate_arrived_hosts", "adopt_collection", "arriving_hosts", "bucket_hosts", "bucket_rows", "buckets_with_rows",
     "claim_store", "delete_bucket", "doc_key", "document_bucket", "document_buckets", "file_digest", "hold_lock",
     "host_buckets", "is_claimed_store", "is_collection", "is_sharded", "is_written", "left_out_counts",
-    "open_central_store", "open_packed", "pack_row", "packed_name", "patch_locations", "patch_on_read_exchange",
-    "patched_exchange", "put_bytes", "put_verified", "read_chunks", "read_message", "read_record_at", "released_files",
-    "remember_store", "require_shareable_store", "require_store", "response_exchange", "response_exchanges",
-    "revisit_exchange", "shard_paths", "sharded_parent", "store_urls", "unpack_links", "unpack_page", "unpack_warc",
-    "upload_warc", "warc_path", "write_arriving",
+    "open_central_store", "open_packed", "pack_row", "packed_name", "page_at", "pages_at", "patch_locations",
+    "patch_on_read_exchange", "patched_exchange", "put_bytes", "put_verified", "read_chunks", "read_message",
+    "read_record_at", "released_files", "remember_store", "require_shareable_store", "require_store",
+    "response_exchange", "response_exchanges", "revisit_exchange", "shard_paths", "sharded_parent", "store_urls",
+    "unpack_links", "unpack_page", "unpack_warc", "upload_warc", "warc_path", "write_arriving",
 ]  # fmt: skip

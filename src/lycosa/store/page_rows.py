@@ -8,8 +8,12 @@
 Written by the crawl in the commit that ends with a URL, read by it and by whoever looks at a collection.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
+from lycosa.records import Family
+from lycosa.store.state import State
 from lycosa.web import RobotsDirectives
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})  # statuses that lead on
@@ -110,6 +114,17 @@ def pack_row(row: PageRow | LinkRow) -> bytes:
 
 def unpack_page(row: bytes) -> PageRow:
     return _decode_page(row)
+
+
+def page_at(state: State, key: bytes) -> PageRow | None:
+    """The row of the page with this URL key, if there is one."""
+    row = state.get(Family.PAGE, key)
+    return unpack_page(row) if row else None
+
+
+def pages_at(state: State, keys: Sequence[bytes]) -> list[PageRow | None]:
+    """The rows of the pages with these URL keys, each if there is one."""
+    return [unpack_page(row) if row else None for row in state.get_many(Family.PAGE, keys)]
 
 
 def unpack_links(row: bytes) -> LinkRow:

@@ -22,7 +22,7 @@ from lycosa.errors import StoreError, storage_error
 from lycosa.records import Family
 from lycosa.store.central import CentralStore, is_claimed_store, open_central_store
 from lycosa.store.packed import SUFFIX, Capture, ChooseLeftOut, LeftOutPage, PackedWarc, pack_warc
-from lycosa.store.page_rows import PageRow, unpack_page
+from lycosa.store.page_rows import PageRow, pages_at
 from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import sync_folder, warc_number, warc_path
 from lycosa.store.warc_read import WarcLocation, WarcReader, WarcRecord, read_record
@@ -337,10 +337,9 @@ class StoreSelection:
 
     def choose(self, state: State, captures: Sequence[Capture]) -> dict[int, LeftOutPage]:
         """The records that stay here, or are copies, by their number."""
-        rows = state.get_many(Family.PAGE, [url_key(capture.url) for capture in captures])
+        rows = pages_at(state, [url_key(capture.url) for capture in captures])
         found: dict[int, LeftOutPage] = {}
-        for capture, packed in zip(captures, rows, strict=True):
-            row = unpack_page(packed) if packed else None
+        for capture, row in zip(captures, rows, strict=True):
             if row is None or row.place != capture.place.pack() or not (reason := self.reason(row)):
                 continue
             if reason != COPY:

@@ -236,9 +236,6 @@ class LinkTables(FetchObserver, RequestHandler):
 
     # the end of a document's fetch
 
-    def arriving(self, lease: Lease, response: Response) -> None:
-        return
-
     def ended(self, lease: Lease, response: Response, page: ReadPage | None) -> None:
         """Compares a document with what its table claims. A table whose request was cancelled was not handled: its
         document may have waited for it, and is put back."""
