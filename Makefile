@@ -6,6 +6,9 @@ VENV := .venv/.made
 NATIVE := .venv/.native
 KERNEL := .venv/.kernel
 
+# What the native kernel takes part in; tested with the Python twin as well.
+READING := tests/web tests/crawl tests/recrawl tests/search tests/store tests/tables
+
 .PHONY: crawl check test lint lab bench fuzz wheels clean
 
 crawl: $(NATIVE)           ## install, then the main job: a demo, or with URL=https://… a crawl of that
@@ -14,8 +17,9 @@ crawl: $(NATIVE)           ## install, then the main job: a demo, or with URL=ht
 check: lint                ## before every commit: style, types, fast tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-test: lint                 ## everything CI runs: style, types, fast tests, slow tests
+test: lint                 ## everything CI runs: style, types, fast tests, those of the crawl again without the kernel, slow tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	LYCOSA_KERNEL=python $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(READING)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
 lint: $(NATIVE)
