@@ -11,6 +11,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+/// Of one page, as in src/lycosa/web/links.py: each is three Python strings, made while the interpreter waits.
+const MAX_LINKS: usize = 50_000;
 /// A directive for one robot is no longer than that.
 const AIMED_CHARS: usize = 200;
 
@@ -552,7 +554,7 @@ impl<'a> Collector<'a> {
         span.of(self.store)
     }
 
-    /// Adds a link, unless it is there or is no address.
+    /// Adds a link, unless it is there, is no address, or there are too many.
     fn add(&mut self, link: &Link) {
         let written = link.href.of(self.store);
         let href = strip_html_bytes(written);
@@ -574,7 +576,7 @@ impl<'a> Collector<'a> {
                     self.links.rels[place] = Span { start, end: start + common.len() as u32 };
                 }
             }
-            Entry::Vacant(_) if is_content(href) => {}
+            Entry::Vacant(_) if is_content(href) || links.hrefs.len() >= MAX_LINKS => {}
             Entry::Vacant(entry) => {
                 entry.insert(links.hrefs.len());
                 let start = link.href.start + (href.as_ptr() as usize - written.as_ptr() as usize) as u32;

@@ -12,6 +12,7 @@ from page_data import conformance
 
 from lycosa.errors import MissingExtra, SettingsError
 from lycosa.web import kernel
+from lycosa.web.links import MAX_LINKS
 from lycosa.web.page import read_natively
 from proof.bench.equality import difference, document_of
 from proof.bench.fuzz import mutation
@@ -130,6 +131,17 @@ def test_kernel_makes_the_page_of_its_twin_of_random_markup(content_type: str) -
 @given(st.binary(max_size=60) | st.lists(st.sampled_from(HOSTILE_BITS), max_size=12).map(b"".join))
 def test_kernel_makes_the_page_of_its_twin_of_any_bytes(body: bytes) -> None:
     assert not difference(document_of(body))
+
+
+@needs_kernel
+def test_kernel_and_twin_cut_a_page_with_too_many_links_alike() -> None:
+    document = document_of(b"<img src=i>" + b"".join(b"<a href=%d>" % number for number in range(MAX_LINKS + 1)))
+    page = read_natively(document)
+
+    assert difference(document) == {}
+    assert page is not None
+    assert page.is_cut
+    assert len(page.links) == MAX_LINKS
 
 
 @needs_kernel

@@ -29,6 +29,7 @@ from lycosa.web.document import Document, Page, text_digest
 from lycosa.web.hazard import cut_if_unsafe
 from lycosa.web.links import (
     ANCHOR_LENGTH,
+    MAX_LINKS,
     WHITESPACE,
     Link,
     LinkCollector,
@@ -61,6 +62,7 @@ def analyse_html(document: Document) -> Page:
     reader = _PageReader(tree.root)
     visible, main = reader.texts()
     first, last = structure_of_names(reader.names)
+    links = reader.links()
     return Page(
         url=document.url,
         media=document.media,
@@ -73,14 +75,14 @@ def analyse_html(document: Document) -> Page:
         language=reader.language or reader.meta_language or document.content_language,
         base_href=reader.base_href or None,
         robots=tuple(reader.robots),
-        links=escape_queries(reader.links(), document.charset),
+        links=escape_queries(links, document.charset),
         text_utf8=visible,
         headings=reader.headings(),
         structure_first=first,
         structure_last=last,
         codes=codes_of(visible),
         text_digest=text_digest(main),
-        is_cut=is_cut,
+        is_cut=is_cut or len(links) >= MAX_LINKS,
         is_volatile=b"data-vol" in document.body,
     )
 

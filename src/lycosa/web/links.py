@@ -21,6 +21,8 @@ from lycosa.web.kernel import native
 WHITESPACE = "\t\n\f\r "
 # Longer anchors are text, not names; the link index keeps what distinguishes.
 ANCHOR_LENGTH = 256
+# Of one page; a page with as many counts as cut. The kernel has the same bound.
+MAX_LINKS = 50_000
 
 _NO_ADDRESS = ("data:", "javascript:")
 
@@ -88,14 +90,14 @@ class LinkCollector:
         self._places: dict[tuple[str, int], int] = {}
 
     def add(self, href: str, kind: LinkKind, *, anchor: str = "", rel: str = "") -> None:
-        """Adds one link, unless it is there already or is no address (`can_be_address`)."""
+        """Adds one link, unless it is there already, is no address (`can_be_address`), or there are too many."""
         href = href.strip(WHITESPACE)
         key = href, int(kind)  # an enumeration's own hash is slow
         place = self._places.get(key)
         if place is not None:
             self._anchors[place] = self._anchors[place] or anchor
             self._rels[place] = common_rel(self._rels[place], rel)
-        elif can_be_address(href):
+        elif can_be_address(href) and len(self._hrefs) < MAX_LINKS:
             self._places[key] = len(self._hrefs)
             self._hrefs.append(href)
             self._kinds.append(kind)
@@ -176,8 +178,8 @@ def _has_other_scheme(path: str) -> bool:
     return bool(is_scheme) and scheme.lower() not in _SCHEMES
 
 
-MAX_CHARACTERS = 32 * 1024
-MAX_LINKS = 200
+MAX_HEADER_CHARACTERS = 32 * 1024
+MAX_HEADER_LINKS = 200
 
 _SPACE = r"[ \t]*+"
 _LINK = re.compile(
@@ -199,13 +201,13 @@ class HeaderLink(NamedTuple):
 def parse_link_header(value: str) -> list[HeaderLink]:
     """The links of a header's value, or of several joined by commas; those about another context are left out."""
     found: list[HeaderLink] = []
-    for link in _LINK.finditer(value[:MAX_CHARACTERS]):
+    for link in _LINK.finditer(value[:MAX_HEADER_CHARACTERS]):
         parameters: dict[str, str] = {}
         for parameter in _PARAMETER.finditer(link[2]):
             text = parameter[2] if parameter[2] is not None else parameter[3]
             parameters.setdefault(parameter[1].lower(), text)
         if "anchor" not in parameters:
             found.append(HeaderLink(link[1].strip(), frozenset(parameters.get("rel", "").lower().split())))
-        if len(found) >= MAX_LINKS:
+        if len(found) >= MAX_HEADER_LINKS:
             break
     return found

@@ -34,7 +34,7 @@ from lycosa.web.document import (
     document_fingerprint,
 )
 from lycosa.web.kernel import native
-from lycosa.web.links import Links, escape_queries, escape_query
+from lycosa.web.links import MAX_LINKS, Links, escape_queries, escape_query
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media
 from lycosa.web.url import LinkRules, base_url, followed_by_kernel
 
@@ -133,7 +133,7 @@ def read_natively(document: Document) -> Page | None:
         structure_last=last,
         codes=TextCodes(*codes),
         text_digest=text_digest,
-        is_cut=is_cut,
+        is_cut=is_cut or len(written) >= MAX_LINKS,
         is_volatile=kernel.contains(document.body, b"data-vol"),
         readable=None if main is None else Readable(title or "", main[1], main[0]),
     )
