@@ -55,7 +55,10 @@ impl TermMap {
         if unknown.is_empty() {
             return Ok(out);
         }
-        self.ask(py, &unknown.iter().map(|(_, word)| *word).collect::<Vec<_>>())?;
+        let mut asked: Vec<&str> = unknown.iter().map(|(_, word)| *word).collect();
+        asked.sort_unstable(); // a page that brings a new word has it many times
+        asked.dedup();
+        self.ask(py, &asked)?;
         let mut filled = String::with_capacity(text.len());
         let mut from = 0;
         for (place, word) in unknown {
@@ -112,16 +115,26 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The ASCII letters and digits.
+const IS_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    table
+};
+
 /// How many bytes of a text's beginning belong to words, or do not.
 fn length_while(text: &str, in_word: bool) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        if byte.is_ascii() {
-            if byte.is_ascii_alphanumeric() != in_word {
-                return at;
-            }
+        if IS_WORD[usize::from(byte)] == in_word && (in_word || byte.is_ascii()) {
             at += 1;
+        } else if byte.is_ascii() {
+            return at;
         } else {
             match text[at..].chars().next() {
                 Some(character) if character.is_alphanumeric() == in_word => at += character.len_utf8(),

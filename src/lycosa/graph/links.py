@@ -207,10 +207,14 @@ def _url_of(state: State, file_num: int) -> str:
 # ranks
 
 
-def rank_pages(collection: CollectionStore, note: Note | None = None) -> tuple[Ranks, int]:
+def rank_pages(
+    collection: CollectionStore, note: Note | None = None, *, index: LinkIndex | None = None
+) -> tuple[Ranks, int]:
     """Computes the ranks of all pages, starting from the last ones, and saves them; returns them and the number of
-    steps. Where they cannot be saved `note` is called, or without one StoreError is raised."""
-    ranks, steps = compute_ranks(_page_graph(collection, note), load_ranks(collection.path))
+    steps. Where they cannot be saved `note` is called, or without one StoreError is raised. `index` is the current
+    one, where the caller has it."""
+    graph = _page_graph(collection, index or current_link_index(collection, note))
+    ranks, steps = compute_ranks(graph, load_ranks(collection.path))
     try:
         save_ranks(collection.path, ranks)
     except StoreError as error:
@@ -220,12 +224,12 @@ def rank_pages(collection: CollectionStore, note: Note | None = None) -> tuple[R
     return ranks, steps
 
 
-def _page_graph(collection: CollectionStore, note: Note | None) -> PageGraph:
+def _page_graph(collection: CollectionStore, index: LinkIndex) -> PageGraph:
     """The graph of all pages."""
     state = collection.state
     rows = (unpack_page(packed) for _, packed in state.walk(Family.PAGE))
     redirects = np.fromiter((row.file_num for row in rows if 300 <= row.status < 400), dtype=np.uint64)
-    return page_graph(current_link_index(collection, note), lambda file_nums: _ids_of(state, file_nums), redirects)
+    return page_graph(index, lambda file_nums: _ids_of(state, file_nums), redirects)
 
 
 def _ids_of(state: State, file_nums: U64) -> U64:
@@ -247,7 +251,7 @@ def ranked_pages(collection: CollectionStore, ranks: Ranks, *, most: int | None 
 
 def rank_hosts(collection: CollectionStore, note: Note | None = None) -> list[Ranked]:
     """Every host that has pages, by harmonic centrality over the links between hosts, the highest first."""
-    pages = _page_graph(collection, note)
+    pages = _page_graph(collection, current_link_index(collection, note))
     names, host_of = _hosts(collection.state, pages)
     targets = np.repeat(np.arange(pages.graph.size), np.diff(pages.graph.starts))
     graph = LinkGraph.of(host_of[pages.graph.sources], host_of[targets], len(names))

@@ -95,6 +95,7 @@ _LISTED = Counter(word for words in _SMALL_WORDS.values() for word in words.spli
 # Words of more than one of them tell nothing.
 _TELLING = {word: language for language, words in _SMALL_WORDS.items() for word in words.split() if _LISTED[word] == 1}
 _TELLING_WORDS = frozenset(_TELLING)
+_OF_OTHERS = {own: frozenset(word for word in _TELLING if _TELLING[word] != own) for own in STEMMED}
 # Chinese, Japanese and Thai write no spaces; one of their characters alone is a word, too.
 UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ffff"
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
@@ -107,7 +108,10 @@ _NO_LEADS = bytes(code for code in range(256) if code not in _LEADS)
 def language_of(declared: str, text: str, usual: str = OTHER) -> str:
     """The language to tokenise a text in; where neither the page nor its text says, the `usual` one."""
     own = declared.lower().replace("_", "-").partition("-")[0]
-    words = _TELLING_WORDS.intersection(text[:SAMPLE_CHARS].lower().split())
+    words = _OF_OTHERS.get(own, _TELLING_WORDS).intersection(sample := text[:SAMPLE_CHARS].lower().split())
+    if own in STEMMED and len(words) < _ENOUGH:  # as on nearly all pages: no other language can have enough
+        return own
+    words = _TELLING_WORDS.intersection(sample)
     found = Counter(map(_TELLING.__getitem__, words))
     best = max(STEMMED, key=found.__getitem__)
     if found[best] >= _ENOUGH and (not own or found[best] >= _PLAINLY * max(1, found[own])):

@@ -109,6 +109,7 @@ COMMIT_PAGES = 4_000  # some seconds of work; every commit is one more segment, 
 BUILD_COMMIT_PAGES = 50_000  # the same while an index is built, which answers nobody yet
 PROGRESS_PAGES = 100  # between two reports of progress
 BUILD_PAGES = 2_000  # while an index is built: looked up and read at once
+YOUNG_PAGES = 10_000  # a crawl with no more has hardly begun: its anchors and ranks come when they are updated first
 REPAIR_PAGES = 2_000
 
 Progress = Callable[[int, int], None]  # pages done, pages in all
@@ -210,20 +211,23 @@ class Indexer:
     def build(self) -> int:
         """Indexes every page of the open state; ranks are computed meanwhile, while the text workers are starting."""
         covered, before = last_sequence(self._state), covered_by(self._collection.path, CONSUMER)
+        is_young = self._follows and covered <= YOUNG_PAGES
         mark_covered(self._collection.path, CONSUMER, covered)  # what comes meanwhile stays in the feed
         if self._log is not None:
             self._log.read(0, covered)
         try:
             with self._texts.expected(covered):
-                rank_pages(self._collection)
-                self._anchors = AnchorTexts(current_link_index(self._collection))
+                if not is_young:
+                    index = current_link_index(self._collection)
+                    rank_pages(self._collection, index=index)
+                    self._anchors = AnchorTexts(index)
                 pages = self._build(covered)
         except BaseException:
             mark_covered(self._collection.path, CONSUMER, before)  # the old index, if there is one, goes on from there
             raise
         self._anchors = None
         self._commit(covered)
-        self.is_built = True
+        self.is_built = not is_young
         return pages
 
     def _build(self, expected: int) -> int:
@@ -380,7 +384,7 @@ class Indexer:
         if self.is_built:  # all is new, but for the anchors of copies
             numbers = iter(updater.pages_with_copies())
         else:
-            rank_pages(self._collection)
+            rank_pages(self._collection, index=index)
             self._repair()
             numbers = (int.from_bytes(number) for number, _ in self._state.walk(Family.FILE))
         updated = updater.update(numbers)
