@@ -91,7 +91,8 @@ fn ends_soon(after: &[u8]) -> bool {
         if near[found] == b'>' {
             return true;
         }
-        if found == 0 || near[found - 1] != b'=' {
+        // An equals sign after a space may be the beginning of a name.
+        if found < 2 || near[found - 1] != b'=' || ends_name(near[found - 2]) {
             return false;
         }
         let Some(end) = memchr(near[found], &near[found + 1..]) else { return false };
