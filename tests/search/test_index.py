@@ -428,7 +428,7 @@ def test_killed_crawls_and_followers_leave_an_index_that_agrees(tmp_path: Path) 
         while True:
             process = lycosa(*command)
             try:
-                _, err = process.communicate(timeout=120 if kills == 3 else 1.5 + choose.random())
+                _, err = process.communicate(timeout=120 if kills == 3 else 0.8 + choose.random() / 2)
                 break
             except subprocess.TimeoutExpired:
                 if followers := _children(process.pid):

@@ -19,7 +19,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -392,18 +392,20 @@ class AnchorUpdater:
         clusters = sorted(set(self._reader.all("copy", "cluster")))
         return [page for _, page in self._reader.rows("cluster", clusters, "page") if page]
 
-    def update(self, numbers: Iterator[int]) -> int:
-        """Indexes changed anchor texts again, without a commit; returns of how many pages."""
-        updated = 0
-        while some := list(islice(numbers, PAGES_AT_ONCE)):
-            updated += self._update(some)
-        return updated
+    def update(self, numbers: Iterable[int]) -> tuple[int, list[int]]:
+        """Indexes changed anchor texts again, without a commit; returns of how many pages, and the pages of the index
+        that are no more."""
+        updated, gone, rest = 0, list[int](), iter(numbers)
+        while some := list(islice(rest, PAGES_AT_ONCE)):
+            updated += self._update(some, gone)
+        return updated, gone
 
-    def _update(self, numbers: Sequence[int]) -> int:
+    def _update(self, numbers: Sequence[int], gone: list[int]) -> int:
         pages = {number: rest for number, *rest in self._reader.rows("page", numbers, "cluster", "speaks")}
         words = self._reader.column("name", list(pages), "words")
         copies = self._reader.copies_by_cluster([cluster for cluster, _ in pages.values()])
         members = searchable_pages(self._state, [*pages, *(copy for some in copies.values() for copy in some)])
+        gone += [number for number in pages if number not in members]
         texts = dict(zip(members, self._anchors.of([member.url for member in members.values()]), strict=True))
         changed, named = [], []
         for number, (cluster, speaks) in pages.items():

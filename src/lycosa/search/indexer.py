@@ -12,7 +12,7 @@ beside a running crawl or without one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 
 from tantivy import Occur, Query
 
@@ -382,29 +382,28 @@ class Indexer:
         index = current_link_index(self._collection)
         updater = AnchorUpdater(self._state, self.reader, self.writer, AnchorTexts(index))
         if self.is_built:  # all is new, but for the anchors of copies
-            numbers = iter(updater.pages_with_copies())
+            updated, _ = updater.update(updater.pages_with_copies())
         else:
             rank_pages(self._collection, index=index)
-            self._repair()
-            numbers = (int.from_bytes(number) for number, _ in self._state.walk(Family.FILE))
-        updated = updater.update(numbers)
+            updated = self._update_all(updater)
         if updated:
             self._commit(self.covered)
         note_updated(self.reader)
         self._links_indexed, self.is_built = index.links, False
         return updated
 
-    def _repair(self) -> None:
-        """Indexes again the pages that are there twice, or are no more: there are such where deletions were lost."""
-        pages, wrong = iter(sorted(self.reader.all("page", "page"))), []
-        while some := list(islice(pages, REPAIR_PAGES)):
-            alive = searchable_pages(self._state, some)
-            wrong += [page for page, next_page in pairwise(some) if page == next_page]
-            wrong += [page for page in some if page not in alive]
+    def _update_all(self, updater: AnchorUpdater) -> int:
+        """Updates the anchors of all pages. Those that are there twice, or are no more, are indexed again: there are
+        such where deletions were lost."""
+        pages = sorted(self.reader.all("page", "page"))
+        updated, gone = updater.update(page for page, _ in groupby(pages))
+        wrong = [*gone, *(page for page, next_page in pairwise(pages) if page == next_page)]
+        if not wrong:
+            return updated
         for start in range(0, len(wrong), REPAIR_PAGES):
             self.index_pages(list(dict.fromkeys(wrong[start : start + REPAIR_PAGES])))
-        if wrong:
-            self._commit(self.covered)
+        self._commit(self.covered)
+        return updated + updater.update(sorted(self.reader.all("page", "page")))[0]
 
 
 def _usable(collection: CollectionStore, reader: IndexReader) -> int:
