@@ -67,7 +67,7 @@ class AnchorTexts:
 
     def _counted(self, size: int, page: I64, text: I64) -> list[Anchors]:
         found: list[dict[str, int]] = [{} for _ in range(size)]
-        totals = np.bincount(page, minlength=size)
+        totals = np.bincount(page, minlength=size).tolist()
         pairs, counts = np.unique((page << _PAGE_SHIFT) | text, return_counts=True)
         order = np.lexsort((-counts, pairs >> _PAGE_SHIFT))
         for pair, count in zip(pairs[order].tolist(), counts[order].tolist(), strict=True):

@@ -95,7 +95,6 @@ _LISTED = Counter(word for words in _SMALL_WORDS.values() for word in words.spli
 # Words of more than one of them tell nothing.
 _TELLING = {word: language for language, words in _SMALL_WORDS.items() for word in words.split() if _LISTED[word] == 1}
 _TELLING_WORDS = frozenset(_TELLING)
-_OF_OTHERS = {own: frozenset(word for word in _TELLING if _TELLING[word] != own) for own in STEMMED}
 # Chinese, Japanese and Thai write no spaces; one of their characters alone is a word, too.
 UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ffff"
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
@@ -108,14 +107,13 @@ _NO_LEADS = bytes(code for code in range(256) if code not in _LEADS)
 def language_of(declared: str, text: str, usual: str = OTHER) -> str:
     """The language to tokenise a text in; where neither the page nor its text says, the `usual` one."""
     own = declared.lower().replace("_", "-").partition("-")[0]
-    words = _OF_OTHERS.get(own, _TELLING_WORDS).intersection(sample := text[:SAMPLE_CHARS].lower().split())
-    if own in STEMMED and len(words) < _ENOUGH:  # as on nearly all pages: no other language can have enough
-        return own
-    words = _TELLING_WORDS.intersection(sample)
-    found = Counter(map(_TELLING.__getitem__, words))
-    best = max(STEMMED, key=found.__getitem__)
-    if found[best] >= _ENOUGH and (not own or found[best] >= _PLAINLY * max(1, found[own])):
-        return best
+    words = _TELLING_WORDS.intersection(text[:SAMPLE_CHARS].lower().split())
+    if len(words) >= _ENOUGH:
+        found = [_TELLING[word] for word in words]
+        best = max(STEMMED, key=found.count)
+        enough = max(_ENOUGH, _PLAINLY * max(1, found.count(own))) if own else _ENOUGH
+        if found.count(best) >= enough:
+            return best
     if own:
         return own if own in STEMMED else OTHER
     return usual
@@ -270,11 +268,11 @@ def page_document(page: IndexedPage, language: str) -> tantivy.Document:
     return tantivy.Document.from_dict(values, schema())
 
 
-def anchor_document(page: IndexedPage, language: str, anchors: str) -> tantivy.Document:
-    """The document of the anchor texts of a page."""
+def anchor_document(page: IndexedPage, language: str, anchors: str, words: int) -> tantivy.Document:
+    """The document of the anchor texts of a page; `words` is their `words_id`."""
     values: dict[str, Any] = {
         "name": page.file_num,
-        "words": words_id(anchors),
+        "words": words,
         f"given_{language}": terms(page.title, language),
         f"calls_{language}": terms(anchors, language),
         **_filters(page, language),

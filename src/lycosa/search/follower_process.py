@@ -8,6 +8,7 @@ the archive cannot be read the process lets go of the index, waits, longer each 
 committed.
 """
 
+import gc
 import os
 import select
 import sys
@@ -27,6 +28,7 @@ LINKS_LOOK_S = 60.0  # at the least between two looks whether links have doubled
 CALM_S, CALM_SHARE = 5.0, 20  # where few entries come anchors are updated sooner, a twentieth of the time at most
 AWAY_S, AWAY_MOST_S = 5.0, 600.0  # until an archive that cannot be read is tried again, first and at most
 NICE = 10  # the crawl goes first
+COLLECTED_AFTER = 20_000  # objects: a batch of pages makes thousands, and hardly any cycle
 
 
 class FollowerProcess:
@@ -126,6 +128,8 @@ class FollowerProcess:
 
 def main() -> None:
     os.nice(NICE)
+    gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER)
     try:
         FollowerProcess(Path(sys.argv[1])).run()
     except IndexInUse:

@@ -411,11 +411,11 @@ class AnchorUpdater:
         for number, (cluster, speaks) in pages.items():
             if number in members:
                 anchors = _summary_of([texts[each] for each in (number, *copies.get(cluster, ())) if each in texts])
-                if words_id(anchors) != words.get(number, 0):
+                if (now := words_id(anchors)) != words.get(number, 0):
                     changed.append(number)
                     if anchors:
                         page = indexed_page(number, cluster, members[number].url, members[number].row)
-                        named.append(anchor_document(page, LANGUAGES[speaks], anchors))
+                        named.append(anchor_document(page, LANGUAGES[speaks], anchors, now))
         self._writer.delete("name", changed)
         for document in named:
             self._writer.add(document)

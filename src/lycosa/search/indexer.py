@@ -41,6 +41,7 @@ from lycosa.search.documents import (
     schema,
     searchable_pages,
     summarise_anchors,
+    words_id,
 )
 from lycosa.search.index import AnchorUpdater, IndexReader, IndexWriter, note_updated
 from lycosa.search.text_log import TextLogReader
@@ -349,7 +350,7 @@ class Indexer:
             language = self._languages.language_of(split_url(member.url).host, page.language, sample)
             self.writer.add(page_document(page, language))
             if words := summarise_anchors(anchors):
-                self.writer.add(anchor_document(page, language, words))
+                self.writer.add(anchor_document(page, language, words, words_id(words)))
         replaced, self._replaced = self._replaced, []
         self.writer.delete("page", replaced)
         self.writer.delete("name", replaced)
