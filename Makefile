@@ -50,9 +50,10 @@ $(READY): $(VENV) pyproject.toml
 $(KERNEL): $(VENV) $(wildcard native/src/*) native/Cargo.toml native/Cargo.lock native/pyproject.toml
 	@rm -rf .venv/wheels
 	@if command -v cargo >/dev/null; then echo "cargo is there: building the native page kernel"; \
-		$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .venv/wheels ./native; \
-	else echo "cargo is not there: pages will be read by the Python analyser"; fi
-	@touch $@
+		$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .venv/wheels ./native \
+		&& touch $@; \
+	else echo "cargo is not there: pages will be read by the Python analyser"; \
+		$(BIN)/python -m pip uninstall --quiet --yes lycosa-native 2>/dev/null; fi
 
 # A copied or moved folder needs its own environment: the stamp remembers where it was made.
 ifneq ($(shell cat $(VENV) 2>/dev/null),$(CURDIR))

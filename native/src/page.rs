@@ -6,7 +6,7 @@ use crate::tags::*;
 use crate::text::{self, is_space, push_collapsed, push_space, shortened, strip_html, strip_html_bytes};
 use crate::url::Columns;
 use std::collections::hash_map::Entry;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -612,9 +612,10 @@ fn is_content(bytes: &[u8]) -> bool {
 }
 
 fn common_rel(rel: &str, other: &str) -> String {
-    let others: Vec<String> = other.to_lowercase().split(is_space).map(str::to_string).collect();
+    let lower = other.to_lowercase();
+    let others: HashSet<&str> = lower.split(is_space).collect();
     let words: Vec<&str> =
-        rel.split(is_space).filter(|w| !w.is_empty() && others.iter().any(|o| *o == w.to_lowercase())).collect();
+        rel.split(is_space).filter(|w| !w.is_empty() && others.contains(w.to_lowercase().as_str())).collect();
     words.join(" ")
 }
 

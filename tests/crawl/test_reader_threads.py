@@ -4,7 +4,7 @@ import asyncio
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -123,11 +123,14 @@ def test_answers_are_handed_on_in_the_order_of_arrival_whatever_the_threads_take
     """The first batch is not read before the second one is."""
 
     class SlowAtFirst(PageReader):
-        def prepare(self, answer: LeaseAnswer, is_worth_it: Callable[[int], bool]) -> None:
-            if answer.lease.url == "0":
+        def prepare(self, answers: Iterable[LeaseAnswer], is_worth_it: Callable[[int], bool]) -> None:
+            first = next(iter(answers)).lease.url
+            prepared.append(first)
+            if first == "0":
                 second_is_read.wait(10)
-            elif answer.lease.url == "1":
+            else:
                 second_is_read.set()
+            prepared.append(first)
 
     async def main() -> None:
         def hand_on(answer: LeaseAnswer) -> None:
@@ -146,8 +149,9 @@ def test_answers_are_handed_on_in_the_order_of_arrival_whatever_the_threads_take
         threads.close()
         threads.arrived(answer("3"))
 
-    second_is_read, handed_on = threading.Event(), list[str]()
+    second_is_read, handed_on, prepared = threading.Event(), list[str](), list[str]()
     asyncio.run(main())
+    assert prepared[:4] == ["0", "1", "1", "0"]
     assert handed_on == ["0", "1", "2", "3"]
 
 
@@ -169,6 +173,39 @@ def test_event_loop_waits_for_the_threads_where_they_hold_too_many_bodies(monkey
 def answer(url: str, status: int = 200, body: bytes = b"") -> LeaseAnswer:
     lease: Any = type("_Lease", (), {"url": url, "kind": RequestKind.PAGE, "is_head": False, "depth": 0})()
     return LeaseAnswer(lease, Request(url, "h", 80, ""), Response(url, status=status, body=body), 0.0)
+
+
+@pytest.mark.parametrize("trouble", ["no thread", "a panic"])
+def test_answers_are_handed_on_without_a_thread_and_after_a_panic(
+    trouble: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Panic(BaseException):
+        """As the kernel's, it is no Exception."""
+
+    class Reader(PageReader):
+        def __init__(self) -> None:
+            pass
+
+        def prepare(self, *_: object) -> None:
+            raise Panic
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> list[str]:
+        handed: list[str] = []
+        readers = ReaderThreads(Reader(), lambda answer: handed.append(answer.lease.url), threads=1)
+        for url in ("http://a/1", "http://a/2"):
+            readers.arrived(answer(url))
+        async with asyncio.timeout(10):
+            while readers:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        readers.close()
+        return handed
+
+    if trouble == "no thread":
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert asyncio.run(main()) == ["http://a/1", "http://a/2"]
 
 
 def test_error_on_a_thread_ends_the_crawl_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The texts that a crawl hands to its index: used instead of the archive, and only where they are the page's."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,6 +124,31 @@ def test_log_of_another_version_is_not_read(tmp_path: Path, monkeypatch: pytest.
     reader.read(0, 1)
 
     assert texts(reader, 1) == []
+
+
+def test_file_that_is_about_to_be_written_is_read_later(tmp_path: Path) -> None:
+    log, reader = TextLog(tmp_path, sequences(1)), TextLogReader(tmp_path)
+    (tmp_path / text_log.FOLDER).mkdir()
+    first = tmp_path / text_log.FOLDER / f"{1:08}"
+    first.touch()
+    reader.read(0, 1)
+    logged(log, 7)
+    reader.read(0, 1)
+
+    assert texts(reader, 7) == ["text 7"]
+
+
+def test_frame_that_was_written_in_part_ends_the_log(tmp_path: Path) -> None:
+    class Full(io.BytesIO):
+        def write(self, data: object) -> int:
+            return 3
+
+    log = TextLog(tmp_path, sequences(1, 2))
+    logged(log, 1)
+    log._file = Full()
+    logged(log, 2)
+
+    assert not (tmp_path / text_log.FOLDER).exists()
 
 
 def test_disk_that_refuses_ends_the_log_and_nothing_else(tmp_path: Path) -> None:

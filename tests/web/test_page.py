@@ -275,6 +275,7 @@ HOSTILE = {
     "scripts": b"<script>" * 1_000_000,
     "nested headings": b"<h1><div>" * 100_000,
     "nested anchors": b"<a href=x><object>" * 100_000,
+    "words of rel": b"<a href=x rel='" + b"a " * 200_000 + b"'>1</a><a href=x rel='" + b"b " * 200_000 + b"'>2</a>",
     "late declaration": b"<meta " + b"charset " * 1_000_000,
 }
 

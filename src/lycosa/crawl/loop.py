@@ -78,6 +78,7 @@ class Engine:
         elif prepared and len(prepared.joined) > LINKS_AT_ONCE and self.pages.admission.can_take_early(lease):
             with self._errors_end_crawl():
                 self._background.start(self._settle_in_steps(answer, list(prepared.joined.values())), lease.host.host)
+            self._changed.set()
         else:
             self._settle(answer)
 
@@ -246,6 +247,7 @@ class Engine:
         """Ends the crawl at once: what is in flight is cancelled, nothing more is committed, `run` raises the error."""
         self._failure = self._failure or error
         self._finished.set()
+        self._changed.set()
 
     @contextmanager
     def _errors_end_crawl(self) -> Iterator[None]:
@@ -264,7 +266,7 @@ class Engine:
             except TimeoutError:
                 break
         self.downloader.cancel_all()
-        while self._readers:
+        while self._readers and self._failure is None:
             self._changed.clear()
             await self._changed.wait()
         self._background.close()

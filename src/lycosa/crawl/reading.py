@@ -359,21 +359,36 @@ class ReaderThreads:
         batch, self._gathered = _Batch(self._gathered, Event()), []
         if len(self._read_lately) > READ_LATELY:
             self._read_lately.clear()
+        self._batches.append(batch)
+        if self._start():
+            self._work.put(batch)
+        else:
+            batch.is_read.set()
+            self._hand_on_read()
+
+    def _start(self) -> bool:
+        """Starts the threads that do not run yet. False: the system gives none, and the event loop reads by itself."""
         for thread in self._threads:
             if thread.ident is None:
-                thread.start()
-        self._batches.append(batch)
-        self._work.put(batch)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    self._threads = [each for each in self._threads if each.ident is not None]
+                    self._is_open = bool(self._threads)
+                    break
+        return self._is_open
 
     def _run(self) -> None:
         while (batch := self._work.get()) is not None and self._is_open:
-            self._prepare(batch.answers, self._is_news)
-            batch.is_read.set()
-            if not self._is_virtual:
-                self._loop.call_soon_threadsafe(self._hand_on_read)
+            try:
+                self._prepare(batch.answers, self._is_news)
+            finally:  # whatever happens, others wait behind it
+                batch.is_read.set()
+                if not self._is_virtual:
+                    self._loop.call_soon_threadsafe(self._hand_on_read)
 
     def _prepare(self, answers: Iterable[LeaseAnswer], is_worth_it: Callable[[int], bool]) -> None:
-        with suppress(Exception):  # it is raised again where it ends the crawl
+        with suppress(BaseException):  # a panic of the kernel, too; it is raised again where it ends the crawl
             self._reader.prepare([answer for answer in answers if answer.is_document], is_worth_it)
 
     def _is_news(self, fingerprint: int) -> bool:

@@ -8,6 +8,7 @@ the archive. So it is bounded, never synced, deleted when a crawl starts and whe
 refuses. `TextLog` is the crawl's side, `TextLogReader` that of the follower; the pages are confirmed by their digests.
 """
 
+import errno
 import os
 import shutil
 import struct
@@ -89,7 +90,8 @@ class TextLog:
             self._number += 1
             self._file = (self._folder / f"{self._number:08}").open("wb", buffering=0)
             frame = _VERSION.pack(MAIN_TEXT_VERSION) + frame
-        self._file.write(frame)
+        if self._file.write(frame) < len(frame):
+            raise OSError(errno.ENOSPC, "the frame was written in part")
 
     def close(self) -> None:
         """Deletes the log."""
@@ -153,10 +155,14 @@ class TextLogReader:
             opened = None
         if opened is None:
             return False
+        version = opened.read(_VERSION.size)
+        if len(version) < _VERSION.size:  # it is about to be written
+            opened.close()
+            return False
         if self._file is not None:
             self._file.close()
         self._file = opened
-        if opened.read(_VERSION.size) != _VERSION.pack(MAIN_TEXT_VERSION):
+        if version != _VERSION.pack(MAIN_TEXT_VERSION):
             opened.seek(0, os.SEEK_END)
         return True
 

@@ -30,8 +30,8 @@ def native() -> ModuleType | None:
         if wanted:
             raise MissingExtra.of("native", what=f"{VARIABLE}=native") from error
         return None
-    if getattr(lycosa_native, "CONTRACT", 0) != CONTRACT:
-        found = f"the installed page kernel {lycosa_native.__version__} has interface {lycosa_native.CONTRACT}"
+    if (contract := getattr(lycosa_native, "CONTRACT", 0)) != CONTRACT:
+        found = f"the installed page kernel has interface {contract}"
         raise SettingsError(f"{found}, this version needs {CONTRACT}: run make to build it, or set {VARIABLE}=python")
     return lycosa_native
 

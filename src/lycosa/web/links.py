@@ -117,7 +117,7 @@ def common_rel(rel: str, other: str) -> str:
     """The words two `rel` values share, in the first one's order."""
     if rel == other or not rel:
         return rel
-    others = other.lower().split()
+    others = frozenset(other.lower().split())
     return " ".join(word for word in rel.split() if word.lower() in others)
 
 
