@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+BASE := .venv/.base
 VENV := .venv/.made
 NATIVE := .venv/.native
 KERNEL := .venv/.kernel
@@ -22,28 +23,33 @@ test: lint                 ## everything CI runs: style, types, fast tests, thos
 	LYCOSA_KERNEL=python $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(READING)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
-lint: $(NATIVE)
+lint: $(READY) $(NATIVE)
 	$(BIN)/ruff check src tests proof
 	$(BIN)/ruff format --check src tests proof
 	$(BIN)/mypy
 
-lab: $(NATIVE)             ## the experiments of the papers: a list, or with NAME=… one of them; ARGS=--quick for a small run
+lab: $(READY) $(NATIVE)             ## the experiments of the papers: a list, or with NAME=… one of them; ARGS=--quick for a small run
 	$(BIN)/python -m proof lab $(NAME) $(ARGS)
 
-bench: $(NATIVE)           ## the benchmarks: a list, or with NAME=… one of them; ARGS=--quick for a small run
+bench: $(READY) $(NATIVE)           ## the benchmarks: a list, or with NAME=… one of them; ARGS=--quick for a small run
 	$(BIN)/python -m proof bench $(NAME) $(ARGS)
 
-fuzz: $(NATIVE)            ## random markup by the hundred thousand: kernel and twin must agree; ARGS='--seed 2' for other markup
+fuzz: $(READY) $(NATIVE)            ## random markup by the hundred thousand: kernel and twin must agree; ARGS='--seed 2' for other markup
 	$(BIN)/python -m proof bench fuzz $(ARGS)
 
 # Beside the packages the page kernel is built, where cargo is there; without it pages are read by the Python analyser.
 MAKEFLAGS += --jobs=2
-$(NATIVE): $(READY) $(KERNEL)
+$(NATIVE): $(BASE) $(KERNEL)
 	@if ls .venv/wheels/lycosa_native-*.whl >/dev/null 2>&1; then \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .venv/wheels/*.whl; fi
 	@touch $@
 
-$(READY): $(VENV) pyproject.toml
+$(BASE): $(VENV) pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+# What tests and benchmarks need is installed for them only: a first crawl does not wait for it.
+$(READY): $(BASE) pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
