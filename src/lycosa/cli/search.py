@@ -96,7 +96,7 @@ def get(
     """Print a page as it is archived, or as it once was."""
     found = page_of(into, url, as_of=as_of)
     if headers:
-        fields = (f"{name}: {value}" for name, value in found.fields.items())
+        fields = (f"{name}: {value}" for name, value in found.headers.items())
         sizes = size_words(found.sent_bytes, len(found.body))
         print("\n".join([f"{found.status} {found.url}", f"fetched {found.fetched}, {sizes}", *fields]))
     elif found.is_redirect:

@@ -47,7 +47,7 @@ def host_key_of(key: bytes) -> bytes:
 
 
 class StoredPage:
-    """A page, or a redirect, as the archive holds it. `fields` are the header fields of its response, `body` what came
+    """A page, or a redirect, as the archive holds it. `headers` are the header fields of its response, `body` what came
     with them, its content coding undone, `text` its readable text. `sent_bytes` is the size of the body as it
     was sent; `duplicate_of` is the URL under which the same document was known before. With `noarchive` the page
     asks not to be offered to others as a copy."""
@@ -74,7 +74,7 @@ class StoredPage:
         return found
 
     @property
-    def fields(self) -> Fields:
+    def headers(self) -> Fields:
         return self._content[0]
 
     @property
@@ -83,7 +83,7 @@ class StoredPage:
 
     @cached_property
     def text(self) -> str:
-        said, analysers = self.fields.get("content-type"), self._contents.analysers
+        said, analysers = self.headers.get("content-type"), self._contents.analysers
         return extract_text(self.body, url=self.url, content_type=said, analysers=analysers)
 
     @property
@@ -93,9 +93,9 @@ class StoredPage:
     @property
     def leads_to(self) -> str:
         """The URL that a redirect leads to; nothing if it does not say, or the page is none."""
-        if not self.is_redirect or "location" not in self.fields:
+        if not self.is_redirect or "location" not in self.headers:
             return ""
-        written = redirect_location(Response(self.url, self.status, headers=self.fields))
+        written = redirect_location(Response(self.url, self.status, headers=self.headers))
         target = parse_url(written, self.url)
         return target.href if target else written
 
@@ -117,7 +117,7 @@ class StoredPages:
             path, when = self._collection.path, f" as of {as_of}" if as_of else ""
             raise NoPage(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
         page = StoredPage(url.href, row, self._contents)
-        assert page.fields is not None  # read now: the collection may be closed later
+        assert page.headers is not None  # read now: the collection may be closed later
         return page
 
     def _row(self, key: bytes, as_of: str) -> PageRow | None:

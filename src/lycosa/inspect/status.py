@@ -349,7 +349,7 @@ def unfollowed_mention(collection: CollectionStore, url: Url, host_key: bytes) -
 
 def _elements(page: StoredPage, href: str, name: str) -> Iterator[str]:
     try:
-        said = page.fields.get("content-type")
+        said = page.headers.get("content-type")
         found = analyse_page(page.body, url=page.url, content_type=said)
     except LycosaError:  # damaged, or not kept; the others may say it
         return
