@@ -9,12 +9,15 @@ import pytest
 import lycosa
 from lycosa import Collection, Crawl, CrawledPage
 from lycosa.api import collection as library
+from lycosa.crawl import Recrawl
 from lycosa.errors import NoPage, SettingsError
-from lycosa.inspect import explain_url, open_to_read
+from lycosa.inspect import StoredPage, explain_url, open_to_read
+from lycosa.recrawl import StoredDocuments
 from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.memory import run_virtual
 from tests.crawl.memory_crawl import crawl, front
 from tests.crawl.small_site import FIRST, SmallSite, crawl_site, links
+from tests.recrawl.recrawl_world import BEGIN_S, DAY_S, wall_clock
 
 SITE = {
     FIRST: "<link rel=stylesheet href=style.css><title>Home</title><nav>menu bar</nav><main><p>Solar heat.</p>"
@@ -156,3 +159,34 @@ def test_private_address_is_refused_when_it_is_added(tmp_path: Path) -> None:
                 running.add("http://10.1.2.3/")
 
     run_virtual(main())
+
+
+def test_links_of_a_page_are_absolute_with_kind_and_words(tmp_path: Path) -> None:
+    crawl_site(tmp_path, SITE.get)
+    with lycosa.Collection(tmp_path) as collection:
+        page = collection.get(FIRST)
+        assert [(link.url, link.kind, link.anchor) for link in page.links] == [
+            (f"{FIRST}a", "a", "a"),
+            (f"{FIRST}b", "a", "b"),
+        ]
+        assert collection.get(f"{FIRST}a").links == ()
+        stored, store = page.links, collection._opened()
+        from_body = StoredPage(FIRST, page._row, StoredDocuments(store), is_current=False)
+        assert from_body.links == stored  # an earlier version has no row of its own
+
+
+def test_versions_of_a_page_are_those_before_it_with_their_bodies(tmp_path: Path) -> None:
+    said = ["<p>The first words.</p>", "<p>The second words are others.</p>", "<p>And the third.</p>"]
+    for number, words in enumerate(said):
+        recrawl = Recrawl(everything=True) if number else None
+        with wall_clock(BEGIN_S + number * DAY_S):
+            crawl_site(tmp_path, {FIRST: words}.get, recrawl=recrawl)
+    with lycosa.Collection(tmp_path) as collection:
+        page = collection.get(FIRST)
+        assert page.is_current
+        assert [version.body.decode() for version in page.versions] == said[:-1]
+        assert [version.text for version in page.versions] == ["The first words.", "The second words are others."]
+        assert not any(version.is_current for version in page.versions)
+        assert len({page.digest, *(version.digest for version in page.versions)}) == 3
+        assert page.versions[0].fetched <= page.versions[1].fetched <= page.fetched
+        assert [version.body for version in page.versions[1].versions] == [said[0].encode()]

@@ -17,6 +17,7 @@ from lycosa.graph.links import (
     UrlLinks,
     current_link_index,
     links_of,
+    outgoing_links,
     rank_hosts,
     rank_pages,
     ranked_pages,
@@ -27,5 +28,5 @@ from lycosa.graph.ranks import Ranks, load_ranks
 __all__ = [
     "AnchorTexts", "Anchors", "LinkIndex", "LinkIndexer", "LinkView", "Ranked", "Ranks", "UrlLinks", "covered_by",
     "current_link_index", "entries_after", "key_of", "last_sequence", "links_of", "load_ranks", "mark_covered",
-    "rank_hosts", "rank_pages", "ranked_pages", "redirect_row", "start_helper", "stored_link_index",
+    "outgoing_links", "rank_hosts", "rank_pages", "ranked_pages", "redirect_row", "start_helper", "stored_link_index",
 ]  # fmt: skip

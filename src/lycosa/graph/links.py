@@ -193,10 +193,13 @@ def links_of(
     shown_in = tuple(
         LinkView(_url_of(state, link.source), KINDS[link.kind], link.anchor) for link in islice(incoming, most)
     )
-    outgoing = stored_links(state.get(Family.LINK, url_key(url)), url)
-    outgoing.pop(url, None)
-    views = (LinkView(target, KINDS[kind], anchor) for target, (kind, anchor) in outgoing.items())
-    return UrlLinks(url, len(incoming), len(outgoing), shown_in, tuple(islice(views, most)))
+    outgoing = [view for view in outgoing_links(state.get(Family.LINK, url_key(url)), url) if view.url != url]
+    return UrlLinks(url, len(incoming), len(outgoing), shown_in, tuple(outgoing[:most]))
+
+
+def outgoing_links(packed: bytes | None, url: str) -> tuple[LinkView, ...]:
+    """The links in the packed link row of a page, each URL once, in the order of the page."""
+    return tuple(LinkView(target, KINDS[kind], anchor) for target, (kind, anchor) in stored_links(packed, url).items())
 
 
 def _url_of(state: State, file_num: int) -> str:

@@ -4,19 +4,21 @@ The row of a page says most of it; its header fields and its body are read from 
 for. Used by `lycosa get` and `lycosa.Collection`.
 """
 
+from base64 import b32encode
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from lycosa.crawl import redirect_location
+from lycosa.crawl import followed_links, redirect_location
 from lycosa.errors import NoPage, SettingsError, StoreError
+from lycosa.graph import LinkView, outgoing_links
 from lycosa.records import Family, Response
-from lycosa.recrawl import Fields, StoredDocuments, no_bodies
+from lycosa.recrawl import Fields, StoredDocuments, history, no_bodies, version_row
 from lycosa.search import past_time, row_as_of
-from lycosa.settings import InvalidValue, seed
-from lycosa.store import REDIRECTS, CollectionStore, PageRow, page_at, unpack_page
-from lycosa.web import Url, extract_text, format_timestamp, parse_url, url_from_key, url_key
+from lycosa.settings import CrawlSettings, InvalidValue, seed
+from lycosa.store import REDIRECTS, CollectionStore, PageRow, pack_row, page_at, unpack_page
+from lycosa.web import LinkRules, Url, analyse_page, extract_text, format_timestamp, parse_url, url_from_key, url_key
 
 
 def asked_url(collection: CollectionStore, text: str) -> Url:
@@ -48,12 +50,16 @@ def host_key_of(key: bytes) -> bytes:
 
 class StoredPage:
     """A page, or a redirect, as the archive holds it. `headers` are the header fields of its response, `body` what came
-    with them, its content coding undone, `text` its readable text. `sent_bytes` is the size of the body as it
-    was sent; `duplicate_of` is the URL under which the same document was known before. With `noarchive` the page
-    asks not to be offered to others as a copy."""
+    with them, its content coding undone, `text` its readable text. `digest` is that of the body as it was sent,
+    `sent_bytes` its size; `duplicate_of` is the URL under which the same document was known before. With `noarchive`
+    the page asks not to be offered to others as a copy. `is_current` is False for an earlier version, of which less is
+    known: no title, language or depth.
 
-    def __init__(self, url: str, row: PageRow, contents: StoredDocuments) -> None:
-        self.url, self._row, self._contents = url, row, contents
+    What the row does not say is read when it is asked for, so the collection has to be open then.
+    """
+
+    def __init__(self, url: str, row: PageRow, contents: StoredDocuments, *, is_current: bool = True) -> None:
+        self.url, self._row, self._contents, self.is_current = url, row, contents, is_current
         self.status, self.fetched, self.depth = row.status, format_timestamp(row.fetched_s), row.depth
         self.title, self.language, self.content_type = row.title, row.language, row.essence
         self.sent_bytes, self.duplicate_of, self.noarchive = row.size_bytes, row.original, row.noarchive
@@ -86,6 +92,37 @@ class StoredPage:
         said, analysers = self.headers.get("content-type"), self._contents.analysers
         return extract_text(self.body, url=self.url, content_type=said, analysers=analysers)
 
+    @cached_property
+    def links(self) -> tuple[LinkView, ...]:
+        """The links that a crawl follows from here, as absolute URLs, each once, with kind and anchor text."""
+        state = self._contents.collection.state
+        packed = state.get(Family.LINK, url_key(self.url)) if self.is_current else None
+        if packed or not self._has_unstored_links:
+            return outgoing_links(packed, self.url)
+        said = self.headers.get("content-type")
+        page = analyse_page(self.body, url=self.url, content_type=said, analysers=self._contents.analysers)
+        links, _ = followed_links(page, LinkRules(agent=CrawlSettings().agent), self.url)
+        return outgoing_links(pack_row(links), self.url)
+
+    @property
+    def _has_unstored_links(self) -> bool:
+        """Whether the body may have links that no row holds: an earlier version, or an archive from elsewhere."""
+        return not (self.is_current and not self._row.links) and bool(self._row.place) and not self.is_redirect
+
+    @cached_property
+    def versions(self) -> "tuple[StoredPage, ...]":
+        """The versions that were stored before this one, the oldest first."""
+        found = history(self._contents.collection.state, url_key(self.url))
+        rows = (version_row(at_s, change) for at_s, change in found if change.is_version)
+        here = self._row.place, self._row.payload_sha1
+        earlier = (row for row in rows if row.fetched_s < self._row.fetched_s and (row.place, row.payload_sha1) != here)
+        return tuple(StoredPage(self.url, row, self._contents, is_current=False) for row in earlier)
+
+    @property
+    def digest(self) -> str:
+        sha1 = self._row.payload_sha1
+        return f"sha1:{b32encode(sha1).decode()}" if sha1 else ""
+
     @property
     def is_redirect(self) -> bool:
         return self.status in REDIRECTS
@@ -116,7 +153,7 @@ class StoredPages:
         if row is None or not (row.place or row.lacks_body):
             path, when = self._collection.path, f" as of {as_of}" if as_of else ""
             raise NoPage(f"{path} holds no page {url.href}{when}: lycosa why {url.href} --in {path} says more")
-        page = StoredPage(url.href, row, self._contents)
+        page = StoredPage(url.href, row, self._contents, is_current=not as_of)
         assert page.headers is not None  # read now: the collection may be closed later
         return page
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         unpack_change,
         unpack_visit,
         version_at,
+        version_row,
         visit_of,
     )
 
@@ -51,7 +52,7 @@ __getattr__ = open_lazily(
         "recorder": "opening",
         "revisits": "Revisits",
         "versions": "ChangeRow VisitRow history split_change_key unpack_change unpack_visit visit_of BODY_CAP_BYTES "
-        "Fields StoredDocuments document_at no_bodies require_bodies version_at",
+        "Fields StoredDocuments document_at no_bodies require_bodies version_at version_row",
     },
 )
 
@@ -60,5 +61,5 @@ __all__ = [
     "BODY_CAP_BYTES", "DAY_S", "UNCHANGED", "ChangeKind", "ChangeRow", "ChangedImage", "Diff", "Fields", "Presence",
     "RevisitFeeder", "Revisits", "StoredDocuments", "VisitRow", "can_decode", "diff_versions", "digest_of_content",
     "document_at", "history", "image_value", "no_bodies", "opening", "require_bodies", "split_change_key",
-    "structure_digest", "unpack_change", "unpack_visit", "version_at", "visit_of",
+    "structure_digest", "unpack_change", "unpack_visit", "version_at", "version_row", "visit_of",
 ]  # fmt: skip

@@ -173,6 +173,19 @@ def history_rows(state: State, key: bytes) -> Iterator[tuple[bytes, ChangeRow]]:
         yield found, unpack_change(row)
 
 
+def version_row(at_s: float, change: ChangeRow) -> PageRow:
+    """The version that a change brought, as a page row: what the history knows of it."""
+    return PageRow(
+        change.status,
+        at_s,
+        essence=change.essence,
+        size_bytes=change.size_bytes,
+        document_bytes=change.document_bytes,
+        place=change.place,
+        payload_sha1=change.payload_sha1,
+    )
+
+
 def split_change_key(found: bytes) -> tuple[bytes, float]:
     """The URL key and the time of a key in `change`."""
     at = len(found) - TIME_BYTES
@@ -317,7 +330,7 @@ class StoredDocuments:
     """
 
     def __init__(self, collection: CollectionStore) -> None:
-        self._collection, self.path = collection, collection.path
+        self.collection, self.path = collection, collection.path
         self._locations: OrderedDict[bytes, bytes] = OrderedDict()
 
     def __repr__(self) -> str:
@@ -333,9 +346,9 @@ class StoredDocuments:
 
         Raises `ArchiveUnavailable` if its file is missing, or in a store that cannot be reached.
         """
-        document = document_at(self._collection, row.place, is_strict=True)
+        document = document_at(self.collection, row.place, is_strict=True)
         if document is None and (row.original or row.is_elsewhere) and row.payload_sha1 and not self.is_left_out(row):
-            document = document_at(self._collection, self._location_of(row.payload_sha1), is_strict=True)
+            document = document_at(self.collection, self._location_of(row.payload_sha1), is_strict=True)
         if document is None:
             return None
         head, body = document
@@ -345,7 +358,7 @@ class StoredDocuments:
         """Is the body of a page only on the machine of its shard, out of reach from here?"""
         try:
             if row.place:
-                self._collection.record(WarcLocation.unpack(row.place))
+                self.collection.record(WarcLocation.unpack(row.place))
         except StoreError as error:
             return isinstance(error, RecordLeftOut)
         return False
@@ -359,7 +372,7 @@ class StoredDocuments:
         return self._locations[payload_sha1]
 
     def _search(self, digest: str) -> bytes:
-        for number, record in self._collection.records():
+        for number, record in self.collection.records():
             if record.type == "response" and record.header("WARC-Payload-Digest") == digest:
                 return WarcLocation(number, record.offset, record.length).pack()
         return b""

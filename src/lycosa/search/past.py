@@ -18,7 +18,7 @@ from lycosa.errors import SettingsError
 from lycosa.fetch import parse_fields
 from lycosa.graph import last_sequence
 from lycosa.records import Family, Response
-from lycosa.recrawl import ChangeKind, ChangeRow, document_at, history, require_bodies
+from lycosa.recrawl import ChangeKind, ChangeRow, document_at, history, require_bodies, version_row
 from lycosa.search.documents import (
     HostLanguages,
     IndexMember,
@@ -96,15 +96,7 @@ def _find_as_of(state: State, key: bytes, at_s: float) -> tuple[PageRow | None, 
         return (today if today is not None and today.fetched_s <= at_s else None), True
     if stored is None or not is_there:
         return None, True
-    row = PageRow(
-        stored.status,
-        stored_s,
-        essence=stored.essence,
-        size_bytes=stored.size_bytes,
-        document_bytes=stored.document_bytes,
-        place=stored.place,
-        payload_sha1=stored.payload_sha1,
-    )
+    row = version_row(stored_s, stored)
     is_todays = today is not None and today.place == stored.place
     if today is not None and is_todays:
         row.apply_directives(today.directives)
