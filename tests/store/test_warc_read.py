@@ -129,6 +129,79 @@ def test_reader_garbage_behind_whole_records_is_a_problem_not_an_error(file: Pat
     assert intact_length(file) == size
 
 
+def _records_of(path: Path) -> tuple[list[int], list[str]]:
+    with WarcReader(path) as reader:
+        return [record.offset for record in reader], reader.problems
+
+
+def test_reader_any_byte_flipped_goes_on_at_the_next_member(file: Path) -> None:
+    data = file.read_bytes()
+    starts, _ = _records_of(file)
+    ends = [*starts[1:], len(data)]
+    for at in range(len(data)):
+        file.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
+        hit = next(n for n, end in enumerate(ends) if at < end)
+
+        found, problems = _records_of(file)
+
+        if found != starts:  # bytes of a gzip head, such as that of the time, say nothing
+            assert found == [start for n, start in enumerate(starts) if n != hit]
+            assert [problem.split(":")[0] for problem in problems] == [f"byte {starts[hit]}"]
+
+
+def test_reader_zeros_in_the_middle_are_named_with_what_is_passed_over(file: Path) -> None:
+    data = file.read_bytes()
+    starts, _ = _records_of(file)
+    file.write_bytes(data[: starts[1]] + bytes(200_000) + data[starts[1] :])
+
+    found, problems = _records_of(file)
+
+    assert found == [starts[0], starts[1] + 200_000, starts[2] + 200_000]
+    assert problems == [f"byte {starts[1]}: not gzip, or damaged; 200000 bytes passed over"]
+
+
+def test_reader_many_false_members_are_tried_within_a_bound(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lycosa.store.warc_read._TRIALS_MOST", 100)
+    file.write_bytes(file.read_bytes() + b"\x1f\x8b\x08\0" * 10_000 + file.read_bytes())
+
+    found, problems = _records_of(file)
+
+    assert len(found) == 3
+    assert len(problems) == 1
+
+
+def test_reader_plain_file_damaged_head_goes_on_at_the_next_record(conformance: Path, tmp_path: Path) -> None:
+    whole = conformance / "warc" / "warcio-example.warc"
+    starts, _ = _records_of(whole)
+    data = whole.read_bytes()
+    (tmp_path / "x.warc").write_bytes(data[: starts[2]] + b"\0" * 9 + data[starts[2] + 9 :])
+
+    found, problems = _records_of(tmp_path / "x.warc")
+
+    assert found == [start for start in starts if start != starts[2]]
+    assert problems == [f"byte {starts[2]}: no WARC record begins here; {starts[3] - starts[2]} bytes passed over"]
+
+
+def test_reader_large_record_is_passed_over_and_told(file: Path) -> None:
+    large = warcinfo({"n": "x" * 5_000}, filename="x", created_s=0.0)
+    data = file.read_bytes()
+    file.write_bytes(large + data)
+
+    with WarcReader(file, record_bytes=2_000) as reader:
+        assert len(list(reader)) == 3
+    assert reader.problems == [f"byte 0: a record of more than 2000 bytes; {len(large)} bytes passed over"]
+
+
+def test_reader_part_of_a_file_is_read_as_a_file_of_its_own(file: Path) -> None:
+    data = file.read_bytes()
+    starts, _ = _records_of(file)
+    file.write_bytes(b"before" + data + data)
+
+    with WarcReader(file, inside=(6, len(data)), start=starts[1]) as reader:
+        assert [record.offset for record in reader] == starts[1:]
+    assert not reader.problems
+
+
 def test_reader_empty_file_holds_nothing(tmp_path: Path) -> None:
     (tmp_path / "x.warc.gz").touch()
 

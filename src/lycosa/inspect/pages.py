@@ -17,7 +17,16 @@ from lycosa.records import Family, Response
 from lycosa.recrawl import Fields, StoredDocuments, history, no_bodies, version_row
 from lycosa.search import past_time, row_as_of
 from lycosa.settings import CrawlSettings, InvalidValue, seed
-from lycosa.store import REDIRECTS, CollectionStore, PageRow, pack_row, page_at, unpack_page
+from lycosa.store import (
+    REDIRECTS,
+    CollectionStore,
+    PageRow,
+    WarcLocation,
+    pack_row,
+    page_at,
+    unpack_page,
+    warc_path,
+)
 from lycosa.web import LinkRules, Url, analyse_page, extract_text, format_timestamp, parse_url, url_from_key, url_key
 
 
@@ -76,8 +85,16 @@ class StoredPage:
             when = f"the record of {self.url}, fetched {self.fetched},"
             if self._contents.is_left_out(self._row):
                 raise StoreError(f"{when} was left out of the central store: it is on the machine of its shard only")
-            raise StoreError(f"{when} in the archive of {self._contents.path} is damaged and cannot be read")
+            raise StoreError(f"{when} is damaged and cannot be read: {self._where()}")
         return found
+
+    def _where(self) -> str:
+        """Where in the archive the record should be."""
+        if not self._row.place:
+            return f"it is nowhere in the archive of {self._contents.path}"
+        place = WarcLocation.unpack(self._row.place)
+        name = warc_path(self._contents.path, place.file_number).name
+        return f"byte {place.offset} of {name} in the archive of {self._contents.path}"
 
     @property
     def headers(self) -> Fields:

@@ -83,7 +83,7 @@ from lycosa.store.released import (
 )
 from lycosa.store.state import Batch, State
 from lycosa.store.warc_file import warc_path
-from lycosa.store.warc_read import WarcLocation, WarcRecord, read_message
+from lycosa.store.warc_read import WarcLocation, WarcReader, WarcRecord, read_message
 from lycosa.store.warc_record import (
     Fetched,
     HttpExchange,
@@ -102,7 +102,7 @@ __all__ = [
     "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "REDIRECTS", "SHARDED_FILE", "SHARDS_FOLDER", "SITEMAP",
     "STORE_WARC_FOLDER", "ArchiveUnavailable", "Batch", "BucketRow", "CentralStore", "CollectionStore", "Fetched",
     "HttpExchange", "JoinedCollection", "JoinedState", "LinkRow", "OriginalRecord", "PageRow", "PatchBase",
-    "RecordLeftOut", "RevisitProfile", "State", "StoreSelection", "WarcLocation", "WarcRecord",
+    "RecordLeftOut", "RevisitProfile", "State", "StoreSelection", "WarcLocation", "WarcReader", "WarcRecord",
     "activate_arrived_hosts", "adopt_collection", "arriving_hosts", "bucket_hosts", "bucket_rows", "buckets_with_rows",
     "claim_store", "delete_bucket", "doc_key", "document_bucket", "document_buckets", "file_digest", "hold_lock",
     "host_buckets", "is_claimed_store", "is_collection", "is_sharded", "is_written", "left_out_counts",

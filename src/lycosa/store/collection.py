@@ -20,7 +20,7 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lycosa.errors import SettingsError, StoreError, storage_error
@@ -194,9 +194,10 @@ class CollectionStore:
         """Reads the record at `place`, here or in the central store."""
         return read_record_at(self.warc_folders, place)
 
-    def records(self) -> Iterator[tuple[int, WarcRecord]]:
-        """Reads the whole archive, here and in the central store, as (file number, record)."""
-        return records_in(self.warc_folder, released_files(self.state))
+    def records(self, tell: Callable[[str], None] | None = None) -> Iterator[tuple[int, WarcRecord]]:
+        """Reads the whole archive, here and in the central store, as (file number, record). `tell` hears which bytes of
+        which file are damaged; reading goes on behind them."""
+        return records_in(self.warc_folder, released_files(self.state), tell)
 
     def finished_files(self) -> dict[int, int]:
         """The lengths of the archive files that are complete and here, by number."""
@@ -246,8 +247,8 @@ class JoinedCollection(CollectionStore):
     def warc_folders(self) -> list[Path]:
         return [shard.warc_folder for shard in self.shards]  # they number their files apart
 
-    def records(self) -> Iterator[tuple[int, WarcRecord]]:
-        return (found for shard in self.shards for found in shard.records())
+    def records(self, tell: Callable[[str], None] | None = None) -> Iterator[tuple[int, WarcRecord]]:
+        return (found for shard in self.shards for found in shard.records(tell))
 
 
 def open_shards(path: Path) -> list[CollectionStore]:

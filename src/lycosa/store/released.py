@@ -148,13 +148,18 @@ def _missing(folders: Sequence[Path], stores: Sequence[str], number: int) -> str
     return f"the archive file {where} is missing" + (f", and it is not in the store {stores[0]}" if stores else "")
 
 
-def records_in(folder: Path, numbers: Iterable[int]) -> Iterator[tuple[int, WarcRecord]]:
-    """Reads all files of the archive in a folder as (file number, record); `numbers` are those that were released."""
+def records_in(
+    folder: Path, numbers: Iterable[int], tell: Callable[[str], None] | None = None
+) -> Iterator[tuple[int, WarcRecord]]:
+    """Reads all files of the archive in a folder as (file number, record); `numbers` are those that were released.
+    `tell` hears which bytes of which file are damaged."""
     here = {warc_number(path.name): path for path in folder.glob("*.warc.gz")}
     for number in sorted({*here, *numbers}):
         if number in here:
             with WarcReader(here[number]) as reader:
                 yield from ((number, record) for record in reader)
+            for problem in reader.problems if tell is not None else ():
+                tell(f"{here[number]}, {problem}")
             continue
         stores = store_urls(folder)
         found = next((found for url in stores if (found := _packed(url, number)) is not None), None)

@@ -1,9 +1,10 @@
 """Reads WARC files, ours and others', in sequence or one record by its location.
 
 A `WarcLocation` is file number, offset and length, twelve bytes in the state; a `WarcRecord` is what the bytes there
-say. A damaged end is no error: what is whole before it is read, and the damage is told in `problems`. A file that is
-not a WARC, or that is compressed as a whole, is refused with `StoreError`. Reading beside the writer is safe: a record
-that is still being written looks like a damaged end. Called by exports and the index, and by recovery.
+say. Damage is no error: what is whole before and behind it is read, and where it is stands in `problems`. A file in
+which no WARC record is found, or that is compressed as a whole, is refused with `StoreError`. Reading beside the writer
+is safe: a record that is still being written looks like a damaged end. Called by exports, the import and the index, and
+by recovery.
 """
 
 import os
@@ -113,47 +114,121 @@ _MAX_HEAD_BYTES = 1 << 20
 _GZIP_ERROR: type[Exception] = cast(type[Exception], isal_zlib.error)
 _GZIP_MAGIC = b"\x1f\x8b"
 _NEXT_RECORD = re.compile(rb"\r\n\r\n(?=WARC/\d)")
+# What a member (deflate, no reserved flag) or a plain record begins with; and how many bytes in front of the next
+# window are looked at again, since a beginning may stand on both sides of the cut.
+_MEMBER_START, _RECORD_START = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"), re.compile(rb"WARC/[01]\.\d\r?\n")
+_START_BYTES = 12
+_TRIAL_BYTES = 1 << 10  # of what looks like a member are unpacked to see whether a record begins in it
+_TRIALS_MOST = 100_000  # in a file: one that is made to look like members everywhere costs seconds, not hours
+_PROBLEMS_MOST = 1_000  # kept in words
+_NO_RECORD = "no WARC record begins here"
 
 
 class _Damage(Exception):
-    """Says what is wrong from here on."""
+    """Says what is wrong from here on. `end`: where the next record begins, if that is known."""
+
+    def __init__(self, words: str, end: int | None = None) -> None:
+        super().__init__(words)
+        self.end = end
 
 
 class WarcReader:
-    """The records of one file in order. Iterate once; afterwards `problems` tells what could not be read."""
+    """The records of one file in order. Iterate once; afterwards `problems` tells what could not be read, by its
+    offset. Behind damage it goes on at the next gzip member, or plain record, that can be found.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    It may begin at the record at `start`, and read a part of a larger file (`inside`: the part's offset and size, such
+    as a stored member of a ZIP file); offsets are those in the part. Records of more than `record_bytes` are passed
+    over and told.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        start: int = 0,
+        inside: tuple[int, int] | None = None,
+        record_bytes: int = MAX_RECORD_BYTES,
+    ) -> None:
+        self.path, self._start, self._record_bytes = path, start, record_bytes
         self.problems: list[str] = []
-        self._source = _Source(path)
+        self._trials = 0
+        self._source = _Source(path, inside=inside)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the file, or of the part of it that is read."""
+        return self._source.size
 
     def __iter__(self) -> Iterator[WarcRecord]:
-        read = self._compressed if self._source.read(0, 2) == _GZIP_MAGIC else self._plain
-        at = 0
+        is_compressed = self._is_compressed()
+        read = self._compressed if is_compressed else self._plain
+        at, has_found = self._start, bool(self._start)
         while at < self._source.size:
             try:
                 record, at = read(at)
             except _Damage as damage:
-                if not at:
-                    raise StoreError(f"{self.path} is not a WARC file that can be read: {damage}") from damage
-                self.problems.append(f"byte {at}: {damage}")
-                return
-            yield record
+                end = damage.end or self._next(at + 1, is_compressed=is_compressed)
+                self._tell(at, str(damage), end)
+                at = self._source.size if end is None else end
+            else:
+                has_found = True
+                yield record
+        if self.problems and not has_found:
+            raise StoreError(f"{self.path} is not a WARC file that can be read: {self.problems[0]}")
+
+    def _is_compressed(self) -> bool:
+        """By its beginning, or, where that is damaged, by what is found first."""
+        start = self._source.read(0, 5)
+        if start.startswith(_GZIP_MAGIC) or start == b"WARC/":
+            return start != b"WARC/"
+        plain, member = self._next(0, is_compressed=False), self._next(0, is_compressed=True)
+        return member is not None and (plain is None or member < plain)
+
+    def _tell(self, at: int, words: str, end: int | None = None) -> None:
+        if len(self.problems) < _PROBLEMS_MOST:
+            behind = f"; {end - at} bytes passed over" if end is not None else ""
+            self.problems.append(f"byte {at}: {words}{behind}")
+
+    def _next(self, at: int, *, is_compressed: bool) -> int | None:
+        """Where the next record begins, from `at` on; None if none can be found."""
+        pattern = _MEMBER_START if is_compressed else _RECORD_START
+        while at < self._source.size:
+            window = self._source.read(at, _WINDOW_BYTES)
+            for found in pattern.finditer(window):
+                if not is_compressed or self._begins_record(at + found.start()):
+                    return at + found.start()
+                if self._trials >= _TRIALS_MOST:
+                    return None
+            at += max(len(window) - _START_BYTES, 1)
+        return None
+
+    def _begins_record(self, at: int) -> bool:
+        self._trials += 1
+        try:
+            content = isal_zlib.decompressobj(31).decompress(self._source.read(at, _TRIAL_BYTES), 16)
+        except _GZIP_ERROR:
+            return False
+        return content.startswith(b"WARC/")
 
     def _compressed(self, at: int) -> tuple[WarcRecord, int]:
-        data, end = _member(self._source, at)
-        return _only_record(data, at, end - at, path=self.path), end
+        data, end = _member(self._source, at, record_bytes=self._record_bytes)
+        return _only_record(data, at, end - at), end
 
     def _plain(self, at: int) -> tuple[WarcRecord, int]:
-        kind, headers, head_bytes, block_bytes = parse_head(self._source.head(at)) or _no_record()
+        head = parse_head(self._source.head(at))
+        if head is None:
+            raise _Damage(_NO_RECORD)
+        kind, headers, head_bytes, block_bytes = head
         end = at + head_bytes + block_bytes
-        if block_bytes > MAX_RECORD_BYTES or end > self._source.size:
+        if end > self._source.size:
             raise _Damage("the record ends behind the end of the file")
+        if block_bytes > self._record_bytes:
+            raise _Damage(f"a record of more than {self._record_bytes} bytes", end + 4)
         block = self._source.read(at + head_bytes, block_bytes)
         record = WarcRecord(type=kind, headers=headers, block=block, offset=at, length=end - at)
         if self._source.read(end, 4) == b"\r\n\r\n":
             return record, end + 4
-        self.problems.append(f"byte {at}: the record is longer than its Content-Length")
+        self._tell(at, "the record is longer than its Content-Length")
         found = _NEXT_RECORD.search(self._source.read(end, _MAX_HEAD_BYTES))
         return record, end + found.end() if found else self._source.size
 
@@ -171,7 +246,7 @@ def read_record(path: Path, place: WarcLocation) -> WarcRecord:
         data, end = _member(source, place.offset, min(place.length, _WINDOW_BYTES))
         if end - place.offset != place.length:
             raise _Damage(f"{end - place.offset} bytes long where {place.length} were written")
-        return _only_record(data, place.offset, place.length, path=path)
+        return _only_record(data, place.offset, place.length)
     except _Damage as damage:
         raise StoreError(f"no whole record at byte {place.offset} of {path}: {damage}") from damage
     finally:
@@ -237,7 +312,7 @@ def read_members_at(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[b
 def parse_member(content: bytes, offset: int, length: int, *, path: Path) -> WarcRecord:
     """The record that the unpacked member at `offset` of `path` holds."""
     try:
-        return _only_record(content, offset, length, path=path)
+        return _only_record(content, offset, length)
     except _Damage as damage:
         raise StoreError(f"no whole record at byte {offset} of {path}: {damage}") from damage
 
@@ -258,20 +333,21 @@ def intact_length(path: Path) -> int:
 class _Source:
     """Bytes of a file by position, read ahead a little. Not mapped: a file that is cut back would kill the process."""
 
-    def __init__(self, path: Path, least_bytes: int = _WINDOW_BYTES) -> None:
+    def __init__(self, path: Path, least_bytes: int = _WINDOW_BYTES, *, inside: tuple[int, int] | None = None) -> None:
         self._path, self._least_bytes = path, least_bytes
         try:
             self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise storage_error(error, path=path, doing="reading the archive") from error
-        self.size = os.fstat(self._file).st_size
+        self._base, self.size = inside or (0, os.fstat(self._file).st_size)
         self._window, self._window_at = b"", 0
 
     def read(self, at: int, size: int) -> bytes:
         """Up to `size` bytes from `at`; fewer only at the end of the file."""
         if not self._window_at <= at <= at + size <= self._window_at + len(self._window):
             try:
-                self._window = os.pread(self._file, max(size, self._least_bytes), at)
+                most = max(self.size - at, 0)
+                self._window = os.pread(self._file, min(max(size, self._least_bytes), most), self._base + at)
             except OSError as error:
                 raise storage_error(error, path=self._path, doing="reading the archive") from error
             self._window_at = at
@@ -289,7 +365,9 @@ class _Source:
         os.close(self._file)
 
 
-def _member(source: _Source, at: int, window_bytes: int = _WINDOW_BYTES) -> tuple[bytes, int]:
+def _member(
+    source: _Source, at: int, window_bytes: int = _WINDOW_BYTES, *, record_bytes: int = MAX_RECORD_BYTES
+) -> tuple[bytes, int]:
     """The content of the gzip member that starts at `at`, and where it ends."""
     stream, parts, size = isal_zlib.decompressobj(31), [], 0
     while not stream.eof:
@@ -301,21 +379,24 @@ def _member(source: _Source, at: int, window_bytes: int = _WINDOW_BYTES) -> tupl
         except _GZIP_ERROR as error:
             raise _Damage("not gzip, or damaged") from error
         size, at = size + len(part), at + len(data)
-        if size > MAX_RECORD_BYTES:
-            raise _Damage(f"a record of more than {MAX_RECORD_BYTES} bytes")
-        parts.append(part)
+        if size > record_bytes:
+            parts.clear()  # it is unpacked to its end, to know where that is, but not kept
+        else:
+            parts.append(part)
+    if size > record_bytes:
+        raise _Damage(f"a record of more than {record_bytes} bytes", at - len(stream.unused_data))
     return b"".join(parts), at - len(stream.unused_data)
 
 
-def _only_record(data: bytes, offset: int, length: int, *, path: Path) -> WarcRecord:
-    kind, headers, head_bytes, block_bytes = parse_head(data) or _no_record()
+def _only_record(data: bytes, offset: int, length: int) -> WarcRecord:
+    head = parse_head(data)
+    if head is None:
+        raise _Damage(_NO_RECORD, offset + length)
+    kind, headers, head_bytes, block_bytes = head
     if head_bytes + block_bytes > len(data):
-        raise _Damage("the record is shorter than its Content-Length")
+        raise _Damage("the record is shorter than its Content-Length", offset + length)
     if data[head_bytes + block_bytes :].strip(b"\r\n"):
-        raise StoreError(f"{path} is compressed as a whole, not record by record: recompress it to read it here")
+        words = "it is compressed as a whole, not record by record: recompress it to read it here"
+        raise _Damage(words, offset + length)
     block = data[head_bytes : head_bytes + block_bytes]
     return WarcRecord(type=kind, headers=headers, block=block, offset=offset, length=length)
-
-
-def _no_record() -> tuple[str, tuple[tuple[str, str], ...], int, int]:
-    raise _Damage("no WARC record begins here")
