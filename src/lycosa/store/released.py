@@ -158,8 +158,9 @@ def records_in(
         if number in here:
             with WarcReader(here[number]) as reader:
                 yield from ((number, record) for record in reader)
-            for problem in reader.problems if tell is not None else ():
-                tell(f"{here[number]}, {problem}")
+            if tell is not None:
+                for problem in reader.problems:
+                    tell(f"{here[number]}, {problem}")
             continue
         stores = store_urls(folder)
         found = next((found for url in stores if (found := _packed(url, number)) is not None), None)

@@ -369,7 +369,7 @@ def _member(
     source: _Source, at: int, window_bytes: int = _WINDOW_BYTES, *, record_bytes: int = MAX_RECORD_BYTES
 ) -> tuple[bytes, int]:
     """The content of the gzip member that starts at `at`, and where it ends."""
-    stream, parts, size = isal_zlib.decompressobj(31), [], 0
+    stream, parts, size = isal_zlib.decompressobj(31), list[bytes](), 0
     while not stream.eof:
         data = source.read(at, window_bytes)
         if not data:
