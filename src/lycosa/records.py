@@ -75,6 +75,11 @@ class Response(msgspec.Struct, frozen=True):
     detail: str = ""
     hints: str = ""
 
+    @property
+    def took_ms(self) -> int:
+        """How long the request took; at least 1 where its times are known."""
+        return max(1, round(1_000 * (self.ended_s - self.started_s))) if self.ended_s else 0
+
 
 class Resolved(msgspec.Struct, frozen=True):
     """A resolver's answer for a name: its addresses for `ttl_s` seconds, or why there are none."""

@@ -267,6 +267,7 @@ class PageKeeper:
             document_bytes=original.document_bytes,
             content=original.content,
             relevance=original.relevance,
+            took_ms=response.took_ms,
         )
         row.apply_directives(original.directives | page_directives((), response, self._reader.rules.agent))
         ticket = self.archive.add_records(made)
@@ -370,6 +371,7 @@ class PageKeeper:
             document_bytes=len(prepared.body),
             content=prepared.content,
             relevance=self._topic.page(title=page.title or "", text=page.text) if self._topic else None,
+            took_ms=response.took_ms,
         )
 
     # listeners

@@ -132,7 +132,14 @@ class PageHandler:
         target = parse_url(written, lease.url) if written else None
         failure = "bad-redirect" if target is None else Reason.REDIRECTS if entry.hops >= MAX_HOPS else ""
         where = target.href if target else written
-        row = PageRow(response.status, shard.now_unix(), entry.depth, location=where, failure=failure)
+        row = PageRow(
+            response.status,
+            shard.now_unix(),
+            entry.depth,
+            location=where,
+            failure=failure,
+            took_ms=response.took_ms,
+        )
         is_page = lease.kind in (RequestKind.PAGE, RequestKind.REVISIT)
         if is_page:
             links = redirect_row(target.href) if target else LinkRow(())

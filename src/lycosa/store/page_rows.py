@@ -28,7 +28,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     another shard has its very payload, under `original`. `content` is the digest of its main content, where no body is
     kept that it could be made from. `relevance` to the topic is there if the store asks for it. `noindex`, `nosnippet`,
     `noarchive` and `unavailable_s` are what it said to robots (`web.robots`). `tries` is how many requests were
-    made for a URL that has failed, 0 in rows that do not know it."""
+    made for a URL that has failed, 0 in rows that do not know it. `took_ms` is how long the request took, from its
+    start to the end of the body, 0 in rows that do not know it; a revisit that finds nothing new keeps it."""
 
     status: int
     fetched_s: float
@@ -63,6 +64,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     noarchive: bool = False
     unavailable_s: int = 0
     tries: int = 0
+    took_ms: int = 0
 
     @property
     def is_sitemap(self) -> bool:
