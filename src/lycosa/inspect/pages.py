@@ -27,7 +27,18 @@ from lycosa.store import (
     unpack_page,
     warc_path,
 )
-from lycosa.web import LinkRules, Url, analyse_page, extract_text, format_timestamp, parse_url, url_from_key, url_key
+from lycosa.web import (
+    LinkRules,
+    PageMetadata,
+    Url,
+    analyse_page,
+    extract_text,
+    format_timestamp,
+    page_metadata,
+    parse_url,
+    url_from_key,
+    url_key,
+)
 
 
 def asked_url(collection: CollectionStore, text: str) -> Url:
@@ -108,6 +119,11 @@ class StoredPage:
     def text(self) -> str:
         said, analysers = self.headers.get("content-type"), self._contents.analysers
         return extract_text(self.body, url=self.url, content_type=said, analysers=analysers)
+
+    @cached_property
+    def metadata(self) -> PageMetadata:
+        """What the page says of itself: title, author, dates, description, image, and its structured data."""
+        return page_metadata(self.body, url=self.url, content_type=self.headers.get("content-type"))
 
     @cached_property
     def links(self) -> tuple[LinkView, ...]:
