@@ -5,6 +5,7 @@ Files for machines and `--json` get the numbers themselves.
 
 import sys
 from collections.abc import Iterable, Mapping
+from typing import TextIO
 
 import msgspec
 
@@ -71,9 +72,9 @@ def say(line: str) -> None:
     print(printable(line, sys.stdout.encoding))
 
 
-def say_json(value: object) -> None:
-    """A JSON object on standard output."""
-    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+def say_json(value: object, *, stream: TextIO | None = None) -> None:
+    """A JSON object on standard output, or on another stream."""
+    (stream or sys.stdout).buffer.write(msgspec.json.encode(value) + b"\n")
 
 
 def note(text: str) -> None:

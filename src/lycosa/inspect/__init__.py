@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, page_of
     from lycosa.inspect.status import HostView, explain_url, hosts, open_to_read, settings_of, size_words, stats_of
-    from lycosa.inspect.tree import Branch, KnownUrls, known_urls, url_tree
+    from lycosa.inspect.tree import Branch, KnownUrls, key_prefixes, known_urls, url_tree
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for what compares pages.
 __getattr__ = open_lazily(
@@ -33,14 +33,14 @@ __getattr__ = open_lazily(
         "page_history url_view",
         "pages": "StoredPage StoredPages asked_url page_of",
         "status": "HostView hosts open_to_read settings_of stats_of explain_url size_words",
-        "tree": "Branch KnownUrls known_urls url_tree",
+        "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
     },
 )
 
 
 __all__ = [
     "Branch", "ChangeFilter", "ChangeView", "HostFreshness", "HostView", "KnownUrls", "PageHistory", "StoredPage",
-    "StoredPages", "UrlView", "asked_url", "explain_url", "freshness", "hosts", "known_urls", "knows_host",
-    "list_changes", "open_to_read", "page_history", "page_of", "settings_of", "size_words", "stats_of", "url_tree",
-    "url_view",
+    "StoredPages", "UrlView", "asked_url", "explain_url", "freshness", "hosts", "key_prefixes", "known_urls",
+    "knows_host", "list_changes", "open_to_read", "page_history", "page_of", "settings_of", "size_words", "stats_of",
+    "url_tree", "url_view",
 ]  # fmt: skip

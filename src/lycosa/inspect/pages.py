@@ -73,13 +73,13 @@ class StoredPage:
     with them, its content coding undone, `text` its readable text. `digest` is that of the body as it was sent,
     `sent_bytes` its size; `duplicate_of` is the URL under which the same document was known before. With `noarchive`
     the page asks not to be offered to others as a copy. `is_current` is False for an earlier version, of which less is
-    known: no title, language or depth.
+    known: no title, language or depth. `row` is what the state keeps of it.
 
     What the row does not say is read when it is asked for, so the collection has to be open then.
     """
 
     def __init__(self, url: str, row: PageRow, contents: StoredDocuments, *, is_current: bool = True) -> None:
-        self.url, self._row, self._contents, self.is_current = url, row, contents, is_current
+        self.url, self.row, self._contents, self.is_current = url, row, contents, is_current
         self.status, self.fetched, self.depth = row.status, format_timestamp(row.fetched_s), row.depth
         self.title, self.language, self.content_type = row.title, row.language, row.essence
         self.sent_bytes, self.duplicate_of, self.noarchive = row.size_bytes, row.original, row.noarchive
@@ -89,21 +89,21 @@ class StoredPage:
 
     @cached_property
     def _content(self) -> tuple[Fields, bytes]:
-        if self._row.lacks_body:
+        if self.row.lacks_body:
             raise SettingsError(f"there is nothing of {self.url} to show: {no_bodies(self._contents.path)}")
-        found = self._contents.read(self._row)
+        found = self._contents.read(self.row)
         if found is None:
             when = f"the record of {self.url}, fetched {self.fetched},"
-            if self._contents.is_left_out(self._row):
+            if self._contents.is_left_out(self.row):
                 raise StoreError(f"{when} was left out of the central store: it is on the machine of its shard only")
             raise StoreError(f"{when} is damaged and cannot be read: {self._where()}")
         return found
 
     def _where(self) -> str:
         """Where in the archive the record should be."""
-        if not self._row.place:
+        if not self.row.place:
             return f"it is nowhere in the archive of {self._contents.path}"
-        place = WarcLocation.unpack(self._row.place)
+        place = WarcLocation.unpack(self.row.place)
         name = warc_path(self._contents.path, place.file_number).name
         return f"byte {place.offset} of {name} in the archive of {self._contents.path}"
 
@@ -140,21 +140,30 @@ class StoredPage:
     @property
     def _has_unstored_links(self) -> bool:
         """Whether the body may have links that no row holds: an earlier version, or an archive from elsewhere."""
-        return not (self.is_current and not self._row.links) and bool(self._row.place) and not self.is_redirect
+        return not (self.is_current and not self.row.links) and bool(self.row.place) and not self.is_redirect
 
     @cached_property
     def versions(self) -> "tuple[StoredPage, ...]":
         """The versions that were stored before this one, the oldest first."""
         found = history(self._contents.collection.state, url_key(self.url))
         rows = (version_row(at_s, change) for at_s, change in found if change.is_version)
-        here = self._row.place, self._row.payload_sha1
-        earlier = (row for row in rows if row.fetched_s < self._row.fetched_s and (row.place, row.payload_sha1) != here)
+        here = self.row.place, self.row.payload_sha1
+        earlier = (row for row in rows if row.fetched_s < self.row.fetched_s and (row.place, row.payload_sha1) != here)
         return tuple(StoredPage(self.url, row, self._contents, is_current=False) for row in earlier)
 
     @property
     def digest(self) -> str:
-        sha1 = self._row.payload_sha1
+        sha1 = self.row.payload_sha1
         return f"sha1:{b32encode(sha1).decode()}" if sha1 else ""
+
+    @property
+    def markdown(self) -> str:
+        return self.text
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the archive keeps its body, as far as its row says."""
+        return bool(self.row.place)
 
     @property
     def is_redirect(self) -> bool:
@@ -194,6 +203,10 @@ class StoredPages:
         if as_of and (at_s := past_time(as_of)) is not None:
             return row_as_of(self._collection.state, key, at_s)
         return page_at(self._collection.state, key)
+
+    def page(self, url: str, row: PageRow) -> StoredPage:
+        """The page of a current row that was read from the state."""
+        return StoredPage(url, row, self._contents)
 
     def all(self, host_key: bytes = b"", *, most: int | None = None) -> Iterator[StoredPage]:
         """The stored pages of one host or of all, in the order of the keys; redirects are left out."""

@@ -92,6 +92,12 @@ def parts_of(state: State, text: str) -> list[Subtree]:
     return [Subtree(url.href, key := url_key(url.href), [key]) for url in urls]
 
 
+def key_prefixes(state: State, text: str) -> list[bytes]:
+    """The prefixes of all keys that a text may mean: a host with every port and scheme and all hosts below it, or with
+    a port or a path the beginning of a URL."""
+    return [start for part in parts_of(state, text) for start in part.starts]
+
+
 def _domain(state: State, host: str, key: bytes) -> Subtree:
     """A host with every port and scheme, and all hosts below it."""
     site = key[: key.index(KEY_END, BUCKET_BYTES)].rsplit(b":", 2)[0]

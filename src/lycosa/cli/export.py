@@ -1,0 +1,185 @@
+"""`lycosa export`: writes what a collection holds in the form that another program reads.
+
+The options of single formats come from the table of formats (`lycosa.export.OPTIONS`).
+"""
+
+import inspect
+import sys
+import time
+from typing import Annotated, Any
+
+import typer
+
+from lycosa.cli.options import CommandTable, Folder
+from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
+from lycosa.export import (
+    FORMATS,
+    OPTIONS,
+    ExportJob,
+    ExportProgress,
+    ExportReport,
+    FormatOption,
+    PageSelection,
+    export_pages,
+)
+
+LINE_S = 5.0
+REDRAW_S = 0.25
+SELECTING, OF_FORMATS = "Which pages", "Options of some formats"
+WIDEST = max(map(len, FORMATS))
+FORMAT_HELP = "One of: " + "; ".join(f"{name}: {entry.summary}" for name, entry in FORMATS.items())
+
+app = CommandTable()
+
+
+def _select(name: str, help: str, metavar: str) -> Any:
+    return typer.Option(f"--{name}", metavar=metavar, help=help, rich_help_panel=SELECTING)
+
+
+def export(
+    into: Folder,
+    format: Annotated[str, typer.Argument(metavar="FORMAT", help=FORMAT_HELP)],
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="PATH",
+            help="Write to this file, folder or fsspec URL; it appears when it is whole. .gz and .zst compress.",
+            show_default="standard output, for formats of lines",
+        ),
+    ] = "-",
+    host: Annotated[
+        list[str] | None, _select("host", "Pages of this host and the hosts below it. Repeatable.", "HOST")
+    ] = None,
+    path: Annotated[
+        list[str] | None,
+        _select("path", "Paths that begin so; * stands for anything, $ for the end. Repeatable.", "PATH"),
+    ] = None,
+    since: Annotated[str, _select("since", "Fetched on this date or later.", "DATE")] = "",
+    until: Annotated[str, _select("until", "Fetched on this date or earlier.", "DATE")] = "",
+    changed_since: Annotated[str, _select("changed-since", "New or changed on this date or later.", "DATE")] = "",
+    type: Annotated[
+        list[str] | None, _select("type", "A media type (text/html, image/*) or kind (html, pdf). Repeatable.", "TYPE")
+    ] = None,
+    status: Annotated[
+        list[str] | None,
+        _select("status", "Answers with this status (404, 3xx, 400-499), redirects and errors too. Repeatable.", "N"),
+    ] = None,
+    language: Annotated[list[str] | None, _select("language", "Pages in this language. Repeatable.", "XX")] = None,
+    query: Annotated[str, _select("query", "Pages that a search for this finds.", "QUERY")] = "",
+    versions: Annotated[
+        bool,
+        typer.Option("--versions", help="Every stored version of a page, the oldest first.", rich_help_panel=SELECTING),
+    ] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin anew where the same export was interrupted.")
+    ] = False,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Leave out pages whose archive files are lost.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Report the result as one JSON object, on standard error.")
+    ] = False,
+    **options: str | bool | None,
+) -> None:
+    """Write what a collection holds in the form that other programs read.
+
+    An export that was interrupted goes on where it was when the same command is given again.
+    """
+    selection = PageSelection.read(
+        host=host or (),
+        path=path or (),
+        since=since,
+        until=until,
+        type=type or (),
+        status=status or (),
+        language=language or (),
+        query=query,
+        changed_since=changed_since,
+        versions=versions,
+    )
+    given = {name: "yes" if value is True else str(value) for name, value in options.items() if value}
+    progress = ExportView()
+    job = ExportJob(format, out, selection, given, restart=restart, skip_missing=skip_missing)
+    try:
+        report = export_pages(into, job, tell=progress)
+    finally:
+        progress.end()
+    _tell(report, as_json=json)
+
+
+def _with_format_options() -> Any:
+    """The command with the options of the formats."""
+    own = [each for each in inspect.signature(export).parameters.values() if each.kind is not each.VAR_KEYWORD]
+    made = [_parameter(name, option) for name, option in OPTIONS.items()]
+    export.__signature__ = inspect.Signature([*own, *made])  # type: ignore[attr-defined]
+    return export
+
+
+def _parameter(name: str, option: FormatOption) -> inspect.Parameter:
+    spelled = f"--{name.replace('_', '-')}"
+    help = f"{', '.join(option.formats)}: {option.help}"
+    metavar = None if option.is_switch else "|".join(option.choices) or option.metavar
+    about = typer.Option(spelled, metavar=metavar, help=help, rich_help_panel=OF_FORMATS)
+    kind: Any = bool if option.is_switch else str | None
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False if option.is_switch else None,
+        annotation=Annotated[kind, about],
+    )
+
+
+app.command(
+    epilog="""
+        lycosa export my-crawl jsonl > pages.jsonl
+        lycosa export my-crawl jsonl --like dolma --language en --out corpus.jsonl.zst
+    """
+)(_with_format_options())
+
+
+def _tell(report: ExportReport, *, as_json: bool) -> None:
+    if as_json:
+        say_json(report, stream=sys.stderr)
+        return
+    line = f"{counted(report.pages, 'page')}, {size(report.bytes)}, in {duration(report.seconds)}"
+    if report.resumed:
+        line += f"; went on behind {counted(report.resumed, 'page')}"
+    if report.out != "standard output":
+        line += f": {printable(report.out, sys.stderr.encoding)}"
+    note(line)
+    if report.unread:
+        are = "page was" if report.unread == 1 else "pages were"
+        note(f"{count(report.unread)} {are} left out, since their records cannot be read")
+
+
+class ExportView:
+    """A line on standard error now and then; in a terminal the same line."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._next = time.monotonic() + (REDRAW_S if self._is_terminal else LINE_S)
+        self._has_drawn = False
+
+    def __call__(self, progress: ExportProgress) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + (REDRAW_S if self._is_terminal else LINE_S)
+        line = progress_line(progress)
+        self._has_drawn = self._is_terminal
+        print(f"\r{line}\x1b[K" if self._is_terminal else line, file=sys.stderr, end="" if self._is_terminal else "\n")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._has_drawn:
+            print("\r\x1b[K", file=sys.stderr, end="", flush=True)
+
+
+def progress_line(progress: ExportProgress) -> str:
+    """`12,345 of 50,000 pages, 120 MB, 3,100/s, 12 s left`."""
+    per_s = (progress.pages - progress.resumed) / max(0.001, progress.seconds)
+    of = f" of {count(progress.total)}" if progress.total else ""
+    parts = [f"{count(progress.pages)}{of} pages", size(progress.written_bytes), f"{rate(per_s)}/s"]
+    if progress.total > progress.pages and per_s > 0:
+        parts.append(f"{duration((progress.total - progress.pages) / per_s)} left")
+    return ", ".join(parts)

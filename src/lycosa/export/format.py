@@ -1,0 +1,117 @@
+"""What a format of an export is, and the table of all formats.
+
+A format is made once for each export, with its options as keyword arguments, and is called in this order:
+
+    begin(out, source)    writes a header, unless `out.is_resumed`: then what was written up to the last checkpoint
+                          is there already
+    add(page)             writes one page; a `StoreError` of the page's content may pass, then the page is left out, so
+                          read what you need before you write the first byte of it
+    finish()              writes what comes last; the frame then gives the output its name
+
+`out` is an `Output`: `write(data)` for formats that are one stream of bytes (LINES and FILE), `folder` for those that
+are many files (FOLDER), and `scratch`, a folder for temporary files that is deleted at the end, however that is.
+
+`resumes`: a format is resumed after a kill by cutting its stream at the last checkpoint and going on with the page
+behind it, without anything else remembered. A format for which that is not enough (a sorted list, a footer with
+offsets) says False, and begins anew. The files of a folder are not cut: pages since the checkpoint are added once more.
+"""
+
+from abc import ABC, abstractmethod
+from enum import StrEnum
+from importlib import import_module
+from typing import ClassVar, NamedTuple
+
+from lycosa.errors import SettingsError
+from lycosa.export.output import Output
+from lycosa.export.selection import PageSelection
+from lycosa.inspect import StoredPage
+from lycosa.store import CollectionStore
+
+
+class Shape(StrEnum):
+    """What an export is made of."""
+
+    LINES = "lines"  # text, which goes to standard output unless a place is named
+    FILE = "file"  # one file of bytes
+    FOLDER = "folder"
+
+
+class ExportSource(NamedTuple):
+    """Where the pages come from, for formats that want more than pages. `began_s` is when the export was begun first
+    (Unix time), also where it is resumed."""
+
+    collection: CollectionStore
+    selection: PageSelection
+    began_s: float
+
+
+class ExportFormat(ABC):
+    """One export in one format; see the module."""
+
+    shape: ClassVar[Shape] = Shape.LINES
+    suffix: ClassVar[str] = ""  # of the usual file name
+    resumes: ClassVar[bool] = True
+    # Whether it takes every answer, also redirects and errors; otherwise pages alone, unless statuses are asked for.
+    takes_answers: ClassVar[bool] = False
+    compresses_itself: ClassVar[bool] = False  # .gz and .zst at the end of a name are its own business
+
+    def begin(self, out: Output, source: ExportSource) -> None:
+        """Called first."""
+        self.out, self.source = out, source
+
+    @abstractmethod
+    def add(self, page: StoredPage) -> None:
+        """Called with every page."""
+
+    def finish(self) -> None:  # noqa: B027 -- most have nothing to write at the end
+        """Called last."""
+
+
+class FormatEntry(NamedTuple):
+    """A line of the table: the module in this room, the class, and what the help says."""
+
+    module: str
+    class_name: str
+    summary: str
+
+    def load(self) -> type[ExportFormat]:
+        found: type[ExportFormat] = getattr(import_module(f"lycosa.export.{self.module}"), self.class_name)
+        return found
+
+
+class FormatOption(NamedTuple):
+    """An option that only some formats have. It reaches them as a string, a switch as "yes"."""
+
+    formats: tuple[str, ...]
+    help: str
+    choices: tuple[str, ...] = ()
+    metavar: str = ""
+    is_switch: bool = False
+
+
+FORMATS = {
+    "jsonl": FormatEntry("jsonl", "JsonLines", "One JSON object a line for each page, or for Dolma, FineWeb, C4."),
+}
+
+OPTIONS = {
+    "content": FormatOption(
+        ("jsonl",), "What of the body is exported [default: text].", ("text", "markdown", "html", "none")
+    ),
+    "links": FormatOption(("jsonl",), "Add the links of each page.", is_switch=True),
+    "like": FormatOption(("jsonl",), "Write the fields of a known corpus.", ("dolma", "fineweb", "c4")),
+}
+
+
+def make_format(name: str, options: dict[str, str]) -> ExportFormat:
+    """A new instance of the format of this name; raises SettingsError for an unknown name or option."""
+    if name not in FORMATS:
+        raise SettingsError(f"there is no format {name!r}: choose from {', '.join(FORMATS)}")
+    for option, value in options.items():
+        about = OPTIONS.get(option)
+        shown = f"--{option.replace('_', '-')}"
+        if about is None or name not in about.formats:
+            fits = f" it is for {', '.join(about.formats)}" if about else ""
+            raise SettingsError(f"the format {name} has no option {shown}:{fits}".rstrip(":"))
+        if about.choices and value not in about.choices:
+            raise SettingsError(f"{shown} is {value!r}: choose from {', '.join(about.choices)}")
+    return FORMATS[name].load()(**options)

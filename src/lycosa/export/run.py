@@ -1,0 +1,170 @@
+"""One export from beginning to end: selects the pages, hands them to the format, keeps checkpoints, gives it its name.
+
+The same job, after a kill or a full disk, goes on at its last checkpoint. A page whose record is damaged is left out
+and counted; an archive file that is missing, or a store that cannot be reached, ends the export with a sentence, unless
+`skip_missing`. Called by `lycosa export` and `Collection.export`.
+"""
+
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from lycosa.errors import SettingsError, StoreError
+from lycosa.export.format import ExportFormat, ExportSource, Shape, make_format
+from lycosa.export.output import STANDARD_OUTPUT, Checkpoint, Output, open_output
+from lycosa.export.selection import Cursor, PageSelection, select
+from lycosa.inspect import open_to_read, stats_of
+from lycosa.store import ArchiveUnavailable, CollectionStore
+
+CHECKPOINT_S = 5.0
+TOLD_PAGES = 64  # the clock is looked at, and progress told, after so many
+
+
+class ExportJob(NamedTuple):
+    """What is asked for. `out` is a path, a URL or `-`; `options` are those of the format."""
+
+    format: str
+    out: str = STANDARD_OUTPUT
+    selection: PageSelection = PageSelection()
+    options: dict[str, str] = {}  # noqa: RUF012 -- never changed
+    restart: bool = False
+    skip_missing: bool = False
+
+    def digest(self, collection: Path) -> str:
+        """Names the job: a resumed export must have the same."""
+        said = (str(collection.absolute()), self.format, self.selection, sorted(self.options.items()))
+        return blake2b(msgspec.json.encode(said), digest_size=16).hexdigest()
+
+
+class ExportProgress(NamedTuple):
+    """How far an export has come. `total` is how many pages there will be, 0 where that is not known; `resumed` were
+    written by an earlier run."""
+
+    pages: int
+    written_bytes: int
+    seconds: float
+    total: int
+    resumed: int
+
+
+class ExportReport(msgspec.Struct, frozen=True):
+    """A finished export: its place, the pages in it, those that could not be read, its bytes, and the seconds it
+    took."""
+
+    format: str
+    out: str
+    pages: int
+    unread: int
+    bytes: int
+    seconds: float
+    resumed: int = 0
+
+
+Tell = Callable[[ExportProgress], None]
+
+
+def export_pages(collection: Path, job: ExportJob, *, tell: Tell = lambda progress: None) -> ExportReport:
+    """Runs an export of the collection at `collection`. `tell` is called now and then."""
+    made = make_format(job.format, job.options)
+    _require_place(made, job)
+    with open_to_read(collection) as opened:
+        out = open_output(
+            job.out,
+            job.digest(collection),
+            is_folder=made.shape is Shape.FOLDER,
+            compresses=not made.compresses_itself,
+            resumes=made.resumes,
+            restart=job.restart,
+        )
+        return _Export(opened, job, made, out, tell).run()
+
+
+def _require_place(made: ExportFormat, job: ExportJob) -> None:
+    if job.out == STANDARD_OUTPUT and made.shape is not Shape.LINES:
+        what = "a folder" if made.shape is Shape.FOLDER else "a file that is not text"
+        raise SettingsError(f"{job.format} is {what}: name its place with --out, such as --out pages{made.suffix}")
+
+
+class _Export:
+    """An export while it runs."""
+
+    def __init__(
+        self, collection: CollectionStore, job: ExportJob, made: ExportFormat, out: Output, tell: Tell
+    ) -> None:
+        self._collection, self._job, self._format, self._out, self._tell = collection, job, made, out, tell
+        self._began = time.monotonic()
+        before = out.resumed_from or Checkpoint(began_s=time.time())
+        self._resumed, self._before = before.pages, before
+        self._pages, self._unread = before.pages, before.unread
+        self._cursor = Cursor(before.key, before.versions) if before.key else None
+        self._total = stats_of(collection).pages if job.selection.is_everything else 0
+
+    def run(self) -> ExportReport:
+        try:
+            self._write()
+        except BaseException as error:
+            self._leave(error)
+            raise
+        where = self._out.commit()
+        return ExportReport(
+            self._job.format, where, self._pages, self._unread, self._out.written, self._seconds, self._resumed
+        )
+
+    def _write(self) -> None:
+        self._format.begin(self._out, ExportSource(self._collection, self._job.selection, self._before.began_s))
+        checkpoint_at = time.monotonic() + CHECKPOINT_S
+        pages = select(
+            self._collection, self._job.selection, takes_answers=self._format.takes_answers, after=self._cursor
+        )
+        for number, (page, cursor) in enumerate(pages, 1):
+            try:
+                self._format.add(page)
+                self._pages += 1
+            except ArchiveUnavailable as error:
+                if not self._job.skip_missing:
+                    raise ArchiveUnavailable(
+                        f"{error}; bring it back, or leave its pages out with --skip-missing"
+                    ) from error
+                self._unread += 1
+            except StoreError as error:
+                if isinstance(error.__cause__, OSError):  # of the output
+                    raise
+                self._unread += 1
+            self._cursor = cursor
+            if not number % TOLD_PAGES:
+                self._tell(self._progress())
+                if time.monotonic() >= checkpoint_at:
+                    self._save()
+                    checkpoint_at = time.monotonic() + CHECKPOINT_S
+        self._format.finish()
+
+    @property
+    def _seconds(self) -> float:
+        return self._before.spent_s + time.monotonic() - self._began
+
+    def _progress(self) -> ExportProgress:
+        seconds = time.monotonic() - self._began
+        return ExportProgress(self._pages, self._out.written, seconds, self._total, self._resumed)
+
+    def _save(self) -> None:
+        if self._cursor is not None and self._format.resumes:
+            self._out.save(
+                Checkpoint(
+                    self._cursor.key,
+                    self._cursor.versions,
+                    self._pages,
+                    self._unread,
+                    self._before.began_s,
+                    self._seconds,
+                )
+            )
+
+    def _leave(self, error: BaseException) -> None:
+        """Keeps what can be continued; after Ctrl-C up to the last page."""
+        if isinstance(error, KeyboardInterrupt):
+            self._save()
+        self._out.abandon(keep=self._format.resumes)

@@ -1,0 +1,254 @@
+"""Which pages of a collection an export takes, and in which order it gets them: by host, then by path.
+
+Hosts are ranges of keys, so a filter on one host reads the rows of that host alone; a path is compared with the key
+before the row is decoded; everything else is in the row. `PageSelection.read` makes a selection of what a user writes.
+`select` gives each page with its cursor, and goes on behind a cursor: that is how an export is resumed.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from lycosa.errors import SettingsError
+from lycosa.inspect import StoredPage, StoredPages, key_prefixes
+from lycosa.records import Family
+from lycosa.recrawl import UNCHANGED, split_change_key, unpack_change
+from lycosa.search import end_of_date
+from lycosa.store import CollectionStore, PageRow, State, unpack_page
+from lycosa.web import MediaKind, key_prefix_end, matches_pattern, media_kind, parse_date, pattern_pieces, url_from_key
+
+_KEY_PATH = b"\0"
+_BUCKET_BYTES = 2
+_KINDS = tuple(map(str, MediaKind))
+_STATUS = re.compile(r"([1-5])(\d\d|xx)(?:-([1-5]\d\d))?")
+_NEVER = float("inf")
+
+Test = Callable[[PageRow], bool]
+
+
+class PageSelection(msgspec.Struct, frozen=True, kw_only=True):
+    """The pages that are asked for; empty fields stand for all. Times are Unix times of fetches. `versions`: every
+    stored version of a page, the oldest first, in place of the newest alone."""
+
+    hosts: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    since_s: float = 0.0
+    until_s: float = _NEVER
+    types: tuple[str, ...] = ()
+    statuses: tuple[tuple[int, int], ...] = ()
+    languages: tuple[str, ...] = ()
+    query: str = ""
+    changed_since_s: float = 0.0
+    versions: bool = False
+
+    @classmethod
+    def read(
+        cls,
+        *,
+        host: Sequence[str] = (),
+        path: Sequence[str] = (),
+        since: str = "",
+        until: str = "",
+        type: Sequence[str] = (),
+        status: Sequence[str | int] = (),
+        language: Sequence[str] = (),
+        query: str = "",
+        changed_since: str = "",
+        versions: bool = False,
+    ) -> "PageSelection":
+        """A selection as a user writes it; raises SettingsError for what cannot be understood."""
+        return cls(
+            hosts=_texts(host, "host"),
+            paths=tuple(map(_path, _texts(path, "path"))),
+            since_s=_date(since),
+            until_s=end_of_date(until) if until else _NEVER,
+            types=tuple(map(_type, _texts(type, "type"))),
+            statuses=tuple(_statuses(str(word)) for word in ([status] if isinstance(status, int) else status)),
+            languages=tuple(word.lower().replace("_", "-") for word in _texts(language, "language")),
+            query=query.strip(),
+            changed_since_s=_date(changed_since),
+            versions=versions,
+        )
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing was asked for in particular."""
+        return self == PageSelection()
+
+
+class Cursor(NamedTuple):
+    """How far an export has come: the key of the last URL, and how many versions of it are done."""
+
+    key: bytes
+    versions: int = 0
+
+
+class Selected(NamedTuple):
+    """A page that is to be exported, and where the export stands once that is done."""
+
+    page: StoredPage
+    cursor: Cursor
+
+
+def select(
+    collection: CollectionStore,
+    wanted: PageSelection,
+    *,
+    takes_answers: bool = False,
+    numbers: Collection[int] | None = None,
+    after: Cursor | None = None,
+) -> Iterator[Selected]:
+    """The pages that are asked for, in the order of their keys, behind `after`. Without statuses in `wanted` these are
+    documents, with `takes_answers` all that was answered. `numbers` are the FileNums that a search has found."""
+    contents = StoredPages(collection)
+    for key, row in _rows(collection.state, wanted, takes_answers, numbers, after):
+        page = contents.page(url_from_key(key), row)
+        if not wanted.versions:
+            yield Selected(page, Cursor(key))
+            continue
+        done = after.versions if after and after.key == key else 0
+        for number, version in enumerate((*page.versions, page), 1):
+            if number > done and wanted.since_s <= version.row.fetched_s <= wanted.until_s:
+                yield Selected(version, Cursor(key, number))
+
+
+def _rows(
+    state: State,
+    wanted: PageSelection,
+    takes_answers: bool,
+    numbers: Collection[int] | None,
+    after: Cursor | None,
+) -> Iterator[tuple[bytes, PageRow]]:
+    tests = _tests(wanted, takes_answers)
+    paths = [
+        partial(matches_pattern, pattern_pieces(path.removesuffix("$")), to_end=path.endswith("$"))
+        for path in wanted.paths
+    ]
+    for start, end in _ranges(state, wanted.hosts, after, keeps_last=wanted.versions):
+        changes = _LastChanges(state, start, end) if wanted.changed_since_s else None
+        for key, packed in state.walk(Family.PAGE, start, end):
+            if paths:
+                path = str(key[key.index(_KEY_PATH, _BUCKET_BYTES) + 1 :], "ascii")
+                if not any(matches(path) for matches in paths):
+                    continue
+            row = unpack_page(packed)
+            if not all(test(row) for test in tests) or (numbers is not None and row.file_num not in numbers):
+                continue
+            if changes is None or changes.of(key, row) >= wanted.changed_since_s:
+                yield key, row
+
+
+def _ranges(
+    state: State, hosts: Sequence[str], after: Cursor | None, *, keeps_last: bool
+) -> list[tuple[bytes, bytes | None]]:
+    """The ranges of keys of these hosts, in order and apart from each other, behind a cursor."""
+    prefixes = sorted({prefix for host in hosts for prefix in key_prefixes(state, host)}) if hosts else [b""]
+    apart: list[bytes] = []
+    for prefix in prefixes:
+        if not apart or not prefix.startswith(apart[-1]):
+            apart.append(prefix)
+    behind = b"" if after is None else after.key if keeps_last else after.key + b"\0"
+    ranges = [(max(prefix, behind), key_prefix_end(prefix)) for prefix in apart]
+    return [(start, end) for start, end in ranges if end is None or start < end]
+
+
+def _tests(wanted: PageSelection, takes_answers: bool) -> list[Test]:
+    tests: list[Test] = []
+    if wanted.statuses:
+        tests.append(lambda row: any(low <= row.status <= high for low, high in wanted.statuses))
+    elif takes_answers:
+        tests.append(lambda row: row.status > 0)
+    else:
+        tests.append(lambda row: row.is_page and 200 <= row.status < 300)
+    if (wanted.since_s or wanted.until_s < _NEVER) and not wanted.versions:
+        tests.append(lambda row: wanted.since_s <= row.fetched_s <= wanted.until_s)
+    if wanted.types:
+        tests.append(_TypeTest(wanted.types))
+    if wanted.languages:
+        tests.append(lambda row: _speaks(row.language.lower(), wanted.languages))
+    return tests
+
+
+class _TypeTest:
+    """Tells whether a row has one of these media types, patterns of them, or kinds of media; remembers its answers."""
+
+    def __init__(self, types: Sequence[str]) -> None:
+        self._patterns = [partial(matches_pattern, pattern_pieces(word), to_end=True) for word in types if "/" in word]
+        self._kinds = {word for word in types if "/" not in word}
+        if "html" in self._kinds:
+            self._kinds.add("xhtml")
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, row: PageRow) -> bool:
+        found = self._known.get(row.essence)
+        if found is None:
+            is_kind = str(media_kind(row.essence)) in self._kinds
+            found = is_kind or any(fits(row.essence) for fits in self._patterns)
+            if len(self._known) < 10_000:
+                self._known[row.essence] = found
+        return found
+
+
+def _speaks(language: str, wanted: Sequence[str]) -> bool:
+    return any(language == word or language.startswith(f"{word}-") for word in wanted)
+
+
+class _LastChanges:
+    """When each page of a range changed last: its history is read beside the pages, since it has the same order."""
+
+    def __init__(self, state: State, start: bytes, end: bytes | None) -> None:
+        self._rows = state.walk(Family.CHANGE, start, end)
+        self._next: tuple[bytes, bytes] | None = next(self._rows, None)
+
+    def of(self, key: bytes, row: PageRow) -> float:
+        """The time of the last change; for a page without a history that of its fetch. Asked in the order of keys."""
+        last = 0.0
+        while self._next is not None:
+            found, at_s = split_change_key(self._next[0])
+            if found > key:
+                break
+            if found == key and unpack_change(self._next[1]).kind not in UNCHANGED:
+                last = max(last, at_s)
+            self._next = next(self._rows, None)
+        return last or row.fetched_s
+
+
+def _texts(words: Sequence[str], name: str) -> tuple[str, ...]:
+    found = (words,) if isinstance(words, str) else tuple(words)
+    if any(not word.strip() for word in found):
+        raise SettingsError(f"--{name} is empty: give a value, or leave the option out")
+    return tuple(word.strip() for word in found)
+
+
+def _path(text: str) -> str:
+    if not text.startswith(("/", "*")):
+        raise SettingsError(f"--path is {text!r}: a path begins with /, such as /docs/ or /*/news/*.html$")
+    return text
+
+
+def _type(text: str) -> str:
+    word = text.lower()
+    if "/" not in word and word not in _KINDS:
+        raise SettingsError(
+            f"--type is {text!r}: give a media type such as text/html or image/*, or {', '.join(_KINDS)}"
+        )
+    return word
+
+
+def _date(text: str) -> float:
+    found = parse_date(text) if text else 0.0
+    if found is None:
+        raise SettingsError(f"{text[:40]!r} is no date: write 2026-01-31, or 2026-01-31T12:00 for a time of that day")
+    return found
+
+
+def _statuses(text: str) -> tuple[int, int]:
+    found = _STATUS.fullmatch(text.strip().lower())
+    if found is None or (found[3] and found[2] == "xx"):
+        raise SettingsError(f"--status is {text!r}: give a status such as 404, a class such as 4xx, or 400-499")
+    if found[2] == "xx":
+        return int(found[1]) * 100, int(found[1]) * 100 + 99
+    return int(found[1] + found[2]), int(found[3] or found[1] + found[2])
