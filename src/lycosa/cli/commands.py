@@ -42,6 +42,7 @@ COMMANDS = {
         "status": ("collection", "Show what a collection holds and how its crawl is doing."),
         "why": ("collection", "Say why a URL was fetched, is queued, failed or was skipped."),
         "hosts": ("collection", "List the hosts with their pages, pace and waits."),
+        "urls": ("urls", "List known URLs by state, status, type, depth and host."),
         "tree": ("collection", "Show known URLs as a tree of hosts and folders."),
         "freshness": ("changes", "Show how fresh the pages of each host are."),
         "index": ("search", "Build or update the search index."),

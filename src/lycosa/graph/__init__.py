@@ -21,6 +21,7 @@ from lycosa.graph.links import (
     rank_hosts,
     rank_pages,
     ranked_pages,
+    referring_pages,
     stored_link_index,
 )
 from lycosa.graph.ranks import Ranks, load_ranks
@@ -28,5 +29,6 @@ from lycosa.graph.ranks import Ranks, load_ranks
 __all__ = [
     "AnchorTexts", "Anchors", "LinkIndex", "LinkIndexer", "LinkView", "Ranked", "Ranks", "UrlLinks", "covered_by",
     "current_link_index", "entries_after", "key_of", "last_sequence", "links_of", "load_ranks", "mark_covered",
-    "outgoing_links", "rank_hosts", "rank_pages", "ranked_pages", "redirect_row", "start_helper", "stored_link_index",
+    "outgoing_links", "rank_hosts", "rank_pages", "ranked_pages", "redirect_row", "referring_pages", "start_helper",
+    "stored_link_index",
 ]  # fmt: skip

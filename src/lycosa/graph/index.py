@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from lycosa.errors import StoreError, storage_error
 from lycosa.graph.columns import LinkChanges, LinkColumns, from_pages, join_columns, url_id, url_ids
@@ -100,6 +101,17 @@ class LinkIndex:
             total += segment.counts(ids)
         return total.tolist()
 
+    def links_to(self, urls: Sequence[str]) -> tuple[I64, U64]:
+        """The pages that point to some normalised URLs, in two columns: the place of the URL and the FileNum of the
+        page, sorted."""
+        ids = url_ids(urls)
+        rows = [segment.links_to(ids)[:3] for segment in self.segments] if len(urls) else []
+        if not rows:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
+        page, source, is_plus = (np.concatenate(column) for column in zip(*rows, strict=True))
+        order = standing_links(page, source, is_plus)
+        return page[order], source[order]
+
     def inlinks(self, url: str) -> list[Inlink]:
         """The pages that point to a URL, with kind and words, in the order of their FileNums."""
         target = url_id(url)
@@ -111,6 +123,15 @@ class LinkIndex:
                 else:
                     found[link.source] = link
         return [found[source] for source in sorted(found)]
+
+
+def standing_links(page: I64, source: U64, is_plus: NDArray[np.bool_]) -> I64:
+    """Where in these columns, of all segments with the oldest first, the links are that stand now: sorted, each pair
+    once."""
+    order = np.lexsort((source, page))  # stable: the newest change of a pair stands last
+    page, source = page[order], source[order]
+    is_last = np.append((page[1:] != page[:-1]) | (source[1:] != source[:-1]), True) if len(page) else is_plus
+    return order[is_last & is_plus[order]]
 
 
 class LinkWriter(LinkIndex):

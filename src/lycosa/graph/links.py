@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from lycosa.errors import LycosaError, StoreError
 from lycosa.graph.columns import KIND_BITS, from_pages, url_id, url_ids
-from lycosa.graph.feed import covered_by, entries_after, key_of, last_sequence, mark_covered
-from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, LinkWriter, SegmentList
+from lycosa.graph.feed import FILE_NUM_BYTES, covered_by, entries_after, key_of, last_sequence, mark_covered
+from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, LinkWriter, SegmentList, standing_links
 from lycosa.graph.indexer import CONSUMER, all_pages, replay, slices, stored_links
 from lycosa.graph.packing import I64, U64
 from lycosa.graph.ranks import LinkGraph, PageGraph, Ranks, compute_ranks, harmonic, load_ranks, page_graph, save_ranks
@@ -54,11 +54,8 @@ class AnchorTexts:
         if not rows or not len(urls):
             return [[] for _ in urls]
         page, source, is_plus, text = (np.concatenate(column) for column in zip(*rows, strict=True))
-        order = np.lexsort((source, page))  # stable: the newest change of a pair stands last
-        page, source, is_plus, text = page[order], source[order], is_plus[order], text[order]
-        differs = (page[1:] != page[:-1]) | (source[1:] != source[:-1])
-        kept = np.append(differs, True) & is_plus if len(page) else is_plus
-        return self._counted(len(urls), page[kept], text[kept])
+        order = standing_links(page, source, is_plus)
+        return self._counted(len(urls), page[order], text[order])
 
     def _rows(self, ids: U64, place: int) -> tuple[I64, U64, NDArray[np.bool_], I64]:
         """The links to these URLs in a segment: place among `ids`, source, whether it came or went, text."""
@@ -200,6 +197,24 @@ def links_of(
 def outgoing_links(packed: bytes | None, url: str) -> tuple[LinkView, ...]:
     """The links in the packed link row of a page, each URL once, in the order of the page."""
     return tuple(LinkView(target, KINDS[kind], anchor) for target, (kind, anchor) in stored_links(packed, url).items())
+
+
+def referring_pages(state: State, index: LinkIndex, urls: Sequence[str], *, most: int) -> list[tuple[str, ...]]:
+    """For each normalised URL the first pages that point to it, in the order of their numbers, at most so many."""
+    page, source = index.links_to(urls)
+    starts = np.searchsorted(page, np.arange(len(urls)))
+    kept = np.arange(len(page)) - starts[page] < most
+    numbers = np.unique(source[kept])
+    keys = (
+        state.get_many(Family.FILE, [number.to_bytes(FILE_NUM_BYTES) for number in numbers.tolist()])
+        if len(numbers)
+        else []
+    )
+    names = [url_from_key(key) if key else "" for key in keys]
+    found: list[list[str]] = [[] for _ in urls]
+    for at, place in zip(page[kept].tolist(), np.searchsorted(numbers, source[kept]).tolist(), strict=True):
+        found[at].append(names[place])
+    return [tuple(filter(None, pages)) for pages in found]
 
 
 def _url_of(state: State, file_num: int) -> str:

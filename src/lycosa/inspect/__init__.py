@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
+    from lycosa.inspect.cells import safe_cell
     from lycosa.inspect.changes import (
         ChangeFilter,
         ChangeView,
@@ -24,23 +25,26 @@ if TYPE_CHECKING:
     from lycosa.inspect.pages import StoredPage, StoredPages, asked_url, page_of
     from lycosa.inspect.status import HostView, explain_url, hosts, open_to_read, settings_of, size_words, stats_of
     from lycosa.inspect.tree import Branch, KnownUrls, key_prefixes, known_urls, url_tree
+    from lycosa.inspect.urls import KnownUrl, KnownUrlFilter, list_urls, url_batches
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for what compares pages.
 __getattr__ = open_lazily(
     __name__,
     {
+        "cells": "safe_cell",
         "changes": "ChangeFilter ChangeView HostFreshness PageHistory UrlView freshness knows_host list_changes "
         "page_history url_view",
         "pages": "StoredPage StoredPages asked_url page_of",
         "status": "HostView hosts open_to_read settings_of stats_of explain_url size_words",
         "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
+        "urls": "KnownUrl KnownUrlFilter list_urls url_batches",
     },
 )
 
 
 __all__ = [
-    "Branch", "ChangeFilter", "ChangeView", "HostFreshness", "HostView", "KnownUrls", "PageHistory", "StoredPage",
-    "StoredPages", "UrlView", "asked_url", "explain_url", "freshness", "hosts", "key_prefixes", "known_urls",
-    "knows_host", "list_changes", "open_to_read", "page_history", "page_of", "settings_of", "size_words", "stats_of",
-    "url_tree", "url_view",
+    "Branch", "ChangeFilter", "ChangeView", "HostFreshness", "HostView", "KnownUrl", "KnownUrlFilter", "KnownUrls",
+    "PageHistory", "StoredPage", "StoredPages", "UrlView", "asked_url", "explain_url", "freshness", "hosts",
+    "key_prefixes", "known_urls", "knows_host", "list_changes", "list_urls", "open_to_read", "page_history", "page_of",
+    "safe_cell", "settings_of", "size_words", "stats_of", "url_batches", "url_tree", "url_view",
 ]  # fmt: skip

@@ -216,7 +216,7 @@ def list_changes(collection: CollectionStore, wanted: ChangeFilter, *, most: int
 
 
 def _changes(collection: CollectionStore, wanted: ChangeFilter) -> Iterator[ChangeView]:
-    start, end = _host_range(wanted.host) if wanted.host else (b"", None)
+    start, end = host_range(wanted.host) if wanted.host else (b"", None)
     for found, packed in collection.state.walk(Family.CHANGE, start, end):
         key, at_s = split_change_key(found)
         if not wanted.since_s <= at_s <= wanted.until_s:
@@ -253,10 +253,10 @@ def url_view(collection: CollectionStore, text: str) -> UrlView:
 
 def knows_host(collection: CollectionStore, host: str) -> bool:
     """Is the host known, under any port unless one is named?"""
-    return next(iter(collection.state.walk(Family.HOST, *_host_range(host))), None) is not None
+    return next(iter(collection.state.walk(Family.HOST, *host_range(host))), None) is not None
 
 
-def _host_range(host: str) -> tuple[bytes, bytes]:
+def host_range(host: str) -> tuple[bytes, bytes]:
     """The keys of a host, of all its ports unless one is named."""
     url = parse_url(f"http://{host}/")
     if url is None or "/" in host:

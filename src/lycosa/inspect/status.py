@@ -272,12 +272,17 @@ def _known(row: UrlRow, url: Url, host: HostRow | None, page: PageRow | None) ->
     words = {UrlState.DONE: "done", UrlState.FAILED: "failed", UrlState.DROPPED: "dropped"}[row.state]
     reason: str = row.reason
     if page is not None and page.failure and row.state is UrlState.FAILED:
-        reason = f"status {page.failure}" if page.failure.isdigit() else page.failure.replace("-", " ")
+        reason = failure_words(page.failure)
         words += f" after {page.tries} {'try' if page.tries == 1 else 'tries'}" if page.tries else ""
     lines = [f"{words}{f': {reason}' if reason else ''}, {depth}"]
     if row.reason in WHY:
         lines.append(WHY[row.reason].format(pattern=path_pattern(url.path)))
     return lines
+
+
+def failure_words(failure: str) -> str:
+    """The name by which a URL or a host is counted as failed, in words: `status 404`, `connect timeout`."""
+    return f"status {failure}" if failure.isdigit() else failure.replace("-", " ")
 
 
 def _page(row: PageRow) -> list[str]:

@@ -187,7 +187,7 @@ def _branch(folder: _Folder, prefix: str, *, level: int, shown: int = 0) -> Bran
 
 
 _STATES = {"": frozenset(UrlState)} | {state.name.lower(): frozenset((state,)) for state in UrlState}
-_LAST = b"\xff" * (BUCKET_BYTES + 1)  # behind every key: a host's name is ASCII
+LAST_KEY = b"\xff" * (BUCKET_BYTES + 1)  # behind every key: a host's name is ASCII
 _READ_FIRST, _READ = 2, 2_000  # keys read at a time: most questions are about one
 
 
@@ -202,7 +202,7 @@ class KnownUrls:
         return f"<KnownUrls of {self._state!r}>"
 
     def __len__(self) -> int:
-        return self._count(b"", _LAST)
+        return self._count(b"", LAST_KEY)
 
     def __contains__(self, url: str) -> bool:
         found = parse_url(url)
@@ -251,7 +251,7 @@ class KnownUrls:
 
     def after(self, url: str) -> str | None:
         """The next known URL behind this one, which need not be known itself."""
-        return _url(next(self._keys(_key(url) + b"\0", _LAST), None))
+        return _url(next(self._keys(_key(url) + b"\0", LAST_KEY), None))
 
     def before(self, url: str) -> str | None:
         """The known URL in front of this one."""
@@ -262,14 +262,14 @@ class KnownUrls:
         cut = ((max(start, own), min(end, _end(own))) for own in self._starts)
         return [(low, high) for low, high in cut if low < high]
 
-    def _keys(self, start: bytes = b"", end: bytes = _LAST) -> Iterator[bytes]:
+    def _keys(self, start: bytes = b"", end: bytes = LAST_KEY) -> Iterator[bytes]:
         for low, high in self._ranges(start, end):
             at, read = low, _READ_FIRST
             while pairs := self._state.scan(Family.URL, at, high, limit=read):
                 yield from (key for key, row in pairs if state_of(row) in self._wanted)
                 at, read = pairs[-1][0] + b"\0", _READ
 
-    def _keys_back(self, start: bytes = b"", end: bytes = _LAST) -> Iterator[bytes]:
+    def _keys_back(self, start: bytes = b"", end: bytes = LAST_KEY) -> Iterator[bytes]:
         for low, high in reversed(self._ranges(start, end)):
             at, read = high, _READ_FIRST
             while pairs := self._state.scan_back(Family.URL, low, at, limit=read):
@@ -302,7 +302,7 @@ def _key(url: str) -> bytes:
 
 
 def _end(start: bytes) -> bytes:
-    return key_prefix_end(start) or _LAST
+    return key_prefix_end(start) or LAST_KEY
 
 
 def _url(key: bytes | None) -> str | None:

@@ -59,11 +59,13 @@ from lycosa.store.page_rows import (
     REDIRECTS,
     SITEMAP,
     LinkRow,
+    PageHead,
     PageRow,
     doc_key,
     pack_row,
     page_at,
     pages_at,
+    unpack_head,
     unpack_links,
     unpack_page,
 )
@@ -101,7 +103,7 @@ from lycosa.store.warc_record import (
 __all__ = [
     "CLAIMED_PREFIX", "COPIES_FOLDER", "COPY", "REDIRECTS", "SHARDED_FILE", "SHARDS_FOLDER", "SITEMAP",
     "STORE_WARC_FOLDER", "ArchiveUnavailable", "Batch", "BucketRow", "CentralStore", "CollectionStore", "Fetched",
-    "HttpExchange", "JoinedCollection", "JoinedState", "LinkRow", "OriginalRecord", "PageRow", "PatchBase",
+    "HttpExchange", "JoinedCollection", "JoinedState", "LinkRow", "OriginalRecord", "PageHead", "PageRow", "PatchBase",
     "RecordLeftOut", "RevisitProfile", "State", "StoreSelection", "WarcLocation", "WarcReader", "WarcRecord",
     "activate_arrived_hosts", "adopt_collection", "arriving_hosts", "bucket_hosts", "bucket_rows", "buckets_with_rows",
     "claim_store", "delete_bucket", "doc_key", "document_bucket", "document_buckets", "file_digest", "hold_lock",
@@ -110,5 +112,5 @@ __all__ = [
     "patch_on_read_exchange", "patched_exchange", "put_bytes", "put_verified", "read_chunks", "read_message",
     "read_record_at", "released_files", "remember_store", "require_shareable_store", "require_store",
     "response_exchange", "response_exchanges", "revisit_exchange", "shard_paths", "sharded_parent", "store_urls",
-    "unpack_links", "unpack_page", "unpack_warc", "upload_warc", "warc_path", "write_arriving",
+    "unpack_head", "unpack_links", "unpack_page", "unpack_warc", "upload_warc", "warc_path", "write_arriving",
 ]  # fmt: skip
