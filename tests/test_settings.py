@@ -149,6 +149,10 @@ DRAWN: dict[str, st.SearchStrategy[Any]] = {
     "store_interval_s": st.floats(0, 60),
     "contact": st.sampled_from([None, "https://e.org/?a=b", "a@b.org"]),
     "robots": st.booleans(),
+    "fields": st.dictionaries(
+        st.from_regex(r"([a-z]{1,5}\.org/)?[a-z_][a-z0-9_.-]{0,5}", fullmatch=True),
+        st.sampled_from([".a", "h1 > a@href", "a[title='x \"y\" \\\\ z']*", "ul > *", "ul>**", "a, b"]),
+    ),
     "ca_file": st.text(max_size=9).filter(str.isprintable),
     "dns": st.lists(st.ip_addresses().map(str)),
     "allow_private": st.booleans() | st.lists(st.ip_addresses().map(str)),

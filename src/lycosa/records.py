@@ -102,6 +102,17 @@ class Mapped(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class FieldRule(msgspec.Struct, frozen=True):
+    """How a field of pages is found: the text, or an attribute, of the first element that a CSS selector matches, or
+    of all of them; only on a host and its subdomains, if one is named."""
+
+    name: str
+    selector: str
+    attribute: str = ""
+    is_list: bool = False
+    host: str = ""
+
+
 class Family(StrEnum):
     """The key families of a collection's state, in the order of a URL's life."""
 

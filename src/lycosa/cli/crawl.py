@@ -19,8 +19,10 @@ from lycosa.cli.options import (
     CommandTable,
     CrawlCommand,
     CrawlJob,
+    FieldsFile,
     Folder,
     UrlFiles,
+    field_entries,
     read_urls,
     resolve_settings,
     with_settings,
@@ -73,12 +75,14 @@ def crawl_command(run: Callable[[CrawlJob], None]) -> Callable[..., None]:
                 rich_help_panel=OUTPUT,
             ),
         ] = None,
+        fields_file: FieldsFile = None,
         json: Json = False,
         quiet: Quiet = False,
         **typed: Any,
     ) -> None:
         if not into:
             raise SettingsError("say where to keep the pages: --into DIR")
+        typed["fields"] = field_entries(typed["fields"], fields_file)
         if typed["places"]:
             # lazy: the cluster takes 0.03 s to import, and most crawls have none
             from lycosa.cluster import read_places_file
@@ -102,6 +106,7 @@ CRAWL_EXAMPLES = """
     lycosa crawl --into my-crawl --pages 5000      continue, up to 5,000
     lycosa crawl example.org --into docs --scope prefix --include '/docs/*'
     lycosa crawl -i urls.txt --into many --scope domain --contact me@example.org
+    lycosa crawl shop.example --into shop --field 'price=.price'
     lycosa crawl example.org --into fresh --keep-fresh --budget 5000
 """
 

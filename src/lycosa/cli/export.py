@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lycosa.cli.options import CommandTable, Folder
+from lycosa.cli.options import CommandTable, FieldEntries, FieldsFile, Folder, field_rules
 from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
 from lycosa.export import (
     FORMATS,
@@ -70,6 +70,8 @@ def export(
         bool,
         typer.Option("--versions", help="Every stored version of a page, the oldest first.", rich_help_panel=SELECTING),
     ] = False,
+    field: FieldEntries = None,
+    fields: FieldsFile = None,
     restart: Annotated[
         bool, typer.Option("--restart", help="Begin anew where the same export was interrupted.")
     ] = False,
@@ -99,7 +101,16 @@ def export(
     )
     given = {name: "yes" if value is True else str(value) for name, value in options.items() if value}
     progress = ExportView()
-    job = ExportJob(format, out, selection, given, restart=restart, skip_missing=skip_missing)
+    rules = field_rules(field, fields)
+    job = ExportJob(
+        format,
+        out,
+        selection,
+        given,
+        restart=restart,
+        skip_missing=skip_missing,
+        fields=None if rules is None else tuple(rules),
+    )
     try:
         report = export_pages(into, job, tell=progress)
     finally:
@@ -132,6 +143,7 @@ def _parameter(name: str, option: FormatOption) -> inspect.Parameter:
 app.command(
     epilog="""
         lycosa export my-crawl jsonl > pages.jsonl
+        lycosa export shop jsonl --field 'price=.price' --content none > prices.jsonl
         lycosa export my-crawl jsonl --like dolma --language en --out corpus.jsonl.zst
     """
 )(_with_format_options())

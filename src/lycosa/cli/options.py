@@ -10,7 +10,7 @@ command line take the same spellings and give the same messages. `resolve_settin
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -20,6 +20,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from lycosa.crawl import Recrawl, literal_hosts
 from lycosa.errors import SettingsError
+from lycosa.records import FieldRule
 from lycosa.settings import (
     DEFAULTS,
     SETTINGS,
@@ -29,6 +30,8 @@ from lycosa.settings import (
     SettingsSource,
     from_environment,
     merge,
+    read_field,
+    read_fields_file,
     read_file,
     seed,
     settings_of_folder,
@@ -39,6 +42,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 MAX_UNGROUPED_OPTIONS = 12  # a command with more parameters shows them in groups
 # Titles of groups of options; SOURCES is also the title of a group of settings.
 COMMON, SOURCES, OUTPUT = "Common options", "Where to crawl", "Settings and output"
+FIELDS = SETTINGS["fields"].group
 ALLOW_PRIVATE = "--allow-private"
 # Settings that may not be empty, and what to give. An empty value usually means an unset shell variable.
 NEVER_EMPTY = {"store": "a folder or a URL", "topic": "words"}
@@ -59,6 +63,20 @@ UrlFiles = Annotated[
         metavar="FILE",
         help="Read URLs from this file, one a line; - reads standard input. Repeatable.",
         rich_help_panel=SOURCES,
+    ),
+]
+FieldEntries = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--field",
+        metavar="NAME=SELECTOR",
+        help="Extract this field by a CSS selector, in place of those that the collection names. Repeatable.",
+    ),
+]
+FieldsFile = Annotated[
+    str | None,
+    typer.Option(
+        "--fields", metavar="FILE", help="Read fields from this TOML file: price = '.price'.", rich_help_panel=FIELDS
     ),
 ]
 
@@ -276,6 +294,19 @@ def _require_store(settings: CrawlSettings, *, typed: Mapping[str, object]) -> N
         raise SettingsError(
             "--store-relevance is about relevance to a topic: name it with --topic WORDS or --topic-page FILE"
         )
+
+
+def field_entries(typed: Sequence[str] | None, file: str | None) -> list[str]:
+    """The fields of a TOML file, then those that were typed, which count where both name one."""
+    return [*(read_fields_file(Path(file)) if file else ()), *(typed or ())]
+
+
+def field_rules(typed: Sequence[str] | None, file: str | None) -> list[FieldRule] | None:
+    """How the fields that were asked for are found; None: those that the collection names."""
+    if not (entries := field_entries(typed, file)):
+        return None
+    settings = merge(SettingsSource({"fields": entries}, lambda _: "--field"))
+    return [read_field(entry) for entry in settings.fields]
 
 
 def read_urls(file: str) -> list[str]:

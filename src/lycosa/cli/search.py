@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from lycosa.cli.options import AsJson, CommandTable, Folder, InFolder
+from lycosa.cli.options import AsJson, CommandTable, FieldEntries, FieldsFile, Folder, InFolder, field_rules
 from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
 from lycosa.errors import LycosaError
 from lycosa.inspect import page_of, size_words
@@ -82,6 +82,8 @@ def search(
         lycosa get https://example.org/ --in my-crawl > page.html
         lycosa get https://example.org/ --in my-crawl --text
         lycosa get https://example.org/ --in my-crawl --as-of 2026-01
+        lycosa get https://example.org/ --in my-crawl --metadata
+        lycosa get https://example.org/ --in my-crawl --field 'price=.price'
     """
 )
 def get(
@@ -92,16 +94,26 @@ def get(
     headers: Annotated[
         bool, typer.Option("--headers", help="Print the status, the time and the header fields instead.")
     ] = False,
+    metadata: Annotated[
+        bool, typer.Option("--metadata", help="Print title, author, dates, structured data and fields as JSON.")
+    ] = False,
+    field: FieldEntries = None,
+    fields: FieldsFile = None,
 ) -> None:
     """Print a page as it is archived, or as it once was."""
-    found = page_of(into, url, as_of=as_of)
+    rules = field_rules(field, fields)
+    found = page_of(into, url, as_of=as_of, fields=rules)
     if headers:
-        fields = (f"{name}: {value}" for name, value in found.headers.items())
+        said = (f"{name}: {value}" for name, value in found.headers.items())
         sizes = size_words(found.sent_bytes, len(found.body))
-        print("\n".join([f"{found.status} {found.url}", f"fetched {found.fetched}, {sizes}", *fields]))
+        print("\n".join([f"{found.status} {found.url}", f"fetched {found.fetched}, {sizes}", *said]))
     elif found.is_redirect:
         where = found.leads_to.encode("unicode_escape").decode("ascii") or "nowhere"
         raise LycosaError(f"{found.url} is no page, it leads to {where}; --headers shows what came")
+    elif metadata:
+        say_json({"url": found.url, "fetched": found.fetched, "metadata": found.metadata, "fields": found.fields})
+    elif rules is not None:
+        say_json(found.fields)
     elif text:
         print(found.text)
     else:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         PreparedPage,
         analysers_of,
         decoded_body,
+        extractor_of,
         filters_of,
         followed_links,
         header_hrefs,
@@ -58,8 +59,8 @@ __getattr__ = open_lazily(
         "other_shards": "OtherShards",
         "pages": "PageHandler",
         "progress": "WAITING clock duration",
-        "reading": "LeaseAnswer PreparedPage analysers_of decoded_body filters_of followed_links header_hrefs "
-        "joined_links page_directives read_page redirect_location",
+        "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
+        "header_hrefs joined_links page_directives read_page redirect_location",
         "requeue": "INBOX_FOLDER Inbox literal_hosts refuse_private",
         "seams": "FetchObserver Parts ReadPage RequestHandler Statistics UrlSource",
         "shard": "Shard",
@@ -69,11 +70,11 @@ __getattr__ = open_lazily(
 
 
 __all__ = [
-    "INBOX_FOLDER", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING", "Archive",
-    "CommitParticipant", "CopyClaim", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver",
-    "HostRules", "Inbox", "LeaseAnswer", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "PreparedPage",
-    "ReadPage", "Recrawl", "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of",
-    "clock", "decoded_body", "duration", "effective_limits", "filters_of", "followed_links", "header_hrefs",
-    "is_nofollow", "joined_links", "literal_hosts", "load_counts", "load_live_stats", "loop_parts",
-    "page_directives", "read_page", "redirect_location", "refuse_private", "sum_of_shards",
+    "INBOX_FOLDER", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING", "Archive", "CommitParticipant",
+    "CopyClaim", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver", "HostRules", "Inbox",
+    "LeaseAnswer", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "PreparedPage", "ReadPage", "Recrawl",
+    "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of", "clock", "decoded_body",
+    "duration", "effective_limits", "extractor_of", "filters_of", "followed_links", "header_hrefs", "is_nofollow",
+    "joined_links", "literal_hosts", "load_counts", "load_live_stats", "loop_parts", "page_directives", "read_page",
+    "redirect_location", "refuse_private", "sum_of_shards",
 ]  # fmt: skip

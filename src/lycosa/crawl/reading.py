@@ -16,13 +16,14 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Thread
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
+from lycosa.errors import SettingsError
 from lycosa.frontier import Lease, RecentUrls, RequestKind
 from lycosa.records import Request, Response, Truncation
-from lycosa.settings import CrawlSettings, merge, read_file
+from lycosa.settings import CrawlSettings, merge, read_field, read_file
 from lycosa.store import Fetched, HttpExchange, LinkRow, response_exchanges
 from lycosa.web import (
     FOLLOWED_RELS,
@@ -51,6 +52,9 @@ from lycosa.web import (
     parse_url,
     robots_directives,
 )
+
+if TYPE_CHECKING:
+    from lycosa.web import FieldExtractor
 
 DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
 # A document with more bytes, or with more tags and so maybe as many links, would hold the event loop if it were taken
@@ -124,6 +128,17 @@ def analysers_of(collection: Path) -> Analysers | None:
     except (OSError, ValueError):  # a shard, or settings for the next crawl to complain of
         return None
     return named_analysers(merge(read_file(collection / "lycosa.toml"))) if has_some else None
+
+
+def extractor_of(collection: Path) -> "FieldExtractor":
+    """The extractor of the fields that the settings of the collection at a path name; without any it is empty."""
+    from lycosa.web import FieldExtractor  # lazy: its libraries need not be there before the first request is out
+
+    try:
+        settings = merge(read_file(collection / "lycosa.toml"))
+    except SettingsError:  # a shard, or settings for the next crawl to complain of
+        settings = CrawlSettings()
+    return FieldExtractor([read_field(entry) for entry in settings.fields])
 
 
 def page_directives(robots: tuple[str, ...], response: Response, agent: str) -> RobotsDirectives:

@@ -38,11 +38,12 @@ class Shape(StrEnum):
 
 class ExportSource(NamedTuple):
     """Where the pages come from, for formats that want more than pages. `began_s` is when the export was begun first
-    (Unix time), also where it is resumed."""
+    (Unix time), also where it is resumed; `field_names` are the names in `page.fields` that selectors give."""
 
     collection: CollectionStore
     selection: PageSelection
     began_s: float
+    field_names: tuple[str, ...] = ()
 
 
 class ExportFormat(ABC):

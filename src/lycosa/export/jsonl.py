@@ -57,7 +57,7 @@ class JsonLines(ExportFormat):
             record["duplicate_of"] = page.duplicate_of
         if page.is_redirect:
             record["location"] = page.row.location
-        if fields := getattr(page, "fields", None):
+        if fields := page.fields:
             record["fields"] = fields
         if self._has_links:
             record["links"] = page.links

@@ -13,19 +13,23 @@ from typing import NamedTuple
 
 import msgspec
 
+from lycosa.crawl import extractor_of
 from lycosa.errors import SettingsError, StoreError
 from lycosa.export.format import ExportFormat, ExportSource, Shape, make_format
 from lycosa.export.output import STANDARD_OUTPUT, Checkpoint, Output, open_output
 from lycosa.export.selection import Cursor, PageSelection, select
 from lycosa.inspect import open_to_read, stats_of
+from lycosa.records import FieldRule
 from lycosa.store import ArchiveUnavailable, CollectionStore
+from lycosa.web import FieldExtractor
 
 CHECKPOINT_S = 5.0
 TOLD_PAGES = 64  # the clock is looked at, and progress told, after so many
 
 
 class ExportJob(NamedTuple):
-    """What is asked for. `out` is a path, a URL or `-`; `options` are those of the format."""
+    """What is asked for. `out` is a path, a URL or `-`; `options` are those of the format; `fields` are those of the
+    pages, None for those that the collection names."""
 
     format: str
     out: str = STANDARD_OUTPUT
@@ -33,10 +37,11 @@ class ExportJob(NamedTuple):
     options: dict[str, str] = {}  # noqa: RUF012 -- never changed
     restart: bool = False
     skip_missing: bool = False
+    fields: tuple[FieldRule, ...] | None = None
 
     def digest(self, collection: Path) -> str:
         """Names the job: a resumed export must have the same."""
-        said = (str(collection.absolute()), self.format, self.selection, sorted(self.options.items()))
+        said = (str(collection.absolute()), self.format, self.selection, sorted(self.options.items()), self.fields)
         return blake2b(msgspec.json.encode(said), digest_size=16).hexdigest()
 
 
@@ -115,10 +120,16 @@ class _Export:
         )
 
     def _write(self) -> None:
-        self._format.begin(self._out, ExportSource(self._collection, self._job.selection, self._before.began_s))
+        fields = extractor_of(self._collection.path) if self._job.fields is None else FieldExtractor(self._job.fields)
+        source = ExportSource(self._collection, self._job.selection, self._before.began_s, fields.names)
+        self._format.begin(self._out, source)
         checkpoint_at = time.monotonic() + CHECKPOINT_S
         pages = select(
-            self._collection, self._job.selection, takes_answers=self._format.takes_answers, after=self._cursor
+            self._collection,
+            self._job.selection,
+            takes_answers=self._format.takes_answers,
+            after=self._cursor,
+            fields=self._job.fields,
         )
         for number, (page, cursor) in enumerate(pages, 1):
             try:

@@ -14,7 +14,7 @@ import msgspec
 
 from lycosa.errors import SettingsError
 from lycosa.inspect import StoredPage, StoredPages, key_prefixes
-from lycosa.records import Family
+from lycosa.records import Family, FieldRule
 from lycosa.recrawl import UNCHANGED, split_change_key, unpack_change
 from lycosa.search import end_of_date
 from lycosa.store import CollectionStore, PageRow, State, unpack_page
@@ -100,10 +100,12 @@ def select(
     takes_answers: bool = False,
     numbers: Collection[int] | None = None,
     after: Cursor | None = None,
+    fields: Sequence[FieldRule] | None = None,
 ) -> Iterator[Selected]:
     """The pages that are asked for, in the order of their keys, behind `after`. Without statuses in `wanted` these are
-    documents, with `takes_answers` all that was answered. `numbers` are the FileNums that a search has found."""
-    contents = StoredPages(collection)
+    documents, with `takes_answers` all that was answered. `numbers` are the FileNums that a search has found. `fields`
+    are those of the pages, in place of those that the collection names."""
+    contents = StoredPages(collection, fields=fields)
     for key, row in _rows(collection.state, wanted, takes_answers, numbers, after):
         page = contents.page(url_from_key(key), row)
         if not wanted.versions:

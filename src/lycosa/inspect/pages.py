@@ -5,7 +5,7 @@ for. Used by `lycosa get` and `lycosa.Collection`.
 """
 
 from base64 import b32encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 from lycosa.crawl import followed_links, redirect_location
 from lycosa.errors import NoPage, SettingsError, StoreError
 from lycosa.graph import LinkView, outgoing_links
-from lycosa.records import Family, Response
+from lycosa.records import Family, FieldRule, Response
 from lycosa.recrawl import Fields, StoredDocuments, history, no_bodies, version_row
 from lycosa.search import past_time, row_as_of
 from lycosa.settings import CrawlSettings, InvalidValue, seed
@@ -28,6 +28,8 @@ from lycosa.store import (
     warc_path,
 )
 from lycosa.web import (
+    FieldExtractor,
+    FieldValue,
     LinkRules,
     PageMetadata,
     Url,
@@ -126,6 +128,16 @@ class StoredPage:
         return page_metadata(self.body, url=self.url, content_type=self.headers.get("content-type"))
 
     @cached_property
+    def fields(self) -> Mapping[str, FieldValue]:
+        """The fields that the settings of the collection extract from its pages, by name; empty ones where there is no
+        body."""
+        if not (extractor := self._contents.extractor):
+            return {}
+        if not self.has_body:
+            return extractor.extract(b"", url=self.url)
+        return extractor.extract(self.body, url=self.url, content_type=self.headers.get("content-type"))
+
+    @cached_property
     def links(self) -> tuple[LinkView, ...]:
         """The links that a crawl follows from here, as absolute URLs, each once, with kind and anchor text."""
         state = self._contents.collection.state
@@ -180,10 +192,12 @@ class StoredPage:
 
 
 class StoredPages:
-    """The pages of an open collection."""
+    """The pages of an open collection; `fields` are extracted in place of those that its settings name."""
 
-    def __init__(self, collection: CollectionStore) -> None:
+    def __init__(self, collection: CollectionStore, *, fields: Sequence[FieldRule] | None = None) -> None:
         self._collection, self._contents = collection, StoredDocuments(collection)
+        if fields is not None:
+            self._contents.extractor = FieldExtractor(fields)
 
     def __repr__(self) -> str:
         return f"<StoredPages of {self._collection.path}>"
@@ -222,7 +236,7 @@ def _is_there(row: PageRow) -> bool:
     return row.is_page and 200 <= row.status < 300
 
 
-def page_of(path: Path, url: str, *, as_of: str = "") -> StoredPage:
+def page_of(path: Path, url: str, *, as_of: str = "", fields: Sequence[FieldRule] | None = None) -> StoredPage:
     """The page of a URL in the collection at `path`; see `StoredPages.get`."""
     with CollectionStore.open(path, read_only=True) as collection:
-        return StoredPages(collection).get(url, as_of=as_of)
+        return StoredPages(collection, fields=fields).get(url, as_of=as_of)

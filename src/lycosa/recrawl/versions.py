@@ -19,11 +19,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from lycosa.crawl import analysers_of
+from lycosa.crawl import analysers_of, extractor_of
 from lycosa.errors import SettingsError, StoreError
 from lycosa.fetch import decode_body
 from lycosa.records import Family
@@ -46,6 +46,9 @@ from lycosa.store import (
 )
 from lycosa.tables import TABLE_MAX_BYTES, TableRefusal, has_xml_parts, parse_tvi, patch_document
 from lycosa.web import Analysers, analyse_page, parse_url, url_key
+
+if TYPE_CHECKING:
+    from lycosa.web import FieldExtractor
 
 KEY_END = b"\0"
 _VERSIONS = frozenset({ChangeKind.NEW, ChangeKind.TEXT, ChangeKind.STRUCTURE, ChangeKind.IMAGE})
@@ -340,6 +343,11 @@ class StoredDocuments:
     def analysers(self) -> Analysers | None:
         """The analysers that the settings of the collection name; None for the built-in ones."""
         return analysers_of(self.path)
+
+    @cached_property
+    def extractor(self) -> "FieldExtractor":
+        """The extractor of the fields that the settings of the collection name; whoever wants others sets another."""
+        return extractor_of(self.path)
 
     def read(self, row: PageRow) -> tuple[Fields, bytes] | None:
         """Header fields and body; None if the record is damaged, as after a power loss.

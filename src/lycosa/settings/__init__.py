@@ -5,11 +5,13 @@ makes a `CrawlSettings` of several sources, of which the last one wins; `to_toml
 collection keeps. Whatever is wrong with a value is a `SettingsError` of one sentence.
 """
 
+from lycosa.settings.fields import read_field
 from lycosa.settings.schema import DEFAULTS, SETTINGS, CrawlSettings, Setting
 from lycosa.settings.sources import (
     SettingsSource,
     from_environment,
     merge,
+    read_fields_file,
     read_file,
     reference,
     settings_of_folder,
@@ -26,6 +28,8 @@ __all__ = [
     "SettingsSource",
     "from_environment",
     "merge",
+    "read_field",
+    "read_fields_file",
     "read_file",
     "read_group",
     "read_letter",

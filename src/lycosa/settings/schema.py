@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from lycosa.errors import SettingsError
 from lycosa.settings import values as v
+from lycosa.settings.fields import field_table
 
 T = TypeVar("T")
 
@@ -260,6 +261,14 @@ class CrawlSettings:
         "Archive the pages in full, or keep no bodies (none) and only watch pages for changes.",
     )
     index: bool = KEEPING(False, v.flag, "Update the search index during the crawl; otherwise the next search does it.")
+    fields: v.SettingTable = KEEPING(
+        v.SettingTable(),
+        field_table,
+        "Extract this field from pages by a CSS selector: price=.price is a text, link=h1 a@href an attribute, "
+        "tags=.tag* a list. Pages that are stored already have it, too.",
+        option="--field",
+        metavar="NAME=SELECTOR",
+    )
     durability: Durability = KEEPING(
         "process",
         v.one_of(Durability),

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lycosa.errors import SettingsError
+from lycosa.settings.fields import field_table
 from lycosa.settings.schema import DEFAULTS, RETIRED, SETTINGS, CrawlSettings, nearest, read_values
-from lycosa.settings.values import NONE
+from lycosa.settings.values import NONE, InvalidValue, SettingTable
 
 PREFIX = "LYCOSA_"
 SETTINGS_FILE = "lycosa.toml"  # in the folder of a collection
@@ -35,17 +36,32 @@ class SettingsSource(NamedTuple):
 def read_file(path: Path) -> SettingsSource:
     """The settings in a TOML file, without those that only earlier versions had. A relative `ca_file` or `store` starts
     at the file's folder."""
+    values = {name: value for name, value in read_toml(path, "settings").items() if name not in RETIRED}
+    return SettingsSource(_with_absolute_paths(values, path.parent), lambda name: f"{_plain(name)} in {path}")
+
+
+def read_toml(path: Path, what: str) -> dict[str, object]:
+    """The values of a TOML file, which is to hold `what`."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise SettingsError(f"cannot read the settings {path}: {error.strerror or error}") from error
+        raise SettingsError(f"cannot read the {what} {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise SettingsError(f"{path} is not UTF-8 text, it cannot be read as settings") from error
+        raise SettingsError(f"{path} is not UTF-8 text, it cannot be read as {what}") from error
     try:
-        values = {name: value for name, value in tomllib.loads(text).items() if name not in RETIRED}
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise SettingsError(_broken(path, text, error)) from error
-    return SettingsSource(_with_absolute_paths(values, path.parent), lambda name: f"{_plain(name)} in {path}")
+
+
+def read_fields_file(path: Path) -> SettingTable:
+    """The fields of a TOML file: selectors by name, at its top or in a table `fields`, and tables for hosts."""
+    values = read_toml(path, "fields")
+    try:
+        return field_table(values.get("fields", values))
+    except InvalidValue as invalid:
+        said = "is wrong" if invalid.item is None else f"holds {invalid.item!r}"
+        raise SettingsError(f"{path} {said}: {invalid.phrase}") from invalid
 
 
 def settings_of_folder(folder: Path) -> SettingsSource | None:
@@ -55,7 +71,8 @@ def settings_of_folder(folder: Path) -> SettingsSource | None:
 
 
 def from_environment(environ: Mapping[str, str]) -> SettingsSource:
-    """The settings in variables such as LYCOSA_DELAY_S; lists are separated by spaces, empty variables not set."""
+    """The settings in variables such as LYCOSA_DELAY_S; lists are separated by spaces, fields by `;`, empty variables
+    not set."""
     known = {PREFIX + name.upper(): name for name in SETTINGS}
     values = {}
     for variable, value in environ.items():
@@ -144,6 +161,8 @@ def _toml_value(value: object) -> str:
             return f"{value:_}" if value >= LONG_NUMBER else str(value)
         case float():
             return repr(value)
+        case SettingTable():
+            return _toml_table(dict(item.split("=", 1) for item in value))
         case tuple():
             return _toml_list([_toml_text(item) for item in value])
         case _:
@@ -153,6 +172,16 @@ def _toml_value(value: object) -> str:
 def _toml_list(items: list[str]) -> str:
     line = f"[{', '.join(items)}]"
     return line if len(line) <= LINE_CHARS else "[\n" + "".join(f"    {item},\n" for item in items) + "]"
+
+
+def _toml_table(items: Mapping[str, str]) -> str:
+    """An inline table, which TOML wants on one line."""
+    bare = re.compile(r"[A-Za-z0-9_-]+")
+    return (
+        "{"
+        + ", ".join(f"{k if bare.fullmatch(k) else _toml_text(k)} = {_toml_text(v)}" for k, v in items.items())
+        + "}"
+    )
 
 
 def _toml_text(value: str) -> str:
@@ -165,9 +194,9 @@ REFERENCE = """\
 # Settings
 
 Every setting can stand in a TOML file (`lycosa crawl --config FILE`) and in an environment variable: `delay_s` is
-`LYCOSA_DELAY_S`, with spaces between the items of a list. Most have an option, too. What the collection keeps in its
-`lycosa.toml` goes before the defaults, `--config` before that, then the environment, then options; what is in force is
-written to `lycosa.toml`. In Python a setting is a keyword argument of `lycosa.Crawl`.
+`LYCOSA_DELAY_S`, with spaces between the items of a list and `;` between fields. Most have an option, too. What the
+collection keeps in its `lycosa.toml` goes before the defaults, `--config` before that, then the environment, then
+options; what is in force is written to `lycosa.toml`. In Python a setting is a keyword argument of `lycosa.Crawl`.
 
 Times are in seconds, or `500ms`, `10m`, `2h`; sizes in bytes, or `500MB`, `2GiB`; `none` is no limit. The option
 of a list may be repeated, that of a switch has a form with `--no-` that turns it off.

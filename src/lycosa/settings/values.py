@@ -57,6 +57,12 @@ class InvalidValue(ValueError):
         self.item = item
 
 
+class SettingTable(tuple[str, ...]):
+    """NAME=VALUE entries, which TOML files hold as a table; like all settings it is hashable."""
+
+    __slots__ = ()
+
+
 def or_none(read: Callable[[object], T]) -> Callable[[object], T | None]:
     """The same, and `none` for a limit or a name that is not set."""
 

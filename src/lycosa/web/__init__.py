@@ -7,7 +7,7 @@ questions are answered here and nowhere else:
     is it wanted, is it allowed?     Scope, ShapeFilter, filter_urls; Robots, robots_directives
     what does a document say?        analyse_page: body, headers and address in, a `Page` out; read_sitemap
     what of it is for reading?       extract_readable, extract_text; relevant to a topic: Topic
-    what does it say of itself?      page_metadata
+    what does it say of itself?      page_metadata; and what do users read from it: FieldExtractor
 
 The parser's libraries are imported with the first document: names that need them are looked up on first use.
 """
@@ -84,6 +84,7 @@ from lycosa.web.volatile import (
 from lycosa.web.words import split_words
 
 if TYPE_CHECKING:
+    from lycosa.web.fields import FieldExtractor, FieldValue
     from lycosa.web.hazard import cut_if_unsafe
     from lycosa.web.metadata import PageMetadata, page_metadata
     from lycosa.web.readable import are_near, extract_readable, extract_text, simhash
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
 __getattr__ = open_lazily(
     __name__,
     {
+        "fields": "FieldExtractor FieldValue",
         "hazard": "cut_if_unsafe",
         "metadata": "PageMetadata page_metadata",
         "readable": "are_near extract_readable extract_text simhash",
@@ -104,15 +106,15 @@ __getattr__ = open_lazily(
 __all__ = [
     "BUCKET_BYTES", "CACHED_HOSTS", "DIGEST_BYTES", "DOUBTFUL_RELEVANCE", "FOLLOWED_KINDS", "FOLLOWED_RELS",
     "MAIN_TEXT_VERSION", "MAX_URL_BYTES", "MAX_VOLATILE_PARTS", "RELEVANCE_BANDS", "SNIFF_BYTES", "TOPIC_HEAD_BYTES",
-    "Analyser", "Analysers", "Document", "DropReason", "FollowedLinks", "LinkKind", "LinkRules", "Links", "Media",
-    "MediaKind", "Page", "PageMetadata", "Readable", "Robots", "RobotsDirectives", "Scope", "ScopeKind", "ShapeFilter",
-    "SitemapEntry", "Steps", "TextCodes", "Topic", "UnknownPart", "Url", "UrlFilter", "UrlLimits", "analyse_page",
-    "are_near", "base_url", "bucket_of", "cut_if_unsafe", "cut_parts", "document_digest", "document_digests",
-    "document_fingerprint", "domain_of", "extract_readable", "extract_text", "fill_parts", "filter_urls",
-    "follow_links", "format_date", "format_timestamp", "head_pays", "identify_media", "is_built_in", "is_ip_host",
-    "is_part_id", "iso_date", "join_map", "kernel_name", "key_prefix_end", "marked_parts", "matches_pattern",
-    "media_kind", "named_analysers", "named_part", "native", "page_metadata", "page_of_text", "parse_date",
-    "parse_link_header", "parse_url", "parts_by_id", "pattern_pieces", "payload_sha1", "read_sitemap",
+    "Analyser", "Analysers", "Document", "DropReason", "FieldExtractor", "FieldValue", "FollowedLinks", "LinkKind",
+    "LinkRules", "Links", "Media", "MediaKind", "Page", "PageMetadata", "Readable", "Robots", "RobotsDirectives",
+    "Scope", "ScopeKind", "ShapeFilter", "SitemapEntry", "Steps", "TextCodes", "Topic", "UnknownPart", "Url",
+    "UrlFilter", "UrlLimits", "analyse_page", "are_near", "base_url", "bucket_of", "cut_if_unsafe", "cut_parts",
+    "document_digest", "document_digests", "document_fingerprint", "domain_of", "extract_readable", "extract_text",
+    "fill_parts", "filter_urls", "follow_links", "format_date", "format_timestamp", "head_pays", "identify_media",
+    "is_built_in", "is_ip_host", "is_part_id", "iso_date", "join_map", "kernel_name", "key_prefix_end", "marked_parts",
+    "matches_pattern", "media_kind", "named_analysers", "named_part", "native", "page_metadata", "page_of_text",
+    "parse_date", "parse_link_header", "parse_url", "parts_by_id", "pattern_pieces", "payload_sha1", "read_sitemap",
     "read_sitemap_steps", "reads_links_as_usual", "registrable_domain", "robots_directives",
     "robots_from_response_steps", "run_steps", "selected_and_marked_parts", "selected_parts", "simhash", "split_url",
     "split_words", "to_utf8", "url_from_key", "url_key",
