@@ -16,6 +16,7 @@ from lycosa.mapping.mapper import parse_server
 from lycosa.settings import CrawlSettings, SettingsSource, from_environment, merge, read_file, to_toml
 from lycosa.settings.schema import DEFAULTS, RETIRED, SETTINGS
 from lycosa.settings.sources import reference
+from lycosa.settings.typed import typed_settings
 from lycosa.settings.values import PRIVATE_NETWORKS
 from lycosa.web.scope import ScopeKind, UrlLimits
 from lycosa.web.url import parse_url
@@ -306,6 +307,11 @@ def test_settings_of_a_version_before_are_read_without_those_that_became_constan
 def test_reference_page_is_current() -> None:
     page = Path(__file__).parent.parent / "docs" / "settings.md"
     assert page.read_text(encoding="utf-8") == reference(), "write it: lycosa settings --markdown > docs/settings.md"
+
+
+def test_settings_for_type_checkers_are_those_of_the_schema() -> None:
+    named = (Path(__file__).parent.parent / "src" / "lycosa" / "settings" / "named.py").read_text()
+    assert named == typed_settings(), "run python -m lycosa.settings.typed"
 
 
 def test_every_setting_says_in_a_sentence_what_it_does_and_options_are_spelled_once() -> None:

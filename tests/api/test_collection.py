@@ -9,6 +9,7 @@ import pytest
 import lycosa
 from lycosa import Collection, Crawl, CrawledPage
 from lycosa.api import collection as library
+from lycosa.api import crawl as library_crawl
 from lycosa.crawl import Recrawl
 from lycosa.errors import NoPage, SettingsError
 from lycosa.inspect import StoredPage, explain_url, open_to_read
@@ -190,3 +191,70 @@ def test_versions_of_a_page_are_those_before_it_with_their_bodies(tmp_path: Path
         assert len({page.digest, *(version.digest for version in page.versions)}) == 3
         assert page.versions[0].fetched <= page.versions[1].fetched <= page.fetched
         assert [version.body for version in page.versions[1].versions] == [said[0].encode()]
+
+
+def test_what_is_no_collection_is_said_when_it_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="there is no collection at"):
+        lycosa.open(tmp_path / "nowhere")
+    with pytest.raises(SettingsError, match="is not a collection"):
+        lycosa.open(tmp_path)
+
+
+def test_collection_counts_its_pages_and_knows_them(crawled: Path) -> None:
+    with lycosa.open(crawled) as collection:
+        pages = list(collection)
+        assert len(collection) == len(pages)
+        assert pages[0].url in collection
+        assert "http://unknown.example/" not in collection
+        assert "no URL at all" not in collection
+        assert 7 not in collection
+
+
+def test_hosts_reasons_and_changes_are_those_of_the_commands(tmp_path: Path) -> None:
+    for number, words in enumerate(("before", "after <script>alert(1)</script>")):
+        with wall_clock(BEGIN_S + number * DAY_S):
+            crawl_site(tmp_path, {FIRST: f"<p>{words}"}.get, recrawl=Recrawl(everything=True) if number else None)
+    with lycosa.open(tmp_path) as collection:
+        assert [host.host for host in collection.hosts()] == [FIRST.rstrip("/")]
+        assert collection.why(FIRST).says[0].startswith("done")
+        assert collection.why(f"{FIRST}x").says[0].startswith("not known")
+        changed = collection.changes()
+        assert [(change.url, change.kind) for change in changed] == [(FIRST, "text")]
+        assert collection.changes(since="2090-01-01") == ()
+        with pytest.raises(SettingsError, match="since is 'soon': write 2h"):
+            collection.changes(since="soon")
+        assert "<script>" not in changed._repr_html_()
+        assert FIRST in changed._repr_html_()
+
+
+def test_notebook_shows_what_pages_say_escaped(tmp_path: Path) -> None:
+    site = {FIRST: "<title>&lt;script>alert(1)&lt;/script></title><p>Solar &lt;b>heat&lt;/b>.</p>"}
+    crawl_site(tmp_path, site.get)
+    with lycosa.open(tmp_path) as collection:
+        shown = [
+            collection.get(FIRST)._repr_html_(),
+            collection.search("solar")._repr_html_(),
+            collection._repr_html_(),
+        ]
+        assert "&lt;script&gt;alert(1)" in shown[0]
+        assert "Solar &lt;b&gt;heat" in shown[0]
+        assert "1 found" in shown[1]
+        assert "127.0.0.1" in shown[2]
+        assert not any("<script>" in html or "<b>heat" in html for html in shown)
+
+
+def test_pages_that_wait_for_the_iterator_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library_crawl, "BYTES_AHEAD", 1)
+
+    async def main() -> tuple[int, bool]:
+        was_paused, count = False, 0
+        async with small_crawl(tmp_path) as running:
+            async for page in running:
+                was_paused = was_paused or running.engine.is_paused
+                assert page.body
+                assert page.headers["content-type"] == "text/html"
+                count += 1
+            assert running._waiting_bytes == 0
+        return count, was_paused
+
+    assert run_virtual(main()) == (len(SITE), True)

@@ -10,26 +10,32 @@ from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
     from lycosa.api.assembly import assemble_engine, freeze_garbage_collector, parts_from_settings, return_large_blocks
-    from lycosa.api.collection import Collection
+    from lycosa.api.collection import ChangeList, Collection, open_collection
     from lycosa.api.crawl import Crawl, CrawledPage
+    from lycosa.api.script import CrawledPages, crawl_pages
 
 # Name → module. Each is imported when it is first used: who reads a collection does not wait for what a crawl needs.
 __getattr__ = open_lazily(
     __name__,
     {
         "assembly": "assemble_engine freeze_garbage_collector return_large_blocks parts_from_settings",
-        "collection": "Collection",
+        "collection": "ChangeList Collection open_collection",
         "crawl": "Crawl CrawledPage",
+        "script": "CrawledPages crawl_pages",
     },
 )
 
 
 __all__ = [
+    "ChangeList",
     "Collection",
     "Crawl",
     "CrawledPage",
+    "CrawledPages",
     "assemble_engine",
+    "crawl_pages",
     "freeze_garbage_collector",
+    "open_collection",
     "parts_from_settings",
     "return_large_blocks",
 ]

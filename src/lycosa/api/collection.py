@@ -1,25 +1,65 @@
 """A collection for programs that read it: what it holds, asked in Python.
 
-    with lycosa.Collection("my-crawl") as collection:
+    with lycosa.open("my-crawl") as collection:
         for page in collection:
             print(page.url, page.title, page.text)
         for found in collection.search('solar "heat pump"').results:
             print(found.score, found.url, found.title)
 
 Works beside a running crawl, on a folder that may only be read, and with or without `with`: it is opened when it is
-first asked, stays open, and sees what came meanwhile.
+first asked, stays open, and sees what came meanwhile. `lycosa.open` opens at once, so that what is no collection is
+said there. Ask it from one thread.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from lycosa.crawl import CrawlStats
 from lycosa.graph import LinkIndex, UrlLinks, current_link_index, links_of
-from lycosa.inspect import KnownUrls, StoredPage, StoredPages, asked_url, known_urls, open_to_read, stats_of
+from lycosa.inspect import (
+    ChangeFilter,
+    ChangeView,
+    HostView,
+    KnownUrls,
+    StoredPage,
+    StoredPages,
+    UrlView,
+    asked_url,
+    change_time,
+    known_urls,
+    list_changes,
+    open_to_read,
+    stats_of,
+    url_view,
+)
+from lycosa.inspect import hosts as host_views
+from lycosa.notebook import ROWS_SHOWN, html_facts, html_table
 from lycosa.search import SearchResults, SearchView, Weights, past_time, update_index
 from lycosa.store import CollectionStore as Store
 from lycosa.store import JoinedCollection as JoinedStore
-from lycosa.store import shard_paths
+from lycosa.store import is_written, shard_paths
+from lycosa.web import format_date
+
+HOSTS_SHOWN = 10  # in a notebook
+
+
+def open_collection(path: str | Path) -> "Collection":
+    """Opens the collection at `path` for reading; raises `SettingsError` where there is none."""
+    collection = Collection(path)
+    collection.refresh()
+    return collection
+
+
+class ChangeList(tuple[ChangeView, ...]):
+    """Changes, the newest first, which a notebook shows as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        rows = ((format_date(each.at_s), each.word, each.kind, each.url, each.where) for each in self[:ROWS_SHOWN])
+        return html_table(f"{len(self):,} changes", ("time", "", "kind", "URL", "where"), rows)
 
 
 class Collection:
@@ -35,6 +75,23 @@ class Collection:
     def __repr__(self) -> str:
         return f"<Collection {self.path}>"
 
+    def _repr_html_(self) -> str:
+        stats, hosts = self.stats(), list(islice(self.hosts(), HOSTS_SHOWN))
+        more = [f"and {stats.hosts - len(hosts):,} more"] if stats.hosts > len(hosts) else []
+        facts = {
+            "state": "a crawl is writing it" if self.is_crawled else f"at rest, {stats.queued:,} URLs queued",
+            "pages": f"{stats.pages:,}, {stats.duplicates:,} of them copies of another",
+            "failed": sum(stats.failed.values()),
+            "received": f"{stats.bytes:,} bytes",
+            "hosts": "\n".join([*(f"{host.host} {host.pages:,} pages" for host in hosts), *more]),
+        }
+        return html_facts(str(self.path), facts)
+
+    @property
+    def is_crawled(self) -> bool:
+        """Whether a crawl is writing it now."""
+        return any(is_written(path) for path in (self.path, *shard_paths(self.path)))
+
     def __enter__(self) -> "Collection":
         return self
 
@@ -47,6 +104,11 @@ class Collection:
             if opened is not None:
                 opened.close()
         self._view = self._store = self._pages = self._index = None
+
+    def refresh(self) -> None:
+        """Sees what a crawl has committed up to now. Every question but `get` and `in`, which look once in a while,
+        begins with it."""
+        self._opened()
 
     def _opened(self) -> Store:
         """The collection as it is now."""
@@ -67,6 +129,14 @@ class Collection:
     def __iter__(self) -> Iterator[StoredPage]:
         """Every page that is stored, in the order of hosts and paths. A page's content is read when it is asked for."""
         return self._stored().all()
+
+    def __len__(self) -> int:
+        """The number of stored pages."""
+        return self.stats().pages
+
+    def __contains__(self, url: object) -> bool:
+        """Whether a page is stored under this URL."""
+        return isinstance(url, str) and self._stored().has(url)
 
     def search(
         self,
@@ -101,6 +171,28 @@ class Collection:
         store = self._opened()
         self._index = self._index or current_link_index(store)
         return links_of(store, asked_url(store, url).href, most=most, index=self._index)
+
+    def changes(
+        self, *, since: str = "", until: str = "", host: str = "", kinds: Sequence[str] = (), most: int = 1_000
+    ) -> ChangeList:
+        """The latest changes, the newest first: since a time such as `2d` ago or `2026-05-31`, of one host, of some
+        kinds (`text`, `gone`, …)."""
+        now = time.time()
+        wanted = ChangeFilter(
+            since_s=change_time(since, "since", now_s=now) if since else 0.0,
+            until_s=change_time(until, "until", now_s=now, is_end=True) if until else float("inf"),
+            host=host,
+            kinds=tuple(kinds),
+        )
+        return ChangeList(list_changes(self._opened(), wanted, most=most))
+
+    def hosts(self) -> Iterator[HostView]:
+        """Every host that is known, those of a registrable domain together."""
+        return host_views(self._opened())
+
+    def why(self, url: str) -> UrlView:
+        """Where a URL is and for what reason, whether it is known or not; `says` has the sentences."""
+        return url_view(self._opened(), url)
 
     def known(self, below: str = "", *, state: str = "") -> KnownUrls:
         """The URLs known now, as a sorted set: below the beginning of a URL, of a host or a domain, or all; with

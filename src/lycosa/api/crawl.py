@@ -10,27 +10,31 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import msgspec
 
 from lycosa.api.assembly import assemble_engine, parts_from_settings
-from lycosa.crawl import CrawlStats, Engine, Parts, Recrawl, Statistics, literal_hosts, refuse_private
+from lycosa.crawl import CommittedPage, CrawlStats, Engine, Parts, Recrawl, Statistics, literal_hosts, refuse_private
 from lycosa.errors import SettingsError
 from lycosa.fetch import Downloader
 from lycosa.mapping import Resolver
+from lycosa.notebook import page_html
 from lycosa.search import IndexFollower
-from lycosa.settings import CrawlSettings, merge, settings_of_folder, to_toml
-from lycosa.store import CollectionStore, PageRow, is_collection
+from lycosa.settings import CrawlSettings, NamedSettings, merge, settings_of_folder, to_toml
+from lycosa.store import CollectionStore, is_collection
 from lycosa.version import __version__
-from lycosa.web import Analyser, Page, UrlFilter, parse_url
+from lycosa.web import Analyser, UrlFilter, parse_url
 
-PAGES_AHEAD = 1_000  # committed pages that wait for the iterator; beyond it the crawl waits for its reader
+# Committed pages that wait for the iterator, and their bytes: beyond either the crawl waits for its reader.
+PAGES_AHEAD = 1_000
+BYTES_AHEAD = 64 << 20
 
 
 class CrawledPage(msgspec.Struct, frozen=True):
-    """A committed page. `text` is what is for reading in it, as `lycosa get --text` shows it; `links` are hrefs as the
-    page wrote them; `sent_bytes` is the size of the body as sent, `document_bytes` with its content coding undone;
+    """A committed page. `headers` are the header fields of the response by lower-case name, `body` is what came with
+    them, its content coding undone; `text` is what is for reading in it; `links` are hrefs as the page wrote
+    them; `sent_bytes` is the size of the body as sent, `document_bytes` with its content coding undone;
     `duplicate_of` is the URL under which the same document was known before."""
 
     url: str
@@ -44,6 +48,19 @@ class CrawledPage(msgspec.Struct, frozen=True):
     text: str
     links: tuple[str, ...]
     duplicate_of: str
+    headers: dict[str, str]
+    body: bytes
+
+    def __repr__(self) -> str:
+        return f"<CrawledPage {self.status} {self.url}>"
+
+    def _repr_html_(self) -> str:
+        return page_html(self.url, title=self.title, answer=f"{self.status} {self.content_type}", text=self.text)
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the page takes of memory, near enough."""
+        return len(self.body) + 2 * len(self.text) + 100 * len(self.links)
 
 
 class _GivenParts(NamedTuple):
@@ -80,20 +97,21 @@ class Crawl:
         now: Callable[[], float] | None = None,
         wall: Callable[[], float] | None = None,
         recrawl: Recrawl | None = None,
-        **named: Any,
+        **named: Unpack[NamedSettings],
     ) -> None:
         self.into = Path(into)
-        parts = (analysers or {}).items()
+        parts, values = (analysers or {}).items(), dict[str, Any](named)
         if names := [f"{kind}={part}" for kind, part in parts if isinstance(part, str)]:
-            named["analysers"] = names
+            values["analysers"] = names
         kept = settings_of_folder(self.into) if settings is None else None
         base = settings or (merge(kept) if kept else CrawlSettings())
         opened = tuple(dict.fromkeys((*base.typed_hosts, *literal_hosts(urls))))
-        self.settings = base.replace(**named, seeds=(*base.seeds, *urls), typed_hosts=opened)
+        self.settings = base.replace(**values, seeds=(*base.seeds, *urls), typed_hosts=opened)
         self._recrawl = recrawl
         readers = {kind: part for kind, part in parts if not isinstance(part, str)}
         self._given = _GivenParts(resolver, downloader, filters, readers, statistics, now, wall)
         self._pages: deque[CrawledPage] = deque()
+        self._waiting_bytes = 0
         self._news = asyncio.Event()
         self._task: asyncio.Task[CrawlStats] | None = None
         self._engine: Engine | None = None
@@ -181,9 +199,11 @@ class Crawl:
     def stats(self) -> CrawlStats:
         return self.engine.stats()
 
-    def _hear(self, url: str, row: PageRow, page: Page, text: str) -> None:
-        self._pages.append(_crawled(url, row, page, text))
-        self.engine.is_paused = len(self._pages) >= PAGES_AHEAD
+    def _hear(self, committed: CommittedPage) -> None:
+        page = _crawled(committed)
+        self._pages.append(page)
+        self._waiting_bytes += page.kept_bytes
+        self.engine.is_paused = len(self._pages) >= PAGES_AHEAD or self._waiting_bytes >= BYTES_AHEAD
         self._news.set()
 
     async def __aiter__(self) -> AsyncIterator[CrawledPage]:
@@ -192,29 +212,36 @@ class Crawl:
                 async for page in self:
                     yield page
             return
+        while pages := await self.take(1):
+            yield pages[0]
+
+    async def take(self, most: int) -> list[CrawledPage]:
+        """The next committed pages, one at least and at most so many; none when the crawl is over. Raises what ended
+        it."""
+        if self._task is None:
+            raise _not_begun()
         if not self._is_read:
             self._is_read = True
             self.engine.listen(self._hear)
-        while True:
-            while self._pages:
-                yield self._pages.popleft()
+        while not self._pages and not self._task.done():
             self.engine.is_paused = False
-            if self._task.done():
-                if not self._pages:
-                    break
-                continue
             self._news.clear()
             await self._news.wait()
-        await self._task
+        if not self._pages:
+            await self._task
+        pages = [self._pages.popleft() for _ in range(min(most, len(self._pages)))]
+        self._waiting_bytes -= sum(page.kept_bytes for page in pages)
+        return pages
 
 
 def _not_begun() -> SettingsError:
     return SettingsError("the crawl has not begun: use it as `async with Crawl(...) as crawl`")
 
 
-def _crawled(url: str, row: PageRow, page: Page, text: str) -> CrawledPage:
+def _crawled(committed: CommittedPage) -> CrawledPage:
+    row = committed.row
     return CrawledPage(
-        url=url,
+        url=committed.url,
         status=row.status,
         title=row.title,
         language=row.language,
@@ -222,7 +249,9 @@ def _crawled(url: str, row: PageRow, page: Page, text: str) -> CrawledPage:
         sent_bytes=row.size_bytes,
         document_bytes=row.document_bytes,
         depth=row.depth,
-        text=text,
-        links=page.links.hrefs,
+        text=committed.text,
+        links=committed.page.links.hrefs,
         duplicate_of=row.original,
+        headers=dict(committed.headers),
+        body=committed.body,
     )

@@ -17,6 +17,7 @@ from lycosa.inspect import (
     ChangeFilter,
     ChangeView,
     PageHistory,
+    change_time,
     knows_host,
     list_changes,
     open_to_read,
@@ -25,9 +26,7 @@ from lycosa.inspect import (
 )
 from lycosa.inspect import freshness as freshness_of_hosts
 from lycosa.recrawl import ChangeKind, can_decode, no_bodies
-from lycosa.search import end_of_date
-from lycosa.settings import SettingsSource, merge
-from lycosa.web import format_date, parse_date
+from lycosa.web import format_date
 
 ROWS = 50
 KINDS = ("text", "structure", "image", "moved", "gone", "back", "volatile", "new", "changed", "removed")
@@ -82,8 +81,8 @@ def changes(
             return
         now = time.time()
         wanted = ChangeFilter(
-            since_s=_time(since.strip(), "--since", now) if since else 0.0,
-            until_s=_time(until.strip(), "--until", now, is_end=True) if until else float("inf"),
+            since_s=change_time(since, "--since", now_s=now) if since else 0.0,
+            until_s=change_time(until, "--until", now_s=now, is_end=True) if until else float("inf"),
             host=host,
             kinds=tuple(kinds or ()),
         )
@@ -194,20 +193,3 @@ def _short(digits: str) -> str:
 def _where(view: ChangeView) -> str:
     also = f" (and {', '.join(view.also)})" if view.also else ""
     return f"{view.where}{also}"
-
-
-def _time(text: str, option: str, now: float, *, is_end: bool = False) -> float:
-    """A date in UTC or a year, its beginning or its end, or a time so long ago."""
-
-    is_date = "-" in text or (len(text) == len("2026") and text.isdigit())
-    if is_date and (found := parse_date(text)) is not None:
-        return end_of_date(text) if is_end else found
-    if not text:
-        raise SettingsError(f"{option} is empty: write 2h, 3d or a date such as 2026-05-31")
-    days = text.strip().lower().removesuffix("d")
-    if days != text.strip().lower() and days.replace(".", "", 1).isdigit():
-        return now - float(days) * 86_400
-    try:
-        return now - (merge(SettingsSource({"time_s": text}, lambda _: option)).time_s or 0.0)
-    except SettingsError:
-        raise SettingsError(f"{option} is {text!r}: write 2h, 3d or a date such as 2026-05-31") from None

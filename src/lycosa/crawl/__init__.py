@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lycosa.crawl.committer import CommitParticipant
     from lycosa.crawl.copies import CopyClaim
     from lycosa.crawl.host_rules import ROBOTS_BYTES, ROBOTS_FOR_S, HostRules
-    from lycosa.crawl.keeper import Archive, DocumentStore, PatchedDocument
+    from lycosa.crawl.keeper import Archive, CommittedPage, DocumentStore, PatchedDocument
     from lycosa.crawl.limits import Recrawl, effective_limits
     from lycosa.crawl.loop import Engine
     from lycosa.crawl.other_shards import OtherShards
@@ -53,7 +53,7 @@ __getattr__ = open_lazily(
         "committer": "CommitParticipant",
         "copies": "CopyClaim",
         "host_rules": "ROBOTS_BYTES ROBOTS_FOR_S HostRules",
-        "keeper": "Archive PatchedDocument DocumentStore",
+        "keeper": "Archive CommittedPage PatchedDocument DocumentStore",
         "limits": "Recrawl effective_limits",
         "loop": "Engine",
         "other_shards": "OtherShards",
@@ -71,10 +71,10 @@ __getattr__ = open_lazily(
 
 __all__ = [
     "INBOX_FOLDER", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING", "Archive", "CommitParticipant",
-    "CopyClaim", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver", "HostRules", "Inbox",
-    "LeaseAnswer", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "PreparedPage", "ReadPage", "Recrawl",
-    "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of", "clock", "decoded_body",
-    "duration", "effective_limits", "extractor_of", "filters_of", "followed_links", "header_hrefs", "is_nofollow",
-    "joined_links", "literal_hosts", "load_counts", "load_live_stats", "loop_parts", "page_directives", "read_page",
-    "redirect_location", "refuse_private", "sum_of_shards",
+    "CommittedPage", "CopyClaim", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver",
+    "HostRules", "Inbox", "LeaseAnswer", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "PreparedPage",
+    "ReadPage", "Recrawl", "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of",
+    "clock", "decoded_body", "duration", "effective_limits", "extractor_of", "filters_of", "followed_links",
+    "header_hrefs", "is_nofollow", "joined_links", "literal_hosts", "load_counts", "load_live_stats", "loop_parts",
+    "page_directives", "read_page", "redirect_location", "refuse_private", "sum_of_shards",
 ]  # fmt: skip

@@ -54,7 +54,20 @@ from lycosa.web import (
 )
 
 EMPTY_DIGEST = document_digest(b"")  # pages without a body are no copies of each other
-Listener = Callable[[str, PageRow, Page, str], None]  # URL, row, page, and the text that is for reading in it
+
+
+class CommittedPage(NamedTuple):
+    """A page as listeners hear of it: `text` is what is for reading in it, `body` has its content coding undone."""
+
+    url: str
+    row: PageRow
+    page: Page
+    text: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+Listener = Callable[[CommittedPage], None]
 
 
 class PatchedDocument(NamedTuple):
@@ -388,5 +401,6 @@ class PageKeeper:
         said = response.headers.get("content-type")
         found = page.readable or extract_readable(body, url=url, content_type=said, analysers=reader.analysers)
         text = " ".join(found.text.split())
+        committed = CommittedPage(url, row, page, text, response.headers, body)
         for listener in self.listeners:
-            self._shard.committer.announce(partial(listener, url, row, page, text))
+            self._shard.committer.announce(partial(listener, committed))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         HostFreshness,
         PageHistory,
         UrlView,
+        change_time,
         freshness,
         knows_host,
         list_changes,
@@ -32,8 +33,8 @@ __getattr__ = open_lazily(
     __name__,
     {
         "cells": "safe_cell",
-        "changes": "ChangeFilter ChangeView HostFreshness PageHistory UrlView freshness knows_host list_changes "
-        "page_history url_view",
+        "changes": "ChangeFilter ChangeView HostFreshness PageHistory UrlView change_time freshness knows_host "
+        "list_changes page_history url_view",
         "pages": "StoredPage StoredPages asked_url page_of",
         "status": "HostView hosts open_to_read settings_of stats_of explain_url size_words",
         "tree": "Branch KnownUrls key_prefixes known_urls url_tree",
@@ -44,7 +45,7 @@ __getattr__ = open_lazily(
 
 __all__ = [
     "Branch", "ChangeFilter", "ChangeView", "HostFreshness", "HostView", "KnownUrl", "KnownUrlFilter", "KnownUrls",
-    "PageHistory", "StoredPage", "StoredPages", "UrlView", "asked_url", "explain_url", "freshness", "hosts",
-    "key_prefixes", "known_urls", "knows_host", "list_changes", "list_urls", "open_to_read", "page_history", "page_of",
-    "safe_cell", "settings_of", "size_words", "stats_of", "url_batches", "url_tree", "url_view",
+    "PageHistory", "StoredPage", "StoredPages", "UrlView", "asked_url", "change_time", "explain_url", "freshness",
+    "hosts", "key_prefixes", "known_urls", "knows_host", "list_changes", "list_urls", "open_to_read", "page_history",
+    "page_of", "safe_cell", "settings_of", "size_words", "stats_of", "url_batches", "url_tree", "url_view",
 ]  # fmt: skip

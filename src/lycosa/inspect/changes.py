@@ -37,8 +37,10 @@ from lycosa.recrawl import (
     version_at,
     visit_of,
 )
+from lycosa.search import end_of_date
+from lycosa.settings import SettingsSource, merge
 from lycosa.store import CollectionStore, page_at
-from lycosa.web import TextCodes, parse_url, url_from_key, url_key
+from lycosa.web import TextCodes, parse_date, parse_url, url_from_key, url_key
 
 
 class PictureVersion(msgspec.Struct, frozen=True):
@@ -208,6 +210,23 @@ def _view(url: str, at_s: float, row: ChangeRow) -> ChangeView:
         CodesView.of(row.structure, row.codes),
         tuple(picture.url for picture in row.pictures),
     )
+
+
+def change_time(text: str, name: str, *, now_s: float, is_end: bool = False) -> float:
+    """A date in UTC or a year, its beginning or its end, or a time so long ago; `name` is what the user calls it."""
+    text = text.strip()
+    is_date = "-" in text or (len(text) == len("2026") and text.isdigit())
+    if is_date and (found := parse_date(text)) is not None:
+        return end_of_date(text) if is_end else found
+    if not text:
+        raise SettingsError(f"{name} is empty: write 2h, 3d or a date such as 2026-05-31")
+    days = text.lower().removesuffix("d")
+    if days != text.lower() and days.replace(".", "", 1).isdigit():
+        return now_s - float(days) * DAY_S
+    try:
+        return now_s - (merge(SettingsSource({"time_s": text}, lambda _: name)).time_s or 0.0)
+    except SettingsError:
+        raise SettingsError(f"{name} is {text!r}: write 2h, 3d or a date such as 2026-05-31") from None
 
 
 def list_changes(collection: CollectionStore, wanted: ChangeFilter, *, most: int) -> list[ChangeView]:

@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 
 from lycosa.crawl import followed_links, redirect_location
-from lycosa.errors import NoPage, SettingsError, StoreError
+from lycosa.errors import LycosaError, NoPage, SettingsError, StoreError
 from lycosa.graph import LinkView, outgoing_links
+from lycosa.notebook import page_html
 from lycosa.records import Family, FieldRule, Response
 from lycosa.recrawl import Fields, StoredDocuments, history, no_bodies, version_row
 from lycosa.search import past_time, row_as_of
@@ -88,6 +89,14 @@ class StoredPage:
 
     def __repr__(self) -> str:
         return f"<StoredPage {self.status} {self.url}>"
+
+    def _repr_html_(self) -> str:
+        answer = f"{self.status} {self.content_type}, fetched {self.fetched}"
+        try:
+            text = self.text
+        except LycosaError as error:  # it says why the body cannot be read
+            text = str(error)
+        return page_html(self.url, title=self.title, answer=answer, text=text)
 
     @cached_property
     def _content(self) -> tuple[Fields, bytes]:
@@ -212,6 +221,14 @@ class StoredPages:
         page = StoredPage(url.href, row, self._contents, is_current=not as_of)
         assert page.headers is not None  # read now: the collection may be closed later
         return page
+
+    def has(self, text: str) -> bool:
+        """Whether a page is stored under a URL."""
+        try:
+            row = page_at(self._collection.state, url_key(asked_url(self._collection, text).href))
+        except SettingsError:  # it is no URL
+            return False
+        return row is not None and _is_there(row)
 
     def _row(self, key: bytes, as_of: str) -> PageRow | None:
         if as_of and (at_s := past_time(as_of)) is not None:

@@ -18,6 +18,7 @@ import msgspec
 
 from lycosa.errors import StoreError
 from lycosa.graph import key_of, last_sequence, load_ranks
+from lycosa.notebook import html_table
 from lycosa.records import Family
 from lycosa.recrawl import require_bodies
 from lycosa.search.compile import Weights
@@ -99,6 +100,13 @@ class SearchResults(msgspec.Struct, frozen=True):
     is_exact: bool
     is_loose: bool
     behind: int
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (place, found.title, found.url, found.snippet) for place, found in enumerate(self.results, 1 + self.offset)
+        )
+        about = "" if self.is_exact else "about "
+        return html_table(f"{self.query}: {about}{self.total:,} found", ("", "title", "URL", "text"), rows)
 
 
 def make_index(

@@ -6,6 +6,7 @@ collection keeps. Whatever is wrong with a value is a `SettingsError` of one sen
 """
 
 from lycosa.settings.fields import read_field
+from lycosa.settings.named import NamedSettings
 from lycosa.settings.schema import DEFAULTS, SETTINGS, CrawlSettings, Setting
 from lycosa.settings.sources import (
     SettingsSource,
@@ -24,6 +25,7 @@ __all__ = [
     "SETTINGS",
     "CrawlSettings",
     "InvalidValue",
+    "NamedSettings",
     "Setting",
     "SettingsSource",
     "from_environment",

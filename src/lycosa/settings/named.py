@@ -1,0 +1,79 @@
+"""The settings by name, for type checkers: the keyword arguments of `Crawl` and `lycosa.crawl`.
+
+Made from the schema by `python -m lycosa.settings.typed`; do not edit it by hand. Where
+the schema keeps a tuple any sequence may be given. What has a parameter of its own is left out.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, TypedDict
+
+
+class NamedSettings(TypedDict, total=False):
+    """What can be set; docs/settings.md says what each one means."""
+
+    scope: Literal["host", "domain", "prefix", "any"]
+    include: Sequence[str]
+    exclude: Sequence[str]
+    skip_extensions: Sequence[str]
+    types: Sequence[str]
+    images: bool
+    sitemaps: bool
+    mine: Literal["off", "ancestors", "all"]
+    tables: Literal["off", "auto", "always"]
+    eager: bool
+    policy: str
+    topic: str
+    topic_pages: Sequence[str]
+    window_hosts: int
+    window_leaves: int
+    child_order: str
+    pages: int | None
+    depth: int | None
+    time_s: float | None
+    bytes: int | None
+    pages_per_host: int | None
+    host_depth: int | None
+    wait: bool
+    fail_on_limit: bool
+    keep_fresh: bool
+    visits_per_day: int | None
+    schedule: Literal["harmonic", "uniform", "proportional", "adaptive"]
+    delay_s: float
+    per_host: int
+    ip_delay_s: float
+    per_ip: int
+    groups: Sequence[str]
+    agent: str
+    contact: str | None
+    robots: bool
+    nofollow: bool
+    archive: Literal["full", "none"]
+    index: bool
+    fields: SettingTable
+    durability: Literal["process", "power"]
+    patch: Literal["store", "read"]
+    warc_bytes: int
+    store_interval_s: float
+    store_batch: int
+    transfers: int
+    bandwidth_bytes_s: int | None
+    total_s: float
+    body_bytes: int
+    proxy: str
+    verify_tls: bool
+    ca_file: str
+    dns: Sequence[str]
+    allow_private: Sequence[str]
+    crawl_batch: int
+    threads: int | None
+    mapping_workers: int
+    mapping_batch: int
+    workers: int
+    assignment: Literal["rendezvous", "ip", "letter-sum", "two-level"]
+    letters: Sequence[str]
+    places: Sequence[str]
+    exchange: Literal["direct", "coordinator"]
+    store: str
+    store_types: Sequence[str]
+    store_relevance: float
+    checkpoint_s: float | None
