@@ -172,7 +172,7 @@ def test_links_of_a_page_are_absolute_with_kind_and_words(tmp_path: Path) -> Non
         ]
         assert collection.get(f"{FIRST}a").links == ()
         stored, store = page.links, collection._opened()
-        from_body = StoredPage(FIRST, page._row, StoredDocuments(store), is_current=False)
+        from_body = StoredPage(FIRST, page.row, StoredDocuments(store), is_current=False)
         assert from_body.links == stored  # an earlier version has no row of its own
 
 
