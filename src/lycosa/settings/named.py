@@ -1,10 +1,10 @@
 """The settings by name, for type checkers: the keyword arguments of `Crawl` and `lycosa.crawl`.
 
-Made from the schema by `python -m lycosa.settings.typed`; do not edit it by hand. Where
-the schema keeps a tuple any sequence may be given. What has a parameter of its own is left out.
+Made from the schema by `python -m lycosa.settings.typed`; do not edit it by hand. Where the schema keeps a tuple any
+sequence may be given. What has a parameter of its own is left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 
@@ -49,7 +49,7 @@ class NamedSettings(TypedDict, total=False):
     nofollow: bool
     archive: Literal["full", "none"]
     index: bool
-    fields: SettingTable
+    fields: Mapping[str, object] | Sequence[str]
     durability: Literal["process", "power"]
     patch: Literal["store", "read"]
     warc_bytes: int

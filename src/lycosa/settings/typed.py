@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from lycosa.settings.schema import CrawlSettings
+from lycosa.settings.values import SettingTable
 
 # Parameters of their own: the URLs, and parts that may be objects.
 LEFT_OUT = frozenset("seeds typed_hosts resolver downloader filters analysers statistics".split())
 HEAD = '''"""The settings by name, for type checkers: the keyword arguments of `Crawl` and `lycosa.crawl`.
 
-Made from the schema by `python -m lycosa.settings.typed`; do not edit it by hand. Where
-the schema keeps a tuple any sequence may be given. What has a parameter of its own is left out.
+Made from the schema by `python -m lycosa.settings.typed`; do not edit it by hand. Where the schema keeps a tuple any
+sequence may be given. What has a parameter of its own is left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 
@@ -36,6 +37,8 @@ def typed_settings() -> str:
 
 def _written(kind: Any) -> str:
     """A type as it is written in the source."""
+    if kind is SettingTable:
+        return "Mapping[str, object] | Sequence[str]"
     if get_origin(kind) is Literal:
         return f"Literal[{', '.join(map(_quoted, get_args(kind)))}]"
     if get_origin(kind) is tuple:
