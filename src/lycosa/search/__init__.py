@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         unread_words,
         update_index,
     )
+    from lycosa.search.workers import ArchiveWorkers, serve, stored_message
 
 # Module → names. Each is imported when it is first used: a crawl starts its follower without tantivy.
 __getattr__ = open_lazily(
@@ -40,12 +41,14 @@ __getattr__ = open_lazily(
         "retrieval": "MOST_SHOWN",
         "snippet": "Snippet highlighted",
         "view": "MadeIndex SearchResult SearchResults SearchView is_index_behind make_index unread_words update_index",
+        "workers": "ArchiveWorkers serve stored_message",
     },
 )
 
 
 __all__ = [
-    "BM25_ALONE", "MOST_SHOWN", "IndexFollower", "MadeIndex", "QueryError", "SearchResult", "SearchResults",
-    "SearchView", "Snippet", "Weights", "end_of_date", "highlighted", "is_index_behind", "is_searchable", "make_index",
-    "parse_query", "past_time", "row_as_of", "unread_words", "update_index",
+    "BM25_ALONE", "MOST_SHOWN", "ArchiveWorkers", "IndexFollower", "MadeIndex", "QueryError", "SearchResult",
+    "SearchResults", "SearchView", "Snippet", "Weights", "end_of_date", "highlighted", "is_index_behind",
+    "is_searchable", "make_index", "parse_query", "past_time", "row_as_of", "serve", "stored_message",
+    "unread_words", "update_index",
 ]  # fmt: skip

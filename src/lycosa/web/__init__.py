@@ -84,6 +84,7 @@ from lycosa.web.volatile import (
 from lycosa.web.words import split_words
 
 if TYPE_CHECKING:
+    from lycosa.web.audit import PageAudit, audit_page
     from lycosa.web.fields import FieldExtractor, FieldValue
     from lycosa.web.hazard import cut_if_unsafe
     from lycosa.web.metadata import PageMetadata, page_metadata
@@ -95,6 +96,7 @@ __getattr__ = open_lazily(
     __name__,
     {
         "fields": "FieldExtractor FieldValue",
+        "audit": "PageAudit audit_page",
         "hazard": "cut_if_unsafe",
         "metadata": "PageMetadata page_metadata",
         "readable": "are_near extract_readable extract_text simhash",
@@ -105,17 +107,18 @@ __getattr__ = open_lazily(
 
 __all__ = [
     "BUCKET_BYTES", "CACHED_HOSTS", "DIGEST_BYTES", "DOUBTFUL_RELEVANCE", "FOLLOWED_KINDS", "FOLLOWED_RELS",
-    "MAIN_TEXT_VERSION", "MAX_URL_BYTES", "MAX_VOLATILE_PARTS", "RELEVANCE_BANDS", "SNIFF_BYTES", "TOPIC_HEAD_BYTES",
-    "Analyser", "Analysers", "Document", "DropReason", "FieldExtractor", "FieldValue", "FollowedLinks", "LinkKind",
-    "LinkRules", "Links", "Media", "MediaKind", "Page", "PageMetadata", "Readable", "Robots", "RobotsDirectives",
-    "Scope", "ScopeKind", "ShapeFilter", "SitemapEntry", "Steps", "TextCodes", "Topic", "UnknownPart", "Url",
-    "UrlFilter", "UrlLimits", "analyse_page", "are_near", "base_url", "bucket_of", "cut_if_unsafe", "cut_parts",
-    "document_digest", "document_digests", "document_fingerprint", "domain_of", "extract_readable", "extract_text",
-    "fill_parts", "filter_urls", "follow_links", "format_date", "format_timestamp", "head_pays", "identify_media",
-    "is_built_in", "is_ip_host", "is_part_id", "iso_date", "join_map", "kernel_name", "key_prefix_end", "marked_parts",
-    "matches_pattern", "media_kind", "named_analysers", "named_part", "native", "page_metadata", "page_of_text",
-    "parse_date", "parse_link_header", "parse_url", "parts_by_id", "pattern_pieces", "payload_sha1", "read_sitemap",
+    "MAIN_TEXT_VERSION", "MAX_URL_BYTES", "MAX_VOLATILE_PARTS", "RELEVANCE_BANDS", "SNIFF_BYTES",
+    "TOPIC_HEAD_BYTES", "Analyser", "Analysers", "Document", "DropReason", "FieldExtractor", "FieldValue",
+    "FollowedLinks", "LinkKind", "LinkRules", "Links", "Media", "MediaKind", "Page", "PageAudit", "PageMetadata",
+    "Readable", "Robots", "RobotsDirectives", "Scope", "ScopeKind", "ShapeFilter", "SitemapEntry", "Steps",
+    "TextCodes", "Topic", "UnknownPart", "Url", "UrlFilter", "UrlLimits", "analyse_page", "are_near", "audit_page",
+    "base_url", "bucket_of", "cut_if_unsafe", "cut_parts", "document_digest", "document_digests",
+    "document_fingerprint", "domain_of", "extract_readable", "extract_text", "fill_parts", "filter_urls",
+    "follow_links", "format_date", "format_timestamp", "head_pays", "identify_media", "is_built_in", "is_ip_host",
+    "is_part_id", "iso_date", "join_map", "kernel_name", "key_prefix_end", "marked_parts", "matches_pattern",
+    "media_kind", "named_analysers", "named_part", "native", "page_metadata", "page_of_text", "parse_date",
+    "parse_link_header", "parse_url", "parts_by_id", "pattern_pieces", "payload_sha1", "read_sitemap",
     "read_sitemap_steps", "reads_links_as_usual", "registrable_domain", "robots_directives",
-    "robots_from_response_steps", "run_steps", "selected_and_marked_parts", "selected_parts", "simhash", "split_url",
-    "split_words", "to_utf8", "url_from_key", "url_key",
+    "robots_from_response_steps", "run_steps", "selected_and_marked_parts", "selected_parts", "simhash",
+    "split_url", "split_words", "to_utf8", "url_from_key", "url_key",
 ]  # fmt: skip
