@@ -28,14 +28,14 @@ def analyse_html(
     is_xml: bool = False,
     wants_main: bool = False,
     follow: tuple[str, _Rules] | None = None,
-) -> tuple[_Head, _Links, _Text, _Readable | None, _Followed | None, bool] | None:
+) -> tuple[_Head, _Links, _Text, _Readable | None, _Followed | None, bool, bool] | None:
     """What a page says, see `lycosa.web.html.analyse_html`; None if that takes a parser that builds a tree.
 
     The head is title, description, canonical, language, base href, robots; the links are hrefs, kinds, anchors, rels;
     the text is the visible text, headings, first and last letters of the tags, text codes, digest of the main element.
     With `wants_main` the main text and its headings come then. With `follow`, the page's URL and the
-    rules, come the links that are followed, unless the base is odd. The last says whether only the beginning
-    was read, see `safe_length`.
+    rules, come the links that are followed, unless the base is odd. Then whether only the beginning
+    was read, see `safe_length`, and whether there are marks of volatile parts.
     """
 
 def join_hrefs(base: str, hrefs: tuple[str, ...], max_bytes: int) -> _Joined | None:
@@ -71,6 +71,28 @@ class MemberWriter:
         16 random bytes, and the fields of the metadata.
         """
 
+_Html = tuple[str, bool, bool, tuple[str, _Rules] | None]  # what `analyse_html` takes beside the bytes
+_Read = tuple[int, tuple[int, bytes, bytes], bool, object, list[bytes] | None]
+
+class Readers:
+    """Threads that read documents without Python, see `lycosa.crawl.readers`. `fileno()` can be read from when `take` has
+    something to give. OSError where the system gives no thread."""
+
+    def __new__(cls, threads: int, writer: MemberWriter | None) -> Readers: ...
+    def fileno(self) -> int: ...
+    def submit(
+        self, number: int, payload: bytes, body: bytes, html: _Html | None, parts: object | None, is_large: bool
+    ) -> None:
+        """Hands a document over: HTML to be read, and its parts as `MemberWriter` takes them, with any digest. One whose
+        fingerprint was seen lately is not read, unless it is large, and has no records made."""
+
+    def take(self, waits: bool) -> list[_Read]:
+        """What was made since: number, digests, whether the document was read, what `analyse_html` would give, records.
+        With `waits` it is at least one."""
+
+    def close(self) -> None:
+        """Ends the threads, each after the document that it is reading."""
+
 class RecentUrls:
     """URLs seen a moment ago, see `lycosa.frontier.RecentUrls`: two generations of hashes."""
 
@@ -95,9 +117,6 @@ def to_utf8(body: bytes, encoding: str) -> bytes:
 
 def escape_query(href: str, encoding: str) -> str:
     """A href with its query in `encoding`, in ASCII, see `lycosa.web.links.escape_query`."""
-
-def contains(body: bytes, part: bytes) -> bool:
-    """Whether `part` is in `body`."""
 
 def safe_length(body: bytes) -> int:
     """How many of the body's bytes can be parsed safely, see `lycosa.web.hazard.safe_length`."""

@@ -11,17 +11,23 @@ use xxhash_rust::xxh3::xxh3_64;
 pub fn document_digests<'py>(
     py: Python<'py>,
     answers: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
-) -> Vec<(u64, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+) -> Vec<InPython<'py>> {
     let bytes: Vec<(&[u8], &[u8])> =
         answers.iter().map(|(payload, body)| (payload.as_bytes(), body.as_bytes())).collect();
     let made: Vec<_> = py.detach(|| bytes.into_iter().map(digests).collect());
-    let in_python = |digest: &[u8]| PyBytes::new(py, digest);
-    made.iter().map(|(number, payload, body)| (*number, in_python(payload), in_python(&body[..DIGEST_BYTES]))).collect()
+    made.iter().map(|digests| in_python(py, digests)).collect()
 }
 
 const DIGEST_BYTES: usize = 16;
 
-fn digests((payload, body): (&[u8], &[u8])) -> (u64, [u8; 20], [u8; 20]) {
+pub type Digests = (u64, [u8; 20], [u8; 20]);
+type InPython<'py> = (u64, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+pub fn in_python<'py>(py: Python<'py>, (number, payload, body): &Digests) -> InPython<'py> {
+    (*number, PyBytes::new(py, payload), PyBytes::new(py, &body[..DIGEST_BYTES]))
+}
+
+pub fn digests((payload, body): (&[u8], &[u8])) -> Digests {
     let sha1 = Sha1::digest(payload).into();
     (xxh3_64(body), sha1, if std::ptr::eq(payload, body) { sha1 } else { Sha1::digest(body).into() })
 }

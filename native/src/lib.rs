@@ -1,5 +1,6 @@
 //! The page kernel of Lycosa: one pass over a page, everything that a crawl keeps of it.
 
+mod beside;
 mod charset;
 mod columns;
 mod digest;
@@ -17,8 +18,10 @@ mod tree;
 mod url;
 mod warc;
 
+use memchr::memmem;
 use page::Page;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple};
 use std::borrow::Cow;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -26,7 +29,9 @@ use tree::Tree;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Counts up, here and in src/lycosa/web/kernel.py, with every change of what a function takes or gives.
-const CONTRACT: u32 = 13;
+const CONTRACT: u32 = 14;
+/// What marks of volatile parts begin with.
+const VOLATILE: &[u8] = b"data-vol";
 
 struct Read {
     page: Page,
@@ -37,11 +42,21 @@ struct Read {
     readable: Option<(String, Vec<String>)>,
     following: Option<url::Following>,
     is_cut: bool,
+    is_volatile: bool,
 }
 
-/// Reads a document in UTF-8; `follow` is its URL, and which of its links are wanted.
-fn read(body: &[u8], is_xml: bool, wants_main: bool, follow: Option<(String, url::Rules)>) -> Option<Read> {
-    let body = if is_xml { scan::without_self_closed(body) } else { body.into() };
+/// Encoding, whether it is XML, whether the main text is wanted; its URL and which of its links are wanted.
+type Html = (PyBackedStr, bool, bool, Option<(PyBackedStr, url::Rules)>);
+
+/// Reads a document. A panic is a fault of ours, which Rust shows on standard error; the page then needs a tree.
+fn read(bytes: &[u8], html: &Html) -> Option<Read> {
+    guarded(|| {
+        read_utf8(&charset::to_utf8(bytes, charset::named(&html.0)), html, memmem::find(bytes, VOLATILE).is_some())
+    })
+}
+
+fn read_utf8(body: &[u8], (_, is_xml, wants_main, follow): &Html, is_volatile: bool) -> Option<Read> {
+    let body = if *is_xml { scan::without_self_closed(body) } else { body.into() };
     let length = hazard::safe_length(&body);
     let is_cut = length < body.len();
     let body = match std::str::from_utf8(&body[..length]) {
@@ -58,17 +73,42 @@ fn read(body: &[u8], is_xml: bool, wants_main: bool, follow: Option<(String, url
     let mut page = tree.page;
     let (visible, main) = page.texts();
     let links = page.links();
-    let following = follow.and_then(|(url, rules)| {
-        let base = url::base_of(&url, page.base_href.as_deref())?;
-        Some(url::Following::of(&links.columns(), &url::Base::new(&base)?, rules))
+    let following = follow.as_ref().and_then(|(url, rules)| {
+        let base = url::base_of(url, page.base_href.as_deref())?;
+        Some(url::Following::of(&links.columns(), &url::Base::new(&base)?, *rules))
     });
     let codes = text::codes(std::str::from_utf8(&visible).unwrap_or(""));
     let digest = xxh3_128(&main).to_be_bytes();
     let readable = page.readable();
-    Some(Read { page, links, visible, codes, digest, readable, following, is_cut })
+    Some(Read { page, links, visible, codes, digest, readable, following, is_cut, is_volatile })
 }
 
-/// A panic is a fault of ours, which Rust shows on standard error; its page is read by the parser that builds a tree.
+impl Read {
+    fn to_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        let page = self.page;
+        let language = page.language();
+        let robots = PyTuple::new(py, page.robots)?;
+        let head = (page.title, page.description, page.canonical, language, page.base_href, robots);
+        let (hrefs, anchors) = (PyTuple::new(py, self.links.hrefs())?, PyTuple::new(py, self.links.anchors())?);
+        let following = self.following.map(|found| found.to_python(&hrefs, &self.links.kinds, &anchors)).transpose()?;
+        let links = (hrefs, PyBytes::new(py, &self.links.kinds), anchors, PyTuple::new(py, self.links.rels())?);
+        let headings = PyTuple::new(py, page.headings)?;
+        let text = (
+            PyBytes::new(py, &self.visible),
+            headings,
+            page.first,
+            page.last,
+            self.codes,
+            PyBytes::new(py, &self.digest),
+        );
+        let readable = match self.readable {
+            Some((main, headings)) => Some((main, PyTuple::new(py, headings)?)),
+            None => None,
+        };
+        (head, links, text, readable, following, self.is_cut, self.is_volatile).into_pyobject(py)
+    }
+}
+
 fn guarded<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(None)
 }
@@ -85,41 +125,19 @@ fn catches_panic(py: Python<'_>) -> bool {
 fn analyse_html<'py>(
     py: Python<'py>,
     body: &Bound<'py, PyBytes>,
-    encoding: &str,
+    encoding: PyBackedStr,
     is_xml: bool,
     wants_main: bool,
-    follow: Option<(String, url::Rules)>,
+    follow: Option<(PyBackedStr, url::Rules)>,
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let (bytes, encoding) = (body.as_bytes(), charset::named(encoding));
-    let work = || guarded(|| read(&charset::to_utf8(bytes, encoding), is_xml, wants_main, follow));
-    let Some(read) = py.detach(work) else { return Ok(None) };
-    let page = read.page;
-    let language = page.language();
-    let robots = PyTuple::new(py, page.robots)?;
-    let head = (page.title, page.description, page.canonical, language, page.base_href, robots);
-    let (hrefs, anchors) = (PyTuple::new(py, read.links.hrefs())?, PyTuple::new(py, read.links.anchors())?);
-    let following = read.following.map(|found| found.to_python(&hrefs, &read.links.kinds, &anchors)).transpose()?;
-    let links = (hrefs, PyBytes::new(py, &read.links.kinds), anchors, PyTuple::new(py, read.links.rels())?);
-    let headings = PyTuple::new(py, page.headings)?;
-    let text =
-        (PyBytes::new(py, &read.visible), headings, page.first, page.last, read.codes, PyBytes::new(py, &read.digest));
-    let readable = match read.readable {
-        Some((main, headings)) => Some((main, PyTuple::new(py, headings)?)),
-        None => None,
-    };
-    Ok(Some((head, links, text, readable, following, read.is_cut).into_pyobject(py)?))
+    let (bytes, html) = (body.as_bytes(), (encoding, is_xml, wants_main, follow));
+    py.detach(|| read(bytes, &html)).map(|read| read.to_python(py)).transpose()
 }
 
 /// How many of a body's bytes can be parsed safely, see `lycosa.web.hazard`.
 #[pyfunction]
 fn safe_length(py: Python<'_>, body: &[u8]) -> usize {
     py.detach(|| hazard::safe_length(body))
-}
-
-/// `part in body`, ten times as fast as that of Python.
-#[pyfunction]
-fn contains(body: &[u8], part: &[u8]) -> bool {
-    memchr::memmem::find(body, part).is_some()
 }
 
 #[pymodule]
@@ -134,7 +152,6 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(readable::simhash, module)?)?;
     module.add("MAIN_TEXT_VERSION", readable::VERSION)?;
     module.add_function(wrap_pyfunction!(safe_length, module)?)?;
-    module.add_function(wrap_pyfunction!(contains, module)?)?;
     module.add_function(wrap_pyfunction!(analyse_html, module)?)?;
     module.add_function(wrap_pyfunction!(catches_panic, module)?)?;
     module.add_function(wrap_pyfunction!(charset::detect_charset, module)?)?;
@@ -143,5 +160,6 @@ fn lycosa_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(url::join_hrefs, module)?)?;
     module.add_function(wrap_pyfunction!(url::follow_links, module)?)?;
     module.add_function(wrap_pyfunction!(digest::document_digests, module)?)?;
-    module.add_class::<warc::MemberWriter>()
+    module.add_class::<warc::MemberWriter>()?;
+    module.add_class::<beside::Readers>()
 }

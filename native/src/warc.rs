@@ -1,9 +1,11 @@
 //! The WARC records of one fetch, each a gzip member: the twin is `lycosa.store.warc_record`, which says what they hold.
 
+use crate::guarded;
 use crate::gzip::Isal;
 use memchr::memchr_iter;
 use pyo3::exceptions::{PyOSError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyBytes;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -19,12 +21,12 @@ thread_local! {
 }
 
 /// URL, method, header lines, whether these name the host, address.
-type RequestParts<'a> = (&'a str, &'a str, &'a [u8], bool, &'a str);
+type RequestParts = (PyBackedStr, PyBackedStr, PyBackedBytes, bool, PyBackedStr);
 /// Header block, status, the length of the body that the block must name (None: whatever it says), the body to keep.
-type AnswerParts<'a> = (&'a [u8], u32, Option<usize>, &'a [u8]);
+type AnswerParts = (PyBackedBytes, u32, Option<usize>, PyBackedBytes);
 /// Type, lines before the payload digest, the digest, lines behind it, date, 16 random bytes, fields of the metadata.
-type RecordParts<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a [u8], &'a [u8], [u8; 16], &'a [u8]);
-type Parts<'a> = (RequestParts<'a>, AnswerParts<'a>, RecordParts<'a>);
+type RecordParts = (PyBackedBytes, PyBackedBytes, PyBackedBytes, PyBackedBytes, PyBackedBytes, [u8; 16], PyBackedBytes);
+pub type Parts = (RequestParts, AnswerParts, RecordParts);
 type Exchange<'py> = Vec<Bound<'py, PyBytes>>;
 
 /// Makes the records of fetches, with the compressor of a library that contains ISA-L.
@@ -45,30 +47,31 @@ impl MemberWriter {
     /// ASCII characters, which only Python knows to be printable or not.
     fn exchanges<'py>(&self, py: Python<'py>, fetches: Vec<Bound<'py, PyAny>>) -> PyResult<Vec<Option<Exchange<'py>>>> {
         let parts = fetches.iter().map(extracted).collect::<PyResult<Vec<Option<Parts>>>>()?;
-        let made: Vec<Option<Vec<Vec<u8>>>> =
-            py.detach(|| parts.into_iter().map(|parts| parts.and_then(|parts| self.members(parts))).collect());
+        let made_of = |parts: &Parts| guarded(|| self.members(parts, &parts.2 .2));
+        let made: Vec<_> = py.detach(|| parts.iter().map(|parts| parts.as_ref().and_then(made_of)).collect());
         let in_python = |members: Vec<Vec<u8>>| members.iter().map(|member| PyBytes::new(py, member)).collect();
         Ok(made.into_iter().map(|members| members.map(in_python)).collect())
     }
 }
 
-fn extracted<'a>(fetch: &'a Bound<'_, PyAny>) -> PyResult<Option<Parts<'a>>> {
+/// None if a string has a lone surrogate.
+pub fn extracted(fetch: &Bound<'_, PyAny>) -> PyResult<Option<Parts>> {
     match fetch.extract() {
         Ok(parts) => Ok(Some(parts)),
-        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(fetch.py()) => Ok(None), // a lone surrogate
+        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(fetch.py()) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 impl MemberWriter {
-    fn members(&self, (request, answer, record): Parts) -> Option<Vec<Vec<u8>>> {
+    pub fn members(&self, (request, answer, record): &Parts, digest: &[u8]) -> Option<Vec<Vec<u8>>> {
         let (url, method, lines, names_host, address) = request;
         let (block, status, body_bytes, body) = answer;
-        let (kind, before, digest, after, date, random, fields) = record;
+        let (kind, before, _, after, date, random, fields) = record;
         if ![url, method, address].iter().all(|value| value.is_ascii()) {
             return None;
         }
-        let id = record_id(random);
+        let id = record_id(*random);
         let mut about = b"WARC-Target-URI: ".to_vec();
         push_uri(&mut about, url);
         about.extend_from_slice(b"\r\n");
@@ -82,8 +85,8 @@ impl MemberWriter {
         }
         let own = [&about[..], before, b"WARC-Payload-Digest: sha1:", &base32(digest), b"\r\n", after].concat();
         let concurrent = [&about[..], b"WARC-Concurrent-To: <urn:uuid:", &id, b"1>\r\n"].concat();
-        let asked = request_block(url, method, lines, names_host);
-        let head = header_block(block, status, body_bytes);
+        let asked = request_block(url, method, lines, *names_host);
+        let head = header_block(block, *status, *body_bytes);
         let mut members = vec![
             self.member(b"request", (&id, b'0'), date, &concurrent, HTTP_REQUEST, (&asked, b""))?,
             self.member(kind, (&id, b'1'), date, &own, HTTP_RESPONSE, (&head, body))?,

@@ -1,10 +1,11 @@
 """Pages that are read on threads: the same collection with any number of them, nothing lost, nothing twice."""
 
 import asyncio
+import gzip
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import msgspec
 import pytest
 
 from lycosa import Crawl
-from lycosa.crawl.reading import LeaseAnswer, PageReader, ReaderThreads
+from lycosa.crawl.readers import ReaderThreads
+from lycosa.crawl.reading import LeaseAnswer, PageReader
 from lycosa.frontier.rows import RequestKind
 from lycosa.inspect import open_to_read
 from lycosa.records import Family, Request, Response
@@ -21,12 +23,13 @@ from lycosa.simweb import SimSettings, SimWeb
 from lycosa.simweb.memory import MemoryWeb, run_virtual
 from lycosa.store.page_rows import unpack_page
 from lycosa.store.warc_read import WarcReader
-from lycosa.web.document import Document, Page
+from lycosa.web.document import Document, Page, payload_sha1
 from lycosa.web.kernel import native
 from tests.crawl.consistency import problems
 from tests.crawl.memory_crawl import NOT_PAGES, front
 from tests.crawl.small_site import crawl_site, links
 
+needs_kernel = pytest.mark.skipif(native() is None, reason="only the native kernel reads on threads")
 WEB = SimWeb(SimSettings(hosts=4, pages=200, seed=3))
 
 
@@ -119,42 +122,35 @@ async def crawl_in_real_time(
     return fetched(memory)
 
 
+LONG = b"<p>word " * 200_000  # takes the kernel longer than what comes behind it
+
+
+@needs_kernel
 def test_answers_are_handed_on_in_the_order_of_arrival_whatever_the_threads_take() -> None:
-    """The first batch is not read before the second one is."""
-
-    class SlowAtFirst(PageReader):
-        def prepare(self, answers: Iterable[LeaseAnswer], is_worth_it: Callable[[int], bool]) -> None:
-            first = next(iter(answers)).lease.url
-            prepared.append(first)
-            if first == "0":
-                second_is_read.wait(10)
-            else:
-                second_is_read.set()
-            prepared.append(first)
-
     async def main() -> None:
         def hand_on(answer: LeaseAnswer) -> None:
-            handed_on.append(answer.lease.url)
+            handed_on.append(answer)
             if len(handed_on) == 3:
                 ended.set()
 
         ended = asyncio.Event()
-        threads = ReaderThreads(SlowAtFirst(CrawlSettings()), hand_on, threads=2)
-        threads.arrived(answer("0"))
-        await asyncio.sleep(0)
-        threads.arrived(answer("1"))
-        threads.arrived(answer("2", status=404))  # nothing to read, but it waits for its turn
+        threads = ReaderThreads(PageReader(CrawlSettings()), hand_on, threads=2)
+        threads.arrived(answer("http://h/0", body=LONG))
+        threads.arrived(answer("http://h/1", body=b"<p>short"))
+        threads.arrived(answer("http://h/2", status=404))  # nothing to read, but it waits for its turn
+        assert not handed_on
         async with asyncio.timeout(20):
             await ended.wait()
         threads.close()
-        threads.arrived(answer("3"))
+        threads.arrived(answer("http://h/3"))
 
-    second_is_read, handed_on, prepared = threading.Event(), list[str](), list[str]()
+    handed_on = list[LeaseAnswer]()
     asyncio.run(main())
-    assert prepared[:4] == ["0", "1", "1", "0"]
-    assert handed_on == ["0", "1", "2", "3"]
+    assert [each.lease.url[-1] for each in handed_on] == ["0", "1", "2", "3"]
+    assert [bool(each.prepared and each.prepared.page) for each in handed_on] == [True, True, False, False]
 
 
+@needs_kernel
 def test_event_loop_waits_for_the_threads_where_they_hold_too_many_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         threads = ReaderThreads(PageReader(CrawlSettings()), handed_on.append, threads=1)
@@ -165,56 +161,78 @@ def test_event_loop_waits_for_the_threads_where_they_hold_too_many_bodies(monkey
         assert all(each.prepared for each in handed_on)
         threads.close()
 
-    monkeypatch.setattr("lycosa.crawl.reading.HELD_MOST_BYTES", 100)
+    monkeypatch.setattr("lycosa.crawl.readers.HELD_MOST_BYTES", 100)
     handed_on = list[LeaseAnswer]()
     asyncio.run(main())
 
 
-def answer(url: str, status: int = 200, body: bytes = b"") -> LeaseAnswer:
-    lease: Any = type("_Lease", (), {"url": url, "kind": RequestKind.PAGE, "is_head": False, "depth": 0})()
-    return LeaseAnswer(lease, Request(url, "h", 80, ""), Response(url, status=status, body=body), 0.0)
-
-
-@pytest.mark.parametrize("trouble", ["no thread", "a panic"])
-def test_answers_are_handed_on_without_a_thread_and_after_a_panic(
-    trouble: str, monkeypatch: pytest.MonkeyPatch
+@needs_kernel
+@pytest.mark.parametrize(
+    ("body", "fields", "is_analysed"),
+    [
+        pytest.param(gzip.compress(LONG), {"content-encoding": "gzip"}, True, id="long to decode"),
+        pytest.param(gzip.compress(b"<p>x"), {"content-encoding": "gzip"}, True, id="short to decode"),
+        pytest.param(
+            b"<rss><channel><item/></channel></rss>" * 9_000, {"content-type": "text/xml"}, True, id="large XML"
+        ),
+        pytest.param(b"<rss/>", {"content-type": "text/xml"}, False, id="small XML, left for its turn"),
+        pytest.param(b"<table><b>x</table>" * 20_000, {}, True, id="large, needs a tree"),
+        pytest.param(b"<table><b>x</table>", {}, True, id="needs a tree"),
+    ],
+)
+def test_what_the_kernel_does_not_read_alone_is_read_all_the_same(
+    body: bytes, fields: dict[str, str], is_analysed: bool
 ) -> None:
-    class Panic(BaseException):
-        """As the kernel's, it is no Exception."""
+    async def main() -> LeaseAnswer:
+        handed_on = asyncio.get_running_loop().create_future()
+        threads = ReaderThreads(PageReader(CrawlSettings()), handed_on.set_result, threads=1)
+        threads.arrived(answer("http://h/0", body=body, headers={"content-type": "text/html", **fields}))
+        async with asyncio.timeout(20):
+            found: LeaseAnswer = await handed_on
+        threads.close()
+        return found
 
-    class Reader(PageReader):
-        def __init__(self) -> None:
-            pass
+    prepared = asyncio.run(main()).prepared
+    assert prepared is not None
+    assert (prepared.page is not None) == is_analysed
+    assert prepared.payload_sha1 == payload_sha1(body)
 
-        def prepare(self, *_: object) -> None:
-            raise Panic
 
-    def refuse(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+def answer(url: str, status: int = 200, body: bytes = b"", headers: dict[str, str] | None = None) -> LeaseAnswer:
+    lease: Any = type("_Lease", (), {"url": url, "kind": RequestKind.PAGE, "is_head": False, "depth": 0})()
+    return LeaseAnswer(
+        lease,
+        Request(url, "h", 80, ""),
+        Response(url, status=status, body=body, headers=headers or {"content-type": "text/html"}),
+        0.0,
+    )
 
-    async def main() -> list[str]:
-        handed: list[str] = []
-        readers = ReaderThreads(Reader(), lambda answer: handed.append(answer.lease.url), threads=1)
-        for url in ("http://a/1", "http://a/2"):
-            readers.arrived(answer(url))
-        async with asyncio.timeout(10):
-            while readers:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+
+def test_answers_are_handed_on_where_the_system_gives_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Kernel:
+        @staticmethod
+        def Readers(*_: object) -> None:
+            raise OSError("no more threads")
+
+    async def main() -> None:
+        readers = ReaderThreads(PageReader(CrawlSettings()), handed_on.append, threads=1)
+        readers.arrived(answer("http://a/1"))
         readers.close()
-        return handed
 
-    if trouble == "no thread":
-        monkeypatch.setattr(threading.Thread, "start", refuse)
-    assert asyncio.run(main()) == ["http://a/1", "http://a/2"]
+    monkeypatch.setattr("lycosa.crawl.readers.native", Kernel)
+    handed_on = list[LeaseAnswer]()
+    asyncio.run(main())
+    assert [each.lease.url for each in handed_on] == ["http://a/1"]
 
 
-def test_error_on_a_thread_ends_the_crawl_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> Page:
+@pytest.mark.parametrize("threads", [0, 1])
+def test_error_in_reading_ends_the_crawl_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    def fail(*_: object) -> None:
         raise ZeroDivisionError("a mistake of ours")
 
-    monkeypatch.setattr(PageReader, "analyse", fail)
+    monkeypatch.setattr(PageReader, "complete", fail)
     with pytest.raises(ZeroDivisionError, match="a mistake of ours"):
-        crawl_site(tmp_path / "c", lambda _: links("a"), threads=1)
+        crawl_site(tmp_path / "c", lambda _: links("a"), threads=threads)
 
 
 def test_analyser_of_a_user_runs_on_the_thread_of_the_crawl(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def each_kernel(request: pytest.FixtureRequest) -> Iterator[str]:
     """Both ways to make records; without the native kernel its half is skipped."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "python":
-            patch.setattr(warc_record, "_native_writer", lambda: None)
-        elif warc_record._native_writer() is None:
+            patch.setattr(warc_record, "member_writer", lambda: None)
+        elif warc_record.member_writer() is None:
             pytest.skip("the native kernel is not installed")
         yield request.param

@@ -20,7 +20,7 @@ from lycosa.store.warc_record import (
 )
 from lycosa.web import document, document_digests
 
-if warc_record._native_writer() is None:
+if warc_record.member_writer() is None:
     pytest.skip("the native kernel is not installed", allow_module_level=True)
 
 STATUS_LINES = [
@@ -62,7 +62,7 @@ def members_by_both(make: Callable[[], warc_record.HttpExchange]) -> tuple[list[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(warc_record.os, "urandom", lambda size: random.Random(7).randbytes(size))
         native = make().members
-        patch.setattr(warc_record, "_native_writer", lambda: None)
+        patch.setattr(warc_record, "member_writer", lambda: None)
         return native, make().members
 
 
@@ -124,7 +124,7 @@ def test_exchange_of_any_size_is_the_same(request_sent: Request, texture: str) -
 
 def test_compressor_of_another_major_version_is_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warc_record, "ISAL_MAJOR_VERSION", 3)
-    assert warc_record._native_writer.__wrapped__() is None
+    assert warc_record.member_writer.__wrapped__() is None
 
 
 def test_library_without_the_compressor_is_refused() -> None:

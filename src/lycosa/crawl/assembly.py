@@ -18,7 +18,8 @@ from lycosa.crawl.keeper import Archive, DocumentStore, PageKeeper
 from lycosa.crawl.limits import LimitChecker, Recrawl, effective_limits
 from lycosa.crawl.pages import HeadLooks, PageHandler, RequestBuilder
 from lycosa.crawl.progress import ProgressReporter
-from lycosa.crawl.reading import LinkFilter, PageReader, usual_threads
+from lycosa.crawl.readers import usual_threads
+from lycosa.crawl.reading import LinkFilter, PageReader
 from lycosa.crawl.requeue import Inbox
 from lycosa.crawl.seams import Fetch, Parts, RequestHandler
 from lycosa.crawl.shard import BackgroundWork, EventLog, Shard

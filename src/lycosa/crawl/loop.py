@@ -2,7 +2,7 @@
 
 The life of a URL is the first part of `Engine`: lease, resolve, fetch, read, admit, commit, one method a step, and each
 says in which module the work is done. The second part is the life of a crawl: how it begins, goes on and ends.
-Everything that touches the state runs on the event loop; pages may be read beside it (`crawl.reading.ReaderThreads`).
+Everything that touches the state runs on the event loop; pages may be read beside it (`crawl.readers`).
 A failed page is an outcome, never an exception; a failed disk pauses the crawl and ends it after a while. Optional
 features hang on it by `crawl.seams`.
 """
@@ -18,7 +18,8 @@ from lycosa.crawl.copies import CopyClaim
 from lycosa.crawl.keeper import Listener
 from lycosa.crawl.other_shards import accept_urls, move_hosts
 from lycosa.crawl.progress import WAITING, waits_long
-from lycosa.crawl.reading import LeaseAnswer, ReaderThreads
+from lycosa.crawl.readers import ReaderThreads
+from lycosa.crawl.reading import LeaseAnswer
 from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost
 from lycosa.crawl.seams import Fetch, FetchObserver, ReadPage, RequestHandler, UrlSource
 from lycosa.crawl.stats import CrawlStats

@@ -1,22 +1,18 @@
 """From a response to what it says: content decoded, digests, page analysed, links joined; and which links are wanted.
 
 `PageReader` does all that an answer allows by itself, without the state of the crawl and without a clock; it is the
-dearest part of a crawl. `ReaderThreads` has that done beside the event loop, where there is a second core for it. What
+dearest part of a crawl. `crawl.readers` has that done beside the event loop, where there is a second core for it. What
 is known already, and so what becomes of the page, is decided afterwards, on the event loop and in the order of arrival,
 by `crawl.keeper`. `LinkFilter` belongs to the state: it remembers what was seen a moment ago.
 """
 
-import asyncio
-import os
 import tomllib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Event, Thread
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -24,7 +20,7 @@ from lycosa.errors import SettingsError
 from lycosa.frontier import Lease, RecentUrls, RequestKind
 from lycosa.records import Request, Response, Truncation
 from lycosa.settings import CrawlSettings, merge, read_field, read_file
-from lycosa.store import Fetched, HttpExchange, LinkRow, response_exchanges
+from lycosa.store import HttpExchange, LinkRow
 from lycosa.web import (
     FOLLOWED_RELS,
     Analysers,
@@ -47,7 +43,6 @@ from lycosa.web import (
     follow_links,
     join_map,
     named_analysers,
-    native,
     parse_link_header,
     parse_url,
     robots_directives,
@@ -60,9 +55,6 @@ DECODED_FACTOR = 4  # a decoded body may be this many times the body limit
 # A document with more bytes, or with more tags and so maybe as many links, would hold the event loop if it were taken
 # in at once.
 LARGE_BYTES, LARGE_TAGS = 256 * 1024, 4_000
-BATCH_MOST = 16  # answers that go to a thread at once, so that those before them are not kept waiting
-HELD_MOST_BYTES = 64 << 20  # bodies that wait for the threads
-READ_LATELY = 50_000  # fingerprints of documents, about 4 MB
 
 
 def filters_of(s: CrawlSettings, seeds: Sequence[Url]) -> list[UrlFilter]:
@@ -222,6 +214,11 @@ class LeaseAnswer(msgspec.Struct):
     prepared: PreparedPage | None = None
 
     @property
+    def is_encoded(self) -> bool:
+        """Does its body have a content coding?"""
+        return "content-encoding" in self.response.headers
+
+    @property
     def is_document(self) -> bool:
         """Is it a document in answer to a request for one?"""
         lease, response = self.lease, self.response
@@ -248,33 +245,18 @@ class PageReader:
         self.analysers, self._content_digest = analysers, content_digest
         self.rules = LinkRules(agent=settings.agent, images=settings.images, obeys_nofollow=settings.nofollow)
         self.max_decoded_bytes = settings.body_bytes * DECODED_FACTOR
-        self._has_archive = settings.archive != "none"
+        self.has_archive = settings.archive != "none"
         self.wants_main = False  # somebody takes the main texts of pages
 
-    def prepare(self, answers: Iterable[LeaseAnswer], is_worth_it: Callable[[int], bool]) -> None:
-        """Reads documents ahead of their turn. Small ones that are most likely known, those that are not worth it by
-        their fingerprint and the answers to revisits, are not analysed: `analyse` does it if they are new after all.
-        What cannot be read is left as it is. Digests and records are made for all at once: for each it would be another
-        time that a thread has to wait for its turn to run Python."""
-        found = list[tuple[LeaseAnswer, bytes]]()
-        for answer in answers:
+    def prepare(self, answer: LeaseAnswer) -> None:
+        """Reads a large document ahead of its turn, and makes the digests of others. What cannot be read is left as it
+        is."""
+        if answer.is_document:
             with suppress(Exception):
-                found.append((answer, decoded_body(answer.response, self.max_decoded_bytes)))
-        recorded, fetched = list[PreparedPage](), list[Fetched]()
-        digests = document_digests([(answer.response.body, body) for answer, body in found])
-        for (answer, body), numbers in zip(found, digests, strict=True):
-            prepared = PreparedPage(body, *numbers)
-            is_worth = answer.lease.kind is not RequestKind.REVISIT and is_worth_it(prepared.fingerprint)
-            with suppress(Exception):
-                if is_worth or prepared.is_large:
+                prepared = self.digests(answer.response)
+                if prepared.is_large:
                     self.analyse(answer.response, prepared)
                 answer.prepared = prepared
-                if is_worth and self._has_archive and (request := answer.request) is not None:
-                    metadata, sha1 = record_metadata(answer.lease), prepared.payload_sha1
-                    fetched.append(Fetched(request, answer.response, answer.fetched_s, metadata, sha1))
-                    recorded.append(prepared)
-        for page, records in zip(recorded, response_exchanges(fetched), strict=True):
-            page.records = records
 
     def digests(self, response: Response) -> PreparedPage:
         """The document of an answer with its digests, not analysed yet."""
@@ -282,11 +264,10 @@ class PageReader:
         return PreparedPage(body, *document_digests([(response.body, body)])[0])
 
     def analyse(self, response: Response, prepared: PreparedPage) -> Page:
-        """Analyses the document, unless that is done; adds what it says to robots, and its links and those of the
-        header fields that are followed."""
+        """Analyses the document, unless that is done."""
         if prepared.page is not None:
             return prepared.page
-        page = prepared.page = read_page(
+        page = read_page(
             response,
             prepared.body,
             self.analysers,
@@ -295,7 +276,12 @@ class PageReader:
             wants_main=self.wants_main,
             follow=self.rules,
         )
-        prepared.is_cut = page.is_cut
+        self.complete(response, prepared, page)
+        return page
+
+    def complete(self, response: Response, prepared: PreparedPage, page: Page) -> None:
+        """Adds what an analysed page says to robots, and its links and those of the header fields that are followed."""
+        prepared.page, prepared.is_cut = page, page.is_cut
         prepared.directives = page_directives(page.robots, response, self.rules.agent)
         if not (prepared.directives.nofollow and self.rules.obeys_nofollow):
             prepared.links, prepared.joined = followed_links(page, self.rules, response.url)
@@ -305,137 +291,11 @@ class PageReader:
             prepared.is_cut |= len(prepared.links.hrefs) >= self.rules.most
         if self._content_digest is not None:
             prepared.content = self._content_digest(page, prepared.body)
-        return page
 
 
 def record_metadata(lease: Lease) -> dict[str, str]:
     """What a metadata record says of a page."""
     return {"depth": str(lease.depth)}
-
-
-class _Batch(NamedTuple):
-    """Answers that came in one turn of the event loop."""
-
-    answers: list[LeaseAnswer]
-    is_read: Event
-
-
-class ReaderThreads:
-    """Has documents read on threads, and hands all answers on, on the event loop and in the order in which they came.
-    Without threads only large documents are read here, since they are taken in step by step.
-
-    What comes in one turn of the event loop goes to a thread as a batch, and comes back with one call: an exchange an
-    answer would cost as much as reading it. The request of an answer counts as in flight until it is handed on; where
-    the bodies here become too many, the event loop waits. What cannot be read is left as it is: the event loop fails
-    with it in its turn. `is_virtual`: the event loop waits for each answer, since no time may pass meanwhile.
-    """
-
-    def __init__(
-        self, reader: PageReader, hand_on: Callable[[LeaseAnswer], None], *, threads: int, is_virtual: bool = False
-    ) -> None:
-        self._reader, self._hand_on, self._is_virtual = reader, hand_on, is_virtual
-        self._loop = asyncio.get_running_loop()
-        self._gathered: list[LeaseAnswer] = []  # in this turn of the event loop
-        self._batches: deque[_Batch] = deque()  # with the threads, the oldest first
-        self._work: SimpleQueue[_Batch | None] = SimpleQueue()
-        self._held_bytes = 0
-        self._read_lately: set[int] = set()  # fingerprints; no more than a guess at what is known
-        self._threads = [Thread(target=self._run, name=f"reader {n}", daemon=True) for n in range(threads)]
-        self._is_open = bool(threads)
-
-    def __repr__(self) -> str:
-        return f"<ReaderThreads {len(self._threads)} batches={len(self._batches)}>"
-
-    def __bool__(self) -> bool:
-        """Is anything under way?"""
-        return bool(self._gathered or self._batches)
-
-    def arrived(self, answer: LeaseAnswer) -> None:
-        """Takes an answer; it is handed on at once where nothing has to be read beside the event loop before it."""
-        if not self._is_open or not (self or answer.is_document):
-            self._prepare([answer], lambda _: False)
-            self._hand_on(answer)
-            return
-        self._gathered.append(answer)
-        self._held_bytes += len(answer.response.body)
-        if self._is_virtual or self._held_bytes > HELD_MOST_BYTES:
-            self._submit()
-            while self and (self._is_virtual or self._held_bytes > HELD_MOST_BYTES):
-                self._batches[0].is_read.wait()
-                self._hand_on_read()
-        elif len(self._gathered) == 1:
-            self._loop.call_soon(self._submit)
-        elif len(self._gathered) >= BATCH_MOST:
-            self._submit()
-
-    def _submit(self) -> None:
-        if not self._gathered:
-            return
-        batch, self._gathered = _Batch(self._gathered, Event()), []
-        if len(self._read_lately) > READ_LATELY:
-            self._read_lately.clear()
-        self._batches.append(batch)
-        if self._start():
-            self._work.put(batch)
-        else:
-            batch.is_read.set()
-            self._hand_on_read()
-
-    def _start(self) -> bool:
-        """Starts the threads that do not run yet. False: the system gives none, and the event loop reads by itself."""
-        for thread in self._threads:
-            if thread.ident is None:
-                try:
-                    thread.start()
-                except RuntimeError:
-                    self._threads = [each for each in self._threads if each.ident is not None]
-                    self._is_open = bool(self._threads)
-                    break
-        return self._is_open
-
-    def _run(self) -> None:
-        while (batch := self._work.get()) is not None and self._is_open:
-            try:
-                self._prepare(batch.answers, self._is_news)
-            finally:  # whatever happens, others wait behind it
-                batch.is_read.set()
-                if not self._is_virtual:
-                    self._loop.call_soon_threadsafe(self._hand_on_read)
-
-    def _prepare(self, answers: Iterable[LeaseAnswer], is_worth_it: Callable[[int], bool]) -> None:
-        with suppress(BaseException):  # a panic of the kernel, too; it is raised again where it ends the crawl
-            self._reader.prepare([answer for answer in answers if answer.is_document], is_worth_it)
-
-    def _is_news(self, fingerprint: int) -> bool:
-        if fingerprint in self._read_lately:
-            return False
-        self._read_lately.add(fingerprint)
-        return True
-
-    def _hand_on_read(self) -> None:
-        while self._batches and self._batches[0].is_read.is_set():
-            for answer in self._batches.popleft().answers:
-                self._held_bytes -= len(answer.response.body)
-                self._hand_on(answer)
-
-    def close(self) -> None:
-        """Ends the threads. What is not handed on is left, and its URL is still queued; what comes now goes on as it
-        is."""
-        self._is_open = False
-        self._gathered.clear()
-        self._batches.clear()
-        for _ in self._threads:
-            self._work.put(None)
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join()
-
-
-def usual_threads(*, is_alone: bool) -> int:
-    """How many threads read pages beside the event loop, unless the settings say so: one where it has a core of its
-    own. The kernel lets others run while it reads; its twin does not."""
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(is_alone and cpus > 1 and native() is not None)
 
 
 class LinkFilter:

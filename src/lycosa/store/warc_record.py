@@ -139,7 +139,7 @@ class HttpExchange(msgspec.Struct, frozen=True):
 
 class Fetched(NamedTuple):
     """A fetch whose records are to be made; `fetched_s` is Unix time. `payload_sha1` is that of the response's body,
-    from whoever has it already."""
+    from whoever has it already; empty: the kernel puts it in."""
 
     request: Request
     response: Response
@@ -150,12 +150,14 @@ class Fetched(NamedTuple):
 
 def response_exchanges(fetches: Sequence[Fetched]) -> list[HttpExchange]:
     """Request, response and metadata records of each fetch. For many at once, since other threads run meanwhile."""
-    parts = []
-    for fetch in fetches:
-        body, truncated = fetch.response.body, fetch.response.truncated
-        after = b"" if truncated is None else b"WARC-Truncated: " + truncated.encode() + b"\r\n"
-        parts.append(_parts(fetch, b"response", after=after, body_bytes=len(body), body=body))
-    return _exchanges(fetches, parts)
+    return _exchanges(fetches, [response_parts(fetch) for fetch in fetches])
+
+
+def response_parts(fetch: Fetched) -> "ExchangeParts":
+    """What the records of one fetch are made of."""
+    body, truncated = fetch.response.body, fetch.response.truncated
+    after = b"" if truncated is None else b"WARC-Truncated: " + truncated.encode() + b"\r\n"
+    return _parts(fetch, b"response", after=after, body_bytes=len(body), body=body)
 
 
 def response_exchange(
@@ -246,7 +248,7 @@ def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> b
 # What `MemberWriter.exchanges` takes, and `_members`: URL, method, header lines, whether these name the host, address;
 # header block, status, the length of the body that the block must name (None: whatever it says), the body that is kept;
 # type, lines before the payload digest, that digest, lines behind it, date, random bytes for the ids, metadata.
-_Parts = tuple[
+ExchangeParts = tuple[
     tuple[str, str, bytes, bool, str],
     tuple[bytes, int, int | None, bytes],
     tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes],
@@ -255,18 +257,27 @@ _Parts = tuple[
 
 def _parts(
     fetch: Fetched, kind: bytes, *, before: bytes = b"", after: bytes = b"", body_bytes: int | None, body: bytes
-) -> _Parts:
+) -> ExchangeParts:
     request, response, fetched_s, metadata, digest = fetch
+    digest = sha1_of(body) if digest is None else digest
     return (
         (request.url, request.method, *_request_lines(request.headers), response.address),
         (response.header_block, response.status, body_bytes, body),
-        (kind, before, digest or sha1_of(body), after, _date(fetched_s), os.urandom(16), _fields(metadata)),
+        (
+            kind,
+            before,
+            sha1_of(body) if digest is None else digest,
+            after,
+            _date(fetched_s),
+            os.urandom(16),
+            _fields(metadata),
+        ),
     )
 
 
-def _exchanges(fetches: Sequence[Fetched], parts: list[_Parts]) -> list[HttpExchange]:
+def _exchanges(fetches: Sequence[Fetched], parts: list[ExchangeParts]) -> list[HttpExchange]:
     """The records of each fetch: by the native kernel, unless it has a string that the kernel does not take."""
-    writer = _native_writer()
+    writer = member_writer()
     made = writer.exchanges(parts) if writer is not None else [None] * len(parts)
     return [
         HttpExchange(members or _members(*own), own[2][2], fetch.fetched_s)
@@ -275,7 +286,7 @@ def _exchanges(fetches: Sequence[Fetched], parts: list[_Parts]) -> list[HttpExch
 
 
 @cache
-def _native_writer() -> Any:
+def member_writer() -> Any:
     """What makes members natively, with the very compressor that is used here; None where there is no kernel, or none
     of the ISA-L that it knows how to call."""
     kernel = native()

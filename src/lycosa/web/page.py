@@ -72,13 +72,17 @@ def analyse_page(
     analyser = built_in_analysers().get(media.kind) if analysers is None else _chosen(analysers, media)
     if analyser is None:
         return Page(url=url, media=media, charset=None, fingerprint=fingerprint, digest=digest)
-    language = (content_language or "").partition(",")[0].strip() or None
+    language = _first_language(content_language)
     encoding = charset_of(body, media)
     page = analyser(Document(body, url, media, encoding, fingerprint, digest, language, wants_main, follow))
     if wants_main and page.readable is None and not (has_main_text(media) and is_built_in(analysers, media)):
         read = Readable(page.title or "", tuple(text for _, text in page.headings), page.text)
         return msgspec.structs.replace(page, readable=read)
     return page
+
+
+def _first_language(header: str | None) -> str | None:
+    return (header or "").partition(",")[0].strip() or None
 
 
 def has_main_text(media: Media) -> bool:
@@ -89,25 +93,55 @@ def has_main_text(media: Media) -> bool:
 def analyse_html(document: Document) -> Page:
     """The page of an HTML or XHTML document, by the native kernel, or by its twin where there is none or the document
     needs a tree."""
-    page = read_natively(document)
-    if page is not None:
-        return page
+    return read_natively(document) or _parsed(document)
+
+
+def _parsed(document: Document) -> Page:
     from lycosa.web import html  # lazy: the parser takes 30 ms that no start waits for, and few pages need it
 
     return html.analyse_html(document)
 
 
+def html_document(
+    body: bytes,
+    *,
+    url: str,
+    content_type: str | None = None,
+    content_language: str | None = None,
+    wants_main: bool = False,
+    follow: LinkRules | None = None,
+) -> Document | None:
+    """The document of `body`, without digests, for whoever has the kernel read it; None where it is not HTML."""
+    media = identify_media(content_type, body[:SNIFF_BYTES])
+    if not has_main_text(media):
+        return None
+    language = _first_language(content_language)
+    return Document(body, url, media, charset_of(body, media), 0, b"", language, wants_main, follow)
+
+
+def kernel_arguments(document: Document) -> tuple[str, bool, bool, tuple[str, tuple[bool, bool, int, int]] | None]:
+    """What the kernel has to know of an HTML document beside its bytes."""
+    rules = document.follow
+    follow = None if rules is None else (document.url, rules.for_kernel)
+    return document.charset, document.media.kind is MediaKind.XHTML, document.wants_main, follow
+
+
 def read_natively(document: Document) -> Page | None:
     """The page of an HTML or XHTML document; None where there is no kernel or the document needs a tree."""
     kernel = native()
-    if kernel is None:
-        return None
-    rules, is_xml = document.follow, document.media.kind is MediaKind.XHTML
-    follow = rules and (document.url, rules.for_kernel)
-    found = kernel.analyse_html(document.body, document.charset, is_xml, document.wants_main, follow)
-    if found is None:
-        return None
-    (title, description, canonical, language, base_href, robots), columns, text, main, followed, is_cut = found
+    found = kernel and kernel.analyse_html(document.body, *kernel_arguments(document))
+    return _page_of(document, found) if found is not None else None
+
+
+def page_from_kernel(document: Document, found: Any) -> Page:
+    """The page of a document that the kernel has read; where it found that a tree is needed, one is built."""
+    return _parsed(document) if found is None else _page_of(document, found)
+
+
+def _page_of(document: Document, found: Any) -> Page:
+    (title, description, canonical, language, base_href, robots), columns, text, main, followed, is_cut, is_volatile = (
+        found
+    )
     links = escape_queries(written := Links(*columns), document.charset)
     if followed is not None:
         base = base_url(document.url, base_href)
@@ -134,7 +168,7 @@ def read_natively(document: Document) -> Page | None:
         codes=TextCodes(*codes),
         text_digest=text_digest,
         is_cut=is_cut or len(written) >= MAX_LINKS,
-        is_volatile=kernel.contains(document.body, b"data-vol"),
+        is_volatile=is_volatile,
         readable=None if main is None else Readable(title or "", main[1], main[0]),
     )
 
