@@ -94,3 +94,23 @@ def test_unknown_format_names_those_that_there_are(small: Path) -> None:
     said = lycosa("export", small, "xml")
     assert said.code == 2
     assert "there is no format 'xml': choose from jsonl" in said.err
+
+
+@pytest.mark.parametrize(
+    ("query", "urls"),
+    [
+        ("solar", {FIRST}),
+        ("sonne", {f"{FIRST}a", f"{FIRST}b"}),  # a page and its copy
+        ("sonne -wärme", set()),
+        ("words OR elsewhere", {f"{FIRST}docs/x", OTHER}),
+        ("site:127.0.0.2 elsewhere", {OTHER}),
+    ],
+)
+def test_query_takes_all_that_a_search_finds(small: Path, query: str, urls: set[str]) -> None:
+    assert {page["url"] for page in exported(small, "--query", query, "--content", "none")} == urls
+
+
+def test_wrong_query_is_one_sentence(small: Path) -> None:
+    said = lycosa("export", small, "jsonl", "--query", '"')
+    assert (said.code, said.out) == (2, "")
+    assert said.err.count("\n") == 1

@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from lycosa.crawl import CrawlStats
+from lycosa.export import ExportJob, ExportReport, PageSelection, export_pages
 from lycosa.graph import LinkIndex, UrlLinks, current_link_index, links_of
 from lycosa.inspect import (
     ChangeFilter,
@@ -203,3 +204,41 @@ class Collection:
     def stats(self) -> CrawlStats:
         """The counts of the collection, as far as they are committed."""
         return stats_of(self._opened())
+
+    def export(
+        self,
+        format: str,
+        out: str | Path,
+        *,
+        host: Sequence[str] = (),
+        path: Sequence[str] = (),
+        since: str = "",
+        until: str = "",
+        changed_since: str = "",
+        type: Sequence[str] = (),
+        status: Sequence[str | int] = (),
+        language: Sequence[str] = (),
+        query: str = "",
+        versions: bool = False,
+        since_last: bool = False,
+        restart: bool = False,
+        skip_missing: bool = False,
+        **options: str | bool,
+    ) -> ExportReport:
+        """Writes pages in a format to a file, a folder or an fsspec URL, as `lycosa export` does; `options` are those
+        of the format, such as `content="markdown"` for jsonl."""
+        selection = PageSelection.read(
+            host=host,
+            path=path,
+            since=since,
+            until=until,
+            changed_since=changed_since,
+            type=type,
+            status=status,
+            language=language,
+            query=query,
+            versions=versions,
+        )
+        given = {name: "yes" if value is True else str(value) for name, value in options.items() if value}
+        job = ExportJob(format, str(out), selection, given, restart, skip_missing, since_last)
+        return export_pages(self.path, job)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lycosa.cli.options import CommandTable, FieldEntries, FieldsFile, Folder, field_rules
+from lycosa.cli.options import CommandTable, FieldEntries, FieldsFile, Folder, LycosaCommand, field_rules
 from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
 from lycosa.export import (
     FORMATS,
@@ -22,12 +22,22 @@ from lycosa.export import (
     PageSelection,
     export_pages,
 )
+from lycosa.web import format_date
 
 LINE_S = 5.0
 REDRAW_S = 0.25
 SELECTING, OF_FORMATS = "Which pages", "Options of some formats"
 WIDEST = max(map(len, FORMATS))
-FORMAT_HELP = "One of: " + "; ".join(f"{name}: {entry.summary}" for name, entry in FORMATS.items())
+
+
+class ExportCommand(LycosaCommand):
+    """The command, whose help lists the formats."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Formats"):
+            formatter.write_dl([(name.ljust(WIDEST), entry.summary) for name, entry in FORMATS.items()])
+        super().format_options(ctx, formatter)
+
 
 app = CommandTable()
 
@@ -38,7 +48,7 @@ def _select(name: str, help: str, metavar: str) -> Any:
 
 def export(
     into: Folder,
-    format: Annotated[str, typer.Argument(metavar="FORMAT", help=FORMAT_HELP)],
+    format: Annotated[str, typer.Argument(metavar="FORMAT", help="One of the formats above.")],
     out: Annotated[
         str,
         typer.Option(
@@ -69,6 +79,14 @@ def export(
     versions: Annotated[
         bool,
         typer.Option("--versions", help="Every stored version of a page, the oldest first.", rich_help_panel=SELECTING),
+    ] = False,
+    since_last: Annotated[
+        bool,
+        typer.Option(
+            "--since-last",
+            help="Write what is new or has changed since the last finished export to --out, beside it.",
+            rich_help_panel=SELECTING,
+        ),
     ] = False,
     field: FieldEntries = None,
     fields: FieldsFile = None,
@@ -109,6 +127,7 @@ def export(
         given,
         restart=restart,
         skip_missing=skip_missing,
+        since_last=since_last,
         fields=None if rules is None else tuple(rules),
     )
     try:
@@ -141,17 +160,25 @@ def _parameter(name: str, option: FormatOption) -> inspect.Parameter:
 
 
 app.command(
+    cls=ExportCommand,
     epilog="""
         lycosa export my-crawl jsonl > pages.jsonl
         lycosa export shop jsonl --field 'price=.price' --content none > prices.jsonl
         lycosa export my-crawl jsonl --like dolma --language en --out corpus.jsonl.zst
-    """
+        lycosa export my-crawl csv --host example.org --path /docs/ --out docs.csv
+        lycosa export my-crawl markdown --query 'heat pump' --out notes
+        lycosa export my-crawl graph --edges gexf --out links.gexf
+        lycosa export my-crawl jsonl --since-last --out s3://bucket/pages.jsonl.gz
+    """,
 )(_with_format_options())
 
 
 def _tell(report: ExportReport, *, as_json: bool) -> None:
     if as_json:
         say_json(report, stream=sys.stderr)
+        return
+    if report.since_s and not report.out:
+        note(f"nothing is new since {format_date(report.since_s)}")
         return
     line = f"{counted(report.pages, 'page')}, {size(report.bytes)}, in {duration(report.seconds)}"
     if report.resumed:

@@ -2,7 +2,8 @@
 
     run.py        one export from beginning to end: `export_pages`
     selection.py  which pages: filters by host, path, time, type, status, language, query; ranges of keys where possible
-    output.py     where to: standard output, a file, a folder or an fsspec URL; whole or not at all, and resumed
+    place.py      where to: standard output, a file, a folder or an fsspec URL; and what was exported there last
+    output.py     files and folders of this machine: whole or not at all, and resumed; remote.py those behind a URL
     format.py     what a format is, and the table of all formats with their options
     jsonl.py …    one module a format
 

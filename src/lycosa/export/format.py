@@ -51,7 +51,7 @@ class ExportFormat(ABC):
 
     shape: ClassVar[Shape] = Shape.LINES
     suffix: ClassVar[str] = ""  # of the usual file name
-    resumes: ClassVar[bool] = True
+    resumes: bool = True
     # Whether it takes every answer, also redirects and errors; otherwise pages alone, unless statuses are asked for.
     takes_answers: ClassVar[bool] = False
     compresses_itself: ClassVar[bool] = False  # .gz and .zst at the end of a name are its own business
@@ -92,14 +92,22 @@ class FormatOption(NamedTuple):
 
 FORMATS = {
     "jsonl": FormatEntry("jsonl", "JsonLines", "One JSON object a line for each page, or for Dolma, FineWeb, C4."),
+    "csv": FormatEntry("csv", "CsvTable", "A table with a line for each page, safe to open in a spreadsheet."),
+    "markdown": FormatEntry("markdown", "MarkdownFolder", "A folder with a Markdown file for each page."),
+    "graph": FormatEntry("graph", "LinkGraphExport", "The links, for networkx, igraph and Gephi."),
+    "sitemap": FormatEntry("sitemap", "SitemapFolder", "A folder with sitemap.xml of each host."),
 }
 
 OPTIONS = {
     "content": FormatOption(
-        ("jsonl",), "What of the body is exported [default: text].", ("text", "markdown", "html", "none")
+        ("jsonl", "csv"),
+        "What of the body is exported [default: text; none for csv].",
+        ("text", "markdown", "html", "none"),
     ),
     "links": FormatOption(("jsonl",), "Add the links of each page.", is_switch=True),
     "like": FormatOption(("jsonl",), "Write the fields of a known corpus.", ("dolma", "fineweb", "c4")),
+    "level": FormatOption(("graph",), "Links between pages, or between hosts [default: page].", ("page", "host")),
+    "edges": FormatOption(("graph",), "The form of the graph [default: csv].", ("csv", "tsv", "graphml", "gexf")),
 }
 
 

@@ -6,7 +6,7 @@ in `.NAME.partial.json` how far the export has come and how long the file was th
 which the disk was full, is cut back to that length and goes on, if it is the same export (`job`). What is behind a URL
 is written under a temporary name and moved; it is not resumed.
 
-Foreign errors become `StoreError` here. Made by `open_output`, called by `run`; formats see `write`, `folder`,
+Foreign errors become `StoreError` here. Made and called by `run` (`place.open_output`); formats see `write`, `folder`,
 `scratch` and `is_resumed`.
 """
 
@@ -15,7 +15,6 @@ import fcntl
 import os
 import shutil
 import stat
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,11 +27,14 @@ from isal import isal_zlib
 from lycosa.errors import SettingsError, StoreError, storage_error
 
 BUFFER_BYTES = 1 << 20
-STANDARD_OUTPUT = "-"
 _DOING = "writing the export"
 _MARKER = ".lycosa-export"  # in a folder that an export has written, and may replace
 _ZSTD_LEVEL = 3
 _GZIP_LEVEL = 2
+
+
+class OutputFailed(StoreError):
+    """The export cannot be written, whatever page it is at."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -139,14 +141,14 @@ class Compressor:
         return rest
 
 
-class _Stream(Output):
+class Stream(Output):
     """A stream of bytes into an open file, buffered and compressed."""
 
     def __init__(self, shown: str, file: BinaryIO, compressor: Compressor | None = None) -> None:
         super().__init__(shown)
         self._file, self._compressor = file, compressor
         self._buffer: list[bytes] = []
-        self._buffered = self._since_member = 0
+        self._buffered = self._taken = self._since_member = 0
 
     def write(self, data: bytes) -> int:
         self._buffer.append(data)
@@ -159,7 +161,10 @@ class _Stream(Output):
         """How many bytes were written to the stream, before any compression; pages of an earlier run do not count."""
         return self._taken + self._buffered
 
-    _taken = 0
+    def flush(self) -> None:
+        """Does nothing; for libraries that write to files."""
+
+    closed = False
 
     def _drain(self) -> None:
         data = b"".join(self._buffer)
@@ -182,7 +187,7 @@ class _Stream(Output):
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise storage_error(error, path=Path(self.shown), doing=_DOING) from error
+            raise output_failed(error, self.shown) from error
         self.written += len(data)
 
     def commit(self, name: str = "") -> str:
@@ -191,11 +196,11 @@ class _Stream(Output):
         return super().commit(name)
 
 
-class StandardOutput(_Stream):
+class StandardOutput(Stream):
     """Lines to standard output, or to a pipe or device that has a name: there is nothing to rename or to resume."""
 
 
-class LocalFile(_Stream):
+class LocalFile(Stream):
     """A file of this machine."""
 
     keeps_partial = True
@@ -207,12 +212,12 @@ class LocalFile(_Stream):
         self._target, self._job, self._resumes = target, job, resumes
         self._partial = target.with_name(f".{target.name}.partial")
         self._state = target.with_name(f".{target.name}.partial.json")
-        with _reported(target):
+        with reported(target):
             file = open_locked(self._partial, target)
         super().__init__(str(target), file, Compressor(target.name) if compresses else None)
         saved = read_state(self._state, job) if resumes else None
         self._length = saved.length if saved else 0
-        with _reported(target):
+        with reported(target):
             if saved and os.fstat(file.fileno()).st_size >= saved.length:
                 self.resumed_from, self.written = saved.checkpoint, saved.length
             else:
@@ -227,7 +232,7 @@ class LocalFile(_Stream):
         if not self._resumes:
             return
         self._end_member()
-        with _reported(self._target):
+        with reported(self._target):
             self._sync()
             write_state(self._state, _SavedState(self._job, self.written, checkpoint))
         self._length = self.written
@@ -239,7 +244,7 @@ class LocalFile(_Stream):
     def commit(self, name: str = "") -> str:
         self._end_member()
         target = self._target.with_name(name) if name else self._target
-        with _reported(target):
+        with reported(target):
             self._sync()
             self._partial.replace(target)
             sync_folder(target.parent)
@@ -272,7 +277,7 @@ class LocalFolder(Output):
         self._partial = target.with_name(f".{target.name}.partial")
         self._old = target.with_name(f".{target.name}.old")
         self._state = target.with_name(f".{target.name}.partial.json")
-        with _reported(target):
+        with reported(target):
             self._lock = open_locked(self._state, target)
             self._mend()
             self._require_replaceable(target)
@@ -307,13 +312,13 @@ class LocalFolder(Output):
 
     def save(self, checkpoint: Checkpoint) -> None:
         if self._resumes:
-            with _reported(self._target):
+            with reported(self._target):
                 os.sync()
                 write_state_in(self._lock, _SavedState(self._job, self.written, checkpoint))
 
     def commit(self, name: str = "") -> str:
         target = self._target.with_name(name) if name else self._target
-        with _reported(target):
+        with reported(target):
             (self._partial / _MARKER).write_text("made by lycosa export; replaced as a whole by the next one\n")
             os.sync()
             if target.exists():
@@ -398,11 +403,16 @@ def require_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _reported(path: Path) -> Iterator[None]:
+def reported(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise storage_error(error, path=path, doing=_DOING) from error
+        raise output_failed(error, path) from error
+
+
+def output_failed(error: OSError, place: str | Path) -> OutputFailed:
+    """The sentence for an error of the disk."""
+    return OutputFailed(str(storage_error(error, path=Path(place), doing=_DOING)))
 
 
 def is_device(path: Path) -> bool:
@@ -412,29 +422,3 @@ def is_device(path: Path) -> bool:
     except OSError:
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-
-
-def open_output(
-    place: str, job: str, *, is_folder: bool, compresses: bool, resumes: bool, restart: bool = False
-) -> Output:
-    """The output at a place: a path, `-` for standard output, or a URL. With `restart` an unfinished export of before
-    is not continued."""
-    if place == STANDARD_OUTPUT:
-        return StandardOutput("standard output", sys.stdout.buffer)
-    if "://" in place:
-        raise SettingsError(f"{place} is a URL")
-    target = Path(place)
-    if not target.name:
-        raise SettingsError(f"{place!r} is no name for a file")
-    if restart:
-        with contextlib.suppress(OSError):
-            target.with_name(f".{target.name}.partial.json").unlink()
-    if is_folder:
-        return LocalFolder(target, job, resumes=resumes)
-    if is_device(target):
-        with _reported(target):
-            return StandardOutput(str(target), target.open("wb"))
-    return LocalFile(target, job, compresses=compresses, resumes=resumes)
-
-
-__all__ = ["Checkpoint", "Output", "StoreError", "open_output"]

@@ -16,20 +16,24 @@ import msgspec
 from lycosa.crawl import extractor_of
 from lycosa.errors import SettingsError, StoreError
 from lycosa.export.format import ExportFormat, ExportSource, Shape, make_format
-from lycosa.export.output import STANDARD_OUTPUT, Checkpoint, Output, open_output
+from lycosa.export.output import Checkpoint, Output, OutputFailed, output_failed
+from lycosa.export.place import STANDARD_OUTPUT, LastExport, increment_name, open_output, read_last, write_last
 from lycosa.export.selection import Cursor, PageSelection, select
 from lycosa.inspect import open_to_read, stats_of
 from lycosa.records import FieldRule
-from lycosa.store import ArchiveUnavailable, CollectionStore
+from lycosa.store import ArchiveUnavailable, CollectionStore, JoinedCollection, is_written
 from lycosa.web import FieldExtractor
 
 CHECKPOINT_S = 5.0
 TOLD_PAGES = 64  # the clock is looked at, and progress told, after so many
+# A page that a running crawl fetched before an export began may be committed after it: the next export looks back.
+COMMIT_LAG_S = 600.0
 
 
 class ExportJob(NamedTuple):
     """What is asked for. `out` is a path, a URL or `-`; `options` are those of the format; `fields` are those of the
-    pages, None for those that the collection names."""
+    pages, None for those that the collection names. With `since_last` what is new or has changed since the last
+    finished export to `out` is written beside it."""
 
     format: str
     out: str = STANDARD_OUTPUT
@@ -37,6 +41,7 @@ class ExportJob(NamedTuple):
     options: dict[str, str] = {}  # noqa: RUF012 -- never changed
     restart: bool = False
     skip_missing: bool = False
+    since_last: bool = False
     fields: tuple[FieldRule, ...] | None = None
 
     def digest(self, collection: Path) -> str:
@@ -58,7 +63,8 @@ class ExportProgress(NamedTuple):
 
 class ExportReport(msgspec.Struct, frozen=True):
     """A finished export: its place, the pages in it, those that could not be read, its bytes, and the seconds it
-    took."""
+    took. `since_s` is the time from which on it holds what is new, 0 where it holds all; `out` is empty where nothing
+    was new, so that nothing was written."""
 
     format: str
     out: str
@@ -67,6 +73,7 @@ class ExportReport(msgspec.Struct, frozen=True):
     bytes: int
     seconds: float
     resumed: int = 0
+    since_s: float = 0.0
 
 
 Tell = Callable[[ExportProgress], None]
@@ -74,9 +81,13 @@ Tell = Callable[[ExportProgress], None]
 
 def export_pages(collection: Path, job: ExportJob, *, tell: Tell = lambda progress: None) -> ExportReport:
     """Runs an export of the collection at `collection`. `tell` is called now and then."""
-    made = make_format(job.format, job.options)
+    made, digest = make_format(job.format, job.options), job.digest(collection)
     _require_place(made, job)
     with open_to_read(collection) as opened:
+        last = _last(job, digest) if job.since_last else None
+        if last is not None:
+            since_s = max(last.covered_s, job.selection.changed_since_s)
+            job = job._replace(selection=msgspec.structs.replace(job.selection, changed_since_s=since_s))
         out = open_output(
             job.out,
             job.digest(collection),
@@ -85,7 +96,29 @@ def export_pages(collection: Path, job: ExportJob, *, tell: Tell = lambda progre
             resumes=made.resumes,
             restart=job.restart,
         )
-        return _Export(opened, job, made, out, tell).run()
+        export = _Export(opened, job, made, out, tell)
+        report = export.run(is_increment=last is not None)
+        if job.since_last:
+            write_last(job.out, LastExport(digest, export.began_s - (COMMIT_LAG_S if _is_crawled(opened) else 0.0)))
+        return report
+
+
+def _last(job: ExportJob, digest: str) -> LastExport | None:
+    if job.out == STANDARD_OUTPUT:
+        raise SettingsError("--since-last remembers exports by their place: name one with --out")
+    last = read_last(job.out)
+    if last is not None and last.job != digest:
+        raise SettingsError(
+            f"the last export to {job.out} was of another collection, format or selection: "
+            "choose another name for this one, or leave --since-last out"
+        )
+    return last
+
+
+def _is_crawled(collection: CollectionStore) -> bool:
+    """Whether a crawl is writing into the collection, or into any of its shards."""
+    shards = collection.shards if isinstance(collection, JoinedCollection) else [collection]
+    return any(is_written(shard.path) for shard in shards)
 
 
 def _require_place(made: ExportFormat, job: ExportJob) -> None:
@@ -108,15 +141,34 @@ class _Export:
         self._cursor = Cursor(before.key, before.versions) if before.key else None
         self._total = stats_of(collection).pages if job.selection.is_everything else 0
 
-    def run(self) -> ExportReport:
+    @property
+    def began_s(self) -> float:
+        return self._before.began_s
+
+    def run(self, *, is_increment: bool) -> ExportReport:
+        """Writes everything; an increment gets a name of its own, and where nothing is new none at all."""
         try:
             self._write()
+            where = ""
+            if self._pages or not is_increment:
+                where = self._out.commit(increment_name(self._job.out, self.began_s) if is_increment else "")
         except BaseException as error:
             self._leave(error)
+            if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+                raise output_failed(error, self._job.out) from error
             raise
-        where = self._out.commit()
+        if not where:
+            self._out.abandon(keep=False)
+        since_s = self._job.selection.changed_since_s if is_increment else 0.0
         return ExportReport(
-            self._job.format, where, self._pages, self._unread, self._out.written, self._seconds, self._resumed
+            self._job.format,
+            where,
+            self._pages,
+            self._unread,
+            self._out.written,
+            self._seconds,
+            self._resumed,
+            since_s,
         )
 
     def _write(self) -> None:
@@ -141,9 +193,9 @@ class _Export:
                         f"{error}; bring it back, or leave its pages out with --skip-missing"
                     ) from error
                 self._unread += 1
-            except StoreError as error:
-                if isinstance(error.__cause__, OSError):  # of the output
-                    raise
+            except OutputFailed:
+                raise
+            except StoreError:
                 self._unread += 1
             self._cursor = cursor
             if not number % TOLD_PAGES:

@@ -6,8 +6,10 @@ before the row is decoded; everything else is in the row. `PageSelection.read` m
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import compress, islice
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -16,7 +18,7 @@ from lycosa.errors import SettingsError
 from lycosa.inspect import StoredPage, StoredPages, key_prefixes
 from lycosa.records import Family, FieldRule
 from lycosa.recrawl import UNCHANGED, split_change_key, unpack_change
-from lycosa.search import end_of_date
+from lycosa.search import QueryMatcher, end_of_date, parse_query
 from lycosa.store import CollectionStore, PageRow, State, unpack_page
 from lycosa.web import MediaKind, key_prefix_end, matches_pattern, media_kind, parse_date, pattern_pieces, url_from_key
 
@@ -26,7 +28,10 @@ _KINDS = tuple(map(str, MediaKind))
 _STATUS = re.compile(r"([1-5])(\d\d|xx)(?:-([1-5]\d\d))?")
 _NEVER = float("inf")
 
+ASKED_AT_ONCE = 4_000  # rows about which the index is asked
+
 Test = Callable[[PageRow], bool]
+Rows = Iterator[tuple[bytes, PageRow]]
 
 
 class PageSelection(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +65,8 @@ class PageSelection(msgspec.Struct, frozen=True, kw_only=True):
         versions: bool = False,
     ) -> "PageSelection":
         """A selection as a user writes it; raises SettingsError for what cannot be understood."""
+        if query.strip():
+            parse_query(query)  # says what is wrong before any work is done
         return cls(
             hosts=_texts(host, "host"),
             paths=tuple(map(_path, _texts(path, "path"))),
@@ -98,15 +105,17 @@ def select(
     wanted: PageSelection,
     *,
     takes_answers: bool = False,
-    numbers: Collection[int] | None = None,
     after: Cursor | None = None,
     fields: Sequence[FieldRule] | None = None,
 ) -> Iterator[Selected]:
     """The pages that are asked for, in the order of their keys, behind `after`. Without statuses in `wanted` these are
-    documents, with `takes_answers` all that was answered. `numbers` are the FileNums that a search has found. `fields`
-    are those of the pages, in place of those that the collection names."""
+    documents, with `takes_answers` all that was answered. `fields` are those of the pages, in place of those that the
+    collection names."""
     contents = StoredPages(collection, fields=fields)
-    for key, row in _rows(collection.state, wanted, takes_answers, numbers, after):
+    rows = _rows(collection.state, wanted, takes_answers, after)
+    if wanted.query:
+        rows = _found(rows, collection.path, wanted.query)
+    for key, row in rows:
         page = contents.page(url_from_key(key), row)
         if not wanted.versions:
             yield Selected(page, Cursor(key))
@@ -117,13 +126,7 @@ def select(
                 yield Selected(version, Cursor(key, number))
 
 
-def _rows(
-    state: State,
-    wanted: PageSelection,
-    takes_answers: bool,
-    numbers: Collection[int] | None,
-    after: Cursor | None,
-) -> Iterator[tuple[bytes, PageRow]]:
+def _rows(state: State, wanted: PageSelection, takes_answers: bool, after: Cursor | None) -> Rows:
     tests = _tests(wanted, takes_answers)
     paths = [
         partial(matches_pattern, pattern_pieces(path.removesuffix("$")), to_end=path.endswith("$"))
@@ -137,10 +140,18 @@ def _rows(
                 if not any(matches(path) for matches in paths):
                     continue
             row = unpack_page(packed)
-            if not all(test(row) for test in tests) or (numbers is not None and row.file_num not in numbers):
-                continue
-            if changes is None or changes.of(key, row) >= wanted.changed_since_s:
+            if all(test(row) for test in tests) and (changes is None or changes.of(key, row) >= wanted.changed_since_s):
                 yield key, row
+
+
+def _found(rows: Rows, path: Path, query: str) -> Rows:
+    """Those of the rows that a search finds; the index is asked about some thousand at a time."""
+    matcher = QueryMatcher(path, query)
+    try:
+        while some := list(islice(rows, ASKED_AT_ONCE)):
+            yield from compress(some, matcher.found([row for _, row in some]))
+    finally:
+        matcher.close()
 
 
 def _ranges(

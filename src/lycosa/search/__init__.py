@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lycosa.search.compile import BM25_ALONE, Weights
     from lycosa.search.documents import is_searchable
     from lycosa.search.follower import IndexFollower
+    from lycosa.search.matching import QueryMatcher
     from lycosa.search.past import end_of_date, past_time, row_as_of
     from lycosa.search.query import QueryError, parse_query
     from lycosa.search.retrieval import MOST_SHOWN
@@ -36,6 +37,7 @@ __getattr__ = open_lazily(
         "compile": "BM25_ALONE Weights",
         "documents": "is_searchable",
         "follower": "IndexFollower",
+        "matching": "QueryMatcher",
         "past": "end_of_date past_time row_as_of",
         "query": "QueryError parse_query",
         "retrieval": "MOST_SHOWN",
@@ -47,8 +49,8 @@ __getattr__ = open_lazily(
 
 
 __all__ = [
-    "BM25_ALONE", "MOST_SHOWN", "ArchiveWorkers", "IndexFollower", "MadeIndex", "QueryError", "SearchResult",
-    "SearchResults", "SearchView", "Snippet", "Weights", "end_of_date", "highlighted", "is_index_behind",
-    "is_searchable", "make_index", "parse_query", "past_time", "row_as_of", "serve", "stored_message",
-    "unread_words", "update_index",
+    "BM25_ALONE", "MOST_SHOWN", "ArchiveWorkers", "IndexFollower", "MadeIndex", "QueryError", "QueryMatcher",
+    "SearchResult", "SearchResults", "SearchView", "Snippet", "Weights", "end_of_date", "highlighted",
+    "is_index_behind", "is_searchable", "make_index", "parse_query", "past_time", "row_as_of", "serve",
+    "stored_message", "unread_words", "update_index",
 ]  # fmt: skip

@@ -231,6 +231,11 @@ class SearchView:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def reader(self) -> IndexReader:
+        """The index, for other kinds of questions."""
+        return self._reader
+
     def _open(self) -> IndexReader:
         """The index of now or of the past time. Where there is none and the collection may not be written, it is made
         in a temporary folder, which is deleted with this view."""

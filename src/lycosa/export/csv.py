@@ -1,0 +1,72 @@
+"""CSV: a header, then a line a page, with the columns of `COLUMNS`, one for each field by CSS, and where asked for the
+content. Several values of a field stand below each other in one cell.
+
+As RFC 4180 has it: UTF-8, lines end with CR LF, cells with commas, quotes or newlines are quoted. A cell that a
+spreadsheet would take for a formula gets an apostrophe in front, whatever page it came from; so does one that begins
+with a tab or a newline. NUL and lone surrogates become U+FFFD.
+"""
+
+import csv
+import io
+from collections.abc import Iterable
+
+from lycosa.export.format import ExportFormat, ExportSource
+from lycosa.export.jsonl import clean_text, content_of
+from lycosa.export.output import Output
+from lycosa.inspect import StoredPage
+from lycosa.web import FieldValue
+
+COLUMNS = ("url", "status", "fetched", "content_type", "title", "language", "depth", "bytes", "duplicate_of")
+# What a spreadsheet reads as a formula, as OWASP lists it, and the same letters in full width.
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+
+
+class CsvTable(ExportFormat):
+    """A table of pages."""
+
+    suffix = ".csv"
+
+    def __init__(self, content: str = "none") -> None:
+        self._content = content
+
+    def begin(self, out: Output, source: ExportSource) -> None:
+        super().begin(out, source)
+        if not out.is_resumed:
+            more = () if self._content == "none" else (self._content,)
+            out.write(csv_line((*COLUMNS, *source.field_names, *more)))
+
+    def add(self, page: StoredPage) -> None:
+        cells: list[str | int] = [
+            page.url,
+            page.status,
+            page.fetched,
+            page.content_type,
+            page.title,
+            page.language,
+            page.depth,
+            page.sent_bytes,
+            page.duplicate_of,
+        ]
+        if self.source.field_names:
+            cells += [_cell(page.fields.get(name)) for name in self.source.field_names]
+        if self._content != "none":
+            cells.append(content_of(page, self._content))
+        self.out.write(csv_line(cells))
+
+
+def _cell(value: FieldValue | None) -> str:
+    return "" if value is None else value if isinstance(value, str) else "\n".join(value)
+
+
+def csv_line(cells: Iterable[str | int]) -> bytes:
+    """A line of a table, in which no cell is a formula."""
+    line = io.StringIO()
+    csv.writer(line).writerow([safe_cell(cell) if isinstance(cell, str) else cell for cell in cells])
+    return line.getvalue().encode()
+
+
+def safe_cell(text: str) -> str:
+    """The text as a cell that is never a formula and always UTF-8."""
+    if "\0" in text or not text.isascii():
+        text = clean_text(text.replace("\0", "\ufffd"))
+    return f"'{text}" if text.startswith(_FORMULA) else text
