@@ -95,6 +95,8 @@ def take_turn(name: str, server: Nginx, site: RealSite) -> PeerTurn:
         usage = usage._replace(cpu_s=cpu_s, peak_mb=peak_mb)
         disk_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
         crawl = SiteCrawl.of(server.served(), usage)
+        if len(crawl.paths) < 2:
+            raise LycosaError(f"{name} got no further than the first page")
         if name == OURS:
             check_collection(folder / "crawl", len(crawl.paths))
     return PeerTurn(crawl, disk_bytes)

@@ -24,7 +24,7 @@ class RealSite(NamedTuple):
         return package(self.package) / self.root
 
 
-OPENJDK = RealSite("openjdk-17-doc", "usr/share/doc/openjdk-17-jre-headless", "/index.html")
+OPENJDK = RealSite("openjdk-17-doc", "usr/share/doc/openjdk-17-jre-headless", "/api/index.html")
 POSTGRESQL = RealSite("postgresql-doc-15", "usr/share/doc/postgresql-doc-15/html", "/index.html")
 
 
