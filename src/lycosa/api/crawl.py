@@ -24,7 +24,7 @@ from lycosa.search import IndexFollower
 from lycosa.settings import CrawlSettings, NamedSettings, merge, settings_of_folder, to_toml
 from lycosa.store import CollectionStore, is_collection
 from lycosa.version import __version__
-from lycosa.web import Analyser, UrlFilter, parse_url
+from lycosa.web import Analyser, UrlFilter, extract_readable, parse_url
 
 # Committed pages that wait for the iterator, and their bytes: beyond either the crawl waits for its reader.
 PAGES_AHEAD = 1_000
@@ -56,6 +56,12 @@ class CrawledPage(msgspec.Struct, frozen=True):
 
     def _repr_html_(self) -> str:
         return page_html(self.url, title=self.title, answer=f"{self.status} {self.content_type}", text=self.text)
+
+    @property
+    def markdown(self) -> str:
+        """What is for reading in the page, as Markdown; by the built-in analyser."""
+        said = self.headers.get("content-type")
+        return extract_readable(self.body, url=self.url, content_type=said, wants_markdown=True).markdown
 
     @property
     def kept_bytes(self) -> int:

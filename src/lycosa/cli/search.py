@@ -81,6 +81,7 @@ def search(
     epilog="""
         lycosa get https://example.org/ --in my-crawl > page.html
         lycosa get https://example.org/ --in my-crawl --text
+        lycosa get https://example.org/ --in my-crawl --markdown > page.md
         lycosa get https://example.org/ --in my-crawl --as-of 2026-01
         lycosa get https://example.org/ --in my-crawl --metadata
         lycosa get https://example.org/ --in my-crawl --field 'price=.price'
@@ -90,7 +91,12 @@ def get(
     url: Annotated[str, typer.Argument(metavar="URL", help="A page of the collection.")],
     into: InFolder,
     as_of: Annotated[str, typer.Option(metavar="DATE", help=AS_OF.format("Print the page as"))] = "",
-    text: Annotated[bool, typer.Option("--text", help="Print the text of the page, without its markup.")] = False,
+    text: Annotated[
+        bool, typer.Option("--text", help="Print what is for reading in the page, a line for each block.")
+    ] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the page as Markdown, without navigation.")
+    ] = False,
     headers: Annotated[
         bool, typer.Option("--headers", help="Print the status, the time and the header fields instead.")
     ] = False,
@@ -114,8 +120,8 @@ def get(
         say_json({"url": found.url, "fetched": found.fetched, "metadata": found.metadata, "fields": found.fields})
     elif rules is not None:
         say_json(found.fields)
-    elif text:
-        print(found.text)
+    elif text or markdown:
+        print(found.markdown if markdown else found.text)
     else:
         sys.stdout.buffer.write(found.body)
 

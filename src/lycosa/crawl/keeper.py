@@ -400,7 +400,6 @@ class PageKeeper:
         page = read.page or read_page(response, body, reader.analysers, wants_main=True)
         said = response.headers.get("content-type")
         found = page.readable or extract_readable(body, url=url, content_type=said, analysers=reader.analysers)
-        text = " ".join(found.text.split())
-        committed = CommittedPage(url, row, page, text, response.headers, body)
+        committed = CommittedPage(url, row, page, found.text, response.headers, body)
         for listener in self.listeners:
             self._shard.committer.announce(partial(listener, committed))

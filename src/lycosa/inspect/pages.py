@@ -35,6 +35,7 @@ from lycosa.web import (
     PageMetadata,
     Url,
     analyse_page,
+    extract_readable,
     extract_text,
     format_timestamp,
     page_metadata,
@@ -73,10 +74,11 @@ def host_key_of(key: bytes) -> bytes:
 
 class StoredPage:
     """A page, or a redirect, as the archive holds it. `headers` are the header fields of its response, `body` what came
-    with them, its content coding undone, `text` its readable text. `digest` is that of the body as it was sent,
-    `sent_bytes` its size; `duplicate_of` is the URL under which the same document was known before. With `noarchive`
-    the page asks not to be offered to others as a copy. `is_current` is False for an earlier version, of which less is
-    known: no title, language or depth. `row` is what the state keeps of it.
+    with them, its content coding undone, `text` its readable text, `markdown` the same with its headings, lists,
+    tables, code and links. `digest` is that of the body as it was sent, `sent_bytes` its size; `duplicate_of` is the
+    URL under which the same document was known before. With `noarchive` the page asks not to be offered to others as a
+    copy. `is_current` is False for an earlier version, of which less is known: no title, language or depth. `row` is
+    what the state keeps of it.
 
     What the row does not say is read when it is asked for, so the collection has to be open then.
     """
@@ -132,6 +134,12 @@ class StoredPage:
         return extract_text(self.body, url=self.url, content_type=said, analysers=analysers)
 
     @cached_property
+    def markdown(self) -> str:
+        said, analysers = self.headers.get("content-type"), self._contents.analysers
+        read = extract_readable(self.body, url=self.url, content_type=said, analysers=analysers, wants_markdown=True)
+        return read.markdown
+
+    @cached_property
     def metadata(self) -> PageMetadata:
         """What the page says of itself: title, author, dates, description, image, and its structured data."""
         return page_metadata(self.body, url=self.url, content_type=self.headers.get("content-type"))
@@ -176,10 +184,6 @@ class StoredPage:
     def digest(self) -> str:
         sha1 = self.row.payload_sha1
         return f"sha1:{b32encode(sha1).decode()}" if sha1 else ""
-
-    @property
-    def markdown(self) -> str:
-        return self.text
 
     @property
     def has_body(self) -> bool:

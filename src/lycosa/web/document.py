@@ -92,11 +92,13 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Readable(msgspec.Struct, frozen=True, array_like=True):
-    """What of a document is for reading: its title, its main text, one line for each block, and the headings in it."""
+    """What of a document is for reading: its title, its main text, one line for each block, the headings in it, and the
+    same as Markdown, where that was asked for."""
 
     title: str = ""
     headings: tuple[str, ...] = ()
     text: str = ""
+    markdown: str = ""
 
 
 class Page(msgspec.Struct, frozen=True):

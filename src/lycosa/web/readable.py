@@ -8,17 +8,23 @@ search index where a page's text did not come with the crawl, and by whoever sho
 
 import re
 
+import msgspec
 import xxhash
 from selectolax.lexbor import LexborNode
 
+from lycosa.web.charset import to_utf8
 from lycosa.web.document import Analysers, Document, Readable
 from lycosa.web.html import is_in_drawing, parse_html
 from lycosa.web.kernel import native
 from lycosa.web.links import shorten_anchor
-from lycosa.web.media import SNIFF_BYTES, identify_media
+from lycosa.web.markdown import TARGET, markdown_of
+from lycosa.web.media import SNIFF_BYTES, MediaKind, identify_media
+from lycosa.web.outline import Outline, clean
 from lycosa.web.page import analyse_page, charset_of, has_main_text, is_built_in, read_natively
+from lycosa.web.url import base_url, join_map
 
 UNSHOWN = "data-nosnippet"
+_IN_TARGET = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "\n": "", "\t": ""})  # what would end a link's target
 _HIDDEN = "script,style,noscript,iframe,noembed,noframes"
 _HEADINGS = "h1,h2,h3,h4,h5,h6"
 _BLOCKS = (
@@ -51,26 +57,48 @@ def extract_readable(
     content_type: str | None = None,
     analysers: Analysers | None = None,
     for_snippets: bool = False,
+    wants_markdown: bool = False,
 ) -> Readable:
     """What is for reading in `body` (content coding undone); empty for what has no text, such as images.
 
     Where `analysers` replace the built-in one for HTML, it is what that analyser finds. `for_snippets` leaves out what
-    asks not to be shown in results (`data-nosnippet`).
+    asks not to be shown in results (`data-nosnippet`). With `wants_markdown` it is there as Markdown, too.
     """
     media = identify_media(content_type, body[:SNIFF_BYTES])
     if not (has_main_text(media) and is_built_in(analysers, media)):
         page = analyse_page(body, url=url, content_type=content_type, analysers=analysers, wants_main=True)
-        return page.readable or Readable()
+        whole = page.readable or Readable()
+        return msgspec.structs.replace(whole, markdown=whole.text) if wants_markdown else whole
     document = Document(body, url, media, charset_of(body, media), wants_main=True)
     may_hide = document.charset.startswith("UTF-16") or UNSHOWN.encode() in body.lower()
     unshown = for_snippets and may_hide
     read = None if unshown else read_natively(document)
-    return read.readable if read is not None and read.readable is not None else main_text(document, unshown=unshown)
+    found = read.readable if read is not None and read.readable is not None else main_text(document, unshown=unshown)
+    return msgspec.structs.replace(found, markdown=_markdown(document, unshown=unshown)) if wants_markdown else found
+
+
+def _markdown(document: Document, *, unshown: bool) -> str:
+    is_xml = document.media.kind is MediaKind.XHTML
+    html = clean(to_utf8(document.body, document.charset))
+    outline = Outline(html, inline=True, unshown=UNSHOWN if unshown else "", is_xml=is_xml)
+    return with_targets(markdown_of(outline.selection()), base_url(document.url, outline.base_href))
+
+
+def with_targets(markdown: str, base: str) -> str:
+    """Markdown with the URLs that the targets of its links mean; one that is no http URL stays as it is written."""
+    parts = markdown.split(TARGET)
+    written = parts[1::2]
+    joined = join_map(base, {target.partition("#")[0] for target in written})
+    for place, target in enumerate(written):
+        stem, mark, fragment = target.partition("#")
+        url = f"{joined.get(stem, stem)}{mark}{fragment}"
+        parts[2 * place + 1] = url.translate(_IN_TARGET)
+    return "".join(parts)
 
 
 def extract_text(body: bytes, *, url: str, content_type: str | None = None, analysers: Analysers | None = None) -> str:
-    """The text alone, each run of white space as one space."""
-    return " ".join(extract_readable(body, url=url, content_type=content_type, analysers=analysers).text.split())
+    """The text alone, a line for each block."""
+    return extract_readable(body, url=url, content_type=content_type, analysers=analysers).text
 
 
 def simhash(text: str) -> int:

@@ -1,0 +1,363 @@
+"""Markdown of an outline: headings, paragraphs, lists, tables, code, quotes, links, emphasis.
+
+CommonMark with the tables of GitHub. Blocks have an empty line between them, items of a list have none. A table that is
+there for the layout only is written as its blocks; one without a row of headings gets an empty one. The target of a
+link stands between two `TARGET` characters, for the caller to put its URL there. The kernel's writer, in
+native/src/markdown.rs, is the same. Pure and linear. Called by `readable`.
+"""
+
+import re
+from collections.abc import Iterable
+
+from lycosa.web.outline import CELLS, HEADINGS, RULER, Item, Node, attributes_of, code_lines
+
+TARGET = "\1"
+_CODE = "\2"  # begins and ends code in a line, until it is known how many backticks that takes
+_LINK = "["
+_MARKS = {
+    **dict.fromkeys(("b", "strong"), "**"),
+    **dict.fromkeys(("i", "em"), "*"),
+    **dict.fromkeys(("del", "s", "strike"), "~~"),
+    **dict.fromkeys(("code", "kbd", "samp", "tt"), _CODE),
+}
+_SPECIAL = re.compile(r"[\\`*\[\]<&_]")
+_LETTER = r"[a-zA-Z0-9\x80-\U0010ffff]"
+_ESCAPED = re.compile(
+    rf"[\\`*]|(?<!{_LETTER})_|_(?!{_LETTER})|\](?=[(:\[])|<(?=[a-zA-Z/!?])|&(?=#?[a-zA-Z0-9]{{1,32}};)"
+)
+_ESCAPED_IN_LINK = re.compile(rf"[\[\]]|{_ESCAPED.pattern}")
+# What would make a line another block: escaped before its last character.
+_LINE_START = re.compile(r"()(?:#{1,6}|[-+=])(?= |$)|()(?:>|---|===|~~~)|([0-9]{1,9})(?=[.)](?: |$))")
+_CODE_SPAN = re.compile(f"{_CODE}([^{_CODE}]*){_CODE}")
+_LANGUAGE = re.compile(r"(?:^| )(?:language-|lang-|highlight-source-|highlight-|brush: ?)([a-zA-Z0-9+#.-]+)")
+_NO_LANGUAGES = frozenset(("default", "none", "text", "plain", "plaintext", "notranslate"))
+_LANGUAGE_UP = 3  # the code and the blocks around it whose class may name its language
+_MOST_CELLS = 100  # in a row, however many columns a cell spans
+_MOST_ROWS = 1_000  # that a cell spans
+_LISTS = frozenset(("ul", "ol", "menu", "dir"))
+_VERBATIM = frozenset(("pre", "listing"))
+_NO_TARGETS = ("#", "javascript:", "data:")
+
+
+def markdown_of(runs: Iterable[Iterable[Item]]) -> str:
+    """The Markdown of the items for reading."""
+    writer = _Writer()
+    for run in runs:
+        for item in run:
+            if type(item) is str:
+                writer.add_text(item)
+            elif type(item) is tuple:
+                writer.add_inline(*item)
+            elif type(item) is Node:
+                writer.open(item)
+            elif item is None:
+                writer.close()
+            else:
+                writer.add_break(is_rule=item == RULER)
+    return writer.end()
+
+
+class _Writer:
+    """Writes blocks as they come. `_line` is the open block: words, with marks between them."""
+
+    def __init__(self) -> None:
+        self._out: list[str] = []
+        self._last = ""  # the kind of the last block
+        self._nodes: list[Node] = []
+        self._prefixes: list[_Prefix] = []
+        self._numbers: list[int] = []  # of each open list: that of its next item, 0 without numbers
+        self._line: list[str] = []
+        self._has_space = False
+        self._counts = dict.fromkeys(_MARKS.values(), 0)  # open elements of each mark
+        self._marks: list[str] = []  # that are open, in their order
+        self._waiting: list[str] = []  # those of them that are written before the next word
+        self._target = ""  # of the open link
+        self._is_flat = False  # in a heading blocks are words
+        self._code: list[str] | None = None  # of an open pre
+        self._language = ""
+        self._table: _Table | None = None
+        self._cell: list[str] | None = None  # the blocks of an open cell
+
+    # blocks
+
+    def open(self, node: Node) -> None:
+        tag = node.tag
+        self._nodes.append(node)
+        if self._code is not None:
+            self._end_code_line()
+        elif self._is_flat:
+            self._has_space = True
+        else:
+            self._flush()
+            if tag in HEADINGS:
+                self._is_flat = True
+            elif tag in _VERBATIM:
+                self._code = []
+                around = (attributes_of(each.attributes).get("class", "") for each in self._nodes[-_LANGUAGE_UP:][::-1])
+                self._language = next(filter(None, map(_language, around)), "")
+            elif self._table is not None:
+                if tag == "tr":
+                    self._table.begin_row()
+                elif tag in CELLS:
+                    self._cell = []
+            elif tag == "table":
+                self._table = None if node.is_layout else _Table()
+            elif tag in _LISTS:
+                self._numbers.append(_number(attributes_of(node.attributes).get("start"), 1) if tag == "ol" else 0)
+            elif tag == "li":
+                self._prefixes.append(self._item_prefix())
+            elif tag == "blockquote":
+                self._prefixes.append(_Prefix("> ", "> "))
+
+    def _item_prefix(self) -> "_Prefix":
+        number = self._numbers[-1] if self._numbers else 0
+        if number:
+            self._numbers[-1] += 1
+        marker = f"{number}. " if number else "- "
+        return _Prefix(marker, " " * len(marker))
+
+    def close(self) -> None:
+        node = self._nodes.pop()
+        tag = node.tag
+        if self._code is not None:
+            if tag in _VERBATIM:
+                self._end_code()
+            else:
+                self._end_code_line()
+        elif tag in HEADINGS:
+            self._is_flat = False
+            self._flush(int(tag[1]))
+        elif self._is_flat:
+            self._has_space = True
+        else:
+            self._flush()
+            if self._table is not None:
+                self._close_in_table(node, self._table)
+            elif tag in _LISTS:
+                self._numbers.pop()
+                self._last = self._last if self._numbers else "list"
+            elif tag == "li" or tag == "blockquote":
+                self._prefixes.pop()
+
+    def _close_in_table(self, node: Node, table: "_Table") -> None:
+        if node.tag in CELLS:
+            table.add_cell("<br>".join(self._cell or ()).replace("|", "\\|"), node.attributes)
+            self._cell = None
+        elif node.tag == "tr":
+            is_head = node.columns == node.rows or (bool(self._nodes) and self._nodes[-1].tag == "thead")
+            table.end_row(is_head=is_head)
+        elif node.tag == "table":
+            self._table = self._cell = None
+            if table.rows:
+                self._emit(table.lines(), "table")
+
+    # text and inline elements
+
+    def add_text(self, text: str) -> None:
+        if self._code is not None:
+            self._code.append(text)
+            return
+        words = " ".join(text.split())
+        if not words:
+            self._has_space = True
+            return
+        if self._line and self._line[-1] != "\n" and (self._has_space or text[0].isspace()):
+            self._line.append(" ")
+        self._line += self._waiting
+        self._waiting = []
+        if _CODE not in self._marks and _SPECIAL.search(words):
+            words = (_ESCAPED_IN_LINK if _LINK in self._marks else _ESCAPED).sub(r"\\\g<0>", words)
+        self._line.append(words)
+        self._has_space = text[-1].isspace()
+
+    def add_inline(self, name: str, attributes: str) -> None:
+        if self._code is not None:
+            if name == "code" and not self._language:
+                self._language = _language(attributes_of(attributes).get("class", ""))
+        elif name == "a" or name == "/a":
+            if _LINK in self._marks:
+                self._finish(_LINK)
+            target = attributes_of(attributes).get("href", "").strip() if name == "a" else ""
+            if target and not target.lower().startswith(_NO_TARGETS):
+                self._begin_link(target)
+        elif name[0] == "/":
+            if (mark := _MARKS.get(name[1:])) and self._counts[mark]:
+                self._counts[mark] -= 1
+                if not self._counts[mark]:
+                    self._finish(mark)
+        elif mark := _MARKS.get(name):
+            self._counts[mark] += 1
+            if self._counts[mark] == 1:
+                self._begin(mark)
+
+    def _begin(self, mark: str) -> None:
+        self._marks.append(mark)
+        self._waiting.append(mark)
+
+    def _begin_link(self, target: str) -> None:
+        """A link cannot stand in code: code ends before it, and begins again in it and after it."""
+        is_code = _CODE in self._marks
+        if is_code:
+            self._finish(_CODE)
+        self._target = target
+        self._begin(_LINK)
+        if is_code:
+            self._begin(_CODE)
+
+    def _finish(self, mark: str) -> None:
+        """Ends a mark, and those that were opened after it, which then begin again."""
+        place = self._marks.index(mark)
+        after = self._marks[place + 1 :]
+        self._pause(place)
+        self._waiting.remove(mark)
+        self._marks[place:] = after
+
+    def _pause(self, first: int = 0) -> None:
+        """Ends the marks from the first on; they wait for the next word."""
+        for mark in reversed(self._marks[first:]):
+            if mark not in self._waiting:
+                self._line.append(f"]({TARGET}{self._target}{TARGET})" if mark == _LINK else mark)
+        self._waiting = [mark for mark in self._marks if mark in self._waiting or mark in self._marks[first:]]
+
+    def add_break(self, *, is_rule: bool) -> None:
+        if self._code is not None:
+            self._code.append("\n")
+        elif is_rule and not self._is_flat and self._cell is None:
+            self._flush()
+            self._emit(["---"], "rule")
+        elif self._is_flat or not self._line:
+            self._has_space = True
+        elif self._line[-1] != "\n":
+            self._pause()
+            self._line.append("\n")
+
+    # what is written
+
+    def _flush(self, level: int = 0) -> None:
+        """Ends the open block."""
+        if self._line:
+            self._pause()
+            text = "".join(self._line).rstrip("\n")
+            self._line = []
+            lines = (_CODE_SPAN.sub(_code_span, text) if _CODE in text else text).split("\n")
+            if level:
+                self._emit([f"{'#' * level} {' '.join(lines)}"], "heading")
+            else:
+                self._emit(
+                    [_LINE_START.sub(_escape_start, line, 1) if _LINE_START.match(line) else line for line in lines],
+                    "text",
+                )
+        self._has_space = False
+
+    def _emit(self, lines: list[str], kind: str) -> None:
+        if self._cell is not None:
+            self._cell += lines
+            return
+        first = "".join(prefix.others if prefix.is_used else prefix.first for prefix in self._prefixes)
+        others = "".join(prefix.others for prefix in self._prefixes)
+        if self._out:
+            is_new_item = any(not prefix.is_used and prefix.first != "> " for prefix in self._prefixes)
+            empty = "".join(prefix.others for prefix in self._prefixes if prefix.is_used).rstrip()
+            self._out.append("\n" if is_new_item and self._last == "item" else f"\n{empty}\n")
+        for prefix in self._prefixes:
+            prefix.is_used = True
+        self._out.append(first + ("  \n" if kind == "text" else "\n").join(lines).replace("\n", f"\n{others}"))
+        is_item = kind == "text" and any(prefix.first != "> " for prefix in self._prefixes)
+        self._last = "item" if is_item else kind
+
+    def _end_code_line(self) -> None:
+        if self._code and not self._code[-1].endswith("\n"):
+            self._code.append("\n")
+
+    def _end_code(self) -> None:
+        lines = code_lines("".join(self._code or ()))
+        self._code = None
+        if self._cell is not None:
+            self._cell += [_CODE_SPAN.sub(_code_span, f"{_CODE}{line.strip()}{_CODE}") for line in lines if line]
+        elif lines:
+            fence = "```"
+            while any(line.lstrip().startswith(fence) for line in lines):
+                fence += "`"
+            self._emit([f"{fence}{self._language}", *lines, fence], "code")
+
+    def end(self) -> str:
+        while self._nodes:
+            self.close()
+        self._flush()
+        return "".join(self._out)
+
+
+class _Prefix:
+    """What stands before the first line of a list item or quote, and before the others."""
+
+    __slots__ = ("first", "is_used", "others")
+
+    def __init__(self, first: str, others: str) -> None:
+        self.first, self.others, self.is_used = first, others, False
+
+
+class _Table:
+    """The rows of a table as they come; `heads` says whether the first is one of headings."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[str]] = []
+        self.has_head = False
+        self._row: list[str] = []
+        self._spans: dict[int, int] = {}  # how many rows a cell above still takes, by column
+
+    def begin_row(self) -> None:
+        self._row = []
+        self._skip_taken()
+
+    def _skip_taken(self) -> None:
+        while self._spans.get(len(self._row)):
+            self._spans[len(self._row)] -= 1
+            self._row.append("")
+
+    def add_cell(self, text: str, attributes: str) -> None:
+        spans = attributes_of(attributes) if "span" in attributes.lower() else {}
+        columns = min(_number(spans.get("colspan"), 1), _MOST_CELLS)
+        rows = min(_number(spans.get("rowspan"), 1), _MOST_ROWS)
+        for _ in range(columns):
+            if len(self._row) < _MOST_CELLS:
+                self._spans[len(self._row)] = rows - 1
+                self._row.append(text)
+                text = ""
+        self._skip_taken()
+
+    def end_row(self, *, is_head: bool) -> None:
+        if any(self._row):
+            self.has_head |= is_head and not self.rows
+            self.rows.append(self._row)
+        self._row = []
+
+    def lines(self) -> list[str]:
+        rows = self.rows if self.has_head else [[], *self.rows]
+        width = max(map(len, rows))
+        head, *others = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in rows]
+        return [head, f"|{' --- |' * width}", *others]
+
+
+def _number(text: str | None, default: int) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 9 and int(text) else default
+
+
+def _language(classes: str) -> str:
+    found = _LANGUAGE.search(classes)
+    return "" if found is None or found[1].lower() in _NO_LANGUAGES else found[1].lower()
+
+
+def _safe_start(line: str) -> str:
+    return _LINE_START.sub(_escape_start, line, count=1) if _LINE_START.match(line) else line
+
+
+def _escape_start(found: re.Match[str]) -> str:
+    return f"{found[3]}\\" if found[3] else f"\\{found[0]}"
+
+
+def _code_span(found: re.Match[str]) -> str:
+    text = found[1]
+    if "`" not in text:
+        return f"`{text}`"
+    fence = "`" * (1 + max(map(len, re.findall("`+", text))))
+    return f"{fence} {text} {fence}"

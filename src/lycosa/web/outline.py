@@ -1,0 +1,463 @@
+"""The outline of an HTML document: its blocks and texts in document order, and which of them are not for reading.
+
+    Outline(html)  →  items and nodes  →  `selection`: the items for reading  →  `text_of`, `markdown.markdown_of`
+
+It is read off the tags as they are written, without a tree: a block ends with its end tag, with that of a block around
+it, or where the next of its kind begins. This is the specification of the kernel's native/src/outline.rs, which finds
+the same. What is left out:
+
+- what is never for reading: scripts, styles, drawings, templates, `noscript`, lists of choices, buttons;
+- navigation, banners, footers and the like: by element, by role, by the words of class and id, or because nearly all of
+  it is links. What a word speaks against stays where the page's heading or much of its text is in it;
+- what is outside of the main element, or of the only article, where there is one.
+
+Pure and linear; never raises. Called by `readable`.
+"""
+
+import re
+from functools import lru_cache
+from html.entities import html5
+
+_SPACE = r"\t\n "  # other controls are spaces before the tags are looked for
+# The rest of a tag: in nearly all tags every value is quoted; the second form is that of the standard.
+_PLAIN_REST = rf"[^\"'>=]*+(?:(?<![{_SPACE}/\"])=\"[^\"]*+\"[^\"'>=]*+)*+(?=>)"
+_ATTRIBUTE = (
+    rf"[{_SPACE}/]*+(%s[^{_SPACE}/>][^{_SPACE}/>=]*+)[{_SPACE}]*+"
+    rf"(?:(?!=)|=[{_SPACE}]*+(?:\"(%s[^\"]*+)\"|'(%s[^']*+)'|(?![\"'])(%s[^{_SPACE}>]*+)))"
+)
+_REST = rf"(?:{_PLAIN_REST}|(?:{_ATTRIBUTE % (('?:',) * 4)})*+[{_SPACE}/]*+(?=>))"
+_ATTRIBUTES = re.compile(_ATTRIBUTE % (("",) * 4))
+_RAW = "script|style|title|textarea|iframe|noembed|noframes|xmp"  # what is in these is no markup
+_TOKENS = re.compile(
+    rf"<(?:(?=[sStTiInNxX])(?i:({_RAW}))(?![^{_SPACE}/>]){_REST}>([^<]*+(?:<(?!/(?i:\1)[{_SPACE}/>])[^<]*+)*+)"
+    rf"|(/?[a-zA-Z][^{_SPACE}/>]*+)({_REST})>"
+    rf"|!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+>?|/(?:[^a-zA-Z>][^>]*+)?>|/?[a-zA-Z].*)",
+    re.DOTALL,
+)
+_REFERENCE = re.compile("&(?:#(?:[xX]([0-9a-fA-F]+)|([0-9]+));?|([a-zA-Z0-9]{1,32};?))")
+_CONTROLS = bytes(byte if byte >= 0x20 or byte in b"\t\n" else 0x20 for byte in range(256))
+# What numeric references between 0x80 and 0x9F mean; five of them have no other meaning.
+_WINDOWS = {code: bytes((code,)).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0)}
+
+HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+CELLS = frozenset(("td", "th"))
+_VOID = frozenset(("br", "hr"))
+_HIDDEN = frozenset(("noscript", "template", "svg", "select", "button"))
+_BUTTON_HOLDERS = HEADINGS | {"dt", "summary"}  # a button in one of these opens what it names
+_BLOCKS = _VOID | _HIDDEN | HEADINGS
+_BLOCKS |= frozenset(
+    "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
+    "footer form header hgroup li listing main menu nav ol p pre search section summary table tbody td tfoot th thead "
+    "tr ul".split()
+)
+_IGNORED = frozenset(f"area base col embed html head img input link meta param source track wbr {_RAW}".split())
+_PARTS, _SECTIONS = frozenset(("table",)), frozenset(("thead", "tbody", "tfoot"))
+_TABLE = _PARTS | _SECTIONS | CELLS | {"tr", "caption"}
+# What the start of an element ends: the last of these, unless one of those is nearer.
+_ENDS = {
+    "li": (frozenset(("li",)), frozenset(("ul", "ol", "menu", "dir"))),
+    "dt": (frozenset(("dt", "dd")), frozenset(("dl",))),
+    "td": (CELLS, _PARTS | {"tr"}),
+    "tr": (frozenset(("tr",)), _PARTS),
+    "tbody": (_SECTIONS, _PARTS),
+}
+_ENDS |= {"dd": _ENDS["dt"], "th": _ENDS["td"], "tfoot": _ENDS["tbody"]}
+_MOST_UP = 100  # open elements among which one to be ended is searched for
+
+_START, _END, _INLINE, _INLINE_END, _LINK, _LINK_END, _LOW, _NOTHING = range(8)
+_KINDS = {
+    **dict.fromkeys("a b strong i em code kbd samp tt del s strike span u small big font abbr cite q".split(), _INLINE),
+    **dict.fromkeys("/b /strong /i /em /code /kbd /samp /tt /del /s /strike /span /u /small".split(), _INLINE_END),
+    **dict.fromkeys((*_IGNORED, *(f"/{name}" for name in _IGNORED)), _NOTHING),
+    **dict.fromkeys(_BLOCKS, _START),
+    **dict.fromkeys((f"/{name}" for name in _BLOCKS), _END),
+    **dict.fromkeys(("sub", "sup"), _LOW),
+    "a": _LINK,
+    "/a": _LINK_END,
+    "/br": _START,
+}
+
+# Why a node is left out: never for reading, by a rule, by a word of its class or id.
+HIDDEN, RULE, WORD = 1, 2, 3
+_LEFT_OUT = frozenset(("nav", "footer", "aside", "dialog"))
+_NAMED = frozenset("center dir div dl fieldset figure form header menu ol section table ul".split())
+_ROLES = frozenset(
+    "alert alertdialog banner complementary contentinfo dialog form menu menubar navigation search toolbar "
+    "tooltip".split()
+)
+_WORDS = frozenset(
+    "adsense advert advertisement addthis banner breadcrumb breadcrumbs comments consent cookie cookies copyright "
+    "disqus footer gdpr login masthead menu menus modal nav navbar navi navigation newsletter outbrain overlay pagenav "
+    "pager pagination popup promo promotion recommendations recommended related respond share sharing sidebar sidenav "
+    "signup sitemap skip social sponsor sponsored subscribe subscription taboola tags toc toolbar tooltip topbar "
+    "widgets".split()
+)
+_WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
+_LINKED = frozenset("div dl ol p section table td ul".split())  # may be nothing but links
+_LINKED_CHARS = 400  # a longer one is for reading
+_LITTLE_CHARS = 200  # a page of which no more is left may be all navigation, and is read as a whole
+_FORM_CHARS = 200  # a form around more has text of the page
+_CELL_CHARS = 1_000  # a cell with more is a part of the page, its table is there for the layout
+PERMALINKS = frozenset(("¶", "#", "§"))  # as the words of a link: to the heading that it stands in
+
+
+class Node:
+    """A block: its place in the items, how many characters are in it and in its links, and whether it is left out."""
+
+    __slots__ = (
+        *("attributes", "chars", "columns", "end", "h1s", "has_code", "has_head", "heads", "is_layout", "left_out"),
+        *("linked", "links", "rows", "start", "tag"),
+    )
+
+    def __init__(self, tag: str, attributes: str, start: int) -> None:
+        self.tag, self.attributes, self.start, self.end = tag, attributes, start, 0
+        self.chars = self.linked = self.links = self.heads = self.h1s = self.left_out = 0
+        self.rows = self.columns = 0  # of a table; of a row, its cells of headings and all of them
+        self.is_layout = self.has_code = self.has_head = False
+
+    def __repr__(self) -> str:
+        return f"<Node {self.tag} {self.start}:{self.end} left_out={self.left_out}>"
+
+
+# A text, the start of a block, the end of the last one, a line break, or an inline tag with its attributes.
+Item = str | Node | None | int | tuple[str, str]
+BREAK, RULER = 1, 2
+
+
+class Outline:
+    """The items of a document; inline tags only if they are asked for. `unshown` is an attribute whose elements are
+    left out, `is_xml`: an element can end itself."""
+
+    def __init__(self, html: str, *, inline: bool = False, unshown: str = "", is_xml: bool = False) -> None:
+        self.title = self.base_href = ""
+        self.items: list[Item] = []
+        self.root = Node("", "", 0)
+        self.mains: list[Node] = []
+        self.articles: list[Node] = []
+        self._open = [self.root]
+        self._tables: list[Node] = []
+        self._drawings = self._verbatim = 0
+        self._unshown, self._is_xml = unshown, is_xml
+        self._words: list[Node] = []  # left out for a word
+        self._read(html, inline)
+
+    def _read(self, html: str, inline: bool) -> None:
+        items, opened = self.items, self._open
+        is_linked = touches = False
+        tokens = _TOKENS.split(html)
+        columns = (tokens[place::5] for place in range(5))
+        for text, raw, content, written, attributes in zip(*columns, strict=False):
+            if text:
+                touches = self._add_text(text, is_linked)
+            if written is None:
+                if content and not self.title and not self._drawings and raw.lower() == "title":
+                    self.title = " ".join(resolve(content).split())
+                continue
+            name = written
+            kind = _KINDS.get(name)
+            if kind is None:
+                name = written.lower()
+                kind = _KINDS.get(name, _INLINE_END if name[0] == "/" else _INLINE)
+            if kind == _START:
+                self._start(name, attributes)
+            elif kind == _END:
+                self._end(name[1:])
+            elif kind == _NOTHING:
+                if name == "base" and not self.base_href:
+                    self.base_href = attributes_of(attributes).get("href", "")
+            else:
+                if kind == _LINK:
+                    is_linked = True
+                    opened[-1].links += 1
+                elif kind == _LINK_END:
+                    is_linked = False
+                elif name == "code" or name == "/code":
+                    self._verbatim += 1 if kind == _INLINE else -1 if self._verbatim else 0
+                if kind in (_INLINE, _LINK):
+                    if touches and not self._verbatim:  # the words of two elements are two words
+                        items.append(" ")
+                    touches = False
+                elif kind != _LOW:
+                    touches = True
+                if inline:
+                    items.append((name, attributes))
+        self._add_text(tokens[-1], is_linked)
+        self._close_to(1)
+        self.root.end = len(items)
+
+    def _add_text(self, text: str, is_linked: bool) -> bool:
+        if "&" in text:
+            text = resolve(text)
+        words = text.strip()
+        node = self._open[-1]
+        if is_linked:
+            if words in PERMALINKS:
+                return False
+            node.linked += len(words)
+        node.chars += len(words)
+        self.items.append(text)
+        return False
+
+    def _start(self, tag: str, attributes: str) -> None:
+        opened, items = self._open, self.items
+        if tag in _VOID or tag == "/br":
+            items.append(RULER if tag == "hr" else BREAK)
+            return
+        if opened[-1].tag == "p" and tag not in _HIDDEN:
+            self._close_to(len(opened) - 1)
+        if tag in _ENDS:
+            ended, bounds = _ENDS[tag]
+            self._close_last(ended, bounds)
+        node = Node(tag, attributes, len(items))
+        self._judge_start(node, opened[-1].tag)
+        items.append(node)
+        opened.append(node)
+        if attributes.endswith("/") and (self._is_xml or tag == "svg"):
+            self._close_to(len(opened) - 1)
+
+    def _judge_start(self, node: Node, parent: str) -> None:
+        tag, attributes = node.tag, node.attributes
+        if tag == "table":
+            if self._tables:
+                self._tables[-1].is_layout = True
+            self._tables.append(node)
+        elif tag == "pre":
+            self._verbatim += 1
+            if self._tables:
+                self._tables[-1].has_code = True
+        elif tag == "svg":
+            self._drawings += 1
+        elif tag == "main":
+            self.mains.append(node)
+        elif tag == "article":
+            self.articles.append(node)
+        is_unshown = bool(self._unshown and attributes) and self._unshown in attributes_of(attributes)
+        if is_unshown or (tag in _HIDDEN and not (tag == "button" and parent in _BUTTON_HOLDERS)):
+            node.left_out = HIDDEN
+        elif tag in _LEFT_OUT:
+            node.left_out = RULE
+        elif attributes and tag in _NAMED:
+            node.left_out = _left_out_by_name(attributes)
+            if node.left_out == WORD:
+                self._words.append(node)
+
+    def _end(self, tag: str) -> None:
+        self._close_last(frozenset((tag,)), frozenset() if tag in _TABLE else CELLS)
+
+    def _close_last(self, tags: frozenset[str], bounds: frozenset[str]) -> None:
+        """Ends the last open block with one of these tags, and what is in it, unless one of the bounds is nearer."""
+        opened = self._open
+        for place in range(len(opened) - 1, max(0, len(opened) - 1 - _MOST_UP), -1):
+            tag = opened[place].tag
+            if tag in tags:
+                self._close_to(place)
+                return
+            if tag in bounds:
+                return
+
+    def _close_to(self, place: int) -> None:
+        opened, items = self._open, self.items
+        while len(opened) > place:
+            node = opened.pop()
+            tag, parent = node.tag, opened[-1]
+            if tag == "pre":
+                self._verbatim -= 1
+            elif tag == "svg":
+                self._drawings -= 1
+            elif tag == "table":
+                self._tables.pop()
+                has_few = node.rows < 2 or node.columns < 2
+                node.is_layout |= has_few or (node.has_code and not node.has_head)
+            elif tag in HEADINGS:
+                node.heads += 1
+                node.h1s += tag == "h1"
+            if node.left_out == HIDDEN:
+                del items[node.start :]
+                continue
+            node.end = len(items)
+            items.append(None)
+            if not node.left_out and self._is_left_out(node):
+                node.left_out = RULE
+            elif self._tables:
+                self._judge_cell(node, self._tables[-1])
+            parent.chars += node.chars
+            parent.linked += node.linked
+            parent.links += node.links
+            parent.heads += node.heads
+            parent.h1s += node.h1s
+
+    def _judge_cell(self, node: Node, table: Node) -> None:
+        """What a block in a table says of the table."""
+        tag = node.tag
+        if tag in CELLS:
+            table.has_head |= tag == "th"
+            table.is_layout |= node.chars > _CELL_CHARS
+            self._open[-1].columns += 1
+            self._open[-1].rows += tag == "th"
+        elif tag == "tr":
+            table.rows += 1
+            table.columns = max(table.columns, node.columns)
+        elif tag in HEADINGS:
+            table.is_layout = True
+
+    def _is_left_out(self, node: Node) -> bool:
+        """Whether a block that has ended is nothing for reading, by what is in it."""
+        tag = node.tag
+        if tag == "header":
+            return not node.heads and not any(each.tag in ("article", "main") for each in self._open[-_MOST_UP:])
+        if tag == "form":
+            return node.chars < _FORM_CHARS and not node.heads
+        is_short = tag in _LINKED and node.links > 1 and node.chars < _LINKED_CHARS and not node.heads
+        return is_short and node.linked * 10 > node.chars * 6
+
+    def selection(self) -> list[list[Item]]:
+        """The items for reading, in runs."""
+        root = self.root
+        text_chars = root.chars - root.linked
+        for node in self._words:  # what a word speaks against holds the page, sometimes
+            if node.h1s or (node.chars - node.linked) * 10 > text_chars * 4:
+                node.left_out = 0
+        if len(self.mains) == 1 and (runs := self._runs(self.mains[0])) and _has_text(runs, 0):
+            return runs
+        if len(self.articles) == 1 and not self.mains and self.articles[0].chars * 5 > root.chars:
+            runs = self._runs(self.articles[0])
+            if _has_text(runs, _LITTLE_CHARS):
+                return runs
+        runs = self._runs(root)
+        return runs if _has_text(runs, _LITTLE_CHARS) else [self.items]
+
+    def _runs(self, root: Node) -> list[list[Item]]:
+        runs, start = list[list[Item]](), root.start
+        for item in self.items[root.start : root.end]:
+            if type(item) is Node and item.left_out and item.start >= start and item is not root:
+                runs.append(self.items[start : item.start])
+                start = item.end + 1
+        runs.append(self.items[start : root.end])
+        return runs
+
+
+def _has_text(runs: list[list[Item]], chars: int) -> bool:
+    """Whether there are more characters of text than these."""
+    for run in runs:
+        for item in run:
+            if type(item) is str:
+                chars -= len(item.strip())
+                if chars < 0:
+                    return True
+    return False
+
+
+@lru_cache(maxsize=8192)
+def _left_out_by_name(attributes: str) -> int:
+    """Whether the role, the class or the id of a block says that it is not for reading."""
+    named = attributes_of(attributes)
+    if named.get("role", "").lower() in _ROLES:
+        return RULE
+    words = _WORD.findall(f"{named.get('class', '')} {named.get('id', '')}")
+    return WORD if any(word.lower() in _WORDS for word in words) else 0
+
+
+def attributes_of(attributes: str) -> dict[str, str]:
+    """The attributes of a tag by their names; the first of a name counts."""
+    found: dict[str, str] = {}
+    for name, double, single, plain in _ATTRIBUTES.findall(attributes):
+        found.setdefault(name.lower(), resolve(double or single or plain, in_attribute=True))
+    return found
+
+
+def clean(body: bytes) -> str:
+    """A document in UTF-8 as text: controls are spaces, line ends are line feeds."""
+    return body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").translate(_CONTROLS).decode("utf-8", "replace")
+
+
+def resolve(text: str, *, in_attribute: bool = False) -> str:
+    """The text with its character references resolved; those of controls are spaces."""
+
+    def meaning(found: re.Match[str]) -> str:
+        if digits := found[1] or found[2]:
+            code = int(digits.lstrip("0")[:8] or "0", 16 if found[1] else 10)
+            code = code if code < 0x110000 and not 0xD800 <= code < 0xE000 and code else 0xFFFD
+            return " " if code < 0x20 and code not in (9, 10) else _WINDOWS.get(code, chr(code))
+        name = found[3]
+        for end in range(len(name), 1, -1):
+            if known := html5.get(name[:end]):
+                after = name[end:] or text[found.end() : found.end() + 1]
+                goes_on = after[:1] == "=" or (after[:1].isascii() and after[:1].isalnum())
+                return found[0] if in_attribute and name[end - 1] != ";" and goes_on else known + name[end:]
+        return found[0]
+
+    return _REFERENCE.sub(meaning, text) if "&" in text else text
+
+
+_BREAK, _CELL_END = "\3", "\5"
+_KEPT = str.maketrans(" \n\t", "\1\2\4")
+_GIVEN_BACK = str.maketrans("\1\2\4", " \n\t")
+
+
+def text_of(runs: list[list[Item]]) -> tuple[str, list[str]]:
+    """The text of the items for reading, a line for each block and for each row of a table, and the headings."""
+    out, headings = list[str](), list[str]()
+    nodes: list[Node] = []
+    code: list[str] | None = None  # of an open pre
+    heading = -1  # where the open heading begins
+    cell_end, between = "", _BREAK  # of a cell; of blocks
+    for run in runs:
+        for item in run:
+            if type(item) is str:
+                (out if code is None else code).append(item)
+            elif type(item) is Node:
+                nodes.append(item)
+                if code is not None:
+                    code.append("\n" if code and not code[-1].endswith("\n") else "")
+                    continue
+                out.append(between)
+                tag = item.tag
+                if between == _BREAK:
+                    if tag in HEADINGS:
+                        heading, between = len(out), " "
+                    elif tag == "pre" or tag == "listing":
+                        code = []
+                    elif tag in CELLS:
+                        between = " " if cell_end else _BREAK
+                    elif tag == "table":
+                        cell_end = "" if item.is_layout else _CELL_END
+            elif item is None:
+                node = nodes.pop()
+                tag = node.tag
+                if code is not None:
+                    if tag == "pre" or tag == "listing":
+                        out += ["\n".join(code_lines("".join(code))).translate(_KEPT), _BREAK]
+                        code = None
+                    else:
+                        code.append("\n" if code and not code[-1].endswith("\n") else "")
+                    continue
+                if heading >= 0 and tag in HEADINGS:
+                    headings.append("".join(out[heading:]))
+                    heading, between = -1, _BREAK
+                elif tag in CELLS and cell_end:
+                    between = _BREAK
+                    out.append(cell_end)
+                    continue
+                elif tag == "table":
+                    cell_end = ""
+                out.append(between)
+            elif type(item) is int:
+                if code is None:
+                    out.append(between)
+                else:
+                    code.append("\n")
+    lines = (" ".join(line.split()) for line in "".join(out).split(_BREAK))
+    text = "\n".join(_cells(line) if _CELL_END in line else line for line in lines if line)
+    return text.translate(_GIVEN_BACK), headings
+
+
+def _cells(line: str) -> str:
+    return "\t".join(map(str.strip, line.split(_CELL_END))).rstrip("\t")
+
+
+def code_lines(code: str) -> list[str]:
+    """The lines of code, without white space behind them and without empty ones around."""
+    lines = [line.rstrip(" \t") for line in code.split("\n")]
+    first = next((place for place, line in enumerate(lines) if line), len(lines))
+    last = next((place for place in range(len(lines), first, -1) if lines[place - 1]), first)
+    return lines[first:last]
