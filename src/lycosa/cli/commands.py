@@ -43,6 +43,7 @@ COMMANDS = {
         "why": ("collection", "Say why a URL was fetched, is queued, failed or was skipped."),
         "hosts": ("collection", "List the hosts with their pages, pace and waits."),
         "urls": ("urls", "List known URLs by state, status, type, depth and host."),
+        "sql": ("sql", "Ask the tables of a collection in SQL."),
         "tree": ("collection", "Show known URLs as a tree of hosts and folders."),
         "freshness": ("changes", "Show how fresh the pages of each host are."),
         "index": ("search", "Build or update the search index."),

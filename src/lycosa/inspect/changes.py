@@ -231,10 +231,11 @@ def change_time(text: str, name: str, *, now_s: float, is_end: bool = False) -> 
 
 def list_changes(collection: CollectionStore, wanted: ChangeFilter, *, most: int) -> list[ChangeView]:
     """The latest changes, the newest first; the first version of a page is none, unless a recrawl found the page."""
-    return heapq.nlargest(most, _changes(collection, wanted), key=lambda view: (view.at_s, view.url))
+    return heapq.nlargest(most, all_changes(collection, wanted), key=lambda view: (view.at_s, view.url))
 
 
-def _changes(collection: CollectionStore, wanted: ChangeFilter) -> Iterator[ChangeView]:
+def all_changes(collection: CollectionStore, wanted: ChangeFilter) -> Iterator[ChangeView]:
+    """The same as they are found, in the order of hosts and paths."""
     start, end = host_range(wanted.host) if wanted.host else (b"", None)
     for found, packed in collection.state.walk(Family.CHANGE, start, end):
         key, at_s = split_change_key(found)

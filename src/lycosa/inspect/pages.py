@@ -249,11 +249,12 @@ class StoredPages:
         pages = ((key, unpack_page(packed)) for key, packed in rows)
         return (
             StoredPage(url_from_key(key), row, self._contents)
-            for key, row in islice(((key, row) for key, row in pages if _is_there(row)), most)
+            for key, row in islice(((key, row) for key, row in pages if is_stored_page(row)), most)
         )
 
 
-def _is_there(row: PageRow) -> bool:
+def is_stored_page(row: PageRow) -> bool:
+    """Whether the row is that of a page, rather than of a redirect, a sitemap or an error."""
     return row.is_page and 200 <= row.status < 300
 
 

@@ -23,7 +23,7 @@ from lycosa.inspect.status import failure_words, retry_entries
 from lycosa.inspect.tree import LAST_KEY, parts_of
 from lycosa.records import Family
 from lycosa.store import CollectionStore, State, unpack_head, unpack_page
-from lycosa.web import BUCKET_BYTES, key_prefix_end, matches_pattern, pattern_pieces, url_from_key
+from lycosa.web import BUCKET_BYTES, key_prefix_end, matches_pattern, pattern_pieces, split_url, url_from_key
 
 FIRST_READ, MOST_READ = 1_000, 50_000  # URLs at a time: few, so that the first lines come at once, then more
 NAMED_READ = 5_000  # where the pages that link are named: all links to the URLs of a piece are in memory
@@ -130,7 +130,7 @@ class _KnownHost:
         self.start = key + KEY_END
         self.size = len(self.start)
         self.origin = url_from_key(self.start)
-        self.name = self.origin.partition("://")[2]
+        self.name = split_url(f"{self.origin}/").host
         self.gave_up = ""
         self.retries: dict[str, tuple[int, str]] = {}
         packed = collection.state.get(Family.HOST, key) if has_row else None

@@ -44,6 +44,11 @@ class FieldExtractor:
     def __bool__(self) -> bool:
         return bool(self._rules)
 
+    @property
+    def lists(self) -> dict[str, bool]:
+        """Of each field, in order, whether it is a list."""
+        return {name: self._is_list[name] for name in self.names}
+
     def extract(self, body: bytes, *, url: str, content_type: str | None = None) -> dict[str, FieldValue]:
         """The fields of a document (content coding undone) by name; of one that is not HTML all are empty."""
         chosen = self._rules_for(url)
