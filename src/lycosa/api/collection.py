@@ -13,10 +13,13 @@ said there. Ask it from one thread.
 
 import time
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from lycosa.crawl import CrawlStats
+from lycosa.errors import MissingExtra, SettingsError
 from lycosa.export import ExportJob, ExportReport, PageSelection, export_pages
 from lycosa.graph import LinkIndex, UrlLinks, current_link_index, links_of
 from lycosa.inspect import (
@@ -33,6 +36,7 @@ from lycosa.inspect import (
     list_changes,
     open_to_read,
     stats_of,
+    table_named,
     url_view,
 )
 from lycosa.inspect import hosts as host_views
@@ -42,6 +46,9 @@ from lycosa.store import CollectionStore as Store
 from lycosa.store import JoinedCollection as JoinedStore
 from lycosa.store import is_written, shard_paths
 from lycosa.web import format_date
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 HOSTS_SHOWN = 10  # in a notebook
 
@@ -200,6 +207,34 @@ class Collection:
         `state` only those that are `queued`, `done`, `failed` or `dropped`. They are read from the state, for as long
         as this collection is open; a new call sees what a crawl has found meanwhile."""
         return known_urls(self._opened().state, below, in_state=state)
+
+    def arrow(self, table: str = "pages", columns: Sequence[str] | None = None) -> "pa.RecordBatchReader":
+        """A table as a stream of Arrow batches: `pages`, `links`, `hosts`, `changes`, `urls` or `fields`, with the
+        named columns. Without names it has all but those that are read from the archive, such as `text` and `body`.
+        docs/tables.md lists the columns. Needs `lycosa[tables]`."""
+        store = self._opened()
+        from lycosa.inspect import arrow_reader  # lazy: pyarrow is an extra, and takes a tenth of a second
+
+        return arrow_reader(store, table_named(store, table), columns)
+
+    def frame(
+        self,
+        table: str = "pages",
+        columns: Sequence[str] | None = None,
+        *,
+        engine: Literal["pandas", "polars"] = "pandas",
+    ) -> Any:
+        """The same table as a data frame of pandas or polars, all of it in memory."""
+        if engine not in ("pandas", "polars"):
+            raise SettingsError(f"there are frames of pandas and of polars, not of {engine!r}")
+        if find_spec(engine) is None:
+            raise MissingExtra(f"a frame of {engine} needs {engine}: pip install {engine}")
+        rows = self.arrow(table, columns).read_all()
+        if engine == "pandas":
+            return rows.to_pandas()
+        import polars  # lazy: asked for by name
+
+        return polars.from_arrow(rows)
 
     def stats(self) -> CrawlStats:
         """The counts of the collection, as far as they are committed."""

@@ -13,12 +13,12 @@ import typer
 
 from lycosa.cli.options import STANDARD_INPUT, CommandTable, Folder
 from lycosa.cli.wording import counted, note, printable
-from lycosa.errors import MissingExtra, SettingsError
+from lycosa.errors import SettingsError
 from lycosa.inspect import open_to_read, safe_cell, tables_of
 from lycosa.store import CollectionStore
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from lycosa.inspect import SqlQuery
 
 WIDEST_CELL = 60  # of the table for people; --csv and --json have everything
 MEASURED_ROWS = 500  # by which the widths of the columns are chosen
@@ -66,36 +66,34 @@ def _list_tables(collection: CollectionStore) -> None:
 
 
 def _answer(collection: CollectionStore, text: str, *, json: bool, as_csv: bool) -> None:
-    try:
-        from lycosa.inspect import SqlQuery  # lazy: the tables can be listed without DuckDB
-    except ImportError as error:
-        raise MissingExtra.of("tables", what="SQL") from error
+    from lycosa.inspect import SqlQuery  # lazy: the tables can be listed without DuckDB, which is an extra
+
     with SqlQuery(collection, text) as asked:
         if json:
-            _json_lines(asked.reader)
+            _json_lines(asked)
         elif as_csv:
-            _csv(asked.reader)
+            _csv(asked)
         else:
-            _table(asked.reader)
+            _table(asked)
 
 
-def _rows(reader: "pa.RecordBatchReader") -> Iterator[tuple[Any, ...]]:
-    for batch in reader:
+def _rows(asked: "SqlQuery") -> Iterator[tuple[Any, ...]]:
+    for batch in asked.batches():
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def _names(reader: "pa.RecordBatchReader") -> list[str]:
+def _names(asked: "SqlQuery") -> list[str]:
     """The names of the columns, each once: a query may name two alike."""
     names = list[str]()
-    for name in reader.schema.names:
+    for name in asked.names:
         same = sum(other == name or other.startswith(f"{name}_") for other in names)
         names.append(f"{name}_{same}" if same and name in names else name)
     return names
 
 
-def _json_lines(reader: "pa.RecordBatchReader") -> None:
-    names, encode = _names(reader), msgspec.json.Encoder(enc_hook=str).encode_lines
-    for rows in _in_lists(_rows(reader)):
+def _json_lines(asked: "SqlQuery") -> None:
+    names, encode = _names(asked), msgspec.json.Encoder(enc_hook=str).encode_lines
+    for rows in _in_lists(_rows(asked)):
         sys.stdout.buffer.write(encode([dict(zip(names, map(_plain, row), strict=True)) for row in rows]))
 
 
@@ -114,9 +112,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _csv(reader: "pa.RecordBatchReader") -> None:
-    sys.stdout.write(_csv_lines([_names(reader)]))
-    for rows in _in_lists(_rows(reader)):
+def _csv(asked: "SqlQuery") -> None:
+    sys.stdout.write(_csv_lines([_names(asked)]))
+    for rows in _in_lists(_rows(asked)):
         sys.stdout.write(_csv_lines([[_cell(value) for value in row] for row in rows]))
 
 
@@ -147,8 +145,8 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _table(reader: "pa.RecordBatchReader") -> None:
-    names, rows = _names(reader), _rows(reader)
+def _table(asked: "SqlQuery") -> None:
+    names, rows = _names(asked), _rows(asked)
     first = list(islice(rows, MEASURED_ROWS))
     columns = list(zip(*first, strict=True)) or [()] * len(names)
     right = [bool(column) and all(isinstance(v, int | float) for v in column if v is not None) for column in columns]

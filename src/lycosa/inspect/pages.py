@@ -232,7 +232,7 @@ class StoredPages:
             row = page_at(self._collection.state, url_key(asked_url(self._collection, text).href))
         except SettingsError:  # it is no URL
             return False
-        return row is not None and _is_there(row)
+        return row is not None and is_stored_page(row)
 
     def _row(self, key: bytes, as_of: str) -> PageRow | None:
         if as_of and (at_s := past_time(as_of)) is not None:

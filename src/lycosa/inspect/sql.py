@@ -7,10 +7,8 @@ into a folder that goes away with it.
 
 import re
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
-
-import pyarrow as pa
 
 from lycosa.errors import LycosaError, MissingExtra, SettingsError
 from lycosa.inspect.arrow import TableDataset
@@ -19,6 +17,7 @@ from lycosa.store import CollectionStore
 
 try:
     import duckdb
+    import pyarrow as pa
 except ImportError as error:
     raise MissingExtra.of("tables", what="SQL") from error
 
@@ -38,7 +37,8 @@ _HINT = re.compile(r"(Did you mean .*|Candidate (?:bindings|functions):.*)")
 
 
 class SqlQuery:
-    """One query over an open collection; `reader` streams its rows. Close it, or use it as a context manager."""
+    """One query over an open collection: `batches` gives its rows, `names` are its columns. Close it, or use it as a
+    context manager."""
 
     def __init__(self, collection: CollectionStore, text: str) -> None:
         self._text = text
@@ -50,7 +50,9 @@ class SqlQuery:
             for name, table in self._tables.items():
                 self._database.register(name, table)
             self._database.execute("SET lock_configuration = true")
-            self.reader = self._run()
+            self._result = self._run()
+            undo.callback(self._result.close)  # before the database: it prints what a reader left open has leaked
+            self.names: list[str] = self._result.schema.names
             self._undo = undo.pop_all()
 
     def __enter__(self) -> "SqlQuery":
@@ -70,11 +72,12 @@ class SqlQuery:
             result = relation.to_arrow_reader(BATCH_ROWS) if relation is not None else pa.table({}).to_reader()
         except duckdb.Error as error:
             raise self._told(error) from error
-        return pa.RecordBatchReader.from_batches(result.schema, self._batches(result))
+        return result
 
-    def _batches(self, result: pa.RecordBatchReader) -> Any:
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as they are found."""
         try:
-            yield from result
+            yield from self._result
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise self._told(error) from error
 

@@ -267,10 +267,10 @@ CHANGES = CollectionTable(
     "what recrawls found changed",
     (
         TableColumn("url", "string", "the page", lambda r: r.url),
-        TableColumn("at", "timestamp[ms]", "when the change was seen, UTC", lambda r: _ms(r.at_s)),
+        TableColumn("seen", "timestamp[ms]", "when the change was seen, UTC", lambda r: _ms(r.at_s)),
         TableColumn("kind", "string", "text, structure, image, moved, gone, back, new …", lambda r: str(r.kind)),
         TableColumn("word", "string", "new, changed or removed", lambda r: str(r.word)),
-        TableColumn("where", "string", "where on the page, in words", lambda r: r.where or None),
+        TableColumn("details", "string", "where on the page, in words", lambda r: r.where or None),
         TableColumn("size", "int64", "how much changed", lambda r: r.size),
         TableColumn("status", "int16", "the status of the answer", lambda r: r.status or None),
         TableColumn("content_type", "string", "its media type", lambda r: r.content_type or None),
