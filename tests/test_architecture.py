@@ -39,10 +39,11 @@ MAY_IMPORT["recrawl"] = MAY_IMPORT["tables"] | {"tables"}
 MAY_IMPORT["search"] = MAY_IMPORT["recrawl"] | {"recrawl"}
 MAY_IMPORT["inspect"] = MAY_IMPORT["search"] | {"search"}
 MAY_IMPORT["export"] = MAY_IMPORT["inspect"] | {"inspect"}
+MAY_IMPORT["importing"] = MAY_IMPORT["inspect"] | {"inspect"}
 MAY_IMPORT["api"] = MAY_IMPORT["export"] | {"export"}
 MAY_IMPORT["__init__"] = {"api", "version"}
 MAY_IMPORT["cluster"] = MAY_IMPORT["api"] | {"api"}
-MAY_IMPORT["cli"] = MAY_IMPORT["cluster"] | {"cluster", "simweb"}
+MAY_IMPORT["cli"] = MAY_IMPORT["cluster"] | {"cluster", "importing", "simweb"}
 MAY_IMPORT["__main__"] = {"cli"}
 
 

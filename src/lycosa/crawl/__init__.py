@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
-    from lycosa.crawl.admission import MAX_MISLED, EarlyLinks, is_nofollow
+    from lycosa.crawl.admission import MAX_MISLED, Admission, EarlyLinks, is_nofollow
     from lycosa.crawl.assembly import loop_parts
     from lycosa.crawl.committer import CommitParticipant
     from lycosa.crawl.copies import CopyClaim
@@ -39,7 +39,14 @@ if TYPE_CHECKING:
         read_page,
         redirect_location,
     )
-    from lycosa.crawl.requeue import INBOX_FOLDER, Inbox, literal_hosts, refuse_private
+    from lycosa.crawl.requeue import (
+        INBOX_FOLDER,
+        JUDGED_BY_KEY,
+        JUDGED_BY_NOTHING,
+        Inbox,
+        literal_hosts,
+        refuse_private,
+    )
     from lycosa.crawl.seams import FetchObserver, Parts, ReadPage, RequestHandler, Statistics, UrlSource
     from lycosa.crawl.shard import Shard
     from lycosa.crawl.stats import CrawlStats, Retry, Totals, load_counts, load_live_stats, sum_of_shards
@@ -48,7 +55,7 @@ if TYPE_CHECKING:
 __getattr__ = open_lazily(
     __name__,
     {
-        "admission": "MAX_MISLED EarlyLinks is_nofollow",
+        "admission": "MAX_MISLED Admission EarlyLinks is_nofollow",
         "assembly": "loop_parts",
         "committer": "CommitParticipant",
         "copies": "CopyClaim",
@@ -61,7 +68,7 @@ __getattr__ = open_lazily(
         "progress": "WAITING clock duration",
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
         "header_hrefs joined_links page_directives read_page redirect_location",
-        "requeue": "INBOX_FOLDER Inbox literal_hosts refuse_private",
+        "requeue": "INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING Inbox literal_hosts refuse_private",
         "seams": "FetchObserver Parts ReadPage RequestHandler Statistics UrlSource",
         "shard": "Shard",
         "stats": "CrawlStats Retry Totals load_counts load_live_stats sum_of_shards",
@@ -70,7 +77,8 @@ __getattr__ = open_lazily(
 
 
 __all__ = [
-    "INBOX_FOLDER", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING", "Archive", "CommitParticipant",
+    "INBOX_FOLDER", "JUDGED_BY_KEY", "JUDGED_BY_NOTHING", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING",
+    "Admission", "Archive", "CommitParticipant",
     "CommittedPage", "CopyClaim", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver",
     "HostRules", "Inbox", "LeaseAnswer", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "PreparedPage",
     "ReadPage", "Recrawl", "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of",

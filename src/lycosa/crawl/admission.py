@@ -21,7 +21,7 @@ from lycosa.crawl.committer import CommitParticipant
 from lycosa.crawl.reading import LARGE_BYTES, decoded_body, followed_links, header_hrefs, page_directives
 from lycosa.crawl.seams import FetchObserver, ReadPage
 from lycosa.crawl.shard import Shard
-from lycosa.frontier import Lease, LinkSource, Ranking, Reason, RequestKind
+from lycosa.frontier import Lease, LinkSource, Origin, QueueEntry, Ranking, Reason, RequestKind
 from lycosa.learning import TrapGuard
 from lycosa.records import Family, Response
 from lycosa.store import Batch, LinkRow
@@ -60,6 +60,19 @@ class Admission:
                 self._shard.counters.ignored(Reason.DEPTH, len(read.links.hrefs))
             return []
         return self._follow(read, counts=counts)
+
+    def follow_redirect(self, lease: Lease, entry: QueueEntry, target: Url, kind: RequestKind) -> None:
+        """Admits where a redirect leads, at the same depth, with what spoke for the URL that leads there."""
+        kept = self._shard.link_filter.sift([target.href])
+        self._frontier.admit(
+            kept,
+            depth=entry.depth,
+            kind=kind,
+            hops=entry.hops + 1,
+            now=self._shard.now(),
+            origin=Origin.REDIRECT,
+            credits=[self._frontier.credit(lease.url)] * len(kept),
+        )
 
     def _follow(self, read: ReadPage, *, counts: bool) -> list[Url]:
         wanted = self._shard.link_filter.wanted(read.joined.values(), counts=counts)

@@ -99,7 +99,8 @@ def loop_parts(
     archive, requests, inbox = Archive(shard), RequestBuilder(settings), Inbox(collection.path)
     ranking, head_reader = given.policy.ranking, given.policy.head_reader
     ranked = RankedAdmission(shard, traps, ranking) if ranking is not None else None
-    keeper, failures = PageKeeper(shard, given, archive, documents), FailureHandler(shard, archive, addresses, mining)
+    keeper = PageKeeper(shard, given, archive, documents)
+    failures = FailureHandler(shard, archive, addresses, mining, is_past=given.answered_at is not None)
     pages = PageHandler(shard, given, keeper, ranked or Admission(shard, traps), failures, requests, traps, mining)
     host_rules = HostRules(shard, archive, addresses, requests, given.other_shards)
     # The order matters: `mining` is before `traps`, which writes the profiles that it changes; it and `ranked` are
@@ -140,7 +141,7 @@ def _open_shard(
     only_due: bool,
 ) -> tuple[Shard, HostAddresses]:
     now = given.now or time.monotonic
-    now_unix = wall_clock(now, start)
+    now_unix = given.answered_at or wall_clock(now, start)
 
     def note_failure(error: StoreError, tries: int) -> None:
         events.write("commit-failed", error=str(error), tries=tries)

@@ -28,10 +28,14 @@ GiveUp = Callable[[Lease, Request | None, Response, str], None]
 
 
 class FailureHandler:
-    """Retries or gives up URLs whose request did not end well."""
+    """Retries or gives up URLs whose request did not end well. `is_past`: answers are of the past, nobody is asked
+    again, and a failure says nothing of how the host is now."""
 
-    def __init__(self, shard: Shard, archive: Archive, addresses: HostAddresses, mining: UrlMining) -> None:
+    def __init__(
+        self, shard: Shard, archive: Archive, addresses: HostAddresses, mining: UrlMining, *, is_past: bool = False
+    ) -> None:
         self._shard, self._archive, self._addresses, self._mining = shard, archive, addresses, mining
+        self._is_past = is_past
 
     def rule_of(self, response: Response) -> RetryRule | None:
         """What the table says of an answer; None when it was no failure."""
@@ -49,11 +53,12 @@ class FailureHandler:
         shard, host, entry = self._shard, lease.host, lease.entry
         assert entry is not None
         name = str(response.failure or response.status)
-        _count_with_host(host, entry, response, rule)
+        if not self._is_past:
+            _count_with_host(host, entry, response, rule)
         if response.failure in FORGETS_ADDRESS:
             self._addresses.forget(host)
         self._archive.keep_answer(lease, request, response)
-        wait_s, host_s = self._waits(host, entry, response, rule)
+        wait_s, host_s = (None, 0.0) if self._is_past else self._waits(host, entry, response, rule)
         if wait_s is None:
             if give_up is not None:
                 give_up(lease, request, response, name)

@@ -157,16 +157,7 @@ class PageHandler:
         self._counters.redirect()
         if entry.depth == 0 and entry.origin in (Origin.SEED, Origin.REDIRECT) and is_page:
             shard.link_filter.widen([target])  # where a seed leads is part of the crawl
-        kept = shard.link_filter.sift([target.href])
-        self._frontier.admit(
-            kept,
-            depth=entry.depth,
-            kind=RequestKind.PAGE if is_page else entry.kind,
-            hops=entry.hops + 1,
-            now=shard.now(),
-            origin=Origin.REDIRECT,
-            credits=[self._frontier.credit(lease.url)] * len(kept),
-        )
+        self.admission.follow_redirect(lease, entry, target, RequestKind.PAGE if is_page else entry.kind)
         self._frontier.finish(lease, UrlState.DONE)
 
 

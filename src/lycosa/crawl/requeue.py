@@ -36,6 +36,7 @@ INBOX_FOLDER = "inbox"
 MAX_FILES = 100  # taken at a time
 URLS_PER_SLICE = 500
 JUDGED_BY_KEY = b"judged-by"
+JUDGED_BY_NOTHING = b"{}"  # its value where pages came in whose links nobody has judged
 JUDGING_SETTINGS = (
     "seeds",
     "scope",

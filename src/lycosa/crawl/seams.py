@@ -27,7 +27,8 @@ class Statistics(Protocol):
 
 class Parts(msgspec.Struct, kw_only=True):
     """The exchangeable parts of a crawl. `now` replaces the monotonic clock, for virtual time, and `wall` the one that
-    says which day it is, read when the crawl begins. `topic` judges how relevant a page is, where the central store
+    says which day it is, read when the crawl begins; `answered_at` gives the time of each answer, where answers of the
+    past are taken in. `topic` judges how relevant a page is, where the central store
     asks for that; `content_digest` digests a page's main content, where no body is kept that it could be made from."""
 
     resolver: Resolver
@@ -39,6 +40,7 @@ class Parts(msgspec.Struct, kw_only=True):
     policy: Policy = BREADTH
     now: Callable[[], float] | None = None
     wall: Callable[[], float] | None = None
+    answered_at: Callable[[], float] | None = None
     other_shards: OtherShards | None = None  # None: a crawl of one process
     topic: Topic | None = None
     content_digest: Callable[[Page, bytes], bytes] | None = None

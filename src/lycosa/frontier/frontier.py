@@ -238,6 +238,17 @@ class Frontier:
         self._queues.enqueue_revisit(host, _path(href), depth, origin, now=now, now_unix=now_unix)
         self.scheduler.on_more_work(host, now)
 
+    def claim(self, url: Url, kind: RequestKind, *, depth: int, origin: Origin, now: float) -> Lease:
+        """Lease a URL whose answer is there already, without asking anybody: a PAGE that is not known yet, or a REVISIT
+        of one that is finished. It ends as every lease does."""
+        host = self._host(url_key(url.href), now)
+        if host.row.gave_up:
+            self._queues.revive(host)
+        self._counts.known += kind is RequestKind.PAGE
+        entry = self._queues.claim(host, url.path, kind, depth, origin)
+        host.leased.add(entry.key)
+        return Lease(host, kind, url.href, "", entry, is_claimed=True)
+
     def _host(self, key: bytes, now: float) -> Host:
         """Return the host of a URL, and bring it into memory if it is not there."""
         host, is_new = self._cache.get(key[: key.index(KEY_END, BUCKET_BYTES)])
@@ -417,6 +428,8 @@ class Frontier:
     ) -> None:
         """Free the slots of a request that has ended, a delay later; the whole host waits for `wait_s` at least."""
         host = lease.host
+        if lease.is_claimed:
+            return
         # From the end of the request, not its start: a server that is slow gets longer pauses.
         host.slots.release_slot(ended + host.delay_s)
         # A wait that another slot's request began still holds, and so does its reason.

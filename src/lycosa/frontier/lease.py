@@ -33,6 +33,7 @@ class Lease(msgspec.Struct, frozen=True):
     detail: str = ""
     shares: tuple[Share, ...] = ()
     is_head: bool = False  # only the beginning is asked for
+    is_claimed: bool = False  # nobody is asked: its answer was there before it, and it takes no slot
     credit: float | None = None  # what spoke for it, where that was looked up
     ticket: int = msgspec.field(default_factory=count(1).__next__)
 

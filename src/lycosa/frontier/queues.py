@@ -129,6 +129,17 @@ class Queues:
         host.due.add(entry, now)
         host.touch()
 
+    def claim(self, host: Host, path: str, kind: RequestKind, depth: int, origin: Origin) -> QueueEntry:
+        """Count a URL as queued, without a row in the queue, and return its entry: its answer is there already."""
+        host.row.queued += 1
+        if kind is RequestKind.REVISIT:
+            host.row.revisits += 1
+            self.counts.revisiting += not host.row.gave_up
+        else:
+            host.row.entered = 0 if host.row.entered is None else min(host.row.entered, depth)
+            self.counts.queued += 1
+        return QueueEntry(host.window(1).start + host.next_sequence(), path, kind, depth, origin=origin)
+
     def _band(self, credit: float, host: Host, links: int | None) -> int:
         ranking = self._policy.ranking
         assert ranking is not None

@@ -96,6 +96,7 @@ class Origin(IntEnum):
     ANCESTOR = 4  # guessed: a folder above a known URL
     SERIES = 5  # guessed: a neighbour in a numbered series
     LOST = 6  # it was done, but its record in the archive is lost
+    IMPORT = 7  # it came, with its answer, from an archive
 
     @property
     def is_guess(self) -> bool:

@@ -62,6 +62,7 @@ ORIGINS = {
     Origin.ANCESTOR: "guessed: a folder above a page",
     Origin.SERIES: "guessed: a neighbour in a series",
     Origin.LOST: "asked for again because its record was lost",
+    Origin.IMPORT: "imported from an archive",
 }
 WHY = {
     Reason.PATTERN: "URLs like {pattern} kept saying nothing new on this host",

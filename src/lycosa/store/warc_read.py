@@ -60,7 +60,11 @@ class WarcRecord(msgspec.Struct, frozen=True):
 
     def header(self, name: str) -> str | None:
         """The first field of this name, whatever its case."""
-        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+        size, lower = len(name), name.lower()
+        for key, value in self.headers:
+            if len(key) == size and key.lower() == lower:
+                return value
+        return None
 
     @property
     def url(self) -> str | None:
@@ -81,14 +85,24 @@ def parse_head(data: bytes) -> tuple[str, Headers, int, int] | None:
     end = _HEAD_END.search(data)
     if not data.startswith(b"WARC/") or end is None:
         return None
-    text = _FOLD.sub(" ", data[: end.start()].decode("utf-8", "replace"))
-    fields = (line.partition(":") for line in text.split("\n")[1:])
-    headers = tuple((name.strip(), value.strip()) for name, colon, value in fields if colon)
-    named = {name.lower(): value for name, value in reversed(headers)}
-    length = named.get("content-length", "")
+    text = data[: end.start()].decode("utf-8", "replace")
+    if "\n " in text or "\n\t" in text:
+        text = _FOLD.sub(" ", text)
+    fields = [line.partition(":") for line in text.split("\n")[1:]]
+    headers = tuple([(name.strip(), value.strip()) for name, colon, value in fields if colon])
+    length = _first(headers, "content-length")
     if not (length.isascii() and length.isdigit()):
         return None
-    return named.get("warc-type", ""), headers, end.end(), int(length)
+    return _first(headers, "warc-type"), headers, end.end(), int(length)
+
+
+def _first(headers: Headers, lower_name: str) -> str:
+    """The first field of a name; empty if there is none."""
+    size = len(lower_name)
+    for name, value in headers:
+        if len(name) == size and name.lower() == lower_name:
+            return value
+    return ""
 
 
 def unchunk(body: bytes) -> bytes:
@@ -232,11 +246,21 @@ class WarcReader:
         found = _NEXT_RECORD.search(self._source.read(end, _MAX_HEAD_BYTES))
         return record, end + found.end() if found else self._source.size
 
+    def record_at(self, offset: int) -> WarcRecord:
+        """The record that begins at an offset; raises StoreError where none does."""
+        try:
+            return self._plain(offset)[0] if self._source.read(offset, 5) == b"WARC/" else self._compressed(offset)[0]
+        except _Damage as damage:
+            raise StoreError(f"no whole record at byte {offset} of {self.path}: {damage}") from damage
+
+    def close(self) -> None:
+        self._source.close()
+
     def __enter__(self) -> "WarcReader":
         return self
 
     def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
-        self._source.close()
+        self.close()
 
 
 def read_record(path: Path, place: WarcLocation) -> WarcRecord:

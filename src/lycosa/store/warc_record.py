@@ -139,7 +139,8 @@ class HttpExchange(msgspec.Struct, frozen=True):
 
 class Fetched(NamedTuple):
     """A fetch whose records are to be made; `fetched_s` is Unix time. `payload_sha1` is that of the response's body,
-    from whoever has it already; empty: the kernel puts it in."""
+    from whoever has it already; empty: the kernel puts it in. A request without a method is not known: the metadata
+    stands in its place."""
 
     request: Request
     response: Response
@@ -279,10 +280,13 @@ def _exchanges(fetches: Sequence[Fetched], parts: list[ExchangeParts]) -> list[H
     """The records of each fetch: by the native kernel, unless it has a string that the kernel does not take."""
     writer = member_writer()
     made = writer.exchanges(parts) if writer is not None else [None] * len(parts)
-    return [
-        HttpExchange(members or _members(*own), own[2][2], fetch.fetched_s)
-        for fetch, own, members in zip(fetches, parts, made, strict=True)
-    ]
+    found = []
+    for fetch, own, members in zip(fetches, parts, made, strict=True):
+        records = members or _members(*own)
+        if not fetch.request.method and len(records) > HttpExchange.RESPONSE + 1:
+            records = [records[-1], records[HttpExchange.RESPONSE]]
+        found.append(HttpExchange(records, own[2][2], fetch.fetched_s))
+    return found
 
 
 @cache
