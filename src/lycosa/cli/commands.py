@@ -40,6 +40,7 @@ COMMANDS = {
         "rank": ("collection", "List the most important pages or hosts by their links."),
     },
     "Inspecting and maintaining": {
+        "report": ("report", "Report what is broken, doubled, missing or slow on a site."),
         "status": ("collection", "Show what a collection holds and how its crawl is doing."),
         "why": ("collection", "Say why a URL was fetched, is queued, failed or was skipped."),
         "hosts": ("collection", "List the hosts with their pages, pace and waits."),

@@ -12,10 +12,12 @@ from lycosa.graph.indexer import LinkIndexer, redirect_row
 from lycosa.graph.links import (
     Anchors,
     AnchorTexts,
+    IncomingLinks,
     LinkView,
     Ranked,
     UrlLinks,
     current_link_index,
+    incoming_links,
     links_of,
     outgoing_links,
     rank_hosts,
@@ -27,8 +29,8 @@ from lycosa.graph.links import (
 from lycosa.graph.ranks import Ranks, load_ranks
 
 __all__ = [
-    "AnchorTexts", "Anchors", "LinkIndex", "LinkIndexer", "LinkView", "Ranked", "Ranks", "UrlLinks", "covered_by",
-    "current_link_index", "entries_after", "key_of", "last_sequence", "links_of", "load_ranks", "mark_covered",
-    "outgoing_links", "rank_hosts", "rank_pages", "ranked_pages", "redirect_row", "referring_pages", "start_helper",
-    "stored_link_index",
+    "AnchorTexts", "Anchors", "IncomingLinks", "LinkIndex", "LinkIndexer", "LinkView", "Ranked", "Ranks",
+    "UrlLinks", "covered_by", "current_link_index", "entries_after", "incoming_links", "key_of", "last_sequence",
+    "links_of", "load_ranks", "mark_covered", "outgoing_links", "rank_hosts", "rank_pages", "ranked_pages",
+    "redirect_row", "referring_pages", "start_helper", "stored_link_index",
 ]  # fmt: skip

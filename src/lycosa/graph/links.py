@@ -287,3 +287,33 @@ def _hosts(state: State, pages: PageGraph) -> tuple[list[str], I64]:
     }
     hosts = np.fromiter((host_of_number[number] for number in pages.file_nums.tolist()), dtype=np.int64)
     return [url_from_key(key + b"\0") for key in places], hosts
+
+
+class IncomingLinks(msgspec.Struct, frozen=True):
+    """Links to some URLs in columns, sorted by them: the place of the URL, the FileNum of the page that has the link,
+    the kind of the element, and the number of its text, which `words` reads."""
+
+    place: I64
+    source: U64
+    kind: I64
+    text: I64
+    index: LinkIndex
+
+    def words(self, text: int) -> str:
+        """The words that a link stands on, on one line."""
+        return " ".join(self.index.segments[text >> _SEGMENT_SHIFT].text(text & _NUMBER_MASK).split())
+
+
+def incoming_links(index: LinkIndex, urls: Sequence[str]) -> IncomingLinks:
+    """All links to some normalised URLs; ask for some thousand at once, since each question opens much of the index."""
+    ids = url_ids(urls)
+    rows = [segment.links_to(ids) for segment in index.segments] if len(urls) else []
+    if not rows:
+        none = np.empty(0, dtype=np.int64)
+        return IncomingLinks(none, none.astype(np.uint64), none, none, index)
+    place, source, is_plus = (np.concatenate([row[column] for row in rows]) for column in range(3))
+    codes = np.concatenate([row[3] for row in rows])
+    text = np.concatenate([(row[3] >> KIND_BITS) | (number << _SEGMENT_SHIFT) for number, row in enumerate(rows)])
+    order = standing_links(place, source, is_plus)
+    kinds = (codes[order] & ((1 << KIND_BITS) - 1)) + 1
+    return IncomingLinks(place[order], source[order], kinds, text[order], index)

@@ -1,0 +1,283 @@
+"""The report as one page of HTML: it loads nothing, can be read without its script, and prints.
+
+All text from the site is escaped, addresses are links only where they are http or https, and a policy in the page lets
+no script run but its own, by its digest. Long lists are shown in part: the table and the JSON have all of them. Style
+and script are in the two files beside this one.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from functools import cache
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+
+from lycosa.report.charts import bar_chart, column_chart, folded
+from lycosa.report.compare import ReportComparison
+from lycosa.report.making import Bar, FindingRow, FindingSummary, SiteReport
+from lycosa.report.rules import Severity
+from lycosa.version import __version__
+from lycosa.web import format_date
+
+ROWS_SHOWN, GROUPS_SHOWN, GROUP_ROWS_SHOWN = 300, 100, 20  # of one finding
+CHANGES_SHOWN, PAGES_SHOWN = 50, 200  # of one finding in a comparison; of pages that came or went
+TEXT_CHARS = 300
+NAMES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "notice"}
+
+
+@cache
+def _beside(name: str) -> str:
+    return (files("lycosa.report") / name).read_text(encoding="utf-8")
+
+
+def html_pieces(report: SiteReport, comparison: ReportComparison | None = None) -> Iterator[str]:
+    """The page, piece by piece."""
+    yield from _head(report)
+    yield '<main id="main">'
+    yield from _overview(report, comparison)
+    if comparison is not None:
+        yield from _comparison(comparison)
+    yield from _plots(report)
+    yield from _findings(report)
+    yield from _nothing_found(report)
+    yield "</main>"
+    made = f"Made {format_date(report.made_s)} by Lycosa {__version__}"
+    yield f"<footer>{made} of the collection {_text(str(report.path))}.</footer>"
+    yield f"<script>{_beside('page.js')}</script></body></html>\n"
+
+
+def _head(report: SiteReport) -> Iterator[str]:
+    digest = b64encode(sha256(_beside("page.js").encode()).digest()).decode()
+    allowed = f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    survey = report.survey
+    when = f"{format_date(survey.first_s)} to {format_date(survey.last_s)}" if survey.pages else "never"
+    yield (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="referrer" content="no-referrer">'
+        f"<title>Site report: {_text(report.name)}</title><style>{_beside('style.css')}</style></head><body>"
+        f'<header><h1>Site report: {_text(report.name)}</h1><div class="soft">fetched {when}</div></header>'
+    )
+
+
+def _overview(report: SiteReport, comparison: ReportComparison | None) -> Iterator[str]:
+    yield '<div class="cards">' + _card("pages read", report.survey.pages, "")
+    for severity, word in NAMES.items():
+        yield _card(_plural(report.count(severity), word), report.count(severity), severity.value)
+    yield "</div>"
+    if report.remarks:
+        items = "".join(f"<li>{_text(remark, most=2_000)}</li>" for remark in report.remarks)
+        yield f'<ul class="remarks">{items}</ul>'
+    shown = [each for each in _by_severity(report) if each.rows]
+    if not shown:
+        yield '<p class="clean">Nothing was found that a visitor or a search engine would trip over.</p>'
+        return
+    yield '<h2>What was found</h2><div class="panel"><table><thead><tr><th></th><th>finding</th>'
+    yield '<th class="number">pages</th><th class="number">findings</th></tr></thead><tbody>'
+    for each in shown:
+        yield (
+            f'<tr><td class="number">{_badge(each.rule.severity)}</td><td><a href="#{each.rule.name}">'
+            f'{_text(each.rule.title)}</a></td><td class="number">{each.pages:,}</td>'
+            f'<td class="number">{each.rows:,}</td></tr>'
+        )
+    yield "</tbody></table></div>"
+
+
+def _card(words: str, count: int, kind: str) -> str:
+    return f'<div class="card {kind if count else "good" if kind else ""}"><b>{count:,}</b>{words}</div>'
+
+
+def _badge(severity: Severity) -> str:
+    return f'<span class="badge {severity}">{severity}</span>'
+
+
+def _by_severity(report: SiteReport) -> list[FindingSummary]:
+    order = list(Severity)
+    return sorted(report.findings, key=lambda each: order.index(each.rule.severity))
+
+
+def _plots(report: SiteReport) -> Iterator[str]:
+    plots = report.plots()
+    if not report.survey.pages:
+        return
+    yield '<h2>The site in pictures</h2><div class="plots">'
+    yield _figure(
+        "Answers by status", bar_chart("status", "URLs by status", plots["status"], _status_classes(plots["status"]))
+    )
+    yield _figure("Pages by folder", bar_chart("folder", "Pages by folder", plots["folder"]))
+    yield _figure("Links from the first page", column_chart("depth", "Pages by depth", folded(plots["depth"])))
+    yield _figure("Size of the HTML", column_chart("size", "Pages by size", plots["size"]))
+    if plots["time"]:
+        yield _figure("Time to come", column_chart("time", "Pages by time", plots["time"]))
+    yield "</div>"
+
+
+def _figure(caption: str, drawing: str) -> str:
+    return f"<figure><figcaption>{caption}</figcaption>{drawing}</figure>"
+
+
+def _status_classes(bars: Iterable[Bar]) -> list[str]:
+    return [f"s{bar.name[0]}" if bar.name[0] in "2345" else "s0" for bar in bars]
+
+
+def _findings(report: SiteReport) -> Iterator[str]:
+    shown = [each for each in _by_severity(report) if each.rows]
+    if not shown:
+        return
+    yield '<h2>In detail</h2><div class="tools" hidden>'
+    words = "Show only what has these words"
+    yield f'<input type="search" placeholder="{words}" aria-label="{words}">'
+    for severity, word in NAMES.items():
+        yield f'<button type="button" data-level="{severity}" aria-pressed="true">{word}s</button>'
+    yield '<button type="button" data-open>Open all</button></div>'
+    for each in shown:
+        rule = each.rule
+        pages = f"{each.pages:,} {_plural(each.pages, 'page')}"
+        count = pages if each.pages == each.rows else f"{each.rows:,} on {pages}"
+        yield (
+            f'<details id="{rule.name}" data-severity="{rule.severity}"><summary>{_badge(rule.severity)}'
+            f'<h3>{_text(rule.title)}</h3><span class="count">{count}</span></summary><div class="inside">'
+            f"<p>{_text(rule.means)} <b>{_text(rule.fix)}</b></p>"
+        )
+        yield from _grouped(report, each) if rule.group else _listed(report, each)
+        yield "</div></details>"
+
+
+def _listed(report: SiteReport, each: FindingSummary) -> Iterator[str]:
+    rows = list(report.rows(each.rule.name, ROWS_SHOWN))
+    yield from _table(rows, has_target=any(row.target for row in rows), has_words=any(row.words for row in rows))
+    yield _more(each.rows - len(rows), "finding")
+
+
+def _grouped(report: SiteReport, each: FindingSummary) -> Iterator[str]:
+    """One block for each target, or for the words that pages share."""
+    name, by = each.rule.name, each.rule.group
+    shown = groups = 0
+    for value, count in report.groups(name, GROUPS_SHOWN):
+        rows = report.group_rows(name, value, GROUP_ROWS_SHOWN)
+        groups, shown = groups + 1, shown + count
+        about = {row.detail for row in rows}
+        detail = about.pop() if len(about) == 1 else ""
+        title = _link(value) if by == "target" else f"“{_text(value)}”"
+        said = " · ".join(filter(None, (_text(detail), f"{count:,} {_plural(count, 'page')}")))
+        yield f'<div class="group"><p>{title} <span class="soft">{said}</span></p>'
+        yield from _table(
+            rows,
+            has_target=by != "target" and any(row.target for row in rows),
+            has_words=by != "words" and any(row.words for row in rows),
+            has_detail=not detail,
+            has_head=False,
+        )
+        yield _more(count - len(rows), "page") + "</div>"
+    yield _more(each.rows - shown, "finding")
+
+
+def _table(
+    rows: list[FindingRow], *, has_target: bool, has_words: bool, has_detail: bool = True, has_head: bool = True
+) -> Iterator[str]:
+    has_detail = has_detail and any(row.detail for row in rows)
+    names = ["page"] + ["leads to"] * has_target + ["words"] * has_words + ["detail"] * has_detail
+    yield "<table>"
+    if has_head and len(names) > 1:
+        yield f"<thead><tr>{''.join(f'<th>{name}</th>' for name in names)}</tr></thead>"
+    yield "<tbody>"
+    for row in rows:
+        cells = f"<td>{_link(row.page)}</td>"
+        cells += f"<td>{_link(row.target)}</td>" if has_target else ""
+        cells += f'<td class="words">{_text(row.words)}</td>' if has_words else ""
+        cells += f'<td class="detail">{_text(row.detail, most=2 * TEXT_CHARS)}</td>' if has_detail else ""
+        yield f"<tr data-row>{cells}</tr>"
+    yield "</tbody></table>"
+
+
+def _more(count: int, thing: str) -> str:
+    if count <= 0:
+        return ""
+    return f'<p class="soft">… and {count:,} more {_plural(count, thing)}: the CSV and the JSON have all of them.</p>'
+
+
+def _nothing_found(report: SiteReport) -> Iterator[str]:
+    clean = [each.rule.title for each in report.findings if not each.rows and not each.unchecked]
+    if clean and report.survey.pages:
+        yield f'<details><summary><h3>Checked, and nothing found</h3><span class="count">{len(clean)}</span></summary>'
+        titles = "".join(f"<li>{_text(title)}</li>" for title in clean)
+        yield f'<div class="inside"><ul class="none">{titles}</ul></div></details>'
+
+
+# comparison
+
+
+def _comparison(comparison: ReportComparison) -> Iterator[str]:
+    older = comparison.older
+    yield (
+        f'<h2>Compared with {format_date(older.survey.last_s)}</h2><p class="soft">{_text(str(older.path))}: '
+        f"{older.survey.pages:,} {_plural(older.survey.pages, 'page')} then, {comparison.newer.survey.pages:,} now; "
+        f"{comparison.came:,} came, {comparison.went:,} went.</p>"
+    )
+    if not comparison.changes:
+        yield '<p class="clean">Nothing was found, then or now.</p>'
+    else:
+        yield '<div class="panel"><table><thead><tr><th></th><th>finding</th>'
+        yield "".join(f'<th class="number">{name}</th>' for name in ("before", "now", "new", "fixed", "page gone"))
+        yield "<th></th></tr></thead><tbody>"
+        for change in comparison.changes:
+            numbers = (change.before, change.now, change.new, change.fixed, change.gone)
+            cells = "".join(f'<td class="number">{number:,}</td>' for number in numbers)
+            yield (
+                f'<tr><td class="number">{_badge(change.rule.severity)}</td><td>{_text(change.rule.title)}</td>{cells}'
+                f'<td class="{change.verdict.split()[0]}">{change.verdict}</td></tr>'
+            )
+        yield "</tbody></table></div>"
+    yield from _changed(comparison)
+    for title, urls, count in (
+        ("Pages that came", comparison.pages_came(PAGES_SHOWN), comparison.came),
+        ("Pages that went", comparison.pages_went(PAGES_SHOWN), comparison.went),
+    ):
+        if count:
+            yield f'<details><summary><h3>{title}</h3><span class="count">{count:,}</span></summary>'
+            yield f'<div class="inside"><ul class="plain">{"".join(f"<li>{_link(url)}</li>" for url in urls)}</ul>'
+            yield f"{_more(count - PAGES_SHOWN, 'page')}</div></details>"
+
+
+def _changed(comparison: ReportComparison) -> Iterator[str]:
+    """What is new and what is fixed, by finding."""
+    for title, attribute in (("New findings", "new"), ("Fixed findings", "fixed")):
+        changes = [change for change in comparison.changes if getattr(change, attribute)]
+        if not changes:
+            continue
+        total = sum(getattr(change, attribute) for change in changes)
+        yield f'<details><summary><h3>{title}</h3><span class="count">{total:,}</span></summary><div class="inside">'
+        for change in changes:
+            rows = list(getattr(comparison, attribute)(change.rule.name, CHANGES_SHOWN))
+            yield f'<div class="group"><p>{_text(change.rule.title)}</p>'
+            yield from _table(
+                rows,
+                has_target=any(row.target for row in rows),
+                has_words=any(row.words for row in rows),
+                has_head=False,
+            )
+            yield _more(getattr(change, attribute) - len(rows), "finding") + "</div>"
+        yield "</div></details>"
+
+
+# text
+
+
+def _text(text: str, most: int = TEXT_CHARS) -> str:
+    """Text as text: escaped, without control characters, and apart from its neighbours where it runs from the right."""
+    shown = "".join(character if character.isprintable() else "\ufffd" for character in text[:most])
+    marked = escape(shown) + ("…" if len(text) > most else "")
+    return marked if shown.isascii() else f"<bdi>{marked}</bdi>"
+
+
+def _link(url: str) -> str:
+    """An address, as a link where it is one of the web."""
+    if not url.startswith(("http://", "https://")):
+        return _text(url)
+    return f'<a href="{escape(url)}" rel="noopener noreferrer nofollow">{_text(url)}</a>'
+
+
+def _plural(count: int, thing: str) -> str:
+    return thing if count == 1 else f"{thing}s"
