@@ -27,4 +27,5 @@ def test_row_of_a_page_a_copy_and_a_redirect_tells_how_long_the_request_took(tmp
 
 def test_row_of_an_earlier_version_does_not_know_the_time() -> None:
     fields = msgspec.msgpack.decode(pack_row(PageRow(200, 1.0, title="T", took_ms=5)))
-    assert unpack_page(msgspec.msgpack.encode(fields[:-1])) == PageRow(200, 1.0, title="T")
+    before = PageRow.__struct_fields__.index("took_ms")
+    assert unpack_page(msgspec.msgpack.encode(fields[:before])) == PageRow(200, 1.0, title="T")

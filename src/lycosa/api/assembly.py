@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lycosa.crawl import EarlyLinks, Engine, LeaseAnswer, OtherShards, Parts, ReadPage, Recrawl, Statistics, loop_parts
+from lycosa.crawl import (
+    EarlyLinks,
+    Engine,
+    LeaseAnswer,
+    OtherShards,
+    Parts,
+    Pipeline,
+    ReadPage,
+    Recrawl,
+    Statistics,
+    loop_parts,
+)
 from lycosa.errors import PartError
 from lycosa.fetch import (
     AcceptsResponse,
@@ -77,11 +88,14 @@ def assemble_engine(
     """The engine of a crawl with everything that its settings ask for. Needs the running event loop."""
     engine = Engine(loop_parts(collection, settings, parts, is_restart=is_restart, recrawl=recrawl))
     pages, downloader = engine.pages, parts.downloader
-    if settings.eager and reads_links_as_usual(parts.analysers) and isinstance(downloader, Watchable):
+    # A pipeline that drops a page has a say in its links: none may be followed before.
+    can_be_early = not parts.pipelines and reads_links_as_usual(parts.analysers)
+    if settings.eager and can_be_early and isinstance(downloader, Watchable):
         engine.observe(EarlyLinks(engine.shard, pages.admission))
         downloader.watch(engine.on_arriving)
     # `pages_per_host` counts requests in flight, so a table request would use up a page.
-    if settings.tables == "always" or (settings.tables == "auto" and settings.pages_per_host is None):
+    wants_tables = settings.tables == "always" or (settings.tables == "auto" and settings.pages_per_host is None)
+    if wants_tables and not parts.pipelines:
         tables = LinkTables(engine.shard, pages)
         engine.observe(tables)
         engine.handle(RequestKind.TABLE, tables)
@@ -142,6 +156,7 @@ def parts_from_settings(
     filters: Sequence[UrlFilter] = (),
     analysers: Mapping[str, Analyser] | None = None,
     statistics: Sequence[Statistics] = (),
+    pipelines: Sequence[Pipeline] = (),
     policy: Policy | None = None,
     now: Callable[[], float] | None = None,
     wall: Callable[[], float] | None = None,
@@ -155,6 +170,7 @@ def parts_from_settings(
         filters=[*filters, *(named_part("filter", name, settings) for name in settings.filters)],
         analysers=named_analysers(settings, analysers),
         statistics=[*statistics, *(named_part("statistics", name, settings) for name in settings.statistics)],
+        pipelines=[*((_name(part), part) for part in pipelines), *named_pipelines(settings)],
         policy=policy or named_policy(settings),
         now=now,
         wall=wall,
@@ -162,6 +178,22 @@ def parts_from_settings(
         topic=topic_of(settings) if settings.store_relevance else None,
         content_digest=_content_digest if settings.archive == "none" else None,
     )
+
+
+def named_pipelines(settings: CrawlSettings) -> list[tuple[str, Pipeline]]:
+    """The pipelines that the settings name."""
+    found = list[tuple[str, Pipeline]]()
+    for name in settings.pipelines:
+        part = named_part("pipeline", name, settings)
+        if not callable(part):
+            raise PartError(f"the pipeline {name!r} made {type(part).__name__}, where something to call was due")
+        found.append((name, part))
+    return found
+
+
+def _name(part: object) -> str:
+    """The name of a part that was given as an object."""
+    return getattr(part, "__qualname__", "") or type(part).__name__
 
 
 def _content_digest(page: Page, body: bytes) -> bytes:

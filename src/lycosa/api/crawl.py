@@ -8,23 +8,38 @@ Crawl(…)` alone opens and closes the crawl itself.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import msgspec
 
 from lycosa.api.assembly import assemble_engine, parts_from_settings
-from lycosa.crawl import CommittedPage, CrawlStats, Engine, Parts, Recrawl, Statistics, literal_hosts, refuse_private
+from lycosa.crawl import (
+    CommittedPage,
+    CrawlStats,
+    Engine,
+    Parts,
+    Pipeline,
+    Recrawl,
+    Statistics,
+    literal_hosts,
+    refuse_private,
+    unpack_fields,
+)
 from lycosa.errors import SettingsError
 from lycosa.fetch import Downloader
 from lycosa.mapping import Resolver
 from lycosa.notebook import page_html
 from lycosa.search import IndexFollower
-from lycosa.settings import CrawlSettings, NamedSettings, merge, settings_of_folder, to_toml
+from lycosa.settings import CrawlSettings, NamedSettings, merge, read_field, settings_of_folder, to_toml
 from lycosa.store import CollectionStore, is_collection
 from lycosa.version import __version__
 from lycosa.web import Analyser, UrlFilter, extract_readable, parse_url
+
+if TYPE_CHECKING:
+    from lycosa.web import FieldExtractor
 
 # Committed pages that wait for the iterator, and their bytes: beyond either the crawl waits for its reader.
 PAGES_AHEAD = 1_000
@@ -35,7 +50,8 @@ class CrawledPage(msgspec.Struct, frozen=True):
     """A committed page. `headers` are the header fields of the response by lower-case name, `body` is what came with
     them, its content coding undone; `text` is what is for reading in it; `links` are hrefs as the page wrote
     them; `sent_bytes` is the size of the body as sent, `document_bytes` with its content coding undone;
-    `duplicate_of` is the URL under which the same document was known before."""
+    `duplicate_of` is the URL under which the same document was known before; `fields` are those that the selectors in
+    the settings extract and pipelines have added."""
 
     url: str
     status: int
@@ -50,6 +66,7 @@ class CrawledPage(msgspec.Struct, frozen=True):
     duplicate_of: str
     headers: dict[str, str]
     body: bytes
+    fields: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"<CrawledPage {self.status} {self.url}>"
@@ -77,6 +94,7 @@ class _GivenParts(NamedTuple):
     filters: Sequence[UrlFilter]
     analysers: Mapping[str, Analyser]
     statistics: Sequence[Statistics]
+    pipelines: Sequence[Pipeline]
     now: Callable[[], float] | None
     wall: Callable[[], float] | None
 
@@ -88,6 +106,7 @@ class Crawl:
     """One crawl into one collection. Settings are keyword arguments, as in `lycosa.toml`: laid over those that the
     collection keeps, as on the command line, or over `settings`, which count as a whole. `analysers` are parts, or
     their names, by the kind or media type of documents that they read; names are kept, so that searches read by them.
+    `pipelines` are called with each page before it is kept (`crawl.pipeline`), or named likewise.
     """
 
     def __init__(
@@ -100,6 +119,7 @@ class Crawl:
         filters: Sequence[UrlFilter] = (),
         analysers: Mapping[str, Analyser | str] | None = None,
         statistics: Sequence[Statistics] = (),
+        pipelines: Sequence[Pipeline | str] = (),
         now: Callable[[], float] | None = None,
         wall: Callable[[], float] | None = None,
         recrawl: Recrawl | None = None,
@@ -109,13 +129,16 @@ class Crawl:
         parts, values = (analysers or {}).items(), dict[str, Any](named)
         if names := [f"{kind}={part}" for kind, part in parts if isinstance(part, str)]:
             values["analysers"] = names
+        if chosen := [part for part in pipelines if isinstance(part, str)]:
+            values["pipelines"] = chosen
         kept = settings_of_folder(self.into) if settings is None else None
         base = settings or (merge(kept) if kept else CrawlSettings())
         opened = tuple(dict.fromkeys((*base.typed_hosts, *literal_hosts(urls))))
         self.settings = base.replace(**values, seeds=(*base.seeds, *urls), typed_hosts=opened)
         self._recrawl = recrawl
         readers = {kind: part for kind, part in parts if not isinstance(part, str)}
-        self._given = _GivenParts(resolver, downloader, filters, readers, statistics, now, wall)
+        callables = [part for part in pipelines if not isinstance(part, str)]
+        self._given = _GivenParts(resolver, downloader, filters, readers, statistics, callables, now, wall)
         self._pages: deque[CrawledPage] = deque()
         self._waiting_bytes = 0
         self._news = asyncio.Event()
@@ -206,11 +229,17 @@ class Crawl:
         return self.engine.stats()
 
     def _hear(self, committed: CommittedPage) -> None:
-        page = _crawled(committed)
+        page = _crawled(committed, self._extractor)
         self._pages.append(page)
         self._waiting_bytes += page.kept_bytes
         self.engine.is_paused = len(self._pages) >= PAGES_AHEAD or self._waiting_bytes >= BYTES_AHEAD
         self._news.set()
+
+    @cached_property
+    def _extractor(self) -> "FieldExtractor":
+        from lycosa.web import FieldExtractor  # lazy: its libraries need not be there before the first request is out
+
+        return FieldExtractor([read_field(entry) for entry in self.settings.fields])
 
     async def __aiter__(self) -> AsyncIterator[CrawledPage]:
         if self._task is None:
@@ -244,8 +273,9 @@ def _not_begun() -> SettingsError:
     return SettingsError("the crawl has not begun: use it as `async with Crawl(...) as crawl`")
 
 
-def _crawled(committed: CommittedPage) -> CrawledPage:
-    row = committed.row
+def _crawled(committed: CommittedPage, extractor: "FieldExtractor") -> CrawledPage:
+    row, said = committed.row, committed.headers.get("content-type")
+    fields = extractor.extract(committed.body, url=committed.url, content_type=said) if extractor else {}
     return CrawledPage(
         url=committed.url,
         status=row.status,
@@ -260,4 +290,5 @@ def _crawled(committed: CommittedPage) -> CrawledPage:
         duplicate_of=row.original,
         headers=dict(committed.headers),
         body=committed.body,
+        fields={**fields, **unpack_fields(row.fields)},
     )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lycosa.crawl.loop import Engine
     from lycosa.crawl.other_shards import OtherShards
     from lycosa.crawl.pages import PageHandler
+    from lycosa.crawl.pipeline import Pipeline, PipelinePage, drop_reason, unpack_fields
     from lycosa.crawl.progress import WAITING, clock, duration
     from lycosa.crawl.reading import (
         LeaseAnswer,
@@ -65,6 +66,7 @@ __getattr__ = open_lazily(
         "loop": "Engine",
         "other_shards": "OtherShards",
         "pages": "PageHandler",
+        "pipeline": "Pipeline PipelinePage drop_reason unpack_fields",
         "progress": "WAITING clock duration",
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
         "header_hrefs joined_links page_directives read_page redirect_location",
@@ -78,11 +80,11 @@ __getattr__ = open_lazily(
 
 __all__ = [
     "INBOX_FOLDER", "JUDGED_BY_KEY", "JUDGED_BY_NOTHING", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING",
-    "Admission", "Archive", "CommitParticipant",
-    "CommittedPage", "CopyClaim", "CrawlStats", "DocumentStore", "EarlyLinks", "Engine", "FetchObserver",
-    "HostRules", "Inbox", "LeaseAnswer", "OtherShards", "PageHandler", "Parts", "PatchedDocument", "PreparedPage",
-    "ReadPage", "Recrawl", "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of",
-    "clock", "decoded_body", "duration", "effective_limits", "extractor_of", "filters_of", "followed_links",
-    "header_hrefs", "is_nofollow", "joined_links", "literal_hosts", "load_counts", "load_live_stats", "loop_parts",
-    "page_directives", "read_page", "redirect_location", "refuse_private", "sum_of_shards",
+    "Admission", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim", "CrawlStats", "DocumentStore",
+    "EarlyLinks", "Engine", "FetchObserver", "HostRules", "Inbox", "LeaseAnswer", "OtherShards", "PageHandler", "Parts",
+    "PatchedDocument", "Pipeline", "PipelinePage", "PreparedPage", "ReadPage", "Recrawl", "RequestHandler", "Retry",
+    "Shard", "Statistics", "Totals", "UrlSource", "analysers_of", "clock", "decoded_body", "drop_reason", "duration",
+    "effective_limits", "extractor_of", "filters_of", "followed_links", "header_hrefs", "is_nofollow", "joined_links",
+    "literal_hosts", "load_counts", "load_live_stats", "loop_parts", "page_directives", "read_page",
+    "redirect_location", "refuse_private", "sum_of_shards", "unpack_fields",
 ]  # fmt: skip

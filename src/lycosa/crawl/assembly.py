@@ -17,6 +17,7 @@ from lycosa.crawl.host_rules import HostRules, RobotsHandler, SitemapHandler
 from lycosa.crawl.keeper import Archive, DocumentStore, PageKeeper
 from lycosa.crawl.limits import LimitChecker, Recrawl, effective_limits
 from lycosa.crawl.pages import HeadLooks, PageHandler, RequestBuilder
+from lycosa.crawl.pipeline import Pipelines
 from lycosa.crawl.progress import ProgressReporter
 from lycosa.crawl.readers import usual_threads
 from lycosa.crawl.reading import LinkFilter, PageReader
@@ -28,7 +29,7 @@ from lycosa.errors import StoreError
 from lycosa.frontier import Frontier, HostGroup, Politeness, ProcessStart, RequestKind, UrlCounts
 from lycosa.graph import LinkIndexer
 from lycosa.learning import HostProfiles, MiningLevel, TrapGuard, UrlMining
-from lycosa.settings import CrawlSettings, read_group
+from lycosa.settings import CrawlSettings, read_field, read_group
 from lycosa.store import Batch, CollectionStore
 from lycosa.web import Url, parse_url
 
@@ -101,7 +102,12 @@ def loop_parts(
     ranked = RankedAdmission(shard, traps, ranking) if ranking is not None else None
     keeper = PageKeeper(shard, given, archive, documents)
     failures = FailureHandler(shard, archive, addresses, mining, is_past=given.answered_at is not None)
-    pages = PageHandler(shard, given, keeper, ranked or Admission(shard, traps), failures, requests, traps, mining)
+    pipelines = None
+    if given.pipelines:
+        pipelines = Pipelines(given.pipelines, [read_field(entry) for entry in settings.fields], shard.reader)
+    pages = PageHandler(
+        shard, given, keeper, ranked or Admission(shard, traps), failures, requests, traps, mining, pipelines
+    )
     host_rules = HostRules(shard, archive, addresses, requests, given.other_shards)
     # The order matters: `mining` is before `traps`, which writes the profiles that it changes; it and `ranked` are
     # before the frontier's rows; what changes counts is before the reporter, what sends before `other_shards`.

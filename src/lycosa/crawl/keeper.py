@@ -280,6 +280,7 @@ class PageKeeper:
             document_bytes=original.document_bytes,
             content=original.content,
             relevance=original.relevance,
+            fields=_fields(prepared),
             took_ms=response.took_ms,
         )
         row.apply_directives(original.directives | page_directives((), response, self._reader.rules.agent))
@@ -383,6 +384,7 @@ class PageKeeper:
             volatile=page.is_volatile,
             document_bytes=len(prepared.body),
             content=prepared.content,
+            fields=_fields(prepared),
             relevance=self._topic.page(title=page.title or "", text=page.text) if self._topic else None,
             took_ms=response.took_ms,
         )
@@ -403,3 +405,8 @@ class PageKeeper:
         committed = CommittedPage(url, row, page, found.text, response.headers, body)
         for listener in self.listeners:
             self._shard.committer.announce(partial(listener, committed))
+
+
+def _fields(prepared: PreparedPage) -> bytes:
+    """What pipelines have added to a page."""
+    return prepared.verdict.fields if prepared.verdict is not None else b""

@@ -9,7 +9,15 @@ takes the handler's place where a ranking judges a page by its beginning before 
 from lycosa.crawl.admission import Admission
 from lycosa.crawl.failures import FailureHandler
 from lycosa.crawl.keeper import PageKeeper
-from lycosa.crawl.reading import LeaseAnswer, decoded_body, read_page, redirect_location
+from lycosa.crawl.pipeline import Pipelines, write_drop
+from lycosa.crawl.reading import (
+    LeaseAnswer,
+    PipelineVerdict,
+    PreparedPage,
+    decoded_body,
+    read_page,
+    redirect_location,
+)
 from lycosa.crawl.seams import Parts, ReadPage
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import request_fields, user_agent
@@ -72,10 +80,12 @@ class PageHandler:
         requests: RequestBuilder,
         traps: TrapGuard,
         mining: UrlMining,
+        pipelines: Pipelines | None = None,
     ) -> None:
         self._shard, self._frontier, self._counters = shard, shard.frontier, shard.counters
         self.keeper, self.admission, self.failures, self.requests = keeper, admission, failures, requests
         self._traps, self._mining, self.statistics = traps, mining, list(parts.statistics)
+        self._pipelines = pipelines
 
     def __repr__(self) -> str:
         return f"<PageHandler pages={self._counters.totals.pages}>"
@@ -95,10 +105,45 @@ class PageHandler:
             self._frontier.finish(lease, UrlState.DROPPED, Reason.MEDIA_TYPE)
         elif response.status in REDIRECTS:
             self.redirected(lease, answer.request, response)
+        elif verdict := self.drop_verdict(answer):
+            self._drop(answer, verdict)
         else:
             return self.keeper.read(answer)
         self.release(lease, response)
         return None
+
+    # pipelines
+
+    def drop_verdict(self, answer: LeaseAnswer) -> PipelineVerdict | None:
+        """The verdict of the pipelines on a document that they want dropped; None: it is kept."""
+        if self._pipelines is None:
+            return None
+        if answer.prepared is None:
+            answer.prepared = self._shard.reader.digests(answer.response)
+        return self.version_drop(answer.response, answer.prepared)
+
+    def version_drop(self, response: Response, prepared: PreparedPage) -> PipelineVerdict | None:
+        """As `drop_verdict`, of a document that is prepared."""
+        verdict = None if self._pipelines is None else self._pipelines.judge(response, prepared)
+        return verdict if verdict is not None and verdict.dropped else None
+
+    def can_take_early(self, answer: LeaseAnswer) -> bool:
+        """May the links of a document be admitted before it is kept? Not if it is dropped."""
+        if not self.admission.can_take_early(answer.lease):
+            return False
+        return not answer.is_document or (dropped := self.drop_verdict(answer)) is None or dropped.follows
+
+    def _drop(self, answer: LeaseAnswer, verdict: PipelineVerdict) -> None:
+        """A pipeline does not want the page: nothing of it is kept but its URL and the reason."""
+        lease, response, prepared = answer.lease, answer.response, answer.prepared
+        assert prepared is not None
+        if verdict.follows:
+            self._shard.reader.analyse(response, prepared)
+            row = PageRow(response.status, answer.fetched_s, lease.depth)
+            self.admission.follow(ReadPage(lease, response, row, prepared.links, prepared.joined, prepared.page))
+        write_drop(self._shard.committer.batch, url_key(lease.url), verdict.dropped)
+        self._shard.committer.count_outcomes()
+        self._frontier.finish(lease, UrlState.DROPPED, Reason.PIPELINE)
 
     def admit(self, read: ReadPage) -> None:
         """Admits the links of a page that was read, counts it, and finishes its URL."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
@@ -179,11 +179,20 @@ def joined_links(links: LinkRow, url: str) -> dict[str, str]:
     return join_map(base_url(url, links.base_href), links.hrefs)
 
 
+class PipelineVerdict(NamedTuple):
+    """What pipelines say of a page: the fields that they add, packed; why it is dropped, or nothing; and whether its
+    links are followed."""
+
+    fields: bytes = b""
+    dropped: str = ""
+    follows: bool = True
+
+
 class PreparedPage(msgspec.Struct):
     """What an answer says by itself. `page` is None until the document is analysed, and what follows it is empty;
     `joined` says where the hrefs of `links` lead; `content` digests the main content, where no body is kept that it
     could be made from; `records` are those of the exchange, where they are made already. `is_cut`: not all of it was
-    analysed, or not all of its links are here."""
+    analysed, or not all of its links are here. `verdict` is that of the pipelines, once they have seen it."""
 
     body: bytes
     fingerprint: int
@@ -196,6 +205,7 @@ class PreparedPage(msgspec.Struct):
     content: bytes = b""
     records: HttpExchange | None = None
     is_cut: bool = False
+    verdict: PipelineVerdict | None = None
 
     @property
     def is_large(self) -> bool:

@@ -46,8 +46,14 @@ JUDGING_SETTINGS = (
     "depth",
     "pages_per_host",
     "host_depth",
+    "pipelines",
 )
-DROPPED_BY = {"pages_per_host": Reason.PAGES_PER_HOST, "host_depth": Reason.DEPTH}  # limits whose URLs are known
+# Settings by which URLs were dropped that are known, and for what reason.
+DROPPED_BY = {
+    "pages_per_host": Reason.PAGES_PER_HOST,
+    "host_depth": Reason.DEPTH,
+    "pipelines": Reason.PIPELINE,
+}
 PAGES_AT_ONCE = 2_000
 
 
@@ -165,7 +171,7 @@ def readmit_links(shard: Shard, commit: Callable[[], None]) -> None:
     packed = state.get(Family.META, JUDGED_BY_KEY)
     before = msgspec.json.decode(packed, type=dict[str, object]) if packed else judged_by
     queued = 0
-    changed = {name for name in JUDGING_SETTINGS if before.get(name) != judged_by[name]}
+    changed = {name for name in JUDGING_SETTINGS if before.get(name, judged_by[name]) != judged_by[name]}
     if changed - DROPPED_BY.keys():
         queued += _readmit_stored_links(shard, commit)
     if changed & DROPPED_BY.keys():
@@ -200,7 +206,8 @@ def _readmit_stored_links(shard: Shard, commit: Callable[[], None]) -> int:
 
 
 def _requeue_over_limit(shard: Shard, commit: Callable[[], None], reasons: set[Reason]) -> int:
-    """URLs that were dropped because of a limit of their host; if they still are over it, they are dropped again."""
+    """URLs that were dropped because of a limit of their host or by a pipeline; if they still are to be, they are
+    dropped again."""
     queued = 0
     rest = shard.collection.state.walk(Family.URL)
     while some := list(islice(rest, PAGES_AT_ONCE)):

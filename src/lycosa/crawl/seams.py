@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from lycosa.crawl.other_shards import OtherShards
+from lycosa.crawl.pipeline import Pipeline
 from lycosa.crawl.reading import LeaseAnswer
 from lycosa.fetch import Downloader
 from lycosa.frontier import BREADTH, Lease, Policy
@@ -28,8 +29,9 @@ class Statistics(Protocol):
 class Parts(msgspec.Struct, kw_only=True):
     """The exchangeable parts of a crawl. `now` replaces the monotonic clock, for virtual time, and `wall` the one that
     says which day it is, read when the crawl begins; `answered_at` gives the time of each answer, where answers of the
-    past are taken in. `topic` judges how relevant a page is, where the central store
-    asks for that; `content_digest` digests a page's main content, where no body is kept that it could be made from."""
+    past are taken in. `topic` judges how relevant a page is, where the central store asks for that; `content_digest`
+    digests a page's main content, where no body is kept that it could be made from. `pipelines` see each page before it
+    is kept, in this order; each has a name, for messages."""
 
     resolver: Resolver
     downloader: Downloader
@@ -44,6 +46,7 @@ class Parts(msgspec.Struct, kw_only=True):
     other_shards: OtherShards | None = None  # None: a crawl of one process
     topic: Topic | None = None
     content_digest: Callable[[Page, bytes], bytes] | None = None
+    pipelines: Sequence[tuple[str, Pipeline]] = ()
 
 
 class ReadPage(msgspec.Struct):

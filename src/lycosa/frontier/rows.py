@@ -71,6 +71,7 @@ class Reason(StrEnum):
     GUESS = "guess-missed"
     PATTERN = "path-pattern"
     PARAMETER = "parameter-without-effect"
+    PIPELINE = "by-pipeline"
 
 
 _REASONS = list(Reason)

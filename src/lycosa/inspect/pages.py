@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from lycosa.crawl import followed_links, redirect_location
+from lycosa.crawl import followed_links, redirect_location, unpack_fields
 from lycosa.errors import LycosaError, NoPage, SettingsError, StoreError
 from lycosa.graph import LinkView, outgoing_links
 from lycosa.notebook import page_html
@@ -30,7 +31,6 @@ from lycosa.store import (
 )
 from lycosa.web import (
     FieldExtractor,
-    FieldValue,
     LinkRules,
     PageMetadata,
     Url,
@@ -145,14 +145,14 @@ class StoredPage:
         return page_metadata(self.body, url=self.url, content_type=self.headers.get("content-type"))
 
     @cached_property
-    def fields(self) -> Mapping[str, FieldValue]:
-        """The fields that the settings of the collection extract from its pages, by name; empty ones where there is no
-        body."""
-        if not (extractor := self._contents.extractor):
-            return {}
-        if not self.has_body:
-            return extractor.extract(b"", url=self.url)
-        return extractor.extract(self.body, url=self.url, content_type=self.headers.get("content-type"))
+    def fields(self) -> Mapping[str, Any]:
+        """The fields that the settings of the collection extract from its pages, by name, empty ones where there is no
+        body; and those that pipelines have added, which are known of the current version only."""
+        extractor, added = self._contents.extractor, unpack_fields(self.row.fields)
+        if not extractor:
+            return added
+        said = self.headers.get("content-type") if self.has_body else None
+        return {**extractor.extract(self.body if self.has_body else b"", url=self.url, content_type=said), **added}
 
     @cached_property
     def links(self) -> tuple[LinkView, ...]:

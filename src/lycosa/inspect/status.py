@@ -17,6 +17,7 @@ from lycosa.crawl import (
     CrawlStats,
     Inbox,
     clock,
+    drop_reason,
     filters_of,
     load_counts,
     load_live_stats,
@@ -202,7 +203,10 @@ def explain_url(collection: CollectionStore, text: str) -> list[str]:
     if since := _fetched_since(collection, url):
         lines.append(since)
     if packed := state.get(Family.URL, key):
-        lines += _known(UrlRow.unpack(packed), url, host, page)
+        row = UrlRow.unpack(packed)
+        lines += _known(row, url, host, page)
+        if row.reason is Reason.PIPELINE and (said := drop_reason(state, key)):
+            lines.append(f"a pipeline dropped it: {said}")
         lines += _retry(collection, url, host_key_of(key), host)
     elif url.path == ROBOTS_PATH and host is not None:
         lines.append(_robots_file(collection, host))

@@ -166,7 +166,8 @@ class Revisits(RequestHandler, FrontierHook):
             self._rules.sitemap(lease, request, response, partial(self._count_recovered, lease, row))
             self._shard.release(lease, response)
             return None
-        if response.truncated is Truncation.UNWANTED:  # it is uncounted when it is dropped
+        is_unwanted = not is_other and self._pages.drop_verdict(answer) is not None
+        if is_unwanted or response.truncated is Truncation.UNWANTED:  # it is uncounted when it is dropped
             self._shard.counters.visit()
         else:
             self._count_recovered(lease, row)
@@ -316,6 +317,9 @@ class Revisits(RequestHandler, FrontierHook):
         """Stores a new version in place of the old one, which stays in the archive. `patched` are the records of one
         that a table gave."""
         lease, response, keeper = visit.lease, visit.response, self._keeper
+        if dropped := self._pages.version_drop(response, prepared):
+            self._gone(visit, f"dropped by a pipeline: {dropped.dropped}")
+            return
         if patched is None:
             read = keeper.store_version(lease, visit.request, response, prepared, before=visit.row)
         else:

@@ -386,6 +386,12 @@ class CrawlSettings:
         option=None,
     )
     statistics: tuple[str, ...] = PARTS((), v.each(v.text), "These parts see every page.", option=None)
+    pipelines: tuple[str, ...] = PARTS(
+        (),
+        v.each(v.text),
+        "These parts see each page before it is kept, in this order, and may add fields or drop it.",
+        option=None,
+    )
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(DEFAULTS | read_values(values))

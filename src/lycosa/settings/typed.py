@@ -12,7 +12,7 @@ from lycosa.settings.schema import CrawlSettings
 from lycosa.settings.values import SettingTable
 
 # Parameters of their own: the URLs, and parts that may be objects.
-LEFT_OUT = frozenset("seeds typed_hosts resolver downloader filters analysers statistics".split())
+LEFT_OUT = frozenset("seeds typed_hosts resolver downloader filters analysers statistics pipelines".split())
 HEAD = '''"""The settings by name, for type checkers: the keyword arguments of `Crawl` and `lycosa.crawl`.
 
 Made from the schema by `python -m lycosa.settings.typed`; do not edit it by hand. Where the schema keeps a tuple any

@@ -14,7 +14,10 @@ from lycosa.web import BUCKET_BYTES
 BY_BUCKET = (Family.URL, Family.QUEUE, Family.PAGE, Family.LINK, Family.FILE)
 CLAIMED_PREFIX = b"claimed:"  # longer than a fingerprint, with which the other keys of `doc` begin
 # Rows whose names go on with a bucket.
-NAMED = (*((Family.META, name) for name in (b"mind:", b"plain:", b"copy:", b"file:")), (Family.DOC, CLAIMED_PREFIX))
+NAMED = (
+    *((Family.META, name) for name in (b"mind:", b"plain:", b"copy:", b"file:", b"drop:")),
+    (Family.DOC, CLAIMED_PREFIX),
+)
 ARRIVING = b"arriving:"  # host rows that are not active yet
 
 BucketRow = tuple[str, bytes, bytes]  # family, key, value

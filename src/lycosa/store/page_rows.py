@@ -29,7 +29,8 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     kept that it could be made from. `relevance` to the topic is there if the store asks for it. `noindex`, `nosnippet`,
     `noarchive` and `unavailable_s` are what it said to robots (`web.robots`). `tries` is how many requests were
     made for a URL that has failed, 0 in rows that do not know it. `took_ms` is how long the request took, from its
-    start to the end of the body, 0 in rows that do not know it; a revisit that finds nothing new keeps it."""
+    start to the end of the body, 0 in rows that do not know it; a revisit that finds nothing new keeps it. `fields` are
+    those that pipelines have added, packed (`crawl.pipeline`)."""
 
     status: int
     fetched_s: float
@@ -65,6 +66,7 @@ class PageRow(msgspec.Struct, array_like=True, omit_defaults=True):
     unavailable_s: int = 0
     tries: int = 0
     took_ms: int = 0
+    fields: bytes = b""
 
     @property
     def is_sitemap(self) -> bool:
