@@ -26,6 +26,7 @@ from lycosa.web import format_date
 
 LINE_S = 5.0
 REDRAW_S = 0.25
+STANDARD = "standard output"
 SELECTING, OF_FORMATS = "Which pages", "Options of some formats"
 WIDEST = max(map(len, FORMATS))
 
@@ -97,7 +98,7 @@ def export(
         bool, typer.Option("--skip-missing", help="Leave out pages whose archive files are lost.")
     ] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Report the result as one JSON object, on standard error.")
+        bool, typer.Option("--json", help="Print the result as one JSON object, on standard error beside lines.")
     ] = False,
     **options: str | bool | None,
 ) -> None:
@@ -175,7 +176,7 @@ app.command(
 
 def _tell(report: ExportReport, *, as_json: bool) -> None:
     if as_json:
-        say_json(report, stream=sys.stderr)
+        say_json(report, stream=sys.stderr if report.out == STANDARD else sys.stdout)
         return
     if report.since_s and not report.out:
         note(f"nothing is new since {format_date(report.since_s)}")
@@ -183,7 +184,7 @@ def _tell(report: ExportReport, *, as_json: bool) -> None:
     line = f"{counted(report.pages, 'page')}, {size(report.bytes)}, in {duration(report.seconds)}"
     if report.resumed:
         line += f"; went on behind {counted(report.resumed, 'page')}"
-    if report.out != "standard output":
+    if report.out != STANDARD:
         line += f": {printable(report.out, sys.stderr.encoding)}"
     note(line)
     if report.unread:

@@ -1,0 +1,93 @@
+"""How fast a collection is exported in each format, on one core, and in how much memory; and how fast pages are got.
+
+The collection is a crawl of real documentation, made by the product. Each export is a command of its own on one core,
+into a file or a folder; its rate is that of the export without the start of the command. CPU time is that of the whole
+command. Every export must have as many pages as `lycosa status` counts.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+
+from lycosa import Collection
+from proof import Bar, Experiment, Run
+from proof.ground.commands import CommandUsage, lycosa, run_command, scratch
+from proof.ground.sites import crawl_command, served_site
+
+# what is shown → the words of the command, and the least pages a second, where there is a bar
+EXPORTS: dict[str, tuple[list[str], int]] = {
+    "jsonl, text": (["jsonl"], 0),
+    "jsonl like fineweb, zstd": (["jsonl", "--like", "fineweb"], 0),
+    "jsonl, no content": (["jsonl", "--content", "none"], 20_000),
+    "csv": (["csv"], 20_000),
+    "markdown": (["markdown"], 0),
+    "graph of pages": (["graph"], 0),
+    "graph of hosts": (["graph", "--level", "host"], 0),
+    "graph as gexf": (["graph", "--edges", "gexf"], 0),
+    "sitemap": (["sitemap"], 10_000),
+}
+GETS, QUICK_GETS = 5_000, 500
+GET, MEMORY, OFF = "get in a loop", "largest memory", "exports whose pages are not those of status"
+
+
+def on_one_core(command: list[str | Path]) -> list[str | Path]:
+    core = max(os.sched_getaffinity(0))
+    return ["taskset", "-c", str(core), *command]
+
+
+def export(collection: Path, out: Path, words: list[str]) -> tuple[dict[str, float], CommandUsage]:
+    """The report of one export, and what the command took."""
+    name = out / ("pages.zst" if "fineweb" in words else "pages")
+    usage = run_command(on_one_core(lycosa("export", collection, *words, "--out", name, "--json", "--restart")))
+    return json.loads(usage.out), usage
+
+
+def gets_per_s(collection: Path, count: int) -> float:
+    """How many pages a second a loop gets, with their bodies, in an order that is not that of the archive."""
+    with Collection(collection) as opened:
+        urls = [page.url for page in opened]
+        urls = (urls[::7] + urls[3::7])[:count]
+        began = time.perf_counter()
+        for url in urls:
+            assert opened.get(url).body
+        return len(urls) / (time.perf_counter() - began)
+
+
+def measure(run: Run) -> None:
+    rows: list[tuple[str | int | float, ...]] = []
+    largest, off = 0.0, 0
+    with served_site(run) as (site, server), scratch() as folder:
+        run.say("crawling")
+        run_command(crawl_command(server, site, folder / "c"))
+        status = json.loads(run_command(lycosa("status", folder / "c", "--json")).out)
+        run.setting("pages", status["pages"])
+        with run.progress(len(EXPORTS), "exports") as step:
+            for number, (name, (words, _)) in enumerate(EXPORTS.items()):
+                (folder / str(number)).mkdir()
+                report, usage = export(folder / "c", folder / str(number), words)
+                per_s = report["pages"] / max(0.001, report["seconds"])
+                run.figure(name, per_s, "pages/s")
+                rows.append(
+                    (name, round(per_s), round(usage.cpu_s, 2), round(report["bytes"] / 1e6, 1), round(usage.peak_mb))
+                )
+                largest = max(largest, usage.peak_mb)
+                off += report["pages"] != status["pages"] and words[0] != "graph"
+                step.advance()
+        run.figure(GET, gets_per_s(folder / "c", QUICK_GETS if run.quick else GETS), "pages/s")
+    run.table(["export", "pages/s", "CPU s", "MB", "peak MB"], rows)
+    run.figure(MEMORY, largest, "MB")
+    run.figure(OFF, off)
+
+
+EXPERIMENT = Experiment(
+    name="export",
+    summary="a crawl of openjdk-17-doc exported in each format, on one core",
+    run=measure,
+    bars=(
+        *(Bar(name, name, ">=", least) for name, (_, least) in EXPORTS.items() if least),
+        Bar("get", GET, ">=", 2_000),
+        Bar("memory", MEMORY, "<=", 400),
+        Bar("counts", OFF, "<=", 0),
+    ),
+)
