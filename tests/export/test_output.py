@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -118,6 +119,7 @@ def test_folder_of_a_kill_between_two_renames_is_put_back(small: Path, tmp_path:
     assert not (tmp_path / ".md.old").exists()
 
 
+@pytest.mark.slow
 def test_full_disk_is_one_sentence_and_the_old_file_stays(larger: Path, tmp_path: Path) -> None:
     out = tmp_path / "pages.jsonl"
     out.write_text("the old one")
@@ -131,6 +133,7 @@ def test_full_disk_is_one_sentence_and_the_old_file_stays(larger: Path, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["pages.jsonl"]
 
 
+@pytest.mark.slow
 def test_output_that_nobody_reads_any_more_ends_quietly(larger: Path) -> None:
     process = started("export", larger, "jsonl", "--content", "html")
     assert process.stdout is not None
@@ -282,8 +285,42 @@ def test_missing_archive_file_ends_the_export_unless_skipped(tmp_path: Path) -> 
     assert lycosa("export", into, "jsonl", "--skip-missing").code == 0
 
 
+@pytest.mark.slow
 def test_export_of_lines_needs_neither_arrow_nor_fsspec(small: Path) -> None:
     code = "import sys; sys.modules.update(pyarrow=None, fsspec=None, duckdb=None)\nfrom lycosa.cli import main; main()"
     for words in (["--help"], [str(small), "jsonl"]):
         done = subprocess.run([sys.executable, "-c", code, "export", *words], capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_interrupted_export_goes_on(larger: Path, tmp_path: Path) -> None:
+    process = started("export", larger, "jsonl", "--content", "html", "--out", tmp_path / "p.jsonl")
+    partial = tmp_path / ".p.jsonl.partial"
+    while process.poll() is None and not partial.exists():
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    said = ended(process)
+    assert "Traceback" not in said.err
+    report = export_pages(larger, ExportJob("jsonl", str(tmp_path / "p.jsonl"), options={"content": "html"}))
+    assert report.pages == lycosa("status", larger, "--json").facts["pages"]
+    if said.code:  # it was not over already
+        assert said.code == 130
+        assert len((tmp_path / "p.jsonl").read_bytes().splitlines()) == report.pages
+
+
+def test_collection_without_bodies_says_so_and_gives_what_it_has(tmp_path: Path) -> None:
+    crawl_site(tmp_path / "c", PAGES.get, FIRST, archive="none")
+    said = lycosa("export", tmp_path / "c", "jsonl")
+    assert said.code == 2
+    assert "keeps no bodies" in said.err
+    assert lycosa("export", tmp_path / "c", "csv").code == 0
+
+
+def test_export_writes_nothing_into_the_collection(tmp_path: Path) -> None:
+    into = make_collection(tmp_path / "c")
+    before = files_in(into)
+    assert lycosa("export", into, "jsonl", "--query", "solar").code == 0
+    assert files_in(into).keys() >= before.keys()
+    assert lycosa("export", into, "csv", "--since-last", "--out", tmp_path / "p.csv").code == 0
+    assert {name: data for name, data in files_in(into).items() if name in before} == before

@@ -17,8 +17,9 @@ import msgspec
 from lycosa.export.format import ExportFormat
 from lycosa.inspect import StoredPage
 from lycosa.store import WarcLocation, warc_path
-from lycosa.web import format_timestamp
+from lycosa.web import MediaKind, detect_charset, format_timestamp, identify_media, media_kind, to_utf8
 
+_TEXTS = frozenset((MediaKind.HTML, MediaKind.XHTML, MediaKind.XML, MediaKind.FEED, MediaKind.TEXT))
 _WORD = re.compile(r"\w+")
 _encode = msgspec.json.Encoder().encode
 
@@ -103,8 +104,18 @@ def content_of(page: StoredPage, content: str) -> str:
     if not page.has_body and not page.row.lacks_body:
         return ""
     if content == "html":
-        return page.body.decode(page.row.charset or "utf-8", "replace")
+        return markup_of(page)
     return page.markdown if content == "markdown" else page.text
+
+
+def markup_of(page: StoredPage) -> str:
+    """The body of a page as text; empty for what is no text, such as a picture."""
+    if media_kind(page.content_type) not in _TEXTS:
+        return ""
+    charset = page.row.charset or detect_charset(
+        page.body, http_charset=identify_media(page.headers.get("content-type")).charset
+    )
+    return to_utf8(page.body, charset).decode("utf-8", "replace")
 
 
 def count_words(text: str) -> int:

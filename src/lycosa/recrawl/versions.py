@@ -43,6 +43,8 @@ from lycosa.store import (
     is_sharded,
     page_at,
     patch_locations,
+    read_message,
+    warc_path,
 )
 from lycosa.tables import TABLE_MAX_BYTES, TableRefusal, has_xml_parts, parse_tvi, patch_document
 from lycosa.web import Analysers, analyse_page, parse_url, url_key
@@ -335,6 +337,7 @@ class StoredDocuments:
     def __init__(self, collection: CollectionStore) -> None:
         self.collection, self.path = collection, collection.path
         self._locations: OrderedDict[bytes, bytes] = OrderedDict()
+        self._files: dict[int, Path] = {}  # where archive files of a number were found last
 
     def __repr__(self) -> str:
         return f"<StoredDocuments of {self.path}>"
@@ -354,6 +357,8 @@ class StoredDocuments:
 
         Raises `ArchiveUnavailable` if its file is missing, or in a store that cannot be reached.
         """
+        if row.place and not row.original and (found := self._read_plain(WarcLocation.unpack(row.place))) is not None:
+            return found
         document = document_at(self.collection, row.place, is_strict=True)
         if document is None and (row.original or row.is_elsewhere) and row.payload_sha1 and not self.is_left_out(row):
             document = document_at(self.collection, self._location_of(row.payload_sha1), is_strict=True)
@@ -361,6 +366,20 @@ class StoredDocuments:
             return None
         head, body = document
         return headers_of(head), body
+
+    def _read_plain(self, place: WarcLocation) -> tuple[Fields, bytes] | None:
+        """As `read`, for a response of ours in a file that is here, which takes half the time; None for all others."""
+        number = place.file_number
+        if number not in self._files:
+            files = [warc_path(folder, number) for folder in self.collection.warc_folders]
+            self._files[number] = next(filter(Path.exists, files), files[0])
+        message = read_message(self._files[number], place)
+        if message is None:
+            return None
+        fields, body = headers_of(message[0]), message[1]
+        if coding := fields.get("content-encoding", ""):
+            body = decode_body(body, coding, cap_bytes=BODY_CAP_BYTES).body
+        return fields, body
 
     def is_left_out(self, row: PageRow) -> bool:
         """Is the body of a page only on the machine of its shard, out of reach from here?"""

@@ -15,7 +15,7 @@ The parser's libraries are imported with the first document: names that need the
 from typing import TYPE_CHECKING
 
 from lycosa.doors import open_lazily
-from lycosa.web.charset import to_utf8
+from lycosa.web.charset import detect_charset, to_utf8
 from lycosa.web.date import format_date, format_timestamp, iso_date, parse_date
 from lycosa.web.document import (
     DIGEST_BYTES,
@@ -164,6 +164,7 @@ __all__ = [
     "bucket_of",
     "cut_if_unsafe",
     "cut_parts",
+    "detect_charset",
     "document_digest",
     "document_digests",
     "document_fingerprint",
