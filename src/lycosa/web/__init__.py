@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from lycosa.web.hazard import cut_if_unsafe
     from lycosa.web.metadata import PageMetadata, page_metadata
     from lycosa.web.readable import are_near, extract_readable, extract_text, simhash
+    from lycosa.web.surt import surt_key
     from lycosa.web.text import page_of_text
 
 # Name → module of what needs selectolax (30 ms to import) or NumPy (110 ms): no first request or --help waits for them.
@@ -110,6 +111,7 @@ __getattr__ = open_lazily(
         "hazard": "cut_if_unsafe",
         "metadata": "PageMetadata page_metadata",
         "readable": "are_near extract_readable extract_text simhash",
+        "surt": "surt_key",
         "text": "page_of_text",
     },
 )
@@ -214,6 +216,7 @@ __all__ = [
     "simhash",
     "split_url",
     "split_words",
+    "surt_key",
     "to_utf8",
     "url_from_key",
     "url_key",
