@@ -25,6 +25,7 @@ from lycosa.crawl import (
     Recrawl,
     Statistics,
     literal_hosts,
+    refuse_forgotten,
     refuse_private,
     unpack_fields,
 )
@@ -133,6 +134,7 @@ class Crawl:
             values["pipelines"] = chosen
         kept = settings_of_folder(self.into) if settings is None else None
         base = settings or (merge(kept) if kept else CrawlSettings())
+        refuse_forgotten((url for seed in urls if (url := parse_url(seed))), self.into)
         opened = tuple(dict.fromkeys((*base.typed_hosts, *literal_hosts(urls))))
         self.settings = base.replace(**values, seeds=(*base.seeds, *urls), typed_hosts=opened)
         self._recrawl = recrawl
@@ -223,6 +225,7 @@ class Crawl:
             raise SettingsError(f"{urls[parsed.index(None)]!r} is not an http or https URL")
         wanted = [url for url in parsed if url is not None]
         refuse_private(wanted, self.settings, self.into)
+        refuse_forgotten(wanted, self.into)
         return self.engine.add(wanted)
 
     def stats(self) -> CrawlStats:

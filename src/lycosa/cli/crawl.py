@@ -29,7 +29,7 @@ from lycosa.cli.options import (
 )
 from lycosa.cli.run import run
 from lycosa.cli.wording import counted, note
-from lycosa.crawl import Inbox, Recrawl, refuse_private
+from lycosa.crawl import Inbox, Recrawl, refuse_forgotten, refuse_private
 from lycosa.errors import LycosaError, SettingsError
 from lycosa.inspect import open_to_read, settings_of
 from lycosa.settings import SETTINGS, CrawlSettings, SettingsSource, merge, reference, to_toml
@@ -181,7 +181,9 @@ def add(
     if not wanted:
         raise SettingsError("there is nothing to add: give a URL, or a file of them with -i FILE")
     seeds = merge(SettingsSource({"seeds": wanted}, lambda _: "the list of URLs")).seeds
-    refuse_private((url for seed in seeds if (url := parse_url(seed))), settings, into)
+    named = [url for seed in seeds if (url := parse_url(seed))]
+    refuse_private(named, settings, into)
+    refuse_forgotten(named, into)
     Inbox(into).put(seeds)
     note(f"{counted(len(seeds), 'URL')} added to {into}")
 

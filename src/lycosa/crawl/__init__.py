@@ -46,11 +46,21 @@ if TYPE_CHECKING:
         JUDGED_BY_NOTHING,
         Inbox,
         literal_hosts,
+        refuse_forgotten,
         refuse_private,
     )
     from lycosa.crawl.seams import FetchObserver, Parts, ReadPage, RequestHandler, Statistics, UrlSource
     from lycosa.crawl.shard import Shard
-    from lycosa.crawl.stats import CrawlStats, Retry, Totals, load_counts, load_live_stats, sum_of_shards
+    from lycosa.crawl.stats import (
+        Counters,
+        CrawlStats,
+        Retry,
+        Totals,
+        counts_row,
+        load_counts,
+        load_live_stats,
+        sum_of_shards,
+    )
 
 # Module → names. Each is imported when it is first used: `lycosa status` does not wait for the loop and its libraries.
 __getattr__ = open_lazily(
@@ -70,21 +80,22 @@ __getattr__ = open_lazily(
         "progress": "WAITING clock duration",
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
         "header_hrefs joined_links page_directives read_page redirect_location",
-        "requeue": "INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING Inbox literal_hosts refuse_private",
+        "requeue": "INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING Inbox literal_hosts refuse_private refuse_forgotten",
         "seams": "FetchObserver Parts ReadPage RequestHandler Statistics UrlSource",
         "shard": "Shard",
-        "stats": "CrawlStats Retry Totals load_counts load_live_stats sum_of_shards",
+        "stats": "CrawlStats Counters Retry Totals counts_row load_counts load_live_stats sum_of_shards",
     },
 )
 
 
 __all__ = [
     "INBOX_FOLDER", "JUDGED_BY_KEY", "JUDGED_BY_NOTHING", "MAX_MISLED", "ROBOTS_BYTES", "ROBOTS_FOR_S", "WAITING",
-    "Admission", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim", "CrawlStats", "DocumentStore",
-    "EarlyLinks", "Engine", "FetchObserver", "HostRules", "Inbox", "LeaseAnswer", "OtherShards", "PageHandler", "Parts",
-    "PatchedDocument", "Pipeline", "PipelinePage", "PreparedPage", "ReadPage", "Recrawl", "RequestHandler", "Retry",
-    "Shard", "Statistics", "Totals", "UrlSource", "analysers_of", "clock", "decoded_body", "drop_reason", "duration",
-    "effective_limits", "extractor_of", "filters_of", "followed_links", "header_hrefs", "is_nofollow", "joined_links",
-    "literal_hosts", "load_counts", "load_live_stats", "loop_parts", "page_directives", "read_page",
-    "redirect_location", "refuse_private", "sum_of_shards", "unpack_fields",
+    "Admission", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim", "Counters", "CrawlStats",
+    "DocumentStore", "EarlyLinks", "Engine", "FetchObserver", "HostRules", "Inbox", "LeaseAnswer", "OtherShards",
+    "PageHandler", "Parts", "PatchedDocument", "Pipeline", "PipelinePage", "PreparedPage", "ReadPage", "Recrawl",
+    "RequestHandler", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of", "clock", "counts_row",
+    "decoded_body", "drop_reason", "duration", "effective_limits", "extractor_of", "filters_of", "followed_links",
+    "header_hrefs", "is_nofollow", "joined_links", "literal_hosts", "load_counts", "load_live_stats", "loop_parts",
+    "page_directives", "read_page", "redirect_location", "refuse_forgotten", "refuse_private", "sum_of_shards",
+    "unpack_fields",
 ]  # fmt: skip

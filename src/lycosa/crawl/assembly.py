@@ -30,7 +30,7 @@ from lycosa.frontier import Frontier, HostGroup, Politeness, ProcessStart, Reque
 from lycosa.graph import LinkIndexer
 from lycosa.learning import HostProfiles, MiningLevel, TrapGuard, UrlMining
 from lycosa.settings import CrawlSettings, read_field, read_group
-from lycosa.store import Batch, CollectionStore
+from lycosa.store import Batch, CollectionStore, Forgotten
 from lycosa.web import Url, parse_url
 
 
@@ -156,6 +156,7 @@ def _open_shard(
     totals = counters.totals
     committer = Committer(collection, syncs=settings.durability == "power", on_failure=note_failure)
     addresses = HostAddresses(settings, given, now=now, now_unix=now_unix)
+    forgotten = Forgotten.of(collection.path)
     frontier = Frontier(
         collection.state,
         committer.batch,
@@ -166,6 +167,7 @@ def _open_shard(
         forwarder=given.other_shards,
         counts=UrlCounts(totals.known, totals.queued, totals.revisiting, totals.hosts, totals.failed, totals.dropped),
         only_due=only_due and totals.queued > 0,  # what was never asked for is left to the crawl
+        is_forgotten=forgotten.has if forgotten else None,
     )
     shard = Shard(
         collection,

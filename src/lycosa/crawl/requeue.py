@@ -29,7 +29,7 @@ from lycosa.frontier import Origin, Reason, RequestKind, UrlRow, UrlState
 from lycosa.mapping import AddressGuard, is_literal_host, literal_address
 from lycosa.records import Family
 from lycosa.settings import CrawlSettings
-from lycosa.store import PageRow, WarcLocation, page_at, pages_at, unpack_links, unpack_page
+from lycosa.store import Forgotten, PageRow, WarcLocation, page_at, pages_at, unpack_links, unpack_page
 from lycosa.web import Url, parse_url, split_url, url_from_key, url_key
 
 INBOX_FOLDER = "inbox"
@@ -118,6 +118,16 @@ def refuse_private(urls: Iterable[Url], settings: CrawlSettings, into: Path) -> 
             raise SettingsError(
                 f"{url.href} is a special address, {reason}, which this crawl may not ask: give it as a seed, lycosa"
                 f" crawl {url.href} --into {into}, or open its network with --allow-private"
+            )
+
+
+def refuse_forgotten(urls: Iterable[Url], into: Path) -> None:
+    """Raises SettingsError for a URL that was forgotten: it is never asked for."""
+    forgotten = Forgotten.of(into)
+    for url in urls:
+        if entry := forgotten.entry_for(url):
+            raise SettingsError(
+                f"{url.href} was forgotten, with {entry}: lycosa forget {into} {entry} --undo lets it be crawled again"
             )
 
 

@@ -197,6 +197,11 @@ def load_counts(state: State, kind: type[T]) -> T:
     return msgspec.json.decode(packed, type=kind, dec_hook=_to_counter) if packed else kind()
 
 
+def counts_row(totals: Totals) -> tuple[Family, bytes, bytes]:
+    """The row of the counts that a collection keeps."""
+    return Family.META, KEY, msgspec.json.encode(totals)
+
+
 def load_live_stats(state: State) -> CrawlStats | None:
     """What a crawl said of itself a moment ago; None when the last one came to its end. One that was killed did not."""
     packed = state.get(Family.META, MOMENT)

@@ -59,7 +59,8 @@ class Frontier:
 
     `locate` returns a host's address, or None when it has to be resolved first. `forwarder` takes URLs that belong to
     other shards. `counts` are the collection's so far. With `only_due` the frontier leases nothing but revisits and
-    URLs that wait for a time. Other rooms read `scheduler` and `hosts`, but do not change them.
+    URLs that wait for a time. What `is_forgotten` is never admitted, whoever names it. Other rooms read `scheduler` and
+    `hosts`, but do not change them.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Frontier:
         forwarder: UrlForwarder | None = None,
         counts: UrlCounts | None = None,
         only_due: bool = False,
+        is_forgotten: Callable[[Url], bool] | None = None,
         memory: MemoryLimits = MEMORY_LIMITS,
     ) -> None:
         self.politeness, self.policy, self.only_due = politeness, policy, only_due
@@ -96,6 +98,7 @@ class Frontier:
         self.rows_of, self.credit = self._queues.rows_of, self._queues.credit
         self._groups, self._head_reader = HostGroups(politeness), policy.head_reader
         self._drops_left = MAX_DROPS_PER_CALL
+        self._is_forgotten = is_forgotten
 
     def __repr__(self) -> str:
         return f"<Frontier {self.policy.name} known={self.known} queued={self.queued} {self.scheduler!r}>"
@@ -158,6 +161,8 @@ class Frontier:
         have not been forwarded lately.
         """
         sent: list[Url] = []
+        if self._is_forgotten is not None:
+            urls, credits = self._remembered(self._is_forgotten, urls, credits)
         if self._forwarder is not None:
             urls, credits, sent = forward_foreign(
                 self._forwarder, urls, credits, depth=depth, kind=kind, hops=hops, origin=origin, source=source
@@ -190,6 +195,15 @@ class Frontier:
             taken = {url.href for url in new}
             self.add_evidence({url.href: credit for url, credit in offered if credit and url.href not in taken}, now)
         return new + sent if sent else new
+
+    @staticmethod
+    def _remembered(
+        is_forgotten: Callable[[Url], bool], urls: Iterable[Url], credits: Iterable[float] | None
+    ) -> tuple[list[Url], list[float] | None]:
+        """The URLs, with their credits, that were not forgotten."""
+        offered = list(zip(urls, repeat(0.0) if credits is None else credits, strict=credits is not None))
+        kept = [(url, credit) for url, credit in offered if not is_forgotten(url)]
+        return [url for url, _ in kept], None if credits is None else [credit for _, credit in kept]
 
     def add_evidence(self, evidence: Mapping[str, float], now: float) -> None:
         """Add to the credit of URLs, by URL; those that are queued may move to another band."""

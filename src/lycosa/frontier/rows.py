@@ -269,6 +269,20 @@ class HostRow(msgspec.Struct, array_like=True, omit_defaults=True):
     first_asked: float = 0.0  # when its first request ended, and its last
     last_asked: float = 0.0
 
+    def take_out(self, entry: QueueEntry) -> None:
+        """An entry is taken out of the queue of a host that nobody crawls now. A host that was given up keeps the
+        count of its failures elsewhere (`UrlCounts`)."""
+        self.queued -= 1
+        self.revisits -= entry.kind is RequestKind.REVISIT
+        if entry.lane == DUE_LANE:
+            self.waits -= 1
+            self.late -= entry.is_late
+        elif entry.lane == RETRY_LANE:
+            self.retries -= 1
+        elif entry.lane in self.lanes:
+            order, entries = self.lanes[entry.lane]
+            self.lanes = {**self.lanes, entry.lane: (order, max(0, entries - 1))}
+
 
 pack_host = msgspec.msgpack.Encoder().encode
 unpack_host = msgspec.msgpack.Decoder(HostRow).decode

@@ -6,8 +6,8 @@ it. `entries_after` gives the feed to whoever follows a crawl; a consumer says w
 and the ranks are derived from it, kept in files of their own under `graph/`, and catch up by the feed after any crash.
 """
 
-from lycosa.graph.feed import covered_by, entries_after, key_of, last_sequence, mark_covered
-from lycosa.graph.index import LinkIndex, start_helper
+from lycosa.graph.feed import covered_by, cut_feed, entries_after, key_of, last_sequence, mark_covered
+from lycosa.graph.index import LINK_INDEX_FOLDER, LinkIndex, start_helper
 from lycosa.graph.indexer import LinkIndexer, redirect_row
 from lycosa.graph.links import (
     Anchors,
@@ -23,14 +23,16 @@ from lycosa.graph.links import (
     rank_hosts,
     rank_pages,
     ranked_pages,
+    rebuild_link_index,
     referring_pages,
     stored_link_index,
 )
 from lycosa.graph.ranks import Ranks, load_ranks
 
 __all__ = [
-    "AnchorTexts", "Anchors", "IncomingLinks", "LinkIndex", "LinkIndexer", "LinkView", "Ranked", "Ranks",
-    "UrlLinks", "covered_by", "current_link_index", "entries_after", "incoming_links", "key_of", "last_sequence",
-    "links_of", "load_ranks", "mark_covered", "outgoing_links", "rank_hosts", "rank_pages", "ranked_pages",
-    "redirect_row", "referring_pages", "start_helper", "stored_link_index",
+    "LINK_INDEX_FOLDER", "AnchorTexts", "Anchors", "IncomingLinks", "LinkIndex", "LinkIndexer", "LinkView",
+    "Ranked", "Ranks", "UrlLinks", "covered_by", "current_link_index", "cut_feed", "entries_after",
+    "incoming_links", "key_of", "last_sequence", "links_of", "load_ranks", "mark_covered", "outgoing_links",
+    "rank_hosts", "rank_pages", "ranked_pages", "rebuild_link_index", "redirect_row", "referring_pages",
+    "start_helper", "stored_link_index",
 ]  # fmt: skip

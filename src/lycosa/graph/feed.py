@@ -13,6 +13,7 @@ index.
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
@@ -125,6 +126,15 @@ def last_sequence(state: State) -> int:
 def key_of(state: State, file_num: int) -> bytes | None:
     """The url key of a page by its FileNum."""
     return state.get(Family.FILE, file_num.to_bytes(FILE_NUM_BYTES))
+
+
+def cut_feed(state: State, collection: Path) -> None:
+    """Deletes all entries, since pages are gone whose numbers they name: the link index is made anew, and so is what
+    other consumers keep."""
+    batch = Batch()
+    batch.delete_range(Family.FEED, b"", b"\xff" * (SEQUENCE_BYTES + 1))
+    state.write(batch)
+    shutil.rmtree(collection / FEED_FOLDER, ignore_errors=True)
 
 
 # consumers

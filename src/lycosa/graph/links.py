@@ -123,12 +123,7 @@ def _rebuilt(collection: CollectionStore, why: str, note: Note) -> LinkIndex:
     try:
         with hold_lock(collection.path):
             collection.state.refresh()
-            last = last_sequence(collection.state)
-            writer = LinkWriter.open(collection.path)
-            writer.clear()
-            writer.add(slices(all_pages(collection.state)), last)
-            mark_covered(collection.path, CONSUMER, last)
-            writer.close()
+            rebuild_link_index(collection)
         index = LinkIndex.open(collection.path)
         note(f"the link index {collection.path / LINK_INDEX_FOLDER} {why}: it was built anew from the state")
     except (LycosaError, OSError):  # a crawl holds the collection, or nothing may be written there
@@ -138,6 +133,16 @@ def _rebuilt(collection: CollectionStore, why: str, note: Note) -> LinkIndex:
         mends = "" if (collection.path / LINK_INDEX_FOLDER).is_file() else "; the next crawl mends it"
         note(f"the link index {collection.path / LINK_INDEX_FOLDER} {why}: links are read from the state{mends}")
     return index
+
+
+def rebuild_link_index(collection: CollectionStore) -> None:
+    """Makes the link index anew from the state; whoever calls it holds the writer's lock."""
+    last = last_sequence(collection.state)
+    writer = LinkWriter.open(collection.path)
+    writer.clear()
+    writer.add(slices(all_pages(collection.state)), last)
+    mark_covered(collection.path, CONSUMER, last)
+    writer.close()
 
 
 def _combined(indexes: list[LinkIndex]) -> LinkIndex:

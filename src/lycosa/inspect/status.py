@@ -33,6 +33,7 @@ from lycosa.recrawl import history, visit_of
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import (
     CollectionStore,
+    Forgotten,
     JoinedCollection,
     PageRow,
     StoreSelection,
@@ -254,6 +255,10 @@ def _robots_file(collection: CollectionStore, host: HostRow) -> str:
 
 
 def _unknown(collection: CollectionStore, url: Url, host_key: bytes) -> str:
+    forgotten = Forgotten.of(collection.path)
+    if entry := forgotten.entry_for(url):
+        undo = f"lycosa forget {collection.path} {entry} --undo lets it be crawled again"
+        return f"forgotten {forgotten.entries[entry]} with {entry}: it is never asked for; {undo}"
     if Inbox(collection.path).holds(url.href):
         return "handed over by you: it waits for the next run, or for a moment if one is under way"
     s = settings_of(collection)

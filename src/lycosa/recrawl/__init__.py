@@ -28,8 +28,11 @@ if TYPE_CHECKING:
         StoredDocuments,
         VisitRow,
         document_at,
+        due_key,
         history,
+        history_rows,
         no_bodies,
+        record_with_body,
         require_bodies,
         split_change_key,
         unpack_change,
@@ -52,7 +55,8 @@ __getattr__ = open_lazily(
         "recorder": "opening",
         "revisits": "Revisits",
         "versions": "ChangeRow VisitRow history split_change_key unpack_change unpack_visit visit_of BODY_CAP_BYTES "
-        "Fields StoredDocuments document_at no_bodies require_bodies version_at version_row",
+        "Fields StoredDocuments document_at due_key history_rows record_with_body no_bodies require_bodies version_at "
+        "version_row",
     },
 )
 
@@ -60,6 +64,7 @@ __getattr__ = open_lazily(
 __all__ = [
     "BODY_CAP_BYTES", "DAY_S", "UNCHANGED", "ChangeKind", "ChangeRow", "ChangedImage", "Diff", "Fields", "Presence",
     "RevisitFeeder", "Revisits", "StoredDocuments", "VisitRow", "can_decode", "diff_versions", "digest_of_content",
-    "document_at", "history", "image_value", "no_bodies", "opening", "require_bodies", "split_change_key",
-    "structure_digest", "unpack_change", "unpack_visit", "version_at", "version_row", "visit_of",
+    "document_at", "due_key", "history", "history_rows", "image_value", "no_bodies", "opening", "record_with_body",
+    "require_bodies", "split_change_key", "structure_digest", "unpack_change", "unpack_visit", "version_at",
+    "version_row", "visit_of",
 ]  # fmt: skip

@@ -313,6 +313,19 @@ def _patched(
     return StoredVersion(record.http()[0], patched, _whole(base, whole))
 
 
+def record_with_body(collection: CollectionStore, place: bytes) -> WarcRecord | None:
+    """The record whose body is that of the record at `place`: itself, or the one that it refers to. None where it is
+    made from a table, or cannot be read."""
+    for _ in range(_HOPS_MOST):
+        record = _record(collection, WarcLocation.unpack(place)) if place else None
+        if record is None or record.type != "revisit":
+            return record
+        if patch_locations(record, WarcLocation.unpack(place)) is not None:
+            return None
+        place = _referred(collection, record)
+    return None
+
+
 def _referred(collection: CollectionStore, record: WarcRecord) -> bytes:
     """The place of the record that a `revisit` record refers to; empty if it is not known."""
     url = parse_url(record.header("WARC-Refers-To-Target-URI") or "")

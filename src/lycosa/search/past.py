@@ -27,7 +27,9 @@ from lycosa.search.documents import (
     is_searchable,
     page_document,
 )
+from lycosa.search.index import FOLDER as INDEX_FOLDER
 from lycosa.search.index import IndexReader, IndexWriter, NoIndex
+from lycosa.search.text_log import FOLDER as TEXTS_FOLDER
 from lycosa.search.texts import PageTexts
 from lycosa.settings import CrawlSettings, merge, read_file
 from lycosa.store import CollectionStore, PageRow, State, page_at
@@ -135,6 +137,15 @@ def _delete_oldest(folder: Path) -> None:
     made = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
     for path in made[: max(0, len(made) - KEPT + 1)]:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def delete_index(collection: Path) -> bool:
+    """Deletes the search index and those of past times, with the texts on their way there. Returns whether there was
+    one; the next search makes it anew."""
+    has_one = (collection / INDEX_FOLDER).is_dir() or (collection / FOLDER).is_dir()
+    for folder in (INDEX_FOLDER, FOLDER, TEXTS_FOLDER):
+        shutil.rmtree(collection / folder, ignore_errors=True)
+    return has_one
 
 
 def _fill(collection: CollectionStore, at_s: float, writer: IndexWriter, progress: Callable[[int, int], None]) -> None:

@@ -29,6 +29,7 @@ from lycosa.store.central import CentralStore
 from lycosa.store.joined import JoinedState, is_sharded, shard_paths
 from lycosa.store.released import (
     STORE_WARC_FOLDER,
+    ArchiveUnavailable,
     ReleasedFile,
     open_packed,
     packed_name,
@@ -56,6 +57,7 @@ _MARKER_WORDS = "lycosa collection, format "
 _FORMAT_KEY = b"format"
 _WARC_KEY = b"warc:"  # + file number (4 bytes) -> committed length (8 bytes)
 _WARC_KEYS_END = b"warc;"
+MOVED_RECORD = b"moved:"  # + a place -> the place to which the record was moved
 
 
 class CollectionStore:
@@ -191,8 +193,15 @@ class CollectionStore:
         return [self.warc_folder]
 
     def record(self, place: WarcLocation) -> WarcRecord:
-        """Reads the record at `place`, here or in the central store."""
-        return read_record_at(self.warc_folders, place)
+        """Reads the record at `place`, here or in the central store. Other records may name one by its place: where it
+        was moved since, the state says where to."""
+        try:
+            return read_record_at(self.warc_folders, place)
+        except ArchiveUnavailable:
+            moved = self.state.get(Family.META, MOVED_RECORD + place.pack())
+            if moved is None:
+                raise
+            return self.record(WarcLocation.unpack(moved))
 
     def records(self, tell: Callable[[str], None] | None = None) -> Iterator[tuple[int, WarcRecord]]:
         """Reads the whole archive, here and in the central store, as (file number, record). `tell` hears which bytes of
