@@ -180,8 +180,9 @@ def readmit_links(shard: Shard, commit: Callable[[], None]) -> None:
     state, judged_by = shard.collection.state, _judged_by(shard.settings)
     packed = state.get(Family.META, JUDGED_BY_KEY)
     before = msgspec.json.decode(packed, type=dict[str, object]) if packed else judged_by
+    before = {"pipelines": [], **before}  # those of earlier versions had none
     queued = 0
-    changed = {name for name in JUDGING_SETTINGS if before.get(name, judged_by[name]) != judged_by[name]}
+    changed = {name for name in JUDGING_SETTINGS if before.get(name) != judged_by[name]}
     if changed - DROPPED_BY.keys():
         queued += _readmit_stored_links(shard, commit)
     if changed & DROPPED_BY.keys():

@@ -3,8 +3,9 @@
 Our own form has `url`, `status`, `fetched`, `content_type`, `title`, `language`, `depth` and `bytes` (as sent), the
 `text` (or `markdown`, or `html`), and where there is something to say `duplicate_of`, `links` and `fields`. The names
 in the corpora are exactly those that their tools read; `token_count` is the number of words (runs of letters and
-digits), some three quarters of the tokens of a usual tokeniser, and `language_score` is not known. Every line is
-valid JSON in UTF-8: what is no character (a lone surrogate) becomes U+FFFD, and NUL is escaped.
+digits), some three quarters of the tokens of a usual tokeniser, and FineWeb's `language` and `language_score` are what
+the detector says of the text, whatever the page declares. Every line is valid JSON in UTF-8: what is no character (a
+lone surrogate) becomes U+FFFD, and NUL is escaped.
 """
 
 import re
@@ -17,7 +18,15 @@ import msgspec
 from lycosa.export.format import ExportFormat
 from lycosa.inspect import StoredPage
 from lycosa.store import WarcLocation, warc_path
-from lycosa.web import MediaKind, detect_charset, format_timestamp, identify_media, media_kind, to_utf8
+from lycosa.web import (
+    DetectedLanguage,
+    MediaKind,
+    detect_charset,
+    format_timestamp,
+    identify_media,
+    media_kind,
+    to_utf8,
+)
 
 _TEXTS = frozenset((MediaKind.HTML, MediaKind.XHTML, MediaKind.XML, MediaKind.FEED, MediaKind.TEXT))
 _WORD = re.compile(r"\w+")
@@ -78,6 +87,7 @@ class JsonLines(ExportFormat):
 
     def _fineweb(self, page: StoredPage) -> Record:
         text = content_of(page, self._content)
+        found = page.detected_language if page.has_body else DetectedLanguage()
         return {
             "text": text,
             "id": f"<urn:uuid:{uuid5(NAMESPACE_URL, f'{page.url} {page.fetched}')}>",
@@ -85,8 +95,8 @@ class JsonLines(ExportFormat):
             "url": page.url,
             "date": page.fetched,
             "file_path": self._file_of(page),
-            "language": page.language.partition("-")[0],
-            "language_score": None,
+            "language": found.language,
+            "language_score": found.score,
             "token_count": count_words(text),
         }
 

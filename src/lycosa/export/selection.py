@@ -117,6 +117,8 @@ def select(
         rows = _found(rows, collection.path, wanted.query)
     for key, row in rows:
         page = contents.page(url_from_key(key), row)
+        if wanted.languages and not row.language and not _speaks(page.language, wanted.languages):
+            continue  # it declares none, and its text is in another
         if not wanted.versions:
             yield Selected(page, Cursor(key))
             continue
@@ -181,7 +183,7 @@ def _tests(wanted: PageSelection, takes_answers: bool) -> list[Test]:
     if wanted.types:
         tests.append(_TypeTest(wanted.types))
     if wanted.languages:
-        tests.append(lambda row: _speaks(row.language.lower(), wanted.languages))
+        tests.append(lambda row: not row.language or _speaks(row.language, wanted.languages))
     return tests
 
 
@@ -206,7 +208,8 @@ class _TypeTest:
 
 
 def _speaks(language: str, wanted: Sequence[str]) -> bool:
-    return any(language == word or language.startswith(f"{word}-") for word in wanted)
+    said = language.lower().replace("_", "-")
+    return any(said == word or said.startswith(f"{word}-") for word in wanted)
 
 
 class _LastChanges:

@@ -6,6 +6,7 @@ for. Used by `lycosa get` and `lycosa.Collection`.
 
 from base64 import b32encode
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -30,19 +31,25 @@ from lycosa.store import (
     warc_path,
 )
 from lycosa.web import (
+    DetectedLanguage,
     FieldExtractor,
     LinkRules,
+    MediaKind,
     PageMetadata,
     Url,
     analyse_page,
+    detect_language,
     extract_readable,
     extract_text,
     format_timestamp,
+    media_kind,
     page_metadata,
     parse_url,
     url_from_key,
     url_key,
 )
+
+_TEXTUAL = frozenset((MediaKind.HTML, MediaKind.XHTML, MediaKind.TEXT, MediaKind.FEED, MediaKind.XML))
 
 
 def asked_url(collection: CollectionStore, text: str) -> Url:
@@ -86,7 +93,7 @@ class StoredPage:
     def __init__(self, url: str, row: PageRow, contents: StoredDocuments, *, is_current: bool = True) -> None:
         self.url, self.row, self._contents, self.is_current = url, row, contents, is_current
         self.status, self.fetched, self.depth = row.status, format_timestamp(row.fetched_s), row.depth
-        self.title, self.language, self.content_type = row.title, row.language, row.essence
+        self.title, self.content_type = row.title, row.essence
         self.sent_bytes, self.duplicate_of, self.noarchive = row.size_bytes, row.original, row.noarchive
 
     def __repr__(self) -> str:
@@ -138,6 +145,22 @@ class StoredPage:
         said, analysers = self.headers.get("content-type"), self._contents.analysers
         read = extract_readable(self.body, url=self.url, content_type=said, analysers=analysers, wants_markdown=True)
         return read.markdown
+
+    @cached_property
+    def language(self) -> str:
+        """The language that the page declares, `de-AT`; where it declares none, that which its text is written in;
+        empty if that cannot be told. To find it out PDF documents and lost bodies are not read."""
+        declared = self.row.language
+        if declared or not self.has_body or media_kind(self.content_type) not in _TEXTUAL:
+            return declared
+        with suppress(StoreError, SettingsError):
+            return self.detected_language.language
+        return ""
+
+    @cached_property
+    def detected_language(self) -> DetectedLanguage:
+        """The language that the text is written in, and how sure that is, whatever the page declares."""
+        return detect_language(self.text)
 
     @cached_property
     def metadata(self) -> PageMetadata:

@@ -32,6 +32,7 @@ from lycosa.web.document import (
     payload_sha1,
 )
 from lycosa.web.kernel import kernel_name, native
+from lycosa.web.language import DetectedLanguage, detect_language
 from lycosa.web.links import LinkKind, Links, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
 from lycosa.web.page import (
@@ -132,6 +133,7 @@ __all__ = [
     "TOPIC_HEAD_BYTES",
     "Analyser",
     "Analysers",
+    "DetectedLanguage",
     "Document",
     "DropReason",
     "FieldExtractor",
@@ -167,6 +169,7 @@ __all__ = [
     "cut_if_unsafe",
     "cut_parts",
     "detect_charset",
+    "detect_language",
     "document_digest",
     "document_digests",
     "document_fingerprint",
