@@ -14,6 +14,7 @@ from lycosa.simweb.network import has_dns_trouble
 from lycosa.simweb.truth import truth_of
 from lycosa.simweb.web import Answer
 from tests.crawl.memory_crawl import crawl, front
+from tests.crawl.small_site import FIRST, crawl_site, links
 
 WEB = SimWeb(SimSettings(hosts=8, pages=1000, seed=3, robots={"delay": 0.2}))
 
@@ -237,3 +238,10 @@ def test_views_tell_counts_hosts_and_reasons(tmp_path: Path) -> None:
         assert any("out-of-scope" in line for line in explain_url(collection, front(WEB, 1)))
         assert any("not known" in line for line in explain_url(collection, front(WEB) + "nowhere.html"))
         assert "never asked for" in explain_url(collection, "mailto:x@y")[0]
+
+
+def test_crawl_ends_with_its_last_page_and_does_not_wait_for_the_next_commit(tmp_path: Path) -> None:
+    _, stats = crawl_site(tmp_path / "c", lambda url: links("a") if url == FIRST else "<p>end", store_interval_s=60)
+
+    assert stats.pages == 2
+    assert stats.seconds < 10

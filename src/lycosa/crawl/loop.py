@@ -430,7 +430,9 @@ class Engine:
         self._plan_turn()
 
     def _commit_if_full(self) -> None:
-        if self.committer.waiting >= self.settings.store_batch:
+        """Commits where enough has gathered, or nothing more is to come."""
+        waiting = self.committer.waiting
+        if waiting >= self.settings.store_batch or (waiting and not self._in_flight and self._has_nothing_left()):
             self._commit()
 
     def _after_commit(self) -> None:
