@@ -233,3 +233,16 @@ def scrapy_command(start: str, settings: Mapping[str, object], names: Path | Non
     """Scrapy's spider; without `names`, a JSON file with the addresses of hosts, it stays on the host of `start`."""
     words = [str(scrapy()), str(SCRAPY_SPIDER), start, json.dumps(settings)]
     return [*words, str(names)] if names else words
+
+
+# what reads archives
+
+
+def pywb() -> Path:
+    """A Python that has pywb, which replays archives. It is GPL: it is run, never imported."""
+    return environment("pywb", "pywb==2.*")
+
+
+def py_wacz() -> Path:
+    """A Python that has py-wacz, which validates WACZ files."""
+    return environment("wacz", "wacz==0.6.*")

@@ -95,13 +95,17 @@ FORMATS = {
     "csv": FormatEntry("csv", "CsvTable", "A table with a line for each page, safe to open in a spreadsheet."),
     "markdown": FormatEntry("markdown", "MarkdownFolder", "A folder with a Markdown file for each page."),
     "graph": FormatEntry("graph", "LinkGraphExport", "The links, for networkx, igraph and Gephi."),
+    "warc": FormatEntry("warc", "WarcCopy", "A WARC file with the records of the pages, copied as they are."),
+    "wet": FormatEntry("wet", "WetTexts", "A WARC file with the texts of the pages, as Common Crawl's WET files."),
+    "cdxj": FormatEntry("cdxj", "CdxIndex", "The sorted index of all captures, for pywb and others."),
+    "wacz": FormatEntry("wacz", "WaczArchive", "One file that replays by itself: archive, index, pages, texts."),
     "sitemap": FormatEntry("sitemap", "SitemapFolder", "A folder with sitemap.xml of each host."),
 }
 
 OPTIONS = {
     "content": FormatOption(
-        ("jsonl", "csv"),
-        "What of the body is exported [default: text; none for csv].",
+        ("jsonl", "csv", "wacz"),
+        "What of the body is exported [default: text; none for csv]; wacz has text or none.",
         ("text", "markdown", "html", "none"),
     ),
     "links": FormatOption(("jsonl",), "Add the links of each page.", is_switch=True),

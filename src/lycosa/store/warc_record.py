@@ -246,6 +246,16 @@ def warcinfo(fields: Mapping[str, str], *, filename: str, created_s: float) -> b
     return _member(b"warcinfo", _record_ids(os.urandom(16))[0], _date(created_s), extra, _FIELDS, (_fields(fields),))
 
 
+def conversion(url: str, text: bytes, *, fetched_s: float, refers_to: str, language: str = "") -> bytes:
+    """The record of the text that was made of the record `refers_to`; `language` is of ISO 639-3."""
+    lines = [b"WARC-Target-URI: " + _uri(url), b"WARC-Refers-To: " + _clean(refers_to)]
+    if language:
+        lines.append(b"WARC-Identified-Content-Language: " + _clean(language))
+    lines.append(b"WARC-Block-Digest: sha1:" + b32encode(sha1_of(text)))
+    name = _record_ids(os.urandom(16))[0]
+    return _member(b"conversion", name, _date(fetched_s), b"\r\n".join([*lines, b""]), b"text/plain", (text,))
+
+
 # What `MemberWriter.exchanges` takes, and `_members`: URL, method, header lines, whether these name the host, address;
 # header block, status, the length of the body that the block must name (None: whatever it says), the body that is kept;
 # type, lines before the payload digest, that digest, lines behind it, date, random bytes for the ids, metadata.
@@ -341,6 +351,12 @@ def _gzipped(record: bytes, block_bytes: int) -> bytes:
     level = _GZIP_LEVEL if block_bytes > _SMALL_BYTES else _SMALL_LEVEL
     member: bytes = isal_zlib.compress(record, level, _GZIP_MEMBER)
     return member
+
+
+def record_bytes(record: WarcRecord) -> bytes:
+    """A record as it is written, before it is compressed."""
+    fields = "".join(f"{name}: {value}\r\n" for name, value in record.headers)
+    return b"WARC/1.1\r\n" + fields.encode() + b"\r\n" + record.block + b"\r\n\r\n"
 
 
 def recompress_record(record: bytes) -> bytes:

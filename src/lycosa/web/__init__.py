@@ -33,6 +33,7 @@ from lycosa.web.document import (
 )
 from lycosa.web.kernel import kernel_name, native
 from lycosa.web.language import DetectedLanguage, detect_language
+from lycosa.web.language_codes import three_letters
 from lycosa.web.links import LinkKind, Links, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
 from lycosa.web.page import (
@@ -60,6 +61,7 @@ from lycosa.web.scope import (
     pattern_pieces,
 )
 from lycosa.web.sitemap import SitemapEntry, read_sitemap, read_sitemap_steps
+from lycosa.web.surt import surt_key
 from lycosa.web.url import (
     BUCKET_BYTES,
     CACHED_HOSTS,
@@ -220,6 +222,7 @@ __all__ = [
     "split_url",
     "split_words",
     "surt_key",
+    "three_letters",
     "to_utf8",
     "url_from_key",
     "url_key",
