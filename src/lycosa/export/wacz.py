@@ -57,7 +57,7 @@ class WaczArchive(ExportFormat):
         super().begin(out, source)
         self._members, self._lines = ArchiveMembers(source.collection), CdxLines(source.collection)
         self._sorted = SortedLines(out.scratch)
-        self._package = _Package(out)
+        self._package = _WaczPackage(out)
         self._whole_files = self._files_as_they_are() if source.selection.is_everything else []
         self._pages_path = out.scratch / "pages.jsonl"
         with reported(self._pages_path):
@@ -178,7 +178,7 @@ class _PackageFile:
         self._resources.append({"name": name, "path": self._path, "hash": digest, "bytes": self.size})
 
 
-class _Package:
+class _WaczPackage:
     """The ZIP file, one file after the other."""
 
     def __init__(self, out: Output) -> None:
