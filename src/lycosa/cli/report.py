@@ -116,10 +116,13 @@ def _show_comparison(comparison: ReportComparison) -> None:
         f"{counted(comparison.newer.survey.pages, 'page')}, {count(comparison.came)} came,"
         f" {count(comparison.went)} went"
     )
-    for change in comparison.changes:
+    moved = [change for change in comparison.changes if change.has_changed]
+    for change in moved:
         numbers = f"{count(change.before)} -> {count(change.now)}"
-        moved = f"{count(change.new)} new, {count(change.fixed)} fixed, {count(change.gone)} gone with their page"
-        _say(f"{change.verdict:12}{change.rule.name:26}{numbers:>16}   {moved}")
+        how = f"{count(change.new)} new, {count(change.fixed)} fixed, {count(change.gone)} gone with their page"
+        _say(f"{change.verdict:12}{change.rule.name:24}{numbers:>18}   {how}")
+    if same := len(comparison.changes) - len(moved):
+        _say(f"the same    {counted(same, 'finding' if not moved else 'other finding')}")
 
 
 def _say(line: str) -> None:

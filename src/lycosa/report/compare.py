@@ -1,7 +1,7 @@
 """Two reports side by side: what got better, what got worse, which pages came and went.
 
-A finding is the same in both where rule, page and target are. One that is no longer there is fixed if its page still
-is, and gone with its page otherwise. Done by joins in the database of the newer report. Used by the command line and by
+A finding is the same in both where rule, page and target are. One that is no longer there is fixed, or gone with its
+page if that is no page any more. Done by joins in the database of the newer report. Used by the command line and by
 whoever writes the report.
 """
 
@@ -34,8 +34,12 @@ class RuleChange(msgspec.Struct, frozen=True):
     gone: int
 
     @property
+    def has_changed(self) -> bool:
+        return bool(self.new or self.fixed or self.gone)
+
+    @property
     def verdict(self) -> str:
-        """Whether it got better or worse, in a word."""
+        """Whether it got better or worse, in a word or two."""
         if self.now == self.before:
             return "the same" if not self.new else "other pages"
         return "better" if self.now < self.before else "worse"
@@ -49,10 +53,12 @@ class ReportComparison:
         self._database = newer.database
         self._database.attach(older.database, "old")
         self._database.define("uid_of", uid)
-        still = "exists (select 1 from main.page as p where p.uid = uid_of(f.page))"
+        # What was wrong with a redirect or a broken URL is mended by its end; a page must still be one.
+        was = "exists (select 1 from old.page as p where p.uid = uid_of(f.page) and p.state = 'page')"
+        still = "exists (select 1 from main.page as p where p.uid = uid_of(f.page) and p.state = 'page')"
         self._database.execute(
-            f"create temp table fixed as select f.kind, f.page, f.target, f.words, f.detail, {still} as is_fixed"
-            f" from {_LOST} order by f.rowid"
+            "create temp table fixed as select f.kind, f.page, f.target, f.words, f.detail,"
+            f" not {was} or {still} as is_fixed from {_LOST} order by f.rowid"
         )
         self.changes = self._changes()
         self.came = self._database.value(f"select count(*) from {_CAME.format(one='main', other='old')}")

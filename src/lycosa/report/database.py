@@ -2,7 +2,8 @@
 
     page       every URL that was fetched, is blocked or has failed, in the order of hosts and paths
     markup     what the body of an HTML page says (`web.audit`)
-    alternate  its alternates by language        listed  the URLs that sitemaps name
+    alternate  its alternates by language        named   the URLs that <link> elements of other pages name
+    listed     the URLs that sitemaps name
     link       the links to pages that are broken, redirect or are blocked
     redirect   where each redirect ends          finding what is wrong, a row for each page concerned
 
@@ -36,6 +37,7 @@ _TABLES = """
         insecure_count integer, insecure text
     );
     create table alternate (id integer, code text, url text, target integer);
+    create table named (target integer);
     create table listed (uid integer primary key);
     create table link (target integer, source integer, kind integer, words text);
     create table redirect (
@@ -56,6 +58,7 @@ _INDEXES = """
     create index page_file on page (file_num);
     create index page_leads on page (leads) where state = 'redirect';
     create index alternate_id on alternate (id, target);
+    create index named_target on named (target);
 """
 
 
@@ -101,7 +104,12 @@ class ReportDatabase:
 
     def index_findings(self) -> None:
         """Makes the findings ready to be looked up and compared: all of them are in."""
-        self._connection.executescript("create index finding_key on finding (kind, page, target);")
+        self._connection.executescript(
+            "create index finding_key on finding (kind, page, target);"
+            "create index finding_target on finding (kind, target);"
+            "create index finding_words on finding (kind, words);"
+            "create index finding_kind on finding (kind);"
+        )
 
     def add(self, table: str, rows: Iterable[Sequence[Any]], columns: int) -> None:
         """Inserts rows that have so many columns, which are the first ones of the table in their order."""

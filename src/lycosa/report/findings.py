@@ -26,10 +26,15 @@ _LINKS = (
 )
 _CANONICAL = "good as p join page as t on t.uid = p.canonical_uid where p.is_elsewhere"
 _LISTED = "listed join page as p on p.uid = listed.uid where p.is_internal"
+# Rows that have a value in common with others, each with how many there are and the first of them: one sort, no join.
 _SAME = (
-    "with same as (select {column} as value, count(*) as pages, min(id) as first from {table} where {column} {is_there}"
-    " group by {column} having count(*) > 1 {having})"
+    "select url, first, value, pages from (select id, url, {column} as value,"
+    " first_value(url) over same as first, min(id) over same as first_id, count(*) over same as pages,"
+    " min(digest) over same as least, max(digest) over same as most from {table} where {column} {wanted}"
+    " window same as (partition by {column} order by id rows between unbounded preceding and unbounded following))"
+    " where pages > 1 {having} order by first_id, id"
 )
+_DIFFERENT = "and least <> most"  # pages that are the same altogether are told by a rule of their own
 
 # Name → the query that gives (page, target, words, detail). Rows keep the order of hosts and paths.
 QUERIES = {
@@ -74,33 +79,28 @@ QUERIES = {
     "several-canonicals": "select url, '', '', replace(canonicals, char(10), ', ') from page join markup using (id)"
     " where canonicals is not null order by id",
     "noindex-canonical": "select url, canonical, '', '' from good where noindex and is_elsewhere order by id",
-    "duplicate-pages": _SAME.format(
+    "duplicate-pages": "select url, first, '', pages || ' URLs' from ("
+    + _SAME.format(
         column="digest",
         table="good",
-        is_there="is not null and status = 200 and not noindex and not is_elsewhere",
+        wanted="is not null and status = 200 and not noindex and not is_elsewhere",
         having="",
     )
-    + " select good.url, f.url, '', same.pages || ' URLs' from same join good on good.digest = same.value"
-    " join page as f on f.id = same.first where good.status = 200 and not good.noindex and not good.is_elsewhere"
-    " order by same.first, good.id",
+    + ")",
     "near-duplicates": "select p.url, f.url, '', '' from near join indexable as p on p.id = near.id"
     " join indexable as f on f.id = near.first order by near.first, p.id",
     "missing-titles": "select url, '', '', title_problem from indexable where title_problem in ('missing', 'empty')"
     " order by id",
-    "duplicate-titles": _SAME.format(
-        column="title", table="indexable", is_there="<> ''", having="and count(distinct digest) > 1"
-    )
-    + " select i.url, '', i.title, same.pages || ' pages' from same join indexable as i on i.title = same.value"
-    " order by same.first, i.id",
+    "duplicate-titles": "select url, '', value, pages || ' pages' from ("
+    + _SAME.format(column="title", table="indexable", wanted="<> ''", having=_DIFFERENT)
+    + ")",
     "long-titles": "select url, '', title, length(title) || ' characters' from indexable"
     f" where length(title) > {LONG_TITLE_CHARS} order by id",
     "missing-descriptions": "select url, '', '', description_problem from indexable"
     " where description_problem in ('missing', 'empty') order by id",
-    "duplicate-descriptions": _SAME.format(
-        column="description", table="indexable", is_there="<> ''", having="and count(distinct digest) > 1"
-    )
-    + " select i.url, '', i.description, same.pages || ' pages' from same"
-    " join indexable as i on i.description = same.value order by same.first, i.id",
+    "duplicate-descriptions": "select url, '', value, pages || ' pages' from ("
+    + _SAME.format(column="description", table="indexable", wanted="<> ''", having=_DIFFERENT)
+    + ")",
     "long-descriptions": "select url, '', description, length(description) || ' characters' from indexable"
     f" where length(description) > {LONG_DESCRIPTION_CHARS} order by id",
     "several-titles": "select url, '', '', case when title_problem <> 'several' then 'descriptions'"

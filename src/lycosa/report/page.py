@@ -34,9 +34,10 @@ def html_pieces(report: SiteReport, comparison: ReportComparison | None = None) 
     """The page, piece by piece."""
     yield from _head(report)
     yield '<main id="main">'
-    yield from _overview(report, comparison)
+    yield from _overview(report)
     if comparison is not None:
         yield from _comparison(comparison)
+    yield from _contents(report)
     yield from _plots(report)
     yield from _findings(report)
     yield from _nothing_found(report)
@@ -62,7 +63,7 @@ def _head(report: SiteReport) -> Iterator[str]:
     )
 
 
-def _overview(report: SiteReport, comparison: ReportComparison | None) -> Iterator[str]:
+def _overview(report: SiteReport) -> Iterator[str]:
     yield '<div class="cards">' + _card("pages read", report.survey.pages, "")
     for severity, word in NAMES.items():
         yield _card(_plural(report.count(severity), word), report.count(severity), severity.value)
@@ -70,15 +71,19 @@ def _overview(report: SiteReport, comparison: ReportComparison | None) -> Iterat
     if report.remarks:
         items = "".join(f"<li>{_text(remark, most=2_000)}</li>" for remark in report.remarks)
         yield f'<ul class="remarks">{items}</ul>'
+
+
+def _contents(report: SiteReport) -> Iterator[str]:
     shown = [each for each in _by_severity(report) if each.rows]
-    if not shown:
+    if not shown and report.survey.pages:
         yield '<p class="clean">Nothing was found that a visitor or a search engine would trip over.</p>'
+    if not shown:
         return
     yield '<h2>What was found</h2><div class="panel"><table><thead><tr><th></th><th>finding</th>'
     yield '<th class="number">pages</th><th class="number">findings</th></tr></thead><tbody>'
     for each in shown:
         yield (
-            f'<tr><td class="number">{_badge(each.rule.severity)}</td><td><a href="#{each.rule.name}">'
+            f'<tr><td class="mark">{_badge(each.rule.severity)}</td><td><a href="#{each.rule.name}">'
             f'{_text(each.rule.title)}</a></td><td class="number">{each.pages:,}</td>'
             f'<td class="number">{each.rows:,}</td></tr>'
         )
@@ -107,10 +112,10 @@ def _plots(report: SiteReport) -> Iterator[str]:
         "Answers by status", bar_chart("status", "URLs by status", plots["status"], _status_classes(plots["status"]))
     )
     yield _figure("Pages by folder", bar_chart("folder", "Pages by folder", plots["folder"]))
-    yield _figure("Links from the first page", column_chart("depth", "Pages by depth", folded(plots["depth"])))
+    yield _figure("Links away from the first page", column_chart("depth", "Pages by depth", folded(plots["depth"])))
     yield _figure("Size of the HTML", column_chart("size", "Pages by size", plots["size"]))
     if plots["time"]:
-        yield _figure("Time to come", column_chart("time", "Pages by time", plots["time"]))
+        yield _figure("Response time", column_chart("time", "Pages by time", plots["time"]))
     yield "</div>"
 
 
@@ -186,7 +191,7 @@ def _table(
     for row in rows:
         cells = f"<td>{_link(row.page)}</td>"
         cells += f"<td>{_link(row.target)}</td>" if has_target else ""
-        cells += f'<td class="words">{_text(row.words)}</td>' if has_words else ""
+        cells += f'<td class="words">{f"“{_text(row.words)}”" if row.words else ""}</td>' if has_words else ""
         cells += f'<td class="detail">{_text(row.detail, most=2 * TEXT_CHARS)}</td>' if has_detail else ""
         yield f"<tr data-row>{cells}</tr>"
     yield "</tbody></table>"
@@ -216,20 +221,24 @@ def _comparison(comparison: ReportComparison) -> Iterator[str]:
         f"{older.survey.pages:,} {_plural(older.survey.pages, 'page')} then, {comparison.newer.survey.pages:,} now; "
         f"{comparison.came:,} came, {comparison.went:,} went.</p>"
     )
-    if not comparison.changes:
-        yield '<p class="clean">Nothing was found, then or now.</p>'
-    else:
+    moved = [change for change in comparison.changes if change.has_changed]
+    if moved:
         yield '<div class="panel"><table><thead><tr><th></th><th>finding</th>'
         yield "".join(f'<th class="number">{name}</th>' for name in ("before", "now", "new", "fixed", "page gone"))
         yield "<th></th></tr></thead><tbody>"
-        for change in comparison.changes:
+        for change in sorted(moved, key=lambda change: list(Severity).index(change.rule.severity)):
             numbers = (change.before, change.now, change.new, change.fixed, change.gone)
             cells = "".join(f'<td class="number">{number:,}</td>' for number in numbers)
             yield (
-                f'<tr><td class="number">{_badge(change.rule.severity)}</td><td>{_text(change.rule.title)}</td>{cells}'
-                f'<td class="{change.verdict.split()[0]}">{change.verdict}</td></tr>'
+                f'<tr><td class="mark">{_badge(change.rule.severity)}</td><td>{_text(change.rule.title)}</td>{cells}'
+                f'<td class="verdict {change.verdict.split()[0]}">{change.verdict}</td></tr>'
             )
         yield "</tbody></table></div>"
+    same = len(comparison.changes) - len(moved)
+    if same:
+        yield f'<p class="soft">{same} {"other" if moved else ""} {_plural(same, "finding")} as before.</p>'
+    elif not moved:
+        yield '<p class="clean">Nothing was found, then or now.</p>'
     yield from _changed(comparison)
     for title, urls, count in (
         ("Pages that came", comparison.pages_came(PAGES_SHOWN), comparison.came),

@@ -38,7 +38,9 @@ from lycosa.web import (
 )
 
 MANY_PAGES = 2_000  # from here on it pays to start workers
-AT_ONCE = 5_000  # rows that are written, and URLs that the link index is asked about, at a time
+AT_ONCE = 5_000  # rows that are written, and URLs whose links are read, at a time
+COUNTED_AT_ONCE = 50_000  # URLs whose links are counted
+_SET_LINKS = "update page set links = ? where id = ?"
 FOLDER_CHARS = 80
 REASONS = {
     "no-such-host": "the host does not exist",
@@ -280,7 +282,7 @@ def _read_bodies(collection: CollectionStore, database: ReportDatabase, survey: 
     with _reading(collection, pages) as read:
         found = zip(ids, read(jobs), strict=True)
         while some := list(islice(found, AT_ONCE)):
-            markup, alternates = [], []
+            markup, alternates, named = [], [], []
             for (number, url), read_at_once in some:
                 audit = read_at_once or _read_slowly(collection, documents, url)
                 if audit is None:
@@ -289,8 +291,11 @@ def _read_bodies(collection: CollectionStore, database: ReportDatabase, survey: 
                 survey.audited += 1
                 markup.append(_markup(number, audit))
                 alternates += [(number, code, target, uid(target)) for code, target in audit.alternates]
+                others = {*audit.canonicals, *(target for _, target in audit.alternates)} - {url}
+                named += [(uid(target),) for target in others]
             database.add("markup", markup, 12)
             database.add("alternate", alternates, 4)
+            database.add("named", named, 1)
             done += len(some)
             progress(done, pages)
     survey.unread += pages - done
@@ -345,23 +350,24 @@ def _reading(
 def _read_links(collection: CollectionStore, database: ReportDatabase) -> None:
     """How many pages link to each page, and the links themselves where the target is worth a word."""
     index = current_link_index(collection)
-    rows = database.rows(
-        "select id, url, state from page where state <> 'sitemap' and (is_internal or state = 'broken')"
+    pages = database.rows("select id, url from page where state = 'page' and is_internal")
+    while some := pages.fetchmany(COUNTED_AT_ONCE):
+        counts = zip(index.counts([url for _, url in some]), some, strict=True)
+        database.update(_SET_LINKS, ((count, number) for count, (number, _) in counts if count))
+    # Pages that may be named by <link> elements only, as canonical URLs and alternates are: these do not count.
+    named = database.rows(
+        "select id, url from page where state = 'page' and is_internal and links > 0"
+        " and links <= (select count(*) from named where target = page.uid)"
     )
-    while some := rows.fetchmany(AT_ONCE):
-        links = incoming_links(index, [url for _, url, _ in some])
-        counts = np.bincount(links.place[links.kind != LinkKind.LINK], minlength=len(some)).tolist()
-        database.update(
-            "update page set links = ? where id = ?",
-            ((count, number) for count, (number, *_) in zip(counts, some, strict=True) if count),
-        )
-        wanted = np.array([state in ("broken", "redirect", "blocked") for *_, state in some])[links.place]
-        columns = (column[wanted].tolist() for column in (links.place, links.source, links.kind, links.text))
-        database.add(
-            "link",
-            (
-                (some[at][0], signed(source), kind, links.words(text))
-                for at, source, kind, text in zip(*columns, strict=True)
-            ),
-            4,
-        )
+    while some := named.fetchmany(AT_ONCE):
+        links = incoming_links(index, [url for _, url in some])
+        counts_of = np.bincount(links.place[links.kind != LinkKind.LINK], minlength=len(some)).tolist()
+        database.update(_SET_LINKS, ((count, number) for count, (number, _) in zip(counts_of, some, strict=True)))
+    told = database.rows(
+        "select id, url from page where state = 'broken' or (is_internal and state in ('redirect', 'blocked'))"
+    )
+    while some := told.fetchmany(AT_ONCE):
+        links = incoming_links(index, [url for _, url in some])
+        columns = (column.tolist() for column in (links.place, links.source, links.kind, links.text))
+        rows = zip(*columns, strict=True)
+        database.add("link", ((some[at][0], signed(page), kind, links.words(text)) for at, page, kind, text in rows), 4)
