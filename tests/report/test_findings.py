@@ -53,6 +53,7 @@ def test_findings_say_the_words_of_links_and_what_is_wrong_with_their_targets(pl
         assert leads["/loop"] == "301, never arrives"
 
 
+@pytest.mark.slow
 def test_report_read_by_workers_is_the_same(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with make_report(planted) as here:
         alone = {each.rule.name: list(here.rows(each.rule.name)) for each in here.findings}
