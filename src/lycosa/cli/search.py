@@ -13,7 +13,7 @@ import typer
 
 from lycosa.cli.options import AsJson, CommandTable, FieldEntries, FieldsFile, Folder, InFolder, field_rules
 from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
-from lycosa.errors import LycosaError
+from lycosa.errors import LycosaError, MissingExtra
 from lycosa.inspect import page_of, size_words
 from lycosa.search import (
     MOST_SHOWN,
@@ -29,6 +29,7 @@ from lycosa.search import (
     unread_words,
     update_index,
 )
+from lycosa.web import MediaKind, can_read_pdf, media_kind, read_pdf
 
 PROGRESS_S = 1.0
 ROWS = 10
@@ -121,7 +122,13 @@ def get(
     elif rules is not None:
         say_json(found.fields)
     elif text or markdown:
-        print(found.markdown if markdown else found.text)
+        shown = found.markdown if markdown else found.text
+        is_pdf = media_kind(found.content_type) is MediaKind.PDF
+        if is_pdf and not shown and not can_read_pdf():
+            raise MissingExtra.of("pdf", what="the text of a PDF document")
+        print(shown)
+        if is_pdf and (pdf := read_pdf(found.body)).error and pdf.text == shown:
+            note(f"lycosa: not all of it could be read: {pdf.error}")
     else:
         sys.stdout.buffer.write(found.body)
 

@@ -46,7 +46,9 @@ from lycosa.store import (
 )
 from lycosa.web import (
     DIGEST_BYTES,
+    MediaKind,
     Page,
+    Readable,
     document_digest,
     payload_sha1,
     url_from_key,
@@ -401,7 +403,10 @@ class PageKeeper:
         body = decoded_body(response, reader.max_decoded_bytes)
         page = read.page or read_page(response, body, reader.analysers, wants_main=True)
         said = response.headers.get("content-type")
-        found = page.readable or extract_readable(body, url=url, content_type=said, analysers=reader.analysers)
+        found = page.readable
+        if found is None and page.media.kind is MediaKind.PDF:  # it would hold the event loop for too long
+            found = Readable()
+        found = found or extract_readable(body, url=url, content_type=said, analysers=reader.analysers)
         committed = CommittedPage(url, row, page, found.text, response.headers, body)
         for listener in self.listeners:
             self._shard.committer.announce(partial(listener, committed))

@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from lycosa.web.fields import FieldExtractor, FieldValue
     from lycosa.web.hazard import cut_if_unsafe
     from lycosa.web.metadata import PageMetadata, page_metadata
+    from lycosa.web.pdf import PdfText, can_read_pdf, read_pdf
     from lycosa.web.readable import are_near, extract_readable, extract_text, simhash
     from lycosa.web.surt import surt_key
     from lycosa.web.text import page_of_text
@@ -113,6 +114,7 @@ __getattr__ = open_lazily(
         "audit": "PageAudit audit_page",
         "hazard": "cut_if_unsafe",
         "metadata": "PageMetadata page_metadata",
+        "pdf": "PdfText can_read_pdf read_pdf",
         "readable": "are_near extract_readable extract_text simhash",
         "surt": "surt_key",
         "text": "page_of_text",
@@ -149,6 +151,7 @@ __all__ = [
     "Page",
     "PageAudit",
     "PageMetadata",
+    "PdfText",
     "Readable",
     "Robots",
     "RobotsDirectives",
@@ -168,6 +171,7 @@ __all__ = [
     "audit_page",
     "base_url",
     "bucket_of",
+    "can_read_pdf",
     "cut_if_unsafe",
     "cut_parts",
     "detect_charset",
@@ -209,6 +213,7 @@ __all__ = [
     "parts_by_id",
     "pattern_pieces",
     "payload_sha1",
+    "read_pdf",
     "read_sitemap",
     "read_sitemap_steps",
     "reads_links_as_usual",

@@ -25,8 +25,9 @@ from lycosa.web.charset import to_utf8
 from lycosa.web.date import iso_date
 from lycosa.web.document import Document
 from lycosa.web.html import is_in_drawing, parse_html
-from lycosa.web.media import SNIFF_BYTES, identify_media
+from lycosa.web.media import SNIFF_BYTES, MediaKind, identify_media
 from lycosa.web.page import analyse_page, charset_of, has_main_text
+from lycosa.web.pdf import read_pdf
 from lycosa.web.structured import MICRODATA, RDFA_LITE, Json, plain_object, read_items, read_json_ld
 from lycosa.web.url import base_url, parse_url
 
@@ -86,8 +87,17 @@ class PageMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def page_metadata(body: bytes, *, url: str, content_type: str | None = None) -> PageMetadata:
-    """The metadata of a document (content coding undone); of one that is not HTML its title and description."""
+    """The metadata of a document (content coding undone); of one that is not HTML its title and what else it has."""
     media = identify_media(content_type, body[:SNIFF_BYTES])
+    if media.kind is MediaKind.PDF:
+        pdf = read_pdf(body)
+        return PageMetadata(
+            title=pdf.title,
+            author=pdf.author,
+            description=pdf.subject,
+            published=pdf.created,
+            modified=pdf.modified,
+        )
     if not has_main_text(media):
         page = analyse_page(body, url=url, content_type=content_type)
         return PageMetadata(title=page.title or "", description=page.description or "", canonical=page.canonical or "")

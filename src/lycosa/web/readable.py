@@ -21,6 +21,7 @@ from lycosa.web.markdown import TARGET, markdown_of
 from lycosa.web.media import SNIFF_BYTES, MediaKind, identify_media
 from lycosa.web.outline import Outline, clean
 from lycosa.web.page import analyse_page, charset_of, has_main_text, is_built_in, read_natively
+from lycosa.web.pdf import read_pdf
 from lycosa.web.url import base_url, join_map
 
 UNSHOWN = "data-nosnippet"
@@ -65,6 +66,9 @@ def extract_readable(
     asks not to be shown in results (`data-nosnippet`). With `wants_markdown` it is there as Markdown, too.
     """
     media = identify_media(content_type, body[:SNIFF_BYTES])
+    if media.kind is MediaKind.PDF and is_built_in(analysers, media):
+        pdf = read_pdf(body)
+        return Readable(pdf.title, (), pdf.text, pdf.text if wants_markdown else "")
     if not (has_main_text(media) and is_built_in(analysers, media)):
         page = analyse_page(body, url=url, content_type=content_type, analysers=analysers, wants_main=True)
         whole = page.readable or Readable()
