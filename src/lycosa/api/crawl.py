@@ -203,8 +203,18 @@ class Crawl:
             if not self._task.done():
                 self.stop()
             await self._task
+            self._prune(self._collection)
         finally:
             self._collection.close()
+
+    def _prune(self, collection: CollectionStore) -> None:
+        """Drops the versions that the settings do not keep."""
+        if self.settings.keep_versions is None and self.settings.keep_days is None:
+            return
+        from lycosa.removal import VersionLimits, prune_versions  # lazy: only these settings need it, and tantivy
+
+        limits = VersionLimits(self.settings.keep_versions, self.settings.keep_days)
+        prune_versions(collection, limits, now_s=self.engine.shard.now_unix())
 
     async def finish(self) -> CrawlStats:
         """Waits for the end of the crawl."""

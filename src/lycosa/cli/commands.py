@@ -49,6 +49,7 @@ COMMANDS = {
         "tree": ("collection", "Show known URLs as a tree of hosts and folders."),
         "freshness": ("changes", "Show how fresh the pages of each host are."),
         "index": ("search", "Build or update the search index."),
+        "prune": ("forget", "Drop old versions of pages, and free their space."),
         "forget": ("forget", "Take pages out for good and keep them from coming back."),
         "settings": ("crawl", "Print all settings with their defaults."),
     },

@@ -39,7 +39,7 @@ MIN_DEMO_S, MAX_DEMO_S = 0.1, 86_400.0
 PAGES_A_HOST = 400  # of the demo
 DEMO_OVER = "the demo is over, and its web is gone: a larger --seconds shows more"
 # The options of `lycosa recrawl` that are settings.
-RECRAWL_SETTINGS = ("visits_per_day", "time_s", "archive", "patch")
+RECRAWL_SETTINGS = ("visits_per_day", "time_s", "archive", "patch", "keep_versions", "keep_days")
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output at the end.", rich_help_panel=OUTPUT)

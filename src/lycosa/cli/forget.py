@@ -1,4 +1,4 @@
-"""`lycosa forget`: pages that are taken out of a collection for good, and do not come back."""
+"""`lycosa forget` and `lycosa prune`: pages that are taken out of a collection for good, and old versions of pages."""
 
 import sys
 from typing import Annotated
@@ -6,10 +6,21 @@ from typing import Annotated
 import typer
 
 from lycosa.cli.options import AsJson, CommandTable, Folder
-from lycosa.cli.wording import counted, note, say, say_json
+from lycosa.cli.wording import counted, note, say, say_json, size
 from lycosa.errors import SettingsError
-from lycosa.inspect import open_to_read
-from lycosa.removal import ArchiveRemoval, Removal, forget, plan_removal, undo_forget
+from lycosa.inspect import open_to_read, settings_of
+from lycosa.removal import (
+    ArchiveRemoval,
+    Pruned,
+    Removal,
+    VersionLimits,
+    count_old_versions,
+    forget,
+    open_shards_to_write,
+    plan_removal,
+    prune_versions,
+    undo_forget,
+)
 from lycosa.store import Forgotten
 
 app = CommandTable()
@@ -69,6 +80,53 @@ def forget_pages(
     _tell(done, "gone", json=json)
     if wanted and not done.urls:
         note("none of them was known; they are not asked for from now on")
+
+
+@app.command(
+    epilog="""
+        lycosa prune my-crawl --keep-versions 5 --dry-run
+        lycosa prune my-crawl --keep-days 90
+        lycosa recrawl my-crawl --keep-versions 5   sets it for this and all later crawls
+    """
+)
+def prune(
+    into: Folder,
+    keep_versions: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Keep at most this many versions of a page, the current one among them."),
+    ] = None,
+    keep_days: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Keep the versions that stood there within this many days."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would go.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Drop old versions of pages, and free their space.
+
+    Without options it applies what the settings of the collection say. A file of the archive is rewritten where a
+    quarter of it is old; the current version of a page always stays.
+    """
+    limits = VersionLimits(keep_versions, keep_days)
+    with open_to_read(into) as collection:
+        if not limits:
+            settings = settings_of(collection)
+            limits = VersionLimits(settings.keep_versions, settings.keep_days)
+        if not limits:
+            raise SettingsError(f"{into} keeps all versions: say --keep-versions N, --keep-days N or both")
+        if dry_run:
+            print(f"{counted(count_old_versions(collection, limits), 'version')} would go")
+            return
+    total = Pruned()
+    with open_shards_to_write(into) as shards:
+        for shard in shards:
+            done = prune_versions(shard, limits)
+            total = Pruned(total.versions + done.versions, total.bytes + done.bytes, total.files + done.files)
+    if json:
+        say_json(total)
+        return
+    freed = f", {size(total.bytes)} freed in {counted(total.files, 'archive file')}" if total.files else ""
+    print(f"{counted(total.versions, 'version')} gone{freed}")
 
 
 def _ask(plan: Removal, wanted: list[str], archive: ArchiveRemoval) -> None:

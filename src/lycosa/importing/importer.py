@@ -29,6 +29,7 @@ from lycosa.recrawl import Revisits, history, visit_of
 from lycosa.settings import CrawlSettings, merge, settings_of_folder, to_toml
 from lycosa.store import (
     CollectionStore,
+    Forgotten,
     PageRow,
     WarcLocation,
     is_collection,
@@ -147,6 +148,7 @@ class _Importer:
         self._touched: set[bytes] = set()  # URLs that the open commit writes
         self._payloads: dict[bytes, bytes] = {}  # and the payloads that it names
         self._held_bytes = 0
+        self._forgotten = Forgotten.of(collection.path)
 
     def __repr__(self) -> str:
         return f"<Importer {self._collection.path} imported={self.imported}>"
@@ -267,6 +269,8 @@ class _Importer:
         key, shard = url_key(capture.url.href), self._shard
         [known], row = shard.frontier.rows_of([key]), page_at(self._state, key)
         kind, depth = RequestKind.PAGE, 0
+        if self._forgotten.has(capture.url):
+            raise NotImported("forgotten in this collection")
         if known is None:
             if capture.response.status == 304:
                 raise NotImported("revisits of what is not in the archives")

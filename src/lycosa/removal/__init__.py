@@ -5,6 +5,18 @@ back (`store.Forgotten`). `prune_versions` drops old versions of pages. Both run
 lock, and can be run again after a kill: every step leaves state and archive in agreement.
 """
 
-from lycosa.removal.pages import ArchiveRemoval, Removal, forget, plan_removal, undo_forget
+from lycosa.removal.pages import ArchiveRemoval, Removal, forget, open_shards_to_write, plan_removal, undo_forget
+from lycosa.removal.versions import Pruned, VersionLimits, count_old_versions, prune_versions
 
-__all__ = ["ArchiveRemoval", "Removal", "forget", "plan_removal", "undo_forget"]
+__all__ = [
+    "ArchiveRemoval",
+    "Pruned",
+    "Removal",
+    "VersionLimits",
+    "count_old_versions",
+    "forget",
+    "open_shards_to_write",
+    "plan_removal",
+    "prune_versions",
+    "undo_forget",
+]

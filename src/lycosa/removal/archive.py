@@ -1,7 +1,7 @@
 """The archive's part in removals: which records go, and what the rows of the others say when those are moved.
 
 Records that are kept may need the body of one that goes: a copy is a `revisit` record without a body. Such a record is
-replaced by a response with the body before anything is removed (`own_record`).
+replaced by a response with the body before anything is removed (`OwnBodies`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ import msgspec
 
 from lycosa.errors import StoreError
 from lycosa.records import Family
-from lycosa.recrawl import history_rows, record_with_body, unpack_change, visit_of
+from lycosa.recrawl import ChangeRow, history_rows, record_with_body, unpack_change, visit_of
 from lycosa.store import (
     MOVED_RECORD,
     Batch,
@@ -123,12 +123,42 @@ def _clear_places(collection: CollectionStore, numbers: frozenset[int]) -> None:
     state.write(batch, sync=True)
 
 
-def own_record(collection: CollectionStore, place: bytes) -> bytes | None:
-    """The response in place of the revisit at `place`, with its body; None where there is no revisit, or its body
-    cannot be read."""
-    try:
-        record = collection.record(WarcLocation.unpack(place))
-        whole = record_with_body(collection, place) if record.type == "revisit" else None
-    except StoreError:
-        return None
-    return response_of_revisit(record, whole.http()[1]) if whole is not None else None
+class OwnBodies:
+    """Gives rows that name a revisit a record with a body of its own, before that of the other record goes."""
+
+    def __init__(self, collection: CollectionStore) -> None:
+        self._collection, self._state = collection, collection.state
+        self._places: dict[bytes, bytes] = {}  # of revisits, and of what stands for them
+
+    def place_for(self, place: bytes) -> bytes:
+        """Appends the record at `place` with its body, if it lacks it; returns its new place, empty if it does not."""
+        if place not in self._places:
+            member = self._with_body(place)
+            self._places[place] = b"" if member is None else self._collection.warc.append([member])[0].pack()
+        return self._places[place]
+
+    def give_page(self, key: bytes, row: PageRow, batch: Batch) -> bool:
+        """Gives a page its own body, in its row and in the rows of its history; returns whether it needed one. The row
+        is changed, and left to the caller to write."""
+        before, now = row.place, self.place_for(row.place)
+        if not now:
+            return False
+        row.place = now
+        for found, change in history_rows(self._state, key):
+            if change.place == before:
+                batch.put(Family.CHANGE, found, msgspec.structs.replace(change, place=now).pack())
+        return True
+
+    def give_change(self, key: bytes, change: ChangeRow, batch: Batch) -> bool:
+        """The same for a row of a history."""
+        if now := self.place_for(change.place):
+            batch.put(Family.CHANGE, key, msgspec.structs.replace(change, place=now).pack())
+        return bool(now)
+
+    def _with_body(self, place: bytes) -> bytes | None:
+        try:
+            record = self._collection.record(WarcLocation.unpack(place))
+            whole = record_with_body(self._collection, place) if record.type == "revisit" else None
+        except StoreError:
+            return None
+        return response_of_revisit(record, whole.http()[1]) if whole is not None else None

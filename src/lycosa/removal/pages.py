@@ -25,8 +25,8 @@ from lycosa.errors import SettingsError
 from lycosa.frontier import HostRow, QueueEntry, RequestKind, UrlRow, UrlState, pack_host, unpack_host
 from lycosa.graph import LINK_INDEX_FOLDER, cut_feed, rebuild_link_index
 from lycosa.records import Family
-from lycosa.recrawl import due_key, history_rows, unpack_change, visit_of
-from lycosa.removal.archive import blank_gone, own_record, rewrite_without
+from lycosa.recrawl import due_key, history_rows, split_change_key, unpack_change, visit_of
+from lycosa.removal.archive import OwnBodies, blank_gone, rewrite_without
 from lycosa.search import delete_index
 from lycosa.settings import merge, settings_of_folder
 from lycosa.store import (
@@ -53,7 +53,7 @@ AT_ONCE = 1_000  # rows or records in a commit
 _KEY_END = b"\0"
 _SHA1_BYTES, _DIGEST_BYTES = 20, 16
 _LEARNED = (b"mind:", b"plain:", b"copy:")  # rows of what is learned of a host, before its key
-_MOMENT = b"moment"
+_MOMENT, _IMPORTED = b"moment", b"import:"  # the latter + a payload -> the key of the URL that had it
 
 
 class ArchiveRemoval(StrEnum):
@@ -101,8 +101,7 @@ def forget(
     """Forgets URLs and hosts; without any, all that the list has: what an interrupted removal has left."""
     named = [_entry(entry) for entry in entries]
     tell, total = progress or (lambda text: None), Removal()
-    with contextlib.ExitStack() as opened:
-        shards = [opened.enter_context(_open(folder)) for folder in _folders(path)]
+    with open_shards_to_write(path) as shards:
         if archive is not ArchiveRemoval.KEEP:
             for shard in shards:
                 _require_archive_here(shard)
@@ -113,6 +112,13 @@ def forget(
     for folder in _folders(path):
         _open(folder).close()  # begins a new manifest, without the keys of the files that are gone
     return total
+
+
+@contextlib.contextmanager
+def open_shards_to_write(path: Path) -> Iterator[list[CollectionStore]]:
+    """A collection, or all its shards, with the writer's lock held."""
+    with contextlib.ExitStack() as opened:
+        yield [opened.enter_context(_open(folder)) for folder in _folders(path)]
 
 
 def undo_forget(path: Path, entries: Sequence[str]) -> list[str]:
@@ -208,20 +214,16 @@ class _ShardRemoval:
     def _settle_copies(self) -> None:
         """Rows that stay and depend on one that goes: by its body, or because it is noted as their original."""
         digests, firsts, batch, count = self._doomed_digests(), dict[bytes, bytes](), Batch(), 0
+        bodies = OwnBodies(self._collection)
         for key, packed in self._state.walk(Family.PAGE):
             if self._keys.has(key):
                 continue
             row = unpack_page(packed)
-            has_own = self._give_body(row, digests)
+            needs_body = bool(row.place) and int.from_bytes(row.payload_sha1[:8]) in digests
+            has_own = needs_body and bodies.give_page(key, row, batch)
             has_new = bool(row.original) and self._forgotten.has_href(row.original)
             if has_new:
-                self._counters.remove(row)
-                first = firsts.setdefault(row.digest, key)
-                row.original, row.is_elsewhere = ("" if first == key else url_from_key(first)), False
-                self._counters.add(row)
-                if first == key:
-                    batch.put(Family.DOC, doc_key(row.fingerprint), row.digest + key)
-                self._total.copies += 1
+                self._give_original(key, row, firsts, batch)
             if has_own or has_new:
                 batch.put(Family.PAGE, key, pack_row(row))
                 count += 1
@@ -230,12 +232,20 @@ class _ShardRemoval:
                 batch, count = Batch(), 0
         for key, packed in self._state.walk(Family.CHANGE):
             change = unpack_change(packed)
-            doomed = not change.place or int.from_bytes(change.payload_sha1[:8]) not in digests
-            if doomed or self._keys.has(key[: key.rindex(_KEY_END, 0, -8)]):
-                continue
-            if place := self._own_place(change.place):
-                batch.put(Family.CHANGE, key, msgspec.structs.replace(change, place=place).pack())
+            needs_body = bool(change.place) and int.from_bytes(change.payload_sha1[:8]) in digests
+            if needs_body and not self._keys.has(split_change_key(key)[0]):
+                bodies.give_change(key, change, batch)
         self._commit(batch)
+
+    def _give_original(self, key: bytes, row: PageRow, firsts: dict[bytes, bytes], batch: Batch) -> None:
+        """The first of the copies is a page of its own now, the others are its copies."""
+        self._counters.remove(row)
+        first = firsts.setdefault(row.digest, key)
+        row.original, row.is_elsewhere = ("" if first == key else url_from_key(first)), False
+        self._counters.add(row)
+        if first == key:
+            batch.put(Family.DOC, doc_key(row.fingerprint), row.digest + key)
+        self._total.copies += 1
 
     def _doomed_digests(self) -> "_Digests":
         """The payloads of the pages that go, and of their versions."""
@@ -247,18 +257,6 @@ class _ShardRemoval:
                 if sha1:
                     found.append(int.from_bytes(sha1[:8]))
         return _Digests(found)
-
-    def _give_body(self, row: PageRow, digests: "_Digests") -> bool:
-        if not row.place or int.from_bytes(row.payload_sha1[:8]) not in digests:
-            return False
-        place = self._own_place(row.place)
-        row.place = place or row.place
-        return bool(place)
-
-    def _own_place(self, place: bytes) -> bytes:
-        """Appends the record at `place` with its body, if it lacks it; returns its new place, empty if it did not."""
-        member = own_record(self._collection, place)
-        return self._collection.warc.append([member])[0].pack() if member is not None else b""
 
     # rows
 
@@ -281,6 +279,9 @@ class _ShardRemoval:
         for key, value in self._state.walk(Family.DOC, CLAIMED_PREFIX, CLAIMED_PREFIX[:-1] + b";"):
             if self._keys.has(value[_SHA1_BYTES:]):
                 batch.delete(Family.DOC, key)
+        for key, value in self._state.walk(Family.META, _IMPORTED, _IMPORTED[:-1] + b";"):
+            if self._keys.has(value):
+                batch.delete(Family.META, key)
         batch.delete(Family.META, _MOMENT)
         self._commit(batch)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lycosa.search.documents import is_searchable
     from lycosa.search.follower import IndexFollower
     from lycosa.search.matching import QueryMatcher
-    from lycosa.search.past import delete_index, end_of_date, past_time, row_as_of
+    from lycosa.search.past import delete_index, delete_past_indexes, end_of_date, past_time, row_as_of
     from lycosa.search.query import QueryError, parse_query
     from lycosa.search.retrieval import MOST_SHOWN
     from lycosa.search.snippet import Snippet, highlighted
@@ -38,7 +38,7 @@ __getattr__ = open_lazily(
         "documents": "is_searchable",
         "follower": "IndexFollower",
         "matching": "QueryMatcher",
-        "past": "delete_index end_of_date past_time row_as_of",
+        "past": "delete_index delete_past_indexes end_of_date past_time row_as_of",
         "query": "QueryError parse_query",
         "retrieval": "MOST_SHOWN",
         "snippet": "Snippet highlighted",
@@ -50,7 +50,7 @@ __getattr__ = open_lazily(
 
 __all__ = [
     "BM25_ALONE", "MOST_SHOWN", "ArchiveWorkers", "IndexFollower", "MadeIndex", "QueryError", "QueryMatcher",
-    "SearchResult", "SearchResults", "SearchView", "Snippet", "Weights", "delete_index", "end_of_date",
-    "highlighted", "is_index_behind", "is_searchable", "make_index", "parse_query", "past_time", "row_as_of",
-    "serve", "stored_message", "unread_words", "update_index",
+    "SearchResult", "SearchResults", "SearchView", "Snippet", "Weights", "delete_index", "delete_past_indexes",
+    "end_of_date", "highlighted", "is_index_behind", "is_searchable", "make_index", "parse_query", "past_time",
+    "row_as_of", "serve", "stored_message", "unread_words", "update_index",
 ]  # fmt: skip

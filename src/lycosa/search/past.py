@@ -139,6 +139,11 @@ def _delete_oldest(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def delete_past_indexes(collection: Path) -> None:
+    """Deletes the indexes of past times, since versions that they have are gone."""
+    shutil.rmtree(collection / FOLDER, ignore_errors=True)
+
+
 def delete_index(collection: Path) -> bool:
     """Deletes the search index and those of past times, with the texts on their way there. Returns whether there was
     one; the next search makes it anew."""

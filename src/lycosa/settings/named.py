@@ -52,6 +52,8 @@ class NamedSettings(TypedDict, total=False):
     fields: Mapping[str, object] | Sequence[str]
     durability: Literal["process", "power"]
     patch: Literal["store", "read"]
+    keep_versions: int | None
+    keep_days: int | None
     warc_bytes: int
     store_interval_s: float
     store_batch: int

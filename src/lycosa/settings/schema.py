@@ -280,6 +280,18 @@ class CrawlSettings:
         "Merge the volatile parts that a site publishes separately into the page when it is stored, or when it is "
         "read.",
     )
+    keep_versions: int | None = KEEPING(
+        None,
+        v.or_none(v.whole(1)),
+        "Keep at most this many versions of a page, the current one among them; others are dropped when a crawl ends.",
+        metavar="N",
+    )
+    keep_days: int | None = KEEPING(
+        None,
+        v.or_none(v.whole(1)),
+        "Keep the versions of a page that stood there within this many days; others are dropped when a crawl ends.",
+        metavar="N",
+    )
     warc_bytes: int = KEEPING(GIB, v.size(1), "Begin a new WARC file at this size.", option=None)
     store_interval_s: float = KEEPING(0.25, v.seconds(0, 60), "Commit results at least this often.", option=None)
     store_batch: int = KEEPING(300, v.whole(1, 100_000), "Commit at most this many results at a time.", option=None)
