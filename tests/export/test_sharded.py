@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pyarrow.dataset
 import pytest
 
 from lycosa import Collection
@@ -35,3 +36,10 @@ def test_all_shards_are_exported_as_one(tmp_path: Path, has_store: bool) -> None
         assert sum(each) == pages
         assert collection.export("sitemap", tmp_path / "maps").pages == pages
         assert collection.export("jsonl", tmp_path / "q", query="the OR a", content="none").pages <= pages
+        tables = collection.export("parquet", tmp_path / "tables")
+        assert (tables.pages >= pages, tables.unread) == (True, 0)
+    index = pyarrow.dataset.dataset(tmp_path / "tables" / "index", partitioning="hive").to_table().to_pylist()
+    rows = [row for row in index if row["subset"] == "warc"]
+    assert {row["url"] for row in rows} == found.keys()
+    assert {row["warc_segment"] for row in rows} == ({"0"} if has_store else {"s1", "s2"})
+    assert all(has_store or (into / row["warc_filename"]).is_file() for row in rows)

@@ -14,9 +14,11 @@ are many files (FOLDER), and `scratch`, a folder for temporary files that is del
 `resumes`: a format is resumed after a kill by cutting its stream at the last checkpoint and going on with the page
 behind it, without anything else remembered. A format for which that is not enough (a sorted list, a footer with
 offsets) says False, and begins anew. The files of a folder are not cut: pages since the checkpoint are added once more.
+A format that cannot end its files at any page says in `checkpoint` when it can, and asks for one (`wants_checkpoint`).
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from enum import StrEnum
 from importlib import import_module
 from typing import ClassVar, NamedTuple
@@ -38,12 +40,14 @@ class Shape(StrEnum):
 
 class ExportSource(NamedTuple):
     """Where the pages come from, for formats that want more than pages. `began_s` is when the export was begun first
-    (Unix time), also where it is resumed; `field_names` are the names in `page.fields` that selectors give."""
+    (Unix time), also where it is resumed; `field_names` are the names in `page.fields` that selectors give, and
+    `field_lists` says of each whether it is a list."""
 
     collection: CollectionStore
     selection: PageSelection
     began_s: float
     field_names: tuple[str, ...] = ()
+    field_lists: Mapping[str, bool] = {}
 
 
 class ExportFormat(ABC):
@@ -63,6 +67,12 @@ class ExportFormat(ABC):
     @abstractmethod
     def add(self, page: StoredPage) -> None:
         """Called with every page."""
+
+    wants_checkpoint: bool = False  # whether one is due before its time
+
+    def checkpoint(self) -> bool:
+        """Called before a checkpoint: brings all that was added into the output. False: it is too early for one."""
+        return True
 
     def finish(self) -> None:  # noqa: B027 -- most have nothing to write at the end
         """Called last."""
@@ -94,6 +104,7 @@ FORMATS = {
     "jsonl": FormatEntry("jsonl", "JsonLines", "One JSON object a line for each page, or for Dolma, FineWeb, C4."),
     "csv": FormatEntry("csv", "CsvTable", "A table with a line for each page, safe to open in a spreadsheet."),
     "markdown": FormatEntry("markdown", "MarkdownFolder", "A folder with a Markdown file for each page."),
+    "parquet": FormatEntry("parquet", "ParquetFolder", "A folder of tables with the columns of Common Crawl's index."),
     "graph": FormatEntry("graph", "LinkGraphExport", "The links, for networkx, igraph and Gephi."),
     "warc": FormatEntry("warc", "WarcCopy", "A WARC file with the records of the pages, copied as they are."),
     "wet": FormatEntry("wet", "WetTexts", "A WARC file with the texts of the pages, as Common Crawl's WET files."),
@@ -104,11 +115,14 @@ FORMATS = {
 
 OPTIONS = {
     "content": FormatOption(
-        ("jsonl", "csv", "wacz"),
+        ("jsonl", "csv", "parquet", "wacz"),
         "What of the body is exported [default: text; none for csv]; wacz has text or none.",
         ("text", "markdown", "html", "none"),
     ),
-    "links": FormatOption(("jsonl",), "Add the links of each page.", is_switch=True),
+    "links": FormatOption(("jsonl", "parquet"), "Add the links of each page.", is_switch=True),
+    "crawl": FormatOption(
+        ("parquet",), "The name in the column crawl [default: that of the collection's folder].", metavar="NAME"
+    ),
     "like": FormatOption(("jsonl",), "Write the fields of a known corpus.", ("dolma", "fineweb", "c4")),
     "level": FormatOption(("graph",), "Links between pages, or between hosts [default: page].", ("page", "host")),
     "edges": FormatOption(("graph",), "The form of the graph [default: csv].", ("csv", "tsv", "graphml", "gexf")),

@@ -173,7 +173,7 @@ class _Export:
 
     def _write(self) -> None:
         fields = extractor_of(self._collection.path) if self._job.fields is None else FieldExtractor(self._job.fields)
-        source = ExportSource(self._collection, self._job.selection, self._before.began_s, fields.names)
+        source = ExportSource(self._collection, self._job.selection, self._before.began_s, fields.names, fields.lists)
         self._format.begin(self._out, source)
         checkpoint_at = time.monotonic() + CHECKPOINT_S
         pages = select(
@@ -200,7 +200,7 @@ class _Export:
             self._cursor = cursor
             if not number % TOLD_PAGES:
                 self._tell(self._progress())
-                if time.monotonic() >= checkpoint_at:
+                if time.monotonic() >= checkpoint_at or self._format.wants_checkpoint:
                     self._save()
                     checkpoint_at = time.monotonic() + CHECKPOINT_S
         self._format.finish()
@@ -214,7 +214,7 @@ class _Export:
         return ExportProgress(self._pages, self._out.written, seconds, self._total, self._resumed)
 
     def _save(self) -> None:
-        if self._cursor is not None and self._format.resumes:
+        if self._cursor is not None and self._format.resumes and self._format.checkpoint():
             self._out.save(
                 Checkpoint(
                     self._cursor.key,

@@ -41,8 +41,8 @@ from lycosa.store.released import (
     remember_store,
 )
 from lycosa.store.state import Batch, State
-from lycosa.store.warc_file import DEFAULT_FILE_BYTES, WarcRecovery, WarcWriter, warc_number
-from lycosa.store.warc_read import WarcLocation, WarcRecord
+from lycosa.store.warc_file import DEFAULT_FILE_BYTES, WarcRecovery, WarcWriter, warc_number, warc_path
+from lycosa.store.warc_read import WarcLocation, WarcRecord, read_record_id
 
 # Raised when an older Lycosa could no longer read what this one writes.
 FORMAT = 2
@@ -202,6 +202,13 @@ class CollectionStore:
             if moved is None:
                 raise
             return self.record(WarcLocation.unpack(moved))
+
+    def record_id(self, place: WarcLocation) -> str:
+        """The WARC-Record-ID of the record at `place`; of one that is here only its beginning is read."""
+        for folder in self.warc_folders:
+            if found := read_record_id(warc_path(folder, place.file_number), place):
+                return found
+        return self.record(place).header("WARC-Record-ID") or ""
 
     def records(self, tell: Callable[[str], None] | None = None) -> Iterator[tuple[int, WarcRecord]]:
         """Reads the whole archive, here and in the central store, as (file number, record). `tell` hears which bytes of

@@ -125,6 +125,7 @@ _WINDOW_BYTES = 64 << 10
 MAX_RECORD_BYTES = 1 << 30
 _MAX_HEAD_BYTES = 1 << 20
 # Its type stub calls this an instance.
+_RECORD_ID, _ID_WITHIN_BYTES = re.compile(rb"\r\nWARC-Record-ID: (<[!-;=?-~]+>)\r\n"), 512
 _GZIP_ERROR: type[Exception] = cast(type[Exception], isal_zlib.error)
 _GZIP_MAGIC = b"\x1f\x8b"
 _NEXT_RECORD = re.compile(rb"\r\n\r\n(?=WARC/\d)")
@@ -302,6 +303,23 @@ def read_message(path: Path, place: WarcLocation) -> tuple[bytes, bytes] | None:
         return None
     head = data[start:end]
     return None if b"hunked" in head else (head, data[end:-4])
+
+
+def read_record_id(path: Path, place: WarcLocation) -> str | None:
+    """Reads the WARC-Record-ID of the record at `place`, and no more of it; None where that takes a closer look."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        packed = os.pread(file, min(place.length, _ID_WITHIN_BYTES), place.offset)
+        data = isal_zlib.decompressobj(31).decompress(packed, _ID_WITHIN_BYTES)
+    except (OSError, _GZIP_ERROR):
+        return None
+    finally:
+        os.close(file)
+    found = _RECORD_ID.search(data)
+    return found[1].decode() if found else None
 
 
 def iter_members(path: Path) -> Iterator[tuple[bytes, bytes]]:
