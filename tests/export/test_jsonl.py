@@ -40,6 +40,17 @@ def test_jsonl_content_is_what_was_asked_for(small: Path) -> None:
     }
 
 
+def test_jsonl_metadata_is_what_a_page_says_of_itself(small: Path) -> None:
+    pages = exported(small, "--metadata", "--content", "none", "--host", "127.0.0.2")
+    assert pages[0]["metadata"]["title"] == "Other"
+
+
+def test_jsonl_like_a_corpus_takes_nothing_more(small: Path) -> None:
+    said = lycosa("export", small, "jsonl", "--like", "c4", "--links")
+    assert said.code == 2
+    assert "fields of its corpus" in said.err
+
+
 @pytest.mark.parametrize(
     ("corpus", "names"),
     [

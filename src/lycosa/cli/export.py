@@ -133,6 +133,10 @@ def export(
     )
     try:
         report = export_pages(into, job, tell=progress)
+    except KeyboardInterrupt:
+        progress.end()
+        note("interrupted: the same command goes on where this one was, if its format and place can be resumed")
+        raise
     finally:
         progress.end()
     _tell(report, as_json=json)

@@ -42,7 +42,7 @@ class CsvTable(ExportFormat):
             page.fetched,
             page.content_type,
             page.title,
-            page.language,
+            page.row.language if self._content == "none" else page.language,  # detection reads the body
             page.depth,
             page.sent_bytes,
             page.duplicate_of,

@@ -120,6 +120,9 @@ OPTIONS = {
         ("text", "markdown", "html", "none"),
     ),
     "links": FormatOption(("jsonl", "parquet"), "Add the links of each page.", is_switch=True),
+    "metadata": FormatOption(
+        ("jsonl",), "Add what each page says of itself: author, dates, description, image, JSON-LD.", is_switch=True
+    ),
     "crawl": FormatOption(
         ("parquet",), "The name in the column crawl [default: that of the collection's folder].", metavar="NAME"
     ),

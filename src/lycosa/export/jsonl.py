@@ -1,20 +1,22 @@
 """JSON lines: one object a page, in our own form or in that of a known corpus (`--like`).
 
 Our own form has `url`, `status`, `fetched`, `content_type`, `title`, `language`, `depth` and `bytes` (as sent), the
-`text` (or `markdown`, or `html`), and where there is something to say `duplicate_of`, `links` and `fields`. The names
-in the corpora are exactly those that their tools read; `token_count` is the number of words (runs of letters and
-digits), some three quarters of the tokens of a usual tokeniser, and FineWeb's `language` and `language_score` are what
-the detector says of the text, whatever the page declares. Every line is valid JSON in UTF-8: what is no character (a
-lone surrogate) becomes U+FFFD, and NUL is escaped.
+`text` (or `markdown`, or `html`), and where there is something to say `duplicate_of`, `links`, `metadata` and `fields`.
+The names in the corpora are exactly those that their tools read; `token_count` is the number of words (runs of letters
+and digits), some three quarters of the tokens of a usual tokeniser, and FineWeb's `language` and `language_score` are
+what the detector says of the text, whatever the page declares. Every line is valid JSON in UTF-8: what is no character
+(a lone surrogate) becomes U+FFFD, and NUL is escaped.
 """
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
+from lycosa.errors import SettingsError
 from lycosa.export.format import ExportFormat
 from lycosa.inspect import StoredPage
 from lycosa.store import WarcLocation, warc_path
@@ -40,8 +42,12 @@ class JsonLines(ExportFormat):
 
     suffix = ".jsonl"
 
-    def __init__(self, content: str = "text", links: str = "", like: str = "") -> None:
-        self._content, self._has_links = content, bool(links)
+    def __init__(self, content: str = "text", links: str = "", metadata: str = "", like: str = "") -> None:
+        if like and (content == "none" or links or metadata):
+            raise SettingsError(
+                f"--like {like} has the fields of its corpus: text or another content, and nothing more"
+            )
+        self._content, self._has_links, self._has_metadata = content, bool(links), bool(metadata)
         corpora: dict[str, Callable[[StoredPage], Record]] = {
             "dolma": self._dolma,
             "fineweb": self._fineweb,
@@ -59,7 +65,7 @@ class JsonLines(ExportFormat):
             "fetched": page.fetched,
             "content_type": page.content_type,
             "title": page.title,
-            "language": page.language,
+            "language": page.row.language if self._content == "none" else page.language,  # detection reads the body
             "depth": page.depth,
             "bytes": page.sent_bytes,
         }
@@ -71,6 +77,8 @@ class JsonLines(ExportFormat):
             record["fields"] = fields
         if self._has_links:
             record["links"] = page.links
+        if self._has_metadata and page.has_body:
+            record["metadata"] = page.metadata
         if self._content != "none":
             record[self._content] = content_of(page, self._content)
         return record
@@ -101,9 +109,8 @@ class JsonLines(ExportFormat):
         }
 
     def _file_of(self, page: StoredPage) -> str:
-        """The file of the archive that the page is in."""
-        folder = self.source.collection.warc_folder
-        return str(warc_path(folder, WarcLocation.unpack(page.row.place).file_number)) if page.has_body else ""
+        """The file of the archive that the page is in, below the folder of the collection or of its shard."""
+        return str(warc_path(Path("warc"), WarcLocation.unpack(page.row.place).file_number)) if page.has_body else ""
 
     def _c4(self, page: StoredPage) -> Record:
         return {"text": content_of(page, self._content), "timestamp": page.fetched, "url": page.url}
