@@ -17,7 +17,8 @@ from proof.ground.sites import crawl_command, served_site
 
 # what is shown → the words of the command, and the least pages a second, where there is a bar
 EXPORTS: dict[str, tuple[list[str], int]] = {
-    "jsonl, text": (["jsonl"], 2_000),
+    "jsonl, text and language": (["jsonl"], 0),
+    "jsonl like c4, text alone": (["jsonl", "--like", "c4"], 2_000),
     "jsonl like fineweb, zstd": (["jsonl", "--like", "fineweb"], 0),
     "jsonl, no content": (["jsonl", "--content", "none"], 20_000),
     "csv": (["csv"], 20_000),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lycosa.export.selection import PageSelection, select
+from lycosa.export.selection import PageSelection, expected_pages, select
 from lycosa.inspect import open_to_read
 from lycosa.records import Family
 from lycosa.store.state import State
@@ -114,3 +114,11 @@ def test_wrong_query_is_one_sentence(small: Path) -> None:
     said = lycosa("export", small, "jsonl", "--query", '"')
     assert (said.code, said.out) == (2, "")
     assert said.err.count("\n") == 1
+
+
+def test_expected_pages_are_those_that_come(small: Path) -> None:
+    with open_to_read(small) as collection:
+        for hosts in ((), ("127.0.0.1",), ("127.0.0.2",), ("127.0.0.1", "127.0.0.2"), ("unknown.example",)):
+            wanted = PageSelection(hosts=hosts)
+            assert expected_pages(collection, wanted) == len(list(select(collection, wanted)))
+        assert expected_pages(collection, PageSelection(paths=("/docs/",))) == 0

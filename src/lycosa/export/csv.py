@@ -8,7 +8,7 @@ with a tab or a newline. NUL and lone surrogates become U+FFFD.
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lycosa.export.format import ExportFormat, ExportSource
 from lycosa.export.jsonl import clean_text, content_of
@@ -60,9 +60,14 @@ def _cell(value: FieldValue | None) -> str:
 
 def csv_line(cells: Iterable[str | int]) -> bytes:
     """A line of a table, in which no cell is a formula."""
-    line = io.StringIO()
-    csv.writer(line).writerow([safe_cell(cell) if isinstance(cell, str) else cell for cell in cells])
-    return line.getvalue().encode()
+    return csv_lines([[safe_cell(cell) if isinstance(cell, str) else cell for cell in cells]])
+
+
+def csv_lines(rows: Iterable[Sequence[str | int]]) -> bytes:
+    """Lines of a table whose cells are safe already."""
+    lines = io.StringIO()
+    csv.writer(lines).writerows(rows)
+    return lines.getvalue().encode()
 
 
 def safe_cell(text: str) -> str:

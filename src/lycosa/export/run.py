@@ -18,8 +18,8 @@ from lycosa.errors import SettingsError, StoreError
 from lycosa.export.format import ExportFormat, ExportSource, Shape, make_format
 from lycosa.export.output import Checkpoint, Output, OutputFailed, output_failed
 from lycosa.export.place import STANDARD_OUTPUT, LastExport, increment_name, open_output, read_last, write_last
-from lycosa.export.selection import Cursor, PageSelection, select
-from lycosa.inspect import open_to_read, stats_of
+from lycosa.export.selection import Cursor, PageSelection, expected_pages, select
+from lycosa.inspect import open_to_read
 from lycosa.records import FieldRule
 from lycosa.store import ArchiveUnavailable, CollectionStore, JoinedCollection, is_written
 from lycosa.web import FieldExtractor
@@ -139,7 +139,7 @@ class _Export:
         self._resumed, self._before = before.pages, before
         self._pages, self._unread = before.pages, before.unread
         self._cursor = Cursor(before.key, before.versions) if before.key else None
-        self._total = stats_of(collection).pages if job.selection.is_everything else 0
+        self._total = 0 if made.takes_answers else expected_pages(collection, job.selection)
 
     @property
     def began_s(self) -> float:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from lycosa.errors import SettingsError
-from lycosa.inspect import StoredPage, StoredPages, key_prefixes
+from lycosa.frontier import unpack_host
+from lycosa.inspect import StoredPage, StoredPages, key_prefixes, stats_of
 from lycosa.records import Family, FieldRule
 from lycosa.recrawl import UNCHANGED, split_change_key, unpack_change
 from lycosa.search import QueryMatcher, end_of_date, parse_query
@@ -80,10 +81,17 @@ class PageSelection(msgspec.Struct, frozen=True, kw_only=True):
             versions=versions,
         )
 
-    @property
-    def is_everything(self) -> bool:
-        """Whether nothing was asked for in particular."""
-        return self == PageSelection()
+
+def expected_pages(collection: CollectionStore, wanted: PageSelection) -> int:
+    """How many pages a selection has, where that is known without a look at each: all, or those of some hosts; else
+    0."""
+    if wanted == PageSelection():
+        return stats_of(collection).pages
+    if wanted != PageSelection(hosts=wanted.hosts):
+        return 0
+    ranges = _ranges(collection.state, wanted.hosts, None, keeps_last=False)
+    rows = (row for start, end in ranges for _, row in collection.state.walk(Family.HOST, start, end))
+    return sum(unpack_host(row).pages for row in rows)
 
 
 class Cursor(NamedTuple):
