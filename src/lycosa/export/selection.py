@@ -81,11 +81,16 @@ class PageSelection(msgspec.Struct, frozen=True, kw_only=True):
             versions=versions,
         )
 
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing was asked for in particular."""
+        return self == PageSelection()
+
 
 def expected_pages(collection: CollectionStore, wanted: PageSelection) -> int:
     """How many pages a selection has, where that is known without a look at each: all, or those of some hosts; else
     0."""
-    if wanted == PageSelection():
+    if wanted.is_everything:
         return stats_of(collection).pages
     if wanted != PageSelection(hosts=wanted.hosts):
         return 0
