@@ -29,12 +29,12 @@ app = CommandTable()
 @app.command(
     "forget",
     epilog="""
-        lycosa forget my-crawl https://example.org/about --dry-run   what would go
-        lycosa forget my-crawl https://example.org/about             asks before it begins
-        lycosa forget my-crawl example.org --yes                     a host with all its pages
-        lycosa forget my-crawl --list                                what is forgotten
-        lycosa forget my-crawl example.org --undo                    may be crawled again
-        lycosa forget my-crawl --yes                                 goes on after an interruption
+        lycosa forget my-crawl https://example.org/a --dry-run   what would go
+        lycosa forget my-crawl https://example.org/a             asks first
+        lycosa forget my-crawl example.org --yes                 a whole host
+        lycosa forget my-crawl --list                            what is forgotten
+        lycosa forget my-crawl example.org --undo                may be crawled
+        lycosa forget my-crawl --yes                             continues after a kill
     """,
 )
 def forget_pages(
@@ -86,7 +86,7 @@ def forget_pages(
     epilog="""
         lycosa prune my-crawl --keep-versions 5 --dry-run
         lycosa prune my-crawl --keep-days 90
-        lycosa recrawl my-crawl --keep-versions 5   sets it for this and all later crawls
+        lycosa recrawl my-crawl --keep-versions 5   for this and all later crawls
     """
 )
 def prune(

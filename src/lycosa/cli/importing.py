@@ -24,10 +24,10 @@ app = CommandTable()
 @app.command(
     "import",
     epilog="""
-        lycosa import crawl.warc.gz --into archive       make a collection of a WARC file
-        lycosa import *.wacz --into archive --index      of WACZ files, ready to be searched
-        lycosa import a.warc.gz --into archive           again: goes on after a kill, repeats nothing
-        lycosa crawl https://example.org/ --into archive fetch what the archive lacks of a site
+        lycosa import crawl.warc.gz --into archive    make a collection of a WARC file
+        lycosa import *.wacz --into archive --index   WACZ files, ready for search
+        lycosa import a.warc.gz --into archive        again: continues after a kill
+        lycosa crawl https://example.org --into archive   fetch what it lacks
     """,
 )
 def import_(

@@ -34,12 +34,12 @@ app = CommandTable()
 
 @app.command(
     epilog="""
-        lycosa report my-crawl                              a summary
-        lycosa report my-crawl --out report                 report.html, findings.csv and report.json in a folder
-        lycosa report my-crawl --out report.html            the page alone
+        lycosa report my-crawl                           a summary
+        lycosa report my-crawl --out report              a folder: HTML, CSV, JSON
+        lycosa report my-crawl --out report.html         the page alone
         lycosa report my-crawl --json | jq '.findings[] | {name, count}'
-        lycosa report new-crawl --compare old-crawl         what got better, and what worse
-        lycosa report my-crawl --fail-on error,orphans      for CI: exit code 1 if there are any
+        lycosa report new-crawl --compare old-crawl      what got better or worse
+        lycosa report my-crawl --fail-on error,orphans   exit code 1 if there are any
     """
 )
 def report(

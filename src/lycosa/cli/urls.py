@@ -28,10 +28,10 @@ app = CommandTable()
 
 @app.command(
     epilog="""
-        lycosa urls my-crawl --state failed                       what failed, and why
-        lycosa urls my-crawl --status 404 --referrers 5           broken links and pages that have them
-        lycosa urls my-crawl --type application/pdf --csv         documents of a type, for a spreadsheet
-        lycosa urls my-crawl example.org --state queued --plain   URLs alone, one a line
+        lycosa urls my-crawl --state failed                what failed, and why
+        lycosa urls my-crawl --status 404 --referrers 5    and the pages that link there
+        lycosa urls my-crawl --type application/pdf --csv  for a spreadsheet
+        lycosa urls my-crawl example.org --plain           URLs alone, one a line
     """
 )
 def urls(
