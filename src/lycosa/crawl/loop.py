@@ -21,7 +21,7 @@ from lycosa.crawl.progress import WAITING, waits_long
 from lycosa.crawl.readers import ReaderThreads
 from lycosa.crawl.reading import LeaseAnswer
 from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost
-from lycosa.crawl.seams import Fetch, FetchObserver, ReadPage, RequestHandler, UrlSource
+from lycosa.crawl.seams import Fetch, FetchObserver, ReadPage, RequestHandler, RequestHook, UrlSource
 from lycosa.crawl.stats import CrawlStats
 from lycosa.frontier import ForwardedUrl, Lease, Origin, RequestKind
 from lycosa.records import Failure, Request, Response
@@ -169,6 +169,10 @@ class Engine:
     def observe(self, observer: FetchObserver) -> None:
         """Register an observer of every fetch from now on."""
         self._observers.append(observer)
+
+    def prepare_requests(self, hook: RequestHook) -> None:
+        """Register a hook that has its say in every request from now on."""
+        self.pages.requests.hooks.append(hook)
 
     def add_source(self, source: UrlSource) -> None:
         """Register a source of URLs beside those that pages link to."""

@@ -18,7 +18,7 @@ from lycosa.crawl.reading import (
     read_page,
     redirect_location,
 )
-from lycosa.crawl.seams import Parts, ReadPage
+from lycosa.crawl.seams import Parts, ReadPage, RequestHook
 from lycosa.crawl.shard import Shard
 from lycosa.fetch import request_fields, user_agent
 from lycosa.frontier import HeadReader, Lease, Origin, Reason, RequestKind, UrlState
@@ -37,9 +37,10 @@ Fields = tuple[tuple[str, str], ...]
 
 class RequestBuilder:
     """Makes the request that goes out for a lease. `fields` are the header fields of every request, always the same
-    tuple, which is cheap to send again."""
+    tuple, which is cheap to send again. `hooks` have their say in each request, in this order."""
 
     def __init__(self, settings: CrawlSettings) -> None:
+        self.hooks: list[RequestHook] = []
         self.fields: Fields = request_fields(user_agent(settings.agent, contact=settings.contact or ""))
 
     def build(
@@ -55,7 +56,7 @@ class RequestBuilder:
     ) -> Request:
         """The request of a lease; `url` is asked for in place of the lease's own, `fields` are sent in place of the
         usual ones, `more` after them. `is_watched`: observers may look at the response while it arrives."""
-        return Request(
+        request = Request(
             url=url or lease.url,
             host=lease.host.host,
             port=lease.host.port,
@@ -65,6 +66,13 @@ class RequestBuilder:
             takes_any_type=takes_any_type,
             ticket=lease.ticket if is_watched else 0,
         )
+        return self.prepared(request, lease.kind) if self.hooks else request
+
+    def prepared(self, request: Request, kind: RequestKind) -> Request:
+        """A request with what the hooks add to it; for those that are not made by `build`, too."""
+        for hook in self.hooks:
+            request = hook.prepare(request, kind)
+        return request
 
 
 class PageHandler:

@@ -13,7 +13,7 @@ from lycosa.crawl.other_shards import OtherShards
 from lycosa.crawl.pipeline import Pipeline
 from lycosa.crawl.reading import LeaseAnswer
 from lycosa.fetch import Downloader
-from lycosa.frontier import BREADTH, Lease, Policy
+from lycosa.frontier import BREADTH, Lease, Policy, RequestKind
 from lycosa.mapping import AddressGuard, Resolver
 from lycosa.records import Request, Response
 from lycosa.store import LinkRow, PageRow
@@ -86,6 +86,16 @@ class RequestHandler(Protocol):
     def handle(self, answer: LeaseAnswer) -> ReadPage | None:
         """Reads an answer, whatever it is, and keeps it. A new page is returned, and its lease is still held; in all
         other cases the URL is finished or retried and the lease released."""
+        ...
+
+
+class RequestHook(Protocol):
+    """Has a say in what every request carries: credentials, signatures. It is called for all kinds of requests, those
+    of robots.txt, sitemaps and tables included, and anew for each hop of a redirect, which is a request of its own."""
+
+    def prepare(self, request: Request, kind: RequestKind) -> Request:
+        """The request as it is sent: the same one, or a copy with more header fields. What stands in its `headers` is
+        also written into the archive."""
         ...
 
 
