@@ -34,7 +34,7 @@ app = CommandTable()
         lycosa forget my-crawl example.org --yes                 a whole host
         lycosa forget my-crawl --list                            what is forgotten
         lycosa forget my-crawl example.org --undo                may be crawled
-        lycosa forget my-crawl --yes                             continues after a kill
+        lycosa forget my-crawl --yes                             resume after a kill
     """,
 )
 def forget_pages(

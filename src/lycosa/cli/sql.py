@@ -28,10 +28,10 @@ app = CommandTable()
 
 @app.command(
     epilog="""
-        lycosa sql my-crawl                                          tables and columns
+        lycosa sql my-crawl        tables and columns
         lycosa sql my-crawl 'select host, count(*) from pages group by host'
         lycosa sql my-crawl "select url from urls where state = 'failed'" --csv
-        lycosa sql my-crawl "select url, text from pages where language = 'en'" --json
+        lycosa sql my-crawl "select url, text from pages where language='en'" --json
     """
 )
 def sql(

@@ -29,7 +29,7 @@ app = CommandTable()
 @app.command(
     epilog="""
         lycosa urls my-crawl --state failed                what failed, and why
-        lycosa urls my-crawl --status 404 --referrers 5    and the pages that link there
+        lycosa urls my-crawl --status 404 --referrers 5    and who links there
         lycosa urls my-crawl --type application/pdf --csv  for a spreadsheet
         lycosa urls my-crawl example.org --plain           URLs alone, one a line
     """
