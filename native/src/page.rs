@@ -374,8 +374,11 @@ impl Page {
     }
 
     fn link(&mut self, token: &StartTag) {
-        let [href, rel, title] = values(token, [b"href", b"rel", b"title"]);
+        let [href, rel, title, kind] = values(token, [b"href", b"rel", b"title", b"type"]);
         let Some(href) = href.flatten() else { return };
+        if kind.flatten().is_some_and(|kind| value_of(kind).eq_ignore_ascii_case("application/rsl+xml")) {
+            self.robots.push(format!("rsl:license: {}", strip_html(&value_of(href))));
+        }
         let link = Link {
             href: self.keep(Some(href)),
             kind: KIND_LINK,
@@ -438,6 +441,7 @@ impl Page {
                 }
             }
             "robots" => self.robots.push(content),
+            "tdm-reservation" | "tdm-policy" => self.robots.push(format!("{name}: {content}")),
             "content-language" => {
                 let word = strip_html(content.split(',').next().unwrap_or(""));
                 if self.meta_language.is_none() && !word.is_empty() {

@@ -4,7 +4,7 @@ The room is pure: no I/O, no clock (`now` is an argument), nothing raises on any
 questions are answered here and nowhere else:
 
     is this a URL, and which?        parse_url, join_map, follow_links; the keys of the store: url_key, bucket_of
-    is it wanted, is it allowed?     Scope, ShapeFilter, filter_urls; Robots, robots_directives
+    is it wanted, is it allowed?     Scope, ShapeFilter, filter_urls; Robots, robots_directives; for which use: usage
     what does a document say?        analyse_page: body, headers and address in, a `Page` out; read_sitemap
     what of it is for reading?       extract_readable, extract_text; relevant to a topic: Topic
     what does it say of itself?      page_metadata; and what do users read from it: FieldExtractor
@@ -46,6 +46,15 @@ from lycosa.web.page import (
     named_part,
     page_from_kernel,
     reads_links_as_usual,
+)
+from lycosa.web.preferences import (
+    Purpose,
+    header_statements,
+    host_statements,
+    objection,
+    pack_statements,
+    page_statements,
+    usage,
 )
 from lycosa.web.relevance import DOUBTFUL_RELEVANCE, RELEVANCE_BANDS, TOPIC_HEAD_BYTES, Topic, head_pays
 from lycosa.web.robots import Robots, RobotsDirectives, Steps, robots_directives, robots_from_response_steps, run_steps
@@ -105,6 +114,7 @@ if TYPE_CHECKING:
     from lycosa.web.readable import are_near, extract_readable, extract_text, simhash
     from lycosa.web.surt import surt_key
     from lycosa.web.text import page_of_text
+    from lycosa.web.usage_files import MAX_USAGE_FILE_BYTES, TDMREP_PATH, read_reservations, read_terms
 
 # Name → module of what needs selectolax (30 ms to import) or NumPy (110 ms): no first request or --help waits for them.
 __getattr__ = open_lazily(
@@ -118,6 +128,7 @@ __getattr__ = open_lazily(
         "readable": "are_near extract_readable extract_text simhash",
         "surt": "surt_key",
         "text": "page_of_text",
+        "usage_files": "MAX_USAGE_FILE_BYTES TDMREP_PATH read_reservations read_terms",
     },
 )
 
@@ -131,9 +142,11 @@ __all__ = [
     "FOLLOWED_RELS",
     "MAIN_TEXT_VERSION",
     "MAX_URL_BYTES",
+    "MAX_USAGE_FILE_BYTES",
     "MAX_VOLATILE_PARTS",
     "RELEVANCE_BANDS",
     "SNIFF_BYTES",
+    "TDMREP_PATH",
     "TOPIC_HEAD_BYTES",
     "Analyser",
     "Analysers",
@@ -152,6 +165,7 @@ __all__ = [
     "PageAudit",
     "PageMetadata",
     "PdfText",
+    "Purpose",
     "Readable",
     "Robots",
     "RobotsDirectives",
@@ -188,6 +202,8 @@ __all__ = [
     "format_date",
     "format_timestamp",
     "head_pays",
+    "header_statements",
+    "host_statements",
     "html_document",
     "identify_media",
     "is_built_in",
@@ -204,9 +220,12 @@ __all__ = [
     "named_analysers",
     "named_part",
     "native",
+    "objection",
+    "pack_statements",
     "page_from_kernel",
     "page_metadata",
     "page_of_text",
+    "page_statements",
     "parse_date",
     "parse_link_header",
     "parse_url",
@@ -214,8 +233,10 @@ __all__ = [
     "pattern_pieces",
     "payload_sha1",
     "read_pdf",
+    "read_reservations",
     "read_sitemap",
     "read_sitemap_steps",
+    "read_terms",
     "reads_links_as_usual",
     "registrable_domain",
     "robots_directives",
@@ -231,4 +252,5 @@ __all__ = [
     "to_utf8",
     "url_from_key",
     "url_key",
+    "usage",
 ]  # fmt: skip

@@ -107,8 +107,9 @@ class Page(msgspec.Struct, frozen=True):
     `fingerprint` and `digest` are of the body's bytes, `text_digest` is of the main element's text, or of all text
     where there is not exactly one main element. `structure_first` and `structure_last` are the structure strings (see
     `html`), `codes` the text codes. `robots` are the contents of `<meta name=robots>`, and of those that name one
-    robot, with that name before; `headings` are pairs of level and text. `is_volatile`: it has marks of volatile parts,
-    or what looks like them. `text_utf8` is the text as bytes, because most callers never need its characters.
+    robot, and what is said on the use of the page (`web.preferences`), with that name before; `headings` are pairs of
+    level and text. `is_volatile`: it has marks of volatile parts, or what looks like them. `text_utf8` is the text as
+    bytes, because most callers never need its characters.
     `is_cut`: only the beginning was analysed, since the whole was built to choke a parser. `readable` and `followed`
     are there only if they were asked for, and the kernel read the page.
     """

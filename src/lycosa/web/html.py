@@ -293,6 +293,8 @@ class _PageReader:
         href, rel = attributes.get("href"), attributes.get("rel") or ""
         if href is None:
             return
+        if (attributes.get("type") or "").lower() == "application/rsl+xml":
+            self.robots.append(f"rsl:license: {href.strip(WHITESPACE)}")
         self._other_links.append(Link(href, LinkKind.LINK, shorten_anchor(attributes.get("title") or ""), rel))
         if self.canonical is None and "canonical" in rel.lower().split():
             self.canonical = href.strip(WHITESPACE) or None
@@ -310,6 +312,8 @@ class _PageReader:
             self.description = self.description or " ".join(content.split()) or None
         elif name == "robots":
             self.robots.append(content)
+        elif name in ("tdm-reservation", "tdm-policy"):
+            self.robots.append(f"{name}: {content}")
         elif name == "content-language":
             self.meta_language = self.meta_language or content.partition(",")[0].strip(WHITESPACE) or None
         elif not header and ":" not in name and len(content) < _AIMED_CHARS and _AIMED.match(content):

@@ -192,10 +192,11 @@ _PARAMETER = re.compile(
 
 
 class HeaderLink(NamedTuple):
-    """One link: its address as written, and its relations in lower case."""
+    """One link: its address as written, its relations and the media type of its target in lower case."""
 
     href: str
     rels: frozenset[str]
+    type: str = ""
 
 
 def parse_link_header(value: str) -> list[HeaderLink]:
@@ -207,7 +208,8 @@ def parse_link_header(value: str) -> list[HeaderLink]:
             text = parameter[2] if parameter[2] is not None else parameter[3]
             parameters.setdefault(parameter[1].lower(), text)
         if "anchor" not in parameters:
-            found.append(HeaderLink(link[1].strip(), frozenset(parameters.get("rel", "").lower().split())))
+            rels = frozenset(parameters.get("rel", "").lower().split())
+            found.append(HeaderLink(link[1].strip(), rels, parameters.get("type", "").strip().lower()))
         if len(found) >= MAX_HEADER_LINKS:
             break
     return found

@@ -1,9 +1,10 @@
 """What a site allows a robot: robots.txt by RFC 9309, and the directives in headers and meta tags.
 
-`Robots` is the record a host keeps: the rules of the one group that concerns us, with crawl delay and sitemaps. It is
-plain data (msgspec, pickle); what makes matching fast is built from it on first use. The crawl makes it from a
-response with `robots_from_response_steps` and asks `allows` before every request. Any bytes give a record; nothing here
-raises. Long work is a generator of `Steps`: it yields every few milliseconds and returns its result, so that whoever
+`Robots` is the record a host keeps: the rules of the one group that concerns us, with crawl delay and sitemaps, and
+what the host says on the use of its content (`web.preferences` knows what that means). It is plain data (msgspec,
+pickle); what makes matching fast is built from it on first use. The crawl makes it from a response with
+`robots_from_response_steps` and asks `allows` before every request. Any bytes give a record; nothing here raises. Long
+work is a generator of `Steps`: it yields every few milliseconds and returns its result, so that whoever
 must not be held up runs it a step at a time.
 """
 
@@ -39,6 +40,8 @@ MAX_ROBOTS_BYTES = 500 * 1024
 MAX_CRAWL_DELAY_S = 3_600.0
 # What is kept of the Sitemap lines: an index names the rest, and the record is written with every host.
 MAX_SITEMAPS = 1_000
+# What is kept of the lines on the use of content: each kind of them, and of one of them.
+MAX_USE_LINES, MAX_USE_CHARS = 200, 500
 # What is read in one step.
 LINES_A_STEP = 500
 # Rules with stars are tried one after the other: so many take about a twentieth of a millisecond, the
@@ -55,7 +58,12 @@ _SPELLINGS = {
     "disallow": "dissallow;dissalow;disalow;diasllow;disallaw;disallows;desallow;dssalow;dsallow",
     "crawl-delay": "crawl delay;crawldelay",
     "sitemap": "sitemaps;site-map",
+    "content-usage": "content-usage",
+    "content-signal": "content-signal;content-signals",
+    "license": "license;licence",
 }
+# Lines that are not among the rules of RFC 9309, and so do not end a run of User-agent lines. Content-Usage is a rule.
+_NO_RULES = frozenset((b"crawl-delay", b"content-signal"))
 _KEYS = {
     spelling.encode(): key.encode()
     for key, spellings in _SPELLINGS.items()
@@ -68,8 +76,12 @@ _PATH_NEEDS_WORK = re.compile(r"[^\w\-.~:/?#\[\]@!&()+,;=]", re.ASCII)
 _QUERY_ESCAPE = re.compile(r"%(?:3A|2F)")
 
 
-class Robots(msgspec.Struct, frozen=True, dict=True):
-    """The rules of one site for one product token. Patterns are in the form they are compared in."""
+class Robots(msgspec.Struct, frozen=True, dict=True, omit_defaults=True):
+    """The rules of one site for one product token. Patterns are in the form they are compared in.
+
+    The fields after `is_unreachable` are what the host says on the use of its content: `usages` (Content-Usage, each
+    with its path), `signals` (Content-Signal), `licenses` (addresses of licences, as written), and from files that are
+    asked for beside robots.txt, `reservations` (tdmrep.json) and `terms` (of licences), each with its path."""
 
     agent: str
     allow: tuple[str, ...] = ()
@@ -77,6 +89,16 @@ class Robots(msgspec.Struct, frozen=True, dict=True):
     crawl_delay_s: float | None = None
     sitemaps: tuple[str, ...] = ()
     is_unreachable: bool = False
+    usages: tuple[tuple[str, str], ...] = ()
+    signals: tuple[str, ...] = ()
+    licenses: tuple[str, ...] = ()
+    reservations: tuple[tuple[str, str], ...] = ()
+    terms: tuple[tuple[str, str], ...] = ()
+
+    @cached_property
+    def speaks_of_use(self) -> bool:
+        """Does the host say anything on the use of its content?"""
+        return bool(self.usages or self.signals or self.licenses or self.reservations or self.terms)
 
     def allows(self, path: str) -> bool:
         """Whether `path` (with query, as in `Url.path`) may be asked for: the longest rule that matches decides, of
@@ -111,7 +133,7 @@ def parse_robots_steps(body: bytes, *, agent: str) -> Steps[Robots]:
     """The rules in a robots.txt for `agent`: those of every group that names its product token, or else those of
     every group for `*`."""
     token = product_token(agent)
-    ours, others, sitemaps = _RobotsGroup(), _RobotsGroup(), list[str]()
+    ours, others, sitemaps, licenses = _RobotsGroup(), _RobotsGroup(), list[str](), list[str]()
     current: set[_RobotsGroup] = set()  # whom the rules that follow are for
     in_rules = False
     for number, (key, value) in enumerate(_lines(body), 1):
@@ -127,13 +149,45 @@ def parse_robots_steps(body: bytes, *, agent: str) -> Steps[Robots]:
                 current.add(ours)
         elif key == b"sitemap":
             sitemaps.append(value)
+        elif key == b"license":
+            licenses.append(_storable(value))
         elif key:
-            in_rules = in_rules or key != b"crawl-delay"
+            in_rules = in_rules or key not in _NO_RULES
             for group in current:
                 group.add(key, value)
     chosen = ours if ours.is_named else others
     distinct = tuple(dict.fromkeys(filter(None, sitemaps)))[:MAX_SITEMAPS]
-    return Robots(token, tuple(chosen.allow), tuple(chosen.disallow), chosen.crawl_delay_s, distinct)
+    return Robots(
+        token,
+        tuple(chosen.allow),
+        tuple(chosen.disallow),
+        chosen.crawl_delay_s,
+        distinct,
+        usages=tuple(chosen.usages[:MAX_USE_LINES]),
+        signals=tuple(dict.fromkeys(chosen.signals))[:MAX_USE_LINES],
+        licenses=tuple(dict.fromkeys(filter(None, licenses)))[:MAX_USE_LINES],
+    )
+
+
+def comparable_pattern(path: str) -> str:
+    """A pattern of paths from elsewhere, in the form in which the rules of robots.txt are compared."""
+    return _comparable(path[:MAX_USE_CHARS])
+
+
+def longest_matches(rules: Iterable[tuple[str, str]], path: str) -> list[str]:
+    """The values of those rules (pattern and value) that match `path`, the longest pattern alone; several, where
+    it stands there several times."""
+    if _PATH_NEEDS_WORK.search(path):
+        path = _comparable(path).replace("*", "%2A").replace("$", "%24")
+    longest, found = -1, list[str]()
+    for pattern, value in rules:
+        if len(pattern) < longest:
+            continue
+        to_end = pattern.endswith("$")
+        if matches_pattern(pattern_pieces(pattern.removesuffix("$")), path, to_end=to_end):
+            found = [*found, value] if len(pattern) == longest else [value]
+            longest = len(pattern)
+    return found
 
 
 def product_token(agent: str) -> str:
@@ -166,8 +220,26 @@ class RobotsDirectives(msgspec.Struct, frozen=True):
 
 def robots_directives(values: Iterable[str], agent: str) -> RobotsDirectives:
     """The directives for `agent` in the values of X-Robots-Tag headers, or in the contents of meta tags named
-    `robots` or after the agent. All that concern us add up; `name:` before a directive aims it and those after it at
-    that robot alone."""
+    `robots` or after the agent."""
+    said, unavailable_s = _directives(values, agent)
+    none = "none" in said
+    return RobotsDirectives(
+        none or "noindex" in said,
+        none or "nofollow" in said,
+        "noarchive" in said,
+        "nosnippet" in said or "max-snippet:0" in said,
+        unavailable_s,
+    )
+
+
+def directive_words(values: Iterable[str], agent: str) -> set[str]:
+    """All directives for `agent`, in lower case, known or not."""
+    return _directives(values, agent)[0]
+
+
+def _directives(values: Iterable[str], agent: str) -> tuple[set[str], float]:
+    """The directives that concern us, which add up, and when the page wants to disappear; `name:` before a directive
+    aims it and those after it at that robot alone."""
     token = product_token(agent).lower()
     said: set[str] = set()
     ends: list[float] = []
@@ -186,14 +258,7 @@ def robots_directives(values: Iterable[str], agent: str) -> RobotsDirectives:
                 ends += [at_s] if concerns_us and at_s is not None else []
             elif concerns_us:
                 said.add(f"{name}:{rest.strip()}" if colon else name)
-    none = "none" in said
-    return RobotsDirectives(
-        none or "noindex" in said,
-        none or "nofollow" in said,
-        "noarchive" in said,
-        "nosnippet" in said or "max-snippet:0" in said,
-        max(1.0, min(ends)) if ends else 0.0,
-    )
+    return said, max(1.0, min(ends)) if ends else 0.0
 
 
 # Directives written with a colon of their own, which is then not the end of a robot's name.
@@ -208,10 +273,17 @@ class _RobotsGroup:
         self.allow: dict[str, None] = {}
         self.disallow: dict[str, None] = {}
         self.crawl_delay_s: float | None = None
+        self.usages: list[tuple[str, str]] = []
+        self.signals: list[str] = []
 
     def add(self, key: bytes, value: str) -> None:
         if key == b"crawl-delay":
             self.crawl_delay_s = max(filter(None, (self.crawl_delay_s, _delay(value))), default=None)
+        elif key == b"content-signal":
+            self.signals.append(_storable(value))
+        elif key == b"content-usage":
+            path, usage = (*value.split(None, 1), "")[:2] if value.startswith("/") else ("/", value)
+            self.usages.append((comparable_pattern(path), _storable(usage)))
         elif value:
             (self.allow if key == b"allow" else self.disallow)[_comparable(value)] = None
 
@@ -301,6 +373,11 @@ def _one_spelling(found: re.Match[str]) -> str:
         character = chr(int(text[1:], 16))
         return character if character in _UNRESERVED else text.upper()
     return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogateescape"))
+
+
+def _storable(value: str) -> str:
+    """The value of a line on the use of content, as a host keeps it."""
+    return value[:MAX_USE_CHARS].encode("utf-8", "replace").decode()
 
 
 def _delay(value: str) -> float | None:
