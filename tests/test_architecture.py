@@ -35,6 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 MAY_IMPORT["crawl"] = BASE | {"settings", "web", "mapping", "fetch", "store", "frontier", "learning", "graph"}
 MAY_IMPORT["tables"] = MAY_IMPORT["crawl"] | {"crawl"}
+MAY_IMPORT["sessions"] = MAY_IMPORT["crawl"] | {"crawl"}
 MAY_IMPORT["recrawl"] = MAY_IMPORT["tables"] | {"tables"}
 MAY_IMPORT["search"] = MAY_IMPORT["recrawl"] | {"recrawl"}
 MAY_IMPORT["inspect"] = MAY_IMPORT["search"] | {"search"}
@@ -42,7 +43,7 @@ MAY_IMPORT["export"] = MAY_IMPORT["inspect"] | {"inspect"}
 MAY_IMPORT["importing"] = MAY_IMPORT["inspect"] | {"inspect"}
 MAY_IMPORT["report"] = MAY_IMPORT["inspect"] | {"inspect"}
 MAY_IMPORT["removal"] = MAY_IMPORT["search"] | {"search"}
-MAY_IMPORT["api"] = MAY_IMPORT["export"] | {"export", "removal", "report"}
+MAY_IMPORT["api"] = MAY_IMPORT["export"] | {"export", "removal", "report", "sessions"}
 MAY_IMPORT["__init__"] = {"api", "version"}
 MAY_IMPORT["cluster"] = MAY_IMPORT["api"] | {"api"}
 MAY_IMPORT["cli"] = MAY_IMPORT["cluster"] | {"cluster", "importing", "simweb"}

@@ -24,6 +24,7 @@ class Failure(StrEnum):
     PROTOCOL = "protocol"
     HEADERS_TOO_LARGE = "headers-too-large"
     CANCELLED = "cancelled"
+    NOT_LOGGED_IN = "not-logged-in"
 
 
 class Truncation(StrEnum):
@@ -35,11 +36,34 @@ class Truncation(StrEnum):
     UNWANTED = "unspecified"
 
 
+class PrivateParts(msgspec.Struct, frozen=True):
+    """What a request carries that is written down nowhere; its `repr` says nothing.
+
+    `fields` are sent in place of those header fields of the request that have the same names, which are what the
+    archive gets; with None libcurl sends a field of its own. `body` is what a POST sends. `jar` are the cookies of the
+    site, a share handle of libcurl. `certificate` is the file of a client certificate, `proxy` the URL of the proxy
+    that the request goes through, `proxy_user` is NAME:PASSWORD. `session` is the number of the login that it is under.
+    """
+
+    fields: tuple[tuple[str, str | None], ...] = ()
+    body: bytes = b""
+    jar: object = None
+    certificate: str = ""
+    key_password: str = ""
+    proxy: str = ""
+    proxy_user: str = ""
+    session: int = 0
+
+    def __repr__(self) -> str:
+        return "<PrivateParts>"
+
+
 class Request(msgspec.Struct, frozen=True):
     """One request to one checked address. `headers` are sent exactly as given, in this order.
 
     `body_limit_bytes` replaces the downloader's usual limit (0: the usual one). `takes_any_type`: the body is wanted
-    whatever its media type, as for robots.txt and sitemaps. `ticket` is the caller's own number for it.
+    whatever its media type, as for robots.txt and sitemaps. `ticket` is the caller's own number for it. `private` is
+    what else is sent, and not archived.
     """
 
     url: str
@@ -51,6 +75,7 @@ class Request(msgspec.Struct, frozen=True):
     body_limit_bytes: int = 0
     takes_any_type: bool = False
     ticket: int = 0
+    private: PrivateParts | None = None
 
 
 class Response(msgspec.Struct, frozen=True):

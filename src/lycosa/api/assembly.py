@@ -108,6 +108,10 @@ def assemble_engine(
         engine.add_source(feeder)
         engine.observe(feeder)
         engine.committer.join(feeder)
+    if settings.has_sessions:
+        from lycosa.sessions import add_sessions  # lazy: for crawls that send credentials
+
+        add_sessions(engine, settings)
     return engine
 
 

@@ -34,7 +34,16 @@ from lycosa.fetch import Downloader
 from lycosa.mapping import Resolver
 from lycosa.notebook import page_html
 from lycosa.search import IndexFollower
-from lycosa.settings import CrawlSettings, NamedSettings, merge, read_field, settings_of_folder, to_toml
+from lycosa.settings import (
+    CrawlSettings,
+    NamedSettings,
+    merge,
+    read_field,
+    save_secrets,
+    settings_of_folder,
+    take_out_secrets,
+    to_toml,
+)
 from lycosa.store import CollectionStore, is_collection
 from lycosa.version import __version__
 from lycosa.web import Analyser, UrlFilter, extract_readable, parse_url
@@ -161,14 +170,20 @@ class Crawl:
         return self._engine
 
     async def __aenter__(self) -> "Crawl":
-        s = self.settings
+        taken = take_out_secrets(self.settings, self.into)
+        s = self.settings = taken.settings
         info = {"software": f"lycosa/{__version__}", "format": "WARC File Format 1.1"}
         is_restart = is_collection(self.into)
         if not (s.seeds or is_restart):
             raise SettingsError(f"there is nothing to start from: give a URL, {self.into} is no collection yet")
+        if s.has_sessions:
+            from lycosa.sessions import require_secrets  # lazy: for crawls that send credentials
+
+            require_secrets(s, self.into, taken.secrets)
         parts = self._given.parts(s)  # first: settings that name a part which is not there leave nothing behind
         try:
             self._collection = CollectionStore.create(self.into, warc_info=info, warc_bytes=s.warc_bytes)
+            save_secrets(self.into, taken.secrets)
             self._collection.save_settings(to_toml(s))
             self._engine = assemble_engine(self._collection, s, parts, is_restart=is_restart, recrawl=self._recrawl)
         except BaseException:

@@ -177,7 +177,8 @@ class CentralRobotsDownloader:
             self.watch = downloader.watch
 
     def start(self, request: Request, done: DoneCallback) -> None:
-        if request.body_limit_bytes != ROBOTS_BYTES:  # the limit of nothing else
+        # `ROBOTS_BYTES` is the limit of nothing else; credentials do not leave the process.
+        if request.body_limit_bytes != ROBOTS_BYTES or request.private is not None:
             self._downloader.start(request, done)
             return
         task = asyncio.get_running_loop().create_task(self._fetch(request))

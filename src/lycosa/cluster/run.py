@@ -34,7 +34,7 @@ from lycosa.cluster.ray import (
 from lycosa.crawl import CrawlStats, Totals
 from lycosa.errors import ClusterError, SettingsError, StoreError
 from lycosa.inspect import open_to_read, stats_of
-from lycosa.settings import CrawlSettings, to_toml
+from lycosa.settings import CREDENTIALS_FILE, CrawlSettings, save_secrets, take_out_secrets, to_toml
 from lycosa.store import (
     SHARDS_FOLDER,
     CentralStore,
@@ -53,6 +53,7 @@ from lycosa.store import (
 )
 
 LOCK_FILE, SETTINGS_FILE = "lycosa.lock", "lycosa.toml"
+FIRST_FILES = (LOCK_FILE, CREDENTIALS_FILE)  # of a collection whose creation was interrupted
 POLL_S = 0.25
 AGENTS_TIMEOUT_S = 5.0  # agents that are being ended are waited for so long
 END_TIMEOUT_S = 20.0  # agents that were told to end have so long
@@ -72,7 +73,7 @@ class ShardedFolder:
             raise SettingsError(f"{path} was crawled by one process: go on without --workers, or choose another folder")
         if path.exists() and not path.is_dir():
             raise SettingsError(f"{path} is a file: a collection is a folder")
-        if path.exists() and not is_sharded(path) and any(entry.name != LOCK_FILE for entry in path.iterdir()):
+        if path.exists() and not is_sharded(path) and any(entry.name not in FIRST_FILES for entry in path.iterdir()):
             raise SettingsError(f"{path} is not empty and not a collection: choose another folder")
         try:
             (path / SHARDS_FOLDER).mkdir(parents=True, exist_ok=True)
@@ -85,6 +86,17 @@ class ShardedFolder:
         except BlockingIOError as error:
             os.close(self._lock)
             raise SettingsError(f"{path} is in use by another process: wait for it to end") from error
+
+    def hide_secrets(self, settings: CrawlSettings) -> CrawlSettings:
+        """The settings with the names of secrets in place of secrets, which the shards read by themselves: nothing that
+        goes through Ray holds one."""
+        taken = take_out_secrets(settings, self.path)
+        if settings.has_sessions:
+            from lycosa.sessions import require_secrets  # lazy: for crawls that send credentials
+
+            require_secrets(taken.settings, self.path, taken.secrets)
+        save_secrets(self.path, taken.secrets)
+        return taken.settings
 
     def prepare(
         self, settings: CrawlSettings, machines: Sequence[str] = (), places: Mapping[str, str] = NO_PLACES
@@ -233,6 +245,7 @@ async def crawl_on_this_machine(
     with closing(ShardedFolder(into)) as folder:
         for sentence in missing_shards(into):
             tell(sentence)
+        settings = folder.hide_secrets(settings)
         folder.prepare(settings)
         start_local(settings.workers)
         try:
@@ -269,6 +282,7 @@ async def crawl_on_cluster(
             is_elastic = not settings.workers and not is_shared
             settings = settings.replace(workers=settings.workers or folder.shard_count() or len(machines))
             _check_places(settings, places, is_shared=is_shared)
+            settings = folder.hide_secrets(settings)
             folder.prepare(settings, [] if is_shared else machines, places)
             # Detached: it goes on when the driver's connection is lost, and the same command finds it again.
             crawl = RunningCrawl(folder, settings, is_detached=True, is_elastic=is_elastic)

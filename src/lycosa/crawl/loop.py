@@ -166,6 +166,11 @@ class Engine:
         """Register the handler of a kind of request, in place of the one before."""
         self._handlers[kind] = handler
 
+    def wrap_handlers(self, wrap: Callable[[RequestHandler], RequestHandler]) -> None:
+        """Put something before the handlers of all kinds of requests that are registered."""
+        for kind, handler in self._handlers.items():
+            self._handlers[kind] = wrap(handler)
+
     def observe(self, observer: FetchObserver) -> None:
         """Register an observer of every fetch from now on."""
         self._observers.append(observer)

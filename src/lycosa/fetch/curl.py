@@ -1,9 +1,9 @@
 """The HTTP downloader: libcurl's multi interface on the running event loop, for http and https.
 
-Invariants: a request goes to the address it names and to no other; nothing is followed, no cookies or credentials are
-sent, no proxy is used that was not set; every transfer ends, by one of four clocks at the latest; an error in libcurl
-is a `Response`, never an exception. `MultiDriver` joins libcurl's sockets and timer to the event loop; `CurlDownloader`
-owns the transfers.
+Invariants: a request goes to the address it names and to no other; nothing is followed; no cookies or credentials are
+sent but those of a request's private parts, and a handle that has carried these is closed; no proxy is used that was
+not set; every transfer ends, by one of four clocks at the latest; an error in libcurl is a `Response`, never an
+exception. `MultiDriver` joins libcurl's sockets and timer to the event loop; `CurlDownloader` owns the transfers.
 libcurl's sockets are watched by an epoll set of our own, and the event loop watches that set as one descriptor. libcurl
 starts and stops watching a kept-alive connection at every request; in our own set that costs one system call, not two
 changes of the event loop's (in a bare loop 25 against 56 µs a request), and a socket that libcurl closed leaves the set
@@ -240,7 +240,8 @@ class CurlDownloader:
         if self._is_closed:
             self._refuse(request, done, Failure.CANCELLED, "the downloader is closed")
             return
-        transfer = self._spare.pop() if self._spare else Transfer(self._shared)
+        # A handle that has carried private parts never serves another request.
+        transfer = self._spare.pop() if self._spare and request.private is None else Transfer(self._shared)
         try:
             transfer.begin(request, done)
             self._driver.add(transfer.curl)
@@ -306,7 +307,7 @@ class CurlDownloader:
         self._received_bytes += transfer.body_bytes
         self._connections_opened += transfer.curl.getinfo(pycurl.NUM_CONNECTS)
         done = transfer.done
-        if len(self._spare) < SPARE_HANDLES:
+        if len(self._spare) < SPARE_HANDLES and transfer.request.private is None:
             self._spare.append(transfer)
         else:
             transfer.curl.close()

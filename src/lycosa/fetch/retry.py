@@ -58,6 +58,8 @@ BY_FAILURE: dict[Failure, RetryRule] = {
     Failure.PROTOCOL: RetryRule(5.0, 1.0, 2, DIFFERENT_URLS),
     Failure.HEADERS_TOO_LARGE: FINAL,
     Failure.CANCELLED: RetryRule(0.0, 1.0, UNCOUNTED),
+    # the credentials were asked for, or the session was lost: the URL is asked for again with them, in its turn
+    Failure.NOT_LOGGED_IN: RetryRule(0.0, 1.0, 5),
 }
 
 # While nobody at all has answered, a host that cannot be spoken to is most likely a slip of the user, who is waiting:

@@ -29,7 +29,7 @@ from lycosa.fetch.downloader import (
     parse_status,
 )
 from lycosa.mapping import parse_ip_address
-from lycosa.records import Failure, Request, Response, Truncation
+from lycosa.records import Failure, PrivateParts, Request, Response, Truncation
 
 # Transfers that may go on while all others wait for memory. More than one, so that a slow server among them does not
 # hold up the rest; their limits are kept free below the cap.
@@ -158,6 +158,8 @@ _TIMEOUTS = {
 }
 
 
+# The value of a cookie that a server sets: whoever reads an archive must not be able to take part in a session.
+_COOKIE_VALUE = re.compile(rb"^(set-cookie[ \t]*:[^=;\r\n]*=)[^;\r\n]*", re.I | re.M)
 _AUTHORITY_AND_TARGET = re.compile(r"[a-zA-Z]+://([^/?#]*)([^#]*)")
 
 
@@ -203,6 +205,7 @@ class Transfer:
         self._method = "GET"
         self._is_fresh = False
         self._is_tls = False
+        self._is_proxied = shared.is_proxied
         self.is_paused = False
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
@@ -239,7 +242,9 @@ class Transfer:
         if pin != self._pin:
             curl.setopt(pycurl.CONNECT_TO, [pin])
             self._pin = pin
-        if request.method != self._method:
+        if request.private is not None:
+            self._set_private(request, request.private)
+        elif request.method != self._method:
             self._set_method(request.method)
         is_closing = bool(self._shared.closing) and _origin(request.url) in self._shared.closing
         if is_closing != self._is_fresh:
@@ -259,6 +264,30 @@ class Transfer:
         self.curl.setopt(pycurl.NOBODY if method == "HEAD" else pycurl.HTTPGET, True)
         self._method = method
 
+    def _set_private(self, request: Request, private: PrivateParts) -> None:
+        """Sets what only this request may carry. The handle is closed after it, so nothing has to be taken back."""
+        curl, replaced = self.curl, {name.lower() for name, _ in private.fields}
+        kept = [field for field in request.headers if field[0].lower() not in replaced]
+        sent = [(name, value) for name, value in private.fields if value is not None]
+        curl.setopt(pycurl.HTTPHEADER, curl_lines([*kept, *sent]))
+        if request.method == "POST":
+            curl.setopt(pycurl.POSTFIELDS, private.body)
+        else:
+            self._set_method(request.method)
+        if private.jar is not None:
+            curl.setopt(pycurl.SHARE, private.jar)
+            curl.setopt(pycurl.COOKIEFILE, "")  # turns the cookie engine on
+        if private.certificate:
+            curl.setopt(pycurl.SSLCERT, private.certificate)
+            if private.key_password:
+                curl.setopt(pycurl.KEYPASSWD, private.key_password)
+        if private.proxy:
+            curl.setopt(pycurl.PROXY, private.proxy)
+            self._is_proxied = True
+        if private.proxy_user:
+            curl.setopt(pycurl.PROXYUSERPWD, private.proxy_user)
+            curl.setopt(pycurl.PROXYAUTH, pycurl.HTTPAUTH_BASIC)
+
     def _on_connected(self, peer: str, _local: str, _peer_port: int, _local_port: int) -> int:
         """Called before the request goes out, on new and on reused connections."""
         if self._phase is not Phase.CONNECTING:
@@ -271,7 +300,7 @@ class Transfer:
         self._phase = Phase.SENT
         self._heard_s = monotonic()
         expected = self.request.address
-        if peer != expected and not self._shared.is_proxied and parse_ip_address(peer) != parse_ip_address(expected):
+        if peer != expected and not self._is_proxied and parse_ip_address(peer) != parse_ip_address(expected):
             self._cause = Failure.ADDRESS_REFUSED
             self._detail = f"connected to {peer}, not to {expected}"
             return int(pycurl.PREREQFUNC_ABORT)
@@ -293,6 +322,8 @@ class Transfer:
 
     def _on_headers_end(self) -> int | None:
         block = b"".join(self._lines)
+        if self.request.private is not None and self.request.private.jar is not None:
+            block = _COOKIE_VALUE.sub(rb"\1[redacted]", block)
         status = parse_status(block)
         if not status:
             self._cause, self._detail = Failure.PROTOCOL, "the answer begins with no HTTP status line"

@@ -5,6 +5,17 @@ makes a `CrawlSettings` of several sources, of which the last one wins; `to_toml
 collection keeps. Whatever is wrong with a value is a `SettingsError` of one sentence.
 """
 
+from lycosa.settings.credentials import (
+    CREDENTIALS_FILE,
+    OPEN_FIELDS,
+    read_secrets,
+    references,
+    replace_references,
+    save_secrets,
+    split_certificate,
+    split_origin,
+    take_out_secrets,
+)
 from lycosa.settings.fields import read_field
 from lycosa.settings.named import NamedSettings
 from lycosa.settings.schema import DEFAULTS, SETTINGS, CrawlSettings, Setting
@@ -21,7 +32,9 @@ from lycosa.settings.sources import (
 from lycosa.settings.values import InvalidValue, read_group, read_letter, read_place, seed
 
 __all__ = [
+    "CREDENTIALS_FILE",
     "DEFAULTS",
+    "OPEN_FIELDS",
     "SETTINGS",
     "CrawlSettings",
     "InvalidValue",
@@ -36,8 +49,15 @@ __all__ = [
     "read_group",
     "read_letter",
     "read_place",
+    "read_secrets",
     "reference",
+    "references",
+    "replace_references",
+    "save_secrets",
     "seed",
     "settings_of_folder",
+    "split_certificate",
+    "split_origin",
+    "take_out_secrets",
     "to_toml",
 ]

@@ -57,6 +57,10 @@ class NamedSettings(TypedDict, total=False):
     warc_bytes: int
     store_interval_s: float
     store_batch: int
+    headers: Sequence[str]
+    users: Sequence[str]
+    certificates: Sequence[str]
+    credentials: str
     transfers: int
     bandwidth_bytes_s: int | None
     total_s: float

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from lycosa.errors import SettingsError
+from lycosa.settings import credentials as c
 from lycosa.settings import values as v
 from lycosa.settings.fields import field_table
 
@@ -77,6 +78,7 @@ LIMITS = SettingGroup("Limits, counted over all runs of a collection")
 FRESHNESS = SettingGroup("Keeping pages fresh")
 POLITENESS = SettingGroup("Politeness")
 KEEPING = SettingGroup("What to keep")
+SESSIONS = SettingGroup("Sessions and credentials")
 NETWORK = SettingGroup("Network")
 MACHINES = SettingGroup("Many machines")
 PARTS = SettingGroup("Parts of your own: entry points of the group lycosa.parts, or module:attribute")
@@ -296,6 +298,35 @@ class CrawlSettings:
     store_interval_s: float = KEEPING(0.25, v.seconds(0, 60), "Commit results at least this often.", option=None)
     store_batch: int = KEEPING(300, v.whole(1, 100_000), "Commit at most this many results at a time.", option=None)
 
+    headers: tuple[str, ...] = SESSIONS(
+        (),
+        c.lines_of(c.header),
+        "Send this header field to the seeds' origins, or to the named one; ${NAME} is a secret of the environment or "
+        "the credentials file.",
+        option="--header",
+        metavar="'[ORIGIN] NAME: VALUE'",
+    )
+    users: tuple[str, ...] = SESSIONS(
+        (),
+        c.lines_of(c.user),
+        "Log in with this name and password where the seeds' origins, or the named one, ask for it (Basic, Digest).",
+        option="--user",
+        metavar="'[ORIGIN] NAME:PASSWORD'",
+    )
+    certificates: tuple[str, ...] = SESSIONS(
+        (),
+        c.lines_of(c.certificate),
+        "Show this client certificate, a PEM file that has its key, to the seeds' origins or to the named one.",
+        option="--certificate",
+        metavar="'[ORIGIN] FILE[:PASSWORD]'",
+    )
+    credentials: str = SESSIONS(
+        "",
+        v.text,
+        "Take secrets from this TOML file, which only you may read, beside the credentials.toml of the collection.",
+        metavar="FILE",
+    )
+
     transfers: int = NETWORK(500, v.whole(1, 100_000), "Run at most this many requests at a time.", option=None)
     bandwidth_bytes_s: int | None = NETWORK(
         None, v.or_none(v.size(1)), "Receive at most this much a second over all requests: 2MB.", metavar="SIZE"
@@ -417,6 +448,11 @@ class CrawlSettings:
     def as_dict(self) -> dict[str, Any]:
         """All settings by name."""
         return dict(self.__dict__)
+
+    @property
+    def has_sessions(self) -> bool:
+        """Does any origin get more than the usual header fields?"""
+        return bool(self.headers or self.users or self.certificates)
 
     @property
     def parallel_per_ip(self) -> int:

@@ -34,8 +34,8 @@ class SettingsSource(NamedTuple):
 
 
 def read_file(path: Path) -> SettingsSource:
-    """The settings in a TOML file, without those that only earlier versions had. A relative `ca_file` or `store` starts
-    at the file's folder."""
+    """The settings in a TOML file, without those that only earlier versions had. A relative `ca_file`, `credentials` or
+    `store` starts at the file's folder."""
     values = {name: value for name, value in read_toml(path, "settings").items() if name not in RETIRED}
     return SettingsSource(_with_absolute_paths(values, path.parent), lambda name: f"{_plain(name)} in {path}")
 
@@ -111,7 +111,7 @@ def _refuse_slip(variable: str) -> None:
 
 def _with_absolute_paths(values: Mapping[str, object], folder: Path) -> Mapping[str, object]:
     """A collection keeps its settings, and may be used from another folder."""
-    paths = {name: values.get(name) for name in ("ca_file", "store")}
+    paths = {name: values.get(name) for name in ("ca_file", "credentials", "store")}
     given = {name: path for name, path in paths.items() if isinstance(path, str) and path and "://" not in path}
     return {**values, **{name: str((folder / path).absolute()) for name, path in given.items()}}
 

@@ -1,0 +1,13 @@
+"""Sessions: what is sent to whom, and how a crawl logs in.
+
+    credentials       secrets of the environment and of the credentials file, bound to scheme, host and port
+    authentication    answers to Basic and Digest challenges
+    hook              adds credentials to the requests of a crawl, and looks at answers that ask for them
+
+The room is imported by crawls whose settings name credentials, and by no other. Nothing here sends anything: requests
+go through the frontier, the guard and the downloader like all others, and the archive gets names in place of secrets.
+"""
+
+from lycosa.sessions.hook import add_sessions, require_secrets
+
+__all__ = ["add_sessions", "require_secrets"]
