@@ -42,11 +42,12 @@ MAY_IMPORT["inspect"] = MAY_IMPORT["search"] | {"search"}
 MAY_IMPORT["export"] = MAY_IMPORT["inspect"] | {"inspect"}
 MAY_IMPORT["importing"] = MAY_IMPORT["inspect"] | {"inspect"}
 MAY_IMPORT["report"] = MAY_IMPORT["inspect"] | {"inspect"}
+MAY_IMPORT["replay"] = MAY_IMPORT["inspect"] | {"inspect"}
 MAY_IMPORT["removal"] = MAY_IMPORT["search"] | {"search"}
 MAY_IMPORT["api"] = MAY_IMPORT["export"] | {"export", "removal", "report", "sessions"}
 MAY_IMPORT["__init__"] = {"api", "version"}
 MAY_IMPORT["cluster"] = MAY_IMPORT["api"] | {"api"}
-MAY_IMPORT["cli"] = MAY_IMPORT["cluster"] | {"cluster", "importing", "simweb"}
+MAY_IMPORT["cli"] = MAY_IMPORT["cluster"] | {"cluster", "importing", "replay", "simweb"}
 MAY_IMPORT["__main__"] = {"cli"}
 
 

@@ -34,6 +34,7 @@ COMMANDS = {
     "Reading pages": {
         "search": ("search", "Find pages by their words."),
         "get": ("search", "Print a page as it is archived, or as it once was."),
+        "replay": ("replay", "Show archived pages in a browser, as they were."),
         "export": ("export", "Write pages as JSON lines, tables, archives, Markdown or graphs."),
         "changes": ("changes", "Show what has changed, and the versions of a page."),
         "links": ("collection", "Show which pages link to a URL, and where it links."),

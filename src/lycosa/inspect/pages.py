@@ -249,6 +249,19 @@ class StoredPages:
         assert page.headers is not None  # read now: the collection may be closed later
         return page
 
+    def captures(self, url: str) -> list[StoredPage]:
+        """Every stored answer of a normalised URL that has a record, the oldest first."""
+        key = url_key(url)
+        found = {
+            row.place: StoredPage(url, row, self._contents, is_current=False)
+            for row in (version_row(at_s, change) for at_s, change in history(self._collection.state, key))
+            if row.place
+        }
+        today = page_at(self._collection.state, key)
+        if today is not None and (today.place or today.lacks_body):
+            found[today.place] = StoredPage(url, today, self._contents)
+        return sorted(found.values(), key=lambda page: page.row.fetched_s)
+
     def has(self, text: str) -> bool:
         """Whether a page is stored under a URL."""
         try:

@@ -34,11 +34,12 @@ from lycosa.web.document import (
 from lycosa.web.kernel import kernel_name, native
 from lycosa.web.language import DetectedLanguage, detect_language
 from lycosa.web.language_codes import three_letters
-from lycosa.web.links import LinkKind, Links, parse_link_header
+from lycosa.web.links import LinkKind, Links, escape_query, parse_link_header
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media, media_kind
 from lycosa.web.page import (
     UnknownPart,
     analyse_page,
+    charset_of,
     html_document,
     is_built_in,
     kernel_arguments,
@@ -186,6 +187,7 @@ __all__ = [
     "base_url",
     "bucket_of",
     "can_read_pdf",
+    "charset_of",
     "cut_if_unsafe",
     "cut_parts",
     "detect_charset",
@@ -194,6 +196,7 @@ __all__ = [
     "document_digests",
     "document_fingerprint",
     "domain_of",
+    "escape_query",
     "extract_readable",
     "extract_text",
     "fill_parts",
