@@ -8,6 +8,7 @@ becomes a failure `not-logged-in`, which is asked for again by the retry table l
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,31 +17,45 @@ from lycosa.frontier import Lease, RequestKind
 from lycosa.records import Failure, PrivateParts, Request, Response
 from lycosa.sessions.credentials import OriginCredentials, Secrets, SentField, credentials_by_origin, origin_of
 from lycosa.settings import CrawlSettings
+from lycosa.web import domain_of
+
+if TYPE_CHECKING:
+    from lycosa.sessions.jars import CookieJar, CookieJars
 
 UNAUTHORIZED = 401
 AUTHORIZATION = "Authorization"
+JAR_FIELD = "Cookie", "[redacted: cookies of the site]"
+NO_CREDENTIALS = OriginCredentials()
 
 
 class Sessions:
     """The credentials of a crawl."""
 
-    def __init__(self, by_origin: dict[str, OriginCredentials]) -> None:
-        self._by_origin = by_origin
+    def __init__(self, by_origin: dict[str, OriginCredentials], jars: "CookieJars | None" = None) -> None:
+        self._by_origin, self._jars = by_origin, jars
 
     def __repr__(self) -> str:
         return f"<Sessions at {len(self._by_origin)} origins>"
 
     def prepare(self, request: Request, kind: RequestKind) -> Request:
         """The request with what its origin gets."""
-        credentials = self._by_origin.get(origin_of(request.url))
-        if credentials is None:
+        origin = origin_of(request.url)
+        credentials = self._by_origin.get(origin)
+        jar = None if self._jars is None else self._jars.of(request.url)
+        if credentials is None and jar is None:
             return request
+        credentials = credentials or NO_CREDENTIALS
         fields = list(credentials.fields)
         if credentials.password is not None:
-            target = request.url[len(origin_of(request.url)) :]
-            if answer := credentials.password.answer(request.method, target):
+            answer = credentials.password.answer(request.method, request.url[len(origin) :])
+            if answer is not None:
                 fields.append(SentField(AUTHORIZATION, answer, credentials.password_name))
-        return _with_private(request, fields, credentials)
+        return _with_private(request, fields, credentials, jar)
+
+    def take(self, request: Request | None, response: Response) -> None:
+        """Remembers the cookies of an answer."""
+        if self._jars is not None and request is not None and "set-cookie" in response.headers:
+            self._jars.changed(request.url)
 
     def is_refused(self, request: Request | None, response: Response) -> bool:
         """Does the answer ask for credentials that can be given?"""
@@ -53,16 +68,26 @@ class Sessions:
         return credentials.password.learn(response.headers.get("www-authenticate", ""), was_answered=was_answered)
 
 
-def _with_private(request: Request, fields: list[SentField], credentials: OriginCredentials) -> Request:
+def _with_private(
+    request: Request, fields: list[SentField], credentials: OriginCredentials, jar: "CookieJar | None"
+) -> Request:
     """The request with these fields in place of those of the same names; secrets are in its private parts alone."""
     names = {field.name.lower() for field in fields}
     kept = [field for field in request.headers if field[0].lower() not in names]
-    headers = (*kept, *((field.name, field.recorded) for field in fields))
-    secret = tuple((field.name, field.value) for field in fields if not field.is_open)
+    headers = [*kept, *((field.name, field.recorded) for field in fields)]
+    secret: list[tuple[str, str | None]] = [(field.name, field.value) for field in fields if not field.is_open]
+    if jar is not None and jar.has_cookies:
+        headers.append(JAR_FIELD)
+        secret.append(("Cookie", None))
     private = None
-    if secret or credentials.certificate:
-        private = PrivateParts(secret, certificate=credentials.certificate, key_password=credentials.key_password)
-    return msgspec.structs.replace(request, headers=headers, private=private)
+    if secret or jar is not None or credentials.certificate:
+        private = PrivateParts(
+            tuple(secret),
+            jar=None if jar is None else jar.share,
+            certificate=credentials.certificate,
+            key_password=credentials.key_password,
+        )
+    return msgspec.structs.replace(request, headers=tuple(headers), private=private)
 
 
 class AnswerCheck:
@@ -75,6 +100,7 @@ class AnswerCheck:
         return self._handler.request(lease)
 
     def handle(self, answer: LeaseAnswer) -> ReadPage | None:
+        self._sessions.take(answer.request, answer.response)
         if self._sessions.is_refused(answer.request, answer.response):
             answer.response = msgspec.structs.replace(answer.response, failure=Failure.NOT_LOGGED_IN)
         return self._handler.handle(answer)
@@ -83,11 +109,29 @@ class AnswerCheck:
 def add_sessions(engine: Engine, settings: CrawlSettings) -> None:
     """Gives a crawl the sessions of its settings. Raises SettingsError where a secret is missing."""
     secrets = Secrets(engine.collection.path, settings.credentials)
-    sessions = Sessions(credentials_by_origin(settings, secrets))
+    sessions = Sessions(credentials_by_origin(settings, secrets), _jars(engine, settings))
     engine.prepare_requests(sessions)
     engine.wrap_handlers(lambda handler: AnswerCheck(handler, sessions))
+
+
+def _jars(engine: Engine, settings: CrawlSettings) -> "CookieJars | None":
+    if not (settings.cookies or settings.cookie_files):
+        return None
+    from lycosa.sessions.jars import CookieJars  # lazy: for crawls with cookies
+
+    own = [seed for seed in engine.seeds if engine.frontier.owns(seed.host)]
+    jars = CookieJars(engine.collection.state, None if settings.cookies else frozenset(domain_of(s.host) for s in own))
+    for file in settings.cookie_files:
+        jars.take_in(Path(file), own)
+    engine.committer.join(jars)
+    return jars
 
 
 def require_secrets(settings: CrawlSettings, collection: Path, given: Mapping[str, str]) -> None:
     """Raises SettingsError where a secret that the settings name is missing; those `given` are not saved yet."""
     credentials_by_origin(settings, Secrets(collection, settings.credentials, given))
+    if settings.cookie_files:
+        from lycosa.sessions.jars import read_cookie_file  # lazy: for crawls with cookies
+
+        for file in settings.cookie_files:
+            read_cookie_file(Path(file))

@@ -115,6 +115,13 @@ def certificate(value: str) -> str:
     return str(BoundText(origin, f"{absolute}:{password}" if password else absolute))
 
 
+def file(value: str) -> str:
+    """The absolute path of a file."""
+    if not value:
+        raise InvalidValue("it must be a file")
+    return str(Path(value).expanduser().absolute())
+
+
 def split_certificate(value: str) -> tuple[str, str]:
     """The file of a certificate, and the password of its key."""
     path, _, password = value.partition(":")

@@ -60,6 +60,8 @@ class NamedSettings(TypedDict, total=False):
     headers: Sequence[str]
     users: Sequence[str]
     certificates: Sequence[str]
+    cookies: bool
+    cookie_files: Sequence[str]
     credentials: str
     transfers: int
     bandwidth_bytes_s: int | None

@@ -320,6 +320,14 @@ class CrawlSettings:
         option="--certificate",
         metavar="'[ORIGIN] FILE[:PASSWORD]'",
     )
+    cookies: bool = SESSIONS(False, v.flag, "Take in cookies and send them back, each site its own.")
+    cookie_files: tuple[str, ...] = SESSIONS(
+        (),
+        c.lines_of(c.file),
+        "Send the cookies in this file to the sites of the seeds: a cookies.txt, or a storage state of Playwright.",
+        option="--cookie-file",
+        metavar="FILE",
+    )
     credentials: str = SESSIONS(
         "",
         v.text,
@@ -452,7 +460,7 @@ class CrawlSettings:
     @property
     def has_sessions(self) -> bool:
         """Does any origin get more than the usual header fields?"""
-        return bool(self.headers or self.users or self.certificates)
+        return bool(self.headers or self.users or self.certificates or self.cookies or self.cookie_files)
 
     @property
     def parallel_per_ip(self) -> int:
