@@ -244,7 +244,7 @@ def test_pages_hear_of_a_picture_a_few_at_a_time(tmp_path: Path, monkeypatch: py
         turns[-1] += 1
         return version_at(*where)
 
-    monkeypatch.setattr("lycosa.recrawl.images.version_at", counted)
+    monkeypatch.setattr("lycosa.recrawl.recorder.version_at", counted)
     site.files["/both.png"] = drawn("black")
     site.run(days=1, recrawl=ALL, images=True)
     assert [site.kinds(path) for path in paths] == [[ChangeKind.NEW, ChangeKind.IMAGE]] * len(paths)

@@ -70,7 +70,7 @@ from lycosa.web import (
 )
 
 if TYPE_CHECKING:
-    from lycosa.recrawl import Revisits
+    from lycosa.recrawl import PageChange, Revisits
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 LARGE_BLOCK_BYTES = 512 << 10  # below RocksDB's 1 MB blocks, above the buffers that come and go with every page
@@ -99,7 +99,14 @@ def assemble_engine(
         tables = LinkTables(engine.shard, pages)
         engine.observe(tables)
         engine.handle(RequestKind.TABLE, tables)
-    revisits = LazyRevisits(engine)
+    notifier = None
+    if settings.webhook or settings.atom or settings.apprise:
+        from lycosa.notify import make_notifier  # lazy: only where somebody is to be told
+
+        notifier = make_notifier(engine.shard, parts)
+        engine.committer.join(notifier)
+        engine.companions.append(notifier)
+    revisits = LazyRevisits(engine, notifier.take if notifier else None)
     engine.handle(RequestKind.REVISIT, revisits)
     if recrawl is not None or settings.keep_fresh:
         from lycosa.recrawl import RevisitFeeder  # lazy: change detection, which a first crawl can do without
@@ -118,14 +125,16 @@ def assemble_engine(
 class LazyRevisits:
     """Handles revisits from the first one on: a crawl without any does not wait for change detection's libraries."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, on_change: "Callable[[PageChange], None] | None") -> None:
+        self._engine, self._on_change = engine, on_change
 
     @cached_property
     def handler(self) -> "Revisits":
         from lycosa.recrawl import Revisits  # lazy: change detection, which a first crawl can do without
 
-        return Revisits(self._engine.shard, self._engine.pages, self._engine.host_rules)
+        made = Revisits(self._engine.shard, self._engine.pages, self._engine.host_rules)
+        made.recorder.on_change = self._on_change
+        return made
 
     def request(self, lease: Lease) -> Request:
         return self.handler.request(lease)
@@ -180,7 +189,7 @@ def parts_from_settings(
         wall=wall,
         other_shards=other_shards,
         topic=topic_of(settings) if settings.store_relevance else None,
-        content_digest=_content_digest if settings.archive == "none" else None,
+        content_digest=_content_digest_of(settings) if settings.archive == "none" else None,
     )
 
 
@@ -200,10 +209,11 @@ def _name(part: object) -> str:
     return getattr(part, "__qualname__", "") or type(part).__name__
 
 
-def _content_digest(page: Page, body: bytes) -> bytes:
-    from lycosa.recrawl import digest_of_content  # lazy: change detection, only where no body is kept
+def _content_digest_of(settings: CrawlSettings) -> Callable[[Page, bytes], bytes]:
+    from lycosa.recrawl import IgnoreRules, digest_of_content  # lazy: change detection, only where no body is kept
 
-    return digest_of_content(page, body)
+    rules = IgnoreRules(settings.ignore)
+    return lambda page, body: digest_of_content(page, body, rules.of(page.url))
 
 
 def named_policy(settings: CrawlSettings) -> Policy:

@@ -45,7 +45,13 @@ COMMON, SOURCES, OUTPUT = "Common options", "Where to crawl", "Settings and outp
 FIELDS = SETTINGS["fields"].group
 ALLOW_PRIVATE = "--allow-private"
 # Settings that may not be empty, and what to give. An empty value usually means an unset shell variable.
-NEVER_EMPTY = {"credentials": "a file", "store": "a folder or a URL", "topic": "words"}
+NEVER_EMPTY = {
+    "apprise": "a file",
+    "atom": "a file",
+    "credentials": "a file",
+    "store": "a folder or a URL",
+    "topic": "words",
+}
 STANDARD_INPUT = "-"
 SHOWN_CHARS = 60  # a line that is no URL is quoted up to this length
 WIDEST_CHOICE = 24  # the help shows the choices (a|b|c) in place of WORD up to this length
@@ -258,7 +264,7 @@ def resolve_settings(
     for name, what in NEVER_EMPTY.items():
         if isinstance(word := given.get(name), str) and not word.strip():
             raise SettingsError(f"{SETTINGS[name].option} is empty: give {what}, or leave the option out")
-    for name in ("credentials", "store"):
+    for name in ("apprise", "atom", "credentials", "store"):
         if isinstance(path := given.get(name), str) and "://" not in path:
             given[name] = str(Path(path).expanduser().absolute())
     typed_seeds = _texts(given.get("seeds"))

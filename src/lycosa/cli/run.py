@@ -159,6 +159,9 @@ async def _crawl(job: CrawlJob) -> tuple[CrawlStats, str]:
             if shower is not None:
                 shower.cancel()
             view.close()
+    for companion in crawl.engine.companions:
+        if left := companion.leftover():
+            _warn(left)
     following = crawl.following
     if following is not None and not following.is_complete:
         _warn_if_index_is_behind(job)

@@ -49,7 +49,16 @@ if TYPE_CHECKING:
         refuse_forgotten,
         refuse_private,
     )
-    from lycosa.crawl.seams import FetchObserver, Parts, ReadPage, RequestHandler, RequestHook, Statistics, UrlSource
+    from lycosa.crawl.seams import (
+        FetchObserver,
+        Parts,
+        ReadPage,
+        RequestHandler,
+        RequestHook,
+        RunCompanion,
+        Statistics,
+        UrlSource,
+    )
     from lycosa.crawl.shard import Shard
     from lycosa.crawl.stats import (
         Counters,
@@ -81,7 +90,7 @@ __getattr__ = open_lazily(
         "reading": "LeaseAnswer PreparedPage analysers_of decoded_body extractor_of filters_of followed_links "
         "header_hrefs joined_links page_directives read_page redirect_location",
         "requeue": "INBOX_FOLDER JUDGED_BY_KEY JUDGED_BY_NOTHING Inbox literal_hosts refuse_private refuse_forgotten",
-        "seams": "FetchObserver Parts ReadPage RequestHandler RequestHook Statistics UrlSource",
+        "seams": "FetchObserver Parts ReadPage RequestHandler RequestHook RunCompanion Statistics UrlSource",
         "shard": "Shard",
         "stats": "CrawlStats Counters Retry Totals counts_row load_counts load_live_stats sum_of_shards",
     },
@@ -93,10 +102,9 @@ __all__ = [
     "Admission", "Archive", "CommitParticipant", "CommittedPage", "CopyClaim", "Counters", "CrawlStats",
     "DocumentStore", "EarlyLinks", "Engine", "FetchObserver", "HostRules", "Inbox", "LeaseAnswer", "OtherShards",
     "PageHandler", "Parts", "PatchedDocument", "Pipeline", "PipelinePage", "PreparedPage", "ReadPage", "Recrawl",
-    "RequestHandler", "RequestHook", "Retry", "Shard", "Statistics", "Totals", "UrlSource", "analysers_of", "clock",
-    "counts_row", "decoded_body", "drop_reason", "duration", "effective_limits", "extractor_of", "filters_of",
-    "followed_links",
-    "header_hrefs", "is_nofollow", "joined_links", "literal_hosts", "load_counts", "load_live_stats", "loop_parts",
-    "page_directives", "read_page", "redirect_location", "refuse_forgotten", "refuse_private", "sum_of_shards",
-    "unpack_fields",
+    "RequestHandler", "RequestHook", "Retry", "RunCompanion", "Shard", "Statistics", "Totals", "UrlSource",
+    "analysers_of", "clock", "counts_row", "decoded_body", "drop_reason", "duration", "effective_limits",
+    "extractor_of", "filters_of", "followed_links", "header_hrefs", "is_nofollow", "joined_links", "literal_hosts",
+    "load_counts", "load_live_stats", "loop_parts", "page_directives", "read_page", "redirect_location",
+    "refuse_forgotten", "refuse_private", "sum_of_shards", "unpack_fields",
 ]  # fmt: skip

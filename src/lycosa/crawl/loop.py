@@ -21,7 +21,7 @@ from lycosa.crawl.progress import WAITING, waits_long
 from lycosa.crawl.readers import ReaderThreads
 from lycosa.crawl.reading import LeaseAnswer
 from lycosa.crawl.requeue import readmit_links, requeue_failed, requeue_lost
-from lycosa.crawl.seams import Fetch, FetchObserver, ReadPage, RequestHandler, RequestHook, UrlSource
+from lycosa.crawl.seams import Fetch, FetchObserver, ReadPage, RequestHandler, RequestHook, RunCompanion, UrlSource
 from lycosa.crawl.stats import CrawlStats
 from lycosa.frontier import ForwardedUrl, Lease, Origin, RequestKind
 from lycosa.records import Failure, Request, Response
@@ -30,6 +30,7 @@ from lycosa.web import Steps, Url
 INBOX_EVERY_S = 1.0
 STOP_GRACE_S = 3.0  # what is in flight when the user stops may end in this time; all is over within five seconds
 ADDED_PER_TURN = 500  # URLs of a list taken in before the loop gets a turn
+BY_USER = frozenset({"interrupted", "stopped"})  # reasons to stop after which nobody wants to wait
 LINKS_AT_ONCE = 1_000  # a page with more of them is taken in step by step
 
 
@@ -147,6 +148,7 @@ class Engine:
         self._readers = ReaderThreads(self.shard.reader, self._take, threads=parts.threads, is_virtual=is_virtual)
         self._observers: list[FetchObserver] = []
         self._sources: list[UrlSource] = []
+        self.companions: list[RunCompanion] = []
         self._is_endless = parts.is_endless
         self._turn_handle: asyncio.Handle | None = None
         self._wake_handle: asyncio.TimerHandle | None = None
@@ -212,6 +214,8 @@ class Engine:
             requeue_lost(self.shard)
             if pages := self.linker.catch_up():
                 self.events.write("links-caught-up", pages=pages)
+            for companion in self.companions:
+                companion.begin()
             for source in self._sources:
                 await source.begin()
             if not self.frontier.only_due:
@@ -226,6 +230,8 @@ class Engine:
             finally:
                 ticker.cancel()
             await self._wind_down()
+            for companion in self.companions:
+                await companion.finish(is_hurried=self._stopping in BY_USER)
         finally:
             reason = str(self._failure) if self._failure else self._stopping or "nothing queued"
             self._background.close()
@@ -233,6 +239,8 @@ class Engine:
             self.linker.close()
             for source in self._sources:
                 source.close()
+            for companion in self.companions:
+                companion.close()
             self.events.write("stop", reason=reason, pages=self.counters.totals.pages)
             self.events.close()
             await self._addresses.close()
@@ -245,6 +253,8 @@ class Engine:
         """Lets what is in flight end, commits and finishes; a second call cancels what is in flight."""
         if self._stopping:
             self.downloader.cancel_all()
+            for companion in self.companions:
+                companion.hurry()
         self._stopping = self._stopping or reason
         self._check_end()
 

@@ -120,6 +120,30 @@ class FetchObserver(Protocol):
         return iter(())
 
 
+class RunCompanion(Protocol):
+    """Whoever works beside the loop for as long as it runs, and has something to end when it is over."""
+
+    def begin(self) -> None:
+        """Called once, before anything is fetched."""
+        ...
+
+    async def finish(self, *, is_hurried: bool) -> None:
+        """Called after the last commit; returns soon if `is_hurried`: the user wants to leave."""
+        ...
+
+    def hurry(self) -> None:
+        """The user wants to leave at once."""
+        ...
+
+    def close(self) -> None:
+        """Called at the end, whatever has happened."""
+        ...
+
+    def leftover(self) -> str:
+        """A sentence about what is left to do; nothing if there is none."""
+        ...
+
+
 class UrlSource(Protocol):
     """A source of URLs beside those that pages link to: what is due to be visited again."""
 

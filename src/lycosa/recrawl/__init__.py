@@ -14,12 +14,13 @@ from lycosa.doors import open_lazily
 
 if TYPE_CHECKING:
     from lycosa.recrawl.change.diff import Diff, diff_versions
+    from lycosa.recrawl.change.ignored import IgnoreRules
     from lycosa.recrawl.change.image import can_decode, image_value
     from lycosa.recrawl.change.structure import structure_digest
     from lycosa.recrawl.change.verdict import UNCHANGED, ChangedImage, ChangeKind, Presence, digest_of_content
     from lycosa.recrawl.due import RevisitFeeder
     from lycosa.recrawl.plan import DAY_S
-    from lycosa.recrawl.recorder import opening
+    from lycosa.recrawl.recorder import PageChange, opening
     from lycosa.recrawl.revisits import Revisits
     from lycosa.recrawl.versions import (
         BODY_CAP_BYTES,
@@ -47,12 +48,13 @@ __getattr__ = open_lazily(
     __name__,
     {
         "change.diff": "Diff diff_versions",
+        "change.ignored": "IgnoreRules",
         "change.image": "can_decode image_value",
         "change.structure": "structure_digest",
         "change.verdict": "ChangeKind ChangedImage Presence UNCHANGED digest_of_content",
         "due": "RevisitFeeder",
         "plan": "DAY_S",
-        "recorder": "opening",
+        "recorder": "PageChange opening",
         "revisits": "Revisits",
         "versions": "ChangeRow VisitRow history split_change_key unpack_change unpack_visit visit_of BODY_CAP_BYTES "
         "Fields StoredDocuments document_at due_key history_rows record_with_body no_bodies require_bodies version_at "
@@ -62,9 +64,9 @@ __getattr__ = open_lazily(
 
 
 __all__ = [
-    "BODY_CAP_BYTES", "DAY_S", "UNCHANGED", "ChangeKind", "ChangeRow", "ChangedImage", "Diff", "Fields", "Presence",
-    "RevisitFeeder", "Revisits", "StoredDocuments", "VisitRow", "can_decode", "diff_versions", "digest_of_content",
-    "document_at", "due_key", "history", "history_rows", "image_value", "no_bodies", "opening", "record_with_body",
-    "require_bodies", "split_change_key", "structure_digest", "unpack_change", "unpack_visit", "version_at",
-    "version_row", "visit_of",
+    "BODY_CAP_BYTES", "DAY_S", "UNCHANGED", "ChangeKind", "ChangeRow", "ChangedImage", "Diff", "Fields", "IgnoreRules",
+    "PageChange", "Presence", "RevisitFeeder", "Revisits", "StoredDocuments", "VisitRow", "can_decode", "diff_versions",
+    "digest_of_content", "document_at", "due_key", "history", "history_rows", "image_value", "no_bodies", "opening",
+    "record_with_body", "require_bodies", "split_change_key", "structure_digest", "unpack_change", "unpack_visit",
+    "version_at", "version_row", "visit_of",
 ]  # fmt: skip

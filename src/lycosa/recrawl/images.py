@@ -19,7 +19,7 @@ from lycosa.records import Response
 from lycosa.recrawl.change.verdict import UNCHANGED, ChangedImage, ChangeKind, ChangeVerdict, Presence
 from lycosa.recrawl.plan import DAY_S, SHORTEST_DAYS
 from lycosa.recrawl.recorder import Visit, VisitRecorder, VisitResult
-from lycosa.recrawl.versions import VisitRow, history, version_at, visit_of
+from lycosa.recrawl.versions import VisitRow, history, visit_of
 from lycosa.store import LinkRow, PageRow, page_at
 from lycosa.web import LinkKind, Steps, url_key
 
@@ -170,7 +170,7 @@ class ImageRevisits:
 
     def _in_content(self, visit: Visit, images: Sequence[_ShownImage]) -> Sequence[_ShownImage]:
         """The images in the main content of the page: a new logo in the frame is no change of every page."""
-        version = version_at(self._shard.collection, visit.row.place, visit.lease.url) if images else None
+        version = self._recorder.stored(visit) if images else None
         if version is None:
             return images
         shown = version.content().images

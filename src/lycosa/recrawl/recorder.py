@@ -5,7 +5,8 @@ middle of a file, or never kept) are asked for without conditions, since a 304 w
 stored; what is missing from the end of a file is found when the collection is opened. Called by `recrawl.revisits`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -14,13 +15,14 @@ from lycosa.crawl import Archive, DocumentStore, PreparedPage, Shard
 from lycosa.frontier import Host, Lease, Reason, UrlState
 from lycosa.records import Family, Request, Response
 from lycosa.recrawl.change.content import Masks
+from lycosa.recrawl.change.ignored import IgnoreRules
 from lycosa.recrawl.change.schedule import estimate_rate
 from lycosa.recrawl.change.structure import structure_digest
-from lycosa.recrawl.change.verdict import SAME, ChangeKind, ChangeVerdict, Presence
+from lycosa.recrawl.change.verdict import SAME, ChangeKind, ChangeVerdict, Presence, Version
 from lycosa.recrawl.plan import DAY_S, VisitPlanner
-from lycosa.recrawl.versions import ChangeRow, VisitRow, change_key, due_key, history_rows, stored_at
+from lycosa.recrawl.versions import ChangeRow, VisitRow, change_key, due_key, history_rows, stored_at, version_at
 from lycosa.store import ArchiveUnavailable, PageRow, WarcLocation
-from lycosa.web import url_key
+from lycosa.web import Page, url_key
 
 
 class Visit(NamedTuple):
@@ -45,23 +47,68 @@ class VisitResult(NamedTuple):
     row: PageRow | None = None
 
 
+class PageChange(NamedTuple):
+    """A change that is in the open commit, for whoever tells of it. `texts` reads the pieces of text of the version
+    before and of the one after."""
+
+    url: str
+    at_s: float
+    verdict: ChangeVerdict
+    title: str
+    status: int
+    texts: Callable[[], tuple[Sequence[str], Sequence[str]]]
+
+
 class VisitRecorder:
-    """Records visits. `on_finished` hears of every visit that is over, with the visit row that it left."""
+    """Records visits. `on_finished` hears of every visit that is over, with the visit row that it left, `on_change` of
+    every change."""
 
     def __init__(self, shard: Shard, planner: VisitPlanner) -> None:
-        self._shard, self._planner = shard, planner
+        self._shard, self._planner, self._ignore = shard, planner, IgnoreRules(shard.settings.ignore)
         self.on_finished: Callable[[Visit, VisitResult, VisitRow], None] | None = None
+        self.on_change: Callable[[PageChange], None] | None = None
 
     def add_change(
-        self, visit: Visit, verdict: ChangeVerdict, row: PageRow, ticket: int | None, *, at_s: float | None = None
+        self,
+        visit: Visit,
+        verdict: ChangeVerdict,
+        row: PageRow,
+        ticket: int | None,
+        *,
+        at_s: float | None = None,
+        after: Version | None = None,
     ) -> None:
-        """Adds a row to the history; before the first of them, the version that was stored first."""
+        """Adds a row to the history; before the first of them, the version that was stored first. `after` is the new
+        version; without one the text is that of before, or nothing if the page is gone."""
         old, now, committer = visit.row, self._shard.now_unix(), self._shard.committer
         if not (visit.before.changes or visit.before.patches) and old.fetched_s:
             opened = change_key(visit.key, min(old.fetched_s, now - 0.001))
             if self._shard.collection.state.get(Family.CHANGE, opened) is None:  # a page that was found new has it
                 committer.change(opened, opening(old), None)
         committer.change(change_key(visit.key, at_s or now), _change_row(verdict, row), ticket)
+        if self.on_change is not None and verdict.is_change:
+            title = row.title or old.title
+            status = row.status or visit.response.status
+            texts = partial(self._texts, visit, verdict, after)
+            self.on_change(PageChange(visit.lease.url, at_s or now, verdict, title, status, texts))
+
+    def _texts(
+        self, visit: Visit, verdict: ChangeVerdict, after: Version | None
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        before = _text_of(self.stored(visit))
+        if after is not None:
+            return before, _text_of(after)
+        return before, () if verdict.kind in (ChangeKind.GONE, ChangeKind.MOVED) else before
+
+    def stored(self, visit: Visit) -> Version | None:
+        """The stored version of the page that is visited, to be compared; None if it cannot be read."""
+        url, reader = visit.lease.url, self._shard.reader
+        found = version_at(self._shard.collection, visit.row.place, url, reader.analysers)
+        return None if found is None else self.version(url, found.page, found.body)
+
+    def version(self, url: str, page: Page, body: bytes) -> Version:
+        """A version of the page of a URL, without what its rules leave out."""
+        return Version(page, body, self._ignore.of(url))
 
     def finish(self, visit: Visit, found: VisitResult, state: UrlState | None = UrlState.DONE) -> None:
         """Writes what a visit says of its page and when the next is due. `state` None: its URL is finished later."""
@@ -174,6 +221,15 @@ class MissingBodies:
         shard.counters.lost(bool(old.place))
         before = visit.before
         self._recorder.finish(visit, VisitResult(SAME, before.presence, before.masks.unchanged(), before.digest, row))
+
+
+def _text_of(version: Version | None) -> Sequence[str]:
+    """The pieces of text of a version as people read them: where numbers are not compared they are still shown."""
+    if version is None:
+        return ()
+    if version.ignored is not None:
+        version = msgspec.structs.replace(version, ignored=msgspec.structs.replace(version.ignored, numbers=False))
+    return version.content().pieces
 
 
 def opening(row: PageRow, *, is_new: bool = False) -> ChangeRow:

@@ -39,9 +39,17 @@ from lycosa.recrawl.change.verdict import (
 )
 from lycosa.recrawl.images import ImageRevisits
 from lycosa.recrawl.plan import ChangeHints, VisitPlanner
-from lycosa.recrawl.recorder import MissingBodies, Visit, VisitRecorder, VisitResult, opening, presence_of_row
+from lycosa.recrawl.recorder import (
+    MissingBodies,
+    PageChange,
+    Visit,
+    VisitRecorder,
+    VisitResult,
+    opening,
+    presence_of_row,
+)
 from lycosa.recrawl.table_revisits import TableRevisits
-from lycosa.recrawl.versions import VisitRow, change_key, version_at, visit_of
+from lycosa.recrawl.versions import VisitRow, change_key, visit_of
 from lycosa.store import REDIRECTS, HttpExchange, LinkRow, OriginalRecord, PageRow, RevisitProfile, page_at
 from lycosa.tables import TABLE_MAX_BYTES
 from lycosa.web import Page, RobotsDirectives, TextCodes, parse_url, url_key
@@ -61,10 +69,10 @@ class Revisits(RequestHandler, FrontierHook):
         self._documents, self._reader = pages.keeper.documents, shard.reader
         self.planner = VisitPlanner(shard)
         self.hints = ChangeHints(shard)
-        self._recorder = VisitRecorder(shard, self.planner)
+        self.recorder = VisitRecorder(shard, self.planner)
         self._tables = TableRevisits(shard, self._archive, self._patched)
-        self.images = ImageRevisits(shard, self._documents, self._recorder)
-        self._bodies = MissingBodies(shard, self._archive, self._documents, self._recorder)
+        self.images = ImageRevisits(shard, self._documents, self.recorder)
+        self._bodies = MissingBodies(shard, self._archive, self._documents, self.recorder)
         shard.frontier.add_hook(self)
         rules.on_dates = self.hints.read_dates
 
@@ -76,7 +84,7 @@ class Revisits(RequestHandler, FrontierHook):
         if entry.kind is RequestKind.REVISIT:
             row = page_at(self._state, host.key + KEY_END + entry.path.encode())
             if row is not None:
-                self._recorder.uncount(host, row)
+                self.recorder.uncount(host, row)
 
     # asking
 
@@ -175,12 +183,19 @@ class Revisits(RequestHandler, FrontierHook):
 
     def _count_recovered(self, lease: Lease, row: PageRow) -> None:
         self._shard.counters.visit()
-        self._recorder.uncount(lease.host, row)
+        self.recorder.uncount(lease.host, row)
 
     def record_new(self, page: ReadPage) -> None:
         """Opens the history of a page that did not exist when the collection was crawled."""
-        key = change_key(url_key(page.lease.url), page.row.fetched_s)
-        self._shard.committer.change(key, opening(page.row, is_new=True), page.ticket)
+        url, row = page.lease.url, page.row
+        opened = opening(row, is_new=True)
+        self._shard.committer.change(change_key(url_key(url), row.fetched_s), opened, page.ticket)
+        if self.recorder.on_change is not None:
+            text = page.page.text if page.page is not None else ""
+            verdict = ChangeVerdict(opened.kind, size=opened.size)
+            self.recorder.on_change(
+                PageChange(url, row.fetched_s, verdict, row.title, row.status, lambda: ((), (text,)))
+            )
 
     # failures
 
@@ -190,7 +205,7 @@ class Revisits(RequestHandler, FrontierHook):
         if visit.row.has_failed:
             self._failed_again(visit, name)
         elif visit.row.is_sitemap:
-            self._recorder.finish(visit, VisitResult(None, visit.before.presence, Masks(), b""))
+            self.recorder.finish(visit, VisitResult(None, visit.before.presence, Masks(), b""))
         elif response.failure is None and 400 <= response.status < 500:
             self._gone(visit, name)
         else:
@@ -202,7 +217,7 @@ class Revisits(RequestHandler, FrontierHook):
         row = msgspec.structs.replace(
             visit.row, status=visit.response.status, fetched_s=shard.now_unix(), location="", failure=name
         )
-        self._recorder.uncount(lease.host, visit.row)
+        self.recorder.uncount(lease.host, visit.row)
         shard.counters.failed(name)
         shard.counters.visit()
         lease.host.count(failed=1)
@@ -218,25 +233,25 @@ class Revisits(RequestHandler, FrontierHook):
             self._gone(visit, why)
             return
         state = UrlState.FAILED if is_gone else UrlState.DONE
-        self._recorder.finish(visit, VisitResult(None, before.presence, before.masks, before.digest), state)
+        self.recorder.finish(visit, VisitResult(None, before.presence, before.masks, before.digest), state)
 
     def _gone(self, visit: Visit, why: str) -> None:
         """The page exists no more: it leaves the index, its versions stay in the archive."""
         lease, shard, before = visit.lease, self._shard, visit.before
         if before.presence is Presence.GONE:
             found = VisitResult(SAME, Presence.GONE, before.masks, before.digest)
-            self._recorder.finish(visit, found, UrlState.FAILED)
+            self.recorder.finish(visit, found, UrlState.FAILED)
             return
         verdict = ChangeVerdict(ChangeKind.GONE, why, 1)
         status = visit.response.status if visit.response.status >= 400 else 0
         row = PageRow(status, shard.now_unix(), lease.depth)
-        self._recorder.add_change(visit, verdict, row, None)
+        self.recorder.add_change(visit, verdict, row, None)
         self._documents.on_replaced(lease.url, visit.key, visit.row)
         shard.linker.gone(lease.url, visit.key, row)
         self._archive.write_row(lease, row, None)
-        self._recorder.recount(visit, row)
+        self.recorder.recount(visit, row)
         found = VisitResult(verdict, Presence.GONE, before.masks, before.digest, row)
-        self._recorder.finish(visit, found, UrlState.FAILED)
+        self.recorder.finish(visit, found, UrlState.FAILED)
 
     # documents
 
@@ -256,8 +271,8 @@ class Revisits(RequestHandler, FrontierHook):
         compared = Comparison(verdict or SAME, before.masks, b"")
         if presence in NO_DOCUMENT:
             if compared.verdict.is_change:
-                self._recorder.add_change(visit, compared.verdict, row, None)
-            self._recorder.finish(visit, VisitResult(compared.verdict, presence, before.masks, before.digest))
+                self.recorder.add_change(visit, compared.verdict, row, None)
+            self.recorder.finish(visit, VisitResult(compared.verdict, presence, before.masks, before.digest))
             return
         if verdict is None:
             compared = self._compare(visit, page, body, presence)
@@ -289,12 +304,13 @@ class Revisits(RequestHandler, FrontierHook):
         row, before = visit.row, visit.before
 
         def stored() -> Version | None:
-            return version_at(self._shard.collection, row.place, visit.lease.url, self._reader.analysers)
+            return self.recorder.stored(visit)
 
         if presence is Presence.PAGE:
             has_parameters = row.structure[0] or row.codes[3]
             known = PageParameters(row.structure, TextCodes(*row.codes)) if has_parameters else None
-            return judge_page(Version(page, body), before.masks, before.digest or row.content, stored, known)
+            new = self.recorder.version(visit.lease.url, page, body)
+            return judge_page(new, before.masks, before.digest or row.content, stored, known)
         return judge_file(presence, body, before.digest or row.content, stored)
 
     def _with_images(self, visit: Visit, verdict: ChangeVerdict) -> ChangeVerdict:
@@ -326,11 +342,12 @@ class Revisits(RequestHandler, FrontierHook):
             read = keeper.store_records(lease, response, prepared, patched, before=visit.row)
         read.row.volatile |= patched is not None or self._tables.has_parts(lease, visit.row)
         self._pages.admission.follow(read)
-        self._recorder.add_change(visit, compared.verdict, read.row, read.ticket)
+        after = self.recorder.version(lease.url, self._reader.analyse(response, prepared), prepared.body)
+        self.recorder.add_change(visit, compared.verdict, read.row, read.ticket, after=after)
         visit.before.patches += not compared.verdict.is_change  # a version all the same
-        self._recorder.recount(visit, read.row)
+        self.recorder.recount(visit, read.row)
         found = VisitResult(compared.verdict, presence, compared.masks, compared.digest, read.row)
-        self._recorder.finish(visit, found)
+        self.recorder.finish(visit, found)
         keeper.announce(read)
 
     def _keep(self, visit: Visit, prepared: PreparedPage, compared: Comparison) -> None:
@@ -346,7 +363,7 @@ class Revisits(RequestHandler, FrontierHook):
         self._archive.write_row(lease, row, None)
         self._revisit_record(visit, RevisitProfile.SAME_CONTENT)
         found = VisitResult(compared.verdict, visit.before.presence, compared.masks, compared.digest, row)
-        self._recorder.finish(visit, found)
+        self.recorder.finish(visit, found)
 
     def _update_links(self, visit: Visit, prepared: PreparedPage, row: PageRow) -> None:
         """Puts the links and directives of a page that is otherwise unchanged into its `row` and into the indexes."""
@@ -368,8 +385,8 @@ class Revisits(RequestHandler, FrontierHook):
         presence, verdict = before.presence, SAME
         if presence in NO_DOCUMENT:
             presence, verdict = Presence.PAGE, ChangeVerdict(ChangeKind.BACK, f"{presence} → page", 1)
-            self._recorder.add_change(visit, verdict, visit.row, None)
-        self._recorder.finish(visit, VisitResult(verdict, presence, before.masks.unchanged(), before.digest))
+            self.recorder.add_change(visit, verdict, visit.row, None)
+        self.recorder.finish(visit, VisitResult(verdict, presence, before.masks.unchanged(), before.digest))
 
     def _check_original(self, visit: Visit) -> None:
         """A copy of a page that has changed or gone is a copy no more."""
@@ -383,7 +400,7 @@ class Revisits(RequestHandler, FrontierHook):
             self._documents.on_stored(visit.lease.url, own)
             self._documents.record_first(key, own, self._documents.links(key) or LinkRow(()))
             self._archive.write_row(visit.lease, own, None)
-            self._recorder.recount(visit, own)
+            self.recorder.recount(visit, own)
 
     def _revisit_record(self, visit: Visit, profile: RevisitProfile) -> None:
         row = visit.row
@@ -401,7 +418,7 @@ class Revisits(RequestHandler, FrontierHook):
         before.saved += row.size_bytes
         self._shard.counters.visit_saved(row.size_bytes)
         if found is None:
-            self._recorder.finish(visit, VisitResult(SAME, before.presence, before.masks.unchanged(), before.digest))
+            self.recorder.finish(visit, VisitResult(SAME, before.presence, before.masks.unchanged(), before.digest))
             return
         prepared = self._reader.digests(found.document)
         page = self._reader.analyse(found.document, prepared)
@@ -416,14 +433,14 @@ class Revisits(RequestHandler, FrontierHook):
     def _sitemap(self, visit: Visit) -> None:
         """A sitemap is read again: for URLs that are new, and for its dates."""
         if visit.response.status != 200:
-            self._recorder.finish(visit, VisitResult(None, visit.before.presence, Masks(), b""))
+            self.recorder.finish(visit, VisitResult(None, visit.before.presence, Masks(), b""))
             return
         if self._reader.digests(visit.response).digest == visit.row.digest:
             self._same(visit, RevisitProfile.SAME_PAYLOAD)
             return
 
         def finish() -> None:  # with the last of its URLs: a visit that is cut off counts for nothing
-            self._recorder.finish(visit, VisitResult(SAME, visit.before.presence, Masks(), b""), None)
+            self.recorder.finish(visit, VisitResult(SAME, visit.before.presence, Masks(), b""), None)
             self._shard.counters.remove(visit.row)  # it was counted when it was first read
 
         self._rules.sitemap(visit.lease, visit.request, visit.response, finish)
@@ -436,16 +453,16 @@ class Revisits(RequestHandler, FrontierHook):
         if where == visit.row.location:
             self._archive.keep_answer(visit.lease, visit.request, visit.response)
             found = VisitResult(SAME, Presence.MOVED, visit.before.masks, visit.before.digest)
-            self._recorder.finish(visit, found, UrlState.FAILED if visit.row.failure else UrlState.DONE)
+            self.recorder.finish(visit, found, UrlState.FAILED if visit.row.failure else UrlState.DONE)
             return
         if target is not None and url_key(target.href) == visit.key:  # a host that is confused, or wants a cookie
             self._archive.keep_answer(visit.lease, visit.request, visit.response)
             self._failed(visit, "a redirect to itself" if location else "a redirect to nowhere")
             return
         verdict = ChangeVerdict(ChangeKind.MOVED, f"to {where}", 1)
-        self._recorder.add_change(visit, verdict, PageRow(visit.response.status, 0.0), None)
+        self.recorder.add_change(visit, verdict, PageRow(visit.response.status, 0.0), None)
         self._documents.on_replaced(visit.lease.url, visit.key, visit.row)
-        self._recorder.uncount(visit.lease.host, visit.row)
+        self.recorder.uncount(visit.lease.host, visit.row)
         row = PageRow(visit.response.status, self._shard.now_unix(), visit.lease.depth, location=where)
-        self._recorder.finish(visit, VisitResult(verdict, Presence.MOVED, Masks(), b"", row), None)
+        self.recorder.finish(visit, VisitResult(verdict, Presence.MOVED, Masks(), b"", row), None)
         self._pages.redirected(visit.lease, visit.request, visit.response)

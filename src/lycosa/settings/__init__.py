@@ -29,7 +29,8 @@ from lycosa.settings.sources import (
     settings_of_folder,
     to_toml,
 )
-from lycosa.settings.values import InvalidValue, read_group, read_letter, read_place, seed
+from lycosa.settings.values import InvalidValue, read_group, read_letter, read_place, seconds, seed
+from lycosa.settings.watching import WatchRule, read_rule
 
 __all__ = [
     "CREDENTIALS_FILE",
@@ -41,6 +42,7 @@ __all__ = [
     "NamedSettings",
     "Setting",
     "SettingsSource",
+    "WatchRule",
     "from_environment",
     "merge",
     "read_field",
@@ -49,11 +51,13 @@ __all__ = [
     "read_group",
     "read_letter",
     "read_place",
+    "read_rule",
     "read_secrets",
     "reference",
     "references",
     "replace_references",
     "save_secrets",
+    "seconds",
     "seed",
     "settings_of_folder",
     "split_certificate",

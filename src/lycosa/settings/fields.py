@@ -73,11 +73,12 @@ def read_field(entry: str) -> FieldRule:
         selector, is_list = selector[: found.start()], True
     if found := _ATTRIBUTE.search(selector):
         selector, attribute = selector[: found.start()].rstrip(), found[1].lower()
-    _require_selector(selector)
+    require_selector(selector)
     return FieldRule(name, selector, attribute, is_list, host.lower())
 
 
-def _require_selector(selector: str) -> None:
+def require_selector(selector: str) -> None:
+    """Raises InvalidValue for what is no CSS selector."""
     if not selector or len(selector) > MAX_SELECTOR_CHARS:
         raise InvalidValue("it must have a CSS selector behind the =, such as price=.price")
     if _matches(selector):

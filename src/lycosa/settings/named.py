@@ -38,6 +38,11 @@ class NamedSettings(TypedDict, total=False):
     keep_fresh: bool
     visits_per_day: int | None
     schedule: Literal["harmonic", "uniform", "proportional", "adaptive"]
+    ignore: Sequence[str]
+    tell: Sequence[str]
+    webhook: Sequence[str]
+    atom: str
+    apprise: str
     delay_s: float
     per_host: int
     ip_delay_s: float

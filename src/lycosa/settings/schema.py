@@ -16,6 +16,7 @@ from lycosa.errors import SettingsError
 from lycosa.settings import credentials as c
 from lycosa.settings import values as v
 from lycosa.settings.fields import field_table
+from lycosa.settings.watching import ignore_rules, tell_rules
 
 T = TypeVar("T")
 
@@ -76,6 +77,7 @@ WHERE = SettingGroup("Where to crawl")
 ORDER = SettingGroup("Order")
 LIMITS = SettingGroup("Limits, counted over all runs of a collection")
 FRESHNESS = SettingGroup("Keeping pages fresh")
+WATCHING = SettingGroup("Watching pages, and being told")
 POLITENESS = SettingGroup("Politeness")
 KEEPING = SettingGroup("What to keep")
 SESSIONS = SettingGroup("Sessions and credentials")
@@ -215,6 +217,34 @@ class CrawlSettings:
         v.one_of(Schedule),
         "Spread the visits by importance and rate of change (harmonic), or as other crawlers do, for comparison.",
         option=None,
+    )
+
+    ignore: tuple[str, ...] = WATCHING(
+        (),
+        ignore_rules,
+        "Leave this out when versions of a page are compared: css=SELECTOR, text=PATTERN, numbers; on some URLs only: "
+        "'/news/* css=.ad'.",
+        metavar="RULE",
+    )
+    tell: tuple[str, ...] = WATCHING(
+        (),
+        tell_rules,
+        "Tell only of some changes: those of URLs that match a pattern, or those by which a text appears or "
+        "disappears: 'appears=in stock', '/shop/* disappears=sold out'.",
+        metavar="RULE",
+    )
+    webhook: tuple[str, ...] = WATCHING(
+        (),
+        v.each(v.seed),
+        "Post changes as signed JSON to this URL. The secret is in webhook.secret, beside lycosa.toml.",
+        metavar="URL",
+    )
+    atom: str = WATCHING("", v.text, "Write the latest changes as an Atom feed to this file.", metavar="FILE")
+    apprise: str = WATCHING(
+        "",
+        v.text,
+        "Tell of changes through Apprise; this file has an Apprise URL a line, and only its owner may read it.",
+        metavar="FILE",
     )
 
     delay_s: float = POLITENESS(
@@ -448,6 +478,8 @@ class CrawlSettings:
         self.__dict__.update(DEFAULTS | read_values(values))
         if self.index and self.archive == "none":
             raise SettingsError("index is on and archive is none, but a search index needs bodies: choose one of them")
+        if self.archive == "none" and any("appears=" in rule for rule in self.tell):
+            raise SettingsError("tell asks for texts that appear, and archive is none: the version before is needed")
 
     def replace(self, **changes: Any) -> "CrawlSettings":
         """The same settings with some of them changed."""

@@ -20,8 +20,13 @@ from lycosa.settings.values import NONE, InvalidValue, SettingTable
 
 PREFIX = "LYCOSA_"
 SETTINGS_FILE = "lycosa.toml"  # in the folder of a collection
+# Variables that hold a secret: no settings, which are written to lycosa.toml.
+SECRETS = frozenset({f"{PREFIX}WEBHOOK_SECRET"})
 # A variable this near to a setting's name is taken for a slip; others may belong to someone else.
 SLIP = 0.8
+
+# Settings that name a file or a folder.
+PATHS = ("ca_file", "credentials", "store", "atom", "apprise")
 
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 
@@ -34,8 +39,8 @@ class SettingsSource(NamedTuple):
 
 
 def read_file(path: Path) -> SettingsSource:
-    """The settings in a TOML file, without those that only earlier versions had. A relative `ca_file`, `credentials` or
-    `store` starts at the file's folder."""
+    """The settings in a TOML file, without those that only earlier versions had. A relative path in it starts
+    at the file's folder."""
     values = {name: value for name, value in read_toml(path, "settings").items() if name not in RETIRED}
     return SettingsSource(_with_absolute_paths(values, path.parent), lambda name: f"{_plain(name)} in {path}")
 
@@ -74,6 +79,7 @@ def from_environment(environ: Mapping[str, str]) -> SettingsSource:
     """The settings in variables such as LYCOSA_DELAY_S; lists are separated by spaces, fields by `;`, empty variables
     not set."""
     known = {PREFIX + name.upper(): name for name in SETTINGS}
+    environ = {name: value for name, value in environ.items() if name not in SECRETS}
     values = {}
     for variable, value in environ.items():
         if variable in known and value:
@@ -111,7 +117,7 @@ def _refuse_slip(variable: str) -> None:
 
 def _with_absolute_paths(values: Mapping[str, object], folder: Path) -> Mapping[str, object]:
     """A collection keeps its settings, and may be used from another folder."""
-    paths = {name: values.get(name) for name in ("ca_file", "credentials", "store")}
+    paths = {name: values.get(name) for name in PATHS}
     given = {name: path for name, path in paths.items() if isinstance(path, str) and path and "://" not in path}
     return {**values, **{name: str((folder / path).absolute()) for name, path in given.items()}}
 

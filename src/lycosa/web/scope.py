@@ -157,8 +157,8 @@ class ShapeFilter:
 
     def __init__(self, limits: UrlLimits) -> None:
         self.limits = limits
-        self._include = _Patterns(limits.include)
-        self._exclude = _Patterns(limits.exclude)
+        self._include = UrlPatterns(limits.include)
+        self._exclude = UrlPatterns(limits.exclude)
         self._repeats = lru_cache(CACHED_FOLDERS)(has_repeats)
 
     def __repr__(self) -> str:
@@ -196,7 +196,9 @@ def has_repeats(folder: str, max_repeats: int) -> bool:
     return False
 
 
-class _Patterns:
+class UrlPatterns:
+    """Patterns of URLs: of the whole URL, or of path and query where one begins with a slash."""
+
     def __init__(self, patterns: Sequence[str]) -> None:
         self._of_href = [pattern_pieces(pattern) for pattern in patterns if not pattern.startswith("/")]
         self._of_path = [pattern_pieces(pattern) for pattern in patterns if pattern.startswith("/")]

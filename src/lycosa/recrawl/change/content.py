@@ -13,13 +13,14 @@ neighbour's. Pure. Called by `recrawl.change.verdict`, and by `recrawl.change.di
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import count
 
 import msgspec
 import xxhash
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from lycosa.recrawl.change.ignored import IgnoredParts
 from lycosa.web import (
     LinkKind,
     Page,
@@ -64,10 +65,18 @@ class Content(msgspec.Struct, frozen=True):
         return self.pieces + self.links + self.images
 
 
-def content_of(page: Page, body: bytes) -> Content:
-    """The content of an analysed document; if no analyser reads it, the digest of its bytes."""
+def content_of(page: Page, body: bytes, ignored: IgnoredParts | None = None) -> Content:
+    """The content of an analysed document without what is ignored; if no analyser reads it, the digest of its bytes."""
+    content = _content_of(page, body, ignored.selector if ignored is not None else "")
+    if ignored is None:
+        return content
+    links, images = ignored.words(content.links), ignored.words(content.images)
+    return Content(ignored.pieces(content.pieces), links, images, content.tags)
+
+
+def _content_of(page: Page, body: bytes, left_out: str) -> Content:
     if page.media.kind in (MediaKind.HTML, MediaKind.XHTML):
-        return _of_html(to_utf8(body, page.charset or "utf-8"))
+        return _of_html(to_utf8(body, page.charset or "utf-8"), left_out)
     if page.is_volatile:
         page, body = _without_marked(page, body)
     if not page.text_utf8 and not page.links.hrefs:
@@ -88,7 +97,7 @@ def _without_marked(page: Page, body: bytes) -> tuple[Page, bytes]:
     return analyse_page(body, url=page.url, content_type=sent), body
 
 
-def _of_html(body: bytes) -> Content:
+def _of_html(body: bytes, left_out: str = "") -> Content:
     body = cut_if_unsafe(body)
     tree = LexborHTMLParser(body)
     title = tree.css_first("head > title")
@@ -98,6 +107,10 @@ def _of_html(body: bytes) -> Content:
         node.decompose(recursive=False)
     mains = tree.css("main, [role=main]")
     root = mains[0] if len(mains) == 1 else tree.body
+    if left_out:
+        for node in _outermost(root.css(left_out)):
+            if node.mem_id != root.mem_id:
+                node.decompose()
     _cut_marked(root)
     nodes = root.css("*")
     links = (node.attributes.get(_LINKS[node.tag]) for node in nodes if node.tag in _LINKS)
@@ -125,15 +138,18 @@ def _tag_number(node: LexborNode) -> int:
 
 def _cut_marked(root: LexborNode) -> None:
     """Replaces every outermost marked part by `MARK`."""
-    marked = root.css(MARKED)
-    known = {node.mem_id for node in marked}
-    outer = [node for node in marked if not _is_inside(node, known)]
-    for node in outer:
+    for node in _outermost(root.css(MARKED)):
         node.insert_before(MARK)
         node.decompose()
 
 
-def _is_inside(node: LexborNode, known: set[int]) -> bool:
+def _outermost(nodes: Sequence[LexborNode]) -> list[LexborNode]:
+    """Those that are inside no other, each once."""
+    known = {node.mem_id: node for node in nodes}
+    return [node for node in known.values() if not _is_inside(node, known)]
+
+
+def _is_inside(node: LexborNode, known: Container[int]) -> bool:
     above = node.parent
     for _ in range(_MOST_LEVELS):
         if above is None:

@@ -18,6 +18,7 @@ import msgspec
 
 from lycosa.recrawl.change import structure
 from lycosa.recrawl.change.content import Content, Masks, content_digest, content_of, masked_content
+from lycosa.recrawl.change.ignored import IgnoredParts
 from lycosa.recrawl.change.image import image_digest
 from lycosa.recrawl.change.structure import Strings, structure_differs
 from lycosa.web import MediaKind, Page, TextCodes
@@ -142,10 +143,11 @@ _PASSWORD = (b'type="password"', b"type=password", b"type='password'")
 
 
 class Version(msgspec.Struct, frozen=True):
-    """A document as it was fetched."""
+    """A document as it was fetched, and what a comparison leaves out of it."""
 
     page: Page
     body: bytes
+    ignored: IgnoredParts | None = None
 
     @property
     def is_read(self) -> bool:
@@ -153,7 +155,7 @@ class Version(msgspec.Struct, frozen=True):
         return self.page.media.kind in _READ
 
     def content(self) -> Content:
-        return content_of(self.page, self.body)
+        return content_of(self.page, self.body, self.ignored)
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -207,11 +209,11 @@ def judge_page(
     return _compare(old, new, old.content(), content, masks)
 
 
-def digest_of_content(page: Page, body: bytes) -> bytes:
+def digest_of_content(page: Page, body: bytes, ignored: IgnoredParts | None = None) -> bytes:
     """The digest that `judge_page` and `judge_file` go by, for a document whose body will not be kept."""
     if page.media.kind is MediaKind.IMAGE:
         return image_digest(body)
-    return content_digest(content_of(page, body), NO_MASKS)
+    return content_digest(content_of(page, body, ignored), NO_MASKS)
 
 
 def _by_parameters(old: PageParameters | None, version: Version, digest: bytes) -> ChangeVerdict:
