@@ -4,9 +4,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lycosa.records import Family, Request, Response
+from lycosa.search.documents import VERSION
 from lycosa.search.index import current
 from lycosa.store import Batch, CollectionStore, HttpExchange, response_exchange
 from lycosa.store.page_rows import PageRow, pack_row
@@ -44,10 +46,48 @@ def test_search_shows_results_for_people_and_programs(crawled: tuple[Web, Path])
     assert not {each["url"] for each in later["results"]} & {each["url"] for each in facts["results"]}
 
 
+def test_results_come_as_lines_for_scripts(crawled: tuple[Web, Path]) -> None:
+    said = lycosa("search", crawled[1], "site:h0.sim", "--jsonl", "-n", "3", "--facets")
+
+    assert said.code == 0
+    lines = [msgspec.json.decode(line) for line in said.out.splitlines()]
+    assert len(lines) == 3
+    assert all("h0.sim" in line["url"] for line in lines)
+    assert "hosts      h0.sim" in said.err
+
+
+def test_search_that_finds_nothing_suggests_another_query(crawled: tuple[Web, Path]) -> None:
+    first = lycosa("search", crawled[1], "site:h0.sim", "--json", "-n", "1").facts["results"][0]
+    word = max(first["title"].split(), key=len).lower()
+    typed = f"title:{word[:3]}{word[2:]}"
+
+    said = lycosa("search", crawled[1], typed)
+
+    assert "0 pages" in said.err
+    assert f"did you mean: title:{word}" in said.err
+    assert lycosa("search", crawled[1], typed, "--json").facts["suggestion"] == f"title:{word}"
+
+
+def test_index_of_another_version_is_made_anew_and_that_is_said(crawled: tuple[Web, Path]) -> None:
+    listed = crawled[1] / "index" / "current"
+    listed.write_bytes(msgspec.json.encode(msgspec.json.decode(listed.read_bytes()) | {"version": VERSION - 1}))
+
+    refused = lycosa("search", crawled[1], "site:h0.sim", "--no-update")
+    made = lycosa("search", crawled[1], "site:h0.sim", "--json")
+
+    assert refused.code == 4
+    assert "another version" in refused.err
+    assert "made by another version of Lycosa: it is made anew" in made.err
+    assert made.facts["total"] > 5
+    assert "anew" not in lycosa("search", crawled[1], "site:h0.sim").err
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (("",), "empty"),
+        (("x", "--json", "--jsonl"), "exclude each other"),
+        (("a*",), "two letters or more"),
         (("word " * 10_000,), "10,000 words"),
         (("-x",), "only says what not"),
     ],

@@ -38,6 +38,12 @@ from lycosa.search.query import AllOf, AnyOf, Excluded, Filter, QueryError, Term
         ("x -a.example/b", (Term("x"), Excluded(Term("a.example/b")))),
         ("a.example/b site:a.example", (Term("a.example/b"), Filter("site", "a.example"))),
         ("e-mail - mail", (Term("e-mail"), Term("-"), Term("mail"))),
+        ("vacu*", (Term("vacu", is_prefix=True),)),
+        ("title:vacu* -anal*", (Term("vacu", "title", is_prefix=True), Excluded(Term("anal", is_prefix=True)))),
+        ('"heat pu*"', (Term("heat pu", is_phrase=True, is_prefix=True),)),
+        ("pg_stat*", (Term("pg_stat", is_prefix=True),)),
+        ("太*", (Term("太", is_prefix=True),)),
+        ("* va*um char* **", (Term("*"), Term("va*um"), Term("char", is_prefix=True), Term("**"))),
     ],
 )
 def test_query_is_read_as_it_is_meant(text: str, parts: tuple[object, ...]) -> None:
@@ -57,6 +63,8 @@ def test_query_is_read_as_it_is_meant(text: str, parts: tuple[object, ...]) -> N
         ("titel:solar", "did you mean title:"),
         ("colour:red", 'in quotes: "colour:red"'),
         ("-wind", "only says what not"),
+        ("a*", "two letters or more"),
+        ("pg_s*", "two letters or more"),
         ("-a.example/b", "only says what not"),
         ("localhost:red", "no field"),
         ("(solar", "not closed"),

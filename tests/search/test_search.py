@@ -94,6 +94,21 @@ def urls(found: SearchResults) -> list[str]:
         ("power after:2023-11-14 before:2023-11-15 site:a.example", [SUN, WIND]),
         ("lang:de before:2023-11-14", [PUMP]),
         ("lang:de after:2023-11-14", []),
+        ("hous*", [SUN]),
+        ("hou* pan*", [SUN]),
+        ("wärm*", [PUMP]),
+        ("warmepu*", [PUMP]),
+        ("machines*", [PUMP]),
+        ("ma*", [SUN, WIND, PUMP, "https://fr.example/"]),
+        ('"heat pu*"', [PUMP]),
+        ('"pump he*"', []),
+        ("pow* -pan*", [WIND]),
+        ("title:sol* text:pow*", [SUN]),
+        ("heading:ro*", [SUN]),
+        ("url:do*", [PUMP]),
+        ("anchor:war*", [PUMP]),
+        ("太陽*", ["https://jp.example/"]),
+        ("zebr*", []),
     ],
 )
 def test_query_finds_what_it_asks_for(view: SearchView, query: str, expected: list[str]) -> None:
@@ -139,6 +154,37 @@ def test_copies_are_folded_into_one_result(view: SearchView) -> None:
     found = view.search("words twice")
     assert (found.total, urls(found)) == (1, ["https://a.example/copy"])
     assert (found.results[0].copies, found.results[0].copy_urls) == (1, ("https://b.example/copy",))
+
+
+def test_facets_count_all_matches_by_host_language_type_and_year(view: SearchView) -> None:
+    found = view.search("site:example", most=1, facets=True)
+
+    assert found.facets is not None
+    counts = {
+        name: {each.value: each.pages for each in getattr(found.facets, name)}
+        for name in ("hosts", "languages", "types", "years")
+    }
+    assert counts["hosts"]["a.example"] == 3
+    assert counts["languages"] == {"en": 3, "de": 1, "fr": 1, "es": 1, "ja": 1}
+    assert counts["types"] == {"html": 7}
+    assert counts["years"] == {"2023": 7}
+    assert all(sum(each.values()) == found.total == 7 for each in counts.values())
+    assert view.search("site:example").facets is None, "they are counted where somebody asks"
+
+
+def test_facets_count_pages_that_links_alone_find(view: SearchView) -> None:
+    found = view.search("machine warmth", facets=True)
+
+    assert found.total == 1
+    assert found.facets is not None
+    assert [(each.value, each.pages) for each in found.facets.hosts] == [("b.other.example", 1)]
+
+
+def test_facets_of_nothing_are_empty(view: SearchView) -> None:
+    facets = view.search("zebra", facets=True).facets
+
+    assert facets is not None
+    assert (facets.hosts, facets.languages, facets.types, facets.years, facets.other_hosts) == ((), (), (), (), 0)
 
 
 def test_pages_of_results_follow_each_other(view: SearchView) -> None:

@@ -7,16 +7,18 @@ import re
 import sys
 import textwrap
 import time
-from typing import Annotated
+from typing import Annotated, TextIO
 
+import msgspec
 import typer
 
 from lycosa.cli.options import AsJson, CommandTable, FieldEntries, FieldsFile, Folder, InFolder, field_rules
 from lycosa.cli.wording import count, counted, duration, note, printable, rate, say_json, size
-from lycosa.errors import LycosaError, MissingExtra
+from lycosa.errors import LycosaError, MissingExtra, SettingsError
 from lycosa.inspect import page_of, size_words
 from lycosa.search import (
     MOST_SHOWN,
+    Facets,
     SearchResult,
     SearchResults,
     SearchView,
@@ -36,7 +38,7 @@ ROWS = 10
 SNIPPET_COLUMNS = 100
 AS_OF = "{} it was at the end of 2026-01, of 2026-01-31, or at 2026-01-31T12:00 (UTC)."
 QUERY = (
-    'Words, "a phrase", -without, OR, (…); title: heading: text: url: anchor: before a word look there alone; '
+    'Words, "a phrase", begin*, -without, OR, (…); title: heading: text: url: anchor: before a word look there alone; '
     "site:HOST lang:XX filetype:X after:DATE before:DATE."
 )
 
@@ -48,7 +50,8 @@ app = CommandTable()
     epilog="""
         lycosa search my-crawl solar power
         lycosa search my-crawl '"heat pump" -gas lang:en after:2026-01'
-        lycosa search my-crawl 'title:report site:example.org' --json
+        lycosa search my-crawl 'vacu*' --facets
+        lycosa search my-crawl 'title:report site:example.org' --jsonl -n 1000
     """,
 )
 def search(
@@ -57,13 +60,22 @@ def search(
     rows: Annotated[int, typer.Option("-n", min=1, max=1_000, metavar="N", help="Show this many pages.")] = ROWS,
     page: Annotated[int, typer.Option("--page", min=1, metavar="N", help="Show the Nth list of results.")] = 1,
     weights: Annotated[
-        str, typer.Option(metavar="NAME=X,…", help="Change the weights of title, headings, text, url, anchors, rank.")
+        str,
+        typer.Option(
+            metavar="NAME=X,…", help="Change the weights of title, headings, text, url, anchors, rank, identifiers."
+        ),
     ] = "",
+    facets: Annotated[
+        bool, typer.Option("--facets", help="Count all pages that match by host, language, type and year.")
+    ] = False,
     update: Annotated[bool, typer.Option("--update/--no-update", help="Update the index first.")] = True,
     as_of: Annotated[str, typer.Option(metavar="DATE", help=AS_OF.format("Search the collection as"))] = "",
     json: AsJson = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a page, each on a line.")] = False,
 ) -> None:
     """Find pages by their words, the best first."""
+    if json and jsonl:
+        raise SettingsError("--json and --jsonl exclude each other")
     asked, chosen = " ".join(query), Weights.read(weights)
     parse_query(asked)  # says what is wrong before any work is done
     progress = IndexingProgress()
@@ -71,11 +83,18 @@ def search(
         update_index(into, progress=progress, note=note)
     with SearchView(into, as_of=as_of, progress=progress) as view:
         progress.end()
-        found = view.search(asked, most=rows, offset=(page - 1) * rows, weights=chosen)
+        found = view.search(asked, most=rows, offset=(page - 1) * rows, weights=chosen, facets=facets)
     if json:
         say_json(found)
+        return
+    if jsonl:
+        sys.stdout.buffer.write(msgspec.json.Encoder().encode_lines(found.results))
     else:
-        _show(found)
+        for place, result in enumerate(found.results, found.offset + 1):
+            _show_one(place, result)
+    if found.facets is not None and found.total:
+        _show_facets(found.facets, sys.stderr if jsonl else sys.stdout)
+    _sum_up(found)
 
 
 @app.command(
@@ -133,9 +152,16 @@ def get(
         sys.stdout.buffer.write(found.body)
 
 
-def _show(found: SearchResults) -> None:
-    for place, result in enumerate(found.results, found.offset + 1):
-        _show_one(place, result)
+def _show_facets(facets: Facets, stream: TextIO) -> None:
+    kinds = {"hosts": facets.hosts, "languages": facets.languages, "types": facets.types, "years": facets.years}
+    for name, values in kinds.items():
+        shown = [f"{each.value} {count(each.pages)}" for each in values]
+        if name == "hosts" and facets.other_hosts:
+            shown.append(f"others {count(facets.other_hosts)}")
+        print(printable(f"{name:<10} {', '.join(shown) or '-'}", stream.encoding), file=stream)
+
+
+def _sum_up(found: SearchResults) -> None:
     about = "" if found.is_exact else "about "
     line = f"{about}{counted(found.total, 'page')} in {1000 * found.seconds:.0f} ms"
     if found.is_loose and found.total:
@@ -148,7 +174,9 @@ def _show(found: SearchResults) -> None:
         line += f"; only the first {count(MOST_SHOWN)} are shown: narrow the query"
     elif shown < found.total and found.results:
         line += f"; --page {shown // max(1, len(found.results)) + 1} shows more"
-    print(line, file=sys.stderr)
+    note(line)
+    if found.suggestion:
+        note(f"did you mean: {found.suggestion}")
 
 
 def _show_one(place: int, result: SearchResult) -> None:
@@ -157,6 +185,7 @@ def _show_one(place: int, result: SearchResult) -> None:
     print(printable(f"{place:>3}  {result.title or '(no title)'}", encoding))
     others = f"  (+{count(result.copies)} the same)" if result.copies else ""
     others += f"  (+{count(result.alike)} with the same text)" if result.alike else ""
+    others += f"  (+{count(result.variants)} that name it as canonical)" if result.variants else ""
     others += f"  (nearly the text of {result.near})" if result.near else ""
     print(printable(f"     {result.url}{others}", encoding))
     text = highlighted(Snippet(result.snippet, result.highlights), "\1", "\2")

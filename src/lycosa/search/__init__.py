@@ -12,6 +12,7 @@ from lycosa.doors import open_lazily
 if TYPE_CHECKING:
     from lycosa.search.compile import BM25_ALONE, Weights
     from lycosa.search.documents import is_searchable
+    from lycosa.search.facets import Facets, FacetValue
     from lycosa.search.follower import IndexFollower
     from lycosa.search.matching import QueryMatcher
     from lycosa.search.past import delete_index, delete_past_indexes, end_of_date, past_time, row_as_of
@@ -36,6 +37,7 @@ __getattr__ = open_lazily(
     {
         "compile": "BM25_ALONE Weights",
         "documents": "is_searchable",
+        "facets": "FacetValue Facets",
         "follower": "IndexFollower",
         "matching": "QueryMatcher",
         "past": "delete_index delete_past_indexes end_of_date past_time row_as_of",
@@ -49,8 +51,8 @@ __getattr__ = open_lazily(
 
 
 __all__ = [
-    "BM25_ALONE", "MOST_SHOWN", "ArchiveWorkers", "IndexFollower", "MadeIndex", "QueryError", "QueryMatcher",
-    "SearchResult", "SearchResults", "SearchView", "Snippet", "Weights", "delete_index", "delete_past_indexes",
-    "end_of_date", "highlighted", "is_index_behind", "is_searchable", "make_index", "parse_query", "past_time",
-    "row_as_of", "serve", "stored_message", "unread_words", "update_index",
+    "BM25_ALONE", "MOST_SHOWN", "ArchiveWorkers", "FacetValue", "Facets", "IndexFollower", "MadeIndex", "QueryError",
+    "QueryMatcher", "SearchResult", "SearchResults", "SearchView", "Snippet", "Weights", "delete_index",
+    "delete_past_indexes", "end_of_date", "highlighted", "is_index_behind", "is_searchable", "make_index",
+    "parse_query", "past_time", "row_as_of", "serve", "stored_message", "unread_words", "update_index",
 ]  # fmt: skip

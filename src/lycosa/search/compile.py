@@ -1,9 +1,10 @@
 """Compiles a query's tree to tantivy's queries, one for pages and one for anchor texts, with the weights of fields.
 
-A word is sought in every field, and in every language of the index: it is tokenised as pages of that language were.
+A word is sought in every field, and in every language of the index: it is tokenised as pages of that language were. The
+beginning of a word (`vacu*`) stands for all terms of the index that begin so, and for its own stem.
 
     score     text × anchors × rank
-    text      the sum over the query's words of BM25 × weight, in title, headings, text and URL
+    text      the sum over the query's words of BM25 × weight, in title, headings, text, URL, and within identifiers
     anchors   (1 + BM25 of the words in the links to the page) ^ weight; 1 where links do not have all of them
     rank      (1 + PageRank × pages) ^ weight; 1 where ranks were never computed
 
@@ -21,7 +22,17 @@ from numpy.typing import NDArray
 from tantivy import FieldType, Occur, Query
 
 from lycosa.errors import SettingsError
-from lycosa.search.documents import LANGUAGES, OTHER, WITH_POSITIONS, analyser, schema, spaced, url_words
+from lycosa.search.documents import (
+    LANGUAGES,
+    OTHER,
+    PARTS_LANGUAGE,
+    TOKENS,
+    WITH_POSITIONS,
+    analyser,
+    schema,
+    spaced,
+    url_words,
+)
 from lycosa.search.index import IndexReader
 from lycosa.search.query import AllOf, AnyOf, Excluded, Filter, QueryNode, Term
 from lycosa.web import parse_url as parse_url
@@ -39,6 +50,7 @@ class Weights(msgspec.Struct, frozen=True):
     url: float = 1.0
     anchors: float = 0.3
     rank: float = 0.1
+    identifiers: float = 0.3
 
     @classmethod
     def read(cls, text: str) -> "Weights":
@@ -57,7 +69,7 @@ class Weights(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(cls(), **changed)
 
 
-BM25_ALONE = Weights(title=1.0, headings=0.0, text=1.0, url=0.0, anchors=0.0, rank=0.0)
+BM25_ALONE = Weights(title=1.0, headings=0.0, text=1.0, url=0.0, anchors=0.0, rank=0.0, identifiers=0.0)
 
 
 def factors(text: Floats, anchors: Floats, mean_ranks: Floats, weights: Weights) -> tuple[Floats, Floats, Floats]:
@@ -68,6 +80,9 @@ def factors(text: Floats, anchors: Floats, mean_ranks: Floats, weights: Weights)
 
 
 _ENOUGH = 0.6  # of the words, where no page has all of them
+MOST_EXPANDED = 50  # terms that begin as asked and are scored each by itself; more of them count alike
+# Fields that are tokenised in one language, whatever the page is written in.
+_ONE_LANGUAGE = {"url": OTHER, "parts": PARTS_LANGUAGE}
 _FIELD = {"title": "title", "heading": "heads", "text": "text", "url": "url", "anchor": "calls"}
 
 
@@ -77,7 +92,7 @@ class Compiler:
     def __init__(self, reader: IndexReader, weights: Weights, wanted: Sequence[str] = ()) -> None:
         self._reader = reader
         self._weights = weights
-        present = [language for language in LANGUAGES if reader.count("lang", f"tokens:{language}")]
+        present = [language for language in LANGUAGES if reader.count("lang", f"{TOKENS}{language}")]
         self._languages = [language for language in present if not wanted or language in (*wanted, OTHER)] or present
 
     def pages(self, node: QueryNode) -> Query | None:
@@ -99,6 +114,7 @@ class Compiler:
     def _own_words(self) -> "_Target":
         weights = self._weights
         fields = {"title": weights.title, "heads": weights.headings, "text": weights.text, "url": weights.url}
+        fields["parts"] = weights.identifiers
         return _Target(self._reader, self._languages, fields, "page")
 
 
@@ -190,18 +206,37 @@ class _Target:
             fields = {field: 1.0} if field in self._fields else {}
         else:
             fields = self._fields
-        return _should(
-            chain.from_iterable(self._in_field(term.text, field, weight) for field, weight in fields.items())
-        )
+        return _should(chain.from_iterable(self._in_field(term, field, weight) for field, weight in fields.items()))
 
-    def _in_field(self, text: str, field: str, weight: float) -> Iterable[Query]:
-        languages = (OTHER,) if field == "url" else self._languages
-        for language in languages:
-            name = field if field == "url" else f"{field}_{language}"
-            sought = _without_scheme(text) if field == "url" else text
-            query = _words(name, tokens(sought, language), has_positions=field in WITH_POSITIONS)
+    def _in_field(self, term: Term, field: str, weight: float) -> Iterable[Query]:
+        only = _ONE_LANGUAGE.get(field)
+        for language in (only,) if only else self._languages:
+            sought = _without_scheme(term.text) if field == "url" else term.text
+            words, name = tokens(sought, language), field if only else f"{field}_{language}"
+            if field == "parts" and len(words) != 1:
+                continue  # within an identifier there are no phrases
+            has_positions = field in WITH_POSITIONS
+            query: Query | None
+            if term.is_prefix and words and not _is_unspaced(words[-1]):
+                query = self._prefix(name, words, tokens(sought, OTHER)[-1], has_positions=has_positions)
+            else:
+                query = _words(name, words, has_positions=has_positions)
             if query is not None:
                 yield query if weight == 1.0 else Query.boost_query(query, weight)
+
+    def _prefix(self, field: str, words: list[str], beginning: str, *, has_positions: bool) -> Query:
+        """What `words` finds where the last of them is the beginning of a word, written so."""
+        before = words[:-1]
+        if before and has_positions:
+            return Query.regex_phrase_query(schema(), field, [*before, f"{beginning}.*"])
+        found = self._reader.terms(field, beginning, MOST_EXPANDED + 1)
+        if len(found) <= MOST_EXPANDED:
+            known = dict.fromkeys([words[-1], *(term for term, _ in found)])
+            last = Query.boolean_query([(Occur.Should, Query.term_query(schema(), field, term)) for term in known])
+        else:
+            last = Query.regex_query(schema(), field, f"{beginning}.*")
+        others = [(Occur.Must, Query.term_query(schema(), field, word)) for word in before]
+        return Query.boolean_query([*others, (Occur.Must, last)]) if others else last
 
     def _with_anchor(self, term: Term) -> Query | None:
         """The pages that links call so: their numbers are looked up among the anchor documents."""

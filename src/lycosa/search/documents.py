@@ -1,6 +1,7 @@
 """The documents of the index: their fields, their languages and tokenisers, and what a page becomes in it.
 
-    page   page, cluster, alike, speaks, date · title_L, heads_L, text_L, url · site, lang, type     what it says itself
+    page   page, cluster, alike, canonical, sketch, speaks, kind, date · title_L, heads_L, text_L, url, parts ·
+           host, site, lang, type                                                                    what it says itself
     name   name, words, date · given_L (the title), calls_L · site, lang, type                       what links call it
     copy   copy, cluster                                                                             its document again
     mark   mark, covered                                                                   how far the feed is covered
@@ -9,7 +10,9 @@
 document of their own, where there are some: when a page gets new ones it is a few words that are indexed again, not the
 page. Nothing is stored: URL, title and date are in the state, the text is in the archive. Numbers are FileNums;
 `cluster` is the same for pages whose documents are equal, and only one of those is a page here, the others are copies;
-`alike` is the same for pages whose main text is, in whatever markup. `speaks` is L as a number.
+`alike` is the same for pages whose main text is, in whatever markup; `canonical` and `sketch` are there where a page
+names a canonical URL (`folding`). `speaks` is L as a number, `kind` the kind of the document, `parts` the words in
+identifiers such as getElementById.
 
     language_of("de-AT", "Die Wärmepumpe …")  →  "de"         OTHER for all that has no stemmer here
     spaced("太陽光 power")                     →  "太陽 陽光 power"       accents written apart are put together
@@ -37,15 +40,31 @@ import xxhash
 from msgspec.structs import replace
 
 from lycosa.records import Family
+from lycosa.search.identifiers import parts_in
 from lycosa.store import PageRow, State, pages_at
-from lycosa.web import Readable, media_kind, native, parse_date, split_url, split_words, url_from_key
+from lycosa.web import (
+    MediaKind,
+    Readable,
+    media_kind,
+    native,
+    parse_date,
+    simhash,
+    split_url,
+    split_words,
+    url_from_key,
+    url_key,
+)
 
-VERSION = 2  # raised when an index of before could no longer be read
+VERSION = 3  # raised when an index of before could no longer be read
 
 LONGEST_TOKEN = 50  # longer ones are data, not words
-NUMBERS = ("page", "name", "copy", "cluster", "alike", "speaks", "words", "mark", "covered")
+NUMBERS = (
+    "page", "name", "copy", "cluster", "alike", "canonical", "sketch", "speaks", "kind", "words", "mark", "covered",
+)  # fmt: skip
 KEYS = ("page", "name", "copy", "cluster", "mark")
-TERMS = ("site", "lang", "type")
+TERMS = ("host", "site", "lang", "type")
+COUNTED_TERMS = frozenset({"host", "lang"})  # by which results are counted
+KINDS = tuple(MediaKind)
 # Field → how it is indexed; headings stand in the text too, where phrases are found.
 BY_LANGUAGE = {"title": "position", "heads": "freq", "text": "position", "calls": "position", "given": "position"}
 WITH_POSITIONS = frozenset({"title", "text", "calls", "given", "url"})
@@ -76,6 +95,8 @@ STEMMED = {
     "ru": "russian",
 }
 LANGUAGES = (*STEMMED, OTHER)
+TOKENS = "tokens:"  # before the language that a page is tokenised in, among the terms of `lang`
+PARTS_LANGUAGE = "en"  # that identifiers are written in, wherever they stand
 
 _HOSTS = 10_000
 SAMPLE_CHARS = 1_000  # of a text, for its language
@@ -174,8 +195,9 @@ def schema() -> tantivy.Schema:
         builder.add_unsigned_field(name, indexed=name in KEYS, fast=True)
     builder.add_integer_field("date", fast=True)
     for name in TERMS:
-        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic", fast=name in COUNTED_TERMS)
     builder.add_text_field("url", tokenizer_name=LANGUAGES[-1], index_option="position")
+    builder.add_text_field("parts", tokenizer_name=PARTS_LANGUAGE, index_option="basic")
     for field, option in BY_LANGUAGE.items():
         for language in LANGUAGES:
             builder.add_text_field(f"{field}_{language}", tokenizer_name=language, index_option=option)
@@ -231,6 +253,7 @@ class IndexedPage(msgspec.Struct, frozen=True):
     headings: Sequence[str] = ()
     text: str = ""
     alike: int = 0
+    canonical: str = ""
 
 
 def summarise_anchors(anchors: Iterable[tuple[str, int]]) -> str:
@@ -263,9 +286,20 @@ def page_document(page: IndexedPage, language: str) -> tantivy.Document:
         f"heads_{language}": terms(" \n ".join(page.headings)[:HEADING_CHARS], language),
         f"text_{language}": terms(page.text[:TEXT_CHARS], language),
         "url": terms(url_words(page.url), OTHER),
+        "kind": KINDS.index(media_kind(page.essence)),
+        "host": split_url(page.url).host,
         **_filters(page, language),
     }
+    if parts := parts_in(f"{page.title} {url_words(page.url)} {page.text[:TEXT_CHARS]}"):
+        values["parts"] = terms(parts, PARTS_LANGUAGE)
+    if page.canonical:
+        values |= {"canonical": address_hash(url_key(page.canonical)), "sketch": simhash(page.text)}
     return tantivy.Document.from_dict(values, schema())
+
+
+def address_hash(key: bytes) -> int:
+    """A number for the URL with this key, by which the pages that name it as canonical find it; never 0."""
+    return xxhash.xxh3_64_intdigest(key) or 1
 
 
 def anchor_document(page: IndexedPage, language: str, anchors: str, words: int) -> tantivy.Document:
@@ -292,7 +326,7 @@ def _filters(page: IndexedPage, language: str) -> dict[str, Any]:
     return {
         "date": int(page.date_s),
         "site": sites(page.url),
-        "lang": [shown_language(page.language, language) or "unknown", f"tokens:{language}"],
+        "lang": [shown_language(page.language, language) or "unknown", f"{TOKENS}{language}"],
         "type": types(page.url, page.essence),
     }
 
@@ -373,7 +407,9 @@ def indexed_page(number: int, cluster: int, url: str, row: PageRow, read: Readab
     found = IndexedPage(number, cluster, url, date_of(row), row.essence, row.language, row.title, alike=alike_of(row))
     if read is None:
         return found
-    return replace(found, title=row.title or read.title, headings=read.headings, text=read.text)
+    return replace(
+        found, title=row.title or read.title, headings=read.headings, text=read.text, canonical=read.canonical
+    )
 
 
 def alike_of(row: PageRow) -> int:

@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 import tantivy
@@ -59,6 +60,10 @@ _PANIC = "PanicException"  # tantivy's way to say that a file is not what it was
 
 class NoIndex(StoreError):
     """There is no index, or one of another version: it has to be made."""
+
+
+class OtherVersion(NoIndex):
+    """The index was made by another version of Lycosa."""
 
 
 class DamagedIndex(StoreError):
@@ -116,7 +121,7 @@ def current(collection: Path, folder: str = FOLDER) -> Path:
     except OSError as error:
         raise _not_usable(path, error) from error
     if found.version != VERSION:
-        raise NoIndex(f"{path} was made by another version of Lycosa: lycosa index {collection} makes it anew")
+        raise OtherVersion(f"{path} was made by another version of Lycosa: lycosa index {collection} makes it anew")
     return path / found.name
 
 
@@ -206,6 +211,16 @@ class IndexReader:
         with reported(self.path):
             found = self.searcher.search(query, max(1, most))
         return found.hits, int(getattr(found, "count", 0))  # the binding's stub forgets the count
+
+    def aggregate(self, query: Query, wanted: dict[str, Any]) -> dict[str, Any]:
+        """Counts over columns of all documents that match, as tantivy's aggregations have them."""
+        with reported(self.path):
+            return dict(self.searcher.aggregate(query, wanted))
+
+    def terms(self, field: str, beginning: str, most: int) -> list[tuple[str, int]]:
+        """The most frequent terms that begin so, each with the number of documents that have it."""
+        with reported(self.path):
+            return list(self.searcher.terms_with_prefix(field, beginning, limit=most))
 
     def matching(self, query: Query, key: str, most: int = 10_000) -> list[int]:
         """The numbers `key` of the documents that match."""

@@ -32,6 +32,7 @@ from lycosa.records import Family
 from lycosa.search.documents import (
     LANGUAGES,
     SAMPLE_CHARS,
+    TOKENS,
     HostLanguages,
     IndexMember,
     anchor_document,
@@ -366,7 +367,7 @@ class Indexer:
         site = Query.term_query(schema(), "site", host, "basic")
         counts = {}
         for language in LANGUAGES[:-1]:
-            tokens = Query.term_query(schema(), "lang", f"tokens:{language}", "basic")
+            tokens = Query.term_query(schema(), "lang", f"{TOKENS}{language}", "basic")
             query = Query.boolean_query([(Occur.Must, site), (Occur.Must, tokens)])
             counts[language] = self.reader.search(query, 1)[1]
         return {language: count for language, count in counts.items() if count}

@@ -1,6 +1,7 @@
 """The query language: from what a user types to a tree, or to a sentence that says what is wrong with it.
 
     solar "heat pump" -wind (roof OR garden)     all of them, a phrase, not this, one of these
+    vacu*  "heat pu*"  pg_stat*                  words that begin so, the last one of a phrase, too
     title:solar  heading:  text:  url:  anchor:  where a word stands; `anchor` is what links to the page say
     site:example.org/docs  lang:de  filetype:pdf  after:2026-01  before:2026-02-15       which pages
     https://example.org/a/page.html?n=1          a URL alone: its page, and pages that name it;
@@ -22,6 +23,7 @@ from lycosa.web import parse_date
 MOST_WORDS = 100
 MOST_CHARS = 10_000
 MOST_DEPTH = 20
+SHORTEST_PREFIX = 2  # letters before a *
 FIELDS = ("title", "heading", "text", "url", "anchor")
 FILTERS = ("site", "lang", "filetype", "after", "before")
 _SHOWN_CHARS = 40
@@ -39,11 +41,13 @@ class QueryError(SettingsError):
 
 
 class Term(NamedTuple):
-    """A word, or with `is_phrase` words in a row; in one field, or with none in any."""
+    """A word, or with `is_phrase` words in a row; in one field, or with none in any. `is_prefix`: its last word stands
+    for all that begin so."""
 
     text: str
     field: str = ""
     is_phrase: bool = False
+    is_prefix: bool = False
 
 
 class Filter(NamedTuple):
@@ -202,7 +206,7 @@ class _Parser:
         if named is not None:
             return self._named(named[1], found.start("word") + named.end())
         self._at = found.end()
-        return Term(word, field)
+        return _term(word, field)
 
     def _group(self, field: str) -> QueryNode | None:
         self._take()
@@ -225,7 +229,7 @@ class _Parser:
                 raise QueryError('a quotation mark has nothing behind it: leave it out, or write "heat pump"')
             raise QueryError(f'a quotation mark is not closed: write "{_short(rest)}" or leave the mark out')
         text, self._at = self._text[self._at : end], end + 1
-        return Term(text, field, is_phrase=True) if text.strip() else None
+        return _term(text.strip(), field, is_phrase=True) if text.strip() else None
 
     def _named(self, name: str, at: int) -> QueryNode | None:
         field = name.lower()
@@ -273,6 +277,17 @@ _EXAMPLES = {
     "after": "after:2026-01",
     "before": "before:2026-01-31",
 }
+
+
+def _term(text: str, field: str, *, is_phrase: bool = False) -> Term:
+    """A word or phrase; a star at its end stands for the rest of a word."""
+    start = text.rstrip("*")
+    last = re.search(r"[^\W_]+$", start)
+    if start == text or last is None:
+        return Term(text, field, is_phrase)
+    if len(last[0]) < SHORTEST_PREFIX and last[0].isascii():
+        raise QueryError(f"{_short(text)} would find nearly everything: write two letters or more before the *")
+    return Term(start, field, is_phrase, is_prefix=True)
 
 
 def within(node: QueryNode, field: str) -> QueryNode:

@@ -3,8 +3,7 @@
 Pages are found by their own words and by the anchor texts of links to them; both lists are read in blocks, the first
 `CANDIDATES` by BM25, then up to four times as many, and so on until enough is found. The pages of a block are scored
 (`compile.factors`) and ordered, and stand before those of the next block: so the list is the same whatever part of it
-is asked for. Of pages that have the same main text, in other markup or under another title, the first stands for all.
-Called by `SearchView`.
+is asked for. Pages that say nothing new stand behind others (`folding`). Called by `SearchView`.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +14,8 @@ from tantivy import Occur, Query
 
 from lycosa.search.compile import Compiler, Weights, factors
 from lycosa.search.documents import schema
+from lycosa.search.facets import Facets, count_facets
+from lycosa.search.folding import Folding, FoldMarks, PageSource
 from lycosa.search.index import IndexReader
 from lycosa.search.query import AllOf, Filter, terms
 
@@ -29,7 +30,8 @@ RankLookup = Callable[
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A page by its FileNum, its score and the factors of it, and the pages behind it that have the same main text."""
+    """A page by its FileNum, its score and the factors of it, and the pages behind it that have the same main text, or
+    name the same canonical URL."""
 
     file_num: int
     score: float
@@ -37,29 +39,43 @@ class Hit(msgspec.Struct, frozen=True):
     anchors: float
     rank: float
     alike: tuple[int, ...] = ()
+    variants: tuple[int, ...] = ()
 
 
 class Hits(msgspec.Struct, frozen=True):
     """`total` counts all that match, those folded under others left out; `is_exact`: it is no estimate. `is_loose`: no
-    page has all words, these have most of them. An estimate gets better with what is looked at."""
+    page has all words, these have most of them. An estimate gets better with what is looked at. `facets` count the
+    matches, also those folded under others, where they were asked for."""
 
     total: int
     hits: tuple[Hit, ...]
     is_exact: bool = True
     is_loose: bool = False
+    facets: Facets | None = None
 
 
 def retrieve(
-    reader: IndexReader, tree: AllOf, ranks: RankLookup, *, weights: Weights, most: int, offset: int = 0, first: int = 0
+    reader: IndexReader,
+    tree: AllOf,
+    ranks: RankLookup,
+    source: PageSource,
+    *,
+    weights: Weights,
+    most: int,
+    offset: int = 0,
+    first: int = 0,
+    has_facets: bool = False,
 ) -> Hits:
     """The hits from `offset` on, at most `most`, none after `MOST_SHOWN`. `first` is the page whose URL the query is,
     if there is one: it comes before all others."""
     end = min(offset + most, MOST_SHOWN) if offset < MOST_SHOWN else 1
-    found, order = _CandidateSearch(reader, tree, weights, first), _ResultOrder(ranks, weights, first)
+    found = _CandidateSearch(reader, tree, weights, first)
+    order = _ResultOrder(ranks, weights, first, Folding(source))
     while len(order) < end and (block := found.block()):
         order.add(block, found)
     is_exact = found.is_exact and (not order.folded or found.total <= len(found.pages.scores))
-    return Hits(found.total - order.folded, order.hits(offset, end), is_exact, found.is_loose)
+    facets = count_facets(reader, found.matches()) if has_facets else None
+    return Hits(found.total - order.folded, order.hits(offset, end), is_exact, found.is_loose, facets)
 
 
 class _CandidateSearch:
@@ -72,6 +88,7 @@ class _CandidateSearch:
         self._by_anchors = self._compiler.anchors(tree) if weights.anchors and terms(tree) else None
         self.pages, self.names = _Candidates(reader, "page"), _Candidates(reader, "name")
         self._looked_at = self._more = self._text_total = self._anchor_total = 0
+        self._unmatched: list[int] = []  # pages that are found by what others call them, or by their URL
         self.is_loose = False
 
     @property
@@ -97,6 +114,15 @@ class _CandidateSearch:
                 self._text_total = pages.search(self._by_text, self._looked_at)
         return list(pages.scores)[before:]
 
+    def matches(self) -> Query:
+        """The query for all that match: by their own words, or by others as far as those were looked at."""
+        by_others = self._unmatched
+        own = self._by_text if self._by_text is not None else Query.empty_query()
+        if not by_others:
+            return own
+        others = Query.term_set_query(schema(), "page", by_others)
+        return Query.boolean_query([(Occur.Should, own), (Occur.Should, others)])
+
     def _has_more(self) -> bool:
         if not self._looked_at:
             return True
@@ -111,7 +137,13 @@ class _CandidateSearch:
             self.pages.search(_among(self._by_text, only), len(only))
             only = self._unknown(only)
         if only:
-            self._more += self.pages.search(self._compiler.these(self._tree, only), len(only))
+            self._add_others(self._compiler.these(self._tree, only), len(only))
+
+    def _add_others(self, query: Query, most: int) -> None:
+        """Adds pages that do not have the words themselves."""
+        before = len(self.pages.scores)
+        self._more += self.pages.search(query, most)
+        self._unmatched += list(self.pages.scores)[before:]
 
     def _add_meant(self) -> None:
         """Adds the page whose URL the query is to the first block."""
@@ -119,19 +151,19 @@ class _CandidateSearch:
         if first:
             self.pages.search(_among(self._by_text, first), 1)
         if first := self._unknown(first):
-            self._more += self.pages.search(Query.term_set_query(schema(), "page", first), 1)
+            self._add_others(Query.term_set_query(schema(), "page", first), 1)
 
     def _unknown(self, numbers: Sequence[int]) -> list[int]:
         return [number for number in numbers if number not in self.pages.scores]
 
 
 class _Candidates:
-    """The candidates: FileNum → BM25 of their own words, or of their anchor texts; and → what pages alike share."""
+    """The candidates: FileNum → BM25 of their own words, or of their anchor texts; and → what may fold pages."""
 
     def __init__(self, reader: IndexReader, key: str) -> None:
         self._reader, self._key = reader, key
         self.scores: dict[int, float] = {}
-        self.alike: dict[int, int] = {}
+        self.marks: dict[int, FoldMarks] = {}
 
     def search(self, query: Query | None, most: int) -> int:
         """Adds the matches that are not there yet; returns how many match in all."""
@@ -142,8 +174,9 @@ class _Candidates:
         new = [(n, hit) for n, hit in zip(numbers, hits, strict=True) if n and n not in self.scores]
         self.scores |= {number: points for number, (points, _) in new}
         if self._key == "page":
-            alike = self._reader.numbers("alike", [at for _, (_, at) in new])
-            self.alike |= {number: each for (number, _), each in zip(new, alike, strict=True)}
+            addresses = [at for _, (_, at) in new]
+            marks = map(FoldMarks, *(self._reader.numbers(field, addresses) for field in FoldMarks._fields))
+            self.marks |= {number: each for (number, _), each in zip(new, marks, strict=True)}
         return total
 
 
@@ -156,16 +189,18 @@ def _among(query: Query | None, numbers: Sequence[int]) -> Query | None:
 
 
 class _ResultOrder:
-    """The ordered results so far: the pages of a block by score, then by number; pages alike stand behind the first."""
+    """The ordered results so far: the pages of a block by score, then by number, some folded under others."""
 
-    def __init__(self, ranks: RankLookup, weights: Weights, first: int) -> None:
-        self._ranks, self._weights, self._first = ranks, weights, first
-        self._heads: list[tuple[int, tuple[float, float, float], list[int]]] = []  # the last: pages alike
-        self._alike: dict[int, list[int]] = {}
-        self.folded = 0
+    def __init__(self, ranks: RankLookup, weights: Weights, first: int, folding: Folding) -> None:
+        self._ranks, self._weights, self._first, self._folding = ranks, weights, first, folding
+        self._heads: list[tuple[int, tuple[float, ...]]] = []
 
     def __len__(self) -> int:
         return len(self._heads)
+
+    @property
+    def folded(self) -> int:
+        return self._folding.folded
 
     def add(self, numbers: Sequence[int], found: _CandidateSearch) -> None:
         mean_ranks = np.array(self._ranks(numbers) if self._weights.rank else [-1.0] * len(numbers))
@@ -174,20 +209,21 @@ class _ResultOrder:
         three = factors(text, anchors, mean_ranks, self._weights)
         ids = np.array(numbers, dtype=np.uint64)
         order = np.lexsort((ids, -(three[0] * three[1] * three[2]), ids != np.uint64(self._first)))
-        rows = zip(ids[order].tolist(), *(factor[order].tolist() for factor in three), strict=True)
-        for number, *row in rows:
-            alike = found.pages.alike[number]
-            if alike and alike in self._alike:
-                self._alike[alike].append(number)
-                self.folded += 1
-                continue
-            others: list[int] = []
-            if alike:
-                self._alike[alike] = others
-            self._heads.append((number, (row[0], row[1], row[2]), others))
+        rows = zip(*(factor[order].tolist() for factor in three), strict=True)
+        points = dict(zip(ids[order].tolist(), rows, strict=True))
+        self._heads += [(head, points[head]) for head in self._folding.heads(list(points), found.pages.marks)]
 
     def hits(self, start: int, end: int) -> tuple[Hit, ...]:
+        alike, variants = self._folding.alike, self._folding.variants
         return tuple(
-            Hit(number, text * anchors * rank, text, anchors, rank, tuple(others))
-            for number, (text, anchors, rank), others in self._heads[start:end]
+            Hit(
+                head,
+                text * anchors * rank,
+                text,
+                anchors,
+                rank,
+                tuple(alike.get(head, ())),
+                tuple(variants.get(head, ())),
+            )
+            for head, (text, anchors, rank) in self._heads[start:end]
         )

@@ -1,17 +1,21 @@
 """Snippets: the part of a text that shows why it was found, with as many of the query's words as possible.
 
 Words are found by the beginning of their stems, accents aside, and confirmed by the tokeniser: what is highlighted is
-what was searched for. Pure; linear in the length of the text. Called by the views with a page's text.
+what was searched for: every word that begins so where a prefix was, and an identifier such as getElementById where no
+word of the text is one but a word within it. Pure; linear in the length of the text. Called by the views with a page's
+text.
 """
 
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from lycosa.search.compile import tokens
-from lycosa.search.documents import spaced
+from lycosa.search.documents import OTHER, spaced
+from lycosa.search.identifiers import identifiers, parts_of
 
 WINDOW_CHARS = 240
 READ_CHARS = 200_000  # of a text; matches behind are not shown
@@ -39,14 +43,16 @@ class Snippet(NamedTuple):
 
 
 class Highlighter:
-    """Finds snippets for the words and phrases of one query, in texts of one language."""
+    """Finds snippets for the words and phrases of one query, in texts of one language. `prefixes` are those of them
+    that stand for all words that begin so."""
 
-    def __init__(self, words: Sequence[str], language: str) -> None:
+    def __init__(self, words: Sequence[str], language: str, prefixes: Sequence[str] = ()) -> None:
         self._language = language
+        self._prefixes = tuple(found[-1] for found in (tokens(word, OTHER) for word in prefixes) if found)
         parts = [part for word in words for part in word.split()]
         self._whole = {part for part in parts if not part.isascii() and spaced(part).strip() != part}
         self._stems = {stem for part in parts for stem in tokens(part, language)}
-        self._known: dict[str, str] = {}  # word of a text → the stem that was searched for, if it was
+        self._known: dict[str, str] = {}  # word of a text → the stem or prefix that was searched for, if one was
 
     @cached_property
     def _plain(self) -> re.Pattern[str] | None:
@@ -57,7 +63,8 @@ class Highlighter:
         return self._pattern(_accented, re.IGNORECASE)
 
     def _pattern(self, spelled: Callable[[str], str], flags: int) -> re.Pattern[str] | None:
-        starts = sorted({spelled(stem[:-1] if len(stem) > 4 else stem) for stem in self._stems}, key=len, reverse=True)
+        sought = {stem[:-1] if len(stem) > 4 else stem for stem in self._stems} | set(self._prefixes)
+        starts = sorted(map(spelled, sought), key=len, reverse=True)
         patterns = [rf"\b(?:{'|'.join(starts)})\w*"] if starts else []
         patterns += [re.escape(part) for part in sorted(self._whole)]
         return re.compile("|".join(patterns), flags) if patterns else None
@@ -66,7 +73,7 @@ class Highlighter:
         text = " ".join(text[:READ_CHARS].split())
         if not text.isascii():
             text = unicodedata.normalize("NFC", text)
-        found = self._matches(text)
+        found = self._matches(text) or self._identifiers(text)
         if not found:
             return Snippet(_piece(text, *_trimmed(text, 0)))
         start, end = _trimmed(text, max(0, _best(found) - _LEAD_CHARS))
@@ -83,13 +90,30 @@ class Highlighter:
         for match in pattern.finditer(text.lower() if text.isascii() else text):
             seen = match[0]
             if seen not in self._known:
-                stem = next(iter(tokens(seen, self._language)), "")
-                self._known[seen] = seen if seen in self._whole else stem if stem in self._stems else ""
+                self._known[seen] = seen if seen in self._whole else self._sought(seen)
             if self._known[seen]:
                 found.append((match.start(), match.end(), self._known[seen]))
                 if len(found) >= MOST_MATCHES:
                     break
         return found
+
+    def _sought(self, word: str) -> str:
+        """The stem or prefix that was searched for and that this word has; empty if there is none."""
+        stem = next(iter(tokens(word, self._language)), "")
+        if stem in self._stems:
+            return stem
+        plain = next(iter(tokens(word, OTHER)), "") if self._prefixes else ""
+        return next((prefix for prefix in self._prefixes if plain.startswith(prefix)), "")
+
+    def _identifiers(self, text: str) -> list[tuple[int, int, str]]:
+        """(start, end, stem) of every identifier of the text with a word in it that was searched for."""
+        sought = {
+            each: next(filter(None, (self._sought(part.lower()) for part in parts_of(each))), "")
+            for each in identifiers(text)
+        }
+        named = sorted((re.escape(each) for each, stem in sought.items() if stem), key=len, reverse=True)
+        places = re.finditer(rf"(?<!\w)(?:{'|'.join(named)})(?!\w)", text) if named else ()
+        return [(match.start(), match.end(), sought[match[0]]) for match in islice(places, MOST_MATCHES)]
 
 
 def highlighted(piece: Snippet, before: str, after: str) -> str:

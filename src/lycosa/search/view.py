@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
+from tantivy import Query
 
 from lycosa.errors import StoreError
 from lycosa.graph import key_of, last_sequence, load_ranks
@@ -23,25 +24,30 @@ from lycosa.records import Family
 from lycosa.recrawl import require_bodies
 from lycosa.search.compile import Weights
 from lycosa.search.documents import LANGUAGES, IndexMember, date_of, has_expired
+from lycosa.search.facets import Facets
+from lycosa.search.folding import PageSource
 from lycosa.search.index import (
     DamagedIndex,
     IndexInUse,
     IndexReader,
     NoIndex,
+    OtherVersion,
     is_anchor_update_due,
     is_index_written,
     size_bytes,
 )
 from lycosa.search.indexer import Indexer
 from lycosa.search.past import agent_of, full_row_as_of, make_reader, past_time, reader_as_of
-from lycosa.search.query import parse_query, pasted_url, terms
-from lycosa.search.retrieval import Hit, RankLookup, retrieve
+from lycosa.search.query import AllOf, Term, parse_query, pasted_url, terms
+from lycosa.search.retrieval import Hit, Hits, RankLookup, retrieve
 from lycosa.search.snippet import Highlighter, Snippet
+from lycosa.search.suggestion import FEW_RESULTS, Suggester, suggest
 from lycosa.search.texts import PageTexts
 from lycosa.store import ArchiveUnavailable, CollectionStore, PageRow, page_at, pages_at
 from lycosa.web import Readable, are_near, format_timestamp, parse_url, simhash, url_from_key, url_key
 
 COPIES_SHOWN = 5
+_READ_FOR_SPELLING = 3  # pages with a word that is suggested
 MOST_HOPS = 5  # redirects that lead from a URL to its page
 Progress = Callable[[int, int], None]
 
@@ -61,7 +67,8 @@ class MadeIndex(msgspec.Struct, frozen=True):
 class SearchResult(msgspec.Struct, frozen=True):
     """One result. `text`, `anchors` and `rank` are the factors of its score; `highlights` places in the
     snippet; `copies` counts other URLs with the same document, of which `copy_urls` are some, and `alike` further
-    pages that were found and have the same main text in other markup, of which `alike_urls` are some. `sent_bytes` is
+    pages that were found and have the same main text in other markup, of which `alike_urls` are some; `variants` counts
+    those that name it as their canonical page, of which `variant_urls` are some. `sent_bytes` is
     the size of the body as sent, `document_bytes` with its content coding undone, 0 where that is not known. With
     `noarchive` the page asks not to be offered to others as a copy. `near` is the URL of a better result of the same
     search whose text is nearly the same."""
@@ -86,11 +93,14 @@ class SearchResult(msgspec.Struct, frozen=True):
     rank: float
     noarchive: bool = False
     near: str = ""
+    variants: int = 0
+    variant_urls: tuple[str, ...] = ()
 
 
 class SearchResults(msgspec.Struct, frozen=True):
     """The results of a query. `total` counts all (`is_exact`: it is no estimate); with `is_loose` no page has all of
-    the words; `behind` is the number of changes that the index does not know of yet."""
+    the words; `behind` is the number of changes that the index does not know of yet. Where little was found,
+    `suggestion` is a query that finds more, if there is one. `facets` are there if they were asked for."""
 
     query: str
     total: int
@@ -100,6 +110,8 @@ class SearchResults(msgspec.Struct, frozen=True):
     is_exact: bool
     is_loose: bool
     behind: int
+    suggestion: str = ""
+    facets: Facets | None = None
 
     def _repr_html_(self) -> str:
         rows = (
@@ -155,9 +167,11 @@ def update_index(
             reader = IndexReader.open(path)
             if reader.covered == last_sequence(collection.state) and not is_anchor_update_due(reader):
                 return
-        except NoIndex:
+        except NoIndex as error:
             is_there = False
             require_bodies(collection)
+            if isinstance(error, OtherVersion):
+                note(f"the search index of {path} was made by another version of Lycosa: it is made anew")
         except StoreError:
             if may_write(path):
                 raise
@@ -269,29 +283,78 @@ class SearchView:
             self._reader = self._open()
         self._mean_ranks = _rank_lookup(self.path)
 
-    def search(self, query: str, *, most: int = 10, offset: int = 0, weights: Weights | None = None) -> SearchResults:
-        """The pages that a query finds, from `offset` on."""
+    def search(
+        self,
+        query: str,
+        *,
+        most: int = 10,
+        offset: int = 0,
+        weights: Weights | None = None,
+        facets: bool = False,
+    ) -> SearchResults:
+        """The pages that a query finds, from `offset` on; with `facets` counted by host, language, type and year."""
         began = time.perf_counter()
         tree, weights = parse_query(query), weights or Weights()
         if self._as_of_s is not None or self._temporary is not None:
             weights = msgspec.structs.replace(weights, anchors=0.0, rank=0.0)
-        ranks, first = self._mean_ranks, self._pasted(query)
-        hits = retrieve(self._reader, tree, ranks, weights=weights, most=most, offset=offset, first=first)
-        words = [term.text for term in terms(tree)]
-        results = self._results(hits.hits, words)
+        hits = self._retrieve(query, tree, weights=weights, most=most, offset=offset, facets=facets)
+        results = self._results(hits.hits, terms(tree))
         behind = (
             0
             if self._as_of_s or self._temporary
             else max(0, last_sequence(self._collection.state) - self._reader.covered)
         )
-        seconds = time.perf_counter() - began
         total = hits.total - (len(hits.hits) - len(results))
-        return SearchResults(query, total, seconds, offset, results, hits.is_exact, hits.is_loose, behind)
+        suggestion = self._suggestion(query, tree, hits, weights) if not offset else ""
+        seconds, is_exact, is_loose = time.perf_counter() - began, hits.is_exact, hits.is_loose
+        return SearchResults(
+            query, total, seconds, offset, results, is_exact, is_loose, behind, suggestion, hits.facets
+        )
+
+    def _retrieve(
+        self, query: str, tree: AllOf, *, weights: Weights, most: int, offset: int = 0, facets: bool = False
+    ) -> Hits:
+        return retrieve(
+            self._reader,
+            tree,
+            self._mean_ranks,
+            PageSource(self._keys, self._sketch),
+            weights=weights,
+            most=most,
+            offset=offset,
+            first=self._pasted(query),
+            has_facets=facets,
+        )
+
+    def _suggestion(self, query: str, tree: AllOf, hits: Hits, weights: Weights) -> str:
+        """A query that finds more, where this one finds little."""
+        total = 0 if hits.is_loose else hits.total
+        if total > FEW_RESULTS or pasted_url(query):
+            return ""
+
+        def count(other: str) -> int:
+            found = self._retrieve(other, parse_query(other), weights=weights, most=1)
+            return 0 if found.is_loose else found.total
+
+        def texts(query: Query) -> list[str]:
+            numbers = self._reader.matching(query, "page", _READ_FOR_SPELLING)
+            pages = [(url_from_key(key), row) for key, row in zip(*self._rows(numbers), strict=True) if key and row]
+            return [f"{row.title} {self._read(url, row).text}" for url, row in pages]
+
+        return suggest(Suggester(self._reader, count, texts), query, terms(tree), total=total)
+
+    def _keys(self, numbers: Sequence[int]) -> list[bytes | None]:
+        """The url keys of pages."""
+        return self._collection.state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
+
+    def _sketch(self, number: int) -> int:
+        """A sketch of the text of a page, as the index has it of others; 0 if there is no text."""
+        (key,), (row,) = self._rows([number])
+        return simhash(self._read(url_from_key(key), row).text) if key and row else 0
 
     def find(self, query: str, *, most: int = 10, weights: Weights | None = None) -> list[str]:
         """The URLs alone of what a query finds, without a look into the archive."""
-        tree, first, ranks = parse_query(query), self._pasted(query), self._mean_ranks
-        hits = retrieve(self._reader, tree, ranks, weights=weights or Weights(), most=most, first=first).hits
+        hits = self._retrieve(query, parse_query(query), weights=weights or Weights(), most=most).hits
         pages = zip(*self._rows([hit.file_num for hit in hits]), strict=True)
         return [url_from_key(key) for key, row in pages if key and row and not has_expired(row, time.time())]
 
@@ -315,7 +378,8 @@ class SearchView:
         heads = [page for _, page in self._reader.rows("cluster", list(clusters.values()), "page") if page]
         return next(iter(heads), row.file_num)
 
-    def _results(self, hits: Sequence[Hit], words: Sequence[str]) -> tuple[SearchResult, ...]:
+    def _results(self, hits: Sequence[Hit], asked: Sequence[Term]) -> tuple[SearchResult, ...]:
+        words, prefixes = [term.text for term in asked], [term.text for term in asked if term.is_prefix]
         numbers = [hit.file_num for hit in hits]
         about = {number: rest for number, *rest in self._reader.rows("page", numbers, "cluster", "speaks")}
         copies = self._reader.copies_by_cluster([cluster for cluster, _ in about.values()])
@@ -327,7 +391,7 @@ class SearchView:
                 continue  # gone since the state was read, or not to be found any more
             cluster, speaks = about.get(hit.file_num, (0, len(LANGUAGES) - 1))
             if speaks not in highlighters:
-                highlighters[speaks] = Highlighter(words, LANGUAGES[speaks])
+                highlighters[speaks] = Highlighter(words, LANGUAGES[speaks], prefixes)
             url = url_from_key(key)
             read = self._read(url, row)
             text_hash = simhash(read.text)
@@ -341,7 +405,7 @@ class SearchView:
         if not numbers:
             return [], []
         state, then = self._collection.state, self._as_of_s
-        keys = state.get_many(Family.FILE, [number.to_bytes(8) for number in numbers])
+        keys = self._keys(numbers)
         if then is not None:
             return keys, [full_row_as_of(self._collection, key, then, self._agent) if key else None for key in keys]
         return keys, pages_at(state, [key or b"" for key in keys])
@@ -371,6 +435,8 @@ class SearchView:
             round(hit.rank, 4),
             row.noarchive,
             near,
+            len(hit.variants),
+            self._urls(hit.variants),
         )
 
     def _urls(self, numbers: Sequence[int]) -> tuple[str, ...]:

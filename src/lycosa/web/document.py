@@ -93,12 +93,13 @@ class Document(msgspec.Struct, frozen=True):
 
 class Readable(msgspec.Struct, frozen=True, array_like=True):
     """What of a document is for reading: its title, its main text, one line for each block, the headings in it, and the
-    same as Markdown, where that was asked for."""
+    same as Markdown, where that was asked for. `canonical` is the URL that the document names as its canonical one."""
 
     title: str = ""
     headings: tuple[str, ...] = ()
     text: str = ""
     markdown: str = ""
+    canonical: str = ""
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -36,7 +36,7 @@ from lycosa.web.document import (
 from lycosa.web.kernel import native
 from lycosa.web.links import MAX_LINKS, Links, escape_queries, escape_query
 from lycosa.web.media import SNIFF_BYTES, Media, MediaKind, identify_media
-from lycosa.web.url import LinkRules, base_url, followed_by_kernel
+from lycosa.web.url import LinkRules, base_url, followed_by_kernel, parse_url
 
 GROUP = "lycosa.parts"  # of entry points
 
@@ -169,8 +169,21 @@ def _page_of(document: Document, found: Any) -> Page:
         text_digest=text_digest,
         is_cut=is_cut or len(written) >= MAX_LINKS,
         is_volatile=is_volatile,
-        readable=None if main is None else Readable(title or "", main[1], main[0]),
+        readable=None if main is None else _readable(document, title, main, canonical, base_href),
     )
+
+
+def _readable(
+    document: Document, title: str | None, main: Any, canonical: str | None, base_href: str | None
+) -> Readable:
+    named = canonical_url(document, canonical, base_href) if canonical else ""
+    return Readable(title or "", main[1], main[0], canonical=named)
+
+
+def canonical_url(document: Document, href: str, base_href: str | None) -> str:
+    """The URL that a document names as its canonical one; empty where that leads nowhere."""
+    url = parse_url(escape_query(href, document.charset), base_url(document.url, base_href))
+    return url.href if url is not None else ""
 
 
 def charset_of(body: bytes, media: Media) -> str:

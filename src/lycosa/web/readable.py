@@ -10,17 +10,17 @@ import re
 
 import msgspec
 import xxhash
-from selectolax.lexbor import LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from lycosa.web.charset import to_utf8
 from lycosa.web.document import Analysers, Document, Readable
 from lycosa.web.html import is_in_drawing, parse_html
 from lycosa.web.kernel import native
-from lycosa.web.links import shorten_anchor
+from lycosa.web.links import WHITESPACE, shorten_anchor
 from lycosa.web.markdown import TARGET, markdown_of
 from lycosa.web.media import SNIFF_BYTES, MediaKind, identify_media
 from lycosa.web.outline import Outline, clean
-from lycosa.web.page import analyse_page, charset_of, has_main_text, is_built_in, read_natively
+from lycosa.web.page import analyse_page, canonical_url, charset_of, has_main_text, is_built_in, read_natively
 from lycosa.web.pdf import read_pdf
 from lycosa.web.url import base_url, join_map
 
@@ -127,12 +127,13 @@ def are_near(one: int, other: int) -> bool:
 def main_text(document: Document, *, unshown: bool = False) -> Readable:
     """What is for reading in an HTML document, with `unshown` without elements that ask not to be shown."""
     tree, _ = parse_html(document)
+    canonical = _canonical(document, tree)
     titles, mains = [node for node in tree.css("title") if not is_in_drawing(node)], tree.css("main")
     for node in tree.css(f"{_HIDDEN},[{UNSHOWN}]" if unshown else _HIDDEN):
         node.decompose(recursive=False)  # out of the tree; titles in it stay readable
     title = next(filter(None, (" ".join(node.text(separator=" ").split()) for node in titles)), "")
     if tree.body is None:
-        return Readable(title)
+        return Readable(title, canonical=canonical)
     has_main = len(mains) == 1 and len(tree.css("main")) == 1
     headings, room = dict[int, str](), _HEADING_CHARS  # by their places in memory
     for node in tree.body.css(_HEADINGS):
@@ -141,14 +142,27 @@ def main_text(document: Document, *, unshown: bool = False) -> Readable:
     for node in [*tree.css(_BLOCKS), *filter(_is_navigation, tree.css(_MAY_NAVIGATE))]:
         node.insert_before(_BREAK)
         node.insert_after(_BREAK)
-    whole = Readable(title, tuple(filter(None, headings.values())), _lines(tree.body))
+    whole = Readable(title, tuple(filter(None, headings.values())), _lines(tree.body), canonical=canonical)
     root = mains[0] if has_main else tree.body
     for node in reversed(list(filter(_is_navigation, root.css(_MAY_NAVIGATE)))):
         node.decompose()
     text = _lines(root)
     if not text if has_main else len(text) <= _LITTLE_CHARS:
         return whole
-    return Readable(title, tuple(filter(None, (headings[node.mem_id] for node in root.css(_HEADINGS)))), text)
+    kept = tuple(filter(None, (headings[node.mem_id] for node in root.css(_HEADINGS))))
+    return Readable(title, kept, text, canonical=canonical)
+
+
+def _canonical(document: Document, tree: LexborHTMLParser) -> str:
+    """The URL that the document names as its canonical one: the first `<link>` with that relation counts."""
+    links = (node.attributes for node in tree.css("link[rel][href]"))
+    hrefs = (each["href"] for each in links if "canonical" in (each["rel"] or "").lower().split())
+    href = next(filter(None, ((each or "").strip(WHITESPACE) for each in hrefs)), "")
+    if not href:
+        return ""
+    base = tree.css_first("base[href]")
+    base_href = (base.attributes["href"] or "").strip(WHITESPACE) if base is not None else None
+    return canonical_url(document, href, base_href)
 
 
 def _lines(root: LexborNode) -> str:

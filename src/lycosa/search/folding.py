@@ -1,0 +1,118 @@
+"""Folding: which of the pages that a query finds stand behind another one, as results of their own add nothing.
+
+    alike       its main text is that of a better result, in whatever markup
+    canonical   it names the result as its canonical URL, or the same URL as the result does, and speaks of the same
+
+The canonical page stands for the others where the query finds it, and takes the place of the best of them. A page is
+believed only where its text resembles that of the page it is folded under: sites that name their home page on every
+page are common. Pages that name a canonical URL have a sketch of their text in the index; those that name none are read
+for it, at most `MOST_READ` in a search.
+
+Pages come in blocks, in the order of their scores (`retrieval`). Another reason to fold a page is one more mark in
+`FoldMarks` and one more rule in `Folding._fold`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from lycosa.search.documents import address_hash
+
+MOST_READ = 20  # pages whose text is read to fold others, in a search
+MOST_COMPARED = 20  # results of one canonical URL that a page is compared with
+_RELATED_BITS = 20  # of 64 that sketches of related texts differ in at the most; others differ in 32, give or take 4
+
+
+class FoldMarks(NamedTuple):
+    """What the index says of a page that may fold it: numbers, 0 where it has none."""
+
+    alike: int = 0
+    canonical: int = 0
+    sketch: int = 0
+
+
+class PageSource(NamedTuple):
+    """The collection behind an index: the url keys of pages, and a sketch of the text of one."""
+
+    keys: Callable[[Sequence[int]], Sequence[bytes | None]]
+    sketch: Callable[[int], int]
+
+
+class Folding:
+    """The results of a search so far, and what is folded under them: `alike` and `variants` by the number of the
+    result."""
+
+    def __init__(self, source: PageSource) -> None:
+        self._source = source
+        self.alike: dict[int, list[int]] = {}
+        self.variants: dict[int, list[int]] = {}
+        self._marks: dict[int, FoldMarks] = {}  # of the results
+        self._by_text: dict[int, int] = {}
+        self._by_address: dict[int, list[int]] = {}
+        self._addresses: dict[int, int] = {}  # the canonical URL of a page, or its own; empty until a page names one
+        self._read: dict[int, int] = {}  # sketches that are not in the index
+
+    def __repr__(self) -> str:
+        return f"<Folding results={len(self._marks)} folded={self.folded}>"
+
+    @property
+    def folded(self) -> int:
+        return sum(len(some) for each in (self.alike, self.variants) for some in each.values())
+
+    def heads(self, ordered: Sequence[int], marks: Mapping[int, FoldMarks]) -> list[int]:
+        """Folds the pages of a block, which come by their scores; returns those that are results."""
+        canonical = self._canonical_pages(ordered, marks)
+        heads, done = list[int](), set[int]()
+        for number in ordered:
+            named = canonical.get(marks[number].canonical, number)
+            for each in dict.fromkeys((named, number)):
+                if each not in done and not self._fold(each, marks[each]):
+                    heads.append(each)
+                done.add(each)
+        return heads
+
+    def _canonical_pages(self, numbers: Sequence[int], marks: Mapping[int, FoldMarks]) -> dict[int, int]:
+        """The pages of a block by their URLs, without those that name another; nothing until a page names one."""
+        if not self._addresses:
+            if not any(marks[number].canonical for number in numbers):
+                return {}
+            self._look_up(list(self._marks), self._marks)
+            for number in self._marks:
+                self._by_address.setdefault(self._addresses[number], []).append(number)
+        return self._look_up(numbers, marks)
+
+    def _look_up(self, numbers: Sequence[int], marks: Mapping[int, FoldMarks]) -> dict[int, int]:
+        found = dict[int, int]()
+        for number, key in zip(numbers, self._source.keys(numbers), strict=True):
+            own = address_hash(key) if key else 0
+            self._addresses[number] = marks[number].canonical or own
+            if self._addresses[number] == own:
+                found[own] = number
+        return found
+
+    def _fold(self, number: int, marks: FoldMarks) -> bool:
+        """Folds a page under a result, or remembers it as one."""
+        if marks.alike and marks.alike in self._by_text:
+            self.alike.setdefault(self._by_text[marks.alike], []).append(number)
+            return True
+        same = self._by_address.setdefault(address, []) if (address := self._addresses.get(number, 0)) else []
+        for head in same[:MOST_COMPARED]:
+            if _are_related(self._sketch(number, marks), self._sketch(head, self._marks[head])):
+                self.variants.setdefault(head, []).append(number)
+                return True
+        same.append(number)
+        self._marks[number] = marks
+        if marks.alike:
+            self._by_text[marks.alike] = number
+        return False
+
+    def _sketch(self, number: int, marks: FoldMarks) -> int:
+        """The sketch of a page, read where the index has none; 0 where enough pages were read."""
+        if marks.sketch:
+            return marks.sketch
+        if number not in self._read and len(self._read) < MOST_READ:
+            self._read[number] = self._source.sketch(number)
+        return self._read.get(number, 0)
+
+
+def _are_related(one: int, other: int) -> bool:
+    return one != 0 != other and (one ^ other).bit_count() <= _RELATED_BITS

@@ -1,0 +1,124 @@
+"""Pages that name another one as canonical stand behind it, where they speak of the same."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from lycosa.search.documents import address_hash
+from lycosa.search.folding import MOST_READ, Folding, FoldMarks, PageSource
+from lycosa.search.view import SearchResults, SearchView
+from lycosa.web import simhash
+from tests.search.shop import Shop
+
+PAGE = "https://shop.example/chairs"
+TEXT = " ".join(f"Chair number {n} is made of oak and costs {3 * n + 7} euros." for n in range(30))
+
+
+def html(text: str, *, title: str = "Chairs", canonical: str = "") -> str:
+    named = f"<link rel=canonical href='{canonical}'>" if canonical else ""
+    return f"<html lang=en><head><title>{title}</title>{named}</head><p>{text}</p>"
+
+
+def search(path: Path, pages: dict[str, str], query: str = "chair") -> SearchResults:
+    shop = Shop(path)
+    for url, page in pages.items():
+        shop.page(url, page, language="en")
+    shop.index()
+    shop.close()
+    with SearchView(path) as view:
+        return view.search(query, facets=True)
+
+
+def variants(count: int, text: str = TEXT) -> dict[str, str]:
+    return {
+        f"{PAGE}?sort={n}": html(f"Chair chair chair sorted {n}. {text}", canonical="/chairs") for n in range(count)
+    }
+
+
+def test_page_is_folded_under_the_canonical_page_that_it_names(tmp_path: Path) -> None:
+    found = search(tmp_path / "c", {**variants(3), PAGE: html(TEXT)})
+
+    assert [result.url for result in found.results] == [PAGE], "though the others have the word more often"
+    assert found.results[0].variants == 3
+    assert set(found.results[0].variant_urls) == set(variants(3))
+    assert (found.total, found.is_exact) == (1, True)
+
+
+def test_page_that_names_itself_stands_for_the_others(tmp_path: Path) -> None:
+    found = search(tmp_path / "c", {**variants(2), PAGE: html(TEXT, canonical=PAGE)})
+
+    assert [(result.url, result.variants) for result in found.results] == [(PAGE, 2)]
+
+
+def test_pages_whose_canonical_page_is_not_there_are_folded_under_the_best(tmp_path: Path) -> None:
+    found = search(tmp_path / "c", variants(3))
+
+    assert [result.variants for result in found.results] == [2]
+
+
+def test_canonical_page_without_the_words_does_not_hide_a_page_that_has_them(tmp_path: Path) -> None:
+    found = search(tmp_path / "c", {PAGE: html(TEXT), **variants(1)}, "sorted")
+
+    assert [result.url for result in found.results] == list(variants(1))
+
+
+def test_page_that_speaks_of_something_else_is_not_believed(tmp_path: Path) -> None:
+    chance = Random(1)
+    others = {
+        f"https://shop.example/{n}": html(
+            "chair " + " ".join("".join(chance.choices("abcdefgh", k=5)) for _ in range(100)), canonical="/"
+        )
+        for n in range(3)
+    }
+
+    found = search(tmp_path / "c", {"https://shop.example/": html(TEXT), **others})
+
+    assert len(found.results) == 4, "a site that names its home page everywhere"
+
+
+def test_facets_count_what_is_folded(tmp_path: Path) -> None:
+    found = search(tmp_path / "c", {**variants(3), PAGE: html(TEXT)})
+
+    assert found.facets is not None
+    assert [(each.value, each.pages) for each in found.facets.hosts] == [("shop.example", 4)]
+
+
+def test_variant_of_a_later_block_stands_behind_the_result_of_an_earlier_one() -> None:
+    sketch = simhash(TEXT)
+    keys = {1: b"one", 2: b"two", 3: b"three"}
+    folding = Folding(PageSource(lambda numbers: [keys[n] for n in numbers], lambda number: sketch))
+    first = folding.heads([1, 2], {1: FoldMarks(), 2: FoldMarks()})
+
+    later = folding.heads([3], {3: FoldMarks(canonical=address_hash(b"one"), sketch=sketch)})
+
+    assert (first, later, folding.variants) == ([1, 2], [], {1: [3]})
+
+
+def test_only_some_pages_are_read_to_fold_others() -> None:
+    read: list[int] = []
+
+    def sketch(number: int) -> int:
+        read.append(number)
+        return simhash(TEXT)
+
+    def keys(numbers: Sequence[int]) -> list[bytes | None]:
+        return [b"page %d" % number for number in numbers]
+
+    folding = Folding(PageSource(keys, sketch))
+    named = {
+        number: FoldMarks(canonical=address_hash(b"page %d" % (number - 1_000)), sketch=simhash(TEXT))
+        for number in range(1_001, 1_101)
+    }
+    plain = {number: FoldMarks() for number in range(1, 101)}
+
+    heads = folding.heads([*plain, *named], plain | named)
+
+    assert len(read) == MOST_READ
+    assert len(heads) == 200 - MOST_READ
+
+
+def test_page_with_the_same_text_stands_behind_the_first() -> None:
+    folding = Folding(PageSource(lambda numbers: [None for _ in numbers], lambda number: 0))
+
+    assert folding.heads([5, 6, 7], {5: FoldMarks(9), 6: FoldMarks(9), 7: FoldMarks(8)}) == [5, 7]
+    assert (folding.alike, folding.folded) == ({5: [6]}, 1)
